@@ -1,0 +1,41 @@
+"""Where the content lives: beside the package in a checkout, inside it in a wheel.
+
+Content is what a network engineer reads and edits without Python: `ingest/`, `queries/` and
+`models/`. A user adds folders of the same three names with `--content DIR`; a file of the same
+name there takes the place of the shipped one.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["ingest", "queries", "models", "sample_data"]
+
+_PACKAGE = Path(__file__).parent
+
+
+class ContentError(Exception):
+    """A content file that cannot be used; the text names file, key and remedy."""
+
+
+def shipped(kind: Kind) -> Path:
+    """Return the folder of `kind` that came with fabricobs."""
+    packaged = _PACKAGE / "_content" / kind
+    return packaged if packaged.is_dir() else _PACKAGE.parent / kind
+
+
+def files(kind: Kind, suffix: str, extra: Sequence[Path] = ()) -> dict[str, Path]:
+    """Map each content name (path below its folder, no suffix) to its file, in name order.
+
+    `extra` are the user's content folders, later ones winning; a folder without a sub-folder
+    of this kind adds nothing.
+    """
+    found: dict[str, Path] = {}
+    for folder in (shipped(kind), *(directory / kind for directory in extra)):
+        found.update(_named(folder, suffix))
+    return dict(sorted(found.items()))
+
+
+def _named(folder: Path, suffix: str) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.rglob(f"*{suffix}")):
+        yield path.relative_to(folder).with_suffix("").as_posix(), path

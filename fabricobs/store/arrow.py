@@ -1,0 +1,22 @@
+"""The tables of the store as Arrow schemas."""
+
+from functools import cache
+
+import pyarrow as pa
+
+from fabricobs.store.tables import TABLES, Type
+
+_ARROW: dict[Type, pa.DataType] = {
+    "VARCHAR": pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "MAP(VARCHAR, BIGINT)": pa.map_(pa.string(), pa.int64()),
+}
+
+
+@cache
+def table_schema(table: str) -> pa.Schema:
+    """Return the Arrow schema of a table, all columns nullable."""
+    return pa.schema([(column.name, _ARROW[column.type]) for column in TABLES[table].columns])

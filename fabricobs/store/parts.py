@@ -1,0 +1,242 @@
+"""The store on disk: batches of Parquet parts, each committed by one rename.
+
+`STORE/<batch>/<table>.parquet` holds the rows of the files of one batch, for every table at once,
+so that a killed ingest leaves either all rows of a file or none. The batch is named after the
+content of its files; nothing of the moment of writing goes into it. `STORE/schema/` is a batch
+without rows: it gives every table its columns before anything was ingested.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fabricobs.store.arrow import table_schema
+from fabricobs.store.tables import TABLES
+
+_INCOMING = ".incoming-"
+_KNOWN_COLUMNS = (
+    "file_id",
+    "path",
+    "size_bytes",
+    "modified",
+    "content",
+    "settings",
+    "formats",
+    "replaces",
+)
+
+
+class StoreError(Exception):
+    """A store that cannot be used; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file already in the store."""
+
+    batch: str
+    file_id: str
+    path: str
+    size_bytes: int
+    modified: Any
+    content: str
+    settings: str
+    formats: str
+    replaces: str | None
+
+
+class Store:
+    """A directory of batches."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def create(self) -> None:
+        """Make the directory and its empty schema batch, unless they are there."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not (self.path / "schema" / "files.parquet").exists():
+                batch = BatchWriter(self)
+                for table in TABLES:
+                    batch.write(table, table_schema(table).empty_table())
+                with self._locked():
+                    batch.move_to("schema")
+        except OSError as error:
+            raise StoreError(f"store {self.path}: {error.strerror or error}") from error
+        self._remove_abandoned()
+
+    def exists(self) -> bool:
+        """Say whether this is a store."""
+        return (self.path / "schema" / "files.parquet").exists()
+
+    def batches(self) -> list[str]:
+        """Return the names of the committed batches."""
+        return sorted(
+            entry.name
+            for entry in self.path.iterdir()
+            if entry.is_dir() and not entry.name.startswith(".")
+        )
+
+    def known_files(self) -> list[KnownFile]:
+        """Return every file whose rows are in the store."""
+        known: list[KnownFile] = []
+        for batch in self.batches():
+            part = self.path / batch / "files.parquet"
+            if part.exists():
+                rows = pq.read_table(part, columns=list(_KNOWN_COLUMNS)).to_pylist()
+                known.extend(KnownFile(batch=batch, **row) for row in rows)
+        return known
+
+    def commit(self, batch: "BatchWriter", file_ids: Iterable[str]) -> None:
+        """Make a written batch part of the store; files another writer has brought are left out."""
+        batch.close()
+        with self._locked():
+            present = {known.file_id for known in self.known_files()}
+            mine = set(file_ids)
+            if not mine - present:
+                batch.discard()
+                return
+            if mine & present:
+                _drop_rows(batch.directory, mine & present)
+            batch.move_to(_batch_name(mine - present))
+
+    def append(self, name: str, tables: Mapping[str, pa.Table]) -> None:
+        """Commit rows that come from no input file (findings) under a name of their own."""
+        if (self.path / name).exists():
+            return
+        batch = BatchWriter(self)
+        for table, rows in tables.items():
+            batch.write(table, rows)
+        batch.close()
+        with self._locked():
+            batch.move_to(name)
+
+    def settle(self) -> None:
+        """Take out files that a later one replaces (a log that has grown); safe to repeat."""
+        with self._locked():
+            known = self.known_files()
+            gone = {file.replaces for file in known if file.replaces}
+            stale = [file for file in known if file.file_id in gone]
+            for batch in sorted({file.batch for file in stale}):
+                members = {file.file_id for file in known if file.batch == batch}
+                self._rewrite(batch, members, members & gone)
+
+    def _rewrite(self, batch: str, members: set[str], gone: set[str]) -> None:
+        left = members - gone
+        if left:
+            copy = self.path / f"{_INCOMING}{uuid4().hex}"
+            shutil.copytree(self.path / batch, copy)
+            _drop_rows(copy, gone)
+            target = self.path / _batch_name(left)
+            if not target.exists():
+                copy.rename(target)
+        trash = self.path / f"{_INCOMING}{uuid4().hex}"
+        (self.path / batch).rename(trash)
+        shutil.rmtree(trash)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the store while names change; released by the system if the process dies."""
+        with (self.path / ".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _remove_abandoned(self) -> None:
+        """Remove what killed writers of this machine left."""
+        for entry in self.path.glob(f"{_INCOMING}*"):
+            _, _, owner = entry.name.rpartition("@")
+            host, _, pid = owner.rpartition(":")
+            if host == socket.gethostname() and not _alive(int(pid)):
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+class BatchWriter:
+    """Writes the parts of one batch into a directory nobody reads yet."""
+
+    def __init__(self, store: Store) -> None:
+        name = f"{_INCOMING}{uuid4().hex}@{socket.gethostname()}:{os.getpid()}"
+        self.directory = store.path / name
+        self.directory.mkdir()
+        self._store = store
+        self._writers: dict[str, pq.ParquetWriter] = {}
+
+    def write(self, table: str, rows: pa.Table) -> None:
+        """Append rows to the part of `table`, sorted as the table says, as one row group."""
+        writer = self._writers.get(table)
+        if writer is None:
+            writer = self._writers[table] = pq.ParquetWriter(
+                self.directory / f"{table}.parquet",
+                table_schema(table),
+                compression="zstd",
+                write_statistics=True,
+            )
+        writer.write_table(_sorted(table, rows), row_group_size=1 << 20)
+
+    def close(self) -> None:
+        """Finish the parts."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+
+    def move_to(self, name: str) -> None:
+        """Rename the directory to its final name; if that batch is there, this one goes."""
+        self.close()
+        target = self._store.path / name
+        if target.exists():
+            self.discard()
+        else:
+            self.directory.rename(target)
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        for writer in self._writers.values():
+            writer.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _sorted(table: str, rows: pa.Table) -> pa.Table:
+    if rows.num_rows < 2:
+        return rows
+    keys = [(name, "ascending") for name in TABLES[table].sort]
+    return rows.take(pc.sort_indices(rows, sort_keys=keys))
+
+
+def _batch_name(file_ids: Iterable[str]) -> str:
+    text = "\n".join(sorted(file_ids))
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _drop_rows(directory: Path, file_ids: set[str]) -> None:
+    """Rewrite the parts of a directory without the rows of some files."""
+    doomed = pa.array(sorted(file_ids), pa.string())
+    for part in sorted(directory.glob("*.parquet")):
+        rows = pq.read_table(part)
+        if "file_id" not in rows.column_names:
+            continue
+        kept = rows.filter(pc.invert(pc.is_in(rows["file_id"], value_set=doomed)))
+        if kept.num_rows:
+            pq.write_table(kept, part, compression="zstd")
+        else:
+            part.unlink()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,102 @@
+"""DuckDB over the store: base views on the Parquet, the derived views, read-only statements."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabricobs import content
+from fabricobs.store.tables import TABLES
+
+if TYPE_CHECKING:
+    import duckdb
+
+_CREATES = re.compile(r"create\s+(?:or\s+replace\s+)?(?:view|macro)\s+(\w+)", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+
+class QueryError(Exception):
+    """A statement that cannot be run; the text is for the user."""
+
+
+def base_view(table: str, store: str) -> str:
+    """Return the statement that shows the parts of `table` below the directory `store`."""
+    pattern = f"{store}/*/{table}.parquet".replace("'", "''")
+    return (
+        f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM read_parquet('{pattern}', "
+        "union_by_name=true, hive_partitioning=false);"
+    )
+
+
+def view_scripts(extra: Sequence[Path] = ()) -> list[tuple[str, str]]:
+    """Return name and text of every view script, in the order they build on each other."""
+    found = content.files("queries", ".sql", extra)
+    return [
+        (name, path.read_text(encoding="utf-8"))
+        for name, path in found.items()
+        if name.startswith("views/")
+    ]
+
+
+def init_script(extra: Sequence[Path] = ()) -> str:
+    """Return what a plain `duckdb` needs to run the queries, started inside the store."""
+    lines = [
+        "-- duckdb -init views.sql, started in this directory, gives every table and view.",
+        *(base_view(table, ".") for table in TABLES),
+        *(text for _, text in view_scripts(extra)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def open_session(
+    store: Path, sql: str | None = None, extra: Sequence[Path] = ()
+) -> "duckdb.DuckDBPyConnection":
+    """Open an in-memory DuckDB whose views show the store.
+
+    With `sql` only the views it needs are made: binding all of them costs more than a small
+    query does.
+    """
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    connection.execute("SET TimeZone = 'UTC'")
+    scripts = view_scripts(extra)
+    needed = None if sql is None else _needed(sql, scripts)
+    for table in TABLES:
+        if needed is None or table in needed:
+            connection.execute(base_view(table, str(store)))
+    for name, text in scripts:
+        if needed is None or name in needed:
+            connection.execute(text)
+    return connection
+
+
+def _needed(sql: str, scripts: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the tables and view scripts whose names the statement reaches."""
+    words = {word.lower() for word in _WORD.findall(sql)}
+    needed: set[str] = set()
+    for name, text in reversed(scripts):
+        made = {created.lower() for created in _CREATES.findall(text)}
+        if made & words:
+            needed.add(name)
+            words |= {word.lower() for word in _WORD.findall(text)}
+    return needed | {table for table in TABLES if table in words}
+
+
+def check_read_only(connection: "duckdb.DuckDBPyConnection", sql: str) -> None:
+    """Raise QueryError unless `sql` is statements that only read."""
+    import duckdb
+
+    reading = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
+    try:
+        statements = connection.extract_statements(sql)
+    except duckdb.Error as error:
+        raise QueryError(str(error)) from error
+    if not statements:
+        raise QueryError("no statement given")
+    for statement in statements:
+        if statement.type not in reading:
+            raise QueryError(
+                f"{statement.type.name} is refused: the store is read-only here. "
+                "Use SELECT; write results with --format and --out."
+            )
