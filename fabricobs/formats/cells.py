@@ -1,0 +1,133 @@
+"""Rows from keys and values: what a table's line and a counter dump have in common."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fabricobs.formats.context import Context, column_names
+from fabricobs.formats.definition import Block
+from fabricobs.formats.mapping import ColumnMapping, Target
+from fabricobs.formats.rows import Rows
+from fabricobs.formats.templates import compile_template
+
+# Columns that say which row a value belongs to; all others are what was measured.
+_IDENTITY = ("device", "port", "priority", "queue", "ts")
+_MOST_OPEN_ROWS = 5_000
+
+
+class CellBlock:
+    """A compiled block: its mapping, header templates and pair template."""
+
+    def __init__(self, block: Block, format_name: str) -> None:
+        self.format_name = format_name
+        self.set = block.set
+        self.mapping = ColumnMapping(block)
+        self.headers = tuple(compile_template(source) for source in block.header)
+        self.pair = compile_template(block.pair, default_type="text") if block.pair else None
+
+
+class CellRows:
+    """Collects cells into rows, one a table and identity.
+
+    Cells of one identity that fill different columns share a row: a PFC dump prints received
+    and sent frames in two tables. A cell whose column is taken belongs to the next capture and
+    starts a new row, unless `overwrite` says that the last of two equal keys counts.
+    """
+
+    def __init__(self, context: Context, rows: Rows, *, overwrite: bool = False) -> None:
+        self._context = context
+        self._rows = rows
+        self._overwrite = overwrite
+        self._open: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+    def add(
+        self,
+        block: CellBlock,
+        cells: Iterable[tuple[str, str]],
+        number: int,
+        given: Mapping[str, Any],
+    ) -> int:
+        """Add the cells of one line and return how many are known; ValueError for garbage."""
+        shared = dict(given)
+        measured: list[tuple[Target, Any]] = []
+        others: dict[str, int] = {}
+        known = 0
+        for key, text in cells:
+            target = block.mapping.resolve(key)
+            if isinstance(target, Target):
+                value = target.convert(text)
+                if target.column.name in _IDENTITY:
+                    shared[target.column.name] = value
+                elif value is not None:
+                    measured.append((target, value))
+            elif target is False:
+                if not _is_whole(text):
+                    continue
+                others[key] = int(text.replace(",", ""))
+            known += 1
+        for target, value in measured:
+            identity = {**shared, **dict(target.fields)}
+            self._put(block, target.table, identity, target.column.name, value, number)
+        if others and "other" in column_names(block.mapping.table):
+            for key, count in others.items():
+                self._put_other(block, shared, key, count, number)
+        return known
+
+    def flush(self) -> None:
+        """Hand over the rows collected so far."""
+        for key, row in self._open.items():
+            self._rows.add(key[0], row)
+        self._open.clear()
+
+    def _put(
+        self,
+        block: CellBlock,
+        table: str,
+        identity: Mapping[str, Any],
+        column: str,
+        value: Any,
+        number: int,
+    ) -> None:
+        row = self._row(block, table, identity, number)
+        if row.get(column) is not None and not self._overwrite:
+            row = self._row(block, table, identity, number, fresh=True)
+        row[column] = value
+
+    def _put_other(
+        self, block: CellBlock, identity: Mapping[str, Any], key: str, count: int, number: int
+    ) -> None:
+        row = self._row(block, block.mapping.table, identity, number)
+        if key in (row.get("other") or {}) and not self._overwrite:
+            row = self._row(block, block.mapping.table, identity, number, fresh=True)
+        row.setdefault("other", {})[key] = count
+
+    def _row(
+        self,
+        block: CellBlock,
+        table: str,
+        identity: Mapping[str, Any],
+        number: int,
+        *,
+        fresh: bool = False,
+    ) -> dict[str, Any]:
+        names = column_names(table)
+        base = self._context.base(table, block.format_name, snapshot=True)
+        base.update((name, value) for name, value in block.set.items() if name in names)
+        base.update((name, value) for name, value in identity.items() if name in names)
+        if identity.get("ts") is not None:
+            base["ts_source"] = "inline"
+        key = (table, *(base.get(name) for name in _IDENTITY))
+        row = self._open.get(key)
+        if row is not None and not fresh:
+            return row
+        if row is not None:
+            self._rows.add(table, row)
+        elif len(self._open) >= _MOST_OPEN_ROWS:
+            self.flush()
+        base["line"] = number
+        self._open[key] = base
+        return base
+
+
+def _is_whole(text: str) -> bool:
+    digits = text.replace(",", "")
+    return digits.isdecimal() and int(digits) < 1 << 63

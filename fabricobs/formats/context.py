@@ -1,0 +1,64 @@
+"""What every row of a file shares, and what earlier lines said that holds for later ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from functools import cache
+from typing import Any
+
+from fabricobs.formats.places import Place
+from fabricobs.store.tables import TABLES
+
+
+@cache
+def column_names(table: str) -> frozenset[str]:
+    """Return the column names of a table."""
+    return frozenset(column.name for column in TABLES[table].columns)
+
+
+@dataclass(slots=True)
+class Context:
+    """One file being read: its identity, its place, and the fields kept from its lines."""
+
+    file_id: str
+    job: str | None = None
+    place: Place = Place()
+    zone: tzinfo = UTC
+    kept: dict[str, Any] = field(default_factory=dict)
+    from_path: dict[str, Any] = field(default_factory=dict)
+    _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
+
+    def keep(self, fields: Mapping[str, Any]) -> None:
+        """Let `fields` hold for the lines that follow."""
+        self.kept.update(fields)
+        self._base.clear()
+
+    def base(self, table: str, format_name: str, *, snapshot: bool) -> dict[str, Any]:
+        """Return the columns a row of `table` starts with; a fresh copy.
+
+        A snapshot takes the device and, where its lines give none, the time of its path; a log
+        line does not: the name of a log says when it began, not when the line was written.
+        """
+        key = (table, format_name, snapshot)
+        base = self._base.get(key)
+        if base is None:
+            base = self._base[key] = self._new_base(table, format_name, snapshot)
+        return dict(base)
+
+    def _new_base(self, table: str, format_name: str, snapshot: bool) -> dict[str, Any]:
+        names = column_names(table)
+        base: dict[str, Any] = {"job": self.job, "file_id": self.file_id, "line": None}
+        if "ts" in names:
+            base["ts"], base["ts_source"] = None, "none"
+        if "format" in names:
+            base["format"] = format_name
+        if snapshot:
+            if "device" in names:
+                base["device"] = self.place.device
+            if self.place.ts is not None and "ts" in names:
+                base["ts"], base["ts_source"] = self.place.ts, self.place.ts_source
+        for fields in (self.from_path, self.kept):
+            base.update((name, value) for name, value in fields.items() if name in names)
+        if self.kept.get("ts") is not None and "ts" in names:
+            base["ts_source"] = "header"
+        return base

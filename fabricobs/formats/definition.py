@@ -1,0 +1,156 @@
+"""Format definitions: what a file of `ingest/` may say, and loading one with errors that help."""
+
+import difflib
+import hashlib
+import json
+import tomllib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from fabricobs import content
+from fabricobs.content import ContentError
+from fabricobs.formats.values import Value
+
+Reader = Literal["lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet"]
+
+
+def _as_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Strings = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Detect(_Part):
+    """How a file shows this format: every key given must hold."""
+
+    text: str | None = None  # expression searched in the first and last lines
+    path: str | None = None  # expression searched in the path; never alone for text formats
+    columns: tuple[str, ...] = ()  # columns the header must fill (csv, jsonl, parquet)
+
+
+class LineRule(_Part):
+    """One shape of line. Rules are tried in order; without `table` and `keep` it is ignored."""
+
+    template: Strings
+    find: tuple[str, ...] = ()  # searched in the whole line, each may be absent
+    when: dict[str, str] = {}  # values the anchor's groups must have
+    each: str | None = None  # one row per hit inside the field `rest`
+    table: str | None = None
+    set: dict[str, str | int | float | bool] = {}
+    keep: tuple[str, ...] = ()  # fields that hold for the lines below
+
+
+class Block(_Part):
+    """Cells of a table, keys of a dump or fields of a record, and the columns they fill."""
+
+    table: str | None = None  # jsonl: a kind of record without a table is known and ignored
+    columns: dict[str, str] = {}  # "key or key template" = "[table.]column[:type][ * factor]"
+    ignore: tuple[str, ...] = ()  # keys known and not needed
+    set: dict[str, str | int | float | bool] = {}
+    header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
+    pair: str | None = None  # keyvalue: template with {key} and {value}
+    where: str | None = None  # jsonl: the key a record of this kind has
+    sticky: tuple[str, ...] = ()  # jsonl: objects that hold until given again
+
+
+class CounterKind(_Part):
+    """How a counter counts."""
+
+    width: int = 64
+    overflow: Literal["wrap", "saturate"] = "wrap"
+    kind: Literal["counter", "delta", "gauge"] = "counter"
+
+
+class Counters(CounterKind):
+    """How the counters of a format count, and the ones that differ."""
+
+    columns: dict[str, CounterKind] = {}
+
+
+class Sample(_Part):
+    """Text in, rows expected: each row given names the columns that must hold."""
+
+    text: str
+    path: str = "sample"
+    rows: dict[str, tuple[dict[str, Value], ...]] = {}
+    unparsed: int = 0
+
+
+class Definition(_Part):
+    """One format: how to recognise it, how to read it, and the samples that prove it."""
+
+    name: str
+    title: str
+    reader: Annotated[tuple[Reader, ...], BeforeValidator(_as_tuple)]
+    detect: Detect = Detect()
+    companion: bool = False  # read along with every file of counters
+    anchor: str | None = None  # lines: what stands before a message; groups fill columns
+    path: Strings = ()  # templates of the end of the path; fields fill columns
+    line: tuple[LineRule, ...] = ()
+    block: tuple[Block, ...] = ()
+    counters: Counters | None = None
+    sample: tuple[Sample, ...] = ()
+
+    @cached_property
+    def version(self) -> str:
+        """Digest of what decides the rows: everything but title and samples."""
+        deciding = self.model_dump(mode="json", exclude={"title", "sample"})
+        return hashlib.blake2b(
+            json.dumps(deciding, sort_keys=True).encode(), digest_size=8
+        ).hexdigest()
+
+
+def load_definition(path: Path) -> Definition:
+    """Load one definition; ContentError names file, key and the nearest valid one."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ContentError(f"{path}: not valid TOML: {error}") from error
+    document.setdefault("name", path.stem)
+    try:
+        definition = Definition.model_validate(document)
+    except ValidationError as error:
+        raise ContentError(explain_validation(path, error, Definition)) from error
+    if not definition.sample:
+        raise ContentError(f"{path}: no [[sample]]: a definition must show what it reads")
+    return definition
+
+
+def load_definitions(extra: Sequence[Path] = ()) -> dict[str, Definition]:
+    """Load every definition, the user's folders last, by name."""
+    found = content.files("ingest", ".toml", extra)
+    return {name: load_definition(path) for name, path in found.items()}
+
+
+def explain_validation(path: Path, error: ValidationError, model: type[BaseModel]) -> str:
+    """Say what is wrong in a content file: one line per mistake, with the nearest valid key."""
+    lines = []
+    for mistake in error.errors():
+        where = ".".join(str(part) for part in mistake["loc"])
+        text = mistake["msg"]
+        if mistake["type"] == "extra_forbidden":
+            text = f"unknown key{_nearest(str(mistake['loc'][-1]), _keys_of(model))}"
+        lines.append(f"{path}: {where}: {text}")
+    return "\n".join(lines)
+
+
+def _keys_of(model: type[BaseModel]) -> set[str]:
+    """Collect the keys of a model and of the models inside it."""
+    keys: set[str] = set(model.model_fields)
+    for part in _Part.__subclasses__():
+        keys |= set(part.model_fields)
+    return keys
+
+
+def _nearest(word: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

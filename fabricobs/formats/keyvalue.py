@@ -1,0 +1,102 @@
+"""The key-value readers: a dump of `name: value` lines, and a file that is one value."""
+
+from typing import Any
+
+from fabricobs.formats.cells import CellBlock, CellRows
+from fabricobs.formats.context import Context
+from fabricobs.formats.definition import Definition
+from fabricobs.formats.lines import Outcome
+from fabricobs.formats.rows import Rows
+from fabricobs.formats.values import VALUE_TYPES
+
+
+class KeyValueFormat:
+    """A compiled `keyvalue` or `value` definition: one block."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.name = definition.name
+        self.one_value = "value" in definition.reader
+        self.block = CellBlock(definition.block[0], definition.name)
+
+
+class KeyValueReader:
+    """One `keyvalue` format reading one file.
+
+    With header templates a dump begins at a header line, whose fields belong to its rows; without
+    them every line that fits the pair template counts, and fields of the pair say whose it is.
+    """
+
+    def __init__(self, key_value: KeyValueFormat, context: Context, rows: Rows) -> None:
+        self._format = key_value
+        self._block = key_value.block
+        self._cells = CellRows(context, rows, overwrite=bool(self._block.headers))
+        self._given: dict[str, Any] = {}
+        self._active = not self._block.headers
+
+    def offer(self, line: str, number: int) -> Outcome | str:
+        """Take headers and pairs."""
+        if self._header(line):
+            return Outcome.IGNORED
+        if not self._active or self._block.pair is None:
+            return Outcome.NOT_MINE
+        found = self._block.pair.pattern.match(line.strip())
+        if found is None:
+            self._active = not self._block.headers
+            return Outcome.NOT_MINE
+        given = dict(self._given)
+        key = value = ""
+        for (name, type_name), text in zip(self._block.pair.fields, found.groups(), strict=True):
+            if name == "key":
+                key = text
+            elif name == "value":
+                value = text
+            else:
+                given[name] = VALUE_TYPES[type_name].parse(text)
+        try:
+            known = self._cells.add(self._block, [(key, value)], number, given)
+        except ValueError as error:
+            return f"{self._format.name}: {error}"
+        return Outcome.PARSED if known else f"{self._format.name}: {key} has no whole number"
+
+    def finish(self) -> None:
+        """Hand over what is still open."""
+        self._cells.flush()
+
+    def _header(self, line: str) -> bool:
+        for header in self._block.headers:
+            found = header.pattern.match(line.strip())
+            if found is None:
+                continue
+            self._cells.flush()
+            if header.fields:
+                self._given = {
+                    name: VALUE_TYPES[type_name].parse(text)
+                    for (name, type_name), text in zip(header.fields, found.groups(), strict=True)
+                }
+            self._active = True
+            return True
+        return False
+
+
+class ValueReader:
+    """One `value` format reading a file that holds one value; its path gives the key."""
+
+    def __init__(self, key_value: KeyValueFormat, context: Context, rows: Rows) -> None:
+        self._format = key_value
+        self._cells = CellRows(context, rows)
+        self._given = {k: v for k, v in context.from_path.items() if k != "key"}
+        self._key = str(context.from_path.get("key", ""))
+
+    def offer(self, line: str, number: int) -> Outcome | str:
+        """Take the value."""
+        try:
+            known = self._cells.add(
+                self._format.block, [(self._key, line.strip())], number, self._given
+            )
+        except ValueError as error:
+            return f"{self._format.name}: {error}"
+        return Outcome.PARSED if known else f"{self._format.name}: {self._key} has no whole number"
+
+    def finish(self) -> None:
+        """Hand over what is still open."""
+        self._cells.flush()

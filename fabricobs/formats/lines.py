@@ -1,0 +1,212 @@
+"""The lines reader: one definition's rules against one line at a time."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import tzinfo
+from enum import Enum
+from typing import Any, Protocol
+
+from fabricobs.formats.context import Context, column_names
+from fabricobs.formats.definition import Definition, LineRule
+from fabricobs.formats.mapping import check_column
+from fabricobs.formats.rows import Rows
+from fabricobs.formats.templates import (
+    Template,
+    TemplateError,
+    compile_regex,
+    compile_template,
+)
+from fabricobs.formats.values import TIME_PATTERN, VALUE_TYPES, parse_time
+
+_TIME = re.compile(TIME_PATTERN)
+_SHORTEST_TIME = 19
+
+
+class Outcome(Enum):
+    """What became of a line. A reader answers with a text instead where it should have read it."""
+
+    NOT_MINE = "not mine"
+    PARSED = "parsed"
+    IGNORED = "ignored"
+
+
+class TextReader(Protocol):
+    """One format reading a text, line by line."""
+
+    def offer(self, line: str, number: int) -> Outcome | str:
+        """Take the line, or answer NOT_MINE; a text says why a line of this format failed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A compiled rule."""
+
+    definition: LineRule
+    templates: tuple[Template, ...]
+    find: tuple[Template, ...]
+    each: Template | None
+
+
+class LineFormat:
+    """A compiled `lines` definition; shared by all files read with it."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.name = definition.name
+        self.anchor = compile_regex(definition.anchor) if definition.anchor else None
+        self._by_word: dict[str, list[tuple[int, _Rule, Template]]] = {}
+        self._others: list[tuple[int, _Rule, Template]] = []
+        self.rules = [_compile_rule(rule, definition.name) for rule in definition.line]
+        for order, rule in enumerate(self.rules):
+            for template in rule.templates:
+                entry = (order, rule, template)
+                if template.first_word is None:
+                    self._others.append(entry)
+                else:
+                    self._by_word.setdefault(template.first_word, []).append(entry)
+
+    def match(
+        self, message: str, prefix: dict[str, Any]
+    ) -> tuple[_Rule, Template, re.Match[str]] | None:
+        """Return the first rule, in the definition's order, whose template fits the message."""
+        word = message.split(" ", 1)[0]
+        candidates = self._by_word.get(word)
+        if candidates is None:
+            ordered = self._others
+        else:
+            ordered = sorted((*candidates, *self._others), key=lambda entry: entry[0])
+        for _, rule, template in ordered:
+            if any(prefix.get(name) != value for name, value in rule.definition.when.items()):
+                continue
+            found = template.pattern.match(message)
+            if found is not None:
+                return rule, template, found
+        return None
+
+
+def _compile_rule(rule: LineRule, name: str) -> _Rule:
+    templates = tuple(compile_template(source) for source in rule.template)
+    find = tuple(compile_template(source, whole=False) for source in rule.find)
+    each = compile_template(rule.each, whole=False) if rule.each else None
+    for template in (*templates, *find, *((each,) if each else ())):
+        for field, type_name in template.fields:
+            if field == "rest" and each is not None:
+                continue
+            if rule.table is not None and field not in rule.keep:
+                check_column(rule.table, field, type_name)
+            elif rule.table is None and field not in rule.keep:
+                raise TemplateError(
+                    f"{name}: {template.source!r} captures {field!r} but neither fills a table "
+                    "nor keeps it; drop the name"
+                )
+    if rule.table is not None:
+        for column in rule.set.keys() - set(rule.keep):
+            check_column(rule.table, column, None)
+    return _Rule(rule, templates, find, each)
+
+
+class LineReader:
+    """One `lines` format reading one file."""
+
+    def __init__(self, line_format: LineFormat, context: Context, rows: Rows) -> None:
+        self._format = line_format
+        self._context = context
+        self._rows = rows
+
+    def offer(self, line: str, number: int) -> Outcome | str:
+        """Read the line; several anchors in it are several writers on one pipe."""
+        anchor = self._format.anchor
+        if anchor is None:
+            return self._read(line.strip(), line, number, {})
+        matches = list(anchor.finditer(line))
+        if not matches:
+            return Outcome.NOT_MINE
+        outcomes = [
+            self._read(
+                line[found.end() : following.start() if following else None].strip(),
+                line,
+                number,
+                _prefix(found, self._context.zone),
+            )
+            for found, following in zip(matches, [*matches[1:], None], strict=True)
+        ]
+        failed = next((o for o in outcomes if isinstance(o, str)), None)
+        if failed is not None:
+            return failed
+        if all(o is Outcome.NOT_MINE for o in outcomes):
+            return f"{self._format.name}: no rule fits this line"
+        return Outcome.PARSED if Outcome.PARSED in outcomes else Outcome.IGNORED
+
+    def _read(
+        self, message: str, line: str, number: int, prefix: dict[str, Any]
+    ) -> Outcome | str:
+        hit = self._format.match(message, prefix)
+        if hit is None:
+            return Outcome.NOT_MINE
+        rule, template, found = hit
+        try:
+            captured = _captured(template, found, self._context.zone)
+            for extra in rule.find:
+                other = extra.pattern.search(line)
+                if other is not None:
+                    captured.update(_captured(extra, other, self._context.zone))
+        except ValueError as error:
+            return f"{self._format.name}: {error}"
+        definition = rule.definition
+        if definition.keep:
+            constants = {k: v for k, v in definition.set.items() if k in definition.keep}
+            given = {name: captured[name] for name in definition.keep if name in captured}
+            self._context.keep({**constants, **given})
+        if definition.table is None:
+            return Outcome.PARSED if definition.keep else Outcome.IGNORED
+        base = self._context.base(definition.table, self._format.name, snapshot=False)
+        base["line"] = number
+        names = column_names(definition.table)
+        _fill(base, {name: value for name, value in prefix.items() if name in names})
+        base.update((name, value) for name, value in definition.set.items() if name in names)
+        for hit_fields in self._hits(rule, captured):
+            row = dict(base)
+            _fill(row, hit_fields)
+            self._rows.add(definition.table, row)
+        return Outcome.PARSED
+
+    def _hits(self, rule: _Rule, captured: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the captured fields once, or once for every hit inside `rest`."""
+        table = rule.definition.table or ""
+        names = column_names(table)
+        fields = {name: value for name, value in captured.items() if name in names}
+        if rule.each is None:
+            yield fields
+            return
+        for found in rule.each.pattern.finditer(captured.get("rest") or ""):
+            yield {**fields, **_captured(rule.each, found, self._context.zone)}
+
+
+def _fill(row: dict[str, Any], fields: dict[str, Any]) -> None:
+    row.update(fields)
+    if fields.get("ts") is not None:
+        row["ts_source"] = "inline"
+
+
+def _captured(template: Template, found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
+    captured: dict[str, Any] = {}
+    for (name, type_name), text in zip(template.fields, found.groups(), strict=True):
+        if type_name == "time":
+            captured[name] = parse_time(text, zone)
+        else:
+            captured[name] = VALUE_TYPES[type_name].parse(text)
+    return captured
+
+
+def _prefix(found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
+    """Return the fields of the anchor, and the time that stands before it if one does."""
+    fields: dict[str, Any] = {}
+    for name, text in found.groupdict().items():
+        if text is not None:
+            fields[name] = int(text) if text.isdecimal() else text
+    if found.start() >= _SHORTEST_TIME:
+        time = _TIME.search(found.string, 0, found.start())
+        if time is not None:
+            fields["ts"] = parse_time(time[0], zone)
+    return fields

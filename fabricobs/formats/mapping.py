@@ -1,0 +1,113 @@
+"""From keys to columns: which column a table header, a counter name or a field fills.
+
+One grammar serves every reader: `"rx_prio{priority:int}_pause" = "priority_samples.pfc_rx_frames"`
+reads the priority out of the key and fills that column of that table;
+`port_rcv_data = "rx_bytes * 4"` converts words to bytes.
+"""
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fabricobs.formats.definition import Block
+from fabricobs.formats.templates import Template, TemplateError, compile_template
+from fabricobs.formats.values import DEFAULT_TYPE, VALUE_TYPES, Value
+from fabricobs.store.tables import TABLES, Column
+
+_TARGET = re.compile(r"^(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a key's value goes: table, column, conversion and factor; `fields` come from the key."""
+
+    table: str
+    column: Column
+    parse: Callable[[str], Value]
+    factor: float | None
+    fields: tuple[tuple[str, Value], ...] = ()
+
+    def convert(self, text: str) -> Value:
+        """Convert a cell; ValueError if the text cannot be meant."""
+        value = self.parse(text)
+        if self.factor is None or not isinstance(value, int | float):
+            return value
+        scaled = value * self.factor
+        return int(scaled) if self.column.type == "BIGINT" else scaled
+
+
+class ColumnMapping:
+    """The columns of a block, looked up by key; every key is resolved once."""
+
+    def __init__(self, block: Block) -> None:
+        self.table = block.table or ""
+        self._plain: dict[str, Target] = {}
+        self._patterns: list[tuple[Template, Target]] = []
+        for key, target in block.columns.items():
+            self._add(key, _parse_target(target, self.table))
+        self._ignored = [compile_template(key) for key in block.ignore]
+        self._resolved: dict[str, Target | bool] = {}
+
+    def _add(self, key: str, target: Target) -> None:
+        if "{" in key:
+            template = compile_template(key)
+            for name, type_name in template.fields:
+                check_column(target.table, name, type_name)
+            self._patterns.append((template, target))
+        else:
+            self._plain[key] = target
+
+    def resolve(self, key: str) -> Target | bool:
+        """Return the key's target, True for a key known and ignored, False for an unknown one."""
+        found = self._resolved.get(key)
+        if found is None:
+            found = self._resolved[key] = self._look_up(key)
+        return found
+
+    def _look_up(self, key: str) -> Target | bool:
+        if key in self._plain:
+            return self._plain[key]
+        for template, target in self._patterns:
+            match = template.pattern.match(key)
+            if match is not None:
+                fields = tuple(
+                    (name, VALUE_TYPES[type_name].parse(text))
+                    for (name, type_name), text in zip(template.fields, match.groups(), strict=True)
+                )
+                return Target(target.table, target.column, target.parse, target.factor, fields)
+        return any(template.pattern.match(key) for template in self._ignored)
+
+    def sources(self) -> dict[str, Target]:
+        """Return the plain keys and their targets, in the order of the definition."""
+        return self._plain
+
+
+def _parse_target(text: str, default_table: str) -> Target:
+    match = _TARGET.match(text)
+    if match is None:
+        raise TemplateError(f"{text!r} is not [table.]column[:type][ * factor]")
+    table, name, type_name, factor = match.groups()
+    column = check_column(table or default_table, name, type_name)
+    parse = VALUE_TYPES[type_name or DEFAULT_TYPE[column.type]].parse
+    return Target(table or default_table, column, parse, float(factor) if factor else None)
+
+
+def check_column(table: str, name: str, type_name: str | None) -> Column:
+    """Return the column, or raise TemplateError naming the nearest one that exists."""
+    if table not in TABLES:
+        raise TemplateError(f"no table {table!r}{_nearest(table, list(TABLES))}")
+    column = TABLES[table].column(name)
+    if column is None:
+        names = [column.name for column in TABLES[table].columns]
+        raise TemplateError(f"table {table} has no column {name!r}{_nearest(name, names)}")
+    if type_name is not None and type_name not in VALUE_TYPES:
+        raise TemplateError(f"unknown type {type_name!r}{_nearest(type_name, list(VALUE_TYPES))}")
+    if type_name is not None and column.type not in VALUE_TYPES[type_name].fills:
+        raise TemplateError(f"{table}.{name} is {column.type}: a {type_name} cannot fill it")
+    return column
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; one of {', '.join(known)}"

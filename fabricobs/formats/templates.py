@@ -1,0 +1,95 @@
+"""Line templates: a line as the log prints it, with `{column:type}` where values stand.
+
+`Channel {channel:int} : {from_rank:int}[{:word}] -> ...` reads like the log and compiles to one
+regular expression of the kind Rust's engine accepts. A blank stands for one or more blanks, a
+field without a name is matched and dropped, a closing ` ...` lets anything follow, and `{{` is a
+brace.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fabricobs.formats.values import VALUE_TYPES
+
+_FIELD = re.compile(r"\{\{|\}\}|\{(?P<name>\w*)(?::(?P<type>\w+))?\}")
+# Look-around and back-references: what Rust's regex engine refuses.
+_NOT_RUST = re.compile(r"\(\?(?:[=!]|<[=!])|\\[1-9]|\(\?P=")
+
+
+class TemplateError(ValueError):
+    """A template or regular expression that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A compiled template: `fields` maps each captured name to its type, in order."""
+
+    source: str
+    pattern: re.Pattern[str]
+    fields: tuple[tuple[str, str], ...]
+    first_word: str | None
+
+    def __str__(self) -> str:
+        return self.source
+
+
+def compile_template(source: str, *, whole: bool = True, default_type: str = "word") -> Template:
+    """Compile `source`; `whole` anchors it at both ends (else it is searched for)."""
+    open_ended = source.endswith(" ...")
+    body = source[: -len(" ...")] if open_ended else source
+    parts: list[str] = []
+    fields: list[tuple[str, str]] = []
+    position = 0
+    for match in _FIELD.finditer(body):
+        parts.append(_literal(body[position : match.start()]))
+        parts.append(_field(match, fields, source, default_type))
+        position = match.end()
+    parts.append(_literal(body[position:]))
+    pattern = "".join(parts)
+    if whole:
+        pattern = f"^{pattern}(?:\\s.*)?$" if open_ended else f"^{pattern}\\s*$"
+    _refuse_repeats(fields, source)
+    return Template(source, re.compile(pattern), tuple(fields), _first_word(body))
+
+
+def compile_regex(source: str) -> re.Pattern[str]:
+    """Compile a hand-written expression, refusing what Rust's engine would refuse."""
+    if _NOT_RUST.search(source):
+        raise TemplateError(f"{source!r} uses look-around or a back-reference; write it without")
+    try:
+        return re.compile(source, re.MULTILINE)
+    except re.error as error:
+        raise TemplateError(f"{source!r} is no regular expression: {error}") from error
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"(?:\\ )+", " +", re.escape(text))
+
+
+def _field(match: re.Match[str], fields: list[tuple[str, str]], source: str, default: str) -> str:
+    if match[0] in {"{{", "}}"}:
+        return re.escape(match[0][0])
+    type_name = match["type"] or default
+    if type_name not in VALUE_TYPES:
+        known = ", ".join(VALUE_TYPES)
+        raise TemplateError(f"{source!r}: unknown type {type_name!r}; one of {known}")
+    pattern = VALUE_TYPES[type_name].pattern
+    if not match["name"]:
+        return f"(?:{pattern})"
+    fields.append((match["name"], type_name))
+    return f"({pattern})"
+
+
+def _refuse_repeats(fields: Iterable[tuple[str, str]], source: str) -> None:
+    seen: set[str] = set()
+    for name, _ in fields:
+        if name in seen:
+            raise TemplateError(f"{source!r} captures {name!r} twice")
+        seen.add(name)
+
+
+def _first_word(body: str) -> str | None:
+    """Return the literal first word: rules are looked up by it before any is tried."""
+    word = body.split(" ", 1)[0]
+    return word if word and " " in body and "{" not in word and "}" not in word else None

@@ -1,0 +1,171 @@
+"""What a captured piece of text means: the types a definition may name.
+
+Every type is a pattern (for line templates) and a conversion (for every reader). A conversion
+returns None for the many spellings of "no value" and raises ValueError for text it cannot mean.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from email.utils import parsedate_to_datetime
+
+from fabricobs.store.tables import Type
+
+Value = str | int | float | bool | None
+
+# Written for "no value" by the switch and NIC tools: never zero.
+NO_VALUE = frozenset({"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null"})
+
+TIME_PATTERN = (
+    r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z|[+-]\d\d:?\d\d)?"
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4}"
+)
+_ISO = re.compile(
+    r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?"
+)
+_SPEED = re.compile(r"([\d.]+) ?([KMGT]?)(?:b/s|b/sec|bps|bit/s)?\b", re.IGNORECASE)
+_GBPS = {"": 1.0, "K": 1e-6, "M": 1e-3, "G": 1.0, "T": 1e3}
+_INT64 = 1 << 63
+
+
+def parse_whole(text: str) -> int | None:
+    """Read a whole number, thousands commas allowed; 2^63 and above wraps to its negative."""
+    if text.lower() in NO_VALUE:
+        return None
+    number = int(text.replace(",", ""))
+    if -_INT64 <= number < _INT64:
+        return number
+    if number < 2 * _INT64:
+        return number - 2 * _INT64
+    raise ValueError(f"{text} does not fit 64 bits")
+
+
+def parse_hex(text: str) -> int:
+    """Read a hexadecimal number, with or without 0x."""
+    return int(text, 16)
+
+
+def parse_number(text: str) -> float | None:
+    """Read a decimal number, thousands commas allowed."""
+    return None if text.lower() in NO_VALUE else float(text.replace(",", ""))
+
+
+def parse_text(text: str) -> str | None:
+    """Keep text as it is, without blanks around it."""
+    stripped = text.strip()
+    return None if stripped.lower() in NO_VALUE else stripped
+
+
+def parse_flag(text: str) -> bool:
+    """Read 0/1, true/false, enabled/disabled or on/off."""
+    lowered = text.lower()
+    if lowered in {"1", "true", "enabled", "on", "yes"}:
+        return True
+    if lowered in {"0", "false", "disabled", "off", "no"}:
+        return False
+    raise ValueError(f"{text!r} is neither 0 nor 1")
+
+
+def parse_speed(text: str) -> float | None:
+    """Read a link rate (400G, 100M, 400 Gb/sec (4X NDR)) in Gb/s; a bare number is Gb/s."""
+    if text.lower() in NO_VALUE:
+        return None
+    match = _SPEED.match(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no link rate")
+    return float(match[1]) * _GBPS[match[2].upper()]
+
+
+def parse_rdma_port(text: str) -> str:
+    """Read a port of sysfs (mlx5_0/ports/1) as the tools print it (mlx5_0/1)."""
+    return text.replace("/ports/", "/")
+
+
+def parse_time(text: str, zone: tzinfo = UTC) -> int:
+    """Read a time as microseconds since 1970 UTC; `zone` holds where the text names none.
+
+    Takes ISO 8601 and its relatives, the C locale's `date`, and epochs, whose unit follows from
+    their size (below 1e11 seconds, 1e14 milliseconds, 1e17 microseconds, else nanoseconds).
+    """
+    stripped = text.strip()
+    match = _ISO.search(stripped)
+    if match is not None:
+        year, month, day, hour, minute, second = (int(match[i]) for i in range(1, 7))
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=_zone(match[8], zone))
+        micros = int((match[7] or "0").ljust(6, "0")[:6])
+        return int(moment.timestamp()) * 1_000_000 + micros
+    if stripped[:1].isdigit():
+        return _epoch(stripped)
+    return _c_locale(stripped, zone)
+
+
+def _zone(text: str | None, default: tzinfo) -> tzinfo:
+    if text is None:
+        return default
+    if text == "Z":
+        return UTC
+    parsed = datetime.strptime(text.replace(":", ""), "%z").tzinfo
+    assert parsed is not None
+    return parsed
+
+
+def _epoch(text: str) -> int:
+    whole, _, fraction = text.partition(".")
+    number = int(whole)
+    micros = int(fraction.ljust(6, "0")[:6]) if fraction else 0
+    if number < 10**11:
+        return number * 1_000_000 + micros
+    if number < 10**14:
+        return number * 1000 + micros // 1000
+    return number if number < 10**17 else number // 1000
+
+
+def _c_locale(text: str, zone: tzinfo) -> int:
+    words = text.split()
+    if len(words) == 6 and words[4] in {"UTC", "GMT"}:
+        moment = parsedate_to_datetime(
+            f"{words[0]}, {words[2]} {words[1]} {words[5]} {words[3]} +0000"
+        )
+    else:
+        kept = " ".join(words[1:4] + words[-1:])
+        moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=zone)
+    return int(moment.timestamp()) * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """A type a definition may name: its pattern, its conversion, the column types it may fill."""
+
+    pattern: str
+    parse: Callable[[str], Value]
+    fills: tuple[Type, ...]
+
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
+
+VALUE_TYPES: dict[str, ValueType] = {
+    "word": ValueType(r"\S+?", parse_text, ("VARCHAR",)),
+    "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
+    "name": ValueType(r"[^/\s]+", parse_text, ("VARCHAR",)),
+    "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
+    "rdma_port": ValueType(r"[\w.-]+/ports/\d+", parse_rdma_port, ("VARCHAR",)),
+    "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
+    "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
+    "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
+    "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
+    "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
+    "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
+    "time": ValueType(TIME_PATTERN, parse_time, ("TIMESTAMP",)),
+    "epoch": ValueType(r"\d{10,19}(?:\.\d+)?", parse_time, ("TIMESTAMP",)),
+}
+
+# What a cell becomes when its definition names no type.
+DEFAULT_TYPE: dict[Type, str] = {
+    "VARCHAR": "text",
+    "BIGINT": "count",
+    "DOUBLE": "number",
+    "BOOLEAN": "flag",
+    "TIMESTAMP": "time",
+    "MAP(VARCHAR, BIGINT)": "count",
+}
