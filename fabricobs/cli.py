@@ -1,0 +1,290 @@
+"""The command line: each verb calls one function and prints what it gives.
+
+Data goes to standard output, notes to standard error. Exit codes follow the monitoring plug-ins:
+0 nothing at or above --fail-on, 1 warning, 2 critical, 3 unknown (bad usage, unreadable input, not
+enough data). Heavy libraries are imported by the verb that uses them.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from fabricobs import __version__
+
+if TYPE_CHECKING:
+    from fabricobs.diagnosis.findings import Diagnosis
+
+UNKNOWN = 3
+
+app = typer.Typer(
+    name="fabricobs",
+    help="Why is this training run slow? Reads NCCL logs, switch and NIC counters and step times.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+StoreOption = Annotated[
+    Path, typer.Option("--store", envvar="FABRICOBS_STORE", help="Directory of the store.")
+]
+ContentOption = Annotated[
+    list[Path] | None,
+    typer.Option("--content", help="Folder with your own ingest/, queries/ and models/."),
+]
+DEFAULT_STORE = Path("fabric-store")
+
+
+@app.command()
+def ingest(
+    logs: Annotated[list[Path], typer.Argument(help="Files and directories to read.")],
+    store: StoreOption = DEFAULT_STORE,
+    job: Annotated[str | None, typer.Option(help="Name of the job these logs are of.")] = None,
+    tz: Annotated[str, typer.Option(help="Time zone of times that name none.")] = "UTC",
+    content: ContentOption = None,
+    workers: Annotated[int, typer.Option(help="Processes that read; 0: one a core.")] = 0,
+) -> None:
+    """Read logs into the store. Reading the same again changes nothing."""
+    import os
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    from fabricobs.ingest import Options
+    from fabricobs.ingest import ingest as run
+    from fabricobs.report.terminal import ingest_table
+    from fabricobs.store.parts import Store
+
+    try:
+        ZoneInfo(tz)
+    except (ZoneInfoNotFoundError, ValueError):
+        _fail(f"--tz {tz}: no such time zone; use a name like UTC or Europe/Berlin")
+    for path in logs:
+        if not path.exists() and not path.is_symlink():
+            _fail(f"{path}: no such file or directory")
+    options = Options(job, tz, tuple(content or ()))
+    report = run(logs, Store(store), options, workers=workers or os.cpu_count() or 1)
+    print(ingest_table(report))
+    if not report.outcomes:
+        _fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
+    for outcome in report.problems:
+        print(f"fabricobs: {outcome.path}: {outcome.problem}", file=sys.stderr)
+    if not any(outcome.formats for outcome in report.outcomes):
+        _fail("no file shows a format that fabricobs knows; `fabricobs formats` lists them")
+    if report.problems:
+        partly = all(outcome.formats for outcome in report.problems)
+        raise typer.Exit(1 if partly else UNKNOWN)
+
+
+@app.command()
+def sql(
+    statement: Annotated[
+        str | None, typer.Argument(help="SQL, a file that holds it, or - for standard input.")
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    format: Annotated[str, typer.Option(help="table, csv, json or parquet.")] = "table",
+    out: Annotated[Path | None, typer.Option(help="Write here instead.")] = None,
+    content: ContentOption = None,
+) -> None:
+    """Ask the store in DuckDB SQL: every table and view of `fabricobs schema`."""
+    from fabricobs.ask import run_statement
+
+    _require_store(store)
+    run_statement(_statement(statement), store, format, out, tuple(content or ()))
+
+
+@app.command()
+def query(
+    name: Annotated[str | None, typer.Argument(help="Name of a question.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the questions.")] = False,
+    store: StoreOption = DEFAULT_STORE,
+    format: Annotated[str, typer.Option(help="table, csv, json or parquet.")] = "table",
+    out: Annotated[Path | None, typer.Option(help="Write here instead.")] = None,
+    content: ContentOption = None,
+) -> None:
+    """Ask one of the questions in queries/."""
+    from fabricobs.ask import find_question, questions, run_statement
+
+    extra = tuple(content or ())
+    if list_ or name is None:
+        for question in questions(extra).values():
+            print(f"{question.name:34} {question.question}")
+        return
+    _require_store(store)
+    run_statement(find_question(name, extra).sql, store, format, out, extra)
+
+
+@app.command()
+def diagnose(
+    store: StoreOption = DEFAULT_STORE,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    fail_on: Annotated[
+        str, typer.Option(help="Lowest severity that counts: low ... critical, or never.")
+    ] = "low",
+    content: ContentOption = None,
+) -> None:
+    """Judge the store: the verdict, six answers and the findings."""
+    from fabricobs.report.documents import diagnosis_json
+    from fabricobs.report.terminal import diagnosis_text
+
+    if format not in {"text", "json"}:
+        _fail(f"--format {format}: use text or json")
+    found = _diagnose(store, tuple(content or ()))
+    print(diagnosis_json(found) if format == "json" else diagnosis_text(found))
+    raise typer.Exit(_exit_code(found, fail_on))
+
+
+@app.command()
+def report(
+    store: StoreOption = DEFAULT_STORE,
+    out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("fabricobs-report.html"),
+    content: ContentOption = None,
+) -> None:
+    """Write the diagnosis as one HTML file that needs no network."""
+    from fabricobs.report.page import write_page
+
+    found = _diagnose(store, tuple(content or ()))
+    write_page(found, store, out, tuple(content or ()))
+    print(out)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where store and report go.")] = Path("fabricobs-demo"),
+) -> None:
+    """Ingest the sample cluster that comes along, judge it and write its report."""
+    from fabricobs.demo import run_demo
+
+    run_demo(out)
+
+
+@app.command()
+def simulate(
+    directory: Annotated[Path, typer.Argument(help="Where the logs and answer.json go.")],
+    healthy: Annotated[bool, typer.Option("--healthy", help="The same run without fault.")] = False,
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 20260302,
+) -> None:
+    """Write the logs of a simulated cluster whose fault is known."""
+    from fabricobs.simulate.sample import write_sample
+
+    write_sample(directory, fault=not healthy, seed=seed)
+    print(directory)
+
+
+@app.command()
+def formats(content: ContentOption = None) -> None:
+    """List the formats fabricobs reads."""
+    from fabricobs.formats.definition import load_definitions
+
+    for name, definition in load_definitions(tuple(content or ())).items():
+        print(f"{name:28} {definition.title}")
+
+
+@app.command()
+def check(content: ContentOption = None) -> None:
+    """Check that every definition, query and model of the content is sound."""
+    from fabricobs.soundness import check_content
+
+    mistakes = list(check_content(tuple(content or ())))
+    for mistake in mistakes:
+        print(mistake, file=sys.stderr)
+    if mistakes:
+        raise typer.Exit(UNKNOWN)
+    print("content is sound")
+
+
+@app.command()
+def schema(
+    table: Annotated[str | None, typer.Argument(help="One table only.")] = None,
+) -> None:
+    """Print the tables and their columns, with type, unit and meaning."""
+    from fabricobs.store.tables import TABLES
+
+    if table is not None and table not in TABLES:
+        _fail(f"no table {table!r}; one of {', '.join(TABLES)}")
+    for name, described in TABLES.items():
+        if table in {None, name}:
+            print(f"{name}: {described.row} (from {described.source})")
+            for column in described.columns:
+                unit = f" [{column.unit}]" if column.unit else ""
+                print(f"  {column.name:30} {column.type:20} {column.meaning}{unit}")
+
+
+def _statement(given: str | None) -> str:
+    """Return the SQL meant by the argument: itself, the content of a file, or standard input."""
+    if given is None or given == "-":
+        if given is None and sys.stdin.isatty():
+            _fail("give a statement, a file that holds one, or - for standard input")
+        return sys.stdin.read()
+    if given.endswith(".sql"):
+        path = Path(given)
+        if not path.is_file():
+            _fail(f"{path}: no such file")
+        return path.read_text(encoding="utf-8")
+    return given
+
+
+def _diagnose(store: Path, extra: tuple[Path, ...]) -> "Diagnosis":
+    from fabricobs.diagnosis.run import diagnose as run
+
+    _require_store(store)
+    return run(store, extra)
+
+
+def _exit_code(found: "Diagnosis", fail_on: str) -> int:
+    from fabricobs.diagnosis.findings import SEVERITIES
+
+    if fail_on == "never":
+        return 0
+    if fail_on not in SEVERITIES:
+        _fail(f"--fail-on {fail_on}: use never or one of {', '.join(SEVERITIES)}")
+    worst = found.worst_severity
+    if worst is None or SEVERITIES.index(worst) < SEVERITIES.index(fail_on):
+        return 0 if found.verdict.judged else UNKNOWN
+    return 2 if worst in {"high", "critical"} else 1
+
+
+def _require_store(store: Path) -> None:
+    from fabricobs.store.parts import Store
+
+    if not Store(store).exists():
+        _fail(f"{store}: no store here; make one with `fabricobs ingest LOGS --store {store}`")
+
+
+def _fail(text: str) -> None:
+    print(f"fabricobs: {text}", file=sys.stderr)
+    raise typer.Exit(UNKNOWN)
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(f"fabricobs {__version__}")
+        raise typer.Exit()
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user is one line and exit code 3, no traceback."""
+    try:
+        code = app(standalone_mode=False)
+    except TyperException as error:
+        error.show()
+        code = UNKNOWN
+    except typer.Abort:
+        code = UNKNOWN
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 0
+    except Exception as error:
+        if not _is_for_the_user(error):
+            raise
+        print(f"fabricobs: {error}", file=sys.stderr)
+        code = UNKNOWN
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_for_the_user(error: Exception) -> bool:
+    """Say whether an error's text is written for the user: content, store and query mistakes."""
+    return type(error).__name__ in {"ContentError", "StoreError", "QueryError"}

@@ -1,0 +1,165 @@
+"""What a diagnosis says: findings, the six answers, the verdict. The contract of `schema_version` 1."""
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+
+Severity = Literal["info", "low", "medium", "high", "critical"]
+SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high", "critical")
+
+# Share of throughput lost at which a severity begins: METHODS section 9 of the design notes; the
+# 10 % mark is that of Greyhound and of the "straggling job" S >= 1.1 (arXiv 2410.12588, 2505.05713).
+_LOSS_CLASSES: tuple[tuple[float, Severity], ...] = (
+    (0.20, "critical"),
+    (0.10, "high"),
+    (0.05, "medium"),
+    (0.02, "low"),
+)
+
+# Independence assumed: each family of evidence that agrees removes its share of the doubt.
+FAMILY_WEIGHTS = {"timing": 0.5, "counters": 0.5, "topology": 0.3, "log": 0.7, "correlation": 0.2}
+
+Answer = Literal["ok", "problem", "unknown"]
+
+
+def severity_of_loss(loss_share: float | None) -> Severity:
+    """Return the severity of a share of throughput lost (0 to 1); None is info."""
+    if loss_share is None:
+        return "info"
+    return next((name for least, name in _LOSS_CLASSES if loss_share >= least), "info")
+
+
+def confidence_of(families: set[str]) -> float:
+    """Return 1 - prod(1 - w) over the families of evidence that agree, 0 to 1."""
+    doubt = 1.0
+    for family in families:
+        doubt *= 1 - FAMILY_WEIGHTS[family]
+    return round(1 - doubt, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A part of the cluster: `type` says which of the other fields name it."""
+
+    type: str
+    job: str | None = None
+    rank: int | None = None
+    host: str | None = None
+    gpu: int | None = None
+    nic: str | None = None
+    switch: str | None = None
+    port: str | None = None
+    priority: int | None = None
+
+    @property
+    def label(self) -> str:
+        """Return the name a person would say."""
+        if self.type == "rank":
+            return f"rank {self.rank}" + (f" on {self.host}" if self.host else "")
+        parts = [self.switch, self.host, self.nic, self.port, self.job]
+        return " ".join(part for part in parts if part) or self.type
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields that are set."""
+        names = ("type", "job", "rank", "host", "gpu", "nic", "switch", "port", "priority")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """One number behind a finding: what it is, what peers have, and where the threshold is from."""
+
+    feature: str
+    value: float
+    peer: float | None
+    unit: str
+    robust_z: float | None
+    threshold: float | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause. `entities` are the culprits, `related` the victims and the path."""
+
+    kind: str
+    entities: tuple[Entity, ...]
+    severity: Severity
+    confidence: float
+    title: str
+    explanation: str
+    related: tuple[Entity, ...] = ()
+    start: datetime | None = None
+    end: datetime | None = None
+    start_step: int | None = None
+    end_step: int | None = None
+    detected_at: datetime | None = None
+    loss_share: float | None = None
+    gpu_hours_lost: float | None = None
+    drivers: tuple[Driver, ...] = ()
+    query: str = ""
+    refuted_by: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Return a name that a rerun on the same fault gives again: kind and culprits."""
+        parts = [self.kind, *sorted(str(sorted(e.as_dict().items())) for e in self.entities)]
+        return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One of the six questions an engineer asks: answer, evidence, and what would settle it."""
+
+    question: str
+    answer: Answer
+    evidence: str
+    settled_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One sentence over the six answers; `judged` is False where the data carry no judgement."""
+
+    sentence: str
+    questions: tuple[Question, ...]
+    judged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Steps `first_step` to `last_step` that run at one pace."""
+
+    first_step: int
+    last_step: int
+    start: datetime | None
+    step_time_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What the store holds: counts by what they are of, and what is missing."""
+
+    facts: tuple[tuple[str, str], ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A whole diagnosis: findings in order of loss."""
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    segments: tuple[Segment, ...] = ()
+    coverage: Coverage = field(default_factory=lambda: Coverage((), ()))
+
+    @property
+    def worst_severity(self) -> Severity | None:
+        """Return the highest severity among the findings above info, None if there is none."""
+        ranked = [SEVERITIES.index(f.severity) for f in self.findings if f.severity != "info"]
+        return SEVERITIES[max(ranked)] if ranked else None

@@ -1,0 +1,77 @@
+-- Counters of priorities and queues as rises between samples.
+--
+-- A row is the interval between two samples of one priority or queue: `ts_before` to `ts`, `seconds` long.
+-- Every counter column is the rise in that interval, NULL where it cannot be known (see rise).
+-- `gap` marks an interval more than three times the usual one: rates hold, maxima do not.
+CREATE OR REPLACE VIEW priority_rates AS
+WITH info AS (
+  SELECT format, map_from_entries(list((counter, {
+    'most': 2 ^ width, 'width': width, 'overflow': overflow, 'kind': kind
+  }))) AS of
+  FROM (SELECT DISTINCT * FROM counter_info WHERE table_name = 'priority_samples')
+  GROUP BY format
+),
+-- One row a moment: duplicated snapshots and counters from several files of one dump fall together.
+moments AS (
+  SELECT job, format, device, port, priority, queue, ts, max(ts_source) AS ts_source,
+    max(rx_bytes) AS rx_bytes,
+    max(tx_bytes) AS tx_bytes,
+    max(rx_packets) AS rx_packets,
+    max(tx_packets) AS tx_packets,
+    max(pfc_rx_frames) AS pfc_rx_frames,
+    max(pfc_tx_frames) AS pfc_tx_frames,
+    max(pfc_rx_pause_us) AS pfc_rx_pause_us,
+    max(pfc_tx_pause_us) AS pfc_tx_pause_us,
+    max(pfc_rx_transitions) AS pfc_rx_transitions,
+    max(ecn_marked_packets) AS ecn_marked_packets,
+    max(ecn_marked_bytes) AS ecn_marked_bytes,
+    max(drop_packets) AS drop_packets,
+    max(drop_bytes) AS drop_bytes,
+    max(watermark_bytes) AS watermark_bytes,
+    max(pfcwd_detected) AS pfcwd_detected,
+    max(pfcwd_restored) AS pfcwd_restored
+  FROM priority_samples
+  WHERE ts IS NOT NULL
+  GROUP BY job, format, device, port, priority, queue, ts
+),
+paired AS (
+  SELECT *, lag(ts) OVER w AS ts_before, epoch(ts) - epoch(lag(ts) OVER w) AS seconds,
+    lag(rx_bytes) OVER w AS rx_bytes_before,
+    lag(tx_bytes) OVER w AS tx_bytes_before,
+    lag(rx_packets) OVER w AS rx_packets_before,
+    lag(tx_packets) OVER w AS tx_packets_before,
+    lag(pfc_rx_frames) OVER w AS pfc_rx_frames_before,
+    lag(pfc_tx_frames) OVER w AS pfc_tx_frames_before,
+    lag(pfc_rx_pause_us) OVER w AS pfc_rx_pause_us_before,
+    lag(pfc_tx_pause_us) OVER w AS pfc_tx_pause_us_before,
+    lag(pfc_rx_transitions) OVER w AS pfc_rx_transitions_before,
+    lag(ecn_marked_packets) OVER w AS ecn_marked_packets_before,
+    lag(ecn_marked_bytes) OVER w AS ecn_marked_bytes_before,
+    lag(drop_packets) OVER w AS drop_packets_before,
+    lag(drop_bytes) OVER w AS drop_bytes_before,
+    lag(watermark_bytes) OVER w AS watermark_bytes_before,
+    lag(pfcwd_detected) OVER w AS pfcwd_detected_before,
+    lag(pfcwd_restored) OVER w AS pfcwd_restored_before
+  FROM moments
+  WINDOW w AS (PARTITION BY job, format, device, port, priority, queue ORDER BY ts)
+)
+SELECT job, format, device, port, priority, queue, ts_before, ts, ts_source, seconds,
+  seconds > 3 * median(seconds) OVER (PARTITION BY job, format, device, port, priority, queue) AS gap,
+  rise(rx_bytes_before, rx_bytes, of['rx_bytes'], seconds) AS rx_bytes,
+  rise(tx_bytes_before, tx_bytes, of['tx_bytes'], seconds) AS tx_bytes,
+  rise(rx_packets_before, rx_packets, of['rx_packets'], seconds) AS rx_packets,
+  rise(tx_packets_before, tx_packets, of['tx_packets'], seconds) AS tx_packets,
+  rise(pfc_rx_frames_before, pfc_rx_frames, of['pfc_rx_frames'], seconds) AS pfc_rx_frames,
+  rise(pfc_tx_frames_before, pfc_tx_frames, of['pfc_tx_frames'], seconds) AS pfc_tx_frames,
+  rise(pfc_rx_pause_us_before, pfc_rx_pause_us, of['pfc_rx_pause_us'], seconds) AS pfc_rx_pause_us,
+  rise(pfc_tx_pause_us_before, pfc_tx_pause_us, of['pfc_tx_pause_us'], seconds) AS pfc_tx_pause_us,
+  rise(pfc_rx_transitions_before, pfc_rx_transitions, of['pfc_rx_transitions'], seconds) AS pfc_rx_transitions,
+  rise(ecn_marked_packets_before, ecn_marked_packets, of['ecn_marked_packets'], seconds) AS ecn_marked_packets,
+  rise(ecn_marked_bytes_before, ecn_marked_bytes, of['ecn_marked_bytes'], seconds) AS ecn_marked_bytes,
+  rise(drop_packets_before, drop_packets, of['drop_packets'], seconds) AS drop_packets,
+  rise(drop_bytes_before, drop_bytes, of['drop_bytes'], seconds) AS drop_bytes,
+  rise(watermark_bytes_before, watermark_bytes, of['watermark_bytes'], seconds) AS watermark_bytes,
+  rise(pfcwd_detected_before, pfcwd_detected, of['pfcwd_detected'], seconds) AS pfcwd_detected,
+  rise(pfcwd_restored_before, pfcwd_restored, of['pfcwd_restored'], seconds) AS pfcwd_restored
+FROM paired LEFT JOIN info USING (format)
+WHERE ts_before IS NOT NULL AND seconds > 0;

@@ -1,0 +1,61 @@
+-- Ranks as the NCCL logs tell them: one row a rank of a communicator, its statements merged.
+CREATE OR REPLACE VIEW ranks AS
+WITH processes AS (
+  SELECT job, host, pid,
+    arg_max(network, line) AS network,
+    arg_max(version, line) AS version,
+    bool_and(ring_gdr) AS ring_gdr,
+    bool_or(ring_pxn) AS ring_pxn,
+    max(coll_channels) AS coll_channels,
+    max(p2p_channels) AS p2p_channels
+  FROM nccl_ranks
+  WHERE host IS NOT NULL
+  GROUP BY job, host, pid
+)
+SELECT s.job, max(s.comm_id) AS comm_id, s.comm, s.rank, s.host, s.pid,
+  max(s.cuda_device) AS cuda_device,
+  max(s.nvml_device) AS nvml_device,
+  max(s.bus_id) AS bus_id,
+  max(s.nranks) AS nranks,
+  max(s.nodes) AS nodes,
+  max(s.local_rank) AS local_rank,
+  max(s.local_ranks) AS local_ranks,
+  arg_max(s.init_state, s.line) AS init_state,
+  max(s.init_seconds) AS init_seconds,
+  any_value(p.network) AS network,
+  any_value(p.version) AS version,
+  any_value(p.ring_gdr) AS ring_gdr,
+  any_value(p.ring_pxn) AS ring_pxn,
+  any_value(p.coll_channels) AS coll_channels,
+  any_value(p.p2p_channels) AS p2p_channels
+FROM nccl_ranks s
+LEFT JOIN processes p ON s.job IS NOT DISTINCT FROM p.job AND s.host = p.host AND s.pid = p.pid
+WHERE s.rank IS NOT NULL AND s.comm IS NOT NULL
+GROUP BY s.job, s.comm, s.rank, s.host, s.pid;
+
+-- The ranks of each job's largest communicator: the job's own rank numbers. Without NCCL logs the
+-- hosts come from what else names rank and host.
+CREATE OR REPLACE VIEW job_ranks AS
+WITH largest AS (
+  SELECT job, rank, host, pid, coalesce(nvml_device, cuda_device) AS gpu, comm_id,
+    row_number() OVER (PARTITION BY job, rank ORDER BY nranks DESC, init_state = 'complete' DESC, comm) AS place
+  FROM ranks
+  QUALIFY nranks = max(nranks) OVER (PARTITION BY job)
+),
+named AS (
+  SELECT job, rank, max(host) AS host, NULL::BIGINT AS pid, NULL::BIGINT AS gpu
+  FROM (
+    SELECT job, rank, host FROM steps WHERE rank IS NOT NULL AND host IS NOT NULL
+    UNION
+    SELECT c.job, c.rank, c.host FROM collectives c
+    WHERE c.host IS NOT NULL
+      AND c.nranks = (SELECT max(b.nranks) FROM collectives b WHERE b.job IS NOT DISTINCT FROM c.job)
+  )
+  GROUP BY job, rank
+)
+SELECT job, rank, host, pid, gpu FROM largest WHERE place = 1
+UNION ALL
+SELECT job, rank, host, pid, gpu FROM named n
+WHERE NOT EXISTS (
+  SELECT 1 FROM largest l WHERE l.job IS NOT DISTINCT FROM n.job AND l.rank = n.rank
+);

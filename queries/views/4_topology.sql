@@ -1,0 +1,64 @@
+-- All names of a port: what counters, LLDP and status commands call it, and the one it goes by.
+CREATE OR REPLACE VIEW port_names AS
+SELECT DISTINCT device, port, alias AS name
+FROM port_status WHERE alias IS NOT NULL
+UNION
+SELECT DISTINCT device, port, port AS name FROM port_status WHERE port IS NOT NULL;
+
+-- Known hosts: whatever trains.
+CREATE OR REPLACE VIEW training_hosts AS
+SELECT DISTINCT host FROM job_ranks WHERE host IS NOT NULL;
+
+-- Equal-cost links of one device. A switch with hosts below it has one group, its uplinks; one
+-- without (a spine) has a group for every switch it reaches, its parallel links to that switch.
+CREATE OR REPLACE VIEW uplink_groups AS
+WITH cables AS (
+  SELECT device, port, arg_max(remote_device, coalesce(ts, '1970-01-01'::TIMESTAMP)) AS remote_device
+  FROM links
+  WHERE remote_device IS NOT NULL
+  GROUP BY device, port
+),
+between_switches AS (
+  SELECT c.*, EXISTS (
+    SELECT 1 FROM cables h SEMI JOIN training_hosts t ON h.remote_device = t.host
+    WHERE h.device = c.device
+  ) AS is_leaf
+  FROM cables c ANTI JOIN training_hosts t ON c.remote_device = t.host
+),
+speeds AS (
+  SELECT device, port, max(speed_gbps) AS speed_gbps FROM port_status GROUP BY device, port
+)
+SELECT b.device, b.port, b.remote_device, s.speed_gbps,
+  CASE WHEN is_leaf THEN b.device || ' uplinks' ELSE b.device || ' to ' || b.remote_device END
+    AS uplink_group,
+  count(*) OVER (
+    PARTITION BY b.device, CASE WHEN is_leaf THEN '' ELSE b.remote_device END
+  ) AS members
+FROM between_switches b LEFT JOIN speeds s USING (device, port)
+WHERE EXISTS (SELECT 1 FROM training_hosts);
+
+-- The NIC each rank sends through, by its NET connections: rank -> host -> GPU -> NIC -> leaf port.
+CREATE OR REPLACE VIEW rank_paths AS
+WITH used AS (
+  SELECT job, host, pid, nic_index, count(*) AS connections
+  FROM nccl_channels
+  WHERE transport = 'NET' AND side = 'send' AND proxy_rank IS NULL
+  GROUP BY job, host, pid, nic_index
+),
+named AS (
+  SELECT job, host, pid, nic_index, max(nic) AS nic, max(nic_port) AS nic_port
+  FROM nccl_nics WHERE plugin IS DISTINCT FROM 'Socket' AND nic IS NOT NULL
+  GROUP BY job, host, pid, nic_index
+)
+SELECT r.job, r.rank, r.host, r.gpu, n.nic, u.connections,
+  a.alias AS net_device, l.device AS leaf, l.port AS leaf_port
+FROM job_ranks r
+LEFT JOIN used u ON u.job IS NOT DISTINCT FROM r.job AND u.host = r.host AND u.pid = r.pid
+LEFT JOIN named n ON n.job IS NOT DISTINCT FROM u.job AND n.host = u.host AND n.pid = u.pid
+  AND n.nic_index = u.nic_index
+LEFT JOIN (SELECT DISTINCT device, port, alias FROM port_status WHERE alias IS NOT NULL) a
+  ON a.device = r.host AND a.port = n.nic || '/' || coalesce(n.nic_port, 1)
+LEFT JOIN (
+  SELECT DISTINCT device, port, remote_device, remote_port, remote_port_description FROM links
+) l ON l.remote_device = r.host
+  AND (l.remote_port IN (a.alias, n.nic) OR l.remote_port_description IN (a.alias, n.nic));

@@ -1,0 +1,50 @@
+-- Bytes and packets of every port between two samples, whichever source counts them. A SONiC
+-- switch counts packets by port and bytes by queue; a queue's bytes are sent bytes only.
+CREATE OR REPLACE VIEW port_traffic AS
+SELECT job, device, port, format, ts_before, ts, seconds, gap,
+  rx_bytes, tx_bytes, rx_packets, tx_packets
+FROM port_rates
+WHERE coalesce(rx_bytes, tx_bytes, rx_packets, tx_packets) IS NOT NULL
+UNION ALL
+SELECT job, device, port, format, ts_before, ts, seconds, bool_or(gap),
+  NULL, sum(tx_bytes), NULL, sum(tx_packets)
+FROM priority_rates
+WHERE queue IS NOT NULL
+GROUP BY job, device, port, format, ts_before, ts, seconds;
+
+-- The balance of every uplink group in every interval, by bytes sent (packets where no source
+-- counts bytes). `imbalance` is max/mean - 1, `jain` is 1 for even and 1/n for one link alone,
+-- `top_half_share` is the share of the busier half of the links.
+CREATE OR REPLACE VIEW uplink_intervals AS
+WITH ranked AS (
+  SELECT t.*, g.uplink_group, g.members, g.speed_gbps,
+    coalesce(t.tx_bytes, t.tx_packets) AS sent,
+    dense_rank() OVER (
+      PARTITION BY t.job, t.device, t.port ORDER BY t.tx_bytes IS NULL, t.format
+    ) AS preference
+  FROM port_traffic t JOIN uplink_groups g USING (device, port)
+  WHERE coalesce(t.tx_bytes, t.tx_packets) IS NOT NULL
+),
+chosen AS (
+  SELECT *, (count(*) OVER (PARTITION BY job, uplink_group, ts) + 1) // 2 AS half
+  FROM ranked WHERE preference = 1
+),
+shares AS (
+  SELECT job, device, uplink_group, members, port, ts_before, ts, seconds, speed_gbps, gap,
+    sent, tx_bytes, half,
+    sent / nullif(coalesce(speed_gbps, 1), 0) AS load,
+    rank() OVER (PARTITION BY job, uplink_group, ts ORDER BY sent DESC, port) AS place
+  FROM chosen
+)
+SELECT job, device, uplink_group, ts_before, ts, any_value(seconds) AS seconds, bool_or(gap) AS gap,
+  count(*) AS links, any_value(members) AS members,
+  sum(tx_bytes) AS tx_bytes, sum(sent) AS sent,
+  8e-9 * sum(tx_bytes) / any_value(seconds) AS tx_gbps,
+  sum(speed_gbps) AS capacity_gbps,
+  max(load) / nullif(avg(load), 0) - 1 AS imbalance,
+  sum(load) ^ 2 / nullif(count(*) * sum(load ^ 2), 0) AS jain,
+  sum(load) FILTER (place <= half) / nullif(sum(load), 0) AS top_half_share,
+  list(port ORDER BY port) AS ports,
+  list(load ORDER BY port) AS loads
+FROM shares
+GROUP BY job, device, uplink_group, ts_before, ts;
