@@ -1,0 +1,32 @@
+"""Writing files so that the same content gives the same bytes, and the clocks that name them."""
+
+import gzip
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from fabricobs.simulate.workload import JOB_START
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines as UTF-8, compressed where the name ends in `.gz`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = "".join(f"{line}\n" for line in lines).encode()
+    if path.suffix == ".gz":
+        content = gzip.compress(content, compresslevel=9, mtime=0)
+    path.write_bytes(content)
+
+
+def clock(moment: float) -> datetime:
+    """UTC time of a moment in seconds since the start of the job."""
+    return JOB_START + timedelta(seconds=moment)
+
+
+def epoch_microseconds(moment: float) -> int:
+    """Unix time in whole microseconds of a moment in seconds since the start of the job."""
+    return round((JOB_START.timestamp() + moment) * 1e6)
+
+
+def iso_milliseconds(time: datetime) -> str:
+    """ISO 8601 text, with milliseconds, of a UTC time."""
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
