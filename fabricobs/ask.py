@@ -87,7 +87,9 @@ def run_statement(
 
 def _write(rows: duckdb.DuckDBPyRelation, output: str, out: Path | None) -> None:
     if output == "table" and out is None:
-        rows.show(max_rows=_MOST_ROWS_SHOWN, max_width=None if sys.stdout.isatty() else _WIDE_OUTPUT)
+        rows.show(
+            max_rows=_MOST_ROWS_SHOWN, max_width=None if sys.stdout.isatty() else _WIDE_OUTPUT
+        )
         return
     if output not in {"csv", "json", "parquet"}:
         raise QueryError(f"--format {output}: use table, csv, json or parquet")

@@ -117,9 +117,7 @@ class Catalogue:
             return self._detect_text[format_.name].search(text) is not None
         return bool(detect.columns) or detect.path is not None
 
-    def _records(
-        self, showing: Sequence[Format], syntax: str, text: str
-    ) -> tuple[Format, ...]:
+    def _records(self, showing: Sequence[Format], syntax: str, text: str) -> tuple[Format, ...]:
         """Return the record formats whose columns the first line fills, best fit first."""
         keys = _keys_of_first_line(text, syntax)
         fitting: list[tuple[int, Format]] = []

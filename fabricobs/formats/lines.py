@@ -138,9 +138,7 @@ class LineReader:
             return f"{self._format.name}: no rule fits this line"
         return Outcome.PARSED if Outcome.PARSED in outcomes else Outcome.IGNORED
 
-    def _read(
-        self, message: str, line: str, number: int, prefix: dict[str, Any]
-    ) -> Outcome | str:
+    def _read(self, message: str, line: str, number: int, prefix: dict[str, Any]) -> Outcome | str:
         hit = self._format.match(message, prefix)
         if hit is None:
             return Outcome.NOT_MINE

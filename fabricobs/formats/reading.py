@@ -79,9 +79,7 @@ def _record_reader(format_: Format, context: Context, rows: Rows, tally: Tally) 
     return RecordReader(format_.compiled, context, rows, tally)
 
 
-def _read_records(
-    path: Path, syntax: str, reader: RecordReader, flush: Callable[[], None]
-) -> None:
+def _read_records(path: Path, syntax: str, reader: RecordReader, flush: Callable[[], None]) -> None:
     if syntax == "parquet":
         reader.read_parquet(path)
         return

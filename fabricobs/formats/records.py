@@ -96,9 +96,7 @@ class RecordReader:
             pa_csv.read_csv(
                 pa.BufferReader(data.replace(b"\x00", b"").decode("utf-8", "replace").encode()),
                 read_options=pa_csv.ReadOptions(use_threads=False, column_names=header),
-                parse_options=pa_csv.ParseOptions(
-                    delimiter=delimiter, invalid_row_handler=refuse
-                ),
+                parse_options=pa_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=refuse),
                 convert_options=pa_csv.ConvertOptions(
                     column_types=dict.fromkeys(wanted, pa.string()),
                     include_columns=wanted,
@@ -242,9 +240,7 @@ class RecordReader:
         self.tally.read(good.height)
         self.rows.add_frame(table, self._complete(good, block, table))
 
-    def _count_missing(
-        self, frame: pl.DataFrame, good: pl.DataFrame, present: list[str]
-    ) -> None:
+    def _count_missing(self, frame: pl.DataFrame, good: pl.DataFrame, present: list[str]) -> None:
         if good.height == frame.height:
             return
         lost = frame.filter(pl.any_horizontal(pl.col(present).is_null()))
@@ -258,8 +254,10 @@ class RecordReader:
         del base["line"]
         if "ts" in frame.columns:
             frame = frame.with_columns(
-                pl.when(pl.col("ts").is_null()).then(pl.lit("none"))
-                .otherwise(pl.lit(block.set.get("ts_source", "inline"))).alias("ts_source")
+                pl.when(pl.col("ts").is_null())
+                .then(pl.lit("none"))
+                .otherwise(pl.lit(block.set.get("ts_source", "inline")))
+                .alias("ts_source")
             )
         constants = [
             pl.lit(value).alias(name)
@@ -300,7 +298,9 @@ def _convert(name: str, dtype: pl.DataType, target: Target) -> pl.Expr:
         return column
     if dtype == pl.String and target.column.type in {"BIGINT", "DOUBLE"}:
         column = column.str.strip_chars().str.replace_all(",", "", literal=True)
-        column = column.cast(pl.Float64 if target.factor else _POLARS[target.column.type], strict=False)
+        column = column.cast(
+            pl.Float64 if target.factor else _POLARS[target.column.type], strict=False
+        )
     elif dtype == pl.String and target.column.type == "VARCHAR":
         column = column.str.strip_chars()
         column = pl.when(column == "").then(None).otherwise(column)
@@ -322,9 +322,12 @@ def _times(values: pl.Series, context: Context) -> pl.Series:
         return utc.dt.convert_time_zone("UTC").dt.epoch("us")
     number = pl.col("n")
     scaled = (
-        pl.when(number < 1e11).then(number * 1e6)
-        .when(number < 1e14).then(number * 1e3)
-        .when(number < 1e17).then(number)
+        pl.when(number < 1e11)
+        .then(number * 1e6)
+        .when(number < 1e14)
+        .then(number * 1e3)
+        .when(number < 1e17)
+        .then(number)
         .otherwise(number / 1e3)
     )
     return pl.DataFrame({"n": values}).select(scaled.cast(pl.Int64, strict=False)).to_series()

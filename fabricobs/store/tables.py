@@ -60,7 +60,9 @@ def _counters(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
 JOB = _text("job", "Name given with --job, else null")
 FILE_ID = _text("file_id", "The input file: key of `files`")
 LINE = _whole("line", "Line of the input file, from 1; null where a row has no line")
-TIME = Column("ts", "TIMESTAMP", "UTC", "When it happened or was sampled; null if the source is silent")
+TIME = Column(
+    "ts", "TIMESTAMP", "UTC", "When it happened or was sampled; null if the source is silent"
+)
 TIME_SOURCE = _text("ts_source", "inline, header, filename, mtime, derived or none")
 FORMAT = _text("format", "Format definition the row was read with: key of `counter_info`")
 
@@ -105,7 +107,11 @@ _HEALTH_COUNTERS = _counters(
 _RDMA_COUNTERS = _counters(
     ("out_of_sequence", "packets", "Receiver saw a gap: loss or reordering"),
     ("packet_seq_err", "events", "Requester got a NAK for a gap: loss in the fabric"),
-    ("local_ack_timeout_err", "events", "No acknowledgement in time: loss, dead path or long pause"),
+    (
+        "local_ack_timeout_err",
+        "events",
+        "No acknowledgement in time: loss, dead path or long pause",
+    ),
     ("rnr_nak_retry_err", "events", "Receiver not ready: slow host"),
     ("implied_nak_seq_err", "events", "Retransmission seen"),
     ("duplicate_request", "events", "Retransmission seen"),
@@ -322,7 +328,9 @@ _TABLES = (
             _text("op", "AllReduce, AllGather, Send, ..."),
             _whole("seq", "Number of the call, per communicator and op"),
             _whole("peer", "Peer of a Send or Recv"),
-            _whole("bytes", "Message size; the per-rank part for AllGather and ReduceScatter", "bytes"),
+            _whole(
+                "bytes", "Message size; the per-rank part for AllGather and ReduceScatter", "bytes"
+            ),
             _number("duration_us", "Measured duration on this rank", "us"),
             _text("timing_source", "kernel_gpu, kernel_cpu or collective_cpu: never mix"),
             _number("algbw_gbps", "Algorithm bandwidth as printed", "GB/s"),
@@ -349,7 +357,9 @@ _TABLES = (
             _number("compute_ms", "Forward, backward, optimizer", "ms"),
             _number("comm_ms", "Exposed communication, waiting included", "ms"),
             _number("data_ms", "Waiting for input data", "ms"),
-            _number("tokens_per_second", "Tokens a second, per device where the trainer says so", "1/s"),
+            _number(
+                "tokens_per_second", "Tokens a second, per device where the trainer says so", "1/s"
+            ),
             _number("samples_per_second", "Samples a second", "1/s"),
             _number("tflops_per_gpu", "Achieved TFLOP/s a GPU", "TFLOP/s"),
             _number("loss", "Training loss"),

@@ -12,9 +12,16 @@ SELECT DISTINCT host FROM job_ranks WHERE host IS NOT NULL;
 -- Equal-cost links of one device. A switch with hosts below it has one group, its uplinks; one
 -- without (a spine) has a group for every switch it reaches, its parallel links to that switch.
 CREATE OR REPLACE VIEW uplink_groups AS
-WITH cables AS (
+WITH ends AS (
+  SELECT device, port, remote_device, ts FROM links
+  UNION ALL
+  -- The other end of a cable between switches, where only one of them was asked.
+  SELECT remote_device, remote_port, device, ts FROM links
+  WHERE remote_port IS NOT NULL AND remote_device NOT IN (SELECT host FROM training_hosts)
+),
+cables AS (
   SELECT device, port, arg_max(remote_device, coalesce(ts, '1970-01-01'::TIMESTAMP)) AS remote_device
-  FROM links
+  FROM ends
   WHERE remote_device IS NOT NULL
   GROUP BY device, port
 ),

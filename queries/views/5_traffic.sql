@@ -25,9 +25,23 @@ WITH ranked AS (
   FROM port_traffic t JOIN uplink_groups g USING (device, port)
   WHERE coalesce(t.tx_bytes, t.tx_packets) IS NOT NULL
 ),
-chosen AS (
-  SELECT *, (count(*) OVER (PARTITION BY job, uplink_group, ts) + 1) // 2 AS half
+-- Ports of one snapshot share its time. Samples closer than 30 s are often taken port by port, and
+-- balance within seconds means nothing: they are summed to minutes.
+aligned AS (
+  SELECT *, median(seconds) OVER (PARTITION BY job, uplink_group) < 30 AS often
   FROM ranked WHERE preference = 1
+),
+windows AS (
+  SELECT job, device, uplink_group, members, port, any_value(speed_gbps) AS speed_gbps,
+    min(ts_before) AS ts_before,
+    CASE WHEN often THEN time_bucket(INTERVAL 60 SECONDS, ts) + INTERVAL 60 SECONDS ELSE ts END AS ts,
+    sum(seconds) AS seconds, bool_or(gap) AS gap, sum(sent) AS sent, sum(tx_bytes) AS tx_bytes
+  FROM aligned
+  GROUP BY job, device, uplink_group, members, port,
+    CASE WHEN often THEN time_bucket(INTERVAL 60 SECONDS, ts) + INTERVAL 60 SECONDS ELSE ts END
+),
+chosen AS (
+  SELECT *, (count(*) OVER (PARTITION BY job, uplink_group, ts) + 1) // 2 AS half FROM windows
 ),
 shares AS (
   SELECT job, device, uplink_group, members, port, ts_before, ts, seconds, speed_gbps, gap,
@@ -36,10 +50,10 @@ shares AS (
     rank() OVER (PARTITION BY job, uplink_group, ts ORDER BY sent DESC, port) AS place
   FROM chosen
 )
-SELECT job, device, uplink_group, ts_before, ts, any_value(seconds) AS seconds, bool_or(gap) AS gap,
+SELECT job, device, uplink_group, min(ts_before) AS ts_before, ts, max(seconds) AS seconds, bool_or(gap) AS gap,
   count(*) AS links, any_value(members) AS members,
   sum(tx_bytes) AS tx_bytes, sum(sent) AS sent,
-  8e-9 * sum(tx_bytes) / any_value(seconds) AS tx_gbps,
+  8e-9 * sum(tx_bytes) / max(seconds) AS tx_gbps,
   sum(speed_gbps) AS capacity_gbps,
   max(load) / nullif(avg(load), 0) - 1 AS imbalance,
   sum(load) ^ 2 / nullif(count(*) * sum(load ^ 2), 0) AS jain,
@@ -47,4 +61,4 @@ SELECT job, device, uplink_group, ts_before, ts, any_value(seconds) AS seconds, 
   list(port ORDER BY port) AS ports,
   list(load ORDER BY port) AS loads
 FROM shares
-GROUP BY job, device, uplink_group, ts_before, ts;
+GROUP BY job, device, uplink_group, ts;

@@ -1,0 +1,109 @@
+"""Attribution: one cause, one finding; symptoms folded in; what stays unexplained is said."""
+
+import polars as pl
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Finding, severity_of_loss
+from fabricobs.diagnosis.job import JobPace, Slowdown
+from fabricobs.diagnosis.model import Model
+
+
+def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Order findings by loss times confidence, then by onset."""
+    return tuple(
+        sorted(
+            findings,
+            key=lambda f: (
+                -(f.loss_share or 0.0) * f.confidence,
+                f.start.timestamp() if f.start else float("inf"),
+                f.id,
+            ),
+        )
+    )
+
+
+def fold_downstream(findings: list[Finding], evidence: Evidence) -> list[Finding]:
+    """Drop the skew of a switch that only hands on what a skewed switch before it sent.
+
+    A spine fed by a leaf that uses part of its uplinks looks skewed too: it begins with the
+    leaf's skew, and is its symptom.
+    """
+    hosts_below = set(evidence.frame("leaf_hosts")["leaf"])
+    leaves = [f for f in findings if f.kind == "ecmp_skew" and f.entities[0].switch in hosts_below]
+    kept: list[Finding] = []
+    for finding in findings:
+        is_spine = finding.kind == "ecmp_skew" and finding.entities[0].switch not in hosts_below
+        explained = any(
+            leaf.start is None or finding.end is None or leaf.start <= finding.end
+            for leaf in leaves
+        )
+        if not (is_spine and explained):
+            kept.append(finding)
+    return kept
+
+
+def unexplained(
+    findings: list[Finding], paces: list[JobPace], model: Model, evidence: Evidence
+) -> list[Finding]:
+    """Return a finding for each slowdown that the named causes do not explain."""
+    left: list[Finding] = []
+    for pace in paces:
+        for slowdown in pace.slowdowns:
+            explained = sum(
+                finding.loss_share or 0.0
+                for finding in findings
+                if _overlaps(finding, slowdown) and finding.kind != model.kind
+            )
+            rest = slowdown.loss_share - explained
+            if slowdown.loss_share < model.limit("loss"):
+                continue
+            if explained < model.limit("explained") * slowdown.loss_share:
+                left.append(_drop(slowdown, rest, model, evidence))
+    return left
+
+
+def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:
+    if finding.start_step is None:
+        return False
+    last = finding.end_step if finding.end_step is not None else slowdown.last_step
+    return finding.start_step <= slowdown.last_step and last >= slowdown.first_step
+
+
+def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> Finding:
+    ranks = evidence.frame("coverage").select(pl.col("ranks")).item()
+    words = {
+        "rise": slowdown.after_ms / slowdown.before_ms - 1,
+        "step": slowdown.first_step,
+        "start": slowdown.start or f"step {slowdown.first_step}",
+        "before": slowdown.before_ms,
+        "after": slowdown.after_ms,
+        "split": _split_sentence(slowdown),
+    }
+    return Finding(
+        kind=model.kind,
+        entities=(),
+        severity=severity_of_loss(rest),
+        confidence=0.5,
+        families=("timing",),
+        title=model.wording.title.format(**words),
+        explanation=model.wording.explanation.format(**words),
+        start=slowdown.start,
+        end=slowdown.end,
+        start_step=slowdown.first_step,
+        end_step=slowdown.last_step,
+        detected_at=slowdown.start,
+        loss_share=rest,
+        gpu_hours_lost=round(rest * slowdown.hours * ranks, 2) if ranks else None,
+        query=model.query,
+        refuted_by=model.refuted_by,
+        next_steps=tuple(text.format(**words) for text in model.next_steps),
+    )
+
+
+def _split_sentence(slowdown: Slowdown) -> str:
+    if slowdown.network_part is None or slowdown.compute_part is None:
+        return "No per-rank records tell whether computation or communication grew."
+    return (
+        f"Of the added time {slowdown.network_part:.0%} is longer transfers and "
+        f"{slowdown.compute_part:.0%} the slowest rank's longer computation."
+    )

@@ -1,0 +1,29 @@
+"""Evidence: the answers of the store, as frames, before anything is judged."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fabricobs import content
+from fabricobs.store.session import open_session
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+class Evidence:
+    """Runs the queries of `queries/evidence/` once each, on one session."""
+
+    def __init__(self, store: Path, extra: Sequence[Path] = ()) -> None:
+        self._session: duckdb.DuckDBPyConnection = open_session(store, extra=extra)
+        self._paths = content.files("queries", ".sql", extra)
+        self._frames: dict[str, pl.DataFrame] = {}
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """Return the rows of one evidence query."""
+        if name not in self._frames:
+            statement = self._paths[f"evidence/{name}"].read_text(encoding="utf-8")
+            self._frames[name] = self._session.sql(statement).pl()
+        return self._frames[name]

@@ -1,0 +1,183 @@
+"""The job as a whole: when it changed pace, what that cost, and where the time went."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import polars as pl
+
+from fabricobs.diagnosis.findings import Segment
+from fabricobs.diagnosis.statistics import Array, change_points
+
+# Steps in which compilation, memory growth and connections make everything slow.
+WARM_UP_STEPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """A stretch of steps slower than the best pace before it; `loss_share` of throughput, 0 to 1.
+
+    `network_part` and `compute_part` split the added time per step into longer transfers and a
+    longer slowest computation, each 0 to 1; None where no per-rank records tell.
+    """
+
+    job: str | None
+    first_step: int
+    last_step: int
+    start: datetime | None
+    end: datetime | None
+    before_ms: float
+    after_ms: float
+    network_part: float | None
+    compute_part: float | None
+
+    @property
+    def loss_share(self) -> float:
+        """Return the share of throughput lost."""
+        return 1 - self.before_ms / self.after_ms
+
+    @property
+    def hours(self) -> float:
+        """Return how long it lasted so far."""
+        if self.start is None or self.end is None:
+            return (self.last_step - self.first_step + 1) * self.after_ms / 3.6e6
+        return (self.end - self.start).total_seconds() / 3600
+
+
+@dataclass(frozen=True, slots=True)
+class JobPace:
+    """One job: its steps, its segments of one pace, its slowdowns."""
+
+    job: str | None
+    steps: pl.DataFrame
+    segments: tuple[Segment, ...]
+    slowdowns: tuple[Slowdown, ...]
+
+    def step_at(self, moment: datetime) -> int | None:
+        """Return the first step that ended after `moment`."""
+        after = self.steps.filter(pl.col("ts") >= moment)
+        return None if after.is_empty() else int(after["step"].min())  # type: ignore[arg-type]
+
+
+def job_paces(
+    step_times: pl.DataFrame, rank_steps: pl.DataFrame, smallest_loss: float, least_steps: int
+) -> list[JobPace]:
+    """Judge the pace of every job.
+
+    `smallest_loss` is the share of throughput below which a change is no slowdown, `least_steps`
+    the number of steps a pace must last.
+    """
+    paces: list[JobPace] = []
+    for job, steps in _by_job(step_times):
+        steady = steps.filter(pl.col("step_time_ms") > 0).sort("step").slice(WARM_UP_STEPS)
+        if steady.is_empty():
+            continue
+        segments = _segments(steady, least_steps)
+        own = rank_steps.filter(_is_job(job))
+        slowdowns = tuple(_slowdowns(job, segments, steady, own, smallest_loss))
+        paces.append(JobPace(job, steps, tuple(segments), slowdowns))
+    return paces
+
+
+def _by_job(frame: pl.DataFrame) -> list[tuple[str | None, pl.DataFrame]]:
+    jobs = frame["job"].unique(maintain_order=True).to_list()
+    return [(job, frame.filter(_is_job(job))) for job in jobs]
+
+
+def _is_job(job: str | None) -> pl.Expr:
+    return pl.col("job").is_null() if job is None else pl.col("job") == job
+
+
+def _segments(steady: pl.DataFrame, least_steps: int) -> list[Segment]:
+    times = steady["step_time_ms"].to_numpy().astype(np.float64)
+    bounds = [0, *change_points(times, smallest=least_steps), len(times)]
+    return [
+        Segment(
+            first_step=int(steady["step"][begin]),
+            last_step=int(steady["step"][end - 1]),
+            start=steady["ts"][begin],
+            step_time_ms=float(np.median(times[begin:end])),
+        )
+        for begin, end in zip(bounds, bounds[1:], strict=False)
+    ]
+
+
+def _slowdowns(
+    job: str | None,
+    segments: list[Segment],
+    steady: pl.DataFrame,
+    rank_steps: pl.DataFrame,
+    smallest_loss: float,
+) -> list[Slowdown]:
+    """Join neighbouring segments that are slower than the best pace before them."""
+    found: list[Slowdown] = []
+    best = segments[0]
+    stretch: list[Segment] = []
+    for segment in [*segments[1:], None]:
+        slow = segment is not None and segment.step_time_ms >= best.step_time_ms / (
+            1 - smallest_loss
+        )
+        if slow and segment is not None:
+            stretch.append(segment)
+            continue
+        if stretch:
+            found.append(_slowdown(job, best, stretch, steady, rank_steps))
+            stretch = []
+        if segment is not None and segment.step_time_ms < best.step_time_ms:
+            best = segment
+    return found
+
+
+def _slowdown(
+    job: str | None,
+    best: Segment,
+    stretch: list[Segment],
+    steady: pl.DataFrame,
+    rank_steps: pl.DataFrame,
+) -> Slowdown:
+    first, last = stretch[0].first_step, stretch[-1].last_step
+    during = steady.filter(pl.col("step").is_between(first, last))
+    healthy = steady.filter(pl.col("step").is_between(best.first_step, best.last_step))
+    before_ms = float(healthy["step_time_ms"].median())  # type: ignore[arg-type]
+    after_ms = float(during["step_time_ms"].median())  # type: ignore[arg-type]
+    network, compute = _split(rank_steps, best, first, last, after_ms - before_ms)
+    return Slowdown(
+        job=job,
+        first_step=first,
+        last_step=last,
+        start=during["ts"][0],
+        end=during["ts"][-1],
+        before_ms=before_ms,
+        after_ms=after_ms,
+        network_part=network,
+        compute_part=compute,
+    )
+
+
+def _split(
+    rank_steps: pl.DataFrame, best: Segment, first: int, last: int, added_ms: float
+) -> tuple[float | None, float | None]:
+    """Split the added time of a step into transfer and slowest computation.
+
+    The transfer is the exposed communication of the rank that waits least; what the others wait
+    longer is the slowest rank's computation, and counted there.
+    """
+    per_step = (
+        rank_steps.drop_nulls(["compute_ms", "comm_ms"])
+        .group_by("step")
+        .agg(pl.col("comm_ms").min(), pl.col("compute_ms").max())
+    )
+    healthy = per_step.filter(pl.col("step").is_between(best.first_step, best.last_step))
+    slow = per_step.filter(pl.col("step").is_between(first, last))
+    if healthy.is_empty() or slow.is_empty() or added_ms <= 0:
+        return None, None
+
+    def part(column: str) -> float:
+        rise = _median(slow[column].to_numpy()) - _median(healthy[column].to_numpy())
+        return min(max(rise / added_ms, 0.0), 1.0)
+
+    return part("comm_ms"), part("compute_ms")
+
+
+def _median(values: Array) -> float:
+    return float(np.median(values))

@@ -1,0 +1,68 @@
+"""Models: what a file of `models/` says about one diagnosis, and loading it."""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from fabricobs import content
+from fabricobs.content import ContentError
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Threshold(_Part):
+    """A number the method compares with, and where it is from."""
+
+    value: float
+    unit: str = ""
+    meaning: str
+    source: str
+
+
+class Wording(_Part):
+    """Texts with {placeholders} that the method fills."""
+
+    title: str
+    explanation: str
+
+
+class Model(_Part):
+    """One diagnosis: question, method, thresholds with their sources, wording, what next."""
+
+    name: str
+    kind: str
+    question: str
+    method: str
+    query: str
+    threshold: dict[str, Threshold] = {}
+    wording: Wording
+    refuted_by: tuple[str, ...]
+    next_steps: tuple[str, ...]
+
+    def limit(self, name: str) -> float:
+        """Return a threshold's value."""
+        return self.threshold[name].value
+
+
+def load_models(extra: Sequence[Path] = ()) -> dict[str, Model]:
+    """Load every model, the user's folders last, by name; ContentError names file and key."""
+    found = content.files("models", ".toml", extra)
+    return {name: load_model(path) for name, path in found.items()}
+
+
+def load_model(path: Path) -> Model:
+    """Load one model."""
+    try:
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        document.setdefault("name", path.stem)
+        return Model.model_validate(document)
+    except tomllib.TOMLDecodeError as error:
+        raise ContentError(f"{path}: not valid TOML: {error}") from error
+    except ValidationError as error:
+        mistakes = [f"{path}: {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        raise ContentError("\n".join(mistakes)) from error

@@ -1,0 +1,54 @@
+"""A diagnosis from a store: evidence, methods, attribution, verdict."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fabricobs.content import ContentError
+from fabricobs.diagnosis.attribution import fold_downstream, in_order, unexplained
+from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Diagnosis, Finding
+from fabricobs.diagnosis.job import JobPace, job_paces
+from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.diagnosis.straggler import find_stragglers
+from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
+
+Method = Callable[[Evidence, Model, list[JobPace]], list[Finding]]
+
+METHODS: dict[str, Method] = {
+    "ecmp_skew": find_ecmp_skew,
+    "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
+}
+REST = "throughput_drop"
+
+
+def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
+    """Judge a store; ContentError if a model names a method that does not exist."""
+    models = load_models(extra)
+    evidence = Evidence(store, extra)
+    rest = models[REST]
+    paces = job_paces(
+        evidence.frame("step_times"),
+        evidence.frame("rank_steps"),
+        rest.limit("change"),
+        int(rest.limit("least_steps")),
+    )
+    findings: list[Finding] = []
+    for model in models.values():
+        if model.method == REST:
+            continue
+        if model.method not in METHODS:
+            known = ", ".join(METHODS)
+            raise ContentError(
+                f"models/{model.name}.toml: no method {model.method!r}; one of {known}"
+            )
+        findings.extend(METHODS[model.method](evidence, model, paces))
+    findings = fold_downstream(findings, evidence)
+    findings.extend(unexplained(findings, paces, rest, evidence))
+    ordered = in_order(findings)
+    return Diagnosis(
+        verdict=give_verdict(evidence, ordered, paces),
+        findings=ordered,
+        segments=tuple(segment for pace in paces for segment in pace.segments),
+        coverage=describe_coverage(evidence),
+    )

@@ -1,0 +1,107 @@
+"""Robust statistics: change points, distance from peers, and what hashing explains."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import ruptures
+from numpy.typing import NDArray
+from scipy import stats
+
+Array = NDArray[np.float64]
+
+# A step change must also differ this much in the median to count: half of Greyhound's 10 %.
+SMALLEST_SHIFT = 0.05
+_CLIP = 8.0
+_MAD_TO_SIGMA = 1.4826
+# Identical peers would give infinite distances: no peer group is taken as tighter than this.
+_MAD_FLOOR = 0.005
+_DRAWS = 4_000
+
+
+def change_points(
+    values: Array, *, smallest: int = 10, shift: float = SMALLEST_SHIFT, significance: float = 0.001
+) -> list[int]:
+    """Return where the level of a series changes: indices at which a new segment begins.
+
+    Kernel change-point detection on clipped robust z-scores, penalty 3 ln(n) var(diff z) / 2;
+    a boundary stays only if the medians beside it differ by `shift` of the earlier one and
+    Mann-Whitney gives p < `significance`. Measured on 1.2x shifts with 1 % of 3x outliers: exact
+    for 400 and 2,000 points.
+    """
+    count = len(values)
+    if count < 2 * smallest:
+        return []
+    scale = _MAD_TO_SIGMA * float(np.median(np.abs(values - np.median(values))))
+    scale = max(scale, 1e-9 + _MAD_FLOOR * abs(float(np.median(values))))
+    z = np.clip((values - np.median(values)) / scale, -_CLIP, _CLIP)
+    penalty = 3 * np.log(count) * max(float(np.var(np.diff(z))) / 2, 1e-6)
+    algorithm = ruptures.KernelCPD(kernel="linear", min_size=smallest).fit(z.reshape(-1, 1))
+    bounds = [0, *(int(bound) for bound in algorithm.predict(pen=penalty))]
+    return _material(values, bounds, shift, significance)
+
+
+def _material(values: Array, bounds: Sequence[int], shift: float, significance: float) -> list[int]:
+    """Drop boundaries whose two sides do not differ enough, the weakest first."""
+    kept = list(bounds)
+    while len(kept) > 2:
+        sides = [
+            (values[a:b], values[b:c]) for a, b, c in zip(kept, kept[1:], kept[2:], strict=False)
+        ]
+        shifts = [relative_shift(before, after) for before, after in sides]
+        weakest = int(np.argmin(np.abs(shifts)))
+        before, after = sides[weakest]
+        if abs(shifts[weakest]) >= shift and differs(before, after) < significance:
+            break
+        del kept[weakest + 1]
+    return kept[1:-1]
+
+
+def relative_shift(before: Array, after: Array) -> float:
+    """Return the change of the median as a share of the earlier one."""
+    base = float(np.median(before))
+    return (float(np.median(after)) - base) / base if base else 0.0
+
+
+def differs(before: Array, after: Array) -> float:
+    """Return the two-sided p of Mann-Whitney that two samples are alike."""
+    return float(stats.mannwhitneyu(before, after, alternative="two-sided").pvalue)
+
+
+def robust_z(values: Array) -> Array:
+    """Return each value's distance from the median of all, in robust standard deviations."""
+    middle = float(np.median(values))
+    spread = _MAD_TO_SIGMA * float(np.median(np.abs(values - middle)))
+    return np.asarray((values - middle) / max(spread, _MAD_FLOOR * abs(middle), 1e-12))
+
+
+def jain(loads: Array) -> float:
+    """Return Jain's index: 1 for even loads, 1/n for one link alone."""
+    total = float(np.sum(loads))
+    return total**2 / (len(loads) * float(np.sum(loads**2))) if total else 1.0
+
+
+def top_half_share(loads: Array) -> float:
+    """Return the share of the busier half of the links."""
+    ordered = np.sort(loads)[::-1]
+    return float(np.sum(ordered[: (len(loads) + 1) // 2]) / np.sum(loads))
+
+
+def flows_that_explain(loads: Array) -> float:
+    """Return how many equal flows, hashed at random, would be as uneven: (n - 1) / CV^2."""
+    spread = float(np.std(loads) / np.mean(loads))
+    return (len(loads) - 1) / max(spread, 1e-6) ** 2
+
+
+def hashing_p(loads: Array, flows: float) -> float:
+    """Return the p of Pearson's chi-square that hashing `flows` equal flows gave these shares."""
+    share = loads / np.sum(loads)
+    statistic = flows * len(loads) * float(np.sum((share - 1 / len(loads)) ** 2))
+    return float(stats.chi2.sf(statistic, len(loads) - 1))
+
+
+def jain_of_hashing(links: int, flows: int, quantile: float, seed: int = 1) -> float:
+    """Return a quantile of Jain's index over random hashes of `flows` onto `links`."""
+    draws = np.random.default_rng(seed).multinomial(flows, [1 / links] * links, size=_DRAWS)
+    counts = draws.astype(np.float64)
+    indices = np.sum(counts, axis=1) ** 2 / (links * np.sum(counts**2, axis=1))
+    return float(np.quantile(indices, quantile))

@@ -1,0 +1,204 @@
+"""The verdict: the six questions an engineer asks, and one sentence over them.
+
+Missing data reads as unknown, never as ok.
+"""
+
+import polars as pl
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Coverage, Finding, Question, Verdict
+from fabricobs.diagnosis.job import JobPace
+
+# A counter that rose this often or this much while the job ran is no relic of the past.
+_SUSTAINED_INTERVALS = 3
+_SUSTAINED_RISE = 10
+
+
+def give_verdict(
+    evidence: Evidence, findings: tuple[Finding, ...], paces: list[JobPace]
+) -> Verdict:
+    """Answer the six questions and sum them up."""
+    questions = (
+        _everywhere(evidence, findings, paces),
+        _slow_rank(evidence, findings),
+        _sick_link(evidence),
+        _uneven_routing(evidence, findings),
+        _choice(evidence),
+        _gpudirect(evidence),
+    )
+    judged = any(question.answer != "unknown" for question in questions)
+    return Verdict(_sentence(findings, questions, paces), questions, judged)
+
+
+def _sentence(
+    findings: tuple[Finding, ...], questions: tuple[Question, ...], paces: list[JobPace]
+) -> str:
+    serious = [finding for finding in findings if finding.severity != "info"]
+    if serious:
+        top = serious[0]
+        cost = f", which costs {top.loss_share:.0%} of the throughput" if top.loss_share else ""
+        more = f" {len(serious) - 1} more below." if len(serious) > 1 else ""
+        return f"{top.title}{cost}.{more}"
+    trouble = [question for question in questions if question.answer == "problem"]
+    if trouble:
+        return f"No loss is measured, but: {trouble[0].evidence}"
+    unknown = sum(question.answer == "unknown" for question in questions)
+    if unknown == len(questions):
+        return "Cannot tell: the store holds nothing to judge."
+    if not paces:
+        return f"Nothing wrong in what can be judged; {unknown} of 6 questions stay open."
+    rest = f"; {unknown} of 6 questions stay open" if unknown else ""
+    return f"Nothing wrong: the job keeps its pace and no part stands out{rest}."
+
+
+def _everywhere(
+    evidence: Evidence, findings: tuple[Finding, ...], paces: list[JobPace]
+) -> Question:
+    question = "Is it everywhere, or some nodes?"
+    if not paces:
+        return Question(
+            question, "unknown", "No step times.", "The trainer's log, or per-rank step records."
+        )
+    slowdowns = [slowdown for pace in paces for slowdown in pace.slowdowns]
+    if not slowdowns:
+        culprits = [f for f in findings if f.kind == "straggler" and f.severity != "info"]
+        if culprits:
+            return Question(question, "problem", f"Some: {culprits[0].entities[0].label}.")
+        steps = sum(len(pace.steps) for pace in paces)
+        return Question(question, "ok", f"The pace holds over {steps:,} steps.")
+    worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
+    text = f"{worst.loss_share:.0%} of the throughput is lost since step {worst.first_step}."
+    if worst.network_part is not None and worst.network_part >= 0.8:
+        text += " Every rank's transfers take longer; computation is as before: it is everywhere."
+    elif worst.compute_part is not None and worst.compute_part >= 0.8:
+        text += " The slowest rank's computation takes longer: it is some nodes."
+    return Question(question, "problem", text)
+
+
+def _slow_rank(evidence: Evidence, findings: tuple[Finding, ...]) -> Question:
+    question = "Is a rank slow?"
+    slow = [finding for finding in findings if finding.kind == "straggler"]
+    if slow:
+        return Question(question, "problem", slow[0].title + ".")
+    ranks = evidence.frame("rank_steps").drop_nulls("compute_ms")["rank"].n_unique()
+    if ranks < 4:
+        return Question(
+            question,
+            "unknown",
+            "No computation time by rank for at least 4 ranks.",
+            "Per-rank step records with compute_ms.",
+        )
+    return Question(question, "ok", f"{ranks} ranks compute alike.")
+
+
+def _sick_link(evidence: Evidence) -> Question:
+    question = "Is a link sick?"
+    counters = evidence.frame("error_rises")
+    if counters.is_empty():
+        return Question(
+            question,
+            "unknown",
+            "No error counter was sampled twice.",
+            "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
+        )
+    sick = counters.filter(
+        (pl.col("intervals_with_rise") >= _SUSTAINED_INTERVALS)
+        | (pl.col("risen") > _SUSTAINED_RISE)
+    )
+    ports = counters.select(pl.struct("device", "port").n_unique()).item()
+    if sick.is_empty():
+        return Question(question, "ok", f"No error counter rises on {ports} ports.")
+    row = sick.row(0, named=True)
+    return Question(
+        question,
+        "problem",
+        f"{row['counter']} of {row['device']} {row['port']} rose by {row['risen']:,} in "
+        f"{row['intervals_with_rise']} of {row['intervals']} intervals.",
+    )
+
+
+def _uneven_routing(evidence: Evidence, findings: tuple[Finding, ...]) -> Question:
+    question = "Is routing uneven?"
+    skews = [finding for finding in findings if finding.kind == "ecmp_skew"]
+    if skews:
+        return Question(question, "problem", skews[0].title + ".")
+    intervals = evidence.frame("uplink_intervals")
+    if intervals.is_empty():
+        return Question(
+            question,
+            "unknown",
+            "No group of uplinks with traffic is known.",
+            "LLDP neighbours of the leaves and their port or queue counters over time.",
+        )
+    groups = intervals["uplink_group"].n_unique()
+    return Question(question, "ok", f"{groups} uplink groups are as even as hashing makes them.")
+
+
+def _choice(evidence: Evidence) -> Question:
+    question = "Did NCCL choose well?"
+    ranks = evidence.frame("nccl_choice")
+    chosen = ranks.drop_nulls("network")
+    if chosen.is_empty():
+        return Question(
+            question, "unknown", "No NCCL log says which network is used.", "NCCL_DEBUG=INFO logs."
+        )
+    fell_back = chosen.filter((pl.col("network") == "Socket") & (pl.col("nodes") != 1))
+    if not fell_back.is_empty():
+        hosts = fell_back["host"].unique().sort().to_list()
+        return Question(question, "problem", f"Sockets instead of RDMA on {', '.join(hosts)}.")
+    for column, what in (("network", "networks"), ("version", "NCCL versions")):
+        values = chosen[column].drop_nulls().unique().sort().to_list()
+        if len(values) > 1:
+            return Question(
+                question, "problem", f"Ranks use different {what}: {', '.join(values)}."
+            )
+    network = chosen["network"][0]
+    return Question(question, "ok", f"{len(chosen)} ranks use {network}, one NCCL version.")
+
+
+def _gpudirect(evidence: Evidence) -> Question:
+    question = "Is GPUDirect on everywhere?"
+    known = evidence.frame("nccl_choice").drop_nulls("gdr")
+    if known.is_empty():
+        return Question(
+            question,
+            "unknown",
+            "No NCCL log shows a network connection.",
+            "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,NET.",
+        )
+    off = known.filter(~pl.col("gdr"))
+    if not off.is_empty():
+        hosts = off["host"].unique().sort().to_list()
+        return Question(question, "problem", f"Off for {len(off)} ranks on {', '.join(hosts)}.")
+    return Question(question, "ok", f"On for {len(known)} ranks.")
+
+
+def describe_coverage(evidence: Evidence) -> Coverage:
+    """Say what the store holds, and what would let more be judged."""
+    row = evidence.frame("coverage").row(0, named=True)
+    interval = row["interval_seconds"]
+    facts = (
+        ("files", f"{row['files']:,} ({row['unrecognised_files']:,} not recognised)"),
+        ("lines", f"{row['lines']:,} ({row['unread_lines']:,} of known formats unread)"),
+        (
+            "ranks",
+            f"{row['ranks']:,} of {row['ranks_expected'] or 'unknown'} on {row['hosts']:,} hosts",
+        ),
+        ("steps", f"{row['steps']:,}"),
+        ("collective measurements", f"{row['collectives']:,}"),
+        ("ports", f"{row['ports']:,} on {row['devices']:,} devices"),
+        ("counter interval", f"{interval:.0f} s" if interval else "none"),
+        ("gaps in the counters", f"{row['gaps']:,}"),
+        ("from", str(row["first_time"] or "unknown")),
+        ("to", str(row["last_time"] or "unknown")),
+        ("clock offsets of the switches", "not estimated"),
+    )
+    wanted = {
+        "steps": "step times: the trainer's log or per-rank step records",
+        "collectives": "collective times: NCCL Inspector",
+        "connections": "NCCL's choices: NCCL_DEBUG=INFO logs",
+        "ports": "port counters: switches and NICs",
+        "priority_samples": "pause and queue counters by priority",
+        "cables": "cables: LLDP tables of the switches",
+    }
+    return Coverage(facts, tuple(text for name, text in wanted.items() if not row[name]))

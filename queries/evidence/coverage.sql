@@ -1,0 +1,23 @@
+-- question: What is in the store?
+SELECT
+  (SELECT count(*) FROM files) AS files,
+  (SELECT count(*) FROM files WHERE formats = '') AS unrecognised_files,
+  (SELECT count(*) FROM files WHERE problem IS NOT NULL) AS broken_files,
+  (SELECT coalesce(sum(lines), 0) FROM files) AS lines,
+  (SELECT coalesce(sum(unparsed - unclaimed), 0) FROM files) AS unread_lines,
+  (SELECT count(DISTINCT rank) FROM job_ranks) AS ranks,
+  (SELECT max(nranks) FROM ranks) AS ranks_expected,
+  (SELECT count(DISTINCT host) FROM job_ranks) AS hosts,
+  (SELECT count(DISTINCT step) FROM step_times) AS steps,
+  (SELECT count(*) FROM collectives) AS collectives,
+  (SELECT count(DISTINCT (device, port)) FROM port_samples) AS ports,
+  (SELECT count(DISTINCT device) FROM port_samples) AS devices,
+  (SELECT median(seconds) FROM port_rates) AS interval_seconds,
+  (SELECT count(*) FROM links) AS cables,
+  (SELECT count(*) FROM nccl_channels) AS connections,
+  (SELECT count(*) FROM priority_samples) AS priority_samples,
+  (SELECT count(*) FROM port_rates WHERE gap) AS gaps,
+  (SELECT min(ts) FROM (SELECT ts FROM steps UNION ALL SELECT ts FROM collectives
+    UNION ALL SELECT ts FROM port_samples WHERE ts_source <> 'mtime')) AS first_time,
+  (SELECT max(ts) FROM (SELECT ts FROM steps UNION ALL SELECT ts FROM collectives
+    UNION ALL SELECT ts FROM port_samples WHERE ts_source <> 'mtime')) AS last_time
