@@ -61,6 +61,7 @@ class PlannedFile:
     size_bytes: int
     modified_us: int
     place: Place
+    from_path: dict[str, Any]
     recognised: Recognised
     replaces: str | None = None
 
@@ -207,7 +208,10 @@ def _plan(
         return FileOutcome(path, problem=str(error))
     place = _place(read_place(below_root, root_name, options.tzinfo), recognised, modified_us)
     settings = _settings(catalogue, recognised.formats, options)
-    identity = json.dumps([content, settings, place.device, place.ts], default=str)
+    from_path: dict[str, Any] = {}
+    for format_ in recognised.formats:
+        from_path.update(format_.fields_of_path(str(path)) or {})
+    identity = json.dumps([content, settings, place.device, place.ts, from_path], default=str)
     planned = PlannedFile(
         path=path,
         file_id=hashlib.blake2b(identity.encode(), digest_size=12).hexdigest(),
@@ -216,6 +220,7 @@ def _plan(
         size_bytes=stat.st_size,
         modified_us=modified_us,
         place=place,
+        from_path=from_path,
         recognised=recognised,
     )
     if planned.file_id in known.ids:
@@ -340,8 +345,7 @@ def _read(
     if not planned.recognised.formats:
         return FileResult(count_lines(planned.path), 0)
     context = Context(planned.file_id, options.job, planned.place, options.tzinfo)
-    for format_ in planned.recognised.formats:
-        context.from_path.update(format_.fields_of_path(str(planned.path)) or {})
+    context.from_path.update(planned.from_path)
     return read_file(planned.path, planned.recognised, context, rows, flush)
 
 

@@ -162,9 +162,10 @@ def _judge(
     links = len(stretch.loads)
     p = hashing_p(stretch.loads, flows)
     expected = jain_of_hashing(links, int(flows), model.limit("jain_quantile"))
-    unlikely = p < largest_p and jain(stretch.loads) < expected
+    evenness = jain(stretch.loads)
+    unlikely = p < largest_p and evenness < expected
     polarised = links >= 8 and top_half_share(stretch.loads) > model.limit("top_half_share")
-    if not unlikely or not (polarised or links < 8 or jain(stretch.loads) < 0.8 * expected):
+    if not unlikely or not (polarised or evenness < model.limit("effect") * expected):
         return None
     return _Skew(device, stretch, flows, p, expected, from_start)
 

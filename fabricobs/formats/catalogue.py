@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fabricobs.content import ContentError
 from fabricobs.formats.definition import Definition, load_definitions
@@ -62,16 +63,8 @@ class Catalogue:
 
     def __init__(self, definitions: dict[str, Definition]) -> None:
         self.formats = {name: compile_format(d) for name, d in definitions.items()}
-        self._detect_text = {
-            name: compile_regex(format_.definition.detect.text)
-            for name, format_ in self.formats.items()
-            if format_.definition.detect.text is not None
-        }
-        self._detect_path = {
-            name: compile_regex(format_.definition.detect.path)
-            for name, format_ in self.formats.items()
-            if format_.definition.detect.path is not None
-        }
+        self._detect_text = _detectors(definitions, "text")
+        self._detect_path = _detectors(definitions, "path")
 
     def companions(self) -> tuple[Format, ...]:
         """Return the formats read along with every file of counters."""
@@ -148,6 +141,20 @@ class Catalogue:
         best = sorted(fitting, key=lambda entry: -entry[0])[:1]
         reason = "" if best else f"Parquet without a known set of columns: {', '.join(keys[:12])}"
         return Recognised("parquet", tuple(f for _, f in best), reason)
+
+
+def _detectors(
+    definitions: dict[str, Definition], key: Literal["text", "path"]
+) -> dict[str, re.Pattern[str]]:
+    found: dict[str, re.Pattern[str]] = {}
+    for name, definition in definitions.items():
+        expression = definition.detect.text if key == "text" else definition.detect.path
+        if expression is not None:
+            try:
+                found[name] = compile_regex(expression)
+            except TemplateError as error:
+                raise ContentError(f"ingest/{name}.toml: detect.{key}: {error}") from error
+    return found
 
 
 def load_catalogue(extra: Sequence[Path] = ()) -> Catalogue:

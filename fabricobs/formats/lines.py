@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
 from enum import Enum
+from functools import cache
 from typing import Any, Protocol
 
 from fabricobs.formats.context import Context, column_names
@@ -17,7 +18,8 @@ from fabricobs.formats.templates import (
     compile_regex,
     compile_template,
 )
-from fabricobs.formats.values import TIME_PATTERN, VALUE_TYPES, parse_time
+from fabricobs.formats.values import TIME_PATTERN, VALUE_TYPES, parse_time, parse_whole
+from fabricobs.store.tables import TABLES
 
 _TIME = re.compile(TIME_PATTERN)
 _SHORTEST_TIME = 19
@@ -122,15 +124,15 @@ class LineReader:
         matches = list(anchor.finditer(line))
         if not matches:
             return Outcome.NOT_MINE
-        outcomes = [
-            self._read(
-                line[found.end() : following.start() if following else None].strip(),
-                line,
-                number,
-                _prefix(found, self._context.zone),
-            )
-            for found, following in zip(matches, [*matches[1:], None], strict=True)
-        ]
+        outcomes: list[Outcome | str] = []
+        for found, following in zip(matches, [*matches[1:], None], strict=True):
+            message = line[found.end() : following.start() if following else None].strip()
+            try:
+                prefix = _prefix(found, self._context.zone)
+            except ValueError as error:
+                outcomes.append(f"{self._format.name}: {error}")
+            else:
+                outcomes.append(self._read(message, line, number, prefix))
         failed = next((o for o in outcomes if isinstance(o, str)), None)
         if failed is not None:
             return failed
@@ -197,12 +199,20 @@ def _captured(template: Template, found: re.Match[str], zone: tzinfo) -> dict[st
     return captured
 
 
+@cache
+def _is_whole(name: str) -> bool:
+    """Say whether a group of an anchor fills a column of whole numbers."""
+    columns = (table.column(name) for table in TABLES.values())
+    return any(column is not None and column.type == "BIGINT" for column in columns)
+
+
 def _prefix(found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
     """Return the fields of the anchor, and the time that stands before it if one does."""
-    fields: dict[str, Any] = {}
-    for name, text in found.groupdict().items():
-        if text is not None:
-            fields[name] = int(text) if text.isdecimal() else text
+    fields: dict[str, Any] = {
+        name: parse_whole(text) if _is_whole(name) else text
+        for name, text in found.groupdict().items()
+        if text is not None
+    }
     if found.start() >= _SHORTEST_TIME:
         time = _TIME.search(found.string, 0, found.start())
         if time is not None:

@@ -105,19 +105,15 @@ def digest(path: Path, length: int | None = None) -> str:
 def line_blocks(stream: BinaryIO) -> Iterator[LineBlock]:
     """Cut a stream into blocks of whole lines; the last line may lack its newline.
 
-    Raises SourceError where the stream breaks off (truncated gzip), after the last whole block.
+    Raises SourceError where the stream breaks off (truncated gzip), after what it gave.
     """
     number = 1
     rest = b""
-    while True:
-        try:
-            piece = stream.read(BLOCK)
-        except BROKEN as error:
-            yield from _last(number, rest)
-            raise SourceError(f"breaks off: {error}") from error
+    broken: Exception | None = None
+    while broken is None:
+        piece, broken = _read_block(stream)
         if not piece:
-            yield from _last(number, rest)
-            return
+            break
         end = piece.rfind(b"\n") + 1
         if end == 0:
             rest = _bounded(rest + piece)
@@ -125,16 +121,29 @@ def line_blocks(stream: BinaryIO) -> Iterator[LineBlock]:
         data, rest = rest + piece[:end], piece[end:]
         yield _without_overlong(number, data)
         number += data.count(b"\n")
+    if rest:
+        yield _without_overlong(number, rest)
+    if broken is not None:
+        raise SourceError(f"breaks off: {broken}") from broken
+
+
+def _read_block(stream: BinaryIO) -> tuple[bytes, Exception | None]:
+    """Read about a block; a decompressor that fails still gives what came before."""
+    parts: list[bytes] = []
+    size = 0
+    read = getattr(stream, "read1", stream.read)
+    try:
+        while size < BLOCK and (part := read(BLOCK - size)):
+            parts.append(part)
+            size += len(part)
+    except BROKEN as error:
+        return b"".join(parts), error
+    return b"".join(parts), None
 
 
 def _bounded(rest: bytes) -> bytes:
     """Keep only the head of a line that is overlong anyway."""
     return rest if len(rest) <= 2 * LONGEST_LINE else rest[: 2 * LONGEST_LINE]
-
-
-def _last(number: int, rest: bytes) -> Iterator[LineBlock]:
-    if rest:
-        yield _without_overlong(number, rest)
 
 
 def _without_overlong(number: int, data: bytes) -> LineBlock:

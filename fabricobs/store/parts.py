@@ -25,7 +25,8 @@ import pyarrow.parquet as pq
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.tables import TABLES
 
-_INCOMING = ".incoming-"
+# Two levels down, where the pattern STORE/*/<table>.parquet does not reach.
+_INCOMING = ".incoming"
 _KNOWN_COLUMNS = (
     "file_id",
     "path",
@@ -136,14 +137,14 @@ class Store:
     def _rewrite(self, batch: str, members: set[str], gone: set[str]) -> None:
         left = members - gone
         if left:
-            copy = self.path / f"{_INCOMING}{uuid4().hex}"
-            shutil.copytree(self.path / batch, copy)
+            copy = _workplace(self.path)
+            shutil.copytree(self.path / batch, copy, dirs_exist_ok=True)
             _drop_rows(copy, gone)
             target = self.path / _batch_name(left)
             if not target.exists():
                 copy.rename(target)
-        trash = self.path / f"{_INCOMING}{uuid4().hex}"
-        (self.path / batch).rename(trash)
+        trash = _workplace(self.path)
+        (self.path / batch).rename(trash / batch)
         shutil.rmtree(trash)
 
     @contextmanager
@@ -155,7 +156,7 @@ class Store:
 
     def _remove_abandoned(self) -> None:
         """Remove what killed writers of this machine left."""
-        for entry in self.path.glob(f"{_INCOMING}*"):
+        for entry in (self.path / _INCOMING).glob("*"):
             _, _, owner = entry.name.rpartition("@")
             host, _, pid = owner.rpartition(":")
             if host == socket.gethostname() and not _alive(int(pid)):
@@ -166,9 +167,7 @@ class BatchWriter:
     """Writes the parts of one batch into a directory nobody reads yet."""
 
     def __init__(self, store: Store) -> None:
-        name = f"{_INCOMING}{uuid4().hex}@{socket.gethostname()}:{os.getpid()}"
-        self.directory = store.path / name
-        self.directory.mkdir()
+        self.directory = _workplace(store.path)
         self._store = store
         self._writers: dict[str, pq.ParquetWriter] = {}
 
@@ -204,6 +203,14 @@ class BatchWriter:
         for writer in self._writers.values():
             writer.close()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _workplace(store: Path) -> Path:
+    """Make a directory that names its owner, for what no reader may see yet or any more."""
+    name = f"{uuid4().hex}@{socket.gethostname()}:{os.getpid()}"
+    directory = store / _INCOMING / name
+    directory.mkdir(parents=True)
+    return directory
 
 
 def _sorted(table: str, rows: pa.Table) -> pa.Table:

@@ -1,0 +1,65 @@
+"""What tests share: the sample cluster's store, the corpus where it is there, the command line."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fabricobs.ingest import Options, ingest
+from fabricobs.store.arrow import table_schema
+from fabricobs.store.parts import Store
+
+ROOT = Path(__file__).parents[1]
+
+Rows = dict[str, list[dict[str, object]]]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def sample_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of sample_data/."""
+    path = tmp_path_factory.mktemp("sample") / "store"
+    ingest([ROOT / "sample_data" / "logs"], Store(path), Options())
+    return path
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Third-party logs: beside the checkout, or where $FABRICOBS_CORPUS says."""
+    path = Path(os.environ.get("FABRICOBS_CORPUS", ROOT.parent / "shared" / "corpus"))
+    if not path.is_dir():
+        pytest.skip("no corpus of third-party logs here")
+    return path
+
+
+@pytest.fixture
+def make_store(tmp_path: Path) -> Callable[[Rows], Path]:
+    """Make a store that holds the given rows."""
+
+    def make(rows: Rows) -> Path:
+        store = Store(tmp_path / "store")
+        store.create()
+        store.append(
+            "given",
+            {t: pa.Table.from_pylist(r, schema=table_schema(t)) for t, r in rows.items()},
+        )
+        return store.path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def fabricobs() -> Run:
+    """Run the command line as a user does."""
+
+    def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from fabricobs.cli import main; main()"]
+        return subprocess.run(
+            [*command, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+        )
+
+    return run

@@ -1,0 +1,75 @@
+"""Definitions: every one reads its samples; mistakes in them are named with the remedy."""
+
+from pathlib import Path
+
+import pytest
+
+from fabricobs.content import ContentError
+from fabricobs.formats.catalogue import Catalogue, load_catalogue
+from fabricobs.formats.definition import load_definition
+from fabricobs.formats.samples import check_format
+from fabricobs.formats.templates import TemplateError, compile_template
+
+CATALOGUE = load_catalogue()
+
+SOUND = """
+title = "T"
+reader = "lines"
+[detect]
+text = 'step'
+[[line]]
+template = 'step {step:int}'
+table = "steps"
+[[sample]]
+text = 'step 3'
+rows.steps = [{ step = 3 }]
+"""
+
+
+@pytest.mark.parametrize("name", CATALOGUE.formats)
+def test_every_definition_reads_its_samples(name: str) -> None:
+    assert list(check_format(CATALOGUE.formats[name], CATALOGUE)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("[[sample]]\ntext = 'step 3'\nrows.steps = [{ step = 3 }]", ""), "no [[sample]]"),
+        (("template = 'step", "tamplate = 'step"), "did you mean 'template'?"),
+        (('reader = "lines"', 'reader = "line"'), "reader"),
+        (('table = "steps"', 'table = "stepz"'), "did you mean 'steps'?"),
+        (("{step:int}", "{stepp:int}"), "did you mean 'step'?"),
+        (("{step:int}", "{loss:text}"), "a text cannot fill it"),
+        (("{step:int}", "{step:integer}"), "unknown type 'integer'"),
+        (("text = 'step'", "text = '(?=step)'"), "look-around"),
+    ],
+)
+def test_a_mistake_is_named_with_its_remedy(
+    tmp_path: Path, change: tuple[str, str], said: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(SOUND.replace(*change))
+    with pytest.raises(ContentError, match=".*mine.toml") as error:
+        definition = load_definition(path)
+        Catalogue({"mine": definition})
+    assert said in str(error.value)
+
+
+def test_a_sample_that_does_not_hold_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(SOUND.replace("step = 3 }", "step = 4 }"))
+    mine = Catalogue({"mine": load_definition(path)})
+    (mistake,) = check_format(mine.formats["mine"], mine)
+    assert mistake.endswith("steps row 1: step is 3, not 4")
+
+
+def test_a_users_definition_takes_the_place_of_the_shipped_one(tmp_path: Path) -> None:
+    folder = tmp_path / "ingest"
+    folder.mkdir()
+    (folder / "torchtitan.toml").write_text(SOUND)
+    assert load_catalogue([tmp_path]).formats["torchtitan"].definition.title == "T"
+
+
+def test_a_template_captures_a_name_once() -> None:
+    with pytest.raises(TemplateError, match="twice"):
+        compile_template("{step:int} {step:int}")

@@ -1,0 +1,218 @@
+"""Ingest as a user meets it: nothing lost, nothing twice, nothing half-written."""
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from conftest import ROOT, Run
+from fabricobs.ingest import Options, ingest
+from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session
+from fabricobs.store.tables import TABLES
+
+STEP = '{{"step": {0}, "rank": 0, "step_time_ms": 10.0}}\n'
+
+
+def bytes_of(store: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(store)): path.read_bytes() for path in sorted(store.rglob("*.parquet"))
+    }
+
+
+def rows_of(store: Path) -> dict[str, list[tuple[object, ...]]]:
+    session = open_session(store)
+    return {table: sorted(session.sql(f"FROM {table}").fetchall(), key=repr) for table in TABLES}
+
+
+def ask(store: Path, statement: str) -> list[tuple[object, ...]]:
+    return open_session(store, statement).sql(statement).fetchall()
+
+
+def read(*inputs: Path, store: Path) -> Path:
+    ingest(inputs, Store(store), Options())
+    return store
+
+
+def test_the_same_input_twice_changes_no_byte(tmp_path: Path) -> None:
+    logs = ROOT / "sample_data" / "logs" / "switches"
+    before = bytes_of(read(logs, store=tmp_path / "s"))
+    assert bytes_of(read(logs, store=tmp_path / "s")) == before
+    copied = tmp_path / "copy"
+    subprocess.run(["cp", "-rp", logs, copied], check=True)
+    assert bytes_of(read(copied, store=tmp_path / "s")) == before
+
+
+def test_every_line_of_the_sample_is_accounted_for(sample_store: Path) -> None:
+    assert ask(
+        sample_store, "SELECT count(*) FROM files WHERE lines <> parsed + ignored + unparsed"
+    ) == [(0,)]
+    assert ask(sample_store, "SELECT sum(unparsed), count(*) FILTER (formats = '') FROM files") == [
+        (0, 0)
+    ]
+
+
+def test_a_grown_file_takes_the_place_of_what_it_was(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "steps.jsonl"
+    log.parent.mkdir()
+    log.write_text(STEP.format(1) + STEP.format(2))
+    other = log.with_name("other.jsonl")
+    other.write_text(STEP.format(7))
+    store = read(log.parent, store=tmp_path / "s")
+    with log.open("a") as file:
+        file.write(STEP.format(3))
+    read(log.parent, store=store)
+    assert ask(store, "SELECT step FROM steps ORDER BY step") == [(1,), (2,), (3,), (7,)]
+    assert ask(store, "SELECT count(*) FROM files") == [(2,)]
+
+
+def test_a_snapshot_overwritten_in_place_is_kept_beside_the_old_one(tmp_path: Path) -> None:
+    log = tmp_path / "steps.jsonl"
+    log.write_text(STEP.format(1))
+    store = read(log, store=tmp_path / "s")
+    log.write_text(STEP.format(2))
+    read(log, store=store)
+    assert ask(store, "SELECT step FROM steps ORDER BY step") == [(1,), (2,)]
+
+
+def test_files_of_one_name_do_not_collide(tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / "logs" / str(number)).mkdir(parents=True)
+        (tmp_path / "logs" / str(number) / "rank0.jsonl").write_text(STEP.format(number))
+    store = read(tmp_path / "logs", store=tmp_path / "s")
+    assert ask(store, "SELECT count(*) FROM steps") == [(2,)]
+
+
+@pytest.mark.parametrize("after", [0.6, 1.2, 1.8, 2.4])
+def test_killed_and_run_again_the_store_is_as_if_nothing_happened(
+    tmp_path: Path, sample_store: Path, after: float
+) -> None:
+    store = tmp_path / "s"
+    command = [sys.executable, "-c", "from fabricobs.cli import main; main()", "ingest"]
+    command += [str(ROOT / "sample_data" / "logs"), "--store", str(store)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    time.sleep(after)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    if (store / "schema").exists():
+        open_session(store).sql("FROM files").fetchall()
+    read(ROOT / "sample_data" / "logs", store=store)
+    assert bytes_of(store) == bytes_of(sample_store)
+    assert not list(store.glob(".incoming/*"))
+
+
+def test_writers_at_the_same_time_bring_every_file_once(tmp_path: Path) -> None:
+    logs = ROOT / "sample_data" / "logs"
+    command = [sys.executable, "-c", "from fabricobs.cli import main; main()", "ingest"]
+    inputs = [["steps", "train"], ["train", "switches"], ["steps", "switches"]]
+    running = [
+        subprocess.Popen(
+            [*command, *(str(logs / name) for name in names), "--store", str(tmp_path / "s")],
+            stdout=subprocess.DEVNULL,
+        )
+        for names in inputs
+    ]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    alone = read(logs / "steps", logs / "train", logs / "switches", store=tmp_path / "alone")
+    together = rows_of(tmp_path / "s")
+    expected = rows_of(alone)
+    expected["counter_info"] = together["counter_info"] = []
+    assert together == expected
+
+
+class TestBadInput:
+    """Each is named with what to do, the rest is read, and nothing is lost."""
+
+    @pytest.fixture
+    def logs(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "logs"
+        folder.mkdir()
+        (folder / "good.jsonl").write_text(STEP.format(1))
+        return folder
+
+    def test_an_empty_directory(self, fabricobs: Run, tmp_path: Path) -> None:
+        (tmp_path / "logs").mkdir()
+        result = fabricobs("ingest", tmp_path / "logs", "--store", tmp_path / "s")
+        assert result.returncode == 3
+        assert "no file below" in result.stderr
+
+    def test_a_path_that_is_not_there(self, fabricobs: Run, tmp_path: Path) -> None:
+        result = fabricobs("ingest", tmp_path / "nowhere", "--store", tmp_path / "s")
+        assert result.returncode == 3
+        assert "nowhere: no such file" in result.stderr
+        assert not (tmp_path / "s").exists()
+
+    def test_an_unknown_file(self, fabricobs: Run, logs: Path, tmp_path: Path) -> None:
+        (logs / "poem.txt").write_text("no format is like this\n" * 3)
+        result = fabricobs("ingest", logs, "--store", tmp_path / "s")
+        assert result.returncode == 0
+        assert "poem.txt: not recognised" in result.stdout
+        assert ask(tmp_path / "s", "SELECT lines, unclaimed FROM files WHERE formats = ''") == [
+            (3, 3)
+        ]
+
+    def test_only_an_unknown_file(self, fabricobs: Run, tmp_path: Path) -> None:
+        (tmp_path / "poem.txt").write_text("no format is like this\n")
+        result = fabricobs("ingest", tmp_path / "poem.txt", "--store", tmp_path / "s")
+        assert result.returncode == 3
+
+    def test_a_truncated_gzip_gives_what_it_has(
+        self, fabricobs: Run, logs: Path, tmp_path: Path
+    ) -> None:
+        whole = gzip.compress("".join(STEP.format(n) for n in range(50_000)).encode())
+        (logs / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+        result = fabricobs("ingest", logs, "--store", tmp_path / "s")
+        assert result.returncode == 1
+        assert "cut.jsonl.gz: breaks off" in result.stderr
+        ((rows,),) = ask(tmp_path / "s", "SELECT count(*) FROM steps")
+        assert 10_000 < rows < 50_000
+
+    def test_a_file_of_zeros(self, fabricobs: Run, logs: Path, tmp_path: Path) -> None:
+        (logs / "zeros.log").write_bytes(bytes(1 << 20))
+        result = fabricobs("ingest", logs, "--store", tmp_path / "s")
+        assert result.returncode == 0
+        assert "zeros.log: not recognised: binary" in result.stdout
+        assert ask(tmp_path / "s", "SELECT count(*) FROM steps") == [(1,)]
+
+    def test_a_line_of_50_megabytes(self, fabricobs: Run, logs: Path, tmp_path: Path) -> None:
+        with (logs / "long.jsonl").open("w") as file:
+            file.write(STEP.format(2) + "x" * (50 << 20) + "\n" + STEP.format(3))
+        result = fabricobs("ingest", logs, "--store", tmp_path / "s")
+        assert result.returncode == 0
+        assert "longer than 1 MiB" in result.stdout
+        assert ask(tmp_path / "s", "SELECT step FROM steps ORDER BY step") == [(1,), (2,), (3,)]
+        assert ask(tmp_path / "s", "SELECT line FROM unparsed") == [(2,)]
+
+    def test_an_unreadable_file(self, fabricobs: Run, logs: Path, tmp_path: Path) -> None:
+        (logs / "gone.log").symlink_to(logs / "nowhere")
+        result = fabricobs("ingest", logs, "--store", tmp_path / "s")
+        assert result.returncode == 3
+        assert "gone.log: cannot be read" in result.stderr
+        assert ask(tmp_path / "s", "SELECT count(*) FROM steps") == [(1,)]
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+    def test_a_file_without_permission(self, fabricobs: Run, logs: Path, tmp_path: Path) -> None:
+        (logs / "secret.log").write_text("x")
+        (logs / "secret.log").chmod(0)
+        assert fabricobs("ingest", logs, "--store", tmp_path / "s").returncode == 3
+
+    def test_a_store_that_cannot_be_written(self, fabricobs: Run, logs: Path) -> None:
+        result = fabricobs("ingest", logs, "--store", logs / "good.jsonl" / "s")
+        assert result.returncode == 3
+        assert "Traceback" not in result.stderr
+
+
+def test_duckdb_alone_reads_the_store(sample_store: Path) -> None:
+    pattern = f"{sample_store}/*/steps.parquet"
+    rows = (
+        duckdb.connect()
+        .execute(f"SELECT count(*) FROM read_parquet('{pattern}', union_by_name=true)")
+        .fetchall()
+    )
+    assert rows == [(32 * 300 + 300,)]

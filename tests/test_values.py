@@ -1,0 +1,61 @@
+"""What captured text means."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricobs.formats.values import parse_hex, parse_speed, parse_time, parse_whole
+
+MOMENTS = st.datetimes(datetime(2015, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))
+
+
+@given(MOMENTS)
+def test_iso_times_keep_their_microseconds(moment: datetime) -> None:
+    micros = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    assert parse_time(moment.isoformat()) == micros
+    assert parse_time(f"[{moment:%Y-%m-%d %H:%M:%S.%f}]") == micros
+
+
+@given(MOMENTS)
+def test_epochs_are_told_apart_by_size(moment: datetime) -> None:
+    seconds = int(moment.timestamp())
+    for digits in (0, 3, 6, 9):
+        assert parse_time(str(seconds * 10**digits)) == seconds * 1_000_000
+
+
+def test_a_bare_time_is_of_the_zone_given() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    assert parse_time("2026-03-02 10:00:00", berlin) == parse_time("2026-03-02T09:00:00Z")
+    assert parse_time("2026-03-02T10:00:00+01:00") == parse_time("2026-03-02T09:00:00Z")
+    assert parse_time("Tue Mar  4 10:15:02 UTC 2025") == parse_time("2025-03-04T10:15:02")
+
+
+@given(st.integers(-(2**63), 2**64 - 1))
+def test_64_bits_fit_and_the_upper_half_is_negative(number: int) -> None:
+    parsed = parse_whole(f"{number:,}")
+    assert parsed == (number if number < 2**63 else number - 2**64)
+
+
+def test_more_than_64_bits_is_refused() -> None:
+    with pytest.raises(ValueError, match="64 bits"):
+        parse_whole(str(2**64))
+
+
+@pytest.mark.parametrize("text", ["N/A", "-", "", "N/A (no PMA)", "--"])
+def test_no_value_is_never_zero(text: str) -> None:
+    assert parse_whole(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "gbps"),
+    [("400G", 400.0), ("100M", 0.1), ("400 Gb/sec (4X NDR)", 400.0), ("200000Mb/s", 200.0)],
+)
+def test_link_rates_come_in_gigabits(text: str, gbps: float) -> None:
+    assert parse_speed(text) == pytest.approx(gbps)
+
+
+def test_hexadecimal_needs_no_prefix() -> None:
+    assert parse_hex("1f") == parse_hex("0x1f") == 31
