@@ -1,11 +1,13 @@
 """Asking the store: the questions of `queries/`, and statements of the user's own."""
 
+import contextlib
 import difflib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import duckdb
 
@@ -15,6 +17,7 @@ from fabricobs.store.session import QueryError, check_read_only, open_session
 _HEADER = re.compile(r"^-- ?(\w+): ?(.*)$")
 _MOST_ROWS_SHOWN = 200
 _WIDE_OUTPUT = 250
+_CHUNK_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,57 +77,66 @@ def run_statement(
 
     Raises QueryError for a statement that writes, does not parse or fails.
     """
+    if output not in {"table", "csv", "json", "parquet"}:
+        raise QueryError(f"--format {output}: use table, csv, json or parquet")
+    if output == "parquet" and out is None and sys.stdout.isatty():
+        raise QueryError("parquet is binary: give --out FILE or a pipe")
     connection = open_session(store, sql, extra)
     check_read_only(connection, sql)
     try:
-        rows = connection.sql(sql)
-        if rows is None:
-            raise QueryError("the statement gives no rows")
-        _write(rows, output, out)
+        if output == "table":
+            _write_table(connection.sql(sql), out)
+        elif output == "csv":
+            _write_csv(connection.execute(sql), out)
+        elif output == "json":
+            _write_json(connection.execute(sql), out)
+        else:
+            _write_parquet(connection.sql(sql), out)
     except duckdb.Error as error:
         raise QueryError(f"the statement failed: {error}") from error
 
 
-def _write(rows: duckdb.DuckDBPyRelation, output: str, out: Path | None) -> None:
-    if output == "table" and out is None:
-        rows.show(
-            max_rows=_MOST_ROWS_SHOWN, max_width=None if sys.stdout.isatty() else _WIDE_OUTPUT
-        )
-        return
-    if output not in {"csv", "json", "parquet"}:
-        raise QueryError(f"--format {output}: use table, csv, json or parquet")
-    target = out if out is not None else Path("/dev/stdout")
-    if output == "parquet":
-        if out is None and sys.stdout.isatty():
-            raise QueryError("parquet is binary: give --out FILE or a pipe")
-        _write_parquet(rows, out)
-    elif output == "csv":
-        rows.write_csv(str(target))
-    else:
-        rows.query("answer", "SELECT * FROM answer")
-        _write_json(rows, out)
+def _write_table(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:
+    with _target(out) as target, contextlib.redirect_stdout(target):
+        rows.show(max_rows=_MOST_ROWS_SHOWN, max_width=None if target.isatty() else _WIDE_OUTPUT)
+
+
+def _write_csv(cursor: duckdb.DuckDBPyConnection, out: Path | None) -> None:
+    import csv
+
+    with _target(out) as target:
+        writer = csv.writer(target, lineterminator="\n")
+        writer.writerow(_names(cursor))
+        while chunk := cursor.fetchmany(_CHUNK_ROWS):
+            writer.writerows(chunk)
+
+
+def _write_json(cursor: duckdb.DuckDBPyConnection, out: Path | None) -> None:
+    """Write one JSON object a line: streams of any length, and every tool reads them."""
+    import json
+
+    names = _names(cursor)
+    with _target(out) as target:
+        while chunk := cursor.fetchmany(_CHUNK_ROWS):
+            for row in chunk:
+                target.write(json.dumps(dict(zip(names, row, strict=True)), default=str) + "\n")
 
 
 def _write_parquet(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:
     import pyarrow.parquet as pq
 
-    table = rows.to_arrow_table()
-    if out is not None:
-        pq.write_table(table, out)
+    pq.write_table(rows.to_arrow_table(), out if out is not None else sys.stdout.buffer)
+
+
+def _names(cursor: duckdb.DuckDBPyConnection) -> list[str]:
+    return [str(column[0]) for column in cursor.description or ()]
+
+
+@contextlib.contextmanager
+def _target(out: Path | None) -> Iterator[TextIO]:
+    """Open the file to write, or standard output."""
+    if out is None:
+        yield sys.stdout
     else:
-        pq.write_table(table, sys.stdout.buffer)
-
-
-def _write_json(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:
-    """Write one JSON object a line: streams of any length, and every tool reads them."""
-    import json
-
-    names = rows.columns
-    handle = out.open("w", encoding="utf-8") if out is not None else sys.stdout
-    try:
-        while chunk := rows.fetchmany(10_000):
-            for row in chunk:
-                handle.write(json.dumps(dict(zip(names, row, strict=True)), default=str) + "\n")
-    finally:
-        if out is not None:
-            handle.close()
+        with out.open("w", encoding="utf-8") as file:
+            yield file

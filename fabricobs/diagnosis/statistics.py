@@ -25,8 +25,8 @@ def change_points(
 
     Kernel change-point detection on clipped robust z-scores, penalty 3 ln(n) var(diff z) / 2;
     a boundary stays only if the medians beside it differ by `shift` of the earlier one and
-    Mann-Whitney gives p < `significance`. Measured on 1.2x shifts with 1 % of 3x outliers: exact
-    for 400 and 2,000 points.
+    Mann-Whitney gives p < `significance`. Measured on 1.2x shifts with 1 % of 3x outliers and
+    1.5 % noise: within 2 of the true index for 400 and 2,000 points, 10 seeds each.
     """
     count = len(values)
     if count < 2 * smallest:
@@ -37,7 +37,7 @@ def change_points(
     penalty = 3 * np.log(count) * max(float(np.var(np.diff(z))) / 2, 1e-6)
     algorithm = ruptures.KernelCPD(kernel="linear", min_size=smallest).fit(z.reshape(-1, 1))
     bounds = [0, *(int(bound) for bound in algorithm.predict(pen=penalty))]
-    return _material(values, bounds, shift, significance)
+    return _refined(values, _material(values, bounds, shift, significance), smallest)
 
 
 def _material(values: Array, bounds: Sequence[int], shift: float, significance: float) -> list[int]:
@@ -54,6 +54,23 @@ def _material(values: Array, bounds: Sequence[int], shift: float, significance: 
             break
         del kept[weakest + 1]
     return kept[1:-1]
+
+
+def _refined(values: Array, inner: list[int], reach: int) -> list[int]:
+    """Move each boundary, within `reach`, to where the medians beside it leave least distance.
+
+    The kernel's squares let an outlier beside a boundary drag it along; absolute distances do not.
+    """
+    bounds = [0, *inner, len(values)]
+    for i in range(1, len(bounds) - 1):
+        begin, end = bounds[i - 1], bounds[i + 1]
+        before = np.abs(values - np.median(values[begin : bounds[i]]))
+        after = np.abs(values - np.median(values[bounds[i] : end]))
+        first = max(bounds[i] - reach, begin + 1)
+        last = min(bounds[i] + reach, end - 1)
+        costs = [before[begin:at].sum() + after[at:end].sum() for at in range(first, last + 1)]
+        bounds[i] = first + int(np.argmin(costs))
+    return bounds[1:-1]
 
 
 def relative_shift(before: Array, after: Array) -> float:

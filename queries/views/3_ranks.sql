@@ -37,7 +37,7 @@ GROUP BY s.job, s.comm, s.rank, s.host, s.pid;
 -- hosts come from what else names rank and host.
 CREATE OR REPLACE VIEW job_ranks AS
 WITH largest AS (
-  SELECT job, rank, host, pid, coalesce(nvml_device, cuda_device) AS gpu, comm_id,
+  SELECT job, rank, host, pid, coalesce(nvml_device, cuda_device) AS gpu, comm_id, nranks,
     row_number() OVER (PARTITION BY job, rank ORDER BY nranks DESC, init_state = 'complete' DESC, comm) AS place
   FROM ranks
   QUALIFY nranks = max(nranks) OVER (PARTITION BY job)
@@ -50,6 +50,9 @@ named AS (
     SELECT c.job, c.rank, c.host FROM collectives c
     WHERE c.host IS NOT NULL
       AND c.nranks = (SELECT max(b.nranks) FROM collectives b WHERE b.job IS NOT DISTINCT FROM c.job)
+      AND NOT EXISTS (
+        SELECT 1 FROM largest l WHERE l.job IS NOT DISTINCT FROM c.job AND l.nranks > c.nranks
+      )
   )
   GROUP BY job, rank
 )

@@ -1,0 +1,99 @@
+-- question: Do collectives take longer while a port counts errors, drops or retransmissions?
+-- columns:
+--   job                 job of the collectives, else of the counters
+--   device              switch, or host for a NIC
+--   port                port
+--   ts_before           begin of the counter interval, UTC
+--   ts                  end of the counter interval, UTC
+--   counter             counter that rose; fabricobs schema explains it
+--   risen               by how much, in the counter's unit
+--   op                  collective compared
+--   bytes               its message size, bytes
+--   calls               calls that end in the interval
+--   pure_ms             median time of the rank that arrived last, ms
+--   elsewhere_pure_ms   the same while no such counter of this port rose, ms
+--   pure_ratio          pure_ms over elsewhere_pure_ms
+-- example: fabricobs query collectives_and_errors
+--
+-- Collectives: of the largest messages of each communicator and op, the kind (op, bytes, ranks) the
+-- job spends most time in; those within one host are left out.
+-- Only intervals in which a counter rose are listed; old totals that stand still are normal. A port
+-- whose counters rise in every interval has no elsewhere.
+WITH sizes AS (
+  SELECT * FROM collective_calls
+  WHERE ts IS NOT NULL AND nodes IS DISTINCT FROM 1
+  QUALIFY bytes = max(bytes) OVER (PARTITION BY job, comm_id, op)
+),
+kinds AS (
+  SELECT job, op, bytes, nranks, median(pure_us) / 1000 AS usual_ms
+  FROM sizes
+  GROUP BY job, op, bytes, nranks
+  QUALIFY row_number() OVER (
+    PARTITION BY job ORDER BY sum(pure_us) DESC, op, bytes DESC, nranks DESC
+  ) = 1
+),
+calls AS (
+  SELECT s.job, s.op, s.bytes, s.ts, s.pure_us / 1000 AS pure_ms, k.usual_ms
+  FROM sizes s
+  JOIN kinds k ON s.job IS NOT DISTINCT FROM k.job AND s.op = k.op AND s.bytes = k.bytes
+    AND s.nranks IS NOT DISTINCT FROM k.nranks
+),
+rises AS (
+  SELECT job, device, port, format, ts_before, ts, seconds, counter, risen
+  FROM port_rates UNPIVOT (risen FOR counter IN (
+    rx_errors, tx_errors, rx_discards, tx_discards, rx_oversize, symbol_errors,
+    link_error_recovery, link_downed, rcv_remote_physical_errors, local_link_integrity_errors,
+    excessive_buffer_overrun, vl15_dropped, fec_uncorrected, out_of_sequence, packet_seq_err,
+    local_ack_timeout_err, rnr_nak_retry_err, implied_nak_seq_err, duplicate_request,
+    roce_adaptive_retransmissions, rx_icrc_errors, rx_out_of_buffer, pause_storm_warnings,
+    pause_storm_errors
+  ))
+  UNION ALL
+  SELECT job, device, port, format, ts_before, ts, seconds, counter, risen
+  FROM (
+    SELECT job, device, port, format, ts_before, ts, seconds,
+      sum(drop_packets)::BIGINT AS drop_packets, sum(pfcwd_detected)::BIGINT AS pfcwd_detected
+    FROM priority_rates
+    GROUP BY job, device, port, format, ts_before, ts, seconds
+  ) UNPIVOT (risen FOR counter IN (drop_packets, pfcwd_detected))
+),
+sick AS (
+  SELECT DISTINCT job, device, port, format, ts_before, ts,
+    dense_rank() OVER (ORDER BY job, device, port, format) AS port_id
+  FROM rises
+  WHERE risen > 0
+),
+-- Each call beside the next interval of the port that ends after it: in it or before it.
+placed AS (
+  SELECT c.port_id, c.job, c.op, c.bytes, c.pure_ms, s.ts,
+    coalesce(c.ts > s.ts_before, false) AS inside
+  FROM (
+    SELECT p.port_id, a.job, a.op, a.bytes, a.ts, a.pure_ms
+    FROM (SELECT DISTINCT port_id, job FROM sick) p
+    JOIN calls a ON p.job IS NULL OR p.job IS NOT DISTINCT FROM a.job
+  ) c
+  ASOF LEFT JOIN sick s ON c.port_id = s.port_id AND c.ts <= s.ts
+),
+elsewhere AS (
+  SELECT port_id, job, any_value(op) AS op, any_value(bytes) AS bytes,
+    median(pure_ms) FILTER (NOT inside) AS pure_ms
+  FROM placed
+  GROUP BY port_id, job
+),
+within AS (
+  SELECT port_id, job, ts, count(*) AS calls, median(pure_ms) AS pure_ms
+  FROM placed
+  WHERE inside
+  GROUP BY port_id, job, ts
+)
+SELECT coalesce(e.job, r.job) AS job, r.device, r.port, r.ts_before, r.ts, r.counter, r.risen,
+  e.op, e.bytes, coalesce(w.calls, 0) AS calls, w.pure_ms, e.pure_ms AS elsewhere_pure_ms,
+  w.pure_ms / nullif(e.pure_ms, 0) AS pure_ratio
+FROM rises r
+JOIN sick s ON s.job IS NOT DISTINCT FROM r.job AND s.device IS NOT DISTINCT FROM r.device
+  AND s.port IS NOT DISTINCT FROM r.port AND s.format IS NOT DISTINCT FROM r.format
+  AND s.ts_before = r.ts_before AND s.ts = r.ts
+LEFT JOIN elsewhere e ON e.port_id = s.port_id
+LEFT JOIN within w ON w.port_id = s.port_id AND w.ts = s.ts AND w.job IS NOT DISTINCT FROM e.job
+WHERE r.risen > 0
+ORDER BY job, r.device, r.port, r.ts, r.counter;

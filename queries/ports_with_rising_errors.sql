@@ -1,0 +1,77 @@
+-- question: Which ports count errors, drops or retransmissions, and since when?
+-- columns:
+--   job                   job the counters were ingested for
+--   device                switch, or host for a NIC
+--   port                  port
+--   counter               counter that rose; fabricobs schema explains it
+--   risen                 rise over all intervals, in the counter's unit
+--   intervals_with_rise   intervals in which it rose
+--   intervals             intervals in which its rise is known
+--   first_seen            end of the first interval with a rise, UTC
+--   last_seen             end of the last one, UTC
+--   risen_per_hour        mean rate over the known time, 1/h
+--   other_end             other end of the cable, where LLDP or discovery tells it
+--   source                format the counter was read from
+-- example: fabricobs query ports_with_rising_errors
+--
+-- Rises only: a total from before the run that stands still is no sign of a fault. Nothing listed
+-- means that no known counter rose, not that every port has counters: see what_was_ingested.
+WITH rises AS (
+  SELECT job, device, port, format, ts_before, ts, seconds, counter, risen
+  FROM port_rates UNPIVOT (risen FOR counter IN (
+    rx_errors, tx_errors, rx_discards, tx_discards, rx_oversize, symbol_errors,
+    link_error_recovery, link_downed, rcv_remote_physical_errors, local_link_integrity_errors,
+    excessive_buffer_overrun, vl15_dropped, fec_uncorrected, out_of_sequence, packet_seq_err,
+    local_ack_timeout_err, rnr_nak_retry_err, implied_nak_seq_err, duplicate_request,
+    roce_adaptive_retransmissions, rx_icrc_errors, rx_out_of_buffer, pause_storm_warnings,
+    pause_storm_errors
+  ))
+  UNION ALL
+  SELECT job, device, port, format, ts_before, ts, seconds, counter, risen
+  FROM (
+    SELECT job, device, port, format, ts_before, ts, seconds,
+      sum(drop_packets)::BIGINT AS drop_packets, sum(pfcwd_detected)::BIGINT AS pfcwd_detected
+    FROM priority_rates
+    GROUP BY job, device, port, format, ts_before, ts, seconds
+  ) UNPIVOT (risen FOR counter IN (drop_packets, pfcwd_detected))
+),
+totals AS (
+  SELECT job, device, port, format, counter, sum(risen)::BIGINT AS risen,
+    count(*) FILTER (risen > 0) AS intervals_with_rise,
+    count(*) AS intervals,
+    min(ts) FILTER (risen > 0) AS first_seen,
+    max(ts) FILTER (risen > 0) AS last_seen,
+    sum(risen) / sum(seconds) * 3600 AS risen_per_hour
+  FROM rises
+  GROUP BY job, device, port, format, counter
+  HAVING sum(risen) > 0
+),
+names AS (
+  SELECT device, port, port AS name FROM totals
+  UNION
+  SELECT device, port, name FROM port_names
+  UNION
+  SELECT device, name, port FROM port_names
+),
+-- Either end of a cable may have told; a MAC address is no name for a port.
+ends AS (
+  SELECT device, port AS name, ts, remote_device || coalesce(
+    ' ' || CASE WHEN regexp_matches(remote_port, '^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$')
+      THEN remote_port_description ELSE coalesce(remote_port, remote_port_description) END, ''
+  ) AS other_end
+  FROM links
+  UNION ALL
+  SELECT remote_device, remote_port, ts, device || ' ' || port FROM links
+  UNION ALL
+  SELECT remote_device, remote_port_description, ts, device || ' ' || port FROM links
+),
+cables AS (
+  SELECT n.device, n.port,
+    arg_max(e.other_end, coalesce(e.ts, '1970-01-01'::TIMESTAMP)) AS other_end
+  FROM names n JOIN ends e USING (device, name)
+  GROUP BY n.device, n.port
+)
+SELECT t.job, t.device, t.port, t.counter, t.risen, t.intervals_with_rise, t.intervals,
+  t.first_seen, t.last_seen, t.risen_per_hour, c.other_end, t.format AS source
+FROM totals t LEFT JOIN cables c USING (device, port)
+ORDER BY t.risen DESC, t.job, t.device, t.port, t.counter, t.format;

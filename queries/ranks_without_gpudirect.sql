@@ -1,0 +1,55 @@
+-- question: Which ranks send without GPUDirect RDMA?
+-- columns:
+--   job                         job
+--   rank                        rank in the job
+--   host                        host
+--   nic                         NICs it sends through
+--   gdr                         yes, no, or unknown where the log does not say
+--   net_connections             its connections over the network
+--   connections_without_gdr     those that bypass GPUDirect
+--   ring_gdr                    what NCCL said of the whole ring
+--   ranks_with_gdr              ranks of the job with GPUDirect
+--   ranks                       ranks of the job
+-- example: fabricobs query ranks_without_gpudirect
+--
+-- Ranks without come first, then unknown ones, then the others. NCCL says it with
+-- NCCL_DEBUG=INFO alone; a job on one host sends nothing over the network and stays unknown.
+WITH connections AS (
+  SELECT job, host, pid, count(*) AS net_connections,
+    count(*) FILTER (NOT gdr) AS connections_without_gdr,
+    bool_and(gdr) AS gdr
+  FROM nccl_channels
+  WHERE transport = 'NET'
+  GROUP BY job, host, pid
+),
+rings AS (
+  SELECT job, host, pid, bool_and(ring_gdr) AS ring_gdr
+  FROM ranks
+  WHERE nodes IS DISTINCT FROM 1
+  GROUP BY job, host, pid
+),
+nics AS (
+  SELECT job, rank, string_agg(DISTINCT nic, ', ' ORDER BY nic) AS nic
+  FROM rank_paths
+  GROUP BY job, rank
+),
+told AS (
+  SELECT r.job, r.rank, r.host, n.nic,
+    CASE
+      WHEN c.connections_without_gdr > 0 OR NOT g.ring_gdr THEN 'no'
+      WHEN coalesce(c.gdr, g.ring_gdr) THEN 'yes'
+      ELSE 'unknown'
+    END AS gdr,
+    coalesce(c.net_connections, 0) AS net_connections,
+    coalesce(c.connections_without_gdr, 0) AS connections_without_gdr,
+    g.ring_gdr
+  FROM job_ranks r
+  LEFT JOIN connections c ON c.job IS NOT DISTINCT FROM r.job AND c.host = r.host AND c.pid = r.pid
+  LEFT JOIN rings g ON g.job IS NOT DISTINCT FROM r.job AND g.host = r.host AND g.pid = r.pid
+  LEFT JOIN nics n ON n.job IS NOT DISTINCT FROM r.job AND n.rank = r.rank
+)
+SELECT job, rank, host, nic, gdr, net_connections, connections_without_gdr, ring_gdr,
+  count(*) FILTER (gdr = 'yes') OVER (PARTITION BY job) AS ranks_with_gdr,
+  count(*) OVER (PARTITION BY job) AS ranks
+FROM told
+ORDER BY job, CASE gdr WHEN 'no' THEN 0 WHEN 'unknown' THEN 1 ELSE 2 END, rank;

@@ -1,0 +1,203 @@
+"""The command line: what a user types, and what comes back."""
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import Run
+from fabricobs.cli import app
+
+VERBS = sorted(
+    command.name or command.callback.__name__  # type: ignore[union-attr]
+    for command in app.registered_commands
+)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(fabricobs: Run, verb: str) -> None:
+    result = fabricobs(verb, "--help")
+    assert result.returncode == 0
+    assert "Usage" in result.stdout
+
+
+def test_help_loads_no_heavy_library(fabricobs: Run) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; sys.argv = ['fabricobs', '--help']\n"
+        "from fabricobs.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'polars', 'pyarrow', 'sklearn', 'altair', 'numpy', 'duckdb', 'scipy'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stderr.strip() == "[]"
+
+
+class TestSql:
+    def ask(self, run: Run, store: Path, *arguments: object, **options: object) -> str:
+        result = run("sql", *arguments, "--store", store, **options)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    def test_a_table(self, fabricobs: Run, sample_store: Path) -> None:
+        assert "9900" in self.ask(fabricobs, sample_store, "SELECT count(*) AS n FROM steps")
+
+    def test_csv(self, fabricobs: Run, sample_store: Path) -> None:
+        statement = "SELECT host, count(*) AS n FROM job_ranks GROUP BY host ORDER BY host"
+        got = self.ask(fabricobs, sample_store, statement, "--format", "csv")
+        assert got == "host,n\nnode01,8\nnode02,8\nnode03,8\nnode04,8\n"
+
+    def test_json_is_an_object_a_line(self, fabricobs: Run, sample_store: Path) -> None:
+        got = self.ask(
+            fabricobs,
+            sample_store,
+            "SELECT step, ts FROM step_times ORDER BY step",
+            "--format",
+            "json",
+        )
+        rows = [json.loads(line) for line in got.splitlines()]
+        assert len(rows) == 300
+        assert rows[0]["step"] == 1
+
+    def test_parquet_to_a_file_and_a_pipe(
+        self, fabricobs: Run, sample_store: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "steps.parquet"
+        self.ask(fabricobs, sample_store, "FROM steps", "--format", "parquet", "--out", out)
+        assert pq.read_table(out).num_rows == 9900
+        piped = fabricobs(
+            "sql", "SELECT 1 AS one", "--format", "parquet", "--store", sample_store,
+            errors="surrogateescape", encoding="latin-1",
+        )  # fmt: skip
+        assert pq.read_table(io.BytesIO(piped.stdout.encode("latin-1"))).num_rows == 1
+
+    def test_from_a_file_and_from_standard_input(
+        self, fabricobs: Run, sample_store: Path, tmp_path: Path
+    ) -> None:
+        script = tmp_path / "mine.sql"
+        script.write_text("-- mine\nSELECT 42 AS answer")
+        assert "42" in self.ask(fabricobs, sample_store, script)
+        assert "42" in self.ask(fabricobs, sample_store, "-", input="SELECT 42")
+
+    @pytest.mark.parametrize(
+        "statement",
+        ["DROP VIEW steps", "COPY (SELECT 1) TO '/tmp/never.csv'", "CREATE TABLE t AS SELECT 1",
+         "SELECT 1; DELETE FROM t", "INSTALL httpfs"],
+    )  # fmt: skip
+    def test_only_reading_is_allowed(
+        self, fabricobs: Run, sample_store: Path, statement: str
+    ) -> None:
+        result = fabricobs("sql", statement, "--store", sample_store)
+        assert result.returncode == 3
+        assert "read-only" in result.stderr
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["SELEC 1"], "syntax error"),
+            (["SELECT * FROM stepz"], "stepz"),
+            (["SELECT 1", "--format", "xml"], "table, csv, json or parquet"),
+            (["missing.sql"], "missing.sql: no such file"),
+        ],
+    )
+    def test_a_mistake_is_one_clear_line(
+        self, fabricobs: Run, sample_store: Path, arguments: list[str], said: str
+    ) -> None:
+        result = fabricobs("sql", *arguments, "--store", sample_store)
+        assert result.returncode == 3
+        assert said in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_questions_are_listed_and_asked(fabricobs: Run, sample_store: Path) -> None:
+    listed = fabricobs("query", "--list").stdout
+    assert len(listed.splitlines()) >= 12
+    for name in ("collectives_and_pauses", "collectives_and_imbalance", "collectives_and_errors"):
+        assert name in listed
+    result = fabricobs("query", "uplink_balance", "--store", sample_store, "--format", "csv")
+    assert "leaf01" in result.stdout
+
+
+def test_a_question_that_is_not_there_names_the_nearest(fabricobs: Run, sample_store: Path) -> None:
+    result = fabricobs("query", "uplink_balanc", "--store", sample_store)
+    assert result.returncode == 3
+    assert "did you mean uplink_balance?" in result.stderr
+
+
+class TestExitCodes:
+    def test_a_high_finding_is_critical(self, fabricobs: Run, sample_store: Path) -> None:
+        result = fabricobs("diagnose", "--store", sample_store)
+        assert result.returncode == 2
+        assert "leaf01" in result.stdout
+
+    def test_the_bar_can_be_raised_or_removed(self, fabricobs: Run, sample_store: Path) -> None:
+        for bar in ("critical", "never"):
+            assert fabricobs("diagnose", "--store", sample_store, "--fail-on", bar).returncode == 0
+
+    def test_json_holds_the_contract(self, fabricobs: Run, sample_store: Path) -> None:
+        found = json.loads(
+            fabricobs("diagnose", "--format", "json", "--store", sample_store).stdout
+        )
+        assert found["schema_version"] == 1
+        finding = found["findings"][0]
+        for key in (
+            "id kind severity confidence entities related start end start_step end_step detected_at "
+            "loss_share gpu_hours_lost title explanation drivers query sql refuted_by next_steps"
+        ).split():
+            assert key in finding
+        assert len(found["verdict"]["questions"]) == 6
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["diagnose", "--store", "nowhere"],
+            ["diagnose", "--nonsense"],
+            ["nonsense"],
+            ["ingest"],
+            ["ingest", ".", "--tz", "Mars/Olympus"],
+        ],
+    )
+    def test_bad_usage_is_unknown_not_critical(
+        self, fabricobs: Run, tmp_path: Path, arguments: list[str]
+    ) -> None:
+        result = fabricobs(*arguments, cwd=tmp_path)
+        assert result.returncode == 3
+        assert "Traceback" not in result.stderr
+
+    def test_nothing_to_judge_is_unknown(self, fabricobs: Run, tmp_path: Path) -> None:
+        (tmp_path / "a.log").write_text("NCCL version 2.20.5+cuda12.4\n")
+        assert fabricobs("ingest", tmp_path / "a.log", "--store", tmp_path / "s").returncode == 0
+        assert fabricobs("diagnose", "--store", tmp_path / "s").returncode == 3
+
+
+def test_a_users_content_is_used_and_checked(
+    fabricobs: Run, sample_store: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "mine.sql").write_text(
+        "-- question: How many steps?\n-- columns:\n--   n  steps\n"
+        "-- example: fabricobs query mine\nSELECT count(*) AS n FROM step_times\n"
+    )
+    assert fabricobs("check", "--content", tmp_path).returncode == 0
+    result = fabricobs("query", "mine", "--content", tmp_path, "--store", sample_store)
+    assert "300" in result.stdout
+    (tmp_path / "ingest").mkdir()
+    (tmp_path / "ingest" / "mine.toml").write_text('title = "T"\nreaders = "lines"\n')
+    result = fabricobs("check", "--content", tmp_path)
+    assert result.returncode == 3
+    assert "did you mean 'reader'?" in result.stderr
+
+
+def test_the_demo_ends_well(fabricobs: Run, tmp_path: Path) -> None:
+    result = fabricobs("demo", "--out", tmp_path / "demo")
+    assert result.returncode == 0, result.stderr
+    assert "leaf01" in result.stdout
+    assert (tmp_path / "demo" / "report.html").stat().st_size < 5 << 20
