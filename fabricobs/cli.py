@@ -22,7 +22,6 @@ UNKNOWN = 3
 app = typer.Typer(
     name="fabricobs",
     help="Why is this training run slow? Reads NCCL logs, switch and NIC counters and step times.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -196,10 +195,19 @@ def check(content: ContentOption = None) -> None:
 @app.command()
 def schema(
     table: Annotated[str | None, typer.Argument(help="One table only.")] = None,
+    views: Annotated[bool, typer.Option("--views", help="SQL for a plain duckdb shell.")] = False,
+    store: StoreOption = DEFAULT_STORE,
+    content: ContentOption = None,
 ) -> None:
     """Print the tables and their columns, with type, unit and meaning."""
     from fabricobs.store.tables import TABLES
 
+    if views:
+        from fabricobs.store.session import init_script
+
+        _require_store(store)
+        print(init_script(store.absolute(), tuple(content or ())), end="")
+        return
     if table is not None and table not in TABLES:
         _fail(f"no table {table!r}; one of {', '.join(TABLES)}")
     for name, described in TABLES.items():
@@ -257,12 +265,16 @@ def _fail(text: str) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def _version(
+def _no_verb(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
         print(f"fabricobs {__version__}")
         raise typer.Exit()
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(UNKNOWN)
 
 
 def main() -> None:
@@ -270,7 +282,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except TyperException as error:
-        error.show()
+        print(f"fabricobs: {error} (see `fabricobs --help`)", file=sys.stderr)
         code = UNKNOWN
     except typer.Abort:
         code = UNKNOWN

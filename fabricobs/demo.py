@@ -12,7 +12,7 @@ from fabricobs.store.parts import Store
 
 
 def run_demo(out: Path) -> None:
-    """Ingest sample_data into `out/store`, print what was read and found, write `out/report.html`."""
+    """Ingest sample_data into `out/store`, print what is found, write `out/report.html`."""
     store = out / "store"
     shutil.rmtree(store, ignore_errors=True)
     print(ingest_table(ingest([content.shipped("sample_data") / "logs"], Store(store), Options())))

@@ -149,8 +149,9 @@ class TestExitCodes:
         assert found["schema_version"] == 1
         finding = found["findings"][0]
         for key in (
-            "id kind severity confidence entities related start end start_step end_step detected_at "
-            "loss_share gpu_hours_lost title explanation drivers query sql refuted_by next_steps"
+            "id kind severity confidence entities related start end start_step end_step "
+            "detected_at loss_share gpu_hours_lost title explanation drivers query sql "
+            "refuted_by next_steps"
         ).split():
             assert key in finding
         assert len(found["verdict"]["questions"]) == 6

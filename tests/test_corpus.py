@@ -10,7 +10,7 @@ from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
 
-def asker(inputs: list[Path], store: Path):  # noqa: ANN201
+def asker(inputs: list[Path], store: Path):
     ingest(inputs, Store(store), Options())
     session = open_session(store)
     return lambda statement: session.sql(statement).fetchall()

@@ -49,7 +49,7 @@ def test_a_mistake_is_named_with_its_remedy(
 ) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(SOUND.replace(*change))
-    with pytest.raises(ContentError, match=".*mine.toml") as error:
+    with pytest.raises(ContentError, match=r"mine\.toml") as error:
         definition = load_definition(path)
         Catalogue({"mine": definition})
     assert said in str(error.value)

@@ -127,7 +127,7 @@ def test_reads_only(name: str) -> None:
 def test_plain_duckdb_answers_every_question(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(empty)
     connection = duckdb.connect()
-    connection.execute(init_script())
+    connection.execute(init_script(Path()))
     for question in QUESTIONS.values():
         assert _answer(connection, question) == [], question.name
 

@@ -22,7 +22,8 @@ def rise(
     seconds: float = 10,
 ) -> int | None:
     row = SESSION.execute(
-        "SELECT rise(?::BIGINT, ?::BIGINT, {'most': 2 ^ ?, 'width': ?, 'overflow': ?, 'kind': ?}, ?)",
+        "SELECT rise(?::BIGINT, ?::BIGINT, "
+        "{'most': 2 ^ ?, 'width': ?, 'overflow': ?, 'kind': ?}, ?)",
         [before, after, width, width, overflow, kind, seconds],
     ).fetchone()
     assert row is not None

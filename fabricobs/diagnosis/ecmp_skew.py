@@ -75,7 +75,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, paces: list[JobPace]) -> li
         known = counted or _estimated_flows(group, stretches)
         if known is None:
             continue
-        # Many groups are judged at once: one in a thousand runs may err, not one in a thousand groups.
+        # Many groups are judged at once: one run in a thousand may err, not one group.
         largest_p = model.limit("p") / len(stretches)
         skews = [
             skew
@@ -289,7 +289,9 @@ def _pause_rise(evidence: Evidence, onset: datetime) -> float | None:
     )
     before = pauses.filter(pl.col("ts") <= onset).select(total.mean()).item()
     after = pauses.filter(pl.col("ts_before") >= onset).select(total.mean()).item()
-    return None if before is None or after is None or before <= 0 else float(after / before)
+    if before is None or after is None or before <= 0:
+        return None
+    return float(after) / float(before)
 
 
 def _victims(evidence: Evidence, device: str) -> tuple[Entity, ...]:
@@ -302,7 +304,7 @@ def _gpu_hours(evidence: Evidence, slowdown: Slowdown | None, loss: float | None
     ranks = evidence.frame("coverage")["ranks"][0]
     if slowdown is None or loss is None or not ranks:
         return None
-    return round(loss * slowdown.hours * ranks, 2)
+    return round(loss * slowdown.hours * int(ranks), 2)
 
 
 def _drivers(

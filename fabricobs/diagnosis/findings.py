@@ -1,4 +1,4 @@
-"""What a diagnosis says: findings, the six answers, the verdict. The contract of `schema_version` 1."""
+"""What a diagnosis says: findings, the six answers, the verdict; `schema_version` 1."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ SCHEMA_VERSION = 1
 Severity = Literal["info", "low", "medium", "high", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high", "critical")
 
-# Share of throughput lost at which a severity begins: METHODS section 9 of the design notes; the
-# 10 % mark is that of Greyhound and of the "straggling job" S >= 1.1 (arXiv 2410.12588, 2505.05713).
+# Share of throughput lost at which a severity begins. The 10 % mark is that of Greyhound and of
+# the "straggling job", S >= 1.1 (arXiv 2410.12588, 2505.05713); the others halve and double it.
 _LOSS_CLASSES: tuple[tuple[float, Severity], ...] = (
     (0.20, "critical"),
     (0.10, "high"),

@@ -215,9 +215,9 @@ def _loss(members: list[_Slow], steps: pl.DataFrame, first: int, last: int) -> f
         ).alias("without"),
         pl.col("step_time_ms").median().alias("step_ms"),
     )
-    lost = (per_step["slowest"] - per_step["without"]).sum()
-    total = per_step["step_ms"].sum()
-    return max(float(lost / total), 0.0) if total else 0.0
+    lost = float((per_step["slowest"] - per_step["without"]).sum())
+    total = float(per_step["step_ms"].sum())
+    return max(lost / total, 0.0) if total else 0.0
 
 
 def _second_window_end(slow: _Slow) -> datetime | None:
@@ -230,7 +230,7 @@ def _gpu_hours(windows: pl.DataFrame, loss: float, evidence: Evidence) -> float 
     ranks = evidence.frame("coverage")["ranks"][0]
     if not isinstance(start, datetime) or not isinstance(end, datetime) or not ranks:
         return None
-    return round(loss * (end - start).total_seconds() / 3600 * ranks, 2)
+    return round(loss * (end - start).total_seconds() / 3600 * int(ranks), 2)
 
 
 def _drivers(numbers: dict[str, float], model: Model) -> tuple[Driver, ...]:

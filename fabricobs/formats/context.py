@@ -22,7 +22,7 @@ class Context:
 
     file_id: str
     job: str | None = None
-    place: Place = Place()
+    place: Place = field(default_factory=Place)
     zone: tzinfo = UTC
     kept: dict[str, Any] = field(default_factory=dict)
     from_path: dict[str, Any] = field(default_factory=dict)

@@ -20,7 +20,7 @@ _TARGET = re.compile(r"^(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a key's value goes: table, column, conversion and factor; `fields` come from the key."""
+    """Where a key's value goes; `fields` are what the key itself tells."""
 
     table: str
     column: Column

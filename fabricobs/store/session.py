@@ -38,11 +38,11 @@ def view_scripts(extra: Sequence[Path] = ()) -> list[tuple[str, str]]:
     ]
 
 
-def init_script(extra: Sequence[Path] = ()) -> str:
-    """Return what a plain `duckdb` needs to run the queries, started inside the store."""
+def init_script(store: Path, extra: Sequence[Path] = ()) -> str:
+    """Return what a plain `duckdb -init FILE` needs to run the queries over the store."""
     lines = [
-        "-- duckdb -init views.sql, started in this directory, gives every table and view.",
-        *(base_view(table, ".") for table in TABLES),
+        "SET TimeZone = 'UTC';",
+        *(base_view(table, str(store)) for table in TABLES),
         *(text for _, text in view_scripts(extra)),
     ]
     return "\n".join(lines) + "\n"
