@@ -124,12 +124,17 @@ def diagnose(
 ) -> None:
     """Judge the store: the verdict, six answers and the findings."""
     from fabricobs.report.documents import diagnosis_json
+    from fabricobs.report.history import keep_findings
     from fabricobs.report.terminal import diagnosis_text
 
     if format not in {"text", "json"}:
         _fail(f"--format {format}: use text or json")
     found = _diagnose(store, tuple(content or ()))
     print(diagnosis_json(found) if format == "json" else diagnosis_text(found))
+    try:
+        keep_findings(found, store)
+    except OSError as error:
+        print(f"fabricobs: findings not kept in {store}: {error.strerror}", file=sys.stderr)
     raise typer.Exit(_exit_code(found, fail_on))
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -137,6 +138,16 @@ class TestExitCodes:
         result = fabricobs("diagnose", "--store", sample_store)
         assert result.returncode == 2
         assert "leaf01" in result.stdout
+
+    def test_findings_are_kept_once(
+        self, fabricobs: Run, sample_store: Path, tmp_path: Path
+    ) -> None:
+        store = tmp_path / "s"
+        shutil.copytree(sample_store, store)
+        for _ in range(2):
+            fabricobs("diagnose", "--store", store)
+        kept = fabricobs("sql", "SELECT kind FROM findings", "--format", "csv", "--store", store)
+        assert kept.stdout == "kind\necmp_skew\n"
 
     def test_the_bar_can_be_raised_or_removed(self, fabricobs: Run, sample_store: Path) -> None:
         for bar in ("critical", "never"):

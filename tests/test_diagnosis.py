@@ -166,6 +166,18 @@ def test_a_loss_nobody_explains_is_told(make_store: Make) -> None:
     assert answers(found) == ["problem"] + ["unknown"] * 5
 
 
+def test_what_no_rule_names_is_shown_as_information(make_store: Make) -> None:
+    rows = run_of({})
+    for row in rows["steps"]:
+        row["data_ms"] = 90.0 if row["rank"] == 9 else 10.0 + int(row["step"]) % 3  # type: ignore[call-overload]
+    found = diagnose(make_store(rows))
+    (finding,) = found.findings
+    assert (finding.kind, finding.severity, finding.entities[0].rank) == ("standout", "info", 9)
+    assert finding.drivers[0].feature == "waiting for data"
+    assert found.worst_severity is None
+    assert answers(found)[0] == "ok"
+
+
 def test_an_empty_store_cannot_tell(make_store: Make) -> None:
     found = diagnose(make_store({}))
     assert answers(found) == ["unknown"] * 6

@@ -42,6 +42,16 @@ def fold_downstream(findings: list[Finding], evidence: Evidence) -> list[Finding
     return kept
 
 
+def without_named(findings: list[Finding]) -> list[Finding]:
+    """Drop standouts of ranks, or ranks of hosts, that a cause is named for already."""
+    named = {(e.rank, e.host) for f in findings if f.severity != "info" for e in f.entities}
+
+    def is_named(finding: Finding) -> bool:
+        return any({(e.rank, e.host), (None, e.host)} & named for e in finding.entities)
+
+    return [f for f in findings if f.kind != "standout" or not is_named(f)]
+
+
 def unexplained(
     findings: list[Finding], paces: list[JobPace], model: Model, evidence: Evidence
 ) -> list[Finding]:

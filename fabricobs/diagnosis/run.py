@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fabricobs.content import ContentError
-from fabricobs.diagnosis.attribution import fold_downstream, in_order, unexplained
+from fabricobs.diagnosis.attribution import fold_downstream, in_order, unexplained, without_named
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding
 from fabricobs.diagnosis.job import JobPace, job_paces
 from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
 
@@ -18,6 +19,7 @@ Method = Callable[[Evidence, Model, list[JobPace]], list[Finding]]
 METHODS: dict[str, Method] = {
     "ecmp_skew": find_ecmp_skew,
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
+    "standout": lambda evidence, model, paces: find_standouts(evidence, model),
 }
 REST = "throughput_drop"
 
@@ -43,7 +45,7 @@ def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
                 f"models/{model.name}.toml: no method {model.method!r}; one of {known}"
             )
         findings.extend(METHODS[model.method](evidence, model, paces))
-    findings = fold_downstream(findings, evidence)
+    findings = without_named(fold_downstream(findings, evidence))
     findings.extend(unexplained(findings, paces, rest, evidence))
     ordered = in_order(findings)
     return Diagnosis(

@@ -94,6 +94,7 @@ class Definition(_Part):
     detect: Detect = Detect()
     companion: bool = False  # read along with every file of counters
     anchor: str | None = None  # lines: what stands before a message; groups fill columns
+    mark: str = ""  # lines: text every line of the format holds, once for each message
     path: Strings = ()  # templates of the end of the path; fields fill columns
     line: tuple[LineRule, ...] = ()
     block: tuple[Block, ...] = ()

@@ -56,35 +56,33 @@ class LineFormat:
 
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
+        self.mark = definition.mark
         self.anchor = compile_regex(definition.anchor) if definition.anchor else None
-        self._by_word: dict[str, list[tuple[int, _Rule, Template]]] = {}
-        self._others: list[tuple[int, _Rule, Template]] = []
         self.rules = [_compile_rule(rule, definition.name) for rule in definition.line]
-        for order, rule in enumerate(self.rules):
-            for template in rule.templates:
-                entry = (order, rule, template)
-                if template.first_word is None:
-                    self._others.append(entry)
-                else:
-                    self._by_word.setdefault(template.first_word, []).append(entry)
+        entries = [(rule, template) for rule in self.rules for template in rule.templates]
+        self._others = [entry for entry in entries if entry[1].first_word is None]
+        self._by_word = {
+            word: [entry for entry in entries if entry[1].first_word in {None, word}]
+            for word in {template.first_word for _, template in entries} - {None}
+        }
 
     def match(
         self, message: str, prefix: dict[str, Any]
     ) -> tuple[_Rule, Template, re.Match[str]] | None:
         """Return the first rule, in the definition's order, whose template fits the message."""
-        word = message.split(" ", 1)[0]
-        candidates = self._by_word.get(word)
-        if candidates is None:
-            ordered = self._others
-        else:
-            ordered = sorted((*candidates, *self._others), key=lambda entry: entry[0])
-        for _, rule, template in ordered:
+        for rule, template in self._candidates(message.split(" ", 1)[0]):
+            if template.literal not in message:
+                continue
             if any(prefix.get(name) != value for name, value in rule.definition.when.items()):
                 continue
             found = template.pattern.match(message)
             if found is not None:
                 return rule, template, found
         return None
+
+    def _candidates(self, word: str) -> list[tuple[_Rule, Template]]:
+        """Return the rules a message beginning with `word` may fit, in the definition's order."""
+        return self._by_word.get(word, self._others)
 
 
 def _compile_rule(rule: LineRule, name: str) -> _Rule:
@@ -121,7 +119,7 @@ class LineReader:
         anchor = self._format.anchor
         if anchor is None:
             return self._read(line.strip(), line, number, {})
-        matches = list(anchor.finditer(line))
+        matches = self._anchors(anchor, line)
         if not matches:
             return Outcome.NOT_MINE
         outcomes: list[Outcome | str] = []
@@ -139,6 +137,16 @@ class LineReader:
         if all(o is Outcome.NOT_MINE for o in outcomes):
             return f"{self._format.name}: no rule fits this line"
         return Outcome.PARSED if Outcome.PARSED in outcomes else Outcome.IGNORED
+
+    def _anchors(self, anchor: re.Pattern[str], line: str) -> list[re.Match[str]]:
+        """Return the anchors in a line; the mark saves the search where there is at most one."""
+        marks = line.count(self._format.mark) if self._format.mark else 2
+        if marks == 0:
+            return []
+        if marks == 1:
+            found = anchor.search(line)
+            return [found] if found is not None else []
+        return list(anchor.finditer(line))
 
     def _read(self, message: str, line: str, number: int, prefix: dict[str, Any]) -> Outcome | str:
         hit = self._format.match(message, prefix)

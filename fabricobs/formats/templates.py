@@ -23,12 +23,17 @@ class TemplateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A compiled template: `fields` maps each captured name to its type, in order."""
+    """A compiled template: `fields` maps each captured name to its type, in order.
+
+    `literal` is the longest text a matching line must hold: looking for it is far cheaper than
+    trying the expression.
+    """
 
     source: str
     pattern: re.Pattern[str]
     fields: tuple[tuple[str, str], ...]
     first_word: str | None
+    literal: str
 
     def __str__(self) -> str:
         return self.source
@@ -40,17 +45,22 @@ def compile_template(source: str, *, whole: bool = True, default_type: str = "wo
     body = source[: -len(" ...")] if open_ended else source
     parts: list[str] = []
     fields: list[tuple[str, str]] = []
+    literals: list[str] = []
     position = 0
     for match in _FIELD.finditer(body):
-        parts.append(_literal(body[position : match.start()]))
+        literals.append(body[position : match.start()])
+        parts.append(_literal(literals[-1]))
         parts.append(_field(match, fields, source, default_type))
         position = match.end()
-    parts.append(_literal(body[position:]))
+    literals.append(body[position:])
+    parts.append(_literal(literals[-1]))
     pattern = "".join(parts)
     if whole:
         pattern = f"^{pattern}(?:\\s.*)?$" if open_ended else f"^{pattern}\\s*$"
     _refuse_repeats(fields, source)
-    return Template(source, re.compile(pattern), tuple(fields), _first_word(body))
+    # A blank stands for several: only what lies between blanks is sure to be in the line.
+    literal = max((word for text in literals for word in text.split(" ")), key=len)
+    return Template(source, re.compile(pattern), tuple(fields), _first_word(body), literal)
 
 
 def compile_regex(source: str) -> re.Pattern[str]:

@@ -31,9 +31,12 @@ _INT64 = 1 << 63
 
 def parse_whole(text: str) -> int | None:
     """Read a whole number, thousands commas allowed; 2^63 and above wraps to its negative."""
-    if text.lower() in NO_VALUE:
-        return None
-    number = int(text.replace(",", ""))
+    try:
+        number = int(text)
+    except ValueError:
+        if text.lower() in NO_VALUE:
+            return None
+        number = int(text.replace(",", ""))
     if -_INT64 <= number < _INT64:
         return number
     if number < 2 * _INT64:

@@ -1,14 +1,19 @@
 """What the terminal shows: the account of an ingest, and a diagnosis as text."""
 
+import shlex
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fabricobs.ingest import FileOutcome, IngestReport
+from fabricobs.report import documents
 
 if TYPE_CHECKING:
-    from fabricobs.diagnosis.findings import Diagnosis, Finding
+    from fabricobs.diagnosis.findings import Coverage, Diagnosis, Driver, Finding, Question
 
 _MOST_NAMED = 5
+_WIDTH = 100
+_LABEL_WIDTH = 12
 
 
 def ingest_table(report: IngestReport) -> str:
@@ -16,7 +21,9 @@ def ingest_table(report: IngestReport) -> str:
     by_format: dict[str, list[FileOutcome]] = {}
     for outcome in report.read:
         by_format.setdefault(" + ".join(outcome.formats), []).append(outcome)
-    rows = [("format", "files", "lines", "parsed", "ignored", "unread", "rows")]
+    rows: list[tuple[str, ...]] = [
+        ("format", "files", "lines", "parsed", "ignored", "unread", "rows")
+    ]
     for name, outcomes in sorted(by_format.items()):
         rows.append((name, *(f"{n:,}" for n in _sums(outcomes))))
     rows.append(("all", *(f"{n:,}" for n in _sums(report.read))))
@@ -46,7 +53,9 @@ def _unread(outcomes: Iterable[FileOutcome]) -> list[str]:
         missed = outcome.unparsed - outcome.unclaimed
         if missed and outcome.first_unread is not None:
             number, reason, text = outcome.first_unread
-            lines.append(f"{outcome.path}:{number}: {missed:,} lines unread; {reason}: {text[:100]}")
+            lines.append(
+                f"{outcome.path}:{number}: {missed:,} lines unread; {reason}: {text[:100]}"
+            )
         if outcome.unused:
             lines.append(f"{outcome.path}: columns without a use: {', '.join(outcome.unused[:8])}")
     return [*lines[:_MOST_NAMED], *_and_more(lines)]
@@ -71,3 +80,105 @@ def _align(rows: Sequence[tuple[str, ...]]) -> str:
         ).rstrip()
         for row in rows
     )
+
+
+def diagnosis_text(found: "Diagnosis") -> str:
+    """Return a diagnosis for a terminal: verdict, six answers, findings, what the data cover."""
+    blocks = [
+        _wrapped(found.verdict.sentence),
+        "\n".join(["Six questions", *(_question_text(q) for q in found.verdict.questions)]),
+        *(_finding_text(finding) for finding in found.findings),
+    ]
+    if not found.findings:
+        blocks.append(
+            "No findings."
+            if found.verdict.judged
+            else "No findings: the store holds too little to judge."
+        )
+    blocks.append(_coverage_text(found.coverage))
+    return "\n\n".join(blocks)
+
+
+def _question_text(question: "Question") -> str:
+    label = f"  {question.answer:<9}"
+    lines = [_wrapped(f"{question.question} {question.evidence}", label)]
+    if question.answer == "unknown" and question.settled_by:
+        lines.append(_wrapped(f"Settled by: {question.settled_by}", " " * len(label)))
+    return "\n".join(lines)
+
+
+def _finding_text(finding: "Finding") -> str:
+    """Return one finding: headline, facts, numbers, what to do, what would refute it."""
+    since = documents.moment_words(finding.start, finding.start_step)
+    until = documents.moment_words(finding.end, finding.end_step)
+    parts = [
+        _wrapped(finding.title, f"[{finding.severity} {finding.confidence:.2f}] ", hang=2),
+        _labelled("since", since),
+        _labelled("until", until),
+        _labelled("cost", documents.cost_words(finding)),
+        _labelled("culprits", _few([entity.label for entity in finding.entities]) or "none named"),
+    ]
+    for count, names in documents.by_type(finding.related).items():
+        parts.append(_labelled("affected", f"{count}: {_few(names)}"))
+    if finding.explanation:
+        parts.append(_wrapped(finding.explanation, "  "))
+    if finding.drivers:
+        parts.append(_driver_table(finding.drivers))
+    parts.extend(_listed("Next steps", finding.next_steps))
+    parts.extend(_listed("It would be refuted by", finding.refuted_by))
+    if finding.query:
+        parts.append(_labelled("query", _query_command(finding.query)))
+    return "\n".join(parts)
+
+
+def _driver_table(drivers: Sequence["Driver"]) -> str:
+    rows = [("feature", "value", "peer", "threshold")]
+    for driver in drivers:
+        numbers = (driver.value, driver.peer, driver.threshold)
+        value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)
+        rows.append((_printable(driver.feature), value, peer, threshold))
+    return textwrap.indent(_align(rows), "    ")
+
+
+def _coverage_text(coverage: "Coverage") -> str:
+    facts = "; ".join(f"{name} {value}" for name, value in coverage.facts)
+    lines = ["Data", _wrapped(facts or "nothing counted", "  ")]
+    if coverage.missing:
+        lines.append(_wrapped("; ".join(coverage.missing), "  missing: "))
+    return "\n".join(lines)
+
+
+def _query_command(query: str) -> str:
+    """Return the command that shows the rows: a question by its name, other SQL as it is."""
+    verb = "sql" if any(character.isspace() for character in query) else "query"
+    return f"fabricobs {verb} {shlex.quote(query)}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    rest = f" and {more:,} more" if more > 0 else ""
+    return ", ".join(names[:_MOST_NAMED]) + rest
+
+
+def _labelled(label: str, text: str) -> str:
+    return _wrapped(text, f"  {label:<{_LABEL_WIDTH}}")
+
+
+def _listed(title: str, items: Sequence[str]) -> list[str]:
+    return [f"  {title}", *(_wrapped(item, "    - ") for item in items)] if items else []
+
+
+def _wrapped(text: str, lead: str = "", hang: int | None = None) -> str:
+    """Return the text in lines of the terminal's width, the first led by `lead`."""
+    return textwrap.fill(
+        _printable(text),
+        _WIDTH,
+        initial_indent=lead,
+        subsequent_indent=" " * (len(lead) if hang is None else hang),
+        break_on_hyphens=False,
+    )
+
+
+def _printable(text: str) -> str:
+    """Return text that cannot move the cursor or colour the screen: log text may hold escapes."""
+    return "".join(c if c.isprintable() else " " for c in text)

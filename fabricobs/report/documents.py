@@ -1,0 +1,196 @@
+"""A diagnosis as JSON (`schema_version` 1), and the words all its renderings share."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabricobs import __version__
+from fabricobs.diagnosis.findings import (
+    SCHEMA_VERSION,
+    Coverage,
+    Diagnosis,
+    Driver,
+    Entity,
+    Finding,
+    Segment,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from fabricobs.ask import Question as StoredQuestion
+
+_FAMILY_WORDS = {"log": "log messages"}
+_KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
+
+
+def diagnosis_json(diagnosis: Diagnosis) -> str:
+    """Return the diagnosis as JSON: the same diagnosis gives the same bytes."""
+    known = _stored_questions()
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "tool": "fabricobs",
+        "tool_version": __version__,
+        "verdict": _verdict(diagnosis.verdict),
+        "findings": [_finding(finding, known) for finding in diagnosis.findings],
+        "segments": [_segment(segment) for segment in diagnosis.segments],
+        "coverage": _coverage(diagnosis.coverage),
+    }
+    return json.dumps(document, indent=2, allow_nan=False)
+
+
+def question_sql(query: str, extra: Sequence[Path] = ()) -> str:
+    """Return the SQL of the question of that name, or the text itself if there is none."""
+    return _sql_of(query, _stored_questions(extra))
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Return a number a person reads at a glance, four digits of it, with its unit."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if abs(value) >= 1000:
+        text = f"{value:,.0f}"
+    else:
+        text = f"{value:.4g}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
+    return f"{text} {unit}".rstrip()
+
+
+def percent(share: float | None) -> str:
+    """Return a share of 0 to 1 in percent."""
+    return "-" if share is None or not math.isfinite(share) else f"{share:.1%}"
+
+
+def utc(moment: datetime | None) -> str:
+    """Return a time as a person reads it, to the second."""
+    return "-" if moment is None else f"{_naive(moment):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def iso(moment: datetime | None) -> str | None:
+    """Return a time in ISO 8601 with Z, to the millisecond; times without a zone are UTC."""
+    return None if moment is None else _naive(moment).isoformat(timespec="milliseconds") + "Z"
+
+
+def moment_words(moment: datetime | None, step: int | None) -> str:
+    """Return when something was, by step and time, whichever are known."""
+    parts = [] if step is None else [f"step {step:,}"]
+    parts += [] if moment is None else [utc(moment)]
+    return ", ".join(parts) or "not known"
+
+
+def cost_words(finding: Finding) -> str:
+    """Return what a finding costs: throughput and GPU hours."""
+    parts = []
+    if finding.loss_share is not None:
+        parts.append(f"{percent(finding.loss_share)} of the throughput")
+    if finding.gpu_hours_lost is not None:
+        parts.append(f"{number(finding.gpu_hours_lost)} GPU hours")
+    return ", ".join(parts) or "not measured"
+
+
+def confidence_words(finding: Finding) -> str:
+    """Return the confidence, and which kinds of evidence it rests on."""
+    named = [_FAMILY_WORDS.get(family, family) for family in finding.families]
+    agree = f" ({', '.join(named)})" if named else ""
+    return f"{finding.confidence:.2f}{agree}"
+
+
+def by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
+    """Return the names of the entities under what they are, as `2 hosts`, in order of mention."""
+    named: dict[str, list[str]] = {}
+    for entity in entities:
+        named.setdefault(entity.type, []).append(entity.label)
+    return {_counted(len(names), kind): names for kind, names in named.items()}
+
+
+def _counted(count: int, kind: str) -> str:
+    word = _KIND_WORDS.get(kind, kind)
+    if count == 1:
+        return f"1 {word}"
+    return f"{count:,} {word}{'es' if word.endswith('ch') else 's'}"
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "sentence": verdict.sentence,
+        "judged": verdict.judged,
+        "questions": [
+            {
+                "question": question.question,
+                "answer": question.answer,
+                "evidence": question.evidence,
+                "settled_by": question.settled_by,
+            }
+            for question in verdict.questions
+        ],
+    }
+
+
+def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> dict[str, Any]:
+    return {
+        "id": finding.id,
+        "kind": finding.kind,
+        "severity": finding.severity,
+        "confidence": _number(finding.confidence),
+        "entities": [entity.as_dict() for entity in finding.entities],
+        "related": [entity.as_dict() for entity in finding.related],
+        "start": iso(finding.start),
+        "end": iso(finding.end),
+        "start_step": finding.start_step,
+        "end_step": finding.end_step,
+        "detected_at": iso(finding.detected_at),
+        "loss_share": _number(finding.loss_share),
+        "gpu_hours_lost": _number(finding.gpu_hours_lost),
+        "title": finding.title,
+        "explanation": finding.explanation,
+        "drivers": [_driver(driver) for driver in finding.drivers],
+        "query": finding.query,
+        "sql": _sql_of(finding.query, known),
+        "refuted_by": list(finding.refuted_by),
+        "next_steps": list(finding.next_steps),
+    }
+
+
+def _driver(driver: Driver) -> dict[str, Any]:
+    return {
+        "feature": driver.feature,
+        "value": _number(driver.value),
+        "peer": _number(driver.peer),
+        "unit": driver.unit,
+        "robust_z": _number(driver.robust_z),
+        "threshold": _number(driver.threshold),
+        "source": driver.source,
+    }
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    return {
+        "first_step": segment.first_step,
+        "last_step": segment.last_step,
+        "start": iso(segment.start),
+        "step_time_ms": _number(segment.step_time_ms),
+    }
+
+
+def _coverage(coverage: Coverage) -> dict[str, Any]:
+    return {"facts": dict(coverage.facts), "missing": list(coverage.missing)}
+
+
+def _stored_questions(extra: Sequence[Path] = ()) -> "dict[str, StoredQuestion]":
+    from fabricobs.ask import questions  # brings DuckDB, which `fabricobs ingest` need not load
+
+    return questions(extra)
+
+
+def _sql_of(query: str, known: Mapping[str, "StoredQuestion"]) -> str:
+    return known[query].sql if query in known else query
+
+
+def _number(value: float | None) -> float | None:
+    """Return null for what JSON has no number for."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _naive(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
