@@ -13,6 +13,7 @@ import typer
 from typer.exceptions import TyperException
 
 from fabricobs import __version__
+from fabricobs.errors import UserError
 
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Diagnosis
@@ -49,8 +50,8 @@ def ingest(
     import os
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-    from fabricobs.ingest import Options
     from fabricobs.ingest import ingest as run
+    from fabricobs.planning import Options
     from fabricobs.report.terminal import ingest_table
     from fabricobs.store.parts import Store
 
@@ -294,14 +295,11 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         code = 0
-    except Exception as error:
-        if not _is_for_the_user(error):
-            raise
+    except UserError as error:
         print(f"fabricobs: {error}", file=sys.stderr)
         code = UNKNOWN
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"fabricobs: {where}{error.strerror or error}", file=sys.stderr)
+        code = UNKNOWN
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _is_for_the_user(error: Exception) -> bool:
-    """Say whether an error's text is written for the user: content, store and query mistakes."""
-    return type(error).__name__ in {"ContentError", "StoreError", "QueryError"}

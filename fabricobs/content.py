@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from fabricobs.errors import UserError
+
 Kind = Literal["ingest", "queries", "models", "sample_data"]
 
 _PACKAGE = Path(__file__).parent
 
 
-class ContentError(Exception):
+class ContentError(UserError):
     """A content file that cannot be used; the text names file, key and remedy."""
 
 

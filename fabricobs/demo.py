@@ -5,7 +5,8 @@ from pathlib import Path
 
 from fabricobs import content
 from fabricobs.diagnosis.run import diagnose
-from fabricobs.ingest import Options, ingest
+from fabricobs.ingest import ingest
+from fabricobs.planning import Options
 from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text, ingest_table
 from fabricobs.store.parts import Store

@@ -21,24 +21,8 @@
 -- job spends most time in; those within one host are left out.
 -- An interval without such a call has no time. A SONiC switch counts frames only: its shares are
 -- null, not 0. Counters ingested without --job are held against every job.
-WITH sizes AS (
-  SELECT * FROM collective_calls
-  WHERE ts IS NOT NULL AND nodes IS DISTINCT FROM 1
-  QUALIFY bytes = max(bytes) OVER (PARTITION BY job, comm_id, op)
-),
-kinds AS (
-  SELECT job, op, bytes, nranks, median(pure_us) / 1000 AS usual_ms
-  FROM sizes
-  GROUP BY job, op, bytes, nranks
-  QUALIFY row_number() OVER (
-    PARTITION BY job ORDER BY sum(pure_us) DESC, op, bytes DESC, nranks DESC
-  ) = 1
-),
-calls AS (
-  SELECT s.job, s.op, s.bytes, s.ts, s.pure_us / 1000 AS pure_ms, k.usual_ms
-  FROM sizes s
-  JOIN kinds k ON s.job IS NOT DISTINCT FROM k.job AND s.op = k.op AND s.bytes = k.bytes
-    AND s.nranks IS NOT DISTINCT FROM k.nranks
+WITH calls AS (
+  SELECT job, op, bytes, ts, pure_ms, usual_ms FROM main_collective WHERE ts IS NOT NULL
 ),
 priorities AS (
   SELECT job, device, port, priority, ts_before, ts, max(seconds) AS seconds,

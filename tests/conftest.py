@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fabricobs.ingest import Options, ingest
+from fabricobs.ingest import ingest
+from fabricobs.planning import Options
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
 

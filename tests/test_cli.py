@@ -134,29 +134,30 @@ def test_a_question_that_is_not_there_names_the_nearest(fabricobs: Run, sample_s
 
 
 class TestExitCodes:
-    def test_a_high_finding_is_critical(self, fabricobs: Run, sample_store: Path) -> None:
-        result = fabricobs("diagnose", "--store", sample_store)
+    @pytest.fixture
+    def own_store(self, sample_store: Path, tmp_path: Path) -> Path:
+        """A copy: a diagnosis keeps its findings in the store."""
+        return Path(shutil.copytree(sample_store, tmp_path / "own"))
+
+    def test_a_high_finding_is_critical(self, fabricobs: Run, own_store: Path) -> None:
+        result = fabricobs("diagnose", "--store", own_store)
         assert result.returncode == 2
         assert "leaf01" in result.stdout
 
-    def test_findings_are_kept_once(
-        self, fabricobs: Run, sample_store: Path, tmp_path: Path
-    ) -> None:
+    def test_findings_are_kept_once(self, fabricobs: Run, own_store: Path, tmp_path: Path) -> None:
         store = tmp_path / "s"
-        shutil.copytree(sample_store, store)
+        shutil.copytree(own_store, store)
         for _ in range(2):
             fabricobs("diagnose", "--store", store)
         kept = fabricobs("sql", "SELECT kind FROM findings", "--format", "csv", "--store", store)
         assert kept.stdout == "kind\necmp_skew\n"
 
-    def test_the_bar_can_be_raised_or_removed(self, fabricobs: Run, sample_store: Path) -> None:
+    def test_the_bar_can_be_raised_or_removed(self, fabricobs: Run, own_store: Path) -> None:
         for bar in ("critical", "never"):
-            assert fabricobs("diagnose", "--store", sample_store, "--fail-on", bar).returncode == 0
+            assert fabricobs("diagnose", "--store", own_store, "--fail-on", bar).returncode == 0
 
-    def test_json_holds_the_contract(self, fabricobs: Run, sample_store: Path) -> None:
-        found = json.loads(
-            fabricobs("diagnose", "--format", "json", "--store", sample_store).stdout
-        )
+    def test_json_holds_the_contract(self, fabricobs: Run, own_store: Path) -> None:
+        found = json.loads(fabricobs("diagnose", "--format", "json", "--store", own_store).stdout)
         assert found["schema_version"] == 1
         finding = found["findings"][0]
         for key in (
@@ -172,6 +173,7 @@ class TestExitCodes:
         [
             ["diagnose", "--store", "nowhere"],
             ["diagnose", "--nonsense"],
+            ["report", "--store", "nowhere"],
             ["nonsense"],
             ["ingest"],
             ["ingest", ".", "--tz", "Mars/Olympus"],

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricobs.ingest import Options, ingest
+from fabricobs.ingest import ingest
+from fabricobs.planning import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 

@@ -11,7 +11,8 @@ import pytest
 from conftest import ROOT, Rows
 from fabricobs.diagnosis.findings import SEVERITIES, Diagnosis, confidence_of, severity_of_loss
 from fabricobs.diagnosis.run import diagnose
-from fabricobs.ingest import Options, ingest
+from fabricobs.ingest import ingest
+from fabricobs.planning import Options
 from fabricobs.simulate.sample import write_sample
 from fabricobs.store.parts import Store
 

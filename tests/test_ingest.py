@@ -12,7 +12,8 @@ import duckdb
 import pytest
 
 from conftest import ROOT, Run
-from fabricobs.ingest import Options, ingest
+from fabricobs.ingest import ingest
+from fabricobs.planning import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 from fabricobs.store.tables import TABLES

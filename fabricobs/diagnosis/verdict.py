@@ -3,6 +3,8 @@
 Missing data reads as unknown, never as ok.
 """
 
+from datetime import datetime
+
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
@@ -173,6 +175,10 @@ def _gpudirect(evidence: Evidence) -> Question:
     return Question(question, "ok", f"On for {len(known)} ranks.")
 
 
+def _moment(time: datetime | None) -> str:
+    return "unknown" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
+
+
 def describe_coverage(evidence: Evidence) -> Coverage:
     """Say what the store holds, and what would let more be judged."""
     row = evidence.frame("coverage").row(0, named=True)
@@ -189,8 +195,8 @@ def describe_coverage(evidence: Evidence) -> Coverage:
         ("ports", f"{row['ports']:,} on {row['devices']:,} devices"),
         ("counter interval", f"{interval:.0f} s" if interval else "none"),
         ("gaps in the counters", f"{row['gaps']:,}"),
-        ("from", str(row["first_time"] or "unknown")),
-        ("to", str(row["last_time"] or "unknown")),
+        ("from", _moment(row["first_time"])),
+        ("to", _moment(row["last_time"])),
         ("clock offsets of the switches", "not estimated"),
     )
     wanted = {

@@ -173,7 +173,11 @@ class LineReader:
         names = column_names(definition.table)
         _fill(base, {name: value for name, value in prefix.items() if name in names})
         base.update((name, value) for name, value in definition.set.items() if name in names)
-        for hit_fields in self._hits(rule, captured):
+        try:
+            hits = list(self._hits(rule, captured))
+        except ValueError as error:
+            return f"{self._format.name}: {error}"
+        for hit_fields in hits:
             row = dict(base)
             _fill(row, hit_fields)
             self._rows.add(definition.table, row)

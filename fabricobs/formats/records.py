@@ -21,7 +21,7 @@ from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.mapping import ColumnMapping, Target
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LineBlock
-from fabricobs.formats.values import parse_time
+from fabricobs.formats.values import parse_time, parse_whole
 from fabricobs.store.tables import Type
 
 _POLARS: dict[Type, pl.DataType] = {
@@ -85,36 +85,21 @@ class RecordReader:
     def _csv_block(
         self, data: bytes, first: int, header: list[str], delimiter: str, overlong: set[int]
     ) -> None:
-        invalid: list[tuple[int, str]] = []
-
-        def refuse(row: Any) -> str:
-            invalid.append((row.number or 0, row.text))
-            return "skip"
-
-        wanted = list(self.record_format.sources_of(header))
-        frame = pl.DataFrame(
-            pa_csv.read_csv(
-                pa.BufferReader(data.replace(b"\x00", b"").decode("utf-8", "replace").encode()),
-                read_options=pa_csv.ReadOptions(use_threads=False, column_names=header),
-                parse_options=pa_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=refuse),
-                convert_options=pa_csv.ConvertOptions(
-                    column_types=dict.fromkeys(wanted, pa.string()),
-                    include_columns=wanted,
-                    strings_can_be_null=False,
-                ),
-            )
-        )
-        lines = data.split(b"\n")
-        if lines and not lines[-1]:
-            lines.pop()
-        filled = [first + i for i, line in enumerate(lines) if line.strip(b"\r")]
-        for position, text in invalid:
-            number = filled[position - 1] if 0 < position <= len(filled) else first
-            self.tally.miss(number, f"{self.record_format.name}: {len(header)} columns", text)
-        refused = {position - 1 for position, _ in invalid}
-        numbers = [number for i, number in enumerate(filled) if i not in refused]
+        lines = _whole_lines(data)
+        filled = [(first + i, line) for i, line in enumerate(lines) if line]
         self.tally.skip(len(lines) - len(filled) - len(overlong))
-        self._emit(frame.with_columns(pl.Series("line", numbers, pl.Int64)), 0, required=True)
+        if not filled:
+            return
+        wanted = list(self.record_format.sources_of(header))
+        text = b"\n".join(line for _, line in filled)
+        table, invalid = _parse_csv(text, len(filled), header, delimiter, wanted)
+        for position in sorted(invalid):
+            number, line = filled[position]
+            reason = f"{self.record_format.name}: {len(header)} columns"
+            self.tally.miss(number, reason, line.decode("utf-8", "replace"))
+        numbers = [number for i, (number, _) in enumerate(filled) if i not in invalid]
+        frame = pl.DataFrame(table).with_columns(pl.Series("line", numbers, pl.Int64))
+        self._emit(frame, 0, required=True)
 
     def read_jsonl(self, blocks: Iterator[LineBlock]) -> None:
         """Read JSON lines; each record goes to the block whose `where` key it has."""
@@ -136,6 +121,8 @@ class RecordReader:
         numbers = [number for number, _ in filled]
         try:
             records = pl.Series("record", [line for _, line in filled]).str.json_decode(schema)
+            if len(records) != len(filled):
+                raise ValueError("a line was taken for none or several records")
         except (pl.exceptions.PolarsError, ValueError):
             numbers, kept = self._json_one_by_one(filled, schema)
             records = pl.Series("record", kept, schema)
@@ -159,7 +146,7 @@ class RecordReader:
                     raise ValueError("not an object")
                 kept.append(_conform(record, schema))
                 numbers.append(number)
-            except (ValueError, RecursionError) as error:
+            except (ValueError, TypeError, OverflowError, RecursionError) as error:
                 self.tally.miss(number, f"{self.record_format.name}: {error}", line)
         return numbers, kept
 
@@ -275,10 +262,60 @@ class RecordReader:
         self.unused.update(name for name in names if mapping.resolve(name) is False)
 
 
+def _whole_lines(data: bytes) -> list[bytes]:
+    """Split a block as its numbers count: only a newline ends a line, whatever else is in it."""
+    text = data.replace(b"\x00", b"").decode("utf-8", "replace").encode()
+    lines = text.replace(b"\r\n", b"\n").replace(b"\r", b" ").split(b"\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _parse_csv(
+    text: bytes, rows: int, header: list[str], delimiter: str, wanted: list[str]
+) -> tuple[pa.Table, set[int]]:
+    """Parse lines of CSV; returns the wanted columns as text, and which rows did not fit.
+
+    A quote that is not closed would swallow the lines after it: where the rows do not add up, the
+    lines are read again with quotes taken as text.
+    """
+    for quote in ('"', False):
+        invalid: set[int] = set()
+
+        def refuse(row: Any, invalid: set[int] = invalid) -> str:
+            invalid.add((row.number or 1) - 1)
+            return "skip"
+
+        try:
+            table = pa_csv.read_csv(
+                pa.BufferReader(text),
+                read_options=pa_csv.ReadOptions(use_threads=False, column_names=header),
+                parse_options=pa_csv.ParseOptions(
+                    delimiter=delimiter, quote_char=quote, invalid_row_handler=refuse
+                ),
+                convert_options=pa_csv.ConvertOptions(
+                    column_types=dict.fromkeys(wanted, pa.string()),
+                    include_columns=wanted,
+                    strings_can_be_null=False,
+                ),
+            )
+        except pa.ArrowInvalid:
+            continue
+        if table.num_rows + len(invalid) == rows:
+            return table, invalid
+    empty = pa.table({name: pa.array([], pa.string()) for name in wanted})
+    return empty, set(range(rows))
+
+
 def split_header(line: str) -> tuple[list[str], str]:
     """Split a CSV header at tab, semicolon or comma, whichever occurs most."""
     delimiter = max(",\t;", key=line.count)
-    return [name.strip().strip('"') for name in line.split(delimiter)], delimiter
+    names: list[str] = []
+    for name in line.split(delimiter):
+        bare = name.strip().strip('"')
+        # A name given twice counts once: the first column of it.
+        names.append(bare if bare not in names else f"{bare} #{len(names)}")
+    return names, delimiter
 
 
 def _text_lines(data: bytes) -> list[str]:
@@ -378,7 +415,9 @@ def _conform(record: dict[str, Any], schema: pl.Struct) -> dict[str, Any]:
         elif field_.dtype == pl.Float64:
             conformed[field_.name] = float(value)
         elif field_.dtype == pl.Int64:
-            conformed[field_.name] = value if isinstance(value, int) else int(float(value))
+            conformed[field_.name] = parse_whole(
+                str(value if isinstance(value, int) else int(float(value)))
+            )
         elif field_.dtype == pl.String:
             conformed[field_.name] = value if isinstance(value, str) else json.dumps(value)
         else:

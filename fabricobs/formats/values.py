@@ -26,6 +26,10 @@ _ISO = re.compile(
 )
 _SPEED = re.compile(r"([\d.]+) ?([KMGT]?)(?:b/s|b/sec|bps|bit/s)?\b", re.IGNORECASE)
 _GBPS = {"": 1.0, "K": 1e-6, "M": 1e-3, "G": 1.0, "T": 1e3}
+_EPOCH = re.compile(r"\d+(?:\.\d+)?")
+_EARLIEST, _LATEST = (
+    int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (1990, 2100)
+)
 _INT64 = 1 << 63
 
 
@@ -90,17 +94,23 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
 
     Takes ISO 8601 and its relatives, the C locale's `date`, and epochs, whose unit follows from
     their size (below 1e11 seconds, 1e14 milliseconds, 1e17 microseconds, else nanoseconds).
+    ValueError for what is no time, or none of this age (1990 to 2100).
     """
     stripped = text.strip()
-    match = _ISO.search(stripped)
-    if match is not None:
-        year, month, day, hour, minute, second = (int(match[i]) for i in range(1, 7))
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=_zone(match[8], zone))
-        micros = int((match[7] or "0").ljust(6, "0")[:6])
-        return int(moment.timestamp()) * 1_000_000 + micros
-    if stripped[:1].isdigit():
-        return _epoch(stripped)
-    return _c_locale(stripped, zone)
+    if stripped[:1].isdigit() and _EPOCH.fullmatch(stripped):
+        micros = _epoch(stripped)
+    else:
+        found = _ISO.search(stripped)
+        micros = _iso(found, zone) if found is not None else _c_locale(stripped, zone)
+    if not _EARLIEST <= micros <= _LATEST:
+        raise ValueError(f"{text!r} is no time between 1990 and 2100")
+    return micros
+
+
+def _iso(found: re.Match[str], zone: tzinfo) -> int:
+    year, month, day, hour, minute, second = (int(found[i]) for i in range(1, 7))
+    moment = datetime(year, month, day, hour, minute, second, tzinfo=_zone(found[8], zone))
+    return int(moment.timestamp()) * 1_000_000 + int((found[7] or "0").ljust(6, "0")[:6])
 
 
 def _zone(text: str | None, default: tzinfo) -> tzinfo:

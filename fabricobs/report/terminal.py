@@ -5,7 +5,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from fabricobs.ingest import FileOutcome, IngestReport
+from fabricobs.ingest import IngestReport
+from fabricobs.planning import FileOutcome
 from fabricobs.report import documents
 
 if TYPE_CHECKING:

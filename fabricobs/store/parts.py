@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from fabricobs.errors import UserError
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.tables import TABLES
 
@@ -39,7 +40,7 @@ _KNOWN_COLUMNS = (
 )
 
 
-class StoreError(Exception):
+class StoreError(UserError):
     """A store that cannot be used; the text says what to do."""
 
 

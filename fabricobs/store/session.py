@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabricobs import content
+from fabricobs.errors import UserError
 from fabricobs.store.tables import TABLES
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ _CREATES = re.compile(r"create\s+(?:or\s+replace\s+)?(?:view|macro)\s+(\w+)", re
 _WORD = re.compile(r"\w+")
 
 
-class QueryError(Exception):
+class QueryError(UserError):
     """A statement that cannot be run; the text is for the user."""
 
 

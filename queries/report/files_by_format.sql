@@ -8,9 +8,13 @@
 --   ignored   Lines a format knows and does not need
 --   unread    Lines nobody read
 --   problems  Files that could not be read to their end
-SELECT formats AS format, count(*) AS files, sum(size_bytes)::BIGINT AS bytes,
-  sum(lines)::BIGINT AS lines, sum(parsed)::BIGINT AS parsed, sum(ignored)::BIGINT AS ignored,
-  sum(unparsed)::BIGINT AS unread, count(problem) AS problems
+SELECT formats AS format, count(*) AS files,
+  coalesce(sum(size_bytes), 0)::BIGINT AS bytes,
+  coalesce(sum(lines), 0)::BIGINT AS lines,
+  coalesce(sum(parsed), 0)::BIGINT AS parsed,
+  coalesce(sum(ignored), 0)::BIGINT AS ignored,
+  coalesce(sum(unparsed), 0)::BIGINT AS unread,
+  count(problem) AS problems
 FROM files
 GROUP BY formats
 ORDER BY formats = '', formats

@@ -22,6 +22,28 @@ FROM (
 )
 GROUP BY job, comm_id, op, seq;
 
+-- Calls of the one collective that tells about the fabric: of the largest messages of each
+-- communicator and op, the kind (op, bytes, ranks) the job spends most time in, those within one
+-- host left out. `usual_ms` is the median of the whole run, its slow part included.
+CREATE OR REPLACE VIEW main_collective AS
+WITH sizes AS (
+  SELECT * FROM collective_calls
+  WHERE nodes IS DISTINCT FROM 1
+  QUALIFY bytes = max(bytes) OVER (PARTITION BY job, comm_id, op)
+),
+kinds AS (
+  SELECT job, op, bytes, nranks, median(pure_us) / 1000 AS usual_ms
+  FROM sizes
+  GROUP BY job, op, bytes, nranks
+  QUALIFY row_number() OVER (
+    PARTITION BY job ORDER BY sum(pure_us) DESC, op, bytes DESC, nranks DESC
+  ) = 1
+)
+SELECT s.*, s.pure_us / 1000 AS pure_ms, k.usual_ms
+FROM sizes s
+JOIN kinds k ON s.job IS NOT DISTINCT FROM k.job AND s.op = k.op AND s.bytes = k.bytes
+  AND s.nranks IS NOT DISTINCT FROM k.nranks;
+
 -- The job's time of each step, from the best source it has: per-rank records (median over ranks),
 -- the trainer's own line, or the difference of the lines' times.
 CREATE OR REPLACE VIEW step_times AS

@@ -1,0 +1,209 @@
+"""Planning an ingest: which files there are, what each is, and which are in the store already."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
+from pathlib import Path, PurePath
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from fabricobs.formats.catalogue import Catalogue, Format, Recognised
+from fabricobs.formats.keyvalue import KeyValueFormat
+from fabricobs.formats.places import Place, read_place
+from fabricobs.formats.ruled import TableFormat
+from fabricobs.formats.source import SourceError, digest, read_ends
+from fabricobs.store.parts import KnownFile
+
+_BATCH_BYTES = 64 << 20
+_BATCH_FILES = 1_000
+_MINUTE_US = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user says about the input: job name, time zone of bare times, own content."""
+
+    job: str | None = None
+    zone: str = "UTC"
+    content: tuple[Path, ...] = ()
+
+    @property
+    def tzinfo(self) -> tzinfo:
+        """Return the zone of times that name none."""
+        return UTC if self.zone == "UTC" else ZoneInfo(self.zone)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A file to be read, with everything that decides its rows."""
+
+    path: Path
+    file_id: str
+    content: str
+    settings: str
+    size_bytes: int
+    modified_us: int
+    place: Place
+    from_path: dict[str, Any]
+    recognised: Recognised
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of one file of the input."""
+
+    path: Path
+    formats: tuple[str, ...] = ()
+    lines: int = 0
+    parsed: int = 0
+    ignored: int = 0
+    unparsed: int = 0
+    unclaimed: int = 0
+    rows: int = 0
+    unchanged: bool = False
+    problem: str | None = None
+    unrecognised: str | None = None
+    unused: tuple[str, ...] = ()
+    first_unread: tuple[int, str, str] | None = None
+
+
+def discover(inputs: Sequence[Path], store: Path) -> Iterator[tuple[Path, PurePath, str]]:
+    """Yield each file with its path below the directory given and that directory's name."""
+    stored = Path(os.path.abspath(store))  # noqa: PTH100
+    for given in inputs:
+        root = Path(os.path.abspath(given))  # noqa: PTH100 (no symlink is followed)
+        if not root.is_dir():
+            yield root, PurePath(root.name), root.parent.name
+            continue
+        for folder, folders, names in os.walk(root):
+            folders[:] = sorted(
+                name
+                for name in folders
+                if not name.startswith(".") and Path(folder, name) != stored
+            )
+            for name in sorted(names):
+                if not name.startswith("."):
+                    path = Path(folder, name)
+                    yield path, PurePath(path.relative_to(root)), root.name
+
+
+class Known:
+    """What the store holds, looked up by path and by file id."""
+
+    def __init__(self, files: Iterable[KnownFile]) -> None:
+        self.by_path: dict[str, KnownFile] = {}
+        self.ids: set[str] = set()
+        for file in files:
+            self.by_path[file.path] = file
+            self.ids.add(file.file_id)
+
+    def add(self, planned: PlannedFile) -> None:
+        """Note a file that is about to be read."""
+        self.ids.add(planned.file_id)
+
+
+def plan_file(
+    path: Path,
+    below_root: PurePath,
+    root_name: str,
+    catalogue: Catalogue,
+    options: Options,
+    known: Known,
+) -> PlannedFile | FileOutcome:
+    """Decide what a file is; an outcome at once if it is unreadable or already in the store."""
+    try:
+        stat = path.stat()
+        if not path.is_file():
+            return FileOutcome(path, problem="is no regular file")
+        before = known.by_path.get(str(path))
+        modified_us = stat.st_mtime_ns // 1000
+        if before is not None and _untouched(before, stat.st_size, modified_us, catalogue, options):
+            return FileOutcome(path, tuple(filter(None, before.formats.split(","))), unchanged=True)
+        recognised = catalogue.recognise(read_ends(path), str(path))
+        content = digest(path)
+    except OSError as error:
+        return FileOutcome(path, problem=f"cannot be read: {error.strerror or error}")
+    except SourceError as error:
+        return FileOutcome(path, problem=str(error))
+    place = _place(read_place(below_root, root_name, options.tzinfo), recognised, modified_us)
+    settings = _settings(catalogue, recognised.formats, options)
+    from_path: dict[str, Any] = {}
+    for format_ in recognised.formats:
+        from_path.update(format_.fields_of_path(str(path)) or {})
+    identity = json.dumps([content, settings, place.device, place.ts, from_path], default=str)
+    planned = PlannedFile(
+        path=path,
+        file_id=hashlib.blake2b(identity.encode(), digest_size=12).hexdigest(),
+        content=content,
+        settings=settings,
+        size_bytes=stat.st_size,
+        modified_us=modified_us,
+        place=place,
+        from_path=from_path,
+        recognised=recognised,
+    )
+    if planned.file_id in known.ids:
+        names = tuple(f.name for f in recognised.formats)
+        return FileOutcome(path, names, unchanged=True)
+    if before is not None and _succeeds(planned, before):
+        return replace(planned, replaces=before.file_id)
+    return planned
+
+
+def _untouched(
+    before: KnownFile, size: int, modified_us: int, catalogue: Catalogue, options: Options
+) -> bool:
+    names = [name for name in before.formats.split(",") if name]
+    if any(name not in catalogue.formats for name in names):
+        return False
+    formats = [catalogue.formats[name] for name in names]
+    return (
+        before.size_bytes == size
+        and int(before.modified.replace(tzinfo=UTC).timestamp() * 1_000_000 + 0.5) == modified_us
+        and before.settings == _settings(catalogue, formats, options)
+    )
+
+
+def _succeeds(planned: PlannedFile, before: KnownFile) -> bool:
+    """Say whether a file is what another one became: more lines, or read with newer formats."""
+    if planned.content == before.content:
+        return True
+    return (
+        planned.size_bytes > before.size_bytes
+        and digest(planned.path, before.size_bytes) == before.content
+    )
+
+
+def _settings(catalogue: Catalogue, formats: Sequence[Format], options: Options) -> str:
+    return catalogue.settings(formats, {"job": options.job, "zone": options.zone})
+
+
+def _place(place: Place, recognised: Recognised, modified_us: int) -> Place:
+    """Fall back on the modification time for snapshots; a log's lines have their own times."""
+    kinds = [f.compiled for f in recognised.formats]
+    if place.ts is not None or not any(
+        isinstance(kind, TableFormat | KeyValueFormat) for kind in kinds
+    ):
+        return place
+    one_value = any(isinstance(kind, KeyValueFormat) and kind.one_value for kind in kinds)
+    # The files of one sysfs copy are written within seconds: they are one sample.
+    ts = modified_us - modified_us % _MINUTE_US if one_value else modified_us
+    return Place(place.device, ts, "mtime")
+
+
+def batches_of(plan: Sequence[PlannedFile]) -> Iterator[list[PlannedFile]]:
+    """Group files in path order into batches of bounded size."""
+    batch: list[PlannedFile] = []
+    size = 0
+    for planned in plan:
+        if batch and (size + planned.size_bytes > _BATCH_BYTES or len(batch) >= _BATCH_FILES):
+            yield batch
+            batch, size = [], 0
+        batch.append(planned)
+        size += planned.size_bytes
+    if batch:
+        yield batch
