@@ -259,9 +259,9 @@ def _exit_code(found: "Diagnosis", fail_on: str) -> int:
 
 
 def _require_store(store: Path) -> None:
-    from fabricobs.store.parts import Store
+    from fabricobs.store.session import is_store
 
-    if not Store(store).exists():
+    if not is_store(store):
         _fail(f"{store}: no store here; make one with `fabricobs ingest LOGS --store {store}`")
 
 

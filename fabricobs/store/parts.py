@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from fabricobs.errors import UserError
 from fabricobs.store.arrow import table_schema
+from fabricobs.store.session import is_store
 from fabricobs.store.tables import TABLES
 
 # Two levels down, where the pattern STORE/*/<table>.parquet does not reach.
@@ -69,7 +70,7 @@ class Store:
         """Make the directory and its empty schema batch, unless they are there."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            if not (self.path / "schema" / "files.parquet").exists():
+            if not is_store(self.path):
                 batch = BatchWriter(self)
                 for table in TABLES:
                     batch.write(table, table_schema(table).empty_table())
@@ -78,10 +79,6 @@ class Store:
         except OSError as error:
             raise StoreError(f"store {self.path}: {error.strerror or error}") from error
         self._remove_abandoned()
-
-    def exists(self) -> bool:
-        """Say whether this is a store."""
-        return (self.path / "schema" / "files.parquet").exists()
 
     def batches(self) -> list[str]:
         """Return the names of the committed batches."""

@@ -20,6 +20,11 @@ class QueryError(UserError):
     """A statement that cannot be run; the text is for the user."""
 
 
+def is_store(path: Path) -> bool:
+    """Say whether a directory is a store."""
+    return (path / "schema" / "files.parquet").exists()
+
+
 def base_view(table: str, store: str) -> str:
     """Return the statement that shows the parts of `table` below the directory `store`."""
     pattern = f"{store}/*/{table}.parquet".replace("'", "''")
