@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Diagnosis
 
 UNKNOWN = 3
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="fabricobs",
@@ -291,7 +292,7 @@ def main() -> None:
         print(f"fabricobs: {error} (see `fabricobs --help`)", file=sys.stderr)
         code = UNKNOWN
     except typer.Abort:
-        code = UNKNOWN
+        code = INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         code = 0
@@ -302,4 +303,8 @@ def main() -> None:
         where = f"{error.filename}: " if error.filename else ""
         print(f"fabricobs: {where}{error.strerror or error}", file=sys.stderr)
         code = UNKNOWN
+    if code == INTERRUPTED:
+        print(
+            "fabricobs: stopped; what is committed stays, the same again goes on", file=sys.stderr
+        )
     sys.exit(code if isinstance(code, int) else 0)

@@ -108,6 +108,21 @@ def test_killed_and_run_again_the_store_is_as_if_nothing_happened(
     assert not list(store.glob(".incoming/*"))
 
 
+def test_stopped_by_hand_it_says_how_to_go_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from fabricobs.cli import main; main()", "ingest"]
+    command += [str(ROOT / "sample_data" / "logs"), "--store", str(tmp_path / "s")]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+    while not (tmp_path / "s" / "schema").exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert "goes on" in said
+    assert "Traceback" not in said
+
+
 def test_writers_at_the_same_time_bring_every_file_once(tmp_path: Path) -> None:
     logs = ROOT / "sample_data" / "logs"
     command = [sys.executable, "-c", "from fabricobs.cli import main; main()", "ingest"]

@@ -167,6 +167,7 @@ VALUE_TYPES: dict[str, ValueType] = {
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
     "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
+    "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
     "time": ValueType(TIME_PATTERN, parse_time, ("TIMESTAMP",)),
