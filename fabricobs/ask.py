@@ -12,7 +12,7 @@ from typing import TextIO
 import duckdb
 
 from fabricobs import content
-from fabricobs.store.session import QueryError, check_read_only, open_session
+from fabricobs.store.session import QueryError, check_read_only, open_session, rounded
 
 _HEADER = re.compile(r"^-- ?(\w+): ?(.*)$")
 _MOST_ROWS_SHOWN = 200
@@ -98,7 +98,9 @@ def run_statement(
 
 def _write_table(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:
     with _target(out) as target, contextlib.redirect_stdout(target):
-        rows.show(max_rows=_MOST_ROWS_SHOWN, max_width=None if target.isatty() else _WIDE_OUTPUT)
+        rounded(rows).show(
+            max_rows=_MOST_ROWS_SHOWN, max_width=None if target.isatty() else _WIDE_OUTPUT
+        )
 
 
 def _write_csv(cursor: duckdb.DuckDBPyConnection, out: Path | None) -> None:

@@ -106,3 +106,13 @@ def check_read_only(connection: "duckdb.DuckDBPyConnection", sql: str) -> None:
                 f"{statement.type.name} is refused: the store is read-only here. "
                 "Use SELECT; write results with --format and --out."
             )
+
+
+def rounded(rows: "duckdb.DuckDBPyRelation") -> "duckdb.DuckDBPyRelation":
+    """Round decimal columns to four places for reading; numbers below a thousandth stay."""
+    columns = []
+    for name, kind in zip(rows.columns, rows.types, strict=True):
+        quoted = '"' + name.replace('"', '""') + '"'
+        short = f"CASE WHEN abs({quoted}) < 1e-3 THEN {quoted} ELSE round({quoted}, 4) END"
+        columns.append(f"{short} AS {quoted}" if str(kind) in {"DOUBLE", "FLOAT"} else quoted)
+    return rows.project(", ".join(columns))

@@ -25,12 +25,13 @@ cables AS (
   WHERE remote_device IS NOT NULL
   GROUP BY device, port
 ),
+leaves AS (
+  SELECT DISTINCT c.device FROM cables c SEMI JOIN training_hosts t ON c.remote_device = t.host
+),
 between_switches AS (
-  SELECT c.*, EXISTS (
-    SELECT 1 FROM cables h SEMI JOIN training_hosts t ON h.remote_device = t.host
-    WHERE h.device = c.device
-  ) AS is_leaf
+  SELECT c.*, l.device IS NOT NULL AS is_leaf
   FROM cables c ANTI JOIN training_hosts t ON c.remote_device = t.host
+  LEFT JOIN leaves l ON l.device = c.device
 ),
 speeds AS (
   SELECT device, port, max(speed_gbps) AS speed_gbps FROM port_status GROUP BY device, port
