@@ -1,6 +1,8 @@
 """What is found, what is left alone, and what cannot be told."""
 
 import json
+import re
+import shutil
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +17,7 @@ from fabricobs.ingest import ingest
 from fabricobs.planning import Options
 from fabricobs.simulate.sample import write_sample
 from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session
 
 START = datetime(2026, 3, 2, 9)
 Make = Callable[[Rows], Path]
@@ -82,6 +85,22 @@ class TestSample:
 
     def test_a_rerun_gives_the_same_finding(self, found: Diagnosis, sample_store: Path) -> None:
         assert [f.id for f in diagnose(sample_store).findings] == [f.id for f in found.findings]
+
+
+def test_hosts_match_on_their_short_name(tmp_path: Path) -> None:
+    logs = Path(shutil.copytree(ROOT / "sample_data" / "logs", tmp_path / "logs"))
+    domain = ".cluster.local"
+    for table in (logs / "switches").rglob("show_lldp_table.txt"):
+        widened = []
+        for line in table.read_text().splitlines():
+            filler = ("-" if set(line) <= {"-", " "} else " ") * len(domain)
+            longer, hosts = re.subn(r"(node0\d)", rf"\1{domain}", line)
+            widened.append(longer if hosts else line[:25] + filler + line[25:])
+        table.write_text("\n".join(widened) + "\n")
+    ingest([logs], Store(tmp_path / "s"), Options())
+    found = open_session(tmp_path / "s").sql("SELECT DISTINCT remote_device FROM links").fetchall()
+    assert ("node01.cluster.local",) in found
+    assert at_least(diagnose(tmp_path / "s"), "low") == ["ecmp_skew"]
 
 
 # Seeds that no threshold was chosen on.

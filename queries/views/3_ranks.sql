@@ -43,7 +43,7 @@ WITH largest AS (
   QUALIFY nranks = max(nranks) OVER (PARTITION BY job)
 ),
 named AS (
-  SELECT job, rank, max(host) AS host, NULL::BIGINT AS pid, NULL::BIGINT AS gpu
+  SELECT job, rank, max(host_name(host)) AS host, NULL::BIGINT AS pid, NULL::BIGINT AS gpu
   FROM (
     SELECT job, rank, host FROM steps WHERE rank IS NOT NULL AND host IS NOT NULL
     UNION

@@ -7,7 +7,7 @@ SELECT DISTINCT device, port, port AS name FROM port_status WHERE port IS NOT NU
 
 -- Known hosts: whatever trains.
 CREATE OR REPLACE VIEW training_hosts AS
-SELECT DISTINCT host FROM job_ranks WHERE host IS NOT NULL;
+SELECT DISTINCT host_name(host) AS host FROM job_ranks WHERE host IS NOT NULL;
 
 -- Equal-cost links of one device. A switch with hosts below it has one group, its uplinks; one
 -- without (a spine) has a group for every switch it reaches, its parallel links to that switch.
@@ -17,7 +17,7 @@ WITH ends AS (
   UNION ALL
   -- The other end of a cable between switches, where only one of them was asked.
   SELECT remote_device, remote_port, device, ts FROM links
-  WHERE remote_port IS NOT NULL AND remote_device NOT IN (SELECT host FROM training_hosts)
+  WHERE remote_port IS NOT NULL AND host_name(remote_device) NOT IN (SELECT host FROM training_hosts)
 ),
 cables AS (
   SELECT device, port, arg_max(remote_device, coalesce(ts, '1970-01-01'::TIMESTAMP)) AS remote_device
@@ -26,11 +26,12 @@ cables AS (
   GROUP BY device, port
 ),
 leaves AS (
-  SELECT DISTINCT c.device FROM cables c SEMI JOIN training_hosts t ON c.remote_device = t.host
+  SELECT DISTINCT c.device FROM cables c SEMI JOIN training_hosts t
+    ON host_name(c.remote_device) = t.host
 ),
 between_switches AS (
   SELECT c.*, l.device IS NOT NULL AS is_leaf
-  FROM cables c ANTI JOIN training_hosts t ON c.remote_device = t.host
+  FROM cables c ANTI JOIN training_hosts t ON host_name(c.remote_device) = t.host
   LEFT JOIN leaves l ON l.device = c.device
 ),
 speeds AS (
@@ -65,8 +66,8 @@ LEFT JOIN used u ON u.job IS NOT DISTINCT FROM r.job AND u.host = r.host AND u.p
 LEFT JOIN named n ON n.job IS NOT DISTINCT FROM u.job AND n.host = u.host AND n.pid = u.pid
   AND n.nic_index = u.nic_index
 LEFT JOIN (SELECT DISTINCT device, port, alias FROM port_status WHERE alias IS NOT NULL) a
-  ON a.device = r.host AND a.port = n.nic || '/' || coalesce(n.nic_port, 1)
+  ON host_name(a.device) = r.host AND a.port = n.nic || '/' || coalesce(n.nic_port, 1)
 LEFT JOIN (
   SELECT DISTINCT device, port, remote_device, remote_port, remote_port_description FROM links
-) l ON l.remote_device = r.host
+) l ON host_name(l.remote_device) = r.host
   AND (l.remote_port IN (a.alias, n.nic) OR l.remote_port_description IN (a.alias, n.nic));
