@@ -130,18 +130,22 @@ def _offer(line: str, number: int, readers: list[TextReader], tally: Tally) -> N
         for reader in readers:
             reader.offer("", number)
         return
+    failure = ""
     for reader in readers:
         outcome = reader.offer(line, number)
-        if outcome is Outcome.NOT_MINE:
-            continue
         if outcome is Outcome.PARSED:
             tally.read()
-        elif outcome is Outcome.IGNORED:
+            return
+        if outcome is Outcome.IGNORED:
             tally.skip()
-        else:
-            tally.miss(number, str(outcome), line)
-        return
-    tally.leave(number, line)
+            return
+        if isinstance(outcome, str):
+            # A prompt right under a table is no row of it: another format may know the line.
+            failure = failure or outcome
+    if failure:
+        tally.miss(number, failure, line)
+    else:
+        tally.leave(number, line)
 
 
 def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
