@@ -95,10 +95,10 @@ class Known:
     """What the store holds, looked up by path and by file id."""
 
     def __init__(self, files: Iterable[KnownFile]) -> None:
-        self.by_path: dict[str, KnownFile] = {}
+        self.by_path: dict[str, list[KnownFile]] = {}
         self.ids: set[str] = set()
         for file in files:
-            self.by_path[file.path] = file
+            self.by_path.setdefault(file.path, []).append(file)
             self.ids.add(file.file_id)
 
     def add(self, planned: PlannedFile) -> None:
@@ -119,10 +119,12 @@ def plan_file(
         stat = path.stat()
         if not path.is_file():
             return FileOutcome(path, problem="is no regular file")
-        before = known.by_path.get(str(path))
+        earlier = known.by_path.get(str(path), [])
         modified_us = stat.st_mtime_ns // 1000
-        if before is not None and _untouched(before, stat.st_size, modified_us, catalogue, options):
-            return FileOutcome(path, tuple(filter(None, before.formats.split(","))), unchanged=True)
+        for before in earlier:
+            if _untouched(before, stat.st_size, modified_us, catalogue, options):
+                names = tuple(filter(None, before.formats.split(",")))
+                return FileOutcome(path, names, unchanged=True)
         recognised = catalogue.recognise(read_ends(path), str(path))
         content = digest(path)
     except OSError as error:
@@ -149,8 +151,9 @@ def plan_file(
     if planned.file_id in known.ids:
         names = tuple(f.name for f in recognised.formats)
         return FileOutcome(path, names, unchanged=True)
-    if before is not None and _succeeds(planned, before):
-        return replace(planned, replaces=before.file_id)
+    for before in earlier:
+        if _succeeds(planned, before):
+            return replace(planned, replaces=before.file_id)
     return planned
 
 
@@ -183,11 +186,14 @@ def _settings(catalogue: Catalogue, formats: Sequence[Format], options: Options)
 
 
 def _place(place: Place, recognised: Recognised, modified_us: int) -> Place:
-    """Fall back on the modification time for snapshots; a log's lines have their own times."""
+    """Return what the path tells of a snapshot, its time at worst that of the last change.
+
+    A log's lines tell all they need: its name, which rotation changes, decides nothing.
+    """
     kinds = [f.compiled for f in recognised.formats]
-    if place.ts is not None or not any(
-        isinstance(kind, TableFormat | KeyValueFormat) for kind in kinds
-    ):
+    if not any(isinstance(kind, TableFormat | KeyValueFormat) for kind in kinds):
+        return Place()
+    if place.ts is not None:
         return place
     one_value = any(isinstance(kind, KeyValueFormat) and kind.one_value for kind in kinds)
     # The files of one sysfs copy are written within seconds: they are one sample.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricobs.formats.values import parse_hex, parse_speed, parse_time, parse_whole
+from fabricobs.formats.values import parse_hex, parse_number, parse_speed, parse_time, parse_whole
 
 MOMENTS = st.datetimes(datetime(2015, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))
 
@@ -30,6 +30,7 @@ def test_a_bare_time_is_of_the_zone_given() -> None:
     berlin = ZoneInfo("Europe/Berlin")
     assert parse_time("2026-03-02 10:00:00", berlin) == parse_time("2026-03-02T09:00:00Z")
     assert parse_time("2026-03-02T10:00:00+01:00") == parse_time("2026-03-02T09:00:00Z")
+    assert parse_time("Mon 02 Mar 2026 01:00:00 PM UTC") == parse_time("2026-03-02T13:00:00")
     assert parse_time("Tue Mar  4 10:15:02 UTC 2025") == parse_time("2025-03-04T10:15:02")
 
 
@@ -55,6 +56,12 @@ def test_no_value_is_never_zero(text: str) -> None:
 )
 def test_link_rates_come_in_gigabits(text: str, gbps: float) -> None:
     assert parse_speed(text) == pytest.approx(gbps)
+
+
+def test_a_decimal_comma_is_no_thousands_comma() -> None:
+    for text in ("7118,5", "1,23", "1,2345"):
+        with pytest.raises(ValueError, match="could not convert"):
+            parse_number(text)
 
 
 def test_hexadecimal_needs_no_prefix() -> None:

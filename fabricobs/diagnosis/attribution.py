@@ -1,11 +1,16 @@
 """Attribution: one cause, one finding; symptoms folded in; what stays unexplained is said."""
 
-import polars as pl
+from datetime import timedelta
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Finding, severity_of_loss
 from fabricobs.diagnosis.job import JobPace, Slowdown
 from fabricobs.diagnosis.model import Model
+
+# Stragglers are dated by windows of 20 steps: two of them.
+_SLACK_STEPS = 40
+# Two counter intervals of a minute: which switch began cannot be told closer.
+_SLACK_TIME = timedelta(minutes=2)
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
@@ -34,7 +39,7 @@ def fold_downstream(findings: list[Finding], evidence: Evidence) -> list[Finding
     for finding in findings:
         is_spine = finding.kind == "ecmp_skew" and finding.entities[0].switch not in hosts_below
         explained = any(
-            leaf.start is None or finding.end is None or leaf.start <= finding.end
+            leaf.start is None or finding.start is None or leaf.start <= finding.start + _SLACK_TIME
             for leaf in leaves
         )
         if not (is_spine and explained):
@@ -73,18 +78,21 @@ def unexplained(
 
 
 def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:
-    if finding.start_step is None:
+    """Say whether a finding may explain a slowdown: same job, begun with it or during it."""
+    jobs = {entity.job for entity in finding.entities if entity.type in {"rank", "host"}}
+    if finding.start_step is None or (jobs and slowdown.job not in jobs):
         return False
-    last = finding.end_step if finding.end_step is not None else slowdown.last_step
-    return finding.start_step <= slowdown.last_step and last >= slowdown.first_step
+    earliest = slowdown.first_step - _SLACK_STEPS
+    return earliest <= finding.start_step <= slowdown.last_step
 
 
 def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> Finding:
-    ranks = evidence.frame("coverage").select(pl.col("ranks")).item()
     words = {
         "rise": slowdown.after_ms / slowdown.before_ms - 1,
         "step": slowdown.first_step,
-        "start": slowdown.start or f"step {slowdown.first_step}",
+        "start": f"{slowdown.start:%Y-%m-%d %H:%M:%S} UTC"
+        if slowdown.start
+        else f"step {slowdown.first_step}",
         "before": slowdown.before_ms,
         "after": slowdown.after_ms,
         "split": _split_sentence(slowdown),
@@ -103,7 +111,7 @@ def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> 
         end_step=slowdown.last_step,
         detected_at=slowdown.start,
         loss_share=rest,
-        gpu_hours_lost=round(rest * slowdown.hours * ranks, 2) if ranks else None,
+        gpu_hours_lost=evidence.gpu_hours(slowdown.job, slowdown.hours, rest),
         query=model.query,
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),

@@ -184,10 +184,12 @@ def _finding(skews: list[_Skew], evidence: Evidence, model: Model, paces: list[J
         harms.append(f"Pure collective time rose by {rise:.0%} when it began.")
     if burst is not None and burst >= model.limit("burst_utilisation"):
         harms.append(f"While collectives run, its busiest link is {burst:.0%} busy.")
-    if pauses is not None and pauses > 1:
-        families.add("correlation")
-        harms.append(f"PFC pauses rose {pauses:.0f}-fold at the same time.")
-    loss = slowdown.loss_share * (slowdown.network_part or 1.0) if slowdown and harms else None
+    if pauses is not None:
+        before, after = pauses
+        if after >= model.limit("pause_rate") and after >= model.limit("pause_rise") * before:
+            families.add("correlation")
+            harms.append(f"PFC pauses rose from {before:,.0f} to {after:,.0f} a second with it.")
+    loss = _network_loss(slowdown) if slowdown and harms else None
     severity = _severity(loss, harmful=bool(harms))
     step = slowdown.first_step if slowdown else (pace.step_at(stretch.begin) if pace else None)
     share = stretch.loads / np.sum(stretch.loads)
@@ -224,12 +226,18 @@ def _finding(skews: list[_Skew], evidence: Evidence, model: Model, paces: list[J
         end_step=slowdown.last_step if slowdown else None,
         detected_at=stretch.second_window_end,
         loss_share=loss,
-        gpu_hours_lost=_gpu_hours(evidence, slowdown, loss),
+        gpu_hours_lost=evidence.gpu_hours(slowdown.job, slowdown.hours, loss) if slowdown else None,
         drivers=_drivers(skew, model, rise, burst),
         query=model.query,
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(switch=skew.device) for text in model.next_steps),
     )
+
+
+def _network_loss(slowdown: Slowdown) -> float:
+    """Return the loss that longer transfers explain; all of it where no records split it."""
+    part = 1.0 if slowdown.network_part is None else slowdown.network_part
+    return slowdown.loss_share * part
 
 
 def _severity(loss: float | None, *, harmful: bool) -> Severity:
@@ -281,30 +289,21 @@ def _burst_utilisation(skew: _Skew, evidence: Evidence) -> float | None:
     return float(np.max(share)) * stretch.tx_gbps / link_gbps / max(busy, 0.01)
 
 
-def _pause_rise(evidence: Evidence, onset: datetime) -> float | None:
-    """Return how many times more pause frames a second all devices see after the onset."""
+def _pause_rise(evidence: Evidence, onset: datetime) -> tuple[float, float] | None:
+    """Return the mean pause frames a second of a device before and after the onset."""
     pauses = evidence.frame("pauses")
     total = pl.col("rx_frames_per_second").fill_null(0) + pl.col("tx_frames_per_second").fill_null(
         0
     )
     before = pauses.filter(pl.col("ts") <= onset).select(total.mean()).item()
     after = pauses.filter(pl.col("ts_before") >= onset).select(total.mean()).item()
-    if before is None or after is None or before <= 0:
-        return None
-    return float(after) / float(before)
+    return None if before is None or after is None else (float(before), float(after))
 
 
 def _victims(evidence: Evidence, device: str) -> tuple[Entity, ...]:
     """Return the hosts whose ranks send through the switch."""
     flows = evidence.frame("leaf_hosts").filter(pl.col("leaf") == device)
     return tuple(Entity("host", host=str(host)) for host in flows["host"])
-
-
-def _gpu_hours(evidence: Evidence, slowdown: Slowdown | None, loss: float | None) -> float | None:
-    ranks = evidence.frame("coverage")["ranks"][0]
-    if slowdown is None or loss is None or not ranks:
-        return None
-    return round(loss * slowdown.hours * int(ranks), 2)
 
 
 def _drivers(

@@ -21,9 +21,17 @@ class Evidence:
         self._paths = content.files("queries", ".sql", extra)
         self._frames: dict[str, pl.DataFrame] = {}
 
+    def gpu_hours(self, job: str | None, hours: float, loss_share: float | None) -> float | None:
+        """Return the GPU hours a loss cost: share, times duration, times the job's ranks."""
+        sizes = self.frame("job_sizes").filter(pl.col("job").eq_missing(pl.lit(job)))
+        if loss_share is None or sizes.is_empty():
+            return None
+        return round(loss_share * hours * int(sizes["ranks"][0]), 2)
+
     def frame(self, name: str) -> pl.DataFrame:
         """Return the rows of one evidence query."""
         if name not in self._frames:
             statement = self._paths[f"evidence/{name}"].read_text(encoding="utf-8")
-            self._frames[name] = self._session.sql(statement).pl()
+            # A NaN in a log is no number: it must not win every comparison.
+            self._frames[name] = self._session.sql(statement).pl().fill_nan(None)
         return self._frames[name]

@@ -123,14 +123,19 @@ def _longest_run(flags: list[bool]) -> int:
 
 def _by_host(slow: list[_Slow], steps: pl.DataFrame, model: Model) -> list[list[_Slow]]:
     """Put the ranks of one host together if most of that host's ranks are slow."""
-    ranks_of = dict(steps.group_by("host").agg(pl.col("rank").n_unique()).iter_rows())
+    ranks_of = {
+        (job, host): ranks
+        for job, host, ranks in steps.group_by("job", "host")
+        .agg(pl.col("rank").n_unique())
+        .iter_rows()
+    }
     together: dict[Any, list[_Slow]] = {}
     for one in slow:
         same = sum(other.host == one.host and other.job == one.job for other in slow)
         whole = (
             one.host is not None
             and same > 1
-            and same / ranks_of[one.host] >= model.limit("host_share")
+            and same / ranks_of[one.job, one.host] >= model.limit("host_share")
         )
         key = (one.job, one.host) if whole else (one.job, one.host, one.rank)
         together.setdefault(key, []).append(one)
@@ -183,7 +188,7 @@ def _finding(
         end_step=last,
         detected_at=_second_window_end(worst),
         loss_share=round(loss, 4),
-        gpu_hours_lost=_gpu_hours(windows, loss, evidence),
+        gpu_hours_lost=evidence.gpu_hours(worst.job, _hours(windows), loss),
         drivers=_drivers(numbers, model),
         query=model.query,
         refuted_by=model.refuted_by,
@@ -225,12 +230,11 @@ def _second_window_end(slow: _Slow) -> datetime | None:
     return ends[min(1, len(ends) - 1)] if ends else None
 
 
-def _gpu_hours(windows: pl.DataFrame, loss: float, evidence: Evidence) -> float | None:
+def _hours(windows: pl.DataFrame) -> float:
     start, end = windows["start"].min(), windows["end"].max()
-    ranks = evidence.frame("coverage")["ranks"][0]
-    if not isinstance(start, datetime) or not isinstance(end, datetime) or not ranks:
-        return None
-    return round(loss * (end - start).total_seconds() / 3600 * int(ranks), 2)
+    if not isinstance(start, datetime) or not isinstance(end, datetime):
+        return 0.0
+    return (end - start).total_seconds() / 3600
 
 
 def _drivers(numbers: dict[str, float], model: Model) -> tuple[Driver, ...]:

@@ -15,7 +15,7 @@ _STAMP = re.compile(
     r"(?<!\d)(?P<date>20\d\d-?\d\d-?\d\d)[-_T ](?P<clock>\d\d[-:]?\d\d(?:[-:]?\d\d)?)Z?(?!\d)"
 )
 _EPOCH = re.compile(r"(?<!\d)1\d{9}(?:\d{3}|\d{6}|\d{9})?(?!\d)")
-_SUFFIX = re.compile(r"\.(?:gz|zst|xz|bz2|txt|log|out|json|csv|prom|raw)$")
+_SUFFIX = re.compile(r"\.(?:\d{1,3}|gz|zst|xz|bz2|txt|log|out|json|csv|prom|raw)$")
 
 # Directory names that say what lies there, not whose it is.
 _GENERIC = frozenset(

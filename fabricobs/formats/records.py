@@ -334,7 +334,7 @@ def _convert(name: str, dtype: pl.DataType, target: Target) -> pl.Expr:
     if target.column.type == "TIMESTAMP":
         return column
     if dtype == pl.String and target.column.type in {"BIGINT", "DOUBLE"}:
-        column = column.str.strip_chars().str.replace_all(",", "", literal=True)
+        column = column.str.strip_chars().str.replace_all(r",(\d{3})", "$1")
         column = column.cast(
             pl.Float64 if target.factor else _POLARS[target.column.type], strict=False
         )

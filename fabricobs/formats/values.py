@@ -20,12 +20,14 @@ NO_VALUE = frozenset({"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null"
 TIME_PATTERN = (
     r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z|[+-]\d\d:?\d\d)?"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4}"
+    r"|[A-Z][a-z]{2} +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})?"
 )
 _ISO = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?"
 )
 _SPEED = re.compile(r"([\d.]+) ?([KMGT]?)(?:b/s|b/sec|bps|bit/s)?\b", re.IGNORECASE)
 _GBPS = {"": 1.0, "K": 1e-6, "M": 1e-3, "G": 1.0, "T": 1e3}
+_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _EPOCH = re.compile(r"\d+(?:\.\d+)?")
 _EARLIEST, _LATEST = (
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (1990, 2100)
@@ -40,12 +42,17 @@ def parse_whole(text: str) -> int | None:
     except ValueError:
         if text.lower() in NO_VALUE:
             return None
-        number = int(text.replace(",", ""))
+        number = int(_without_thousands(text))
     if -_INT64 <= number < _INT64:
         return number
     if number < 2 * _INT64:
         return number - 2 * _INT64
     raise ValueError(f"{text} does not fit 64 bits")
+
+
+def _without_thousands(text: str) -> str:
+    """Take thousands commas out; a comma elsewhere is none, and the number is refused."""
+    return text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
 
 
 def parse_hex(text: str) -> int:
@@ -55,7 +62,7 @@ def parse_hex(text: str) -> int:
 
 def parse_number(text: str) -> float | None:
     """Read a decimal number, thousands commas allowed."""
-    return None if text.lower() in NO_VALUE else float(text.replace(",", ""))
+    return None if text.lower() in NO_VALUE else float(_without_thousands(text))
 
 
 def parse_text(text: str) -> str | None:
@@ -136,6 +143,8 @@ def _epoch(text: str) -> int:
 
 def _c_locale(text: str, zone: tzinfo) -> int:
     words = text.split()
+    if len(words) >= 5 and words[1].isdigit():
+        return _day_first(words, zone)
     if len(words) == 6 and words[4] in {"UTC", "GMT"}:
         moment = parsedate_to_datetime(
             f"{words[0]}, {words[2]} {words[1]} {words[5]} {words[3]} +0000"
@@ -144,6 +153,15 @@ def _c_locale(text: str, zone: tzinfo) -> int:
         kept = " ".join(words[1:4] + words[-1:])
         moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=zone)
     return int(moment.timestamp()) * 1_000_000
+
+
+def _day_first(words: list[str], zone: tzinfo) -> int:
+    """Read `Mon 02 Mar 2026 09:00:00 AM UTC`, what `date` prints in an English locale."""
+    half = next((word for word in words if word in {"AM", "PM"}), None)
+    layout = "%d %b %Y %I:%M:%S %p" if half else "%d %b %Y %H:%M:%S"
+    kept = " ".join(words[1:5] + ([half] if half else []))
+    named = UTC if words[-1] in {"UTC", "GMT"} else zone
+    return int(datetime.strptime(kept, layout).replace(tzinfo=named).timestamp()) * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

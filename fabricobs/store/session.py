@@ -27,7 +27,8 @@ def is_store(path: Path) -> bool:
 
 def base_view(table: str, store: str) -> str:
     """Return the statement that shows the parts of `table` below the directory `store`."""
-    pattern = f"{store}/*/{table}.parquet".replace("'", "''")
+    escaped = re.sub(r"([\[?*])", r"[\1]", store)
+    pattern = f"{escaped}/*/{table}.parquet".replace("'", "''")
     return (
         f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM read_parquet('{pattern}', "
         "union_by_name=true, hive_partitioning=false);"

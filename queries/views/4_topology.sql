@@ -9,8 +9,12 @@ SELECT DISTINCT device, port, port AS name FROM port_status WHERE port IS NOT NU
 CREATE OR REPLACE VIEW training_hosts AS
 SELECT DISTINCT host_name(host) AS host FROM job_ranks WHERE host IS NOT NULL;
 
--- Equal-cost links of one device. A switch with hosts below it has one group, its uplinks; one
--- without (a spine) has a group for every switch it reaches, its parallel links to that switch.
+-- Equal-cost links of one device: ports with counters whose other end is a switch. A device is one
+-- if it tells LLDP neighbours or counters itself, or if two of the asked devices reach it (any one
+-- does where only one was asked), unless it is called like the training hosts (node07 like node01):
+-- that is a host whose logs are missing. A management port has no counters here.
+-- A switch with hosts below it has one group, its uplinks; one without (a spine) has a group for
+-- every switch it reaches, its parallel links to that switch.
 CREATE OR REPLACE VIEW uplink_groups AS
 WITH ends AS (
   SELECT device, port, remote_device, ts FROM links
@@ -25,6 +29,20 @@ cables AS (
   WHERE remote_device IS NOT NULL
   GROUP BY device, port
 ),
+switches AS (
+  SELECT device FROM links
+  UNION SELECT device FROM port_samples
+  UNION
+  SELECT remote_device FROM links
+  WHERE regexp_replace(host_name(remote_device), '[0-9]+', '#', 'g') NOT IN (
+    SELECT regexp_replace(host, '[0-9]+', '#', 'g') FROM training_hosts
+  )
+  GROUP BY remote_device
+  HAVING count(DISTINCT device) >= least(2, (SELECT count(DISTINCT device) FROM links))
+),
+counted AS (
+  SELECT device, port FROM port_samples UNION SELECT device, port FROM priority_samples
+),
 leaves AS (
   SELECT DISTINCT c.device FROM cables c SEMI JOIN training_hosts t
     ON host_name(c.remote_device) = t.host
@@ -32,6 +50,8 @@ leaves AS (
 between_switches AS (
   SELECT c.*, l.device IS NOT NULL AS is_leaf
   FROM cables c ANTI JOIN training_hosts t ON host_name(c.remote_device) = t.host
+  SEMI JOIN switches s ON s.device = c.remote_device
+  SEMI JOIN counted n ON n.device = c.device AND n.port = c.port
   LEFT JOIN leaves l ON l.device = c.device
 ),
 speeds AS (

@@ -41,12 +41,16 @@ windows AS (
     CASE WHEN often THEN time_bucket(INTERVAL 60 SECONDS, ts) + INTERVAL 60 SECONDS ELSE ts END
 ),
 chosen AS (
-  SELECT *, (count(*) OVER (PARTITION BY job, uplink_group, ts) + 1) // 2 AS half FROM windows
+  SELECT *, (count(*) OVER g + 1) // 2 AS half,
+    -- A rate known of some members only would weigh them against the others.
+    CASE WHEN count(speed_gbps) OVER g = count(*) OVER g THEN speed_gbps ELSE 1 END AS weight
+  FROM windows
+  WINDOW g AS (PARTITION BY job, uplink_group, ts)
 ),
 shares AS (
   SELECT job, device, uplink_group, members, port, ts_before, ts, seconds, speed_gbps, gap,
     sent, tx_bytes, half,
-    sent / nullif(coalesce(speed_gbps, 1), 0) AS load,
+    sent / nullif(weight, 0) AS load,
     rank() OVER (PARTITION BY job, uplink_group, ts ORDER BY sent DESC, port) AS place
   FROM chosen
 )

@@ -45,21 +45,27 @@ JOIN kinds k ON s.job IS NOT DISTINCT FROM k.job AND s.op = k.op AND s.bytes = k
   AND s.nranks IS NOT DISTINCT FROM k.nranks;
 
 -- The job's time of each step, from the best source it has: per-rank records (median over ranks),
--- the trainer's own line, or the difference of the lines' times.
+-- the trainer's own line, or the difference of the lines' times. After a restart a step may stand
+-- twice: the later attempt wins.
 CREATE OR REPLACE VIEW step_times AS
-WITH by_rank AS (
+WITH last_attempt AS (
+  SELECT * FROM steps
+  WHERE step IS NOT NULL
+  QUALIFY row_number() OVER (
+    PARTITION BY job, step, rank, step_time_ms IS NULL ORDER BY ts DESC NULLS LAST, line DESC
+  ) = 1
+),
+by_rank AS (
   SELECT job, step, max(ts) AS ts, median(step_time_ms) AS step_time_ms, 1 AS preference,
     'per-rank records' AS source
-  FROM steps
-  WHERE rank IS NOT NULL AND step_time_ms IS NOT NULL AND step IS NOT NULL
+  FROM last_attempt
+  WHERE rank IS NOT NULL AND step_time_ms IS NOT NULL
   GROUP BY job, step
 ),
 printed AS (
-  SELECT job, step, max(ts) AS ts, median(step_time_ms) AS step_time_ms, 2 AS preference,
-    'trainer' AS source
-  FROM steps
-  WHERE rank IS NULL AND step_time_ms IS NOT NULL AND step IS NOT NULL
-  GROUP BY job, step
+  SELECT job, step, ts, step_time_ms, 2 AS preference, 'trainer' AS source
+  FROM last_attempt
+  WHERE rank IS NULL AND step_time_ms IS NOT NULL
 ),
 differences AS (
   SELECT job, step, ts,
