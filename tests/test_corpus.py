@@ -48,27 +48,6 @@ class TestZhejiang:
         ]
 
 
-def test_nccl_2_18_on_roce_with_slurm_labels(corpus: Path, tmp_path: Path) -> None:
-    ask = asker(sorted((corpus / "nccl").glob("v08*")), tmp_path / "s")
-    assert ask(
-        "SELECT count(DISTINCT rank), count(DISTINCT host), max(nranks), any_value(version) "
-        "FROM ranks WHERE nranks = 16"
-    ) == [(16, 2, 16, "2.18.5+cuda12.2")]
-    nics = "mlx5_0 mlx5_1 mlx5_11 mlx5_12 mlx5_13 mlx5_2 mlx5_3 mlx5_4 mlx5_7 mlx5_8".split()
-    for host in ("tnasnt5", "tnasnt9"):
-        assert ask(
-            f"SELECT list(DISTINCT nic ORDER BY nic) FROM nccl_nics WHERE host = '{host}'"
-        ) == [(nics,)]
-    assert ask(
-        "SELECT transport, network, gdr, count(*) FROM nccl_channels WHERE kind = 'connection' "
-        "GROUP BY ALL ORDER BY ALL"
-    ) == [("NET", "IBext", True, 128), ("P2P", None, None, 516)]
-    assert ask("SELECT comm_id, bus_id FROM ranks WHERE rank = 15 AND nranks = 16") == [
-        ("0x2daf42bc1e0c1ab1", "dc000")
-    ]
-    assert ask("SELECT sum(unparsed - unclaimed) FROM files") == [(0,)]
-
-
 def test_nccl_2_14_inside_a_trainers_output(corpus: Path, tmp_path: Path) -> None:
     ask = asker(sorted((corpus / "nccl").glob("v23*")), tmp_path / "s")
     assert ask("SELECT list(DISTINCT nic ORDER BY nic) FROM nccl_nics") == [
