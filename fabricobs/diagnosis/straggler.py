@@ -15,6 +15,7 @@ from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
     Finding,
+    Judgement,
     confidence_of,
     severity_of_loss,
 )
@@ -36,18 +37,48 @@ class _Slow:
     share: float  # of all windows
 
 
-def find_stragglers(evidence: Evidence, model: Model) -> list[Finding]:
-    """Return one finding a straggling rank, or one a host whose ranks straggle together."""
+def find_stragglers(evidence: Evidence, model: Model) -> Judgement:
+    """Return one finding a straggling rank, or one a host whose ranks straggle together.
+
+    A unit is a rank: judged are those with peers over enough windows, none where the ranks of a
+    stage fall into groups too far apart for a median to speak for all.
+    """
     steps = evidence.frame("rank_steps").drop_nulls("compute_ms")
+    ranks = _ranks(steps)
     steps = steps.filter(pl.col("step") > pl.col("step").min().over("job") + WARM_UP_STEPS - 1)
     if steps.is_empty():
-        return []
+        return Judgement(unjudged=ranks)
     scored = _score(_windows(steps, int(model.limit("window_steps"))))
     slow = _persistent(scored, model)
     findings = [
         _finding(members, steps, model, evidence) for members in _by_host(slow, steps, model)
     ]
-    return [finding for finding in findings if finding is not None]
+    named = {(one.job, one.rank) for one in slow}
+    judged = _judged(scored, named, model)
+    return Judgement(tuple(findings), judged, ranks - judged)
+
+
+def _ranks(rows: pl.DataFrame) -> int:
+    return rows.select(pl.struct("job", "rank").n_unique()).item() if len(rows) else 0
+
+
+def _judged(scored: pl.DataFrame, named: set[tuple[str | None, int]], model: Model) -> int:
+    """Count the ranks with enough scored windows, in stages whose other ranks are alike."""
+    judged = 0
+    for stage in scored.partition_by("job", "stage"):
+        rows = stage.group_by("job", "rank").agg(
+            pl.len().alias("windows"), pl.col("excess").median()
+        )
+        rows = rows.filter(pl.col("windows") >= int(model.limit("least_windows")))
+        others = [
+            excess
+            for job, rank, excess in rows.select("job", "rank", "excess").iter_rows()
+            if (job, rank) not in named
+        ]
+        low, high = np.quantile(others, [0.1, 0.9]) if others else (0.0, 0.0)
+        if high - low <= model.limit("excess"):
+            judged += len(rows)
+    return judged
 
 
 def _windows(steps: pl.DataFrame, length: int) -> pl.DataFrame:
@@ -144,7 +175,7 @@ def _by_host(slow: list[_Slow], steps: pl.DataFrame, model: Model) -> list[list[
 
 def _finding(
     members: list[_Slow], steps: pl.DataFrame, model: Model, evidence: Evidence
-) -> Finding | None:
+) -> Finding:
     windows = pl.concat([member.windows for member in members])
     worst = max(members, key=lambda member: float(member.windows["excess"].median() or 0))  # type: ignore[arg-type]
     first, last = int(windows["first_step"].min()), int(windows["last_step"].max())  # type: ignore[arg-type]
