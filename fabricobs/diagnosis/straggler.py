@@ -82,19 +82,22 @@ def _judged(scored: pl.DataFrame, named: set[tuple[str | None, int]], model: Mod
 
 
 def _windows(steps: pl.DataFrame, length: int) -> pl.DataFrame:
-    """Take the median of each rank over windows of `length` steps."""
+    """Take the median of each rank over windows of `length` recorded steps, the last half full."""
+    position = pl.col("step").rank("dense").over("job") - 1
     return (
-        steps.with_columns((pl.col("step") // length).alias("window"))
+        steps.with_columns((position // length).alias("window"))
         .group_by("job", "stage", "window", "rank")
         .agg(
             pl.col("compute_ms").median(),
             pl.col("comm_ms").median(),
             pl.col("host").first(),
+            pl.len().alias("steps"),
             pl.col("step").min().alias("first_step"),
             pl.col("step").max().alias("last_step"),
             pl.col("ts").min().alias("start"),
             pl.col("ts").max().alias("end"),
         )
+        .filter(pl.col("steps") >= length / 2)
         .sort("job", "stage", "window", "rank")
     )
 
