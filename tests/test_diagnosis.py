@@ -140,7 +140,7 @@ def test_a_slow_rank_is_named_and_its_cost(make_store: Make) -> None:
         5,
         "node00",
     )
-    assert finding.start_step == pytest.approx(100, abs=20)
+    assert finding.start_step == pytest.approx(100, abs=2)
     assert finding.loss_share == pytest.approx(1 - 910 / 1015, abs=0.01)
     assert answers(found)[1] == "problem"
 

@@ -21,7 +21,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.job import WARM_UP_STEPS
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.statistics import robust_z
+from fabricobs.diagnosis.statistics import change_points, robust_z
 
 _FEWEST_PEERS = 4
 
@@ -182,6 +182,7 @@ def _finding(
     windows = pl.concat([member.windows for member in members])
     worst = max(members, key=lambda member: float(member.windows["excess"].median() or 0))  # type: ignore[arg-type]
     first, last = int(windows["first_step"].min()), int(windows["last_step"].max())  # type: ignore[arg-type]
+    first = _onset(members, steps, first, int(model.limit("window_steps")))
     loss = _loss(members, steps, first, last)
     host = worst.host or "the host"
     whole_host = len(members) > 1
@@ -234,6 +235,26 @@ def _culprit(members: list[_Slow], worst: _Slow) -> Entity:
     if len(members) > 1:
         return Entity("host", host=worst.host, job=worst.job)
     return Entity("rank", rank=worst.rank, host=worst.host, job=worst.job)
+
+
+def _onset(members: list[_Slow], steps: pl.DataFrame, first: int, window: int) -> int:
+    """Return the step at which the culprits fell behind, near the window that shows it first."""
+    is_culprit = pl.col("rank").is_in([member.rank for member in members])
+    pace = (
+        steps.filter(pl.col("job").eq_missing(pl.lit(members[0].job)))
+        .group_by("step")
+        .agg(
+            (
+                pl.col("compute_ms").filter(is_culprit).median() / pl.col("compute_ms").median()
+            ).alias("ratio")
+        )
+        .filter(pl.col("ratio").is_finite())
+        .sort("step")
+    )
+    ratios = pace["ratio"].to_numpy().astype(np.float64)
+    cuts = [int(pace["step"][cut]) for cut in change_points(ratios, smallest=5)]
+    near = [step for step in cuts if abs(step - first) < window]
+    return min(near, key=lambda step: abs(step - first), default=first)
 
 
 def _loss(members: list[_Slow], steps: pl.DataFrame, first: int, last: int) -> float:
