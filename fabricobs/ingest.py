@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fabricobs.formats.catalogue import Format, load_catalogue
 from fabricobs.formats.context import Context
@@ -159,12 +160,22 @@ def _widen(spans: dict[str, tuple[Any, Any]], part: pa.Table) -> None:
     """Keep the earliest and latest time of each file's rows."""
     if "ts" not in part.column_names or "file_id" not in part.column_names:
         return
-    grouped = part.group_by("file_id").aggregate([("ts", "min"), ("ts", "max")])
-    for row in grouped.to_pylist():
-        times = [row["ts_min"], row["ts_max"], *spans.get(row["file_id"], (None, None))]
+    for file_id, earliest, latest in _times(part.select(["file_id", "ts"]).combine_chunks()):
+        times = [earliest, latest, *spans.get(file_id, (None, None))]
         given = [time for time in times if time is not None]
         if given:
-            spans[row["file_id"]] = (min(given), max(given))
+            spans[file_id] = (min(given), max(given))
+
+
+def _times(rows: pa.Table) -> list[tuple[str, Any, Any]]:
+    """Return file, earliest and latest time; one file's rows, the usual case, need no grouping."""
+    files = rows["file_id"].unique().to_pylist()
+    if len(files) == 1:
+        span = pc.min_max(rows["ts"]).as_py()
+        return [(files[0], span["min"], span["max"])]
+    plain = rows.set_column(0, "file_id", rows["file_id"].cast(pa.string()))
+    grouped = plain.group_by("file_id").aggregate([("ts", "min"), ("ts", "max")]).to_pylist()
+    return [(row["file_id"], row["ts_min"], row["ts_max"]) for row in grouped]
 
 
 def _add_account(

@@ -6,13 +6,14 @@ and passed over.
 
 import bz2
 import gzip
-import hashlib
 import lzma
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
+
+import xxhash
 
 BLOCK = 4 << 20
 LONGEST_LINE = 1 << 20
@@ -92,7 +93,7 @@ def read_ends(path: Path) -> bytes:
 
 def digest(path: Path, length: int | None = None) -> str:
     """Digest the bytes on disk, all of them or the first `length`."""
-    hasher = hashlib.blake2b(digest_size=16)
+    hasher = xxhash.xxh3_128()
     left = length
     with path.open("rb") as file:
         while piece := file.read(BLOCK if left is None else min(BLOCK, left)):
