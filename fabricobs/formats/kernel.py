@@ -46,7 +46,7 @@ _MOST_HEX = 15
 _EXACT_DIGITS = 15
 
 
-_compiled = njit(cache=True, nogil=True, inline="always")
+_compiled = njit(cache=True, nogil=True)
 _EIGHT_BLANKS = np.uint64(0x2020202020202020)
 _EIGHT_ONES = np.uint64(0x0101010101010101)
 _EIGHT_TOPS = np.uint64(0x8080808080808080)
@@ -403,7 +403,7 @@ def _is_plain(data: Bytes, at: int, stop: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def match_block(
     data: Bytes,
     bounds: Wide,
@@ -427,10 +427,10 @@ def match_block(
     """Match every line of a block; returns the number of distinct prefixes.
 
     Line `i` is `data[bounds[i] : bounds[i + 1] - 1]`. `plain` promises printable ASCII.
-    A line with two marks is slow. A prefix reaches to the end of the blanks after the word that follows the
-    mark. `rules` gets each line's template or SLOW, `prefixes` the number of its prefix, `fields`
-    (`width` a line) its values: whole numbers, bits of decimal numbers, or packed texts; `arena`
-    where each distinct prefix stands first.
+    A line with two marks is slow. A prefix reaches to the end of the blanks after the word that
+    follows the mark. `rules` gets each line's template or SLOW, `prefixes` the number of its
+    prefix, `fields` (`width` a line) its values: whole numbers, bits of decimal numbers, or packed
+    texts; `arena` where each distinct prefix stands first.
     """
     known = 0
     last = -1
@@ -474,7 +474,7 @@ def match_block(
     return known
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def intern_column(data: Bytes, values: Wide, codes: Table, slots: Wide, arena: Wide) -> int:
     """Number the packed texts of a column; returns how many distinct ones there are."""
     known = 0
@@ -487,7 +487,7 @@ def intern_column(data: Bytes, values: Wide, codes: Table, slots: Wide, arena: W
     return known
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def survey(data: Bytes) -> tuple[int, int]:
     """Return how many newlines, and how many bytes that are not printable ASCII, a block has."""
     newlines = 0
@@ -498,7 +498,7 @@ def survey(data: Bytes) -> tuple[int, int]:
     return newlines, others
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def line_bounds(data: Bytes, bounds: Wide) -> None:
     """Fill in where each line begins, and one more."""
     line = 0

@@ -58,6 +58,13 @@ def read_file(
     return FileResult(tally, rows.count - before, problem, unused)
 
 
+def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
+    """Say whether compiled code does most of the reading, so that threads run side by side."""
+    if recognised.syntax != "text":
+        return True
+    return any(can_read(format_.compiled, size_bytes) for format_ in recognised.formats)
+
+
 def count_lines(path: Path) -> Tally:
     """Account for a file no format claims: every line counted, the first few kept."""
     tally = Tally()
