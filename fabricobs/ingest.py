@@ -19,10 +19,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fabricobs.formats.catalogue import Format, load_catalogue
+from fabricobs.formats.archive import members
+from fabricobs.formats.catalogue import ARCHIVE, Format, load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import FileResult, count_lines, read_file, reads_by_columns
-from fabricobs.formats.rows import Rows
+from fabricobs.formats.rows import Rows, Tally
+from fabricobs.formats.source import SourceError
 from fabricobs.planning import (
     FileOutcome,
     Known,
@@ -31,6 +33,7 @@ from fabricobs.planning import (
     batches_of,
     discover,
     plan_file,
+    plan_member,
 )
 from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.tables import TABLES
@@ -156,29 +159,60 @@ def ingest_batch(
             writer.write(table, part)
 
     try:
-        results = [(planned, _read(planned, options, rows, flush)) for planned in batch]
+        results: list[tuple[PlannedFile, FileResult]] = []
+        refused: list[FileOutcome] = []
+        for planned in batch:
+            if planned.recognised.syntax == ARCHIVE:
+                with store.workplace() as folder:
+                    read, failed = _read_archive(planned, folder, options, rows, flush)
+                results.extend(read)
+                refused.extend(failed)
+            else:
+                results.append((planned, _read(planned, planned.path, options, rows, flush)))
         flush()
-        used = {f.name: f for planned in batch for f in planned.recognised.formats}
+        used = {f.name: f for planned, _ in results for f in planned.recognised.formats}
         for planned, result in results:
             _add_account(rows, planned, result, options, spans)
         for format_ in used.values():
             _add_counter_info(rows, format_)
         flush()
-        store.commit(writer, [planned.file_id for planned in batch])
+        store.commit(writer, [planned.file_id for planned, _ in results])
     except BaseException:
         writer.discard()
         raise
-    return [_outcome(planned, result) for planned, result in results]
+    return [*(_outcome(planned, result) for planned, result in results), *refused]
+
+
+def _read_archive(
+    archive: PlannedFile, folder: Path, options: Options, rows: Rows, flush: Callable[[], None]
+) -> tuple[list[tuple[PlannedFile, FileResult]], list[FileOutcome]]:
+    """Read the members of an archive, and account for it as a file of no lines of its own."""
+    catalogue = load_catalogue(options.content)
+    results: list[tuple[PlannedFile, FileResult]] = []
+    refused: list[FileOutcome] = []
+    problem = None
+    try:
+        for member in members(archive.path, folder):
+            planned = plan_member(archive, member, catalogue, options)
+            if isinstance(planned, FileOutcome):
+                refused.append(planned)
+            elif planned.file_id not in {known.file_id for known, _ in results}:
+                results.append((planned, _read(planned, member.path, options, rows, flush)))
+    except SourceError as error:
+        problem = str(error)
+    if refused:
+        problem = problem or f"{len(refused)} of its files could not be read"
+    return [*results, (archive, FileResult(Tally(), 0, problem))], refused
 
 
 def _read(
-    planned: PlannedFile, options: Options, rows: Rows, flush: Callable[[], None]
+    planned: PlannedFile, path: Path, options: Options, rows: Rows, flush: Callable[[], None]
 ) -> FileResult:
     if not planned.recognised.formats:
-        return FileResult(count_lines(planned.path), 0)
+        return count_lines(path)
     context = Context(planned.file_id, options.job, planned.place, options.tzinfo)
     context.from_path.update(planned.from_path)
-    return read_file(planned.path, planned.recognised, context, rows, flush)
+    return read_file(path, planned.recognised, context, rows, flush)
 
 
 def _widen(spans: dict[str, tuple[Any, Any]], part: pa.Table) -> None:
@@ -222,7 +256,7 @@ def _add_account(
             "modified": planned.modified_us,
             "content": planned.content,
             "settings": planned.settings,
-            "formats": ",".join(f.name for f in planned.recognised.formats),
+            "formats": ",".join(planned.recognised.names),
             "device": planned.place.device,
             "lines": tally.lines,
             "parsed": tally.parsed,
@@ -272,7 +306,7 @@ def _outcome(planned: PlannedFile, result: FileResult) -> FileOutcome:
     samples = tally.samples or tally.unclaimed_samples
     return FileOutcome(
         path=planned.path,
-        formats=tuple(f.name for f in planned.recognised.formats),
+        formats=planned.recognised.names,
         lines=tally.lines,
         parsed=tally.parsed,
         ignored=tally.ignored,

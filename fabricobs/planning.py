@@ -10,7 +10,8 @@ from pathlib import Path, PurePath
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from fabricobs.formats.catalogue import Catalogue, Format, Recognised
+from fabricobs.formats.archive import Member
+from fabricobs.formats.catalogue import ARCHIVE, Catalogue, Format, Recognised, is_parquet
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.places import Place, read_place
 from fabricobs.formats.ruled import TableFormat
@@ -125,47 +126,84 @@ def plan_file(
             if _untouched(before, stat.st_size, modified_us, catalogue, options):
                 names = tuple(filter(None, before.formats.split(",")))
                 return FileOutcome(path, names, unchanged=True)
-        recognised = catalogue.recognise(read_ends(path), str(path))
-        content = digest(path)
+        planned = _plan(path, path, below_root, root_name, modified_us, catalogue, options)
     except OSError as error:
         return FileOutcome(path, problem=f"cannot be read: {error.strerror or error}")
     except SourceError as error:
         return FileOutcome(path, problem=str(error))
-    place = _place(read_place(below_root, root_name, options.tzinfo), recognised, modified_us)
-    settings = _settings(catalogue, recognised.formats, options)
-    from_path: dict[str, Any] = {}
-    for format_ in recognised.formats:
-        from_path.update(format_.fields_of_path(str(path)) or {})
-    identity = json.dumps([content, settings, place.device, place.ts, from_path], default=str)
-    planned = PlannedFile(
-        path=path,
-        file_id=hashlib.blake2b(identity.encode(), digest_size=12).hexdigest(),
-        content=content,
-        settings=settings,
-        size_bytes=stat.st_size,
-        modified_us=modified_us,
-        place=place,
-        from_path=from_path,
-        recognised=recognised,
-    )
     if planned.file_id in known.ids:
-        names = tuple(f.name for f in recognised.formats)
-        return FileOutcome(path, names, unchanged=True)
+        return FileOutcome(path, planned.recognised.names, unchanged=True)
     for before in earlier:
         if _succeeds(planned, before):
             return replace(planned, replaces=before.file_id)
     return planned
 
 
+def plan_member(
+    archive: PlannedFile, member: Member, catalogue: Catalogue, options: Options
+) -> PlannedFile | FileOutcome:
+    """Decide what a file of an archive is, as if the archive were a directory."""
+    shown = Path(f"{archive.path}/{member.name.lstrip('/')}")
+    problem = member.problem
+    try:
+        if problem is None:
+            planned = _plan(
+                shown,
+                member.path,
+                PurePath(member.name),
+                archive.path.name.split(".")[0],
+                member.modified_us,
+                catalogue,
+                options,
+            )
+            if planned.recognised.syntax != ARCHIVE:
+                return planned
+            problem = "an archive inside an archive: unpack it"
+    except (SourceError, OSError) as error:
+        problem = str(error)
+    return FileOutcome(shown, problem=problem)
+
+
+def _plan(
+    shown: Path,
+    path: Path,
+    below_root: PurePath,
+    root_name: str,
+    modified_us: int,
+    catalogue: Catalogue,
+    options: Options,
+) -> PlannedFile:
+    """Recognise the file at `path`, known to the user as `shown`, and name it by what it gives."""
+    ends = read_ends(path)
+    recognised = catalogue.recognise(ends, str(path if is_parquet(ends) else shown))
+    content = digest(path)
+    place = _place(read_place(below_root, root_name, options.tzinfo), recognised, modified_us)
+    formats = catalogue.named(recognised.names) or ()
+    settings = _settings(catalogue, formats, options)
+    from_path: dict[str, Any] = {}
+    for format_ in recognised.formats:
+        from_path.update(format_.fields_of_path(str(shown)) or {})
+    identity = json.dumps([content, settings, place.device, place.ts, from_path], default=str)
+    return PlannedFile(
+        path=shown,
+        file_id=hashlib.blake2b(identity.encode(), digest_size=12).hexdigest(),
+        content=content,
+        settings=settings,
+        size_bytes=path.stat().st_size,
+        modified_us=modified_us,
+        place=place,
+        from_path=from_path,
+        recognised=recognised,
+    )
+
+
 def _untouched(
     before: KnownFile, size: int, modified_us: int, catalogue: Catalogue, options: Options
 ) -> bool:
-    names = [name for name in before.formats.split(",") if name]
-    if any(name not in catalogue.formats for name in names):
-        return False
-    formats = [catalogue.formats[name] for name in names]
+    formats = catalogue.named([name for name in before.formats.split(",") if name])
     return (
-        before.size_bytes == size
+        formats is not None
+        and before.size_bytes == size
         and int(before.modified.replace(tzinfo=UTC).timestamp() * 1_000_000 + 0.5) == modified_us
         and before.settings == _settings(catalogue, formats, options)
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabricobs.content import ContentError
+from fabricobs.formats.archive import is_archive
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
@@ -21,6 +22,7 @@ Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat
 
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
+ARCHIVE = "tar"
 _PARQUET_MAGIC = b"PAR1"
 
 
@@ -28,9 +30,14 @@ _PARQUET_MAGIC = b"PAR1"
 class Recognised:
     """What a file showed: the syntax it is in and its formats; none means unrecognised."""
 
-    syntax: str  # text, csv, jsonl or parquet
+    syntax: str  # text, csv, jsonl, parquet or tar
     formats: tuple["Format", ...]
     reason: str = ""  # why nothing was recognised
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the formats; an archive's is its own."""
+        return (ARCHIVE,) if self.syntax == ARCHIVE else tuple(f.name for f in self.formats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,13 @@ class Catalogue:
         """Return the formats read along with every file of counters."""
         return tuple(f for f in self.formats.values() if f.definition.companion)
 
+    def named(self, names: Sequence[str]) -> tuple[Format, ...] | None:
+        """Return the formats of these names, all for an archive; None if one is not known."""
+        if tuple(names) == (ARCHIVE,):
+            return tuple(self.formats.values())
+        known = tuple(self.formats[name] for name in names if name in self.formats)
+        return known if len(known) == len(names) else None
+
     def settings(self, formats: Sequence[Format], options: dict[str, str | None]) -> str:
         """Digest what, besides the bytes, decides the rows of a file."""
         deciding = {
@@ -84,7 +98,9 @@ class Catalogue:
         """Say what a file is, from its first and last bytes and its path."""
         if not ends:
             return Recognised("text", (), "empty")
-        if ends.startswith(_PARQUET_MAGIC):
+        if is_archive(ends):
+            return Recognised(ARCHIVE, ())
+        if is_parquet(ends):
             return self._recognise_parquet(path)
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
@@ -141,6 +157,11 @@ class Catalogue:
         best = sorted(fitting, key=lambda entry: -entry[0])[:1]
         reason = "" if best else f"Parquet without a known set of columns: {', '.join(keys[:12])}"
         return Recognised("parquet", tuple(f for _, f in best), reason)
+
+
+def is_parquet(head: bytes) -> bool:
+    """Say whether the first bytes are those of Parquet."""
+    return head.startswith(_PARQUET_MAGIC)
 
 
 def _detectors(

@@ -65,9 +65,10 @@ def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
     return any(can_read(format_.compiled, size_bytes) for format_ in recognised.formats)
 
 
-def count_lines(path: Path) -> Tally:
+def count_lines(path: Path) -> FileResult:
     """Account for a file no format claims: every line counted, the first few kept."""
     tally = Tally()
+    problem = None
     try:
         with open_plain(path) as stream:
             for block in line_blocks(stream):
@@ -76,9 +77,9 @@ def count_lines(path: Path) -> Tally:
                         tally.miss(number, "longer than 1 MiB", "")
                     else:
                         tally.leave(number, line)
-    except (SourceError, OSError):
-        pass
-    return tally
+    except (SourceError, OSError) as error:
+        problem = str(error)
+    return FileResult(tally, 0, problem)
 
 
 def _record_reader(format_: Format, context: Context, rows: Rows, tally: Tally) -> RecordReader:

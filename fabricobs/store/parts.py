@@ -136,6 +136,15 @@ class Store:
                 members = {file.file_id for file in known if file.batch == batch}
                 self._rewrite(batch, members, members & gone)
 
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """Lend a directory nobody reads, on the store's disk; it is removed in the end."""
+        directory = _workplace(self.path)
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
     def _rewrite(self, batch: str, members: set[str], gone: set[str]) -> None:
         left = members - gone
         if left:

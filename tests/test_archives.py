@@ -1,0 +1,104 @@
+"""Archives are read as directories are; what could do harm is refused by name."""
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+from fabricobs.formats import source
+from fabricobs.ingest import IngestReport, ingest
+from fabricobs.planning import Options
+from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session
+
+LINE = b"h:1:1 [0] NCCL INFO NCCL version 2.20.5+cuda12.4\n"
+
+
+def write_tar(path: Path, files: dict[str, bytes], *links: str) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text))
+        for name in links:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            tar.addfile(entry)
+    return path
+
+
+def read(path: Path, store: Path) -> IngestReport:
+    return ingest([path], Store(store), Options())
+
+
+def counts(store: Path) -> list[tuple[object, ...]]:
+    with open_session(store) as session:
+        return session.sql(
+            "SELECT 'port', count(*), sum(tx_bytes)::BIGINT, min(ts), count(DISTINCT device) "
+            "FROM port_samples UNION ALL SELECT 'step', count(*), sum(step)::BIGINT, min(ts), "
+            "count(DISTINCT host) FROM steps ORDER BY 1"
+        ).fetchall()
+
+
+def test_an_archive_gives_what_its_directory_gives(tmp_path: Path) -> None:
+    logs = ROOT / "sample_data" / "logs"
+    with tarfile.open(tmp_path / "site.tar.xz", "w:xz") as tar:
+        tar.add(logs, "logs")
+    with tarfile.open(tmp_path / "site.tar.xz") as tar:
+        tar.extractall(tmp_path / "site", filter="data")
+    read(tmp_path / "site.tar.xz", tmp_path / "a")
+    read(tmp_path / "site", tmp_path / "b")
+    assert counts(tmp_path / "a") == counts(tmp_path / "b")
+
+
+def test_an_unchanged_archive_is_left_alone(tmp_path: Path) -> None:
+    archive = write_tar(tmp_path / "a.tar.gz", {"x.log": LINE})
+    read(archive, tmp_path / "s")
+    assert [outcome.unchanged for outcome in read(archive, tmp_path / "s").outcomes] == [True]
+
+
+def test_paths_that_lead_outside_are_refused(tmp_path: Path) -> None:
+    files = {"../../evil.log": LINE, "/abs.log": LINE, "good/x.log": LINE}
+    report = read(write_tar(tmp_path / "e.tar.gz", files, "link"), tmp_path / "s")
+    refused = [o.path.name for o in report.problems if "leads out of the archive" in str(o.problem)]
+    assert sorted(refused) == ["abs.log", "evil.log"]
+    assert [o.path.name for o in report.read if o.rows] == ["x.log"]
+    assert not list(tmp_path.parent.rglob("evil.log"))
+    assert not list((tmp_path / "s" / ".incoming").iterdir())
+
+
+def test_an_archive_that_breaks_off_gives_what_it_gave(tmp_path: Path) -> None:
+    noise = bytes(range(256)) * 400
+    archive = write_tar(tmp_path / "a.tar.gz", {"x.log": LINE, "y.bin": noise * 3})
+    archive.write_bytes(archive.read_bytes()[:-300])
+    report = read(archive, tmp_path / "s")
+    assert any(o.path.name == "x.log" and o.rows for o in report.outcomes)
+    assert any(o.path == archive and "breaks off" in str(o.problem) for o in report.problems)
+
+
+def test_an_archive_inside_an_archive_is_named(tmp_path: Path) -> None:
+    inner = write_tar(tmp_path / "inner.tar.gz", {"x.log": LINE}).read_bytes()
+    report = read(write_tar(tmp_path / "outer.tar.gz", {"inner.tar.gz": inner}), tmp_path / "s")
+    assert any("archive inside an archive" in str(o.problem) for o in report.problems)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_log_is_read_as_it_is(
+    compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    (tmp_path / "x.log").write_bytes(compress(LINE))
+    assert [o.rows for o in read(tmp_path / "x.log", tmp_path / "s").outcomes] == [1]
+
+
+def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "_FREE_BYTES", 1 << 20)
+    bomb = tmp_path / "bomb.xz"
+    bomb.write_bytes(lzma.compress(LINE + b"0" * (20 << 20)))
+    (outcome,) = read(bomb, tmp_path / "s").problems
+    assert "refused as a bomb" in str(outcome.problem)
