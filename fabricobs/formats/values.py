@@ -164,6 +164,39 @@ def _day_first(words: list[str], zone: tzinfo) -> int:
     return int(datetime.strptime(kept, layout).replace(tzinfo=named).timestamp()) * 1_000_000
 
 
+# ncclAlgo and ncclProto by number, as logs before 2.24 print them.
+_ALGORITHMS = ("Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT")
+_PROTOCOLS = ("LL", "LL128", "Simple")
+
+
+def _parse_choice(names: tuple[str, ...]) -> Callable[[str], Value]:
+    """Return a reader of one of `names`, in any case or by its number."""
+    known = {str(number): name for number, name in enumerate(names)}
+    known |= {name.lower(): name for name in names}
+
+    def parse(text: str) -> Value:
+        return known.get(text.lower(), text)
+
+    return parse
+
+
+def parse_rank_of(text: str) -> int:
+    """Read the rank of `15[b7000]`; the brackets hold a device."""
+    return int(text.partition("[")[0])
+
+
+def parse_gdr(text: str) -> bool:
+    """Read what follows the device of a NET connection: GPUDirect RDMA is told, its absence not."""
+    return text.startswith("/GDRDMA")
+
+
+def parse_mtu(text: str) -> int:
+    """Read an ibv_mtu in bytes: 1 is 256, 5 is 4096."""
+    if text not in {"1", "2", "3", "4", "5"}:
+        raise ValueError(f"{text!r} is no ibv_mtu")
+    return 128 << int(text)
+
+
 @dataclass(frozen=True, slots=True)
 class ValueType:
     """A type a definition may name: its pattern, its conversion, the column types it may fill."""
@@ -179,6 +212,19 @@ VALUE_TYPES: dict[str, ValueType] = {
     "word": ValueType(r"\S+?", parse_text, ("VARCHAR",)),
     "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
     "name": ValueType(r"[^/\s]+", parse_text, ("VARCHAR",)),
+    "device": ValueType(r"[^:/\s\[\](){}<>=,;]+", parse_text, ("VARCHAR",)),
+    "node": ValueType(r"[A-Z]+/[0-9a-f-]+", parse_text, ("VARCHAR",)),
+    "source": ValueType(r"[^\s:]+:\d+", parse_text, ("VARCHAR",)),
+    "address": ValueType(r"[0-9a-fA-F:.]+", parse_text, ("VARCHAR",)),
+    "rail": ValueType(r"(?::\d*){0,2}", parse_text, ("VARCHAR",)),
+    "ranks": ValueType(r"-?\d+(?:/-?\d+)*", parse_text, ("VARCHAR",)),
+    "rank_list": ValueType(r"\d[\d ]*(?:\.\.\.)?", parse_text, ("VARCHAR",)),
+    "parent_first": ValueType(r"\[\d+\] -?\d+->.*", parse_text, ("VARCHAR",)),
+    "algorithm": ValueType(r"\w+", _parse_choice(_ALGORITHMS), ("VARCHAR",)),
+    "protocol": ValueType(r"\w+", _parse_choice(_PROTOCOLS), ("VARCHAR",)),
+    "rank_of": ValueType(r"\d+(?:\[[^\]\s]*\])?", parse_rank_of, ("BIGINT",)),
+    "gdr": ValueType(r"(?:/GDRDMA(?:\(PCI\))?)?(?:/Shared)?", parse_gdr, ("BOOLEAN",)),
+    "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
     "rdma_port": ValueType(r"[\w.-]+/ports/\d+", parse_rdma_port, ("VARCHAR",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
