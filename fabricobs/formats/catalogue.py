@@ -12,10 +12,12 @@ from fabricobs.content import ContentError
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
+from fabricobs.formats.prefixes import without_prefixes
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.values import VALUE_TYPES
+from fabricobs.formats.wrapping import Wrapping, unwrap, wrapping_of
 
 Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat
 
@@ -31,6 +33,7 @@ class Recognised:
     syntax: str  # text, csv, jsonl or parquet
     formats: tuple["Format", ...]
     reason: str = ""  # why nothing was recognised
+    wrapping: Wrapping = ""  # what a container or log service put around every line
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +97,18 @@ class Catalogue:
             formats = self._records(showing, syntax, text)
             if formats:
                 return Recognised(syntax, formats[:1])
+        wrapping = wrapping_of(ends)
+        if wrapping:
+            text = unwrap(ends, wrapping, {}).decode("utf-8", "replace").replace("\r", "\n")
+        bare = without_prefixes(text, always=bool(wrapping))
+        if wrapping or bare:
+            text = f"{text}\n{bare}"
+            showing = tuple(f for f in self.formats.values() if self._shows(f, text, path))
         formats = tuple(f for f in showing if not isinstance(f.compiled, RecordFormat))
         if any(isinstance(f.compiled, TableFormat | KeyValueFormat) for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
-        return Recognised("text", formats, reason)
+        return Recognised("text", formats, reason, wrapping)
 
     def _shows(self, format_: Format, text: str, path: str) -> bool:
         detect = format_.definition.detect

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Definition, LineRule
 from fabricobs.formats.mapping import check_column
+from fabricobs.formats.prefixes import HostNames, prefix_of
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import (
     Template,
@@ -113,6 +114,7 @@ class LineReader:
         self._format = line_format
         self._context = context
         self._rows = rows
+        self._hosts = HostNames()
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Read the line; several anchors in it are several writers on one pipe."""
@@ -127,6 +129,9 @@ class LineReader:
             message = line[found.end() : following.start() if following else None].strip()
             try:
                 prefix = _prefix(found, self._context.zone)
+                if "host" in prefix:
+                    before = line[: found.start()]
+                    prefix["host"] = self._hosts.clean(prefix["host"], before)
             except ValueError as error:
                 outcomes.append(f"{self._format.name}: {error}")
             else:
@@ -225,6 +230,8 @@ def _prefix(found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
         for name, text in found.groupdict().items()
         if text is not None
     }
+    if found.start() > 0:
+        fields["launch_rank"], _ = prefix_of(found.string[: found.start()])
     if found.start() >= _SHORTEST_TIME:
         time = _TIME.search(found.string, 0, found.start())
         if time is not None:

@@ -1,7 +1,7 @@
 """Reading one file: the only place where an input is opened, and every line is accounted for."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,12 +9,16 @@ from fabricobs.formats.catalogue import Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
+from fabricobs.formats.prefixes import columns_told, peeled
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
 from fabricobs.formats.source import LineBlock, SourceError, line_blocks, open_plain
+from fabricobs.formats.wrapping import unwrapped
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# Ray prints a line of many workers once.
+_REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
 _FLUSH_ROWS = 100_000
 
 
@@ -46,7 +50,7 @@ def read_file(
     problem = None
     try:
         if recognised.syntax == "text":
-            _read_text(path, recognised.formats, context, rows, tally, flush)
+            _read_text(path, recognised, context, rows, tally, flush)
         else:
             reader = _record_reader(recognised.formats[0], context, rows, tally)
             _read_records(path, recognised.syntax, reader, flush)
@@ -99,21 +103,21 @@ def _flushing(
 
 def _read_text(
     path: Path,
-    formats: tuple[Format, ...],
+    recognised: Recognised,
     context: Context,
     rows: Rows,
     tally: Tally,
     flush: Callable[[], None],
 ) -> None:
-    readers = [_text_reader(format_, context, rows) for format_ in formats]
+    readers = [_text_reader(format_, context, rows) for format_ in recognised.formats]
     try:
         with open_plain(path) as stream:
-            for block in line_blocks(stream):
+            for block in unwrapped(line_blocks(stream), recognised.wrapping):
                 for number, line in _numbered_lines(block):
                     if line is None:
                         tally.miss(number, "longer than 1 MiB", "")
                     else:
-                        _offer(line, number, readers, tally)
+                        _offer(line, number, readers, tally, context)
                 if rows.pending >= _FLUSH_ROWS:
                     flush()
     finally:
@@ -123,29 +127,58 @@ def _read_text(
                 finish()
 
 
-def _offer(line: str, number: int, readers: list[TextReader], tally: Tally) -> None:
-    """Offer a line to every format until one takes it; blank lines need none."""
+def _offer(
+    line: str, number: int, readers: list[TextReader], tally: Tally, context: Context
+) -> None:
+    """Offer a line to every format until one takes it; blank lines need none.
+
+    One that none takes is offered again without what a launcher or log service wrote before it.
+    """
     if not line.strip():
         tally.skip()
         for reader in readers:
             reader.offer("", number)
         return
+    outcome = _first_taker(line, number, readers)
+    if outcome is Outcome.NOT_MINE:
+        outcome = _bare_taken(line, number, readers, context)
+    if outcome is Outcome.PARSED:
+        tally.read()
+    elif outcome is Outcome.IGNORED:
+        tally.skip()
+    elif isinstance(outcome, str):
+        tally.miss(number, outcome, line)
+    else:
+        tally.leave(number, line)
+
+
+def _bare_taken(
+    line: str, number: int, readers: list[TextReader], context: Context
+) -> Outcome | str:
+    """Offer what stands below the prefixes; tables are cut by column and take whole lines only."""
+    outcome: Outcome | str = Outcome.NOT_MINE
+    for bare, told in peeled(line):
+        if not bare.strip():
+            return Outcome.IGNORED
+        context.of_line = columns_told(told, context.zone)
+        outcome = _first_taker(bare, number, [r for r in readers if isinstance(r, LineReader)])
+        if outcome is not Outcome.NOT_MINE:
+            break
+    context.of_line = {}
+    return outcome
+
+
+def _first_taker(line: str, number: int, readers: Sequence[TextReader]) -> Outcome | str:
+    """Return what the first format that takes the line made of it, else the first failure."""
     failure = ""
     for reader in readers:
         outcome = reader.offer(line, number)
-        if outcome is Outcome.PARSED:
-            tally.read()
-            return
-        if outcome is Outcome.IGNORED:
-            tally.skip()
-            return
         if isinstance(outcome, str):
             # A prompt right under a table is no row of it: another format may know the line.
             failure = failure or outcome
-    if failure:
-        tally.miss(number, failure, line)
-    else:
-        tally.leave(number, line)
+        elif outcome is not Outcome.NOT_MINE:
+            return outcome
+    return failure or Outcome.NOT_MINE
 
 
 def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
@@ -155,6 +188,8 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
         text = _ANSI.sub("", text)
     if "\x00" in text:
         text = text.replace("\x00", "")
+    if " across cluster]" in text:
+        text = _REPEATED.sub("", text)
     overlong = frozenset(block.overlong)
     lines = text.split("\n")
     if lines and not lines[-1]:

@@ -190,6 +190,11 @@ def parse_gdr(text: str) -> bool:
     return text.startswith("/GDRDMA")
 
 
+def parse_percent(text: str) -> float:
+    """Read a share in percent, its sign given or not."""
+    return float(text.rstrip("%"))
+
+
 def parse_mtu(text: str) -> int:
     """Read an ibv_mtu in bytes: 1 is 256, 5 is 4096."""
     if text not in {"1", "2", "3", "4", "5"}:
@@ -224,6 +229,7 @@ VALUE_TYPES: dict[str, ValueType] = {
     "protocol": ValueType(r"\w+", _parse_choice(_PROTOCOLS), ("VARCHAR",)),
     "rank_of": ValueType(r"\d+(?:\[[^\]\s]*\])?", parse_rank_of, ("BIGINT",)),
     "gdr": ValueType(r"(?:/GDRDMA(?:\(PCI\))?)?(?:/Shared)?", parse_gdr, ("BOOLEAN",)),
+    "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
     "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
     "rdma_port": ValueType(r"[\w.-]+/ports/\d+", parse_rdma_port, ("VARCHAR",)),

@@ -466,7 +466,7 @@ _TABLES = (
             _number("in_place_max_us", "Longest iteration, in place", "us"),
             _number("in_place_p99_us", "99th percentile of the iterations, in place", "us"),
             _number("in_place_spread_percent", "Standard deviation over mean, in place", "%"),
-            _text("time_kind", "cpu where the time of the launch was measured (-C 1), else null"),
+            _text("time_kind", "operation, or launch where only that was measured (-C 1)"),
         ),
         ("test", "bytes", "line"),
     ),
