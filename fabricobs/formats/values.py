@@ -190,6 +190,11 @@ def parse_gdr(text: str) -> bool:
     return text.startswith("/GDRDMA")
 
 
+def parse_hash(text: str) -> str:
+    """Read a communicator's hash; the log writes 0x before it, the RAS report does not."""
+    return text if text.startswith("0x") else f"0x{text}"
+
+
 def parse_percent(text: str) -> float:
     """Read a share in percent, its sign given or not."""
     return float(text.rstrip("%"))
@@ -229,6 +234,7 @@ VALUE_TYPES: dict[str, ValueType] = {
     "protocol": ValueType(r"\w+", _parse_choice(_PROTOCOLS), ("VARCHAR",)),
     "rank_of": ValueType(r"\d+(?:\[[^\]\s]*\])?", parse_rank_of, ("BIGINT",)),
     "gdr": ValueType(r"(?:/GDRDMA(?:\(PCI\))?)?(?:/Shared)?", parse_gdr, ("BOOLEAN",)),
+    "hash": ValueType(r"(?:0x)?[0-9a-f]+", parse_hash, ("VARCHAR",)),
     "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
     "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
