@@ -16,9 +16,9 @@ from fabricobs.formats.values import parse_time
 
 _ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _LAUNCHERS = (
-    r"\[\d+,(?P<rank>\d+)\]<std\w+>:",  # mpirun --tag-output
-    r"\[(?:rank|default)?(?P<rank>\d+)\]:? ?",  # torchrun, mpiexec -prepend-rank
-    r" *(?P<rank>\d+): ",  # srun --label, right-aligned
+    r"\[\d+,(?P<rank>\d{1,7})\]<std\w+>:",  # mpirun --tag-output
+    r"\[(?:rank|default)?(?P<rank>\d{1,7})\]:? ?",  # torchrun, mpiexec -prepend-rank
+    r" *(?P<rank>\d{1,7}): ",  # srun --label, right-aligned
     r"\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\) ",  # Ray
     r"\d{1,3}(?:\.\d{1,3}){3}: ",  # pdsh
     r"[A-Za-z][\w.-]*\d: ",  # pdsh, DeepSpeed: host names end in a number

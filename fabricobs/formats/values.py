@@ -43,6 +43,10 @@ def parse_whole(text: str) -> int | None:
         if text.lower() in NO_VALUE:
             return None
         number = int(_without_thousands(text))
+    return _in_64_bits(number, text)
+
+
+def _in_64_bits(number: int, text: str) -> int:
     if -_INT64 <= number < _INT64:
         return number
     if number < 2 * _INT64:
@@ -57,7 +61,7 @@ def _without_thousands(text: str) -> str:
 
 def parse_hex(text: str) -> int:
     """Read a hexadecimal number, with or without 0x."""
-    return int(text, 16)
+    return _in_64_bits(int(text, 16), text)
 
 
 def parse_number(text: str) -> float | None:
@@ -182,7 +186,7 @@ def _parse_choice(names: tuple[str, ...]) -> Callable[[str], Value]:
 
 def parse_rank_of(text: str) -> int:
     """Read the rank of `15[b7000]`; the brackets hold a device."""
-    return int(text.partition("[")[0])
+    return _in_64_bits(int(text.partition("[")[0]), text)
 
 
 def parse_gdr(text: str) -> bool:
