@@ -1,5 +1,6 @@
 """What readers give: rows of the tables, and an account of every line."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,16 @@ from fabricobs.store.arrow import table_schema
 
 UNPARSED_SAMPLES = 20
 UNPARSED_TEXT = 500
+# An unread line may be part of a dump of the environment.
+_SECRET = re.compile(
+    r"""((?:api_?key|[_-]key|token|secret|passw(?:or)?d|passphrase|credentials?)(?:_\w+)?["']?\s*[=:]\s*["']?)[^\s"',;]+""",
+    re.IGNORECASE,
+)
+
+
+def sampled(text: str) -> str:
+    """Return a line as it is kept: cut, and the values of what is named like a secret left out."""
+    return _SECRET.sub(r"\1***", text)[:UNPARSED_TEXT]
 
 
 class Rows:
@@ -93,7 +104,7 @@ class Tally:
         self.lines += 1
         self.unparsed += 1
         if len(self.samples) < UNPARSED_SAMPLES:
-            self.samples.append((number, reason, text[:UNPARSED_TEXT]))
+            self.samples.append((number, reason, sampled(text)))
 
     def leave(self, number: int, text: str) -> None:
         """Count a line that bears no format's mark, and keep the first few."""
@@ -102,4 +113,4 @@ class Tally:
         self.unclaimed += 1
         if len(self.unclaimed_samples) < UNPARSED_SAMPLES:
             reason = "bears no format's mark"
-            self.unclaimed_samples.append((number, reason, text[:UNPARSED_TEXT]))
+            self.unclaimed_samples.append((number, reason, sampled(text)))
