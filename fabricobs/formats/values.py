@@ -95,6 +95,18 @@ def parse_speed(text: str) -> float | None:
     return float(match[1]) * _GBPS[match[2].upper()]
 
 
+def parse_gbits(text: str) -> float | None:
+    """Read Gbit/s as GB/s."""
+    value = parse_number(text)
+    return None if value is None else value / 8
+
+
+def parse_millionths(text: str) -> float | None:
+    """Read seconds for a column of microseconds."""
+    value = parse_number(text)
+    return None if value is None else value * 1e6
+
+
 def parse_rdma_port(text: str) -> str:
     """Read a port of sysfs (mlx5_0/ports/1) as the tools print it (mlx5_0/1)."""
     return text.replace("/ports/", "/")
@@ -227,6 +239,7 @@ VALUE_TYPES: dict[str, ValueType] = {
     "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
     "name": ValueType(r"[^/\s]+", parse_text, ("VARCHAR",)),
     "device": ValueType(r"[^:/\s\[\](){}<>=,;]+", parse_text, ("VARCHAR",)),
+    "quoted": ValueType(r'[^"]*', parse_text, ("VARCHAR",)),
     "node": ValueType(r"[A-Z]+/[0-9a-f-]+", parse_text, ("VARCHAR",)),
     "source": ValueType(r"[^\s:]+:\d+", parse_text, ("VARCHAR",)),
     "address": ValueType(r"[0-9a-fA-F:.]+", parse_text, ("VARCHAR",)),
@@ -247,6 +260,8 @@ VALUE_TYPES: dict[str, ValueType] = {
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
     "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
+    "gbits": ValueType(_NUMBER, parse_gbits, ("DOUBLE",)),
+    "seconds_in_us": ValueType(_NUMBER, parse_millionths, ("DOUBLE",)),
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
