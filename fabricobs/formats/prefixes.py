@@ -31,7 +31,10 @@ _SERVICES = (
     r"> ",  # quoted
 )
 _PREFIXES = tuple(re.compile(expression) for expression in (*_LAUNCHERS, *_SERVICES))
-_LABELLED = re.compile("|".join(rf"^{e}" for e in _LAUNCHERS).replace("?P<rank>", "?:"), re.M)
+_UNNAMED = re.compile(r"\?P<\w+>")
+_LABELLED = re.compile(_UNNAMED.sub("?:", "|".join(rf"^{e}" for e in _LAUNCHERS)), re.MULTILINE)
+# One look for the many lines that bear none.
+_ANY = re.compile(_UNNAMED.sub("?:", "|".join((*_LAUNCHERS, *_SERVICES))))
 _MOST = 4  # prefixes on one line
 _LOOKED_AT = 1 << 18
 
@@ -43,9 +46,9 @@ def peeled(line: str) -> Iterator[tuple[str, dict[str, str]]]:
     """
     told: dict[str, str] = {}
     for _ in range(_MOST):
-        found = next(filter(None, (prefix.match(line) for prefix in _PREFIXES)), None)
-        if found is None:
+        if _ANY.match(line) is None:
             return
+        found = next(filter(None, (prefix.match(line) for prefix in _PREFIXES)))
         told |= {name: text for name, text in found.groupdict().items() if text is not None}
         line = line[found.end() :]
         yield line, told
