@@ -66,7 +66,7 @@ class Block(_Part):
     set: Constants = {}
     header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
     pair: str | None = None  # keyvalue: template with {key} and {value}
-    where: str | None = None  # jsonl: the key a record of this kind has
+    where: str | None = None  # jsonl: the key, or path of keys, a record of this kind has
     sticky: tuple[str, ...] = ()  # jsonl: objects that hold until given again
 
 
