@@ -15,7 +15,7 @@ from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
 
-Reader = Literal["lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet"]
+Reader = Literal["lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet", "json"]
 
 
 def _as_tuple(value: Any) -> Any:
@@ -66,7 +66,9 @@ class Block(_Part):
     set: Constants = {}
     header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
     pair: str | None = None  # keyvalue: template with {key} and {value}
-    where: str | None = None  # jsonl: the key, or path of keys, a record of this kind has
+    where: str | None = (
+        None  # jsonl: the key, or path of keys, a record of this kind has; json: the path to it
+    )
     sticky: tuple[str, ...] = ()  # jsonl: objects that hold until given again
 
 

@@ -13,7 +13,8 @@ from fabricobs.formats.prefixes import columns_told, peeled
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
-from fabricobs.formats.source import LineBlock, SourceError, line_blocks, open_plain
+from fabricobs.formats.source import BROKEN, LineBlock, SourceError, line_blocks, open_plain
+from fabricobs.formats.trees import LONGEST_DOCUMENT, TreeFormat, read_trees
 from fabricobs.formats.wrapping import unwrapped
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -51,6 +52,8 @@ def read_file(
     try:
         if recognised.syntax == "text":
             _read_text(path, recognised, context, rows, tally, flush)
+        elif recognised.syntax == "json":
+            _read_json(path, recognised.formats[0], context, rows, tally)
         else:
             reader = _record_reader(recognised.formats[0], context, rows, tally)
             _read_records(path, recognised.syntax, reader, flush)
@@ -90,6 +93,18 @@ def _read_records(path: Path, syntax: str, reader: RecordReader, flush: Callable
     read = reader.read_csv if syntax == "csv" else reader.read_jsonl
     with open_plain(path) as stream:
         read(_flushing(line_blocks(stream), reader.rows, flush))
+
+
+def _read_json(path: Path, format_: Format, context: Context, rows: Rows, tally: Tally) -> None:
+    assert isinstance(format_.compiled, TreeFormat)
+    with open_plain(path) as stream:
+        try:
+            data = stream.read(LONGEST_DOCUMENT + 1)
+        except BROKEN as error:
+            raise SourceError(f"breaks off: {error}") from error
+    if len(data) > LONGEST_DOCUMENT:
+        raise SourceError(f"longer than {LONGEST_DOCUMENT >> 20} MiB")
+    read_trees(data, format_.compiled, context, rows, tally)
 
 
 def _flushing(

@@ -211,6 +211,18 @@ def parse_hash(text: str) -> str:
     return text if text.startswith("0x") else f"0x{text}"
 
 
+def parse_program(text: str) -> str | None:
+    """Read the name of a program from how it was called; an option is none."""
+    return None if text.startswith("-") else text.rpartition("/")[2] or None
+
+
+def parse_bucket(text: str) -> int:
+    """Read a range of sizes (4-5MB) as its lower bound in bytes; the units are of 1024."""
+    unit = "KMGT".find(text.rstrip("B")[-1:]) + 1
+    scale: int = 1024**unit
+    return int(text.partition("-")[0]) * scale
+
+
 def parse_percent(text: str) -> float:
     """Read a share in percent, its sign given or not."""
     return float(text.rstrip("%"))
@@ -252,6 +264,8 @@ VALUE_TYPES: dict[str, ValueType] = {
     "rank_of": ValueType(r"\d+(?:\[[^\]\s]*\])?", parse_rank_of, ("BIGINT",)),
     "gdr": ValueType(r"(?:/GDRDMA(?:\(PCI\))?)?(?:/Shared)?", parse_gdr, ("BOOLEAN",)),
     "hash": ValueType(r"(?:0x)?[0-9a-f]+", parse_hash, ("VARCHAR",)),
+    "program": ValueType(r"\S+", parse_program, ("VARCHAR",)),
+    "bucket": ValueType(r"\d+-\d+[KMGT]?B", parse_bucket, ("BIGINT",)),
     "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
     "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
