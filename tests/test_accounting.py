@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fabricobs.formats.catalogue import load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
-from fabricobs.formats.rows import Rows
+from fabricobs.formats.rows import Rows, sampled
 
 CATALOGUE = load_catalogue()
 NOISE = [
@@ -65,3 +65,19 @@ def test_a_damaged_file_is_read_and_accounted_for(name: str, seed: int, tmp_path
     assert tally.unclaimed <= tally.unparsed
     assert result.rows == sum(part.num_rows for _, part in rows.drain())
     assert tally.lines >= path.read_bytes().count(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        (
+            "export WANDB_API_KEY=0af31c; python train.py",
+            "export WANDB_API_KEY=***; python train.py",
+        ),
+        ('"AWS_SECRET_ACCESS_KEY": "x/Y+z",', '"AWS_SECRET_ACCESS_KEY": "***",'),
+        ("HF_TOKEN: hf_abc", "HF_TOKEN: ***"),
+        ("tokens: 12 | key: loss", "tokens: 12 | key: loss"),
+    ],
+)
+def test_a_kept_line_gives_no_secret_away(line: str, kept: str) -> None:
+    assert sampled(line) == kept

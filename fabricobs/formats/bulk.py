@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import LineRule
-from fabricobs.formats.lines import LineFormat, prefix_fields
+from fabricobs.formats.lines import LineFormat, LineReader
+from fabricobs.formats.prefixes import prefix_of
 from fabricobs.formats.programs import Programs, compile_programs
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LineBlock
@@ -82,12 +83,13 @@ def can_read(line_format: object, size_bytes: int) -> bool:
 class BulkReader:
     """One marked `lines` format reading one big file."""
 
-    def __init__(self, line_format: LineFormat, context: Context, rows: Rows, tally: Tally) -> None:
-        self._format = line_format
+    def __init__(self, reader: LineReader, context: Context, rows: Rows, tally: Tally) -> None:
+        self._reader = reader
+        self._format = reader.format
         self._context = context
         self._rows = rows
         self._tally = tally
-        self._matcher = _matcher(line_format)
+        self._matcher = _matcher(reader.format)
         self._prefixes: dict[bytes, dict[str, Any] | None] = {}
 
     def read(self, block: LineBlock, slow_line: SlowLine) -> None:
@@ -123,10 +125,10 @@ class BulkReader:
     def _read_prefix(self, text: str) -> dict[str, Any] | None:
         assert self._format.anchor is not None
         found = self._format.anchor.search(text)
-        if found is None or found.end() != len(text):
+        if found is None or found.end() != len(text) or not prefix_of(text[: found.start()])[1]:
             return None
         try:
-            return prefix_fields(found, self._context.zone)
+            return self._reader.prefix_fields(found)
         except ValueError:
             return None
 
@@ -182,8 +184,8 @@ def _match(data: bytes, matcher: _Matcher) -> _Matched:
     seen = np.empty(lines, np.int64)
     known = kernel.match_block(
         text, bounds, others == lines, matcher.mark, programs.code, programs.starts,
-        programs.followed, programs.usable, programs.texts, programs.words, programs.candidates,
-        programs.lists, rules, prefixes, fields.reshape(-1), fields.shape[1], _slots(lines), seen,
+        programs.followed, programs.usable, programs.texts, programs.classes, programs.words,
+        programs.candidates, programs.lists, rules, prefixes, fields.reshape(-1), fields.shape[1], _slots(lines), seen,
     )  # fmt: skip
     return _Matched(text, bounds, rules, prefixes, fields, _texts(text, seen[:known]), [])
 

@@ -13,16 +13,20 @@ from fabricobs.formats.archive import is_archive
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
+from fabricobs.formats.prefixes import without_prefixes
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
+from fabricobs.formats.trees import TreeFormat
 from fabricobs.formats.values import VALUE_TYPES
+from fabricobs.formats.wrapping import Wrapping, unwrap, wrapping_of
 
-Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat
+Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat | TreeFormat
 
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
 ARCHIVE = "tar"
+RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _PARQUET_MAGIC = b"PAR1"
 
 
@@ -30,9 +34,10 @@ _PARQUET_MAGIC = b"PAR1"
 class Recognised:
     """What a file showed: the syntax it is in and its formats; none means unrecognised."""
 
-    syntax: str  # text, csv, jsonl, parquet or tar
+    syntax: str  # text, csv, jsonl, json, parquet or tar
     formats: tuple["Format", ...]
     reason: str = ""  # why nothing was recognised
+    wrapping: Wrapping = ""  # what a container or log service put around every line
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,15 +111,27 @@ class Catalogue:
             return Recognised("text", (), "binary: mostly NUL bytes")
         text = ends.decode("utf-8", "replace").replace("\r", "\n")
         showing = tuple(f for f in self.formats.values() if self._shows(f, text, path))
+        trees = tuple(f for f in showing if isinstance(f.compiled, TreeFormat))
+        if trees and text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}:
+            return Recognised("json", trees[:1])
+        showing = tuple(f for f in showing if f not in trees)
         for syntax in ("jsonl", "csv"):
             formats = self._records(showing, syntax, text)
             if formats:
                 return Recognised(syntax, formats[:1])
-        formats = tuple(f for f in showing if not isinstance(f.compiled, RecordFormat))
+        wrapping = wrapping_of(ends)
+        if wrapping:
+            text = unwrap(ends, wrapping, {}).decode("utf-8", "replace").replace("\r", "\n")
+        bare = without_prefixes(text, always=bool(wrapping))
+        if wrapping or bare:
+            text = f"{text}\n{bare}"
+            showing = tuple(f for f in self.formats.values() if self._shows(f, text, path))
+        lined = LineFormat | TableFormat | KeyValueFormat
+        formats = tuple(f for f in showing if isinstance(f.compiled, lined))
         if any(isinstance(f.compiled, TableFormat | KeyValueFormat) for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
-        return Recognised("text", formats, reason)
+        return Recognised("text", formats, reason, wrapping)
 
     def _shows(self, format_: Format, text: str, path: str) -> bool:
         detect = format_.definition.detect
@@ -201,6 +218,8 @@ def _compile(definition: Definition) -> Compiled:
         raise TemplateError(f"reader {reader!r} needs a [[block]]")
     if reader == "table":
         return TableFormat(definition)
+    if reader == "json":
+        return TreeFormat(definition)
     if reader in {"keyvalue", "value"}:
         return KeyValueFormat(definition)
     return RecordFormat(definition)

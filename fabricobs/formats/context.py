@@ -27,6 +27,7 @@ class Context:
     kept: dict[str, Any] = field(default_factory=dict)
     from_path: dict[str, Any] = field(default_factory=dict)
     generation: int = 0  # grows when what is kept changes
+    of_line: dict[str, Any] = field(default_factory=dict)  # what stands before the line told
     _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
 
     def keep(self, fields: Mapping[str, Any]) -> None:
@@ -46,7 +47,13 @@ class Context:
         base = self._base.get(key)
         if base is None:
             base = self._base[key] = self._new_base(table, format_name, snapshot)
-        return dict(base)
+        if not self.of_line:
+            return dict(base)
+        names = column_names(table)
+        told = {name: value for name, value in self.of_line.items() if name in names}
+        if "ts" in told:
+            told["ts_source"] = "inline"
+        return base | told
 
     def _new_base(self, table: str, format_name: str, snapshot: bool) -> dict[str, Any]:
         names = column_names(table)

@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
 
-Reader = Literal["lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet"]
+Reader = Literal["lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet", "json"]
 
 
 def _as_tuple(value: Any) -> Any:
@@ -23,6 +23,14 @@ def _as_tuple(value: Any) -> Any:
 
 
 Strings = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+
+
+def _with_nulls(constants: dict[str, Value]) -> dict[str, Value]:
+    """Turn "" into null, which TOML lacks: a kept value that no longer holds."""
+    return {name: None if value == "" else value for name, value in constants.items()}
+
+
+Constants = Annotated[dict[str, str | int | float | bool | None], AfterValidator(_with_nulls)]
 
 
 class _Part(BaseModel):
@@ -45,7 +53,7 @@ class LineRule(_Part):
     when: dict[str, str] = {}  # values the anchor's groups must have
     each: str | None = None  # one row per hit inside the field `rest`
     table: str | None = None
-    set: dict[str, str | int | float | bool] = {}
+    set: Constants = {}
     keep: tuple[str, ...] = ()  # fields that hold for the lines below
 
 
@@ -55,10 +63,12 @@ class Block(_Part):
     table: str | None = None  # jsonl: a kind of record without a table is known and ignored
     columns: dict[str, str] = {}  # "key or key template" = "[table.]column[:type][ * factor]"
     ignore: tuple[str, ...] = ()  # keys known and not needed
-    set: dict[str, str | int | float | bool] = {}
+    set: Constants = {}
     header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
     pair: str | None = None  # keyvalue: template with {key} and {value}
-    where: str | None = None  # jsonl: the key a record of this kind has
+    where: str | None = (
+        None  # jsonl: the key, or path of keys, a record of this kind has; json: the path to it
+    )
     sticky: tuple[str, ...] = ()  # jsonl: objects that hold until given again
 
 

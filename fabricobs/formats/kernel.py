@@ -25,7 +25,7 @@ SLOW = -1
 # A text value is packed as offset << 21 | length: lines are shorter than 2 MiB.
 LENGTH_BITS = 21
 
-_LITERAL, _WHOLE, _HEX, _NUMBER, _WORD, _TEXT, _END, _OPEN = (int(op) for op in Op)
+_LITERAL, _WHOLE, _HEX, _NUMBER, _WORD, _TEXT, _CLASS, _END, _OPEN = (int(op) for op in Op)
 _FAILED = -1
 _UNSURE = -2
 _NEWLINE, _RETURN, _BLANK, _MINUS, _DOT, _ZERO, _NINE, _X, _TILDE = (
@@ -219,6 +219,7 @@ def _run(
     first: int,
     last: int,
     texts: Bytes,
+    classes: Flags,
     mark: Bytes,
     fields: Wide,
     base: int,
@@ -269,6 +270,14 @@ def _run(
                     return failed
             if _find(data, begin, at, mark, 0, len(mark)) >= 0:
                 return _UNSURE
+            if a >= 0:
+                fields[base + a] = (begin << LENGTH_BITS) | (at - begin)
+        elif op == _CLASS:
+            begin = at
+            while at < stop and classes[b * 256 + data[at]]:
+                at += 1
+            if at == begin:
+                return failed
             if a >= 0:
                 fields[base + a] = (begin << LENGTH_BITS) | (at - begin)
         elif op == _END:
@@ -343,6 +352,7 @@ def _match(
     followed: Flags,
     usable: Flags,
     texts: Bytes,
+    classes: Flags,
     words: Table,
     candidates: Table,
     lists: Table,
@@ -359,7 +369,7 @@ def _match(
             if _find(data, at, stop, texts, code[first, 1], code[first, 2]) >= 0:
                 return SLOW
             continue
-        outcome = _run(data, at, stop, code, first, last, texts, mark, fields, base)
+        outcome = _run(data, at, stop, code, first, last, texts, classes, mark, fields, base)
         if outcome == 0:
             return template if usable[template] else SLOW
         if outcome == _UNSURE:
@@ -414,6 +424,7 @@ def match_block(
     followed: Flags,
     usable: Flags,
     texts: Bytes,
+    classes: Flags,
     words: Table,
     candidates: Table,
     lists: Table,
@@ -459,8 +470,8 @@ def match_block(
         while stop > begin and data[stop - 1] == _BLANK:
             stop -= 1
         rule = _match(
-            data, begin, stop, code, starts, followed, usable, texts, words, candidates, lists,
-            mark, fields, line * width,
+            data, begin, stop, code, starts, followed, usable, texts, classes, words, candidates,
+            lists, mark, fields, line * width,
         )  # fmt: skip
         rules[line] = rule
         if rule < 0:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Definition, LineRule
 from fabricobs.formats.mapping import check_column
+from fabricobs.formats.prefixes import HostNames, prefix_of
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import (
     Template,
@@ -110,13 +111,14 @@ class LineReader:
     """One `lines` format reading one file."""
 
     def __init__(self, line_format: LineFormat, context: Context, rows: Rows) -> None:
-        self._format = line_format
+        self.format = line_format
         self._context = context
         self._rows = rows
+        self._hosts = HostNames()
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Read the line; several anchors in it are several writers on one pipe."""
-        anchor = self._format.anchor
+        anchor = self.format.anchor
         if anchor is None:
             return self._read(line.strip(), line, number, {})
         matches = self._anchors(anchor, line)
@@ -126,21 +128,28 @@ class LineReader:
         for found, following in zip(matches, [*matches[1:], None], strict=True):
             message = line[found.end() : following.start() if following else None].strip()
             try:
-                prefix = prefix_fields(found, self._context.zone)
+                prefix = self.prefix_fields(found)
             except ValueError as error:
-                outcomes.append(f"{self._format.name}: {error}")
+                outcomes.append(f"{self.format.name}: {error}")
             else:
                 outcomes.append(self._read(message, line, number, prefix))
         failed = next((o for o in outcomes if isinstance(o, str)), None)
         if failed is not None:
             return failed
         if all(o is Outcome.NOT_MINE for o in outcomes):
-            return f"{self._format.name}: no rule fits this line"
+            return f"{self.format.name}: no rule fits this line"
         return Outcome.PARSED if Outcome.PARSED in outcomes else Outcome.IGNORED
+
+    def prefix_fields(self, found: re.Match[str]) -> dict[str, Any]:
+        """Return what an anchor and what stands before it tell."""
+        fields = _prefix(found, self._context.zone)
+        if "host" in fields:
+            fields["host"] = self._hosts.clean(fields["host"], found.string[: found.start()])
+        return fields
 
     def _anchors(self, anchor: re.Pattern[str], line: str) -> list[re.Match[str]]:
         """Return the anchors in a line; the mark saves the search where there is at most one."""
-        marks = line.count(self._format.mark) if self._format.mark else 2
+        marks = line.count(self.format.mark) if self.format.mark else 2
         if marks == 0:
             return []
         if marks == 1:
@@ -149,7 +158,7 @@ class LineReader:
         return list(anchor.finditer(line))
 
     def _read(self, message: str, line: str, number: int, prefix: dict[str, Any]) -> Outcome | str:
-        hit = self._format.match(message, prefix)
+        hit = self.format.match(message, prefix)
         if hit is None:
             return Outcome.NOT_MINE
         rule, template, found = hit
@@ -160,7 +169,7 @@ class LineReader:
                 if other is not None:
                     captured.update(_captured(extra, other, self._context.zone))
         except ValueError as error:
-            return f"{self._format.name}: {error}"
+            return f"{self.format.name}: {error}"
         definition = rule.definition
         if definition.keep:
             constants = {k: v for k, v in definition.set.items() if k in definition.keep}
@@ -168,7 +177,7 @@ class LineReader:
             self._context.keep({**constants, **given})
         if definition.table is None:
             return Outcome.PARSED if definition.keep else Outcome.IGNORED
-        base = self._context.base(definition.table, self._format.name, snapshot=False)
+        base = self._context.base(definition.table, self.format.name, snapshot=False)
         base["line"] = number
         names = column_names(definition.table)
         _fill(base, {name: value for name, value in prefix.items() if name in names})
@@ -176,7 +185,7 @@ class LineReader:
         try:
             hits = list(self._hits(rule, captured))
         except ValueError as error:
-            return f"{self._format.name}: {error}"
+            return f"{self.format.name}: {error}"
         for hit_fields in hits:
             row = dict(base)
             _fill(row, hit_fields)
@@ -218,13 +227,15 @@ def _is_whole(name: str) -> bool:
     return any(column is not None and column.type == "BIGINT" for column in columns)
 
 
-def prefix_fields(found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
+def _prefix(found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
     """Return the fields of the anchor, and the time that stands before it if one does."""
     fields: dict[str, Any] = {
         name: parse_whole(text) if _is_whole(name) else text
         for name, text in found.groupdict().items()
         if text is not None
     }
+    if found.start() > 0:
+        fields["launch_rank"], _ = prefix_of(found.string[: found.start()])
     if found.start() >= _SHORTEST_TIME:
         time = _TIME.search(found.string, 0, found.start())
         if time is not None:

@@ -9,11 +9,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabricobs.formats.templates import Template, pieces_of
+from fabricobs.formats.values import VALUE_TYPES
 
 
 class Op(IntEnum):
@@ -25,8 +27,9 @@ class Op(IntEnum):
     NUMBER = 3  # a decimal number
     WORD = 4  # no blank; up to a blank, the end or the first place the next literal fits
     TEXT = 5  # anything, up to the end or the first place the next literal fits
-    END = 6  # blanks and the end of the line
-    OPEN = 7  # the end of the line, or a blank and anything
+    CLASS = 6  # one or more bytes of class `b`
+    END = 7  # blanks and the end of the line
+    OPEN = 8  # the end of the line, or a blank and anything
 
 
 # What a literal after a field must not begin with: the field could have gone on.
@@ -35,6 +38,8 @@ _TAKEN = {
     Op.HEX: "0123456789abcdefABCDEFx",
     Op.NUMBER: "0123456789.eE+-",
 }
+_BLANK = 32
+_ONE_CLASS = re.compile(r"\[[^\]]*(?:\\\][^\]]*)*\]\+|\\[wS]\+")
 _OPS = {"word": Op.WORD, "text": Op.TEXT, "int": Op.WHOLE, "hex": Op.HEX, "number": Op.NUMBER}
 
 
@@ -53,6 +58,7 @@ class Programs:
     followed: NDArray[np.bool_]  # by a program, not by its literal alone
     usable: NDArray[np.bool_]
     texts: NDArray[np.uint8]
+    classes: NDArray[np.bool_]  # classes x 256, flat
     words: NDArray[np.int32]
     candidates: NDArray[np.int32]
     lists: NDArray[np.int32]
@@ -65,8 +71,9 @@ def compile_programs(templates: Sequence[Template], usable: Sequence[bool]) -> P
     starts = [0]
     followed: list[bool] = []
     texts = bytearray()
+    classes: list[bytes] = []
     for template in templates:
-        program = _program(template, texts)
+        program = _program(template, texts, classes)
         followed.append(program is not None)
         code.extend(program or [(Op.LITERAL, len(texts), len(template.literal.encode()))])
         texts.extend(template.literal.encode())
@@ -84,6 +91,7 @@ def compile_programs(templates: Sequence[Template], usable: Sequence[bool]) -> P
         followed=np.array(followed, np.bool_),
         usable=np.array(usable, np.bool_) & followed,
         texts=np.frombuffer(bytes(texts) + bytes(8), np.uint8),
+        classes=np.frombuffer(b"".join(classes) or bytes(256), np.bool_),
         words=np.array(words, np.int32),
         candidates=np.array([i for part in lists for i in part], np.int32),
         lists=np.cumsum([0, *map(len, lists)]).astype(np.int32),
@@ -91,7 +99,9 @@ def compile_programs(templates: Sequence[Template], usable: Sequence[bool]) -> P
     )
 
 
-def _program(template: Template, texts: bytearray) -> list[tuple[int, int, int]] | None:
+def _program(
+    template: Template, texts: bytearray, classes: list[bytes]
+) -> list[tuple[int, int, int]] | None:
     """Return the template's instructions, None if it needs a choice."""
     code: list[tuple[int, int, int]] = []
     slot = 0
@@ -102,24 +112,47 @@ def _program(template: Template, texts: bytearray) -> list[tuple[int, int, int]]
             text = re.sub(" +", " ", literal).encode()
             code.append((Op.LITERAL, len(texts), len(text)))
             texts.extend(text)
-        elif type_name not in _OPS:
-            return None
+            continue
+        place = slot if named else -1
+        slot += named
+        members = _class_of(type_name)
+        if type_name in _OPS:
+            code.append((_OPS[type_name], place, 0))
+        elif members is not None:
+            if members not in classes:
+                classes.append(members)
+            code.append((Op.CLASS, place, classes.index(members)))
         else:
-            code.append((_OPS[type_name], slot if named else -1, 0))
-            slot += named
+            return None
     code.append((Op.OPEN if template.open_ended else Op.END, 0, 0))
-    return code if _without_choice(code, texts) else None
+    return code if _without_choice(code, texts, classes) else None
 
 
-def _without_choice(code: Sequence[tuple[int, int, int]], texts: bytearray) -> bool:
+@cache
+def _class_of(type_name: str) -> bytes | None:
+    """Return, for a type that is one or more of some characters, which of 256 bytes those are."""
+    pattern = VALUE_TYPES[type_name].pattern
+    if not _ONE_CLASS.fullmatch(pattern):
+        return None
+    one = re.compile(pattern)
+    members = bytes(code < 127 and one.fullmatch(chr(code)) is not None for code in range(256))
+    # A blank in it could hide a second message.
+    return None if members[_BLANK] else members
+
+
+def _without_choice(
+    code: Sequence[tuple[int, int, int]], texts: bytearray, classes: Sequence[bytes]
+) -> bool:
     """Say whether the instruction after each field can only begin where the field ends."""
-    for (op, _, _), (after, start, _) in zip(code, code[1:], strict=False):
+    for (op, _, which), (after, start, _) in zip(code, code[1:], strict=False):
         first = chr(texts[start]) if after == Op.LITERAL else ""
         if op in {Op.LITERAL, Op.END, Op.OPEN}:
             continue
         if after not in {Op.LITERAL, Op.END, Op.OPEN}:
             return False
         if op == Op.TEXT and (after == Op.OPEN or first == " "):
+            return False
+        if first and op == Op.CLASS and classes[which][ord(first)]:
             return False
         if first and first in _TAKEN.get(Op(op), ""):
             return False

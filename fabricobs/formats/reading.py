@@ -1,21 +1,26 @@
 """Reading one file: the only place where an input is opened, and every line is accounted for."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fabricobs.formats.bulk import BulkReader, can_read
-from fabricobs.formats.catalogue import Format, Recognised
+from fabricobs.formats.catalogue import RECORD_READERS, Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
+from fabricobs.formats.prefixes import columns_told, peeled
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
-from fabricobs.formats.source import LineBlock, SourceError, line_blocks, open_plain
+from fabricobs.formats.source import BROKEN, LineBlock, SourceError, line_blocks, open_plain
+from fabricobs.formats.trees import LONGEST_DOCUMENT, TreeFormat, read_trees
+from fabricobs.formats.wrapping import unwrapped
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# Ray prints a line of many workers once.
+_REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
 
 
 @dataclass(slots=True)
@@ -46,7 +51,9 @@ def read_file(
     problem = None
     try:
         if recognised.syntax == "text":
-            _read_text(path, recognised.formats, context, rows, tally, flush)
+            _read_text(path, recognised, context, rows, tally, flush)
+        elif recognised.syntax == "json":
+            _read_json(path, recognised.formats[0], context, rows, tally)
         else:
             reader = _record_reader(recognised.formats[0], context, rows, tally)
             _read_records(path, recognised.syntax, reader, flush)
@@ -60,7 +67,7 @@ def read_file(
 
 def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
     """Say whether compiled code does most of the reading, so that threads run side by side."""
-    if recognised.syntax != "text":
+    if recognised.syntax in RECORD_READERS:
         return True
     return any(can_read(format_.compiled, size_bytes) for format_ in recognised.formats)
 
@@ -96,6 +103,18 @@ def _read_records(path: Path, syntax: str, reader: RecordReader, flush: Callable
         read(_flushing(line_blocks(stream), reader.rows, flush))
 
 
+def _read_json(path: Path, format_: Format, context: Context, rows: Rows, tally: Tally) -> None:
+    assert isinstance(format_.compiled, TreeFormat)
+    with open_plain(path) as stream:
+        try:
+            data = stream.read(LONGEST_DOCUMENT + 1)
+        except BROKEN as error:
+            raise SourceError(f"breaks off: {error}") from error
+    if len(data) > LONGEST_DOCUMENT:
+        raise SourceError(f"longer than {LONGEST_DOCUMENT >> 20} MiB")
+    read_trees(data, format_.compiled, context, rows, tally)
+
+
 def _flushing(
     blocks: Iterator[LineBlock], rows: Rows, flush: Callable[[], None]
 ) -> Iterator[LineBlock]:
@@ -107,26 +126,25 @@ def _flushing(
 
 def _read_text(
     path: Path,
-    formats: tuple[Format, ...],
+    recognised: Recognised,
     context: Context,
     rows: Rows,
     tally: Tally,
     flush: Callable[[], None],
 ) -> None:
-    readers = [_text_reader(format_, context, rows) for format_ in formats]
-    bulk = _bulk_reader(path, formats, context, rows, tally)
+    readers = [_text_reader(format_, context, rows) for format_ in recognised.formats]
+    bulk = _bulk_reader(path, recognised, readers, context, rows, tally)
 
     def slow_line(number: int, line: bytes) -> None:
-        for _, text in _numbered_lines(LineBlock(number, line)):
-            _offer(text or "", number, readers, tally)
+        _read_block(LineBlock(number, line), readers, tally, context)
 
     try:
         with open_plain(path) as stream:
-            for block in line_blocks(stream):
+            for block in unwrapped(line_blocks(stream), recognised.wrapping):
                 if bulk is not None and not block.overlong:
                     bulk.read(block, slow_line)
                 else:
-                    _read_block(block, readers, tally)
+                    _read_block(block, readers, tally, context)
                 if rows.is_full:
                     flush()
     finally:
@@ -137,48 +155,84 @@ def _read_text(
 
 
 def _bulk_reader(
-    path: Path, formats: tuple[Format, ...], context: Context, rows: Rows, tally: Tally
+    path: Path,
+    recognised: Recognised,
+    readers: Sequence[TextReader],
+    context: Context,
+    rows: Rows,
+    tally: Tally,
 ) -> BulkReader | None:
     """Return a bulk reader for the first format of a big file that one can read."""
     size_bytes = path.stat().st_size
-    for format_ in formats:
+    for format_, reader in zip(recognised.formats, readers, strict=True):
         if can_read(format_.compiled, size_bytes):
-            assert isinstance(format_.compiled, LineFormat)
-            return BulkReader(format_.compiled, context, rows, tally)
+            assert isinstance(reader, LineReader)
+            return BulkReader(reader, context, rows, tally)
     return None
 
 
-def _read_block(block: LineBlock, readers: list[TextReader], tally: Tally) -> None:
+def _read_block(
+    block: LineBlock, readers: list[TextReader], tally: Tally, context: Context
+) -> None:
     for number, line in _numbered_lines(block):
         if line is None:
             tally.miss(number, "longer than 1 MiB", "")
         else:
-            _offer(line, number, readers, tally)
+            _offer(line, number, readers, tally, context)
 
 
-def _offer(line: str, number: int, readers: list[TextReader], tally: Tally) -> None:
-    """Offer a line to every format until one takes it; blank lines need none."""
+def _offer(
+    line: str, number: int, readers: list[TextReader], tally: Tally, context: Context
+) -> None:
+    """Offer a line to every format until one takes it; blank lines need none.
+
+    One that none takes is offered again without what a launcher or log service wrote before it.
+    """
     if not line.strip():
         tally.skip()
         for reader in readers:
             reader.offer("", number)
         return
+    outcome = _first_taker(line, number, readers)
+    if outcome is Outcome.NOT_MINE:
+        outcome = _bare_taken(line, number, readers, context)
+    if outcome is Outcome.PARSED:
+        tally.read()
+    elif outcome is Outcome.IGNORED:
+        tally.skip()
+    elif isinstance(outcome, str):
+        tally.miss(number, outcome, line)
+    else:
+        tally.leave(number, line)
+
+
+def _bare_taken(
+    line: str, number: int, readers: list[TextReader], context: Context
+) -> Outcome | str:
+    """Offer what stands below the prefixes; tables are cut by column and take whole lines only."""
+    outcome: Outcome | str = Outcome.NOT_MINE
+    for bare, told in peeled(line):
+        if not bare.strip():
+            return Outcome.IGNORED
+        context.of_line = columns_told(told, context.zone)
+        outcome = _first_taker(bare, number, [r for r in readers if isinstance(r, LineReader)])
+        if outcome is not Outcome.NOT_MINE:
+            break
+    context.of_line = {}
+    return outcome
+
+
+def _first_taker(line: str, number: int, readers: Sequence[TextReader]) -> Outcome | str:
+    """Return what the first format that takes the line made of it, else the first failure."""
     failure = ""
     for reader in readers:
         outcome = reader.offer(line, number)
-        if outcome is Outcome.PARSED:
-            tally.read()
-            return
-        if outcome is Outcome.IGNORED:
-            tally.skip()
-            return
         if isinstance(outcome, str):
             # A prompt right under a table is no row of it: another format may know the line.
             failure = failure or outcome
-    if failure:
-        tally.miss(number, failure, line)
-    else:
-        tally.leave(number, line)
+        elif outcome is not Outcome.NOT_MINE:
+            return outcome
+    return failure or Outcome.NOT_MINE
 
 
 def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
@@ -188,6 +242,8 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
         text = _ANSI.sub("", text)
     if "\x00" in text:
         text = text.replace("\x00", "")
+    if " across cluster]" in text:
+        text = _REPEATED.sub("", text)
     overlong = frozenset(block.overlong)
     lines = text.split("\n")
     if lines and not lines[-1]:

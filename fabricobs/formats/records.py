@@ -379,7 +379,11 @@ def _time_or_none(text: str, context: Context) -> int | None:
 
 def _json_schema(mappings: list[ColumnMapping], kinds: list[str]) -> pl.Struct:
     """Build the nested type that holds every path the definition names."""
-    tree: dict[str, Any] = {kind: {} for kind in kinds}
+    tree: dict[str, Any] = {}
+    for kind in kinds:
+        node = tree
+        for part in kind.split("."):
+            node = node.setdefault(part, {})
     for mapping in mappings:
         for path, target in mapping.sources().items():
             node = tree
@@ -426,15 +430,17 @@ def _conform(record: dict[str, Any], schema: pl.Struct) -> dict[str, Any]:
 
 
 def _flatten(frame: pl.DataFrame) -> pl.DataFrame:
-    """Name nested fields by their path, and note which objects are there as `has.<key>`."""
+    """Name nested fields by their path, and note which objects are there as `has.<path>`."""
     columns: list[pl.Expr] = []
-    for name, dtype in frame.schema.items():
+
+    def visit(path: str, value: pl.Expr, dtype: object) -> None:
         if not isinstance(dtype, pl.Struct):
-            columns.append(pl.col(name))
-            continue
-        columns.append(pl.col(name).is_not_null().alias(f"has.{name}"))
-        columns.extend(
-            pl.col(name).struct.field(inner.name).alias(f"{name}.{inner.name}")
-            for inner in dtype.fields
-        )
+            columns.append(value.alias(path))
+            return
+        columns.append(value.is_not_null().alias(f"has.{path}"))
+        for inner in dtype.fields:
+            visit(f"{path}.{inner.name}", value.struct.field(inner.name), inner.dtype)
+
+    for name, dtype in frame.schema.items():
+        visit(name, pl.col(name), dtype)
     return frame.select(columns)

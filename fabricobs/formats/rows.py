@@ -1,5 +1,6 @@
 """What readers give: rows of the tables, and an account of every line."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,16 @@ UNPARSED_TEXT = 500
 # Rows held as tuples cost some hundred bytes, rows held as columns some tens.
 _MOST_ROWS = 100_000
 _MOST_FRAMED = 500_000
+# An unread line may be part of a dump of the environment.
+_SECRET = re.compile(
+    r"""((?:api_?key|[_-]key|token|secret|passw(?:or)?d|passphrase|credentials?)(?:_\w+)?["']?\s*[=:]\s*["']?)[^\s"',;]+""",
+    re.IGNORECASE,
+)
+
+
+def sampled(text: str) -> str:
+    """Return a line as it is kept: cut, and the values of what is named like a secret left out."""
+    return _SECRET.sub(r"\1***", text)[:UNPARSED_TEXT]
 
 
 class Rows:
@@ -115,7 +126,7 @@ class Tally:
         self.lines += 1
         self.unparsed += 1
         if len(self.samples) < UNPARSED_SAMPLES:
-            self.samples.append((number, reason, text[:UNPARSED_TEXT]))
+            self.samples.append((number, reason, sampled(text)))
 
     def leave(self, number: int, text: str) -> None:
         """Count a line that bears no format's mark, and keep the first few."""
@@ -124,4 +135,4 @@ class Tally:
         self.unclaimed += 1
         if len(self.unclaimed_samples) < UNPARSED_SAMPLES:
             reason = "bears no format's mark"
-            self.unclaimed_samples.append((number, reason, text[:UNPARSED_TEXT]))
+            self.unclaimed_samples.append((number, reason, sampled(text)))

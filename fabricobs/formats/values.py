@@ -43,6 +43,10 @@ def parse_whole(text: str) -> int | None:
         if text.lower() in NO_VALUE:
             return None
         number = int(_without_thousands(text))
+    return _in_64_bits(number, text)
+
+
+def _in_64_bits(number: int, text: str) -> int:
     if -_INT64 <= number < _INT64:
         return number
     if number < 2 * _INT64:
@@ -57,7 +61,7 @@ def _without_thousands(text: str) -> str:
 
 def parse_hex(text: str) -> int:
     """Read a hexadecimal number, with or without 0x."""
-    return int(text, 16)
+    return _in_64_bits(int(text, 16), text)
 
 
 def parse_number(text: str) -> float | None:
@@ -89,6 +93,18 @@ def parse_speed(text: str) -> float | None:
     if match is None:
         raise ValueError(f"{text!r} is no link rate")
     return float(match[1]) * _GBPS[match[2].upper()]
+
+
+def parse_gbits(text: str) -> float | None:
+    """Read Gbit/s as GB/s."""
+    value = parse_number(text)
+    return None if value is None else value / 8
+
+
+def parse_millionths(text: str) -> float | None:
+    """Read seconds for a column of microseconds."""
+    value = parse_number(text)
+    return None if value is None else value * 1e6
 
 
 def parse_rdma_port(text: str) -> str:
@@ -164,6 +180,61 @@ def _day_first(words: list[str], zone: tzinfo) -> int:
     return int(datetime.strptime(kept, layout).replace(tzinfo=named).timestamp()) * 1_000_000
 
 
+# ncclAlgo and ncclProto by number, as logs before 2.24 print them.
+_ALGORITHMS = ("Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT")
+_PROTOCOLS = ("LL", "LL128", "Simple")
+
+
+def _parse_choice(names: tuple[str, ...]) -> Callable[[str], Value]:
+    """Return a reader of one of `names`, in any case or by its number."""
+    known = {str(number): name for number, name in enumerate(names)}
+    known |= {name.lower(): name for name in names}
+
+    def parse(text: str) -> Value:
+        return known.get(text.lower(), text)
+
+    return parse
+
+
+def parse_rank_of(text: str) -> int:
+    """Read the rank of `15[b7000]`; the brackets hold a device."""
+    return _in_64_bits(int(text.partition("[")[0]), text)
+
+
+def parse_gdr(text: str) -> bool:
+    """Read what follows the device of a NET connection: GPUDirect RDMA is told, its absence not."""
+    return text.startswith("/GDRDMA")
+
+
+def parse_hash(text: str) -> str:
+    """Read a communicator's hash; the log writes 0x before it, the RAS report does not."""
+    return text if text.startswith("0x") else f"0x{text}"
+
+
+def parse_program(text: str) -> str | None:
+    """Read the name of a program from how it was called; an option is none."""
+    return None if text.startswith("-") else text.rpartition("/")[2] or None
+
+
+def parse_bucket(text: str) -> int:
+    """Read a range of sizes (4-5MB) as its lower bound in bytes; the units are of 1024."""
+    unit = "KMGT".find(text.rstrip("B")[-1:]) + 1
+    scale: int = 1024**unit
+    return int(text.partition("-")[0]) * scale
+
+
+def parse_percent(text: str) -> float:
+    """Read a share in percent, its sign given or not."""
+    return float(text.rstrip("%"))
+
+
+def parse_mtu(text: str) -> int:
+    """Read an ibv_mtu in bytes: 1 is 256, 5 is 4096."""
+    if text not in {"1", "2", "3", "4", "5"}:
+        raise ValueError(f"{text!r} is no ibv_mtu")
+    return 128 << int(text)
+
+
 @dataclass(frozen=True, slots=True)
 class ValueType:
     """A type a definition may name: its pattern, its conversion, the column types it may fill."""
@@ -179,12 +250,32 @@ VALUE_TYPES: dict[str, ValueType] = {
     "word": ValueType(r"\S+?", parse_text, ("VARCHAR",)),
     "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
     "name": ValueType(r"[^/\s]+", parse_text, ("VARCHAR",)),
+    "device": ValueType(r"[^:/\s\[\](){}<>=,;]+", parse_text, ("VARCHAR",)),
+    "quoted": ValueType(r'[^"]*', parse_text, ("VARCHAR",)),
+    "node": ValueType(r"[A-Z]+/[0-9a-f-]+", parse_text, ("VARCHAR",)),
+    "source": ValueType(r"[^\s:]+:\d+", parse_text, ("VARCHAR",)),
+    "address": ValueType(r"[0-9a-fA-F:.]+", parse_text, ("VARCHAR",)),
+    "rail": ValueType(r"(?::\d*){0,2}", parse_text, ("VARCHAR",)),
+    "ranks": ValueType(r"-?\d+(?:/-?\d+)*", parse_text, ("VARCHAR",)),
+    "rank_list": ValueType(r"\d[\d ]*(?:\.\.\.)?", parse_text, ("VARCHAR",)),
+    "parent_first": ValueType(r"\[\d+\] -?\d+->.*", parse_text, ("VARCHAR",)),
+    "algorithm": ValueType(r"\w+", _parse_choice(_ALGORITHMS), ("VARCHAR",)),
+    "protocol": ValueType(r"\w+", _parse_choice(_PROTOCOLS), ("VARCHAR",)),
+    "rank_of": ValueType(r"\d+(?:\[[^\]\s]*\])?", parse_rank_of, ("BIGINT",)),
+    "gdr": ValueType(r"(?:/GDRDMA(?:\(PCI\))?)?(?:/Shared)?", parse_gdr, ("BOOLEAN",)),
+    "hash": ValueType(r"(?:0x)?[0-9a-f]+", parse_hash, ("VARCHAR",)),
+    "program": ValueType(r"\S+", parse_program, ("VARCHAR",)),
+    "bucket": ValueType(r"\d+-\d+[KMGT]?B", parse_bucket, ("BIGINT",)),
+    "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
+    "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
     "rdma_port": ValueType(r"[\w.-]+/ports/\d+", parse_rdma_port, ("VARCHAR",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
     "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
+    "gbits": ValueType(_NUMBER, parse_gbits, ("DOUBLE",)),
+    "seconds_in_us": ValueType(_NUMBER, parse_millionths, ("DOUBLE",)),
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
