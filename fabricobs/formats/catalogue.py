@@ -12,23 +12,27 @@ from fabricobs.content import ContentError
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
+from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.values import VALUE_TYPES
+from fabricobs.formats.whole import WholeFormat
 
-Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat
+Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat | WholeFormat
 
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
 _PARQUET_MAGIC = b"PAR1"
+_LFS_POINTER = b"version https://git-lfs"
+_MAGIC_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
     """What a file showed: the syntax it is in and its formats; none means unrecognised."""
 
-    syntax: str  # text, csv, jsonl or parquet
+    syntax: str  # text, csv, jsonl, parquet or whole
     formats: tuple["Format", ...]
     reason: str = ""  # why nothing was recognised
 
@@ -65,6 +69,7 @@ class Catalogue:
         self.formats = {name: compile_format(d) for name, d in definitions.items()}
         self._detect_text = _detectors(definitions, "text")
         self._detect_path = _detectors(definitions, "path")
+        self._detect_magic = _detectors(definitions, "magic")
 
     def companions(self) -> tuple[Format, ...]:
         """Return the formats read along with every file of counters."""
@@ -86,10 +91,16 @@ class Catalogue:
             return Recognised("text", (), "empty")
         if ends.startswith(_PARQUET_MAGIC):
             return self._recognise_parquet(path)
+        if ends.startswith(_LFS_POINTER):
+            return Recognised("text", (), "a Git LFS pointer: the file itself was not fetched")
+        text = ends.decode("utf-8", "replace").replace("\r", "\n")
+        magic = ends[:_MAGIC_BYTES].decode("latin-1")
+        showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
+        for format_ in showing:
+            if isinstance(format_.compiled, WholeFormat):
+                return Recognised("whole", (format_,))
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
-        text = ends.decode("utf-8", "replace").replace("\r", "\n")
-        showing = tuple(f for f in self.formats.values() if self._shows(f, text, path))
         for syntax in ("jsonl", "csv"):
             formats = self._records(showing, syntax, text)
             if formats:
@@ -100,15 +111,17 @@ class Catalogue:
         reason = "" if formats else "shows no format that fabricobs knows"
         return Recognised("text", formats, reason)
 
-    def _shows(self, format_: Format, text: str, path: str) -> bool:
+    def _shows(self, format_: Format, text: str, path: str, magic: str) -> bool:
         detect = format_.definition.detect
         if format_.definition.companion:
+            return False
+        if detect.magic is not None and not self._detect_magic[format_.name].match(magic):
             return False
         if detect.path is not None and not self._detect_path[format_.name].search(path):
             return False
         if detect.text is not None:
             return self._detect_text[format_.name].search(text) is not None
-        return bool(detect.columns) or detect.path is not None
+        return bool(detect.columns) or detect.path is not None or detect.magic is not None
 
     def _records(self, showing: Sequence[Format], syntax: str, text: str) -> tuple[Format, ...]:
         """Return the record formats whose columns the first line fills, best fit first."""
@@ -144,11 +157,11 @@ class Catalogue:
 
 
 def _detectors(
-    definitions: dict[str, Definition], key: Literal["text", "path"]
+    definitions: dict[str, Definition], key: Literal["text", "path", "magic"]
 ) -> dict[str, re.Pattern[str]]:
     found: dict[str, re.Pattern[str]] = {}
     for name, definition in definitions.items():
-        expression = definition.detect.text if key == "text" else definition.detect.path
+        expression: str | None = getattr(definition.detect, key)
         if expression is not None:
             try:
                 found[name] = compile_regex(expression)
@@ -176,6 +189,8 @@ def _compile(definition: Definition) -> Compiled:
     reader = definition.reader[0]
     if reader == "lines":
         return LineFormat(definition)
+    if reader in READERS:
+        return WholeFormat(definition)
     if not definition.block:
         raise TemplateError(f"reader {reader!r} needs a [[block]]")
     if reader == "table":

@@ -15,7 +15,12 @@ from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
 
-Reader = Literal["lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet"]
+Reader = Literal[
+    "lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet",
+    # Whole files, one function each: `formats/readers/`.
+    "flight_recorder", "kineto", "mlflow", "nccl_trace", "ndtimeline", "tensorboard",
+    "trainer_state",
+]  # fmt: skip
 
 
 def _as_tuple(value: Any) -> Any:
@@ -35,6 +40,7 @@ class Detect(_Part):
     text: str | None = None  # expression searched in the first and last lines
     path: str | None = None  # expression searched in the path; never alone for text formats
     columns: tuple[str, ...] = ()  # columns the header must fill (csv, jsonl, parquet)
+    magic: str | None = None  # expression the first bytes match, each byte taken as one character
 
 
 class LineRule(_Part):
@@ -79,7 +85,8 @@ class Counters(CounterKind):
 class Sample(_Part):
     """Text in, rows expected: each row given names the columns that must hold."""
 
-    text: str
+    text: str = ""
+    base64: str = ""  # instead of text: the bytes of a binary file
     path: str = "sample"
     rows: dict[str, tuple[dict[str, Value], ...]] = {}
     unparsed: int = 0

@@ -9,10 +9,12 @@ from fabricobs.formats.catalogue import Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
+from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
 from fabricobs.formats.source import LineBlock, SourceError, line_blocks, open_plain
+from fabricobs.formats.whole import WholeFile, WholeFormat
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FLUSH_ROWS = 100_000
@@ -47,6 +49,8 @@ def read_file(
     try:
         if recognised.syntax == "text":
             _read_text(path, recognised.formats, context, rows, tally, flush)
+        elif recognised.syntax == "whole":
+            unused = _read_whole(path, recognised.formats[0], context, rows, tally, flush)
         else:
             reader = _record_reader(recognised.formats[0], context, rows, tally)
             _read_records(path, recognised.syntax, reader, flush)
@@ -86,6 +90,26 @@ def _read_records(path: Path, syntax: str, reader: RecordReader, flush: Callable
     read = reader.read_csv if syntax == "csv" else reader.read_jsonl
     with open_plain(path) as stream:
         read(_flushing(line_blocks(stream), reader.rows, flush))
+
+
+def _read_whole(
+    path: Path,
+    format_: Format,
+    context: Context,
+    rows: Rows,
+    tally: Tally,
+    flush: Callable[[], None],
+) -> tuple[str, ...]:
+    assert isinstance(format_.compiled, WholeFormat)
+
+    def flush_if_full() -> None:
+        if rows.pending >= _FLUSH_ROWS:
+            flush()
+
+    with open_plain(path) as stream:
+        file = WholeFile(format_.compiled, stream, context, rows, tally, flush_if_full)
+        READERS[format_.definition.reader[0]](file)
+    return tuple(sorted(file.unused))
 
 
 def _flushing(

@@ -1,6 +1,7 @@
 """Checks that a definition reads its own samples, and that no rule of it lies idle."""
 
 import tempfile
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
@@ -62,7 +63,7 @@ def read_sample(
 
 
 def _text(sample: Sample) -> bytes:
-    return sample.text.encode()
+    return b64decode(sample.base64) if sample.base64 else sample.text.encode()
 
 
 def _plain_rows(part: pa.Table) -> list[dict[str, Any]]:

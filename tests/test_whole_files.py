@@ -1,0 +1,137 @@
+"""Whole-file readers: refused pickles, damaged files, and the bytes the binary samples hold."""
+
+import os
+import pickle
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricobs.formats.catalogue import Catalogue, load_catalogue
+from fabricobs.formats.context import Context
+from fabricobs.formats.readers.plain_pickle import PickleError, read_pickle
+from fabricobs.formats.reading import FileResult, read_file
+from fabricobs.formats.rows import Rows
+from fabricobs.formats.source import read_ends
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return load_catalogue()
+
+
+def read(catalogue: Catalogue, path: Path) -> tuple[FileResult, dict[str, list[dict[str, Any]]]]:
+    recognised = catalogue.recognise(read_ends(path), str(path))
+    assert recognised.syntax == "whole", recognised.reason
+    rows = Rows()
+    context = Context("f")
+    context.from_path.update(recognised.formats[0].fields_of_path(str(path)) or {})
+    result = read_file(path, recognised, context, rows, lambda: None)
+    tally = result.tally
+    assert tally.lines == tally.parsed + tally.ignored + tally.unparsed
+    found: dict[str, list[dict[str, Any]]] = {}
+    for table, part in rows.drain():
+        found.setdefault(table, []).extend(part.to_pylist())
+    return result, found
+
+
+class Attack:
+    """Runs a command when a trusting loader reads it."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.target}",)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_attack_pickle_is_refused(catalogue: Catalogue, tmp_path: Path, protocol: int) -> None:
+    touched = tmp_path / "touched"
+    dump = {"version": "2.9", "pg_status": {}, "entries": [Attack(touched)]}
+    path = tmp_path / "nccl_trace_rank_0"
+    path.write_bytes(pickle.dumps(dump, protocol))
+    result, found = read(catalogue, path)
+    assert not touched.exists()
+    assert not found
+    assert result.problem is not None and "refused" in result.problem
+    assert result.tally.unparsed == 1
+
+
+PLAIN: list[Any] = [
+    None, True, False, 0, 255, 70_000, -5, 2**40, -(2**70), 1.5, "text", b"bytes", "x" * 300,
+    b"y" * 300, [], [1], [1, 2, [3]], (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), {}, {"a": 1},
+    {"a": 1, "b": {"c": [None]}}, {1, 2},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("value", PLAIN, ids=lambda value: repr(value)[:12])
+def test_plain_values_come_back(value: Any, protocol: int) -> None:
+    data = pickle.dumps(value, protocol)
+    if isinstance(value, bytes) and protocol == 2:
+        pytest.skip("protocol 2 writes bytes as a call")
+    if isinstance(value, set) and protocol < 4:
+        pytest.skip("before protocol 4 a set is a call")
+    shared = [value, value]
+    assert read_pickle(data) == value
+    assert read_pickle(pickle.dumps(shared, protocol)) == shared
+
+
+def test_a_damaged_pickle_is_an_error() -> None:
+    data = pickle.dumps({"entries": [{"a": (1, 2.0, "three")}] * 3, "b": "c"}, 2)
+    for end in range(len(data)):
+        with pytest.raises(PickleError):
+            read_pickle(data[:end])
+    for position in range(len(data)):
+        for value in (0x28, 0x2E, 0x65, 0x71, 0x75, 0xFF):
+            damaged = bytearray(data)
+            damaged[position] = value
+            try:
+                read_pickle(bytes(damaged))
+            except PickleError:
+                continue
+
+
+def status(enqueued: int, started: int, completed: int) -> dict[str, int]:
+    return {
+        "last_enqueued_collective": enqueued,
+        "last_started_collective": started,
+        "last_completed_collective": completed,
+    }
+
+
+DUMP = {
+    "version": "2.9",
+    "pg_config": {
+        "0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"},
+        "6": {"name": "6", "desc": "TENSOR_GROUP", "ranks": "[2, 3]"},
+    },
+    "pg_status": {
+        "0": status(12, -1, 12),
+        "2": status(77, 76, 75),
+    },
+    "entries": [
+        {
+            "record_id": 5, "pg_id": 0, "process_group": ("0", "default_pg"),
+            "collective_seq_id": 12, "p2p_seq_id": 0, "op_id": 12, "profiling_name": "nccl:all_reduce",
+            "time_created_ns": 1772442041500000000, "input_sizes": [[1024, 4]],
+            "input_dtypes": ["BFloat16"], "output_sizes": [[1024, 4]],
+            "output_dtypes": ["BFloat16"],
+            "state": "completed", "retired": True, "is_p2p": False, "duration_ms": 0.619,
+        },
+        {
+            "record_id": 6, "pg_id": 2, "process_group": ("6", "TENSOR_GROUP"),
+            "collective_seq_id": 77, "p2p_seq_id": 0, "op_id": 77,
+            "profiling_name": "nccl:_reduce_scatter_base", "time_created_ns": 1772442042000000000,
+            "input_sizes": [[200]], "input_dtypes": ["Float"], "output_sizes": [[100]],
+            "output_dtypes": ["Float"], "state": "scheduled", "retired": False, "is_p2p": False,
+        },
+    ],
+}  # fmt: skip
+
+
+def test_flight_recorder_sample_is_this_dump(catalogue: Catalogue) -> None:
+    sample = catalogue.formats["flight_recorder"].definition.sample[0]
+    assert b64decode(sample.base64) == pickle.dumps(DUMP, 2)
