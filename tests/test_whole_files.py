@@ -1,5 +1,6 @@
 """Whole-file readers: refused pickles, damaged files, and the bytes the binary samples hold."""
 
+import gzip
 import os
 import pickle
 from base64 import b64decode
@@ -115,7 +116,8 @@ DUMP = {
     "entries": [
         {
             "record_id": 5, "pg_id": 0, "process_group": ("0", "default_pg"),
-            "collective_seq_id": 12, "p2p_seq_id": 0, "op_id": 12, "profiling_name": "nccl:all_reduce",
+            "collective_seq_id": 12, "p2p_seq_id": 0, "op_id": 12,
+            "profiling_name": "nccl:all_reduce",
             "time_created_ns": 1772442041500000000, "input_sizes": [[1024, 4]],
             "input_dtypes": ["BFloat16"], "output_sizes": [[1024, 4]],
             "output_dtypes": ["BFloat16"],
@@ -135,3 +137,88 @@ DUMP = {
 def test_flight_recorder_sample_is_this_dump(catalogue: Catalogue) -> None:
     sample = catalogue.formats["flight_recorder"].definition.sample[0]
     assert b64decode(sample.base64) == pickle.dumps(DUMP, 2)
+
+
+def kernel(number: int, more: str = "") -> str:
+    return (
+        '{\n    "ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_TREE_LL128('
+        f'x)", "pid": 0, "tid": 7,\n    "ts": {1772442000000000 + number}, "dur": {number}.5,\n'
+        f'    "args": {{"correlation": {number}{more}}}\n  }}'
+    )
+
+
+def trace(*events: str) -> str:
+    return (
+        '{\n  "schemaVersion": 1,\n  "deviceProperties": [],\n  "distributedInfo": {"rank": 3},\n'
+        '  "traceEvents": [\n  ' + ",\n  ".join(events) + '\n  ],\n  "traceName": "a"\n}'
+    )
+
+
+def durations(found: dict[str, list[dict[str, Any]]]) -> list[float]:
+    return [row["duration_us"] for row in found.get("collectives", [])]
+
+
+WHOLE = trace(kernel(1), kernel(2), kernel(3))
+
+
+def test_a_cut_trace_keeps_its_whole_events(catalogue: Catalogue, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    for end in range(WHOLE.index("traceEvents") + 20, len(WHOLE)):
+        path.write_text(WHOLE[:end])
+        result, found = read(catalogue, path)
+        complete = WHOLE[:end].count("\n  }")
+        assert durations(found) == [1.5, 2.5, 3.5][:complete]
+        assert result.tally.parsed == complete
+        assert result.tally.unparsed <= 1
+        assert all(row["global_rank"] == 3 for row in found.get("collectives", []))
+
+
+@pytest.mark.parametrize(
+    ("broken", "unread"),
+    [
+        (kernel(9, ', "path": "C:\\temp\\x"'), 0),  # an escape JSON does not know
+        (kernel(9, ', "ratio": NaN'), 0),
+        (kernel(9, ', "open": "no end'), 1),  # a quote that is not closed
+        (kernel(9).replace('"pid": 0', '"pid" 0'), 1),
+        (kernel(9) + "}", 0),  # a bracket too many
+        ("7", 0),
+    ],
+)
+def test_a_broken_event_costs_itself_alone(
+    catalogue: Catalogue, tmp_path: Path, broken: str, unread: int
+) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(trace(kernel(1), broken, kernel(3)))
+    result, found = read(catalogue, path)
+    assert {1.5, 3.5} <= set(durations(found))
+    assert result.tally.unparsed == unread
+
+
+def test_an_event_without_end_does_not_swallow_the_rest(
+    catalogue: Catalogue, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.json"
+    filler = ",\n".join(kernel(i) for i in range(10, 8000))
+    path.write_text(trace(kernel(1), kernel(9)[:-3], filler, kernel(3)))
+    result, found = read(catalogue, path)
+    assert len(durations(found)) == 2 + 7990
+    assert result.tally.unparsed == 1
+
+
+def test_pieces_of_any_size_give_the_same_events(
+    catalogue: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(WHOLE)
+    for size in (1, 7, 64, 1000):
+        monkeypatch.setattr("fabricobs.formats.readers.chrome._PIECE", size)
+        assert durations(read(catalogue, path)[1]) == [1.5, 2.5, 3.5]
+
+
+def test_a_truncated_gzip_gives_what_it_holds(catalogue: Catalogue, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json.gz"
+    packed = gzip.compress(trace(*(kernel(i) for i in range(1, 2000))).encode())
+    path.write_bytes(packed[: len(packed) // 2])
+    result, found = read(catalogue, path)
+    assert result.problem is not None
+    assert len(durations(found)) > 500

@@ -61,14 +61,20 @@ class WholeFile:
 
     def pieces(self, size: int) -> Iterator[bytes]:
         """Yield the file piece by piece; SourceError where it breaks off, after what it gave."""
+        read = getattr(self.stream, "read1", self.stream.read)
         while True:
+            parts: list[bytes] = []
+            wanted = size
             try:
-                piece = self.stream.read(size)
+                while wanted > 0 and (part := read(wanted)):
+                    parts.append(part)
+                    wanted -= len(part)
             except BROKEN as error:
+                yield b"".join(parts)
                 raise SourceError(f"breaks off: {error}") from error
-            if not piece:
+            if not parts:
                 return
-            yield piece
+            yield b"".join(parts)
 
 
 Reader = Callable[[WholeFile], None]

@@ -1,8 +1,10 @@
 """The whole-file readers by the name a definition gives."""
 
 from fabricobs.formats.readers.flight_recorder import read_flight_recorder
+from fabricobs.formats.readers.kineto import read_kineto
 from fabricobs.formats.whole import Reader
 
 READERS: dict[str, Reader] = {
     "flight_recorder": read_flight_recorder,
+    "kineto": read_kineto,
 }

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from fabricobs.formats.readers.names import element_bytes, operation
+from fabricobs.formats.readers.names import element_bytes, group_id, operation, rank_list
 from fabricobs.formats.readers.plain_pickle import PickleError, read_pickle
 from fabricobs.formats.source import SourceError
 from fabricobs.formats.whole import WholeFile, number, text, whole
@@ -72,10 +72,7 @@ class _Groups:
 
     def ranks_of(self, name: str | None) -> list[int] | None:
         """Return the global ranks of a group, in order; None if the dump does not list them."""
-        ranks = self.config.get(str(name), {}).get("ranks")
-        if isinstance(ranks, str) and "..." not in ranks:
-            return [int(rank) for rank in re.findall(r"\d+", ranks)]
-        return [r for r in ranks if isinstance(r, int)] if isinstance(ranks, list) else None
+        return rank_list(self.config.get(str(name), {}).get("ranks"))
 
     def title(self, name: str | None) -> str | None:
         """Return name and description of a group."""
@@ -99,12 +96,11 @@ def _entry(entry: Any, groups: _Groups, rank: int | None) -> dict[str, Any] | No
     group = [str(part) for part in _list(entry.get("process_group"))]
     group_name = group[0] if group else None
     ranks = groups.ranks_of(group_name)
-    members = "" if ranks is None else "[" + ",".join(map(str, ranks)) + "]"
     two_sided = bool(entry.get("is_p2p"))
     seq = entry.get("p2p_seq_id" if two_sided else "collective_seq_id", entry.get("seq_id"))
     milliseconds = number(entry.get("duration_ms"))
     return {
-        "comm_id": None if group_name is None else group_name + members,
+        "comm_id": group_id(group_name, ranks),
         "comm_name": group[1] if len(group) > 1 else None,
         "rank": ranks.index(rank) if ranks and rank in ranks else None,
         "global_rank": rank,

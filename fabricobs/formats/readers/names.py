@@ -1,6 +1,7 @@
 """Names of operations and element types, as PyTorch and NCCL write them."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 _OPERATIONS = {
@@ -42,3 +43,17 @@ def element_bytes(datatype: Any) -> int | None:
     """Return the size of an element in bytes; None for a type without one of its own."""
     name = str(datatype).lower().removeprefix("c10::")
     return 1 if name.startswith("float8") or "float8" in name else _WIDTHS.get(name)
+
+
+def group_id(name: str | None, ranks: Sequence[int] | None) -> str | None:
+    """Name a process group so that no other has the name: `6[2,3]`; null without a name."""
+    if name is None or ranks is None:
+        return name
+    return f"{name}[{','.join(map(str, ranks))}]"
+
+
+def rank_list(ranks: Any) -> list[int] | None:
+    """Read `[0, 1]`, given as text or list; None for a text that is elided."""
+    if isinstance(ranks, str):
+        return None if "..." in ranks else [int(rank) for rank in re.findall(r"\d+", ranks)]
+    return [rank for rank in ranks if isinstance(rank, int)] if isinstance(ranks, list) else None
