@@ -3,6 +3,8 @@
 import gzip
 import os
 import pickle
+import random
+import struct
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -222,3 +224,107 @@ def test_a_truncated_gzip_gives_what_it_holds(catalogue: Catalogue, tmp_path: Pa
     result, found = read(catalogue, path)
     assert result.problem is not None
     assert len(durations(found)) > 500
+
+
+def varint(value: int) -> bytes:
+    out = b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+def message(number: int, body: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(body)) + body
+
+
+def scalar(tag: str, value: float) -> bytes:
+    return message(1, tag.encode()) + varint(2 << 3 | 5) + struct.pack("<f", value)
+
+
+def tensor(tag: str, value: float) -> bytes:
+    content = message(4, struct.pack("<d", value))
+    return message(1, tag.encode()) + message(8, b"\x08\x02" + message(2, b"") + content)
+
+
+def event(seconds: float, step: int, *values: bytes, version: str = "") -> bytes:
+    body = varint(1 << 3 | 1) + struct.pack("<d", seconds)
+    body += b"\x10" + varint(step) if step else b""
+    body += message(3, version.encode()) if version else b""
+    body += message(5, b"".join(message(1, value) for value in values)) if values else b""
+    length = struct.pack("<Q", len(body))
+    return length + checksum(length) + body + checksum(body)
+
+
+def checksum(data: bytes) -> bytes:
+    """Checksum as TFRecord stores it, bit by bit from the polynomial."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+EVENTS = [
+    event(1772442040.0, 0, version="brain.Event:2"),
+    event(1772442041.5, 40, scalar("iteration-time", 3.5)),
+    event(1772442041.5, 40, scalar("lm loss", 2.25)),
+    event(1772442041.5, 40, scalar("forward-backward-time", 1.25)),
+    event(1772442041.5, 40, scalar("batch-size", 64.0)),
+    event(1772442045.0, 41, tensor("iteration-time", 3.25), scalar("grad-norm", 0.5)),
+]
+
+
+def test_tensorboard_sample_is_these_events(catalogue: Catalogue) -> None:
+    sample = catalogue.formats["tensorboard"].definition.sample[0]
+    assert b64decode(sample.base64) == b"".join(EVENTS)
+
+
+def test_tensorboard_record_with_a_wrong_checksum_is_unread(
+    catalogue: Catalogue, tmp_path: Path
+) -> None:
+    path = tmp_path / "events.out.tfevents.1772442040.gpu-a07.812.0"
+    broken = bytearray(EVENTS[1])
+    broken[-6] ^= 1
+    path.write_bytes(EVENTS[0] + bytes(broken) + b"".join(EVENTS[2:]))
+    result, found = read(catalogue, path)
+    assert result.tally.unparsed == 1
+    assert [(row["loss"], row["step_time_ms"]) for row in found["steps"]] == [
+        (2.25, None),
+        (None, 3250.0),
+    ]
+
+
+def test_a_growing_tensorboard_file_is_read_up_to_its_last_whole_record(
+    catalogue: Catalogue, tmp_path: Path
+) -> None:
+    path = tmp_path / "events.out.tfevents.1772442040.gpu-a07.812.0"
+    data = b"".join(EVENTS)
+    ends = [sum(map(len, EVENTS[: i + 1])) for i in range(len(EVENTS))]
+    for end in range(len(EVENTS[0]), len(data)):
+        path.write_bytes(data[:end])
+        result, _ = read(catalogue, path)
+        whole = sum(1 for e in ends if e <= end)
+        assert result.tally.parsed + result.tally.ignored == whole
+        assert result.tally.unparsed == (0 if end in ends else 1)
+        assert result.problem is None
+
+
+def test_random_damage_never_raises(catalogue: Catalogue, tmp_path: Path) -> None:
+    generator = random.Random(7)
+    inputs = {
+        "nccl_trace_rank_0": pickle.dumps(DUMP, 2),
+        "trace.json": WHOLE.encode(),
+        "events.out.tfevents.1.a.2.3": b"".join(EVENTS),
+    }
+    for name, data in inputs.items():
+        path = tmp_path / name
+        for _ in range(300):
+            damaged = bytearray(data)
+            for _ in range(generator.randint(1, 6)):
+                damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+            path.write_bytes(bytes(damaged))
+            recognised = catalogue.recognise(bytes(damaged), str(path))
+            if recognised.syntax == "whole":
+                read(catalogue, path)

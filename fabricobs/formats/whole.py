@@ -14,6 +14,8 @@ from fabricobs.formats.mapping import ColumnMapping
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import BROKEN, SourceError
 
+# 1990 to 2100: a time outside is none.
+_EARLIEST_US, _LATEST_US = 631_152_000_000_000, 4_102_444_800_000_000
 LONGEST_DOCUMENT = 512 << 20
 
 
@@ -45,7 +47,7 @@ class WholeFile:
         given = self.context.base(table, self.format.name, snapshot=False)
         given.update(row)
         given["line"] = line
-        if ts is not None:
+        if ts is not None and _EARLIEST_US < ts < _LATEST_US:
             given["ts"], given["ts_source"] = ts, "inline"
         self.rows.add(table, given)
 

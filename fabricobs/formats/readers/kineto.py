@@ -5,6 +5,7 @@ start on the GPU may lie in the next one. Kernel times and launches are kept as 
 end, 48 bytes a kernel; of other events nothing is kept.
 """
 
+import math
 import re
 from array import array
 from dataclasses import dataclass, field
@@ -25,8 +26,6 @@ _KERNEL = re.compile(
 )
 _WIRE = re.compile(r"(RING|TREE|COLLNET\w*?|NVLS\w*?|PAT)_(LL128|LL|SIMPLE)")
 _ALGORITHMS = {"RING": "Ring", "TREE": "Tree"}
-# Microseconds of 1990 and 2100: times outside are no wall clock.
-_EPOCH_US = (6.3e14, 4.1e15)
 # Without PyTorch's own number, calls are counted within their step: the count of a whole trace
 # differs between ranks that began to record at different calls.
 _CALLS_A_STEP = 1_000_000
@@ -80,6 +79,8 @@ def _note(recording: _Recording, line: int, event: dict[str, Any]) -> bool:
     name, category, args = event.get("name"), event.get("cat"), event.get("args")
     start, duration = number(event.get("ts")), number(event.get("dur"))
     if event.get("ph") != "X" or not isinstance(name, str) or start is None or duration is None:
+        return False
+    if not math.isfinite(start) or not math.isfinite(duration):
         return False
     args = args if isinstance(args, dict) else {}
     if category in {"kernel", "Kernel"}:
@@ -135,7 +136,7 @@ def _write(file: WholeFile, recording: _Recording, document: dict[str, Any]) -> 
             "data_ms": sum(waits) / 1000 if waits else None,
         }
         place = {} if job.rank is None else {"rank": job.rank}
-        ts = _micros(base, start)
+        ts = round(base / 1000 + start)
         file.add("steps", row | place, line, ts)
         if communication is not None:
             timed = {"step": step, "phase": "nccl kernels", "duration_ms": communication}
@@ -154,14 +155,15 @@ def _write_calls(
         if seq is None and step is not None:
             key = (step, row["comm_id"], row["op"])
             counts[key] = counts.get(key, -1) + 1
-            seq = step * _CALLS_A_STEP + counts[key]
+            seq = whole(step * _CALLS_A_STEP + counts[key])
         row |= {
             "step": step,
             "seq": seq,
             "duration_us": recording.durations[call.kernel],
             "timing_source": "kernel_gpu",
         }
-        file.add("collectives", row, call.line, _micros(base, recording.starts[call.kernel]))
+        ts = round(base / 1000 + recording.starts[call.kernel])
+        file.add("collectives", row, call.line, ts)
         file.flush()
 
 
@@ -229,14 +231,8 @@ def _what(call: _Call) -> dict[str, Any]:
     return {
         "op": op,
         "peer": whole(peer),
-        "bytes": None if elements is None or width is None else elements * width,
+        "bytes": None if elements is None or width is None else whole(elements * width),
         "datatype": text(args.get("dtype")),
         "algorithm": None if wire is None else _ALGORITHMS.get(wire[1], wire[1]),
         "protocol": None if wire is None else wire[2].replace("SIMPLE", "Simple"),
     }
-
-
-def _micros(base_ns: int, ts: float) -> int | None:
-    """Return microseconds since 1970; None where the trace's clock is no wall clock."""
-    micros = base_ns / 1000 + ts
-    return round(micros) if _EPOCH_US[0] < micros < _EPOCH_US[1] else None

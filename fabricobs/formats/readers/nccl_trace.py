@@ -55,7 +55,7 @@ def _write(file: WholeFile, call: _Begun, end: float | None) -> None:
         "op": operation(str(event.get("name"))),
         "seq": whole(args.get("SeqNum")),
         "peer": whole(args.get("Peer")),
-        "bytes": None if count is None or width is None else count * width,
+        "bytes": None if count is None or width is None else whole(count * width),
         "datatype": text(args.get("Datatype")),
         "state": "started" if end is None else "completed",
         "duration_us": None if end is None or start is None else round(end - start, 6),

@@ -1,0 +1,42 @@
+"""Metrics logged by name (tags): those of one step make one row of `steps`, timers one each."""
+
+from typing import Any
+
+from fabricobs.formats.mapping import Target
+from fabricobs.formats.whole import WholeFile
+
+
+class Scalars:
+    """Collects metrics in the order of the file; names find their columns by the definition."""
+
+    def __init__(self, file: WholeFile) -> None:
+        self._file = file
+        self._row: dict[str, Any] = {}
+        self._line = 0
+        self._ts: int | None = None
+
+    def add(self, line: int, name: str, value: float, step: int, ts: int | None) -> bool:
+        """Take one value; says whether the definition knows its name. NaN is no value."""
+        target = self._file.format.mappings[0].resolve(name)
+        if not isinstance(target, Target):
+            if target is False:
+                self._file.unused.add(name)
+            return False
+        scaled = value if target.factor is None else value * target.factor
+        # No JSON or Parquet reader downstream likes NaN; a loss of NaN is a row without loss.
+        filled = {target.column.name: None if scaled != scaled else scaled, **dict(target.fields)}
+        if target.table != "steps":
+            self._file.add(target.table, {"step": step} | filled, line, ts)
+            return True
+        if self._row.get("step") != step or target.column.name in self._row:
+            self.finish()
+            self._row, self._line, self._ts = {"step": step}, line, ts
+        self._row |= filled
+        return True
+
+    def finish(self) -> None:
+        """Write the last step."""
+        if self._row:
+            self._file.add("steps", self._row, self._line, self._ts)
+            self._file.flush()
+        self._row = {}
