@@ -18,8 +18,8 @@ from fabricobs.formats.values import Value
 Reader = Literal[
     "lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet",
     # Whole files, one function each: `formats/readers/`.
-    "flight_recorder", "kineto", "mlflow", "nccl_trace", "ndtimeline", "tensorboard",
-    "trainer_state",
+    "document", "flight_recorder", "kineto", "mlflow", "nccl_trace", "ndtimeline", "tensorboard",
+    "wandb_csv",
 ]  # fmt: skip
 
 
@@ -64,7 +64,7 @@ class Block(_Part):
     set: dict[str, str | int | float | bool] = {}
     header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
     pair: str | None = None  # keyvalue: template with {key} and {value}
-    where: str | None = None  # jsonl: the key a record of this kind has
+    where: str | None = None  # jsonl: the key a record of this kind has; document: of a part
     sticky: tuple[str, ...] = ()  # jsonl: objects that hold until given again
 
 

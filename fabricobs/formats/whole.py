@@ -24,7 +24,7 @@ class WholeFormat:
 
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
-        self.mappings = tuple(ColumnMapping(block) for block in definition.block)
+        self.blocks = tuple((block, ColumnMapping(block)) for block in definition.block)
 
 
 @dataclass(slots=True)

@@ -11,13 +11,14 @@ class Scalars:
 
     def __init__(self, file: WholeFile) -> None:
         self._file = file
+        self._mapping = file.format.blocks[0][1]
         self._row: dict[str, Any] = {}
         self._line = 0
         self._ts: int | None = None
 
     def add(self, line: int, name: str, value: float, step: int, ts: int | None) -> bool:
         """Take one value; says whether the definition knows its name. NaN is no value."""
-        target = self._file.format.mappings[0].resolve(name)
+        target = self._mapping.resolve(name)
         if not isinstance(target, Target):
             if target is False:
                 self._file.unused.add(name)
