@@ -150,6 +150,7 @@ class Catalogue:
             if isinstance(f.compiled, RecordFormat)
             and "parquet" in f.definition.reader
             and f.compiled.fits(keys)
+            and self._shows(f, ",".join(keys), path, "")
         ]
         best = sorted(fitting, key=lambda entry: -entry[0])[:1]
         reason = "" if best else f"Parquet without a known set of columns: {', '.join(keys[:12])}"
