@@ -4,6 +4,7 @@ import difflib
 import hashlib
 import json
 import tomllib
+from base64 import b64decode
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -90,6 +91,11 @@ class Sample(_Part):
     path: str = "sample"
     rows: dict[str, tuple[dict[str, Value], ...]] = {}
     unparsed: int = 0
+
+    @property
+    def data(self) -> bytes:
+        """Return the bytes of the sample."""
+        return b64decode(self.base64) if self.base64 else self.text.encode()
 
 
 class Definition(_Part):
