@@ -4,8 +4,10 @@ import gzip
 import os
 import pickle
 import random
+import sqlite3
 import struct
 from base64 import b64decode
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,8 @@ def read(catalogue: Catalogue, path: Path) -> tuple[FileResult, dict[str, list[d
     found: dict[str, list[dict[str, Any]]] = {}
     for table, part in rows.drain():
         found.setdefault(table, []).extend(part.to_pylist())
+    for table_rows in found.values():
+        table_rows.sort(key=lambda row: row["line"] or 0)
     return result, found
 
 
@@ -328,3 +332,25 @@ def test_random_damage_never_raises(catalogue: Catalogue, tmp_path: Path) -> Non
             recognised = catalogue.recognise(bytes(damaged), str(path))
             if recognised.syntax == "whole":
                 read(catalogue, path)
+
+
+def test_mlflow_store_is_read_whatever_its_journal(catalogue: Catalogue, tmp_path: Path) -> None:
+    for mode in ("delete", "wal"):
+        path = tmp_path / f"{mode}.db"
+        with closing(sqlite3.connect(path)) as store:
+            store.execute(f"PRAGMA journal_mode = {mode}")
+            store.executescript(
+                """CREATE TABLE runs (run_uuid TEXT, name TEXT);
+                CREATE TABLE metrics (key TEXT, value REAL, timestamp INTEGER, run_uuid TEXT,
+                  step INTEGER, is_nan INTEGER);
+                INSERT INTO runs VALUES ('9f2c', 'run-a'), ('77aa', NULL);
+                INSERT INTO metrics VALUES ('loss', 2.25, 1772442041500, '9f2c', 40, 0),
+                  ('lr', 0.5, 1772442041500, '9f2c', 40, 0),
+                  ('loss', 0, 1772442045000, '9f2c', 41, 1),
+                  ('loss', 3.5, 1772442041500, '77aa', 40, 0);"""
+            )
+            before = path.read_bytes()
+        _, found = read(catalogue, path)
+        rows = [(row["job"], row["step"], row["loss"]) for row in found["steps"]]
+        assert rows == [("77aa", 40, 3.5), ("run-a", 40, 2.25), ("run-a", 41, None)]
+        assert before[:16] == path.read_bytes()[:16]

@@ -19,8 +19,8 @@ from fabricobs.formats.values import Value
 Reader = Literal[
     "lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet",
     # Whole files, one function each: `formats/readers/`.
-    "document", "flight_recorder", "kineto", "mlflow", "nccl_trace", "ndtimeline", "tensorboard",
-    "wandb_csv",
+    "document", "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline",
+    "tensorboard", "wandb_csv",
 ]  # fmt: skip
 
 

@@ -42,11 +42,14 @@ class WholeFile:
     def add(self, table: str, row: Mapping[str, Any], line: int, ts: int | None = None) -> None:
         """Add a row; `ts` are microseconds since 1970 UTC that the record itself tells.
 
-        What the path tells holds for the columns that `row` leaves out.
+        What the path tells holds for the columns that `row` leaves out; the user's --job holds
+        against a run's own name.
         """
         given = self.context.base(table, self.format.name, snapshot=False)
         given.update(row)
         given["line"] = line
+        if self.context.job is not None:
+            given["job"] = self.context.job
         if ts is not None and _EARLIEST_US < ts < _LATEST_US:
             given["ts"], given["ts_source"] = ts, "inline"
         self.rows.add(table, given)

@@ -22,7 +22,7 @@ _WANTED = (
     re.compile(rb'"name"\s*:\s*"(?:ProfilerStep#|enumerate\(DataLoader|(?:cu|hip)\w*Launch)'),
 )
 _KERNEL = re.compile(
-    r"(?:nccl|rccl)(?:Sym)?(?:Dev)?Kernel_?([A-Za-z]+)(?:_([^(]*))?", re.IGNORECASE
+    r"(?:nccl|rccl)(?:Symk?)?(?:Dev)?Kernel_?([A-Za-z]+)(?:_([^(]*))?", re.IGNORECASE
 )
 _WIRE = re.compile(r"(RING|TREE|COLLNET\w*?|NVLS\w*?|PAT)_(LL128|LL|SIMPLE)")
 _ALGORITHMS = {"RING": "Ring", "TREE": "Tree"}

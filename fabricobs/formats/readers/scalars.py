@@ -12,6 +12,7 @@ class Scalars:
     def __init__(self, file: WholeFile) -> None:
         self._file = file
         self._mapping = file.format.blocks[0][1]
+        self.job: str | None = None  # the run the values belong to, where the source names it
         self._row: dict[str, Any] = {}
         self._line = 0
         self._ts: int | None = None
@@ -27,13 +28,17 @@ class Scalars:
         # No JSON or Parquet reader downstream likes NaN; a loss of NaN is a row without loss.
         filled = {target.column.name: None if scaled != scaled else scaled, **dict(target.fields)}
         if target.table != "steps":
-            self._file.add(target.table, {"step": step} | filled, line, ts)
+            self._file.add(target.table, self._start(step) | filled, line, ts)
             return True
-        if self._row.get("step") != step or target.column.name in self._row:
+        start = self._start(step)
+        if not start.items() <= self._row.items() or target.column.name in self._row:
             self.finish()
-            self._row, self._line, self._ts = {"step": step}, line, ts
+            self._row, self._line, self._ts = start, line, ts
         self._row |= filled
         return True
+
+    def _start(self, step: int) -> dict[str, Any]:
+        return {"step": step} if self.job is None else {"step": step, "job": self.job}
 
     def finish(self) -> None:
         """Write the last step."""

@@ -63,8 +63,7 @@ def _read_line(file: WholeFile, cells: dict[str, str], line: int) -> bool:
             continue
     for run, row in runs.items():
         step = _whole(cells.get("Step") or steps.get(run))
-        job = run if file.context.job is None else file.context.job
-        file.add("steps", row | {"job": job, "step": step}, line, _time(cells.get("Wall Time")))
+        file.add("steps", row | {"job": run, "step": step}, line, _time(cells.get("Wall Time")))
     return bool(runs)
 
 
