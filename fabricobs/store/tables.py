@@ -384,8 +384,8 @@ _TABLES = (
     ),
     Table(
         "phases",
-        "a timed part of a step",
-        "timers of the trainers",
+        "a timed part of a step; of a whole trace where the step is null",
+        "timers of the trainers, traces",
         (
             *_ORIGIN,
             *_TIMED,
