@@ -40,9 +40,9 @@ def read_nccl_trace(file: WholeFile) -> None:
     for call in begun.values():
         _end(file, call, None, network)
     for name, (line, total) in network.items():
-        file.add(
-            "phases", {"phase": f"network {name}", "duration_ms": round(total / 1000, 6)}, line
-        )
+        # The rank in the file's name is that of the communicator, which may not be the job's.
+        wait = {"phase": f"network {name}", "duration_ms": round(total / 1000, 6), "rank": None}
+        file.add("phases", wait, line)
     if problem is not None:
         raise problem
 
