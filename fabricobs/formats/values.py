@@ -91,6 +91,11 @@ def parse_speed(text: str) -> float | None:
     return float(match[1]) * _GBPS[match[2].upper()]
 
 
+def parse_program(text: str) -> str:
+    """Read the name of a program: the last part of its path."""
+    return text.strip().rsplit("/", 1)[-1]
+
+
 def parse_rdma_port(text: str) -> str:
     """Read a port of sysfs (mlx5_0/ports/1) as the tools print it (mlx5_0/1)."""
     return text.replace("/ports/", "/")
@@ -179,6 +184,7 @@ VALUE_TYPES: dict[str, ValueType] = {
     "word": ValueType(r"\S+?", parse_text, ("VARCHAR",)),
     "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
     "name": ValueType(r"[^/\s]+", parse_text, ("VARCHAR",)),
+    "program": ValueType(r"\S+", parse_program, ("VARCHAR",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
     "rdma_port": ValueType(r"[\w.-]+/ports/\d+", parse_rdma_port, ("VARCHAR",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
