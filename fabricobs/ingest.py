@@ -5,17 +5,23 @@ with the others, so threads, processes or machines may run them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import (
+    Executor,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+)
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fabricobs.formats.catalogue import Format, load_catalogue
 from fabricobs.formats.context import Context
-from fabricobs.formats.reading import FileResult, count_lines, read_file
+from fabricobs.formats.reading import FileResult, count_lines, read_file, reads_by_columns
 from fabricobs.formats.rows import Rows
 from fabricobs.planning import (
     FileOutcome,
@@ -55,6 +61,7 @@ class IngestReport:
 
 
 Progress = Callable[[FileOutcome], None]
+_Run = Callable[[Sequence[list[PlannedFile]], Store, Options, int], Iterator[list[FileOutcome]]]
 
 
 def ingest(
@@ -85,9 +92,7 @@ def ingest(
             plan.append(planned)
             known.add(planned)
     batches = list(batches_of(plan))
-    total = sum(planned.size_bytes for planned in plan)
-    parallel = workers > 1 and len(batches) > 1 and total >= _PARALLEL_BYTES
-    run = _in_processes if parallel else _here
+    run = _executor_for(plan) if workers > 1 and len(batches) > 1 else _here
     for outcomes in run(batches, store, options, workers):
         report.outcomes.extend(outcomes)
         for outcome in outcomes:
@@ -97,6 +102,15 @@ def ingest(
     return report
 
 
+def _executor_for(plan: Sequence[PlannedFile]) -> _Run:
+    """Choose who reads: threads where compiled code does the work, else processes if they pay."""
+    by_columns = sum(p.size_bytes for p in plan if reads_by_columns(p.recognised, p.size_bytes))
+    by_lines = sum(p.size_bytes for p in plan) - by_columns
+    if by_lines >= _PARALLEL_BYTES:
+        return _in_processes
+    return _in_threads if by_columns >= _PARALLEL_BYTES else _here
+
+
 def _here(
     batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
 ) -> Iterator[list[FileOutcome]]:
@@ -104,12 +118,24 @@ def _here(
         yield ingest_batch(batch, store.path, options)
 
 
+def _in_threads(
+    batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
+) -> Iterator[list[FileOutcome]]:
+    yield from _gathered(ThreadPoolExecutor(workers), batches, store, options)
+
+
 def _in_processes(
     batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
 ) -> Iterator[list[FileOutcome]]:
     # Forking a process that has started threads may hang the child: start clean ones.
-    pool: Executor
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    yield from _gathered(pool, batches, store, options)
+
+
+def _gathered(
+    pool: Executor, batches: Sequence[list[PlannedFile]], store: Store, options: Options
+) -> Iterator[list[FileOutcome]]:
+    with pool:
         futures = [pool.submit(ingest_batch, batch, store.path, options) for batch in batches]
         for future in as_completed(futures):
             yield future.result()
@@ -159,12 +185,22 @@ def _widen(spans: dict[str, tuple[Any, Any]], part: pa.Table) -> None:
     """Keep the earliest and latest time of each file's rows."""
     if "ts" not in part.column_names or "file_id" not in part.column_names:
         return
-    grouped = part.group_by("file_id").aggregate([("ts", "min"), ("ts", "max")])
-    for row in grouped.to_pylist():
-        times = [row["ts_min"], row["ts_max"], *spans.get(row["file_id"], (None, None))]
+    for file_id, earliest, latest in _times(part.select(["file_id", "ts"]).combine_chunks()):
+        times = [earliest, latest, *spans.get(file_id, (None, None))]
         given = [time for time in times if time is not None]
         if given:
-            spans[row["file_id"]] = (min(given), max(given))
+            spans[file_id] = (min(given), max(given))
+
+
+def _times(rows: pa.Table) -> list[tuple[str, Any, Any]]:
+    """Return file, earliest and latest time; one file's rows, the usual case, need no grouping."""
+    files = rows["file_id"].unique().to_pylist()
+    if len(files) == 1:
+        span = pc.min_max(rows["ts"]).as_py()
+        return [(files[0], span["min"], span["max"])]
+    plain = rows.set_column(0, "file_id", rows["file_id"].cast(pa.string()))
+    grouped = plain.group_by("file_id").aggregate([("ts", "min"), ("ts", "max")]).to_pylist()
+    return [(row["file_id"], row["ts_min"], row["ts_max"]) for row in grouped]
 
 
 def _add_account(

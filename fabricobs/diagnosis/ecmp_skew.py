@@ -11,6 +11,7 @@ from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
     Finding,
+    Judgement,
     Severity,
     confidence_of,
     severity_of_loss,
@@ -61,19 +62,18 @@ class _Skew:
     from_start: bool
 
 
-def find_ecmp_skew(evidence: Evidence, model: Model, paces: list[JobPace]) -> list[Finding]:
-    """Return one finding a switch whose uplinks are polarised."""
+def find_ecmp_skew(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+    """Return one finding a switch whose uplinks are polarised; a unit is an uplink group."""
     intervals = evidence.frame("uplink_intervals")
     flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
-    stretches = {
-        group: _stretches(rows, model) for group, rows in _by_group(intervals) if len(rows) >= 2
-    }
+    stretches = {group: _stretches(rows, model) for group, rows in _by_group(intervals)}
     findings: list[Finding] = []
+    judged = 0
     for group, parts in stretches.items():
         device = str(intervals.filter(pl.col("uplink_group") == group)["device"][0])
         counted = flows.get(device)
         known = counted or _estimated_flows(group, stretches)
-        if known is None:
+        if known is None or not parts:
             continue
         # Many groups are judged at once: one run in a thousand may err, not one group.
         largest_p = model.limit("p") / len(stretches)
@@ -82,12 +82,14 @@ def find_ecmp_skew(evidence: Evidence, model: Model, paces: list[JobPace]) -> li
             for position, part in enumerate(parts)
             if (skew := _judge(device, part, float(known), largest_p, model, position == 0))
         ]
-        if skews:
-            finding = _finding(skews, evidence, model, paces)
-            # An estimated flow number alone accuses nobody: the job must have felt it.
-            if counted is not None or finding.severity != "low":
-                findings.append(finding)
-    return findings
+        finding = _finding(skews, evidence, model, paces) if skews else None
+        # An estimated flow number alone accuses nobody: the job must have felt it.
+        if finding is not None and counted is None and finding.severity == "low":
+            continue
+        judged += 1
+        if finding is not None:
+            findings.append(finding)
+    return Judgement(tuple(findings), judged, len(stretches) - judged)
 
 
 def _by_group(intervals: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:

@@ -113,6 +113,15 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a method found, and of how many units it could tell: what was not judged is not ok."""
+
+    findings: tuple[Finding, ...] = ()
+    judged: int = 0
+    unjudged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One of the six questions an engineer asks: answer, evidence, and what would settle it."""
 

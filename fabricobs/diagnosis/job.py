@@ -11,6 +11,8 @@ from fabricobs.diagnosis.statistics import Array, change_points
 
 # Steps in which compilation, memory growth and connections make everything slow.
 WARM_UP_STEPS = 10
+# Share of the job's ranks whose records must be there: the one that is missing may be the slow one.
+_COVERED = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class JobPace:
     steps: pl.DataFrame
     segments: tuple[Segment, ...]
     slowdowns: tuple[Slowdown, ...]
+    speed_up: Segment | None  # the best pace, where it is clearly better than the first
+    enough: bool  # steps for a change to show
 
     def step_at(self, moment: datetime) -> int | None:
         """Return the first step that ended after `moment`."""
@@ -60,22 +64,34 @@ class JobPace:
 
 
 def job_paces(
-    step_times: pl.DataFrame, rank_steps: pl.DataFrame, smallest_loss: float, least_steps: int
+    step_times: pl.DataFrame,
+    rank_steps: pl.DataFrame,
+    smallest_loss: float,
+    least_steps: int,
+    ranks_expected: dict[str | None, int | None],
 ) -> list[JobPace]:
     """Judge the pace of every job.
 
     `smallest_loss` is the share of throughput below which a change is no slowdown, `least_steps`
-    the number of steps a pace must last.
+    the number of steps a pace must last; a slowdown is split only where the records cover nearly
+    all of a job's `ranks_expected`.
     """
     paces: list[JobPace] = []
     for job, steps in _by_job(step_times):
-        steady = steps.filter(pl.col("step_time_ms") > 0).sort("step").slice(WARM_UP_STEPS)
+        timed = steps.filter(pl.col("step_time_ms") > 0).sort("step")
+        steady = timed.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
         if steady.is_empty():
             continue
         segments = _segments(steady, least_steps)
         own = rank_steps.filter(_is_job(job))
+        if own["rank"].n_unique() < _COVERED * (ranks_expected.get(job) or 0):
+            own = own.clear()
         slowdowns = tuple(_slowdowns(job, segments, steady, own, smallest_loss))
-        paces.append(JobPace(job, steps, tuple(segments), slowdowns))
+        enough = len(steady) >= 2 * least_steps
+        best = min(segments, key=lambda segment: segment.step_time_ms)
+        faster = best.step_time_ms < segments[0].step_time_ms * (1 - smallest_loss)
+        speed_up = best if faster else None
+        paces.append(JobPace(job, steps, tuple(segments), slowdowns, speed_up, enough))
     return paces
 
 

@@ -7,14 +7,14 @@ from fabricobs.content import ContentError
 from fabricobs.diagnosis.attribution import fold_downstream, in_order, unexplained, without_named
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Diagnosis, Finding
+from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace, job_paces
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
 
-Method = Callable[[Evidence, Model, list[JobPace]], list[Finding]]
+Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 
 METHODS: dict[str, Method] = {
     "ecmp_skew": find_ecmp_skew,
@@ -34,8 +34,9 @@ def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
         evidence.frame("rank_steps"),
         rest.limit("change"),
         int(rest.limit("least_steps")),
+        dict(evidence.frame("job_sizes").select("job", "ranks_expected").iter_rows()),
     )
-    findings: list[Finding] = []
+    judgements: dict[str, Judgement] = {}
     for model in models.values():
         if model.method == REST:
             continue
@@ -44,12 +45,13 @@ def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
             raise ContentError(
                 f"models/{model.name}.toml: no method {model.method!r}; one of {known}"
             )
-        findings.extend(METHODS[model.method](evidence, model, paces))
+        judgements[model.kind] = METHODS[model.method](evidence, model, paces)
+    findings: list[Finding] = [f for j in judgements.values() for f in j.findings]
     findings = without_named(fold_downstream(findings, evidence))
     findings.extend(unexplained(findings, paces, rest, evidence))
     ordered = in_order(findings)
     return Diagnosis(
-        verdict=give_verdict(evidence, ordered, paces),
+        verdict=give_verdict(evidence, ordered, paces, judgements),
         findings=ordered,
         segments=tuple(segment for pace in paces for segment in pace.segments),
         coverage=describe_coverage(evidence),

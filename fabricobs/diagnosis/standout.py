@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Driver, Entity, Finding
+from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import Array, robust_z
 
@@ -25,14 +25,14 @@ _CLIP = 20.0
 _CONFIDENCE = 0.2
 
 
-def find_standouts(evidence: Evidence, model: Model) -> list[Finding]:
+def find_standouts(evidence: Evidence, model: Model) -> Judgement:
     """Return the ranks that stand out in several numbers at once, as information."""
     ranks = _features(evidence.frame("rank_steps"))
     found: list[Finding] = []
     for job in ranks.partition_by("job", "stage", maintain_order=True):
         if len(job) >= model.limit("fewest_ranks"):
             found.extend(_standouts(job, model))
-    return found
+    return Judgement(tuple(found), len(ranks))
 
 
 def _features(steps: pl.DataFrame) -> pl.DataFrame:

@@ -15,12 +15,13 @@ from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
     Finding,
+    Judgement,
     confidence_of,
     severity_of_loss,
 )
 from fabricobs.diagnosis.job import WARM_UP_STEPS
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.statistics import robust_z
+from fabricobs.diagnosis.statistics import change_points, robust_z
 
 _FEWEST_PEERS = 4
 
@@ -36,34 +37,67 @@ class _Slow:
     share: float  # of all windows
 
 
-def find_stragglers(evidence: Evidence, model: Model) -> list[Finding]:
-    """Return one finding a straggling rank, or one a host whose ranks straggle together."""
+def find_stragglers(evidence: Evidence, model: Model) -> Judgement:
+    """Return one finding a straggling rank, or one a host whose ranks straggle together.
+
+    A unit is a rank: judged are those with peers over enough windows, none where the ranks of a
+    stage fall into groups too far apart for a median to speak for all.
+    """
     steps = evidence.frame("rank_steps").drop_nulls("compute_ms")
+    ranks = _ranks(steps)
     steps = steps.filter(pl.col("step") > pl.col("step").min().over("job") + WARM_UP_STEPS - 1)
     if steps.is_empty():
-        return []
+        return Judgement(unjudged=ranks)
     scored = _score(_windows(steps, int(model.limit("window_steps"))))
     slow = _persistent(scored, model)
     findings = [
         _finding(members, steps, model, evidence) for members in _by_host(slow, steps, model)
     ]
-    return [finding for finding in findings if finding is not None]
+    named = {(one.job, one.rank) for one in slow}
+    judged = _judged(scored, named, model)
+    return Judgement(tuple(findings), judged, ranks - judged)
+
+
+def _ranks(rows: pl.DataFrame) -> int:
+    return rows.select(pl.struct("job", "rank").n_unique()).item() if len(rows) else 0
+
+
+def _judged(scored: pl.DataFrame, named: set[tuple[str | None, int]], model: Model) -> int:
+    """Count the ranks with enough scored windows, in stages whose other ranks are alike."""
+    judged = 0
+    for stage in scored.partition_by("job", "stage"):
+        rows = stage.group_by("job", "rank").agg(
+            pl.len().alias("windows"), pl.col("excess").median()
+        )
+        rows = rows.filter(pl.col("windows") >= int(model.limit("least_windows")))
+        others = [
+            excess
+            for job, rank, excess in rows.select("job", "rank", "excess").iter_rows()
+            if (job, rank) not in named
+        ]
+        low, high = np.quantile(others, [0.1, 0.9]) if others else (0.0, 0.0)
+        if high - low <= model.limit("excess"):
+            judged += len(rows)
+    return judged
 
 
 def _windows(steps: pl.DataFrame, length: int) -> pl.DataFrame:
-    """Take the median of each rank over windows of `length` steps."""
+    """Take the median of each rank over windows of `length` recorded steps, the last half full."""
+    position = pl.col("step").rank("dense").over("job") - 1
     return (
-        steps.with_columns((pl.col("step") // length).alias("window"))
+        steps.with_columns((position // length).alias("window"))
         .group_by("job", "stage", "window", "rank")
         .agg(
             pl.col("compute_ms").median(),
             pl.col("comm_ms").median(),
             pl.col("host").first(),
+            pl.len().alias("steps"),
             pl.col("step").min().alias("first_step"),
             pl.col("step").max().alias("last_step"),
             pl.col("ts").min().alias("start"),
             pl.col("ts").max().alias("end"),
         )
+        .filter(pl.col("steps") >= length / 2)
         .sort("job", "stage", "window", "rank")
     )
 
@@ -144,10 +178,11 @@ def _by_host(slow: list[_Slow], steps: pl.DataFrame, model: Model) -> list[list[
 
 def _finding(
     members: list[_Slow], steps: pl.DataFrame, model: Model, evidence: Evidence
-) -> Finding | None:
+) -> Finding:
     windows = pl.concat([member.windows for member in members])
     worst = max(members, key=lambda member: float(member.windows["excess"].median() or 0))  # type: ignore[arg-type]
     first, last = int(windows["first_step"].min()), int(windows["last_step"].max())  # type: ignore[arg-type]
+    first = _onset(members, steps, first, int(model.limit("window_steps")))
     loss = _loss(members, steps, first, last)
     host = worst.host or "the host"
     whole_host = len(members) > 1
@@ -200,6 +235,26 @@ def _culprit(members: list[_Slow], worst: _Slow) -> Entity:
     if len(members) > 1:
         return Entity("host", host=worst.host, job=worst.job)
     return Entity("rank", rank=worst.rank, host=worst.host, job=worst.job)
+
+
+def _onset(members: list[_Slow], steps: pl.DataFrame, first: int, window: int) -> int:
+    """Return the step at which the culprits fell behind, near the window that shows it first."""
+    is_culprit = pl.col("rank").is_in([member.rank for member in members])
+    pace = (
+        steps.filter(pl.col("job").eq_missing(pl.lit(members[0].job)))
+        .group_by("step")
+        .agg(
+            (
+                pl.col("compute_ms").filter(is_culprit).median() / pl.col("compute_ms").median()
+            ).alias("ratio")
+        )
+        .filter(pl.col("ratio").is_finite())
+        .sort("step")
+    )
+    ratios = pace["ratio"].to_numpy().astype(np.float64)
+    cuts = [int(pace["step"][cut]) for cut in change_points(ratios, smallest=5)]
+    near = [step for step in cuts if abs(step - first) < window]
+    return min(near, key=lambda step: abs(step - first), default=first)
 
 
 def _loss(members: list[_Slow], steps: pl.DataFrame, first: int, last: int) -> float:

@@ -3,28 +3,33 @@
 Missing data reads as unknown, never as ok.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Coverage, Finding, Question, Verdict
+from fabricobs.diagnosis.findings import Coverage, Finding, Judgement, Question, Verdict
 from fabricobs.diagnosis.job import JobPace
 
 # A counter that rose this often or this much while the job ran is no relic of the past.
 _SUSTAINED_INTERVALS = 3
 _SUSTAINED_RISE = 10
+_NOTHING = Judgement()
 
 
 def give_verdict(
-    evidence: Evidence, findings: tuple[Finding, ...], paces: list[JobPace]
+    evidence: Evidence,
+    findings: tuple[Finding, ...],
+    paces: list[JobPace],
+    judgements: Mapping[str, Judgement],
 ) -> Verdict:
-    """Answer the six questions and sum them up."""
+    """Answer the six questions and sum them up; `judgements` by kind of finding."""
     questions = (
-        _everywhere(evidence, findings, paces),
-        _slow_rank(evidence, findings),
+        _everywhere(findings, paces),
+        _slow_rank(findings, paces, judgements.get("straggler", _NOTHING)),
         _sick_link(evidence),
-        _uneven_routing(evidence, findings),
+        _uneven_routing(findings, judgements.get("ecmp_skew", _NOTHING)),
         _choice(evidence),
         _gpudirect(evidence),
     )
@@ -53,9 +58,7 @@ def _sentence(
     return f"Nothing wrong: the job keeps its pace and no part stands out{rest}."
 
 
-def _everywhere(
-    evidence: Evidence, findings: tuple[Finding, ...], paces: list[JobPace]
-) -> Question:
+def _everywhere(findings: tuple[Finding, ...], paces: list[JobPace]) -> Question:
     question = "Is it everywhere, or some nodes?"
     if not paces:
         return Question(
@@ -66,31 +69,58 @@ def _everywhere(
         culprits = [f for f in findings if f.kind == "straggler" and f.severity != "info"]
         if culprits:
             return Question(question, "problem", f"Some: {culprits[0].entities[0].label}.")
-        steps = sum(len(pace.steps) for pace in paces)
-        return Question(question, "ok", f"The pace holds over {steps:,} steps.")
+        return _pace_holds(question, paces)
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
     text = f"{worst.loss_share:.0%} of the throughput is lost since step {worst.first_step}."
     if worst.network_part is not None and worst.network_part >= 0.8:
         text += " Every rank's transfers take longer; computation is as before: it is everywhere."
     elif worst.compute_part is not None and worst.compute_part >= 0.8:
-        text += " The slowest rank's computation takes longer: it is some nodes."
+        text += " The slowest rank's computation takes longer; transfers are as before."
     return Question(question, "problem", text)
 
 
-def _slow_rank(evidence: Evidence, findings: tuple[Finding, ...]) -> Question:
+def _pace_holds(question: str, paces: list[JobPace]) -> Question:
+    faster = [pace.speed_up for pace in paces if pace.speed_up is not None]
+    if faster:
+        best = faster[0]
+        text = (
+            f"The job became faster at step {best.first_step} ({best.step_time_ms:,.0f} ms a "
+            "step): what held it back until then is not known."
+        )
+        return Question(question, "unknown", text, "What was changed or restarted at that time.")
+    steps = sum(len(pace.steps) for pace in paces)
+    if not all(pace.enough for pace in paces):
+        text = f"{steps:,} steps are too few for a change of pace to show."
+        return Question(question, "unknown", text, "The trainer's log of more steps.")
+    return Question(question, "ok", f"The pace holds over {steps:,} steps.")
+
+
+def _slow_rank(
+    findings: tuple[Finding, ...], paces: list[JobPace], judgement: Judgement
+) -> Question:
     question = "Is a rank slow?"
     slow = [finding for finding in findings if finding.kind == "straggler"]
     if slow:
         return Question(question, "problem", slow[0].title + ".")
-    ranks = evidence.frame("rank_steps").drop_nulls("compute_ms")["rank"].n_unique()
-    if ranks < 4:
-        return Question(
-            question,
-            "unknown",
-            "No computation time by rank for at least 4 ranks.",
-            "Per-rank step records with compute_ms.",
+    ranks = judgement.judged + judgement.unjudged
+    if not judgement.judged:
+        text = (
+            f"No rank of {ranks:,} could be compared: too few peers or steps, or ranks in groups "
+            "that compute differently."
+            if ranks
+            else "No computation time by rank."
         )
-    return Question(question, "ok", f"{ranks} ranks compute alike.")
+        settled = "Step records with compute_ms of 4 ranks and more, with their pipeline stage."
+        return Question(question, "unknown", text, settled)
+    if any((s.compute_part or 0.0) >= 0.5 for pace in paces for s in pace.slowdowns):
+        text = "No rank stands out from the others, yet computation takes longer than before."
+        return Question(
+            question, "unknown", text, "Sequence lengths, clocks and power of the GPUs."
+        )
+    if judgement.unjudged:
+        text = f"{judgement.judged:,} of {ranks:,} ranks compute alike; the others have no peers."
+        return Question(question, "unknown", text, "Step records of every rank, with its stage.")
+    return Question(question, "ok", f"{ranks:,} ranks compute alike.")
 
 
 def _sick_link(evidence: Evidence) -> Question:
@@ -103,13 +133,17 @@ def _sick_link(evidence: Evidence) -> Question:
             "No error counter was sampled twice.",
             "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
         )
+    # A link that went down once has trained anew: that is never noise.
     sick = counters.filter(
         (pl.col("intervals_with_rise") >= _SUSTAINED_INTERVALS)
         | (pl.col("risen") > _SUSTAINED_RISE)
+        | ((pl.col("counter") == "link_downed") & (pl.col("risen") > 0))
     )
     ports = counters.select(pl.struct("device", "port").n_unique()).item()
     if sick.is_empty():
-        return Question(question, "ok", f"No error counter rises on {ports} ports.")
+        rose = counters.filter(pl.col("risen") > 0)
+        few = f", but for {int(rose['risen'].sum())} single errors" if len(rose) else ""
+        return Question(question, "ok", f"No error counter keeps rising on {ports:,} ports{few}.")
     row = sick.row(0, named=True)
     return Question(
         question,
@@ -119,21 +153,28 @@ def _sick_link(evidence: Evidence) -> Question:
     )
 
 
-def _uneven_routing(evidence: Evidence, findings: tuple[Finding, ...]) -> Question:
+def _uneven_routing(findings: tuple[Finding, ...], judgement: Judgement) -> Question:
     question = "Is routing uneven?"
     skews = [finding for finding in findings if finding.kind == "ecmp_skew"]
     if skews:
         return Question(question, "problem", skews[0].title + ".")
-    intervals = evidence.frame("uplink_intervals")
-    if intervals.is_empty():
+    groups = judgement.judged + judgement.unjudged
+    if not groups:
         return Question(
             question,
             "unknown",
             "No group of uplinks with traffic is known.",
             "LLDP neighbours of the leaves and their port or queue counters over time.",
         )
-    groups = intervals["uplink_group"].n_unique()
-    return Question(question, "ok", f"{groups} uplink groups are as even as hashing makes them.")
+    if judgement.unjudged:
+        return Question(
+            question,
+            "unknown",
+            f"{judgement.judged:,} of {groups:,} uplink groups are as even as hashing makes them; "
+            "for the others the flows are not known, or the traffic is too little.",
+            "NCCL_DEBUG=INFO logs of all ranks (the flows), and counters over more time.",
+        )
+    return Question(question, "ok", f"{groups:,} uplink groups are as even as hashing makes them.")
 
 
 def _choice(evidence: Evidence) -> Question:
@@ -144,7 +185,8 @@ def _choice(evidence: Evidence) -> Question:
         return Question(
             question, "unknown", "No NCCL log says which network is used.", "NCCL_DEBUG=INFO logs."
         )
-    fell_back = chosen.filter((pl.col("network") == "Socket") & (pl.col("nodes") != 1))
+    several = pl.coalesce(pl.col("nodes"), pl.col("host").n_unique().over("job")) > 1
+    fell_back = chosen.filter((pl.col("network") == "Socket") & several)
     if not fell_back.is_empty():
         hosts = fell_back["host"].unique().sort().to_list()
         return Question(question, "problem", f"Sockets instead of RDMA on {', '.join(hosts)}.")

@@ -26,12 +26,15 @@ class Context:
     zone: tzinfo = UTC
     kept: dict[str, Any] = field(default_factory=dict)
     from_path: dict[str, Any] = field(default_factory=dict)
+    generation: int = 0  # grows when what is kept changes
     _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
 
     def keep(self, fields: Mapping[str, Any]) -> None:
         """Let `fields` hold for the lines that follow."""
-        self.kept.update(fields)
-        self._base.clear()
+        if any(name not in self.kept or self.kept[name] != v for name, v in fields.items()):
+            self.kept.update(fields)
+            self._base.clear()
+            self.generation += 1
 
     def base(self, table: str, format_name: str, *, snapshot: bool) -> dict[str, Any]:
         """Return the columns a row of `table` starts with; a fresh copy.

@@ -126,7 +126,7 @@ class LineReader:
         for found, following in zip(matches, [*matches[1:], None], strict=True):
             message = line[found.end() : following.start() if following else None].strip()
             try:
-                prefix = _prefix(found, self._context.zone)
+                prefix = prefix_fields(found, self._context.zone)
             except ValueError as error:
                 outcomes.append(f"{self._format.name}: {error}")
             else:
@@ -218,7 +218,7 @@ def _is_whole(name: str) -> bool:
     return any(column is not None and column.type == "BIGINT" for column in columns)
 
 
-def _prefix(found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
+def prefix_fields(found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
     """Return the fields of the anchor, and the time that stands before it if one does."""
     fields: dict[str, Any] = {
         name: parse_whole(text) if _is_whole(name) else text

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabricobs.formats.bulk import BulkReader, can_read
 from fabricobs.formats.catalogue import Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
@@ -17,7 +18,6 @@ from fabricobs.formats.source import LineBlock, SourceError, line_blocks, open_p
 from fabricobs.formats.whole import WholeFile, WholeFormat
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_FLUSH_ROWS = 100_000
 
 
 @dataclass(slots=True)
@@ -62,6 +62,15 @@ def read_file(
     return FileResult(tally, rows.count - before, problem, unused)
 
 
+def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
+    """Say whether compiled code does most of the reading, so that threads run side by side."""
+    if recognised.syntax == "whole":
+        return False
+    if recognised.syntax != "text":
+        return True
+    return any(can_read(format_.compiled, size_bytes) for format_ in recognised.formats)
+
+
 def count_lines(path: Path) -> Tally:
     """Account for a file no format claims: every line counted, the first few kept."""
     tally = Tally()
@@ -103,7 +112,7 @@ def _read_whole(
     assert isinstance(format_.compiled, WholeFormat)
 
     def flush_if_full() -> None:
-        if rows.pending >= _FLUSH_ROWS:
+        if rows.is_full:
             flush()
 
     with open_plain(path) as stream:
@@ -116,7 +125,7 @@ def _flushing(
     blocks: Iterator[LineBlock], rows: Rows, flush: Callable[[], None]
 ) -> Iterator[LineBlock]:
     for block in blocks:
-        if rows.pending >= _FLUSH_ROWS:
+        if rows.is_full:
             flush()
         yield block
 
@@ -130,21 +139,46 @@ def _read_text(
     flush: Callable[[], None],
 ) -> None:
     readers = [_text_reader(format_, context, rows) for format_ in formats]
+    bulk = _bulk_reader(path, formats, context, rows, tally)
+
+    def slow_line(number: int, line: bytes) -> None:
+        for _, text in _numbered_lines(LineBlock(number, line)):
+            _offer(text or "", number, readers, tally)
+
     try:
         with open_plain(path) as stream:
             for block in line_blocks(stream):
-                for number, line in _numbered_lines(block):
-                    if line is None:
-                        tally.miss(number, "longer than 1 MiB", "")
-                    else:
-                        _offer(line, number, readers, tally)
-                if rows.pending >= _FLUSH_ROWS:
+                if bulk is not None and not block.overlong:
+                    bulk.read(block, slow_line)
+                else:
+                    _read_block(block, readers, tally)
+                if rows.is_full:
                     flush()
     finally:
         for reader in readers:
             finish = getattr(reader, "finish", None)
             if finish is not None:
                 finish()
+
+
+def _bulk_reader(
+    path: Path, formats: tuple[Format, ...], context: Context, rows: Rows, tally: Tally
+) -> BulkReader | None:
+    """Return a bulk reader for the first format of a big file that one can read."""
+    size_bytes = path.stat().st_size
+    for format_ in formats:
+        if can_read(format_.compiled, size_bytes):
+            assert isinstance(format_.compiled, LineFormat)
+            return BulkReader(format_.compiled, context, rows, tally)
+    return None
+
+
+def _read_block(block: LineBlock, readers: list[TextReader], tally: Tally) -> None:
+    for number, line in _numbered_lines(block):
+        if line is None:
+            tally.miss(number, "longer than 1 MiB", "")
+        else:
+            _offer(line, number, readers, tally)
 
 
 def _offer(line: str, number: int, readers: list[TextReader], tally: Tally) -> None:

@@ -6,10 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from fabricobs.store.arrow import table_schema
+from fabricobs.store.arrow import coded_schema
 
 UNPARSED_SAMPLES = 20
 UNPARSED_TEXT = 500
+# Rows held as tuples cost some hundred bytes, rows held as columns some tens.
+_MOST_ROWS = 100_000
+_MOST_FRAMED = 500_000
 
 
 class Rows:
@@ -22,7 +25,8 @@ class Rows:
         self._shapes: dict[tuple[str, tuple[str, ...]], list[tuple[Any, ...]]] = {}
         self._frames: list[tuple[str, pa.Table]] = []
         self.count = 0
-        self.pending = 0
+        self._pending_rows = 0
+        self._pending_framed = 0
 
     def add(self, table: str, row: Mapping[str, Any]) -> None:
         """Add one row; columns it leaves out are null."""
@@ -32,27 +36,37 @@ class Rows:
             rows = self._shapes[shape] = []
         rows.append(tuple(row.values()))
         self.count += 1
-        self.pending += 1
+        self._pending_rows += 1
 
     def add_frame(self, table: str, frame: pa.Table) -> None:
         """Add rows given as columns, in the schema of the table or a part of it."""
         if frame.num_rows:
             self._frames.append((table, frame))
             self.count += frame.num_rows
-            self.pending += frame.num_rows
+            self._pending_framed += frame.num_rows
+
+    @property
+    def is_full(self) -> bool:
+        """Say whether it is time to drain: what is held grows no further with the input."""
+        return self._pending_rows >= _MOST_ROWS or self._pending_framed >= _MOST_FRAMED
 
     def drain(self) -> Iterator[tuple[str, pa.Table]]:
-        """Hand over what was added, as Arrow tables with the full schema, and forget it."""
+        """Hand over what was added, one Arrow table each with its coded schema, and forget it."""
+        parts: dict[str, list[pa.Table]] = {}
         for (table, columns), rows in self._shapes.items():
-            yield table, _to_arrow(table, dict(zip(columns, zip(*rows, strict=True), strict=True)))
+            given = dict(zip(columns, zip(*rows, strict=True), strict=True))
+            parts.setdefault(table, []).append(_to_arrow(table, given))
         for table, frame in self._frames:
             given = {name: frame.column(name) for name in frame.column_names}
-            yield table, _to_arrow(table, given)
-        self._shapes, self._frames, self.pending = {}, [], 0
+            parts.setdefault(table, []).append(_to_arrow(table, given))
+        self._shapes, self._frames = {}, []
+        self._pending_rows = self._pending_framed = 0
+        for table, tables in parts.items():
+            yield table, pa.concat_tables(tables).unify_dictionaries()
 
 
 def _to_arrow(table: str, given: Mapping[str, Any]) -> pa.Table:
-    schema = table_schema(table)
+    schema = coded_schema(table)
     length = len(next(iter(given.values())))
     columns = []
     for column in schema:
@@ -60,10 +74,18 @@ def _to_arrow(table: str, given: Mapping[str, Any]) -> pa.Table:
         if values is None:
             columns.append(pa.nulls(length, column.type))
         elif isinstance(values, pa.ChunkedArray):
-            columns.append(values.cast(column.type))
+            columns.append(_as_type(values, column.type))
         else:
             columns.append(pa.array(values, column.type))
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _as_type(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    if values.type == wanted:
+        return values
+    if pa.types.is_dictionary(wanted) and not pa.types.is_null(values.type):
+        return values.cast(pa.string()).dictionary_encode()
+    return values.cast(wanted)
 
 
 @dataclass(slots=True)

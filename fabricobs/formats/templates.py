@@ -7,7 +7,7 @@ brace.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fabricobs.formats.values import VALUE_TYPES
@@ -34,6 +34,7 @@ class Template:
     fields: tuple[tuple[str, str], ...]
     first_word: str | None
     literal: str
+    open_ended: bool = False
 
     def __str__(self) -> str:
         return self.source
@@ -41,8 +42,7 @@ class Template:
 
 def compile_template(source: str, *, whole: bool = True, default_type: str = "word") -> Template:
     """Compile `source`; `whole` anchors it at both ends (else it is searched for)."""
-    open_ended = source.endswith(" ...")
-    body = source[: -len(" ...")] if open_ended else source
+    body, open_ended = _body(source)
     parts: list[str] = []
     fields: list[tuple[str, str]] = []
     literals: list[str] = []
@@ -60,7 +60,36 @@ def compile_template(source: str, *, whole: bool = True, default_type: str = "wo
     _refuse_repeats(fields, source)
     # A blank stands for several: only what lies between blanks is sure to be in the line.
     literal = max((word for text in literals for word in text.split(" ")), key=len)
-    return Template(source, re.compile(pattern), tuple(fields), _first_word(body), literal)
+    first_word = _first_word(body)
+    return Template(source, re.compile(pattern), tuple(fields), first_word, literal, open_ended)
+
+
+def pieces_of(source: str) -> Iterator[tuple[str | None, str, bool]]:
+    """Yield the pieces of a line's template: a literal text, or a field's type and if it is named.
+
+    Each is (literal, "", False) or (None, type, named).
+    """
+    body, _ = _body(source)
+    literal = ""
+    position = 0
+    for match in _FIELD.finditer(body):
+        literal += body[position : match.start()]
+        position = match.end()
+        if match[0] in {"{{", "}}"}:
+            literal += match[0][0]
+            continue
+        if literal:
+            yield literal, "", False
+        literal = ""
+        yield None, match["type"] or "word", bool(match["name"])
+    if literal + body[position:]:
+        yield literal + body[position:], "", False
+
+
+def _body(source: str) -> tuple[str, bool]:
+    """Return the template without a closing ` ...`, and whether it had one."""
+    open_ended = source.endswith(" ...")
+    return (source[: -len(" ...")] if open_ended else source), open_ended
 
 
 def compile_regex(source: str) -> re.Pattern[str]:

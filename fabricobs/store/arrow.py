@@ -17,6 +17,18 @@ _ARROW: dict[Type, pa.DataType] = {
 
 
 @cache
+def coded_schema(table: str) -> pa.Schema:
+    """Return the schema of rows on their way to Parquet: texts as codes of a dictionary."""
+    coded = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            field.with_type(coded) if field.type == pa.string() else field
+            for field in table_schema(table)
+        ]
+    )
+
+
+@cache
 def table_schema(table: str) -> pa.Schema:
     """Return the Arrow schema of a table, all columns nullable."""
     return pa.schema([(column.name, _ARROW[column.type]) for column in TABLES[table].columns])

@@ -18,17 +18,21 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from fabricobs.errors import UserError
-from fabricobs.store.arrow import table_schema
+from fabricobs.store.arrow import coded_schema, table_schema
 from fabricobs.store.session import is_store
 from fabricobs.store.tables import TABLES
 
 # Two levels down, where the pattern STORE/*/<table>.parquet does not reach.
 _INCOMING = ".incoming"
+# Sorts a missing number before every other.
+_FIRST = -(1 << 62)
 _KNOWN_COLUMNS = (
     "file_id",
     "path",
@@ -175,11 +179,13 @@ class BatchWriter:
         if writer is None:
             writer = self._writers[table] = pq.ParquetWriter(
                 self.directory / f"{table}.parquet",
-                table_schema(table),
+                coded_schema(table),
                 compression="zstd",
-                write_statistics=True,
+                compression_level=1,
+                # Readers see plain texts.
+                store_schema=False,
             )
-        writer.write_table(_sorted(table, rows), row_group_size=1 << 20)
+        writer.write_table(_sorted(table, _coded(table, rows)), row_group_size=1 << 20)
 
     def close(self) -> None:
         """Finish the parts."""
@@ -214,8 +220,46 @@ def _workplace(store: Path) -> Path:
 def _sorted(table: str, rows: pa.Table) -> pa.Table:
     if rows.num_rows < 2:
         return rows
-    keys = [(name, "ascending") for name in TABLES[table].sort]
-    return rows.take(pc.sort_indices(rows, sort_keys=keys))
+    keys = [_sort_key(rows[name]) for name in TABLES[table].sort]
+    if _is_sorted(keys):
+        return rows
+    return rows.take(np.lexsort(keys[::-1]))
+
+
+def _sort_key(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return whole numbers that order as the values do, missing ones first."""
+    values = column.combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        places = np.argsort(np.argsort(values.dictionary.to_numpy(zero_copy_only=False)))
+        codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        # An index of -1 reads the last place: -1 again.
+        return np.asarray(np.append(places, -1)[codes], np.int64)
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    return np.asarray(values.fill_null(_FIRST).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _is_sorted(keys: list[NDArray[np.int64]]) -> bool:
+    """Say whether rows are in order by the keys, the first one deciding most."""
+    rest_equal = np.ones(len(keys[0]) - 1, np.bool_)
+    for key in keys:
+        steps = np.sign(key[1:] - key[:-1])
+        if (steps[rest_equal] < 0).any():
+            return False
+        rest_equal &= steps == 0
+    return True
+
+
+def _coded(table: str, rows: pa.Table) -> pa.Table:
+    """Return the rows with texts as codes, as they go to Parquet."""
+    schema = coded_schema(table)
+    if rows.schema.equals(schema):
+        return rows
+    columns = [
+        column if column.type == field.type else column.dictionary_encode().cast(field.type)
+        for column, field in zip(rows.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _batch_name(file_ids: Iterable[str]) -> str:

@@ -10,8 +10,7 @@ WITH rises AS (
   INTO NAME counter VALUE risen
 )
 SELECT device, port, counter, sum(risen) AS risen,
-  count(*) FILTER (risen > 0) AS intervals_with_rise, count(*) AS intervals,
-  min(ts) FILTER (risen > 0) AS first_seen
+  count(*) FILTER (risen > 0) AS intervals_with_rise, count(*) AS intervals
 FROM rises
 GROUP BY device, port, counter
 ORDER BY risen DESC, device, port, counter

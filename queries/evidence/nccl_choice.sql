@@ -1,8 +1,7 @@
 -- question: What did NCCL choose on each rank, and does it use GPUDirect?
 WITH connections AS (
   SELECT job, host, pid,
-    bool_and(gdr) FILTER (transport = 'NET') AS gdr,
-    count(*) FILTER (transport = 'NET') AS net_connections
+    bool_and(gdr) FILTER (transport = 'NET') AS gdr
   FROM nccl_channels GROUP BY job, host, pid
 ),
 chosen AS (
@@ -12,12 +11,7 @@ chosen AS (
   JOIN ranks r ON r.job IS NOT DISTINCT FROM w.job AND r.host = w.host AND r.pid = w.pid
   GROUP BY w.job, w.rank, w.host, w.pid
 )
-SELECT r.job, r.rank, r.host, r.network, r.version, coalesce(c.gdr, r.ring_gdr) AS gdr,
-  c.net_connections, r.nodes,
-  EXISTS (
-    SELECT 1 FROM nccl_nics n
-    WHERE n.host = r.host AND n.pid = r.pid AND n.plugin IS DISTINCT FROM 'Socket'
-  ) AS has_rdma_device
+SELECT r.job, r.rank, r.host, r.network, r.version, coalesce(c.gdr, r.ring_gdr) AS gdr, r.nodes
 FROM chosen r
 LEFT JOIN connections c ON c.job IS NOT DISTINCT FROM r.job AND c.host = r.host AND c.pid = r.pid
 ORDER BY r.job, r.rank

@@ -1,0 +1,87 @@
+"""Big logs are read by the compiled matcher: the rows must be those of reading line by line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabricobs.formats import bulk
+from fabricobs.formats.catalogue import Catalogue, Recognised, load_catalogue
+from fabricobs.formats.context import Context
+from fabricobs.formats.reading import read_file
+from fabricobs.formats.rows import Rows, Tally
+
+CATALOGUE: Catalogue = load_catalogue()
+MARKED = [f for f in CATALOGUE.formats.values() if bulk.can_read(f.compiled, bulk.LEAST_BYTES)]
+LINES = [
+    line
+    for format_ in MARKED
+    for sample in format_.definition.sample
+    for line in sample.text.split("\n")
+]
+
+
+def read(path: Path, formats: tuple[Any, ...]) -> tuple[dict[str, list[Any]], Tally]:
+    rows = Rows()
+    result = read_file(path, Recognised("text", formats), Context("f"), rows, lambda: None)
+    tables: dict[str, list[Any]] = {}
+    for table, part in rows.drain():
+        tables.setdefault(table, []).extend(part.to_pylist())
+    return {t: sorted(r, key=str) for t, r in tables.items()}, result.tally
+
+
+def assert_same(text: str, folder: Path, formats: tuple[Any, ...] = tuple(MARKED)) -> None:
+    path = folder / "log"
+    path.write_text(text, encoding="utf-8", newline="")
+    expected = read(path, formats)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bulk, "LEAST_BYTES", 0)
+        got = read(path, formats)
+    assert got == expected
+
+
+def test_the_samples(tmp_path: Path) -> None:
+    assert MARKED
+    assert_same("\n".join(LINES), tmp_path)
+
+
+def test_what_one_line_says_holds_for_those_below_alone(tmp_path: Path) -> None:
+    start = "h:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - Init START"
+    text = f"{start}\nh:1:1 [0] NCCL INFO NCCL version 2.20.5+cuda12.4\n{start}\n"
+    assert_same(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: line + "\r",
+        lambda line: "2026-03-02 09:00:00 " + line,
+        lambda line: "\x1b[32m" + line + "\x1b[0m",
+        lambda line: line + " " + line,
+        lambda line: line.replace(" ", "  "),
+        lambda line: line + "   ",
+        lambda line: line.replace("0", "0é"),
+        lambda line: line.replace("1", "123456789012345678901"),
+        lambda line: line.replace(":", "::", 1),
+        lambda line: line[: len(line) // 2],
+        lambda line: "",
+    ],
+)
+def test_lines_of_every_shape(change: Any, tmp_path: Path) -> None:
+    mixed = [text for line in LINES for text in (line, change(line))]
+    assert_same("\n".join(mixed) + "\n", tmp_path)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_lines_with_pieces_changed(data: st.DataObject, tmp_path_factory: Any) -> None:
+    lines = []
+    for line in data.draw(st.lists(st.sampled_from(LINES), min_size=1, max_size=8)):
+        words = line.split(" ")
+        place = data.draw(st.integers(0, len(words) - 1))
+        odd = st.sampled_from(["", "-1", "0x", "NCCL", "n/a", "1e5", "3.25", "INFO", ": ", "…"])
+        words[place] = data.draw(odd | st.text(max_size=6))
+        lines.append(" ".join(words))
+    assert_same("\n".join(lines), tmp_path_factory.mktemp("bulk"))
