@@ -354,3 +354,46 @@ def test_mlflow_store_is_read_whatever_its_journal(catalogue: Catalogue, tmp_pat
         rows = [(row["job"], row["step"], row["loss"]) for row in found["steps"]]
         assert rows == [("77aa", 40, 3.5), ("run-a", 40, 2.25), ("run-a", 41, None)]
         assert before[:16] == path.read_bytes()[:16]
+
+
+def test_a_git_lfs_pointer_is_named(catalogue: Catalogue) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
+    recognised = catalogue.recognise(pointer, "/logs/events.out.tfevents.1.a.2.3")
+    assert not recognised.formats
+    assert "Git LFS" in recognised.reason
+
+
+def test_a_bare_list_of_events_is_a_trace(catalogue: Catalogue, tmp_path: Path) -> None:
+    path = tmp_path / "rank-2-trace.json"
+    path.write_text(f"[{kernel(1)},\n{kernel(2)}]")
+    _, found = read(catalogue, path)
+    assert durations(found) == [1.5, 2.5]
+    assert {row["global_rank"] for row in found["collectives"]} == {2}
+
+
+def test_a_step_gets_the_kernels_it_launched(catalogue: Catalogue, tmp_path: Path) -> None:
+    """A kernel that runs in the next step counts for the one whose host code launched it."""
+    begin = 1772442000000000
+    step = '{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{}","ts":{},"dur":1000}}'
+    launch = (
+        '{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","ts":{},"dur":1,'
+        '"args":{{"correlation":{}}}}}'
+    )
+    gpu = '{{"ph":"X","cat":"kernel","name":"{}","ts":{},"dur":{},"args":{{"correlation":{}}}}}'
+    path = tmp_path / "trace.json"
+    path.write_text(
+        trace(
+            step.format(4, begin),
+            step.format(5, begin + 1000),
+            launch.format(begin + 900, 1),
+            launch.format(begin + 950, 2),
+            gpu.format("gemm", begin + 1100, 300, 1),
+            gpu.format("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", begin + 1200, 500, 2),
+        )
+    )
+    _, found = read(catalogue, path)
+    four, five = found["steps"]
+    assert (four["compute_ms"], four["comm_ms"]) == (0.3, 0.3)
+    assert (five["compute_ms"], five["comm_ms"]) == (None, None)
+    assert found["phases"][0]["duration_ms"] == 0.5
+    assert found["collectives"][0]["step"] == 4
