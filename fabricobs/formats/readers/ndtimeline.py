@@ -1,7 +1,8 @@
 """Operation timelines in Chrome JSON (NDTimeline, veScale): one event an operation of a step.
 
 The process is the data-parallel rank and each pipeline stage has threads of its own, named in
-events that may come last: operations are kept until then, a few numbers each.
+events that may come last: operations are held for them, up to a bound; those of a longer file
+whose stage is not named before have none.
 """
 
 import re
@@ -12,13 +13,17 @@ from fabricobs.formats.source import SourceError
 from fabricobs.formats.whole import WholeFile, number, text, whole
 
 _WANTED = (re.compile(rb'"ph"\s*:\s*"[XM]"'),)
+_MOST_HELD = 500_000
 _STAGE = re.compile(r"\bPP rank (\d+)")
+
+_Thread = tuple[str, str]
+_Operation = tuple[int, _Thread, dict[str, Any]]
 
 
 def read_ndtimeline(file: WholeFile) -> None:
     """Read one timeline."""
-    stages: dict[tuple[Any, Any], int] = {}
-    operations: list[tuple[int, tuple[Any, Any], dict[str, Any]]] = []
+    stages: dict[_Thread, int] = {}
+    operations: list[_Operation] = []
     problem: SourceError | None = None
     try:
         for line, event in ChromeTrace(file, _WANTED).events():
@@ -37,13 +42,20 @@ def read_ndtimeline(file: WholeFile) -> None:
                 continue
             file.tally.read()
             operations.append((line, thread, row))
+            if len(operations) >= _MOST_HELD:
+                _write(file, operations, stages)
     except SourceError as error:
         problem = error
+    _write(file, operations, stages)
+    if problem is not None:
+        raise problem
+
+
+def _write(file: WholeFile, operations: list[_Operation], stages: dict[_Thread, int]) -> None:
     for line, thread, row in operations:
         file.add("phases", row | {"stage": stages.get(thread)}, line)
         file.flush()
-    if problem is not None:
-        raise problem
+    operations.clear()
 
 
 def _operation(event: dict[str, Any], args: dict[str, Any]) -> dict[str, Any] | None:
