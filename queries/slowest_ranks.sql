@@ -19,8 +19,8 @@
 -- The rank that arrives last has the SHORTEST collective: long communication marks those who wait.
 -- A straggler has last_share far above expected_share, compute_ratio above 1 and comm_ratio below 1.
 -- A slow network raises comm_ms of all ranks alike.
--- Ranks of a communicator go by their rank in the job where NCCL's log names both by process; else
--- only those of a communicator that no other equals in size.
+-- Ranks of a communicator go by their rank in the job where the trace or, by process, NCCL's log
+-- names it; else only those of a communicator that no other equals in size.
 WITH largest AS (
   SELECT job, nranks
   FROM (SELECT DISTINCT job, comm_id, nranks FROM collectives)
@@ -30,10 +30,15 @@ WITH largest AS (
 ),
 members AS (
   SELECT DISTINCT c.job, c.comm_id, c.rank AS comm_rank, c.host,
-    coalesce(r.rank, CASE WHEN NOT EXISTS (
+    coalesce(c.global_rank, r.rank, CASE WHEN NOT EXISTS (
       SELECT 1 FROM ranks k WHERE k.job IS NOT DISTINCT FROM c.job AND k.nranks > c.nranks
     ) AND c.nranks = l.nranks THEN c.rank END) AS rank
-  FROM (SELECT DISTINCT job, comm_id, rank, nranks, host, pid FROM collectives) c
+  FROM (
+    -- A trace that names no group of a call (nranks null) may mix several: its ranks stay unnamed.
+    SELECT DISTINCT job, comm_id, rank, nranks, host, pid,
+      CASE WHEN nranks IS NOT NULL THEN global_rank END AS global_rank
+    FROM collectives
+  ) c
   LEFT JOIN largest l ON l.job IS NOT DISTINCT FROM c.job
   LEFT JOIN job_ranks r
     ON r.job IS NOT DISTINCT FROM c.job AND r.host = c.host AND r.pid = c.pid

@@ -54,7 +54,7 @@ def test_a_damaged_file_is_read_and_accounted_for(name: str, seed: int, tmp_path
     samples = CATALOGUE.formats[name].definition.sample
     sample = samples[seed % len(samples)]
     path = tmp_path / "damaged"
-    path.write_bytes(mutate(sample.text.encode(), seed))
+    path.write_bytes(mutate(sample.data, seed))
     recognised = CATALOGUE.recognise(path.read_bytes(), f"/logs/{sample.path}")
     if not recognised.formats:
         return
@@ -64,7 +64,9 @@ def test_a_damaged_file_is_read_and_accounted_for(name: str, seed: int, tmp_path
     assert tally.lines == tally.parsed + tally.ignored + tally.unparsed
     assert tally.unclaimed <= tally.unparsed
     assert result.rows == sum(part.num_rows for _, part in rows.drain())
-    assert tally.lines >= path.read_bytes().count(b"\n")
+    # A whole file's lines are its records.
+    if recognised.syntax != "whole":
+        assert tally.lines >= path.read_bytes().count(b"\n")
 
 
 @pytest.mark.parametrize(

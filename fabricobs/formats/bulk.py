@@ -185,7 +185,8 @@ def _match(data: bytes, matcher: _Matcher) -> _Matched:
     known = kernel.match_block(
         text, bounds, others == lines, matcher.mark, programs.code, programs.starts,
         programs.followed, programs.usable, programs.texts, programs.classes, programs.words,
-        programs.candidates, programs.lists, rules, prefixes, fields.reshape(-1), fields.shape[1], _slots(lines), seen,
+        programs.candidates, programs.lists, rules, prefixes, fields.reshape(-1), fields.shape[1],
+        _slots(lines), seen,
     )  # fmt: skip
     return _Matched(text, bounds, rules, prefixes, fields, _texts(text, seen[:known]), [])
 

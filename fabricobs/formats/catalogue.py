@@ -14,27 +14,31 @@ from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
 from fabricobs.formats.prefixes import without_prefixes
+from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.trees import TreeFormat
 from fabricobs.formats.values import VALUE_TYPES
+from fabricobs.formats.whole import WholeFormat
 from fabricobs.formats.wrapping import Wrapping, unwrap, wrapping_of
 
-Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat | TreeFormat
+Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat | TreeFormat | WholeFormat
 
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
 ARCHIVE = "tar"
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _PARQUET_MAGIC = b"PAR1"
+_LFS_POINTER = b"version https://git-lfs"
+_MAGIC_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
     """What a file showed: the syntax it is in and its formats; none means unrecognised."""
 
-    syntax: str  # text, csv, jsonl, json, parquet or tar
+    syntax: str  # text, csv, jsonl, json, parquet, whole or tar
     formats: tuple["Format", ...]
     reason: str = ""  # why nothing was recognised
     wrapping: Wrapping = ""  # what a container or log service put around every line
@@ -77,6 +81,7 @@ class Catalogue:
         self.formats = {name: compile_format(d) for name, d in definitions.items()}
         self._detect_text = _detectors(definitions, "text")
         self._detect_path = _detectors(definitions, "path")
+        self._detect_magic = _detectors(definitions, "magic")
 
     def companions(self) -> tuple[Format, ...]:
         """Return the formats read along with every file of counters."""
@@ -107,10 +112,16 @@ class Catalogue:
             return Recognised(ARCHIVE, ())
         if is_parquet(ends):
             return self._recognise_parquet(path)
+        if ends.startswith(_LFS_POINTER):
+            return Recognised("text", (), "a Git LFS pointer: the file itself was not fetched")
+        text = ends.decode("utf-8", "replace").replace("\r", "\n")
+        magic = ends[:_MAGIC_BYTES].decode("latin-1")
+        showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
+        for format_ in showing:
+            if isinstance(format_.compiled, WholeFormat):
+                return Recognised("whole", (format_,))
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
-        text = ends.decode("utf-8", "replace").replace("\r", "\n")
-        showing = tuple(f for f in self.formats.values() if self._shows(f, text, path))
         trees = tuple(f for f in showing if isinstance(f.compiled, TreeFormat))
         if trees and text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}:
             return Recognised("json", trees[:1])
@@ -125,7 +136,7 @@ class Catalogue:
         bare = without_prefixes(text, always=bool(wrapping))
         if wrapping or bare:
             text = f"{text}\n{bare}"
-            showing = tuple(f for f in self.formats.values() if self._shows(f, text, path))
+            showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
         lined = LineFormat | TableFormat | KeyValueFormat
         formats = tuple(f for f in showing if isinstance(f.compiled, lined))
         if any(isinstance(f.compiled, TableFormat | KeyValueFormat) for f in formats):
@@ -133,15 +144,17 @@ class Catalogue:
         reason = "" if formats else "shows no format that fabricobs knows"
         return Recognised("text", formats, reason, wrapping)
 
-    def _shows(self, format_: Format, text: str, path: str) -> bool:
+    def _shows(self, format_: Format, text: str, path: str, magic: str) -> bool:
         detect = format_.definition.detect
         if format_.definition.companion:
+            return False
+        if detect.magic is not None and not self._detect_magic[format_.name].match(magic):
             return False
         if detect.path is not None and not self._detect_path[format_.name].search(path):
             return False
         if detect.text is not None:
             return self._detect_text[format_.name].search(text) is not None
-        return bool(detect.columns) or detect.path is not None
+        return bool(detect.columns) or detect.path is not None or detect.magic is not None
 
     def _records(self, showing: Sequence[Format], syntax: str, text: str) -> tuple[Format, ...]:
         """Return the record formats whose columns the first line fills, best fit first."""
@@ -170,6 +183,7 @@ class Catalogue:
             if isinstance(f.compiled, RecordFormat)
             and "parquet" in f.definition.reader
             and f.compiled.fits(keys)
+            and self._shows(f, ",".join(keys), path, "")
         ]
         best = sorted(fitting, key=lambda entry: -entry[0])[:1]
         reason = "" if best else f"Parquet without a known set of columns: {', '.join(keys[:12])}"
@@ -182,11 +196,11 @@ def is_parquet(head: bytes) -> bool:
 
 
 def _detectors(
-    definitions: dict[str, Definition], key: Literal["text", "path"]
+    definitions: dict[str, Definition], key: Literal["text", "path", "magic"]
 ) -> dict[str, re.Pattern[str]]:
     found: dict[str, re.Pattern[str]] = {}
     for name, definition in definitions.items():
-        expression = definition.detect.text if key == "text" else definition.detect.path
+        expression: str | None = getattr(definition.detect, key)
         if expression is not None:
             try:
                 found[name] = compile_regex(expression)
@@ -214,6 +228,8 @@ def _compile(definition: Definition) -> Compiled:
     reader = definition.reader[0]
     if reader == "lines":
         return LineFormat(definition)
+    if reader in READERS:
+        return WholeFormat(definition)
     if not definition.block:
         raise TemplateError(f"reader {reader!r} needs a [[block]]")
     if reader == "table":

@@ -4,6 +4,7 @@ import difflib
 import hashlib
 import json
 import tomllib
+from base64 import b64decode
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,12 @@ from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
 
-Reader = Literal["lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet", "json"]
+Reader = Literal[
+    "lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet", "json",
+    # Whole files, one function each: `formats/readers/`.
+    "document", "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline",
+    "tensorboard", "wandb_csv",
+]  # fmt: skip
 
 
 def _as_tuple(value: Any) -> Any:
@@ -43,6 +49,7 @@ class Detect(_Part):
     text: str | None = None  # expression searched in the first and last lines
     path: str | None = None  # expression searched in the path; never alone for text formats
     columns: tuple[str, ...] = ()  # columns the header must fill (csv, jsonl, parquet)
+    magic: str | None = None  # expression the first bytes match, each byte taken as one character
 
 
 class LineRule(_Part):
@@ -66,9 +73,9 @@ class Block(_Part):
     set: Constants = {}
     header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
     pair: str | None = None  # keyvalue: template with {key} and {value}
-    where: str | None = (
-        None  # jsonl: the key, or path of keys, a record of this kind has; json: the path to it
-    )
+    # jsonl: the key, or path of keys, a record of this kind has; json: the path to its records;
+    # document: the key of the part that holds them
+    where: str | None = None
     sticky: tuple[str, ...] = ()  # jsonl: objects that hold until given again
 
 
@@ -89,10 +96,16 @@ class Counters(CounterKind):
 class Sample(_Part):
     """Text in, rows expected: each row given names the columns that must hold."""
 
-    text: str
+    text: str = ""
+    base64: str = ""  # instead of text: the bytes of a binary file
     path: str = "sample"
     rows: dict[str, tuple[dict[str, Value], ...]] = {}
     unparsed: int = 0
+
+    @property
+    def data(self) -> bytes:
+        """Return the bytes of the sample."""
+        return b64decode(self.base64) if self.base64 else self.text.encode()
 
 
 class Definition(_Part):

@@ -11,11 +11,13 @@ from fabricobs.formats.context import Context
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
 from fabricobs.formats.prefixes import columns_told, peeled
+from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
 from fabricobs.formats.source import BROKEN, LineBlock, SourceError, line_blocks, open_plain
 from fabricobs.formats.trees import LONGEST_DOCUMENT, TreeFormat, read_trees
+from fabricobs.formats.whole import WholeFile, WholeFormat
 from fabricobs.formats.wrapping import unwrapped
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -54,6 +56,8 @@ def read_file(
             _read_text(path, recognised, context, rows, tally, flush)
         elif recognised.syntax == "json":
             _read_json(path, recognised.formats[0], context, rows, tally)
+        elif recognised.syntax == "whole":
+            unused = _read_whole(path, recognised.formats[0], context, rows, tally, flush)
         else:
             reader = _record_reader(recognised.formats[0], context, rows, tally)
             _read_records(path, recognised.syntax, reader, flush)
@@ -113,6 +117,26 @@ def _read_json(path: Path, format_: Format, context: Context, rows: Rows, tally:
     if len(data) > LONGEST_DOCUMENT:
         raise SourceError(f"longer than {LONGEST_DOCUMENT >> 20} MiB")
     read_trees(data, format_.compiled, context, rows, tally)
+
+
+def _read_whole(
+    path: Path,
+    format_: Format,
+    context: Context,
+    rows: Rows,
+    tally: Tally,
+    flush: Callable[[], None],
+) -> tuple[str, ...]:
+    assert isinstance(format_.compiled, WholeFormat)
+
+    def flush_if_full() -> None:
+        if rows.is_full:
+            flush()
+
+    with open_plain(path) as stream:
+        file = WholeFile(format_.compiled, stream, context, rows, tally, flush_if_full)
+        READERS[format_.definition.reader[0]](file)
+    return tuple(sorted(file.unused))
 
 
 def _flushing(

@@ -21,7 +21,7 @@ def check_format(format_: Format, catalogue: Catalogue) -> Iterator[str]:
     for number, sample in enumerate(format_.definition.sample, 1):
         where = f"ingest/{format_.name}.toml: sample {number}"
         if not format_.definition.companion:
-            recognised = catalogue.recognise(_text(sample), f"/logs/{sample.path}")
+            recognised = catalogue.recognise(sample.data, f"/logs/{sample.path}")
             if format_ not in recognised.formats:
                 names = ", ".join(f.name for f in recognised.formats) or "nothing"
                 yield f"{where}: recognised as {names}; mend [detect]"
@@ -42,9 +42,9 @@ def read_sample(
     """Read a sample as a file at its path would be read; rows by table, in order of lines."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "sample")
-        path.write_bytes(_text(sample))
+        path.write_bytes(sample.data)
         shown = f"/logs/{sample.path}"
-        recognised = catalogue.recognise(_text(sample), shown)
+        recognised = catalogue.recognise(sample.data, shown)
         if format_ not in recognised.formats:
             recognised = Recognised(recognised.syntax, (format_,))
         place = read_place(PurePath(sample.path), "logs")
@@ -59,10 +59,6 @@ def read_sample(
     for table_rows in tables.values():
         table_rows.sort(key=lambda row: row.get("line") or 0)
     return tables, result.tally
-
-
-def _text(sample: Sample) -> bytes:
-    return sample.text.encode()
 
 
 def _plain_rows(part: pa.Table) -> list[dict[str, Any]]:

@@ -366,17 +366,22 @@ _TABLES = (
     ),
     Table(
         "collectives",
-        "one call on one rank with a measured duration; includes waiting for the last rank",
-        "NCCL Inspector",
+        "one call on one rank; its duration, where measured, includes waiting for the last rank",
+        "NCCL Inspector, Kineto, flight recorder, NCCL profiler plugin",
         (
             *_ORIGIN,
             *_TIMED,
-            _text("comm_id", "Communicator hash, equal on all its ranks"),
+            _text(
+                "comm_id",
+                "Communicator hash, or name and ranks of the process group: equal on all its ranks",
+            ),
             _text("comm_name", "Name the framework gave it"),
             _whole("rank", "Rank in the communicator"),
+            _whole("global_rank", "Rank in the job, where the source tells it"),
             _whole("nranks", "Ranks of the communicator"),
             _whole("nodes", "Hosts of the communicator"),
             _text("host", "Host"),
+            _whole("step", "Training step it was launched in"),
             _whole("pid", "Process id"),
             _text("op", "AllReduce, AllGather, Send, ..."),
             _whole("seq", "Number of the call, per communicator and op"),
@@ -384,8 +389,12 @@ _TABLES = (
             _whole(
                 "bytes", "Message size; the per-rank part for AllGather and ReduceScatter", "bytes"
             ),
+            _text("datatype", "Type of the elements, as printed"),
+            _text("state", "scheduled, started or completed, where the source tells it"),
             _number("duration_us", "Measured duration on this rank", "us"),
-            _text("timing_source", "kernel_gpu, kernel_cpu or collective_cpu: never mix"),
+            _text(
+                "timing_source", "kernel_gpu, kernel_cpu, cuda_event or collective_cpu: never mix"
+            ),
             _number("algbw_gbps", "Algorithm bandwidth as printed", "GB/s"),
             _number("busbw_gbps", "Bus bandwidth as printed", "GB/s"),
             _text("algorithm", "Ring, Tree, ..."),
@@ -423,15 +432,18 @@ _TABLES = (
     ),
     Table(
         "phases",
-        "a timed part of a step",
-        "timers of the trainers",
+        "a timed part of a step; of a whole trace where the step is null",
+        "timers of the trainers, traces",
         (
             *_ORIGIN,
             *_TIMED,
             FORMAT,
             _whole("step", "Step it belongs to"),
             _whole("rank", "Global rank; null where the log does not say"),
+            _whole("stage", "Pipeline stage"),
+            _whole("micro_batch", "Micro-batch; null or -1 for an operation of the whole step"),
             _text("phase", "Timer name as printed"),
+            _number("start_ms", "Begin, from the begin of the step", "ms"),
             _number("duration_ms", "Duration on the rank that printed it", "ms"),
             _number("min_ms", "Shortest over the ranks", "ms"),
             _number("max_ms", "Longest over the ranks", "ms"),

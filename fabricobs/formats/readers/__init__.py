@@ -1,0 +1,24 @@
+"""The whole-file readers by the name a definition gives."""
+
+from fabricobs.formats.readers.document import read_document
+from fabricobs.formats.readers.flight_recorder import read_flight_recorder
+from fabricobs.formats.readers.kineto import read_kineto
+from fabricobs.formats.readers.mlflow import read_mlflow
+from fabricobs.formats.readers.mlflow_db import read_mlflow_db
+from fabricobs.formats.readers.nccl_trace import read_nccl_trace
+from fabricobs.formats.readers.ndtimeline import read_ndtimeline
+from fabricobs.formats.readers.tensorboard import read_tensorboard
+from fabricobs.formats.readers.wandb_csv import read_wandb_csv
+from fabricobs.formats.whole import Reader
+
+READERS: dict[str, Reader] = {
+    "document": read_document,
+    "flight_recorder": read_flight_recorder,
+    "kineto": read_kineto,
+    "mlflow": read_mlflow,
+    "mlflow_db": read_mlflow_db,
+    "nccl_trace": read_nccl_trace,
+    "ndtimeline": read_ndtimeline,
+    "tensorboard": read_tensorboard,
+    "wandb_csv": read_wandb_csv,
+}

@@ -1,0 +1,114 @@
+"""Files read as a whole: what one reader function is given, and how a name finds its column.
+
+A record of such a file (an event, an entry, a scalar) counts as a line: its number in the file is
+the row's `line`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from fabricobs.formats.context import Context
+from fabricobs.formats.definition import Definition
+from fabricobs.formats.mapping import ColumnMapping
+from fabricobs.formats.rows import Rows, Tally
+from fabricobs.formats.source import BROKEN, SourceError
+
+# 1990 to 2100: a time outside is none.
+_EARLIEST_US, _LATEST_US = 631_152_000_000_000, 4_102_444_800_000_000
+LONGEST_DOCUMENT = 512 << 20
+
+
+class WholeFormat:
+    """A compiled definition of a whole-file reader; its blocks map names to columns."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.name = definition.name
+        self.blocks = tuple((block, ColumnMapping(block)) for block in definition.block)
+
+
+@dataclass(slots=True)
+class WholeFile:
+    """One file being read: `flush` may be called after any row and acts when a batch is full."""
+
+    format: WholeFormat
+    stream: BinaryIO
+    context: Context
+    rows: Rows
+    tally: Tally
+    flush: Callable[[], None]
+    unused: set[str] = field(default_factory=set)
+
+    def add(self, table: str, row: Mapping[str, Any], line: int, ts: int | None = None) -> None:
+        """Add a row; `ts` are microseconds since 1970 UTC that the record itself tells.
+
+        What the path tells holds for the columns that `row` leaves out; the user's --job holds
+        against a run's own name.
+        """
+        given = self.context.base(table, self.format.name, snapshot=False)
+        given.update(row)
+        given["line"] = line
+        if self.context.job is not None:
+            given["job"] = self.context.job
+        if ts is not None and _EARLIEST_US < ts < _LATEST_US:
+            given["ts"], given["ts_source"] = ts, "inline"
+        self.rows.add(table, given)
+
+    def read_all(self) -> bytes:
+        """Read a document that has to be in memory; SourceError if it is far too long."""
+        try:
+            data = self.stream.read(LONGEST_DOCUMENT + 1)
+        except BROKEN as error:
+            raise SourceError(f"breaks off: {error}") from error
+        if len(data) > LONGEST_DOCUMENT:
+            raise SourceError(f"longer than {LONGEST_DOCUMENT >> 20} MiB")
+        return data
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """Yield the file piece by piece; SourceError where it breaks off, after what it gave."""
+        read = getattr(self.stream, "read1", self.stream.read)
+        while True:
+            parts: list[bytes] = []
+            wanted = size
+            try:
+                while wanted > 0 and (part := read(wanted)):
+                    parts.append(part)
+                    wanted -= len(part)
+            except BROKEN as error:
+                yield b"".join(parts)
+                raise SourceError(f"breaks off: {error}") from error
+            if not parts:
+                return
+            yield b"".join(parts)
+
+
+Reader = Callable[[WholeFile], None]
+
+
+def whole(value: Any) -> int | None:
+    """Return a number that fits 64 bits as an integer, else None; true and false are none."""
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            return None
+    if isinstance(value, float):
+        value = int(value) if value == value and abs(value) < 2**63 else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def number(value: Any) -> float | None:
+    """Return a number as a float, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def text(value: Any) -> str | None:
+    """Return a text that says something, else None."""
+    return value if isinstance(value, str) and value else None
