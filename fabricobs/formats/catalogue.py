@@ -89,7 +89,7 @@ class Catalogue:
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
         text = ends.decode("utf-8", "replace").replace("\r", "\n")
-        showing = tuple(f for f in self.formats.values() if self._shows(f, text, path))
+        showing = _specific(tuple(f for f in self.formats.values() if self._shows(f, text, path)))
         for syntax in ("jsonl", "csv"):
             formats = self._records(showing, syntax, text)
             if formats:
@@ -141,6 +141,14 @@ class Catalogue:
         best = sorted(fitting, key=lambda entry: -entry[0])[:1]
         reason = "" if best else f"Parquet without a known set of columns: {', '.join(keys[:12])}"
         return Recognised("parquet", tuple(f for _, f in best), reason)
+
+
+def _specific(showing: Sequence[Format]) -> tuple[Format, ...]:
+    """Drop formats that give way to the others shown; those that stay come last."""
+    firm = tuple(f for f in showing if not f.definition.detect.unless)
+    filled = frozenset[str]().union(*(f.definition.tables for f in firm))
+    yielding = (f for f in showing if f.definition.detect.unless)
+    return (*firm, *(f for f in yielding if not filled & set(f.definition.detect.unless)))
 
 
 def _detectors(

@@ -354,7 +354,11 @@ _TABLES = (
             _whole("rank", "Global rank; null for a statement about the job"),
             _text("host", "Host"),
             _whole("stage", "Pipeline stage"),
+            Column("started", "TIMESTAMP", "UTC", "When it began, where the log says so"),
             _number("step_time_ms", "Duration of the step", "ms"),
+            _number(
+                "elapsed_ms", "Training time since the start, for sources without a step time", "ms"
+            ),
             _number("compute_ms", "Forward, backward, optimizer", "ms"),
             _number("comm_ms", "Exposed communication, waiting included", "ms"),
             _number("data_ms", "Waiting for input data", "ms"),
