@@ -89,12 +89,12 @@ class Catalogue:
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
         text = ends.decode("utf-8", "replace").replace("\r", "\n")
-        showing = _specific(tuple(f for f in self.formats.values() if self._shows(f, text, path)))
+        showing = tuple(f for f in self.formats.values() if self._shows(f, text, path))
         for syntax in ("jsonl", "csv"):
             formats = self._records(showing, syntax, text)
             if formats:
                 return Recognised(syntax, formats[:1])
-        formats = tuple(f for f in showing if not isinstance(f.compiled, RecordFormat))
+        formats = _specific([f for f in showing if not isinstance(f.compiled, RecordFormat)])
         if any(isinstance(f.compiled, TableFormat | KeyValueFormat) for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
@@ -144,7 +144,7 @@ class Catalogue:
 
 
 def _specific(showing: Sequence[Format]) -> tuple[Format, ...]:
-    """Drop formats that give way to the others shown; those that stay come last."""
+    """Drop formats that give way to another one shown; those of them that stay come last."""
     firm = tuple(f for f in showing if not f.definition.detect.unless)
     filled = frozenset[str]().union(*(f.definition.tables for f in firm))
     yielding = (f for f in showing if f.definition.detect.unless)

@@ -33,8 +33,8 @@ _EARLIEST, _LATEST = (
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (1990, 2100)
 )
 _INT64 = 1 << 63
-_SPAN = re.compile(r"(\d+\.?\d*) ?(ns|us|ms|s)?")
-_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, None: 1.0}
+_SPAN = re.compile(r"(\d+\.?\d*) ?(ns|us|ms|s|sec|seconds)?")
+_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3, "seconds": 1e3, None: 1.0}
 
 
 def parse_whole(text: str) -> int | None:
@@ -223,6 +223,7 @@ VALUE_TYPES: dict[str, ValueType] = {
     "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
     "name": ValueType(r"[^/\s]+", parse_text, ("VARCHAR",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
+    "is": ValueType(r" *[:=]? *", parse_text, ("VARCHAR",)),
     "rdma_port": ValueType(r"[\w.-]+/ports/\d+", parse_rdma_port, ("VARCHAR",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
@@ -232,6 +233,9 @@ VALUE_TYPES: dict[str, ValueType] = {
     "millis": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
     "rate": ValueType(_NUMBER, parse_rate, ("DOUBLE",)),
     "span": ValueType(r"\d+\.?\d* ?(?:ns|us|ms|s)?", parse_span, ("DOUBLE",)),
+    "timed": ValueType(
+        r"\d+\.?\d* ?(?:ns|us|ms|seconds|sec|s)\b", parse_span, ("DOUBLE",)
+    ),
     "clock": ValueType(r"\d+(?::\d\d){1,2}", parse_clock, ("DOUBLE",)),
     "size": ValueType(r"\d+\.?\d* ?[KMGT]?i?B", parse_size, ("BIGINT",)),
     "gbits": ValueType(_NUMBER, parse_gbits, ("DOUBLE",)),
