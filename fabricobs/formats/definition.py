@@ -107,7 +107,11 @@ class Definition(_Part):
     @cached_property
     def tables(self) -> frozenset[str]:
         """Name the tables its rules and blocks fill."""
-        return frozenset(part.table for part in (*self.line, *self.block) if part.table)
+        return frozenset(
+            table
+            for table in (*(r.table for r in self.line), *(b.table for b in self.block))
+            if table
+        )
 
     @cached_property
     def version(self) -> str:

@@ -191,9 +191,7 @@ class LineReader:
             self._context.keep({k: kept[k] + 1 for k in definition.advance if k in kept})
         return Outcome.PARSED
 
-    def _hits(
-        self, rule: _Rule, captured: dict[str, Any], line: str
-    ) -> Iterator[dict[str, Any]]:
+    def _hits(self, rule: _Rule, captured: dict[str, Any], line: str) -> Iterator[dict[str, Any]]:
         """Yield the captured fields once, or once for every hit inside `rest` or the line."""
         table = rule.definition.table or ""
         names = column_names(table)

@@ -123,9 +123,9 @@ def parse_span(text: str) -> float:
 
 def parse_size(text: str) -> int:
     """Read a size as programs of this field print it (678.86 MB), in bytes; K is 1024."""
-    number, prefix = text.rstrip("iB").rstrip(), text.rstrip("iB")[-1:]
-    power = "KMGT".find(prefix) + 1
-    return round(float(number.rstrip("KMGT ")) * 1024**power)
+    bare = text.rstrip("iB")
+    scale: int = 1024 ** ("KMGT".find(bare[-1:]) + 1)
+    return round(float(bare.rstrip("KMGT ")) * scale)
 
 
 def parse_gbits(text: str) -> float | None:
@@ -233,9 +233,7 @@ VALUE_TYPES: dict[str, ValueType] = {
     "millis": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
     "rate": ValueType(_NUMBER, parse_rate, ("DOUBLE",)),
     "span": ValueType(r"\d+\.?\d* ?(?:ns|us|ms|s)?", parse_span, ("DOUBLE",)),
-    "timed": ValueType(
-        r"\d+\.?\d* ?(?:ns|us|ms|seconds|sec|s)\b", parse_span, ("DOUBLE",)
-    ),
+    "timed": ValueType(r"\d+\.?\d* ?(?:ns|us|ms|seconds|sec|s)\b", parse_span, ("DOUBLE",)),
     "clock": ValueType(r"\d+(?::\d\d){1,2}", parse_clock, ("DOUBLE",)),
     "size": ValueType(r"\d+\.?\d* ?[KMGT]?i?B", parse_size, ("BIGINT",)),
     "gbits": ValueType(_NUMBER, parse_gbits, ("DOUBLE",)),

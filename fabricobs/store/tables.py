@@ -392,12 +392,12 @@ _TABLES = (
     ),
     Table(
         "benchmarks",
-        "a row of nccl-tests",
-        "nccl-tests",
+        "a row of nccl-tests, or of a trainer's summary of its collectives",
+        "nccl-tests, DeepSpeed",
         (
             *_ORIGIN,
             *_TIMED,
-            _text("test", "all_reduce_perf, ..."),
+            _text("test", "all_reduce_perf, ...; all_reduce, ... in a trainer's summary"),
             _whole("bytes", "Message size", "bytes"),
             _whole("count", "Elements"),
             _text("datatype", "float, half, ..."),
