@@ -22,6 +22,7 @@ Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
 _PARQUET_MAGIC = b"PAR1"
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ class Catalogue:
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
         text = ends.decode("utf-8", "replace").replace("\r", "\n")
+        if "\x1b" in text:
+            text = ANSI.sub("", text)
         showing = tuple(f for f in self.formats.values() if self._shows(f, text, path))
         for syntax in ("jsonl", "csv"):
             formats = self._records(showing, syntax, text)

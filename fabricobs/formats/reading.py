@@ -1,11 +1,10 @@
 """Reading one file: the only place where an input is opened, and every line is accounted for."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricobs.formats.catalogue import Format, Recognised
+from fabricobs.formats.catalogue import ANSI, Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
@@ -14,7 +13,6 @@ from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
 from fabricobs.formats.source import LineBlock, SourceError, line_blocks, open_plain
 
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FLUSH_ROWS = 100_000
 
 
@@ -152,7 +150,7 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
     """Yield number and text; None for an overlong line. A carriage return ends a line too."""
     text = block.data.decode("utf-8", "replace")
     if "\x1b" in text:
-        text = _ANSI.sub("", text)
+        text = ANSI.sub("", text)
     if "\x00" in text:
         text = text.replace("\x00", "")
     overlong = frozenset(block.overlong)

@@ -229,6 +229,9 @@ VALUE_TYPES: dict[str, ValueType] = {
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
     "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
+    "amount": ValueType(
+        r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?", parse_number, ("DOUBLE",)
+    ),
     "seconds": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
     "millis": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
     "rate": ValueType(_NUMBER, parse_rate, ("DOUBLE",)),
