@@ -73,3 +73,61 @@ def test_a_users_definition_takes_the_place_of_the_shipped_one(tmp_path: Path) -
 def test_a_template_captures_a_name_once() -> None:
     with pytest.raises(TemplateError, match="twice"):
         compile_template("{step:int} {step:int}")
+
+
+HAND_WRITTEN = b"step 7 loss 2.5 time 0.5s\n"
+
+
+def test_a_format_gives_way_where_another_one_fills_its_table() -> None:
+    alone = CATALOGUE.recognise(HAND_WRITTEN, "/logs/run.log")
+    assert [f.name for f in alone.formats] == ["training_loop"]
+    both = CATALOGUE.recognise(
+        HAND_WRITTEN + b"completed step: 7, seconds: 0.5, loss: 2.5\n", "/logs/run.log"
+    )
+    assert [f.name for f in both.formats] == ["maxtext"]
+
+
+def test_a_coloured_line_is_recognised() -> None:
+    line = b"\x1b[31mstep:  7  \x1b[32mloss:  5.1  \x1b[34mtps: 12,345\x1b[39m\n"
+    assert "torchtitan" in {f.name for f in CATALOGUE.recognise(line, "/logs/run.log").formats}
+
+
+KEPT = """
+title = "T"
+reader = "lines"
+alone = true
+[detect]
+text = 'begin'
+[[line]]
+template = 'begin {step:int}'
+keep = ["step", "block"]
+set = { block = "on" }
+[[line]]
+template = 'part {duration_ms:number}'
+when = { block = "on" }
+table = "phases"
+[[line]]
+template = 'end'
+when = { block = "on" }
+each = 'end'
+table = "phases"
+advance = ["step"]
+[[sample]]
+text = '''
+part 1
+begin 3
+part 2
+end
+part 4
+'''
+unparsed = 1
+[sample.rows]
+phases = [{ step = 3, duration_ms = 2.0 }, { step = 3 }, { step = 4, duration_ms = 4.0 }]
+"""
+
+
+def test_kept_fields_decide_on_rules_and_count_on(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(KEPT)
+    mine = Catalogue({"mine": load_definition(path)})
+    assert list(check_format(mine.formats["mine"], mine)) == []

@@ -1,5 +1,6 @@
 """What captured text means."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -7,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricobs.formats.values import parse_hex, parse_number, parse_speed, parse_time, parse_whole
+from fabricobs.formats.values import (
+    VALUE_TYPES,
+    parse_hex,
+    parse_number,
+    parse_speed,
+    parse_time,
+    parse_whole,
+)
 
 MOMENTS = st.datetimes(datetime(2015, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))
 
@@ -66,3 +74,29 @@ def test_a_decimal_comma_is_no_thousands_comma() -> None:
 
 def test_hexadecimal_needs_no_prefix() -> None:
     assert parse_hex("1f") == parse_hex("0x1f") == 31
+
+
+@pytest.mark.parametrize(
+    ("type_name", "text", "value"),
+    [
+        ("seconds", "1.25", 1250.0),
+        ("rate", "0.5", 2000.0),
+        ("rate", "0", None),
+        ("clock", "55:50", 3_350_000.0),
+        ("clock", "25:30:10", 91_810_000.0),
+        ("span", "12.5", 12.5),
+        ("span", "250us", 0.25),
+        ("timed", "0.75 sec", 750.0),
+        ("size", "0B", 0),
+        ("size", "20.0 B", 20),
+        ("size", "1.5 KB", 1536),
+        ("size", "2 GiB", 2 << 30),
+        ("gbits", "800.0", 100.0),
+        ("amount", "1,250.5", 1250.5),
+        ("amount", "-1e3", -1000.0),
+    ],
+)
+def test_units_that_are_not_the_columns(type_name: str, text: str, value: float | None) -> None:
+    kind = VALUE_TYPES[type_name]
+    assert re.fullmatch(kind.pattern, text)
+    assert kind.parse(text) == value

@@ -66,7 +66,8 @@ def _matcher(line_format: LineFormat) -> _Matcher:
 
 def _gives_one_row(rule: LineRule) -> bool:
     """Say whether a match of the rule's template is all there is to a line."""
-    return rule.table is not None and not (rule.keep or rule.find or rule.each or rule.when)
+    own = rule.keep or rule.find or rule.each or rule.when or rule.advance
+    return rule.table is not None and not own
 
 
 def can_read(line_format: object, size_bytes: int) -> bool:

@@ -32,6 +32,7 @@ RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
 _MAGIC_BYTES = 256
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ class Catalogue:
         if ends.startswith(_LFS_POINTER):
             return Recognised("text", (), "a Git LFS pointer: the file itself was not fetched")
         text = ends.decode("utf-8", "replace").replace("\r", "\n")
+        if "\x1b" in text:
+            text = ANSI.sub("", text)
         magic = ends[:_MAGIC_BYTES].decode("latin-1")
         showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
         for format_ in showing:
@@ -138,7 +141,7 @@ class Catalogue:
             text = f"{text}\n{bare}"
             showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
         lined = LineFormat | TableFormat | KeyValueFormat
-        formats = tuple(f for f in showing if isinstance(f.compiled, lined))
+        formats = _specific([f for f in showing if isinstance(f.compiled, lined)])
         if any(isinstance(f.compiled, TableFormat | KeyValueFormat) for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
@@ -193,6 +196,14 @@ class Catalogue:
 def is_parquet(head: bytes) -> bool:
     """Say whether the first bytes are those of Parquet."""
     return head.startswith(_PARQUET_MAGIC)
+
+
+def _specific(showing: Sequence[Format]) -> tuple[Format, ...]:
+    """Drop formats that give way to another one shown; those of them that stay come last."""
+    firm = tuple(f for f in showing if not f.definition.detect.unless)
+    filled = frozenset[str]().union(*(f.definition.tables for f in firm))
+    yielding = (f for f in showing if f.definition.detect.unless)
+    return (*firm, *(f for f in yielding if not filled & set(f.definition.detect.unless)))
 
 
 def _detectors(

@@ -110,7 +110,8 @@ class CellRows:
         fresh: bool = False,
     ) -> dict[str, Any]:
         names = column_names(table)
-        base = self._context.base(table, block.format_name, snapshot=True)
+        # What has a step is of a log, whose name says when it began.
+        base = self._context.base(table, block.format_name, snapshot="step" not in names)
         base.update((name, value) for name, value in block.set.items() if name in names)
         base.update((name, value) for name, value in identity.items() if name in names)
         if identity.get("ts") is not None:

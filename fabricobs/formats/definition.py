@@ -50,6 +50,7 @@ class Detect(_Part):
     path: str | None = None  # expression searched in the path; never alone for text formats
     columns: tuple[str, ...] = ()  # columns the header must fill (csv, jsonl, parquet)
     magic: str | None = None  # expression the first bytes match, each byte taken as one character
+    unless: tuple[str, ...] = ()  # not where another format shown fills one of these tables
 
 
 class LineRule(_Part):
@@ -57,11 +58,12 @@ class LineRule(_Part):
 
     template: Strings
     find: tuple[str, ...] = ()  # searched in the whole line, each may be absent
-    when: dict[str, str] = {}  # values the anchor's groups must have
-    each: str | None = None  # one row per hit inside the field `rest`
+    when: dict[str, str] = {}  # values the anchor's groups or kept fields must have
+    each: str | None = None  # one row per hit inside the field `rest`, or the line
     table: str | None = None
     set: Constants = {}
     keep: tuple[str, ...] = ()  # fields that hold for the lines below
+    advance: tuple[str, ...] = ()  # kept whole numbers that go up by one after the line
 
 
 class Block(_Part):
@@ -117,12 +119,22 @@ class Definition(_Part):
     detect: Detect = Detect()
     companion: bool = False  # read along with every file of counters
     anchor: str | None = None  # lines: what stands before a message; groups fill columns
+    alone: bool = False  # lines: what other formats of the file keep does not hold here
     mark: str = ""  # lines: text every line of the format holds, once for each message
     path: Strings = ()  # templates of the end of the path; fields fill columns
     line: tuple[LineRule, ...] = ()
     block: tuple[Block, ...] = ()
     counters: Counters | None = None
     sample: tuple[Sample, ...] = ()
+
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """Name the tables its rules and blocks fill."""
+        return frozenset(
+            table
+            for table in (*(r.table for r in self.line), *(b.table for b in self.block))
+            if table
+        )
 
     @cached_property
     def version(self) -> str:

@@ -35,8 +35,11 @@ class KeyValueReader:
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Take headers and pairs."""
-        if self._header(line):
-            return Outcome.IGNORED
+        try:
+            if self._header(line):
+                return Outcome.IGNORED
+        except ValueError as error:
+            return f"{self._format.name}: {error}"
         if not self._active or self._block.pair is None:
             return Outcome.NOT_MINE
         found = self._block.pair.pattern.match(line.strip())

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from enum import Enum
 from functools import cache
@@ -58,6 +58,7 @@ class LineFormat:
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
         self.mark = definition.mark
+        self.alone = definition.alone
         self.anchor = compile_regex(definition.anchor) if definition.anchor else None
         self.rules = [_compile_rule(rule, definition.name) for rule in definition.line]
         entries = [(rule, template) for rule in self.rules for template in rule.templates]
@@ -68,13 +69,16 @@ class LineFormat:
         }
 
     def match(
-        self, message: str, prefix: dict[str, Any]
+        self, message: str, known: dict[str, Any]
     ) -> tuple[_Rule, Template, re.Match[str]] | None:
-        """Return the first rule, in the definition's order, whose template fits the message."""
+        """Return the first rule, in the definition's order, whose template fits the message.
+
+        `known` are the fields a rule may ask for: the anchor's and what earlier lines left.
+        """
         for rule, template in self._candidates(message.split(" ", 1)[0]):
             if template.literal not in message:
                 continue
-            if any(prefix.get(name) != value for name, value in rule.definition.when.items()):
+            if any(known.get(name) != value for name, value in rule.definition.when.items()):
                 continue
             found = template.pattern.match(message)
             if found is not None:
@@ -112,7 +116,7 @@ class LineReader:
 
     def __init__(self, line_format: LineFormat, context: Context, rows: Rows) -> None:
         self.format = line_format
-        self._context = context
+        self._context = replace(context, kept={}, _base={}) if line_format.alone else context
         self._rows = rows
         self._hosts = HostNames()
 
@@ -158,7 +162,8 @@ class LineReader:
         return list(anchor.finditer(line))
 
     def _read(self, message: str, line: str, number: int, prefix: dict[str, Any]) -> Outcome | str:
-        hit = self.format.match(message, prefix)
+        kept = self._context.kept
+        hit = self.format.match(message, {**kept, **prefix} if kept else prefix)
         if hit is None:
             return Outcome.NOT_MINE
         rule, template, found = hit
@@ -183,24 +188,28 @@ class LineReader:
         _fill(base, {name: value for name, value in prefix.items() if name in names})
         base.update((name, value) for name, value in definition.set.items() if name in names)
         try:
-            hits = list(self._hits(rule, captured))
+            hits = list(self._hits(rule, captured, line))
         except ValueError as error:
             return f"{self.format.name}: {error}"
         for hit_fields in hits:
             row = dict(base)
             _fill(row, hit_fields)
             self._rows.add(definition.table, row)
+        if definition.advance:
+            kept = self._context.kept
+            self._context.keep({k: kept[k] + 1 for k in definition.advance if k in kept})
         return Outcome.PARSED
 
-    def _hits(self, rule: _Rule, captured: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the captured fields once, or once for every hit inside `rest`."""
+    def _hits(self, rule: _Rule, captured: dict[str, Any], line: str) -> Iterator[dict[str, Any]]:
+        """Yield the captured fields once, or once for every hit inside `rest` or the line."""
         table = rule.definition.table or ""
         names = column_names(table)
         fields = {name: value for name, value in captured.items() if name in names}
         if rule.each is None:
             yield fields
             return
-        for found in rule.each.pattern.finditer(captured.get("rest") or ""):
+        searched = (captured["rest"] or "") if "rest" in captured else line
+        for found in rule.each.pattern.finditer(searched):
             yield {**fields, **_captured(rule.each, found, self._context.zone)}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricobs.formats.bulk import BulkReader, can_read
-from fabricobs.formats.catalogue import RECORD_READERS, Format, Recognised
+from fabricobs.formats.catalogue import ANSI, RECORD_READERS, Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
@@ -20,7 +20,6 @@ from fabricobs.formats.trees import LONGEST_DOCUMENT, TreeFormat, read_trees
 from fabricobs.formats.whole import WholeFile, WholeFormat
 from fabricobs.formats.wrapping import unwrapped
 
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # Ray prints a line of many workers once.
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
 
@@ -263,7 +262,7 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
     """Yield number and text; None for an overlong line. A carriage return ends a line too."""
     text = block.data.decode("utf-8", "replace")
     if "\x1b" in text:
-        text = _ANSI.sub("", text)
+        text = ANSI.sub("", text)
     if "\x00" in text:
         text = text.replace("\x00", "")
     if " across cluster]" in text:

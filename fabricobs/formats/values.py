@@ -33,6 +33,8 @@ _EARLIEST, _LATEST = (
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (1990, 2100)
 )
 _INT64 = 1 << 63
+_SPAN = re.compile(r"(\d+\.?\d*) ?(ns|us|ms|s|sec|seconds)?")
+_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3, "seconds": 1e3, None: 1.0}
 
 
 def parse_whole(text: str) -> int | None:
@@ -95,16 +97,51 @@ def parse_speed(text: str) -> float | None:
     return float(match[1]) * _GBPS[match[2].upper()]
 
 
-def parse_gbits(text: str) -> float | None:
-    """Read Gbit/s as GB/s."""
+def parse_thousands(text: str) -> float | None:
+    """Read a number of the next larger unit: seconds for a column of ms, ms for one of us."""
     value = parse_number(text)
-    return None if value is None else value / 8
+    return None if value is None else value * 1000
 
 
 def parse_millionths(text: str) -> float | None:
     """Read seconds for a column of microseconds."""
     value = parse_number(text)
     return None if value is None else value * 1e6
+
+
+def parse_rate(text: str) -> float | None:
+    """Read a rate per second as the ms one of them takes; a rate of 0 says nothing."""
+    value = parse_number(text)
+    return 1000 / value if value else None
+
+
+def parse_clock(text: str) -> float:
+    """Read the minutes and seconds, or hours too, of a progress bar in ms."""
+    seconds = 0
+    for part in text.split(":"):
+        seconds = seconds * 60 + int(part)
+    return seconds * 1000.0
+
+
+def parse_span(text: str) -> float:
+    """Read a duration that carries its unit in ms; a bare number is ms."""
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no duration")
+    return float(match[1]) * _MS[match[2]]
+
+
+def parse_size(text: str) -> int:
+    """Read a size as programs of this field print it (678.86 MB), in bytes; K is 1024."""
+    bare = text.rstrip("iB")
+    scale: int = 1024 ** ("KMGT".find(bare[-1:]) + 1)
+    return round(float(bare.rstrip("KMGT ")) * scale)
+
+
+def parse_gbits(text: str) -> float | None:
+    """Read Gbit/s as GB/s."""
+    value = parse_number(text)
+    return None if value is None else value / 8
 
 
 def parse_rdma_port(text: str) -> str:
@@ -269,13 +306,24 @@ VALUE_TYPES: dict[str, ValueType] = {
     "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
     "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
+    "is": ValueType(r" *[:=]? *", parse_text, ("VARCHAR",)),
     "rdma_port": ValueType(r"[\w.-]+/ports/\d+", parse_rdma_port, ("VARCHAR",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
     "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
-    "gbits": ValueType(_NUMBER, parse_gbits, ("DOUBLE",)),
+    "amount": ValueType(
+        r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?", parse_number, ("DOUBLE",)
+    ),
+    "seconds": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
     "seconds_in_us": ValueType(_NUMBER, parse_millionths, ("DOUBLE",)),
+    "millis": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
+    "rate": ValueType(_NUMBER, parse_rate, ("DOUBLE",)),
+    "span": ValueType(r"\d+\.?\d* ?(?:ns|us|ms|s)?", parse_span, ("DOUBLE",)),
+    "timed": ValueType(r"\d+\.?\d* ?(?:ns|us|ms|seconds|sec|s)\b", parse_span, ("DOUBLE",)),
+    "clock": ValueType(r"\d+(?::\d\d){1,2}", parse_clock, ("DOUBLE",)),
+    "size": ValueType(r"\d+\.?\d* ?[KMGT]?i?B", parse_size, ("BIGINT",)),
+    "gbits": ValueType(_NUMBER, parse_gbits, ("DOUBLE",)),
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),

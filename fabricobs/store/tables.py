@@ -415,7 +415,11 @@ _TABLES = (
             _whole("rank", "Global rank; null for a statement about the job"),
             _text("host", "Host"),
             _whole("stage", "Pipeline stage"),
+            Column("started", "TIMESTAMP", "UTC", "When it began, where the log says so"),
             _number("step_time_ms", "Duration of the step", "ms"),
+            _number(
+                "elapsed_ms", "Training time since the start, for sources without a step time", "ms"
+            ),
             _number("compute_ms", "Forward, backward, optimizer", "ms"),
             _number("comm_ms", "Exposed communication, waiting included", "ms"),
             _number("data_ms", "Waiting for input data", "ms"),
@@ -452,12 +456,12 @@ _TABLES = (
     ),
     Table(
         "benchmarks",
-        "a row of nccl-tests",
-        "nccl-tests",
+        "a row of nccl-tests, or of a trainer's summary of its collectives",
+        "nccl-tests, DeepSpeed",
         (
             *_ORIGIN,
             *_TIMED,
-            _text("test", "all_reduce_perf, ..."),
+            _text("test", "all_reduce_perf, ...; all_reduce, ... in a trainer's summary"),
             _whole("bytes", "Message size", "bytes"),
             _whole("count", "Elements"),
             _text("datatype", "float, half, ..."),

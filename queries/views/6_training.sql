@@ -45,8 +45,8 @@ JOIN kinds k ON s.job IS NOT DISTINCT FROM k.job AND s.op = k.op AND s.bytes = k
   AND s.nranks IS NOT DISTINCT FROM k.nranks;
 
 -- The job's time of each step, from the best source it has: per-rank records (median over ranks),
--- the trainer's own line, or the difference of the lines' times. After a restart a step may stand
--- twice: the later attempt wins.
+-- the trainer's own line, begin and end, the difference of the lines' times, or of the training
+-- time they show. After a restart a step may stand twice: the later attempt wins.
 CREATE OR REPLACE VIEW step_times AS
 WITH last_attempt AS (
   SELECT * FROM steps
@@ -67,10 +67,17 @@ printed AS (
   FROM last_attempt
   WHERE rank IS NULL AND step_time_ms IS NOT NULL
 ),
+begun AS (
+  SELECT job, step, max(ts) AS ts, median(epoch(ts) - epoch(started)) * 1000 AS step_time_ms,
+    3 AS preference, 'begin and end' AS source
+  FROM last_attempt
+  WHERE step_time_ms IS NULL AND started < ts
+  GROUP BY job, step
+),
 differences AS (
   SELECT job, step, ts,
     (epoch(ts) - epoch(lag(ts) OVER w)) * 1000 / nullif(step - lag(step) OVER w, 0) AS step_time_ms,
-    3 AS preference, 'difference of times' AS source
+    4 AS preference, 'difference of times' AS source
   FROM (
     SELECT job, step, min(ts) AS ts FROM steps
     WHERE step_time_ms IS NULL AND ts IS NOT NULL AND step IS NOT NULL
@@ -78,10 +85,48 @@ differences AS (
   )
   WINDOW w AS (PARTITION BY job ORDER BY step)
 ),
+-- A file may hold the bars of other loops: training is the one with the most steps.
+bars AS (
+  SELECT job, total_steps
+  FROM steps
+  WHERE step_time_ms IS NULL AND elapsed_ms IS NOT NULL AND step IS NOT NULL
+  GROUP BY job, total_steps
+  QUALIFY row_number() OVER (PARTITION BY job ORDER BY count(DISTINCT step) DESC, total_steps) = 1
+),
+clocked AS (
+  SELECT s.job, s.step, max(s.ts) AS ts, arg_max(s.elapsed_ms, s.line) AS elapsed_ms
+  FROM steps s
+  JOIN bars b ON s.job IS NOT DISTINCT FROM b.job
+    AND s.total_steps IS NOT DISTINCT FROM b.total_steps
+  WHERE s.step_time_ms IS NULL AND s.elapsed_ms IS NOT NULL AND s.step IS NOT NULL
+  GROUP BY s.job, s.step
+),
+-- A clock of whole seconds needs some 20 s to tell a pace to 5 %: short steps share an interval.
+paced AS (
+  SELECT *,
+    CASE WHEN bool_and(elapsed_ms % 1000 = 0) OVER j
+      THEN greatest(1, ceil(20000 * (max(step) OVER j - min(step) OVER j)
+        / nullif(max(elapsed_ms) OVER j - min(elapsed_ms) OVER j, 0)
+        * count(*) OVER j / (1 + max(step) OVER j - min(step) OVER j)))
+      ELSE 1
+    END::INTEGER AS span
+  FROM clocked
+  WINDOW j AS (PARTITION BY job)
+),
+clock_differences AS (
+  SELECT job, step, ts,
+    (elapsed_ms - lag(elapsed_ms, span) OVER w) / nullif(step - lag(step, span) OVER w, 0)
+      AS step_time_ms,
+    5 AS preference, 'difference of training time' AS source
+  FROM paced
+  WINDOW w AS (PARTITION BY job ORDER BY step)
+),
 everything AS (
   SELECT * FROM by_rank
   UNION ALL SELECT * FROM printed
+  UNION ALL SELECT * FROM begun
   UNION ALL SELECT * FROM differences WHERE step_time_ms > 0
+  UNION ALL SELECT * FROM clock_differences WHERE step_time_ms > 0
 ),
 best AS (
   SELECT job, preference
