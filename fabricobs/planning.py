@@ -191,7 +191,7 @@ def _place(place: Place, recognised: Recognised, modified_us: int) -> Place:
     A log's lines tell all they need: its name, which rotation changes, decides nothing.
     """
     kinds = [f.compiled for f in recognised.formats]
-    if not any(isinstance(kind, TableFormat | KeyValueFormat) for kind in kinds):
+    if not any(f.takes_place for f in recognised.formats):
         return Place()
     if place.ts is not None:
         return place

@@ -46,6 +46,12 @@ class Format:
         """Return the definition's name."""
         return self.definition.name
 
+    @property
+    def takes_place(self) -> bool:
+        """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
+        snapshot = isinstance(self.compiled, TableFormat | KeyValueFormat)
+        return snapshot or self.definition.place is not None
+
     def fields_of_path(self, path: str) -> dict[str, Any] | None:
         """Return what the path templates capture; None if the format has some and none fits."""
         for template in self.paths:
@@ -95,7 +101,7 @@ class Catalogue:
             if formats:
                 return Recognised(syntax, formats[:1])
         formats = tuple(f for f in showing if not isinstance(f.compiled, RecordFormat))
-        if any(isinstance(f.compiled, TableFormat | KeyValueFormat) for f in formats):
+        if any(f.takes_place for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
         return Recognised("text", formats, reason)

@@ -26,6 +26,7 @@ class Context:
     zone: tzinfo = UTC
     kept: dict[str, Any] = field(default_factory=dict)
     from_path: dict[str, Any] = field(default_factory=dict)
+    placed: dict[str, str] = field(default_factory=dict)  # by format: what the path tells
     _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
 
     def keep(self, fields: Mapping[str, Any]) -> None:
@@ -37,7 +38,8 @@ class Context:
         """Return the columns a row of `table` starts with; a fresh copy.
 
         A snapshot takes the device and, where its lines give none, the time of its path; a log
-        line does not: the name of a log says when it began, not when the line was written.
+        line does not: the name of a log says when it began, not when the line was written. A
+        definition's `place` says otherwise.
         """
         key = (table, format_name, snapshot)
         base = self._base.get(key)
@@ -52,13 +54,16 @@ class Context:
             base["ts"], base["ts_source"] = None, "none"
         if "format" in names:
             base["format"] = format_name
-        if snapshot:
-            if "device" in names:
-                base["device"] = self.place.device
-            if self.place.ts is not None and "ts" in names:
+        placed = "snapshot" if snapshot else self.placed.get(format_name)
+        if placed is not None:
+            # The tables of hosts call `host` what the others call `device`.
+            base["device" if "device" in names else "host"] = self.place.device
+            if placed == "snapshot" and self.place.ts is not None and "ts" in names:
                 base["ts"], base["ts_source"] = self.place.ts, self.place.ts_source
         for fields in (self.from_path, self.kept):
             base.update((name, value) for name, value in fields.items() if name in names)
+        if placed is not None and "device" not in names and self.kept.get("device"):
+            base["host"] = self.kept["device"]
         if self.kept.get("ts") is not None and "ts" in names:
             base["ts_source"] = "header"
         return base

@@ -15,7 +15,9 @@ from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
 
-Reader = Literal["lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet"]
+Reader = Literal[
+    "lines", "table", "keyvalue", "value", "sections", "matrix", "csv", "jsonl", "parquet", "yaml"
+]
 
 
 def _as_tuple(value: Any) -> Any:
@@ -59,7 +61,8 @@ class Block(_Part):
     header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
     pair: str | None = None  # keyvalue: template with {key} and {value}
     where: str | None = None  # jsonl: the key a record of this kind has
-    sticky: tuple[str, ...] = ()  # jsonl: objects that hold until given again
+    sticky: tuple[str, ...] = ()  # jsonl, sections: what holds until given again
+    join: dict[str, str] = {}  # keyvalue: columns put together from what headers tell
 
 
 class CounterKind(_Part):
@@ -96,6 +99,7 @@ class Definition(_Part):
     anchor: str | None = None  # lines: what stands before a message; groups fill columns
     mark: str = ""  # lines: text every line of the format holds, once for each message
     path: Strings = ()  # templates of the end of the path; fields fill columns
+    place: Literal["device", "snapshot"] | None = None  # lines: what the path tells of its rows
     line: tuple[LineRule, ...] = ()
     block: tuple[Block, ...] = ()
     counters: Counters | None = None

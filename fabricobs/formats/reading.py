@@ -171,6 +171,8 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
 
 def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
     compiled = format_.compiled
+    if format_.definition.place is not None:
+        context.placed[format_.name] = format_.definition.place
     if isinstance(compiled, LineFormat):
         return LineReader(compiled, context, rows)
     if isinstance(compiled, TableFormat):

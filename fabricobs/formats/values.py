@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from email.utils import parsedate_to_datetime
 
+from fabricobs.formats import infiniband
 from fabricobs.store.tables import Type
 
 Value = str | int | float | bool | None
@@ -92,8 +93,8 @@ def parse_speed(text: str) -> float | None:
 
 
 def parse_rdma_port(text: str) -> str:
-    """Read a port of sysfs (mlx5_0/ports/1) as the tools print it (mlx5_0/1)."""
-    return text.replace("/ports/", "/")
+    """Read a port of an RDMA device (mlx5_0/ports/1, 'mlx5_0' port 1) as mlx5_0/1."""
+    return text.replace("'", "").replace("/ports/", "/").replace(" port ", "/")
 
 
 def parse_time(text: str, zone: tzinfo = UTC) -> int:
@@ -180,7 +181,17 @@ VALUE_TYPES: dict[str, ValueType] = {
     "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
     "name": ValueType(r"[^/\s]+", parse_text, ("VARCHAR",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
-    "rdma_port": ValueType(r"[\w.-]+/ports/\d+", parse_rdma_port, ("VARCHAR",)),
+    "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
+    "guid": ValueType(r"(?:0x)?[0-9a-fA-F]{8,16}", infiniband.parse_guid, ("VARCHAR",)),
+    "lid": ValueType(r"0x[0-9a-fA-F]+|\d+", infiniband.parse_lid, ("VARCHAR",)),
+    "ib_port": ValueType(r"\d+", infiniband.parse_port, ("VARCHAR",)),
+    "lanes": ValueType(r"\d+[xX]", infiniband.parse_lanes, ("BIGINT",)),
+    "lane": ValueType(r"[A-Z]+\d*|\d+\.?\d*|\?+", infiniband.parse_lane, ("DOUBLE",)),
+    "lanes_code": ValueType(r"\d+", infiniband.parse_lanes_code, ("BIGINT",)),
+    "lane_code": ValueType(r"\d+", infiniband.parse_lane_code, ("DOUBLE",)),
+    "state": ValueType(r"(?:\d+: *)?\w+", infiniband.parse_state, ("VARCHAR",)),
+    "words": ValueType(r"\d+", infiniband.parse_words, ("BIGINT",)),
+    "pma": ValueType(r"\S+", infiniband.parse_pma, ("BIGINT",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
