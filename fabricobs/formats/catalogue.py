@@ -14,10 +14,11 @@ from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
+from fabricobs.formats.sections import SectionsFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.values import VALUE_TYPES
 
-Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat
+Compiled = LineFormat | TableFormat | KeyValueFormat | SectionsFormat | RecordFormat
 
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
@@ -49,7 +50,7 @@ class Format:
     @property
     def takes_place(self) -> bool:
         """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
-        snapshot = isinstance(self.compiled, TableFormat | KeyValueFormat)
+        snapshot = isinstance(self.compiled, TableFormat | KeyValueFormat | SectionsFormat)
         return snapshot or self.definition.place is not None
 
     def fields_of_path(self, path: str) -> dict[str, Any] | None:
@@ -188,6 +189,8 @@ def _compile(definition: Definition) -> Compiled:
         return TableFormat(definition)
     if reader in {"keyvalue", "value"}:
         return KeyValueFormat(definition)
+    if reader == "sections":
+        return SectionsFormat(definition)
     return RecordFormat(definition)
 
 

@@ -17,7 +17,7 @@ _LANE_GBPS = {
     "106.25": 100.0,
     "212.5": 200.0,
 }
-# PortInfo codes: lanes by LinkWidthActive; Gb/s a lane by the low and the high byte of the speed.
+# PortInfo codes: lanes by LinkWidthActive; Gb/s a lane by the plain and the extended speed.
 _LANES_BY_CODE = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 _LANE_BY_CODE = {1: 2.5, 2: 5.0, 4: 10.0}
 _LANE_BY_EXTENDED_CODE = {1: 14.0, 2: 25.0, 4: 50.0, 8: 100.0, 16: 200.0}
@@ -41,6 +41,11 @@ def parse_port(text: str) -> str:
     return "ALL" if text == _ALL_PORTS else text
 
 
+def parse_hex_port(text: str) -> str:
+    """Read a port number printed in hexadecimal."""
+    return str(int(text, 16))
+
+
 def parse_lanes(text: str) -> int:
     """Read a link width such as 4X."""
     return int(text.rstrip("xX"))
@@ -58,9 +63,18 @@ def parse_lanes_code(text: str) -> int | None:
 
 
 def parse_lane_code(text: str) -> float | None:
-    """Read PortInfo's code of a link speed; the extended speed stands in the high byte."""
+    """Read PortInfo's code of a link speed: plain, extended and Mellanox's own, a byte each."""
     code = _code(text)
-    return _LANE_BY_EXTENDED_CODE.get(code >> 8) if code >> 8 else _LANE_BY_CODE.get(code)
+    plain, extended, own = code & 0xFF, code >> 8 & 0xFF, code >> 16 & 0xFF
+    if extended:
+        return _LANE_BY_EXTENDED_CODE.get(extended)
+    return _LANE_GBPS["FDR10"] if own else _LANE_BY_CODE.get(plain)
+
+
+def parse_mtu_code(text: str) -> int | None:
+    """Read PortInfo's code of an MTU: 1 is 256 bytes, 5 is 4096."""
+    code = _code(text)
+    return 128 << code if 1 <= code <= 5 else None
 
 
 def parse_state(text: str) -> str:
@@ -71,12 +85,23 @@ def parse_state(text: str) -> str:
 
 def parse_words(text: str) -> int | None:
     """Read a data counter, which counts words of four bytes, in bytes."""
-    return None if text.lower() in _NO_VALUE else int(text.replace(",", ""), 0) * 4
+    words = parse_pma(text)
+    return None if words is None else _in_64_bits(words * 4, text)
 
 
 def parse_pma(text: str) -> int | None:
     """Read a counter printed decimal or as 0x hexadecimal; the tools' sentinels are no value."""
-    return None if text.lower() in _NO_VALUE else int(text.replace(",", ""), 0)
+    if text.lower() in _NO_VALUE:
+        return None
+    number = int(text.replace(",", ""), 0)
+    # 2^63 and above is a negative number printed unsigned.
+    return _in_64_bits(number - (1 << 64) if 1 << 63 <= number < 1 << 64 else number, text)
+
+
+def _in_64_bits(number: int, text: str) -> int:
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError(f"{text} does not fit 64 bits")
+    return number
 
 
 def _code(text: str) -> int:

@@ -12,6 +12,7 @@ from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
+from fabricobs.formats.sections import SectionsFormat, SectionsReader
 from fabricobs.formats.source import LineBlock, SourceError, line_blocks, open_plain
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -177,6 +178,8 @@ def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
         return LineReader(compiled, context, rows)
     if isinstance(compiled, TableFormat):
         return TableReader(compiled, context, rows)
+    if isinstance(compiled, SectionsFormat):
+        return SectionsReader(compiled, context, rows)
     assert isinstance(compiled, KeyValueFormat)
     if compiled.one_value:
         return ValueReader(compiled, context, rows)

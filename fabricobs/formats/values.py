@@ -58,7 +58,10 @@ def _without_thousands(text: str) -> str:
 
 def parse_hex(text: str) -> int:
     """Read a hexadecimal number, with or without 0x."""
-    return int(text, 16)
+    number = int(text, 16)
+    if number >= _INT64:
+        raise ValueError(f"{text} does not fit 64 bits")
+    return number
 
 
 def parse_number(text: str) -> float | None:
@@ -95,6 +98,16 @@ def parse_speed(text: str) -> float | None:
 def parse_rdma_port(text: str) -> str:
     """Read a port of an RDMA device (mlx5_0/ports/1, 'mlx5_0' port 1) as mlx5_0/1."""
     return text.replace("'", "").replace("/ports/", "/").replace(" port ", "/")
+
+
+def parse_gpu(text: str) -> str:
+    """Name a GPU by its index, as the topology matrix does."""
+    return f"GPU{int(text)}"
+
+
+def parse_nvlink(text: str) -> str:
+    """Name a NVLink, and a counter of it: Link 3: Replay Errors."""
+    return f"NV{text.replace(':', '')}"
 
 
 def parse_time(text: str, zone: tzinfo = UTC) -> int:
@@ -185,10 +198,12 @@ VALUE_TYPES: dict[str, ValueType] = {
     "guid": ValueType(r"(?:0x)?[0-9a-fA-F]{8,16}", infiniband.parse_guid, ("VARCHAR",)),
     "lid": ValueType(r"0x[0-9a-fA-F]+|\d+", infiniband.parse_lid, ("VARCHAR",)),
     "ib_port": ValueType(r"\d+", infiniband.parse_port, ("VARCHAR",)),
+    "hex_port": ValueType(r"[0-9a-f]+", infiniband.parse_hex_port, ("VARCHAR",)),
     "lanes": ValueType(r"\d+[xX]", infiniband.parse_lanes, ("BIGINT",)),
     "lane": ValueType(r"[A-Z]+\d*|\d+\.?\d*|\?+", infiniband.parse_lane, ("DOUBLE",)),
     "lanes_code": ValueType(r"\d+", infiniband.parse_lanes_code, ("BIGINT",)),
     "lane_code": ValueType(r"\d+", infiniband.parse_lane_code, ("DOUBLE",)),
+    "ib_mtu": ValueType(r"\d+", infiniband.parse_mtu_code, ("BIGINT",)),
     "state": ValueType(r"(?:\d+: *)?\w+", infiniband.parse_state, ("VARCHAR",)),
     "words": ValueType(r"\d+", infiniband.parse_words, ("BIGINT",)),
     "pma": ValueType(r"\S+", infiniband.parse_pma, ("BIGINT",)),
@@ -197,6 +212,9 @@ VALUE_TYPES: dict[str, ValueType] = {
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
     "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
+    "gpu": ValueType(r"\d+", parse_gpu, ("VARCHAR",)),
+    "nvlink": ValueType(r"Link \d+", parse_nvlink, ("VARCHAR",)),
+    "nvlink_errors": ValueType(r"Link \d+: [A-Z][\w ]*", parse_nvlink, ("VARCHAR",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
     "time": ValueType(TIME_PATTERN, parse_time, ("TIMESTAMP",)),
