@@ -12,13 +12,15 @@ from fabricobs.content import ContentError
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
+from fabricobs.formats.matrix import MatrixFormat
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.sections import SectionsFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.values import VALUE_TYPES
 
-Compiled = LineFormat | TableFormat | KeyValueFormat | SectionsFormat | RecordFormat
+Snapshot = TableFormat | KeyValueFormat | SectionsFormat | MatrixFormat
+Compiled = LineFormat | Snapshot | RecordFormat
 
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
@@ -50,8 +52,7 @@ class Format:
     @property
     def takes_place(self) -> bool:
         """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
-        snapshot = isinstance(self.compiled, TableFormat | KeyValueFormat | SectionsFormat)
-        return snapshot or self.definition.place is not None
+        return isinstance(self.compiled, Snapshot) or self.definition.place is not None
 
     def fields_of_path(self, path: str) -> dict[str, Any] | None:
         """Return what the path templates capture; None if the format has some and none fits."""
@@ -191,6 +192,8 @@ def _compile(definition: Definition) -> Compiled:
         return KeyValueFormat(definition)
     if reader == "sections":
         return SectionsFormat(definition)
+    if reader == "matrix":
+        return MatrixFormat(definition)
     return RecordFormat(definition)
 
 

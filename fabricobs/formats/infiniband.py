@@ -57,6 +57,16 @@ def parse_lane(text: str) -> float | None:
     return known if known is not None else None if text.startswith("?") else float(text)
 
 
+def parse_mlxlink_speed(text: str) -> float | None:
+    """Read mlxlink's speed of a lane, IB-NDR; that of an Ethernet port is of all lanes: null."""
+    return _LANE_GBPS.get(text.removeprefix("IB-"))
+
+
+def parse_mlxlink_device(text: str) -> str:
+    """Name the port mlxlink was asked for; without another it is the first of an RDMA device."""
+    return f"{text}/1" if "_" in text and "/" not in text else text
+
+
 def parse_lanes_code(text: str) -> int | None:
     """Read PortInfo's code of a link width."""
     return _LANES_BY_CODE.get(_code(text))

@@ -9,6 +9,7 @@ from fabricobs.formats.catalogue import Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
+from fabricobs.formats.matrix import MatrixFormat, MatrixReader
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
@@ -180,6 +181,8 @@ def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
         return TableReader(compiled, context, rows)
     if isinstance(compiled, SectionsFormat):
         return SectionsReader(compiled, context, rows)
+    if isinstance(compiled, MatrixFormat):
+        return MatrixReader(compiled, context, rows)
     assert isinstance(compiled, KeyValueFormat)
     if compiled.one_value:
         return ValueReader(compiled, context, rows)

@@ -7,7 +7,7 @@ returns None for the many spellings of "no value" and raises ValueError for text
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
 
 from fabricobs.formats import infiniband
@@ -23,6 +23,7 @@ TIME_PATTERN = (
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4}"
     r"|[A-Z][a-z]{2} +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})?"
 )
+SHORT_TIME_PATTERN = r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
 _ISO = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?"
 )
@@ -157,6 +158,8 @@ def _epoch(text: str) -> int:
 
 def _c_locale(text: str, zone: tzinfo) -> int:
     words = text.split()
+    if len(words) == 3:
+        return _without_year(text, zone)
     if len(words) >= 5 and words[1].isdigit():
         return _day_first(words, zone)
     if len(words) == 6 and words[4] in {"UTC", "GMT"}:
@@ -167,6 +170,19 @@ def _c_locale(text: str, zone: tzinfo) -> int:
         kept = " ".join(words[1:4] + words[-1:])
         moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=zone)
     return int(moment.timestamp()) * 1_000_000
+
+
+def _without_year(text: str, zone: tzinfo) -> int:
+    """Read syslog's `Mar  4 10:15:02`: the latest such moment that is not ahead of the clock."""
+    limit = datetime.now(tz=UTC) + timedelta(days=1)
+    for year in range(limit.year, limit.year - 8, -1):
+        try:
+            moment = datetime.strptime(f"{year} {text}", "%Y %b %d %H:%M:%S").replace(tzinfo=zone)
+        except ValueError:
+            continue  # February 29th is not in every year
+        if moment <= limit:
+            return int(moment.timestamp()) * 1_000_000
+    raise ValueError(f"{text!r} is no time")
 
 
 def _day_first(words: list[str], zone: tzinfo) -> int:
@@ -201,6 +217,8 @@ VALUE_TYPES: dict[str, ValueType] = {
     "hex_port": ValueType(r"[0-9a-f]+", infiniband.parse_hex_port, ("VARCHAR",)),
     "lanes": ValueType(r"\d+[xX]", infiniband.parse_lanes, ("BIGINT",)),
     "lane": ValueType(r"[A-Z]+\d*|\d+\.?\d*|\?+", infiniband.parse_lane, ("DOUBLE",)),
+    "mlxlink_speed": ValueType(r"\S+", infiniband.parse_mlxlink_speed, ("DOUBLE",)),
+    "mlxlink_device": ValueType(r"\S+?", infiniband.parse_mlxlink_device, ("VARCHAR",)),
     "lanes_code": ValueType(r"\d+", infiniband.parse_lanes_code, ("BIGINT",)),
     "lane_code": ValueType(r"\d+", infiniband.parse_lane_code, ("DOUBLE",)),
     "ib_mtu": ValueType(r"\d+", infiniband.parse_mtu_code, ("BIGINT",)),
@@ -212,14 +230,23 @@ VALUE_TYPES: dict[str, ValueType] = {
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
     "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
+    "pci": ValueType(
+        r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?", parse_text, ("VARCHAR",)
+    ),
+    "pcie_limited": ValueType(r"[\d.]+ Gb/s available PCIe bandwidth, .*", parse_text, ("VARCHAR",)),
     "gpu": ValueType(r"\d+", parse_gpu, ("VARCHAR",)),
+    "topo_nic": ValueType(r"NIC\d+", parse_text, ("VARCHAR",)),
     "nvlink": ValueType(r"Link \d+", parse_nvlink, ("VARCHAR",)),
     "nvlink_errors": ValueType(r"Link \d+: [A-Z][\w ]*", parse_nvlink, ("VARCHAR",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
     "time": ValueType(TIME_PATTERN, parse_time, ("TIMESTAMP",)),
+    "short_time": ValueType(SHORT_TIME_PATTERN, parse_time, ("TIMESTAMP",)),
     "epoch": ValueType(r"\d{10,19}(?:\.\d+)?", parse_time, ("TIMESTAMP",)),
 }
+
+# Types of text that needs a time zone to be a moment.
+ZONED = frozenset({"time", "short_time"})
 
 # What a cell becomes when its definition names no type.
 DEFAULT_TYPE: dict[Type, str] = {
