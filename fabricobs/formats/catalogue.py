@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from fabricobs.content import ContentError
 from fabricobs.formats.definition import Definition, load_definitions
+from fabricobs.formats.document import DocumentFormat
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
 from fabricobs.formats.matrix import MatrixFormat
@@ -20,7 +21,7 @@ from fabricobs.formats.templates import Template, TemplateError, compile_regex, 
 from fabricobs.formats.values import VALUE_TYPES
 
 Snapshot = TableFormat | KeyValueFormat | SectionsFormat | MatrixFormat
-Compiled = LineFormat | Snapshot | RecordFormat
+Compiled = LineFormat | Snapshot | RecordFormat | DocumentFormat
 
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
@@ -31,7 +32,7 @@ _PARQUET_MAGIC = b"PAR1"
 class Recognised:
     """What a file showed: the syntax it is in and its formats; none means unrecognised."""
 
-    syntax: str  # text, csv, jsonl or parquet
+    syntax: str  # text, csv, jsonl, yaml or parquet
     formats: tuple["Format", ...]
     reason: str = ""  # why nothing was recognised
 
@@ -102,6 +103,9 @@ class Catalogue:
             formats = self._records(showing, syntax, text)
             if formats:
                 return Recognised(syntax, formats[:1])
+        documents = tuple(f for f in showing if isinstance(f.compiled, DocumentFormat))
+        if documents:
+            return Recognised("yaml", documents[:1])
         formats = tuple(f for f in showing if not isinstance(f.compiled, RecordFormat))
         if any(f.takes_place for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
@@ -194,6 +198,8 @@ def _compile(definition: Definition) -> Compiled:
         return SectionsFormat(definition)
     if reader == "matrix":
         return MatrixFormat(definition)
+    if reader == "yaml":
+        return DocumentFormat(definition)
     return RecordFormat(definition)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fabricobs.formats.catalogue import Format, Recognised
 from fabricobs.formats.context import Context
+from fabricobs.formats.document import DocumentFormat, DocumentReader
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
 from fabricobs.formats.matrix import MatrixFormat, MatrixReader
@@ -49,6 +50,11 @@ def read_file(
     try:
         if recognised.syntax == "text":
             _read_text(path, recognised.formats, context, rows, tally, flush)
+        elif recognised.syntax == "yaml":
+            document = recognised.formats[0].compiled
+            assert isinstance(document, DocumentFormat)
+            with open_plain(path) as stream:
+                DocumentReader(document, context, rows, tally).read(line_blocks(stream))
         else:
             reader = _record_reader(recognised.formats[0], context, rows, tally)
             _read_records(path, recognised.syntax, reader, flush)

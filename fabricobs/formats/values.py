@@ -233,7 +233,9 @@ VALUE_TYPES: dict[str, ValueType] = {
     "pci": ValueType(
         r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?", parse_text, ("VARCHAR",)
     ),
-    "pcie_limited": ValueType(r"[\d.]+ Gb/s available PCIe bandwidth, .*", parse_text, ("VARCHAR",)),
+    "pcie_limited": ValueType(
+        r"[\d.]+ Gb/s available PCIe bandwidth, .*", parse_text, ("VARCHAR",)
+    ),
     "gpu": ValueType(r"\d+", parse_gpu, ("VARCHAR",)),
     "topo_nic": ValueType(r"NIC\d+", parse_text, ("VARCHAR",)),
     "nvlink": ValueType(r"Link \d+", parse_nvlink, ("VARCHAR",)),

@@ -42,7 +42,9 @@ switches AS (
     SELECT regexp_replace(host, '[0-9]+', '#', 'g') FROM training_hosts
   ) AND remote_device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
   GROUP BY remote_device
-  HAVING count(DISTINCT device) >= least(2, (SELECT count(DISTINCT device) FROM named_links))
+  HAVING count(DISTINCT device) >= least(2, (
+    SELECT count(DISTINCT device) FROM named_links WHERE NOT from_nic
+  ))
 ),
 counted AS (
   SELECT device, port FROM named_samples UNION SELECT device, port FROM named_priority_samples
