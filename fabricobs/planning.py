@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 from fabricobs.formats.catalogue import Catalogue, Format, Recognised
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.places import Place, read_place
-from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.source import SourceError, digest, read_ends
 from fabricobs.store.parts import KnownFile
 

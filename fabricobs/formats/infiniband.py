@@ -87,9 +87,11 @@ def parse_mtu_code(text: str) -> int | None:
     return 128 << code if 1 <= code <= 5 else None
 
 
-def parse_state(text: str) -> str:
-    """Read a port's state as up or down: 4: ACTIVE, Active, ACT, Init, PortState 4."""
+def parse_state(text: str) -> str | None:
+    """Read a port's state as up or down: 4: ACTIVE, Active, ACT, Init, PortState 4; 0 is none."""
     word = text.rpartition(":")[2].strip().lower()
+    if word == "0" or word in _NO_VALUE:
+        return None
     return "up" if word in _UP or word == "4" else "down"
 
 

@@ -209,6 +209,8 @@ VALUE_TYPES: dict[str, ValueType] = {
     "word": ValueType(r"\S+?", parse_text, ("VARCHAR",)),
     "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
     "name": ValueType(r"[^/\s]+", parse_text, ("VARCHAR",)),
+    "ifname": ValueType(r"[a-z][a-z0-9]*\d[a-z0-9]*", parse_text, ("VARCHAR",)),
+    "suffix": ValueType(r"(?:[-_]\d[\d_T-]*)?(?:\.\w+)?", parse_text, ("VARCHAR",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
     "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
     "guid": ValueType(r"(?:0x)?[0-9a-fA-F]{8,16}", infiniband.parse_guid, ("VARCHAR",)),
