@@ -14,8 +14,9 @@ END;
 
 -- All names of a device, and the one it goes by. InfiniBand tools call it by GUID or, perfquery, by
 -- LID alone; the host map by whatever the user lists. For a NIC, `device` is its host. Two switches
--- of one name go by their GUIDs; a LID two nodes had names neither.
-CREATE OR REPLACE VIEW device_names AS
+-- of one name go by their GUIDs; a LID two nodes had names neither. A table, since nearly every view
+-- below asks it: worked out once, it is a few rows.
+CREATE OR REPLACE TABLE device_names AS
 WITH statements AS (
   SELECT device, guid, lid, node FROM port_status
   UNION
