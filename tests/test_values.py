@@ -66,3 +66,10 @@ def test_a_decimal_comma_is_no_thousands_comma() -> None:
 
 def test_hexadecimal_needs_no_prefix() -> None:
     assert parse_hex("1f") == parse_hex("0x1f") == 31
+
+
+def test_a_time_without_a_year_is_the_latest_that_is_past() -> None:
+    now = datetime.now(tz=UTC).replace(microsecond=0)
+    for moment in (now - timedelta(days=2), now - timedelta(days=300)):
+        micros = int(moment.timestamp()) * 1_000_000
+        assert parse_time(f"{moment:%b %e %H:%M:%S}") == micros
