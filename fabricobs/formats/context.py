@@ -1,7 +1,7 @@
 """What every row of a file shares, and what earlier lines said that holds for later ones."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from functools import cache
 from typing import Any
@@ -27,12 +27,23 @@ class Context:
     kept: dict[str, Any] = field(default_factory=dict)
     from_path: dict[str, Any] = field(default_factory=dict)
     placed: dict[str, str] = field(default_factory=dict)  # by format: what the path tells
+    outer: "Context | None" = None
     _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
+    _inner: list["Context"] = field(default_factory=list)
 
     def keep(self, fields: Mapping[str, Any]) -> None:
         """Let `fields` hold for the lines that follow."""
         self.kept.update(fields)
         self._base.clear()
+        for inner in self._inner:
+            inner._base.clear()
+
+    def within(self) -> "Context":
+        """Return the context of one command in a capture: it sees what is kept here, and what it
+        keeps, such as a port, does not hold for the output of the next command."""
+        inner = replace(self, kept={}, outer=self, _base={}, _inner=[])
+        self._inner.append(inner)
+        return inner
 
     def base(self, table: str, format_name: str, *, snapshot: bool) -> dict[str, Any]:
         """Return the columns a row of `table` starts with; a fresh copy.
@@ -60,10 +71,11 @@ class Context:
             base["device" if "device" in names else "host"] = self.place.device
             if placed == "snapshot" and self.place.ts is not None and "ts" in names:
                 base["ts"], base["ts_source"] = self.place.ts, self.place.ts_source
-        for fields in (self.from_path, self.kept):
+        kept = {**self.outer.kept, **self.kept} if self.outer is not None else self.kept
+        for fields in (self.from_path, kept):
             base.update((name, value) for name, value in fields.items() if name in names)
-        if placed is not None and "device" not in names and self.kept.get("device"):
-            base["host"] = self.kept["device"]
-        if self.kept.get("ts") is not None and "ts" in names:
+        if placed is not None and "device" not in names and kept.get("device"):
+            base["host"] = kept["device"]
+        if kept.get("ts") is not None and "ts" in names:
             base["ts_source"] = "header"
         return base

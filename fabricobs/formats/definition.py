@@ -62,6 +62,7 @@ class Block(_Part):
     pair: str | None = None  # keyvalue: template with {key} and {value}
     where: str | None = None  # jsonl: the key a record of this kind has
     sticky: tuple[str, ...] = ()  # jsonl, sections: what holds until given again
+    skip: Strings = ()  # keyvalue: templates of lines inside a dump that are no pairs
     join: dict[str, str] = {}  # keyvalue: columns put together from what headers tell
 
 

@@ -88,8 +88,11 @@ def parse_mtu_code(text: str) -> int | None:
 
 
 def parse_state(text: str) -> str | None:
-    """Read a port's state as up or down: 4: ACTIVE, Active, ACT, Init, PortState 4; 0 is none."""
-    word = text.rpartition(":")[2].strip().lower()
+    """Read a port's state as up or down: 4: ACTIVE, Init, PortState 4, no (Cable is unplugged).
+
+    PortState 0 is none.
+    """
+    word = text.rpartition(":")[2].strip().lower().partition(" ")[0]
     if word == "0" or word in _NO_VALUE:
         return None
     return "up" if word in _UP or word == "4" else "down"

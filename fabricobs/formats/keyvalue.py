@@ -43,6 +43,8 @@ class KeyValueReader:
         if not self._active or self._block.pair is None:
             return Outcome.NOT_MINE
         found = self._block.pair.pattern.match(line.strip())
+        if found is None and any(skip.pattern.match(line.strip()) for skip in self._block.skip):
+            return Outcome.IGNORED
         if found is None:
             self._active = not self._block.headers
             return Outcome.NOT_MINE

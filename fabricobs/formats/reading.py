@@ -181,6 +181,7 @@ def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
     compiled = format_.compiled
     if format_.definition.place is not None:
         context.placed[format_.name] = format_.definition.place
+        context = context.within()
     if isinstance(compiled, LineFormat):
         return LineReader(compiled, context, rows)
     if isinstance(compiled, TableFormat):

@@ -16,7 +16,7 @@ from fabricobs.store.tables import Type
 Value = str | int | float | bool | None
 
 # Written for "no value" by the switch and NIC tools: never zero.
-NO_VALUE = frozenset({"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null"})
+NO_VALUE = frozenset({"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null", "unknown!"})
 
 TIME_PATTERN = (
     r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z|[+-]\d\d:?\d\d)?"
