@@ -14,7 +14,6 @@ from fabricobs.formats.archive import Member
 from fabricobs.formats.catalogue import ARCHIVE, Catalogue, Format, Recognised, is_parquet
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.places import Place, read_place
-from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.source import SourceError, digest, read_ends
 from fabricobs.store.parts import KnownFile
 
@@ -229,7 +228,7 @@ def _place(place: Place, recognised: Recognised, modified_us: int) -> Place:
     A log's lines tell all they need: its name, which rotation changes, decides nothing.
     """
     kinds = [f.compiled for f in recognised.formats]
-    if not any(isinstance(kind, TableFormat | KeyValueFormat) for kind in kinds):
+    if not any(f.takes_place for f in recognised.formats):
         return Place()
     if place.ts is not None:
         return place

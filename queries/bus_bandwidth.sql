@@ -29,7 +29,7 @@ WITH speeds AS (
 -- What the hosts themselves say of their NICs, for logs without NCCL's list.
 host_ports AS (
   SELECT r.job, s.device, s.port, max(s.speed_gbps) AS speed_gbps
-  FROM port_status s
+  FROM named_status s
   JOIN (SELECT DISTINCT job, host FROM job_ranks) r ON r.host = s.device
   WHERE s.speed_gbps > 0
   GROUP BY r.job, s.device, s.port

@@ -59,11 +59,11 @@ ends AS (
     ' ' || CASE WHEN regexp_matches(remote_port, '^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$')
       THEN remote_port_description ELSE coalesce(remote_port, remote_port_description) END, ''
   ) AS other_end
-  FROM links
+  FROM named_links
   UNION ALL
-  SELECT remote_device, remote_port, ts, device || ' ' || port FROM links
+  SELECT remote_device, remote_port, ts, device || ' ' || port FROM named_links
   UNION ALL
-  SELECT remote_device, remote_port_description, ts, device || ' ' || port FROM links
+  SELECT remote_device, remote_port_description, ts, device || ' ' || port FROM named_links
 ),
 cables AS (
   SELECT n.device, n.port,

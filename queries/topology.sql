@@ -13,10 +13,11 @@
 -- example: fabricobs query topology
 --
 -- A rank that uses several NICs has a row for each. NIC needs NCCL_DEBUG=INFO, leaf needs LLDP or
--- fabric discovery, and the host's sysfs to match device names; null is unknown.
+-- fabric discovery, and the host's sysfs to match device names; a host map fills what no log tells.
+-- Null is unknown.
 WITH speeds AS (
   SELECT device, port, arg_max(speed_gbps, coalesce(ts, '1970-01-01'::TIMESTAMP)) AS speed_gbps
-  FROM port_status
+  FROM named_status
   WHERE speed_gbps IS NOT NULL
   GROUP BY device, port
 ),

@@ -100,3 +100,10 @@ def test_units_that_are_not_the_columns(type_name: str, text: str, value: float 
     kind = VALUE_TYPES[type_name]
     assert re.fullmatch(kind.pattern, text)
     assert kind.parse(text) == value
+
+
+def test_a_time_without_a_year_is_the_latest_that_is_past() -> None:
+    now = datetime.now(tz=UTC).replace(microsecond=0)
+    for moment in (now - timedelta(days=2), now - timedelta(days=300)):
+        micros = int(moment.timestamp()) * 1_000_000
+        assert parse_time(f"{moment:%b %e %H:%M:%S}") == micros

@@ -11,19 +11,23 @@ from typing import Any, Literal
 from fabricobs.content import ContentError
 from fabricobs.formats.archive import is_archive
 from fabricobs.formats.definition import Definition, load_definitions
+from fabricobs.formats.document import DocumentFormat
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
+from fabricobs.formats.matrix import MatrixFormat
 from fabricobs.formats.prefixes import without_prefixes
 from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
+from fabricobs.formats.sections import SectionsFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.trees import TreeFormat
 from fabricobs.formats.values import VALUE_TYPES
 from fabricobs.formats.whole import WholeFormat
 from fabricobs.formats.wrapping import Wrapping, unwrap, wrapping_of
 
-Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat | TreeFormat | WholeFormat
+Snapshot = TableFormat | KeyValueFormat | SectionsFormat | MatrixFormat
+Compiled = LineFormat | Snapshot | RecordFormat | TreeFormat | DocumentFormat | WholeFormat
 
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
@@ -39,7 +43,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 class Recognised:
     """What a file showed: the syntax it is in and its formats; none means unrecognised."""
 
-    syntax: str  # text, csv, jsonl, json, parquet, whole or tar
+    syntax: str  # text, csv, jsonl, json, yaml, parquet, whole or tar
     formats: tuple["Format", ...]
     reason: str = ""  # why nothing was recognised
     wrapping: Wrapping = ""  # what a container or log service put around every line
@@ -62,6 +66,11 @@ class Format:
     def name(self) -> str:
         """Return the definition's name."""
         return self.definition.name
+
+    @property
+    def takes_place(self) -> bool:
+        """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
+        return isinstance(self.compiled, Snapshot) or self.definition.place is not None
 
     def fields_of_path(self, path: str) -> dict[str, Any] | None:
         """Return what the path templates capture; None if the format has some and none fits."""
@@ -133,6 +142,9 @@ class Catalogue:
             formats = self._records(showing, syntax, text)
             if formats:
                 return Recognised(syntax, formats[:1])
+        documents = tuple(f for f in showing if isinstance(f.compiled, DocumentFormat))
+        if documents:
+            return Recognised("yaml", documents[:1])
         wrapping = wrapping_of(ends)
         if wrapping:
             text = unwrap(ends, wrapping, {}).decode("utf-8", "replace").replace("\r", "\n")
@@ -140,9 +152,9 @@ class Catalogue:
         if wrapping or bare:
             text = f"{text}\n{bare}"
             showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
-        lined = LineFormat | TableFormat | KeyValueFormat
+        lined = LineFormat | Snapshot
         formats = _specific([f for f in showing if isinstance(f.compiled, lined)])
-        if any(isinstance(f.compiled, TableFormat | KeyValueFormat) for f in formats):
+        if any(f.takes_place for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
         return Recognised("text", formats, reason, wrapping)
@@ -249,6 +261,12 @@ def _compile(definition: Definition) -> Compiled:
         return TreeFormat(definition)
     if reader in {"keyvalue", "value"}:
         return KeyValueFormat(definition)
+    if reader == "sections":
+        return SectionsFormat(definition)
+    if reader == "matrix":
+        return MatrixFormat(definition)
+    if reader == "yaml":
+        return DocumentFormat(definition)
     return RecordFormat(definition)
 
 

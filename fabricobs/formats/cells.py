@@ -20,6 +20,8 @@ class CellBlock:
     def __init__(self, block: Block, format_name: str) -> None:
         self.format_name = format_name
         self.set = block.set
+        self.join = block.join
+        self.skip = tuple(compile_template(source) for source in block.skip)
         self.mapping = ColumnMapping(block)
         self.headers = tuple(compile_template(source) for source in block.header)
         self.pair = compile_template(block.pair, default_type="text") if block.pair else None

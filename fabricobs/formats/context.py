@@ -1,7 +1,7 @@
 """What every row of a file shares, and what earlier lines said that holds for later ones."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from functools import cache
 from typing import Any
@@ -28,20 +28,32 @@ class Context:
     from_path: dict[str, Any] = field(default_factory=dict)
     generation: int = 0  # grows when what is kept changes
     of_line: dict[str, Any] = field(default_factory=dict)  # what stands before the line told
+    placed: dict[str, str] = field(default_factory=dict)  # by format: what the path tells
+    outer: "Context | None" = None
     _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
+    _inner: list["Context"] = field(default_factory=list)
 
     def keep(self, fields: Mapping[str, Any]) -> None:
         """Let `fields` hold for the lines that follow."""
         if any(name not in self.kept or self.kept[name] != v for name, v in fields.items()):
             self.kept.update(fields)
-            self._base.clear()
-            self.generation += 1
+            for context in (self, *self._inner):
+                context._base.clear()
+                context.generation += 1
+
+    def within(self) -> "Context":
+        """Return the context of one command in a capture: it sees what is kept here, and what it
+        keeps, such as a port, does not hold for the output of the next command."""
+        inner = replace(self, kept={}, outer=self, _base={}, _inner=[])
+        self._inner.append(inner)
+        return inner
 
     def base(self, table: str, format_name: str, *, snapshot: bool) -> dict[str, Any]:
         """Return the columns a row of `table` starts with; a fresh copy.
 
         A snapshot takes the device and, where its lines give none, the time of its path; a log
-        line does not: the name of a log says when it began, not when the line was written.
+        line does not: the name of a log says when it began, not when the line was written. A
+        definition's `place` says otherwise.
         """
         key = (table, format_name, snapshot)
         base = self._base.get(key)
@@ -62,13 +74,17 @@ class Context:
             base["ts"], base["ts_source"] = None, "none"
         if "format" in names:
             base["format"] = format_name
-        if snapshot:
-            if "device" in names:
-                base["device"] = self.place.device
-            if self.place.ts is not None and "ts" in names:
+        placed = "snapshot" if snapshot else self.placed.get(format_name)
+        if placed is not None:
+            # The tables of hosts call `host` what the others call `device`.
+            base["device" if "device" in names else "host"] = self.place.device
+            if placed == "snapshot" and self.place.ts is not None and "ts" in names:
                 base["ts"], base["ts_source"] = self.place.ts, self.place.ts_source
-        for fields in (self.from_path, self.kept):
+        kept = {**self.outer.kept, **self.kept} if self.outer is not None else self.kept
+        for fields in (self.from_path, kept):
             base.update((name, value) for name, value in fields.items() if name in names)
-        if self.kept.get("ts") is not None and "ts" in names:
+        if placed is not None and "device" not in names and kept.get("device"):
+            base["host"] = kept["device"]
+        if kept.get("ts") is not None and "ts" in names:
             base["ts_source"] = "header"
         return base

@@ -17,7 +17,8 @@ from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
 
 Reader = Literal[
-    "lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet", "json",
+    "lines", "table", "keyvalue", "value", "sections", "matrix",
+    "csv", "jsonl", "parquet", "json", "yaml",
     # Whole files, one function each: `formats/readers/`.
     "document", "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline",
     "tensorboard", "wandb_csv",
@@ -78,7 +79,9 @@ class Block(_Part):
     # jsonl: the key, or path of keys, a record of this kind has; json: the path to its records;
     # document: the key of the part that holds them
     where: str | None = None
-    sticky: tuple[str, ...] = ()  # jsonl: objects that hold until given again
+    sticky: tuple[str, ...] = ()  # jsonl, sections: what holds until given again
+    skip: Strings = ()  # keyvalue: templates of lines inside a dump that are no pairs
+    join: dict[str, str] = {}  # keyvalue: columns put together from what headers tell
 
 
 class CounterKind(_Part):
@@ -122,6 +125,7 @@ class Definition(_Part):
     alone: bool = False  # lines: what other formats of the file keep does not hold here
     mark: str = ""  # lines: text every line of the format holds, once for each message
     path: Strings = ()  # templates of the end of the path; fields fill columns
+    place: Literal["device", "snapshot"] | None = None  # lines: what the path tells of its rows
     line: tuple[LineRule, ...] = ()
     block: tuple[Block, ...] = ()
     counters: Counters | None = None

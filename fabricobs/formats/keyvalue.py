@@ -1,5 +1,7 @@
 """The key-value readers: a dump of `name: value` lines, and a file that is one value."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from fabricobs.formats.cells import CellBlock, CellRows
@@ -30,6 +32,7 @@ class KeyValueReader:
         self._format = key_value
         self._block = key_value.block
         self._cells = CellRows(context, rows, overwrite=bool(self._block.headers))
+        self._told: dict[str, Any] = {}
         self._given: dict[str, Any] = {}
         self._active = not self._block.headers
 
@@ -43,6 +46,8 @@ class KeyValueReader:
         if not self._active or self._block.pair is None:
             return Outcome.NOT_MINE
         found = self._block.pair.pattern.match(line.strip())
+        if found is None and any(skip.pattern.match(line.strip()) for skip in self._block.skip):
+            return Outcome.IGNORED
         if found is None:
             self._active = not self._block.headers
             return Outcome.NOT_MINE
@@ -72,13 +77,25 @@ class KeyValueReader:
                 continue
             self._cells.flush()
             if header.fields:
-                self._given = {
+                fields = {
                     name: VALUE_TYPES[type_name].parse(text)
                     for (name, type_name), text in zip(header.fields, found.groups(), strict=True)
                 }
+                # With `join` headers nest: an inner one adds to what the outer ones told.
+                self._told = {**self._told, **fields} if self._block.join else fields
+                self._given = {**self._told, **_joined(self._block.join, self._told)}
             self._active = True
             return True
         return False
+
+
+def _joined(join: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Put columns together from headers; one whose parts are not all told yet stays out."""
+    return {
+        column: "".join(str(told[p]) if p in told else p for p in re.split(r"[{}]", pattern))
+        for column, pattern in join.items()
+        if all(name in told for name in re.findall(r"\{(\w+)\}", pattern))
+    }
 
 
 class ValueReader:

@@ -19,7 +19,7 @@ from fabricobs.formats.templates import (
     compile_regex,
     compile_template,
 )
-from fabricobs.formats.values import TIME_PATTERN, VALUE_TYPES, parse_time, parse_whole
+from fabricobs.formats.values import TIME_PATTERN, VALUE_TYPES, ZONED, parse_time, parse_whole
 from fabricobs.store.tables import TABLES
 
 _TIME = re.compile(TIME_PATTERN)
@@ -222,7 +222,7 @@ def _fill(row: dict[str, Any], fields: dict[str, Any]) -> None:
 def _captured(template: Template, found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
     captured: dict[str, Any] = {}
     for (name, type_name), text in zip(template.fields, found.groups(), strict=True):
-        if type_name == "time":
+        if type_name in ZONED:
             captured[name] = parse_time(text, zone)
         else:
             captured[name] = VALUE_TYPES[type_name].parse(text)

@@ -26,7 +26,9 @@ _GENERIC = frozenset(
 # Words of commands that file names repeat.
 _COMMAND_WORDS = frozenset(
     "show interfaces interface intf counters counter pfc queue queues lldp table status "
-    "ethtool sysfs hw port ports s detailed errors rates stats neighbors watermark".split()
+    "ethtool sysfs hw port ports s detailed errors rates stats neighbors watermark "
+    "dmesg kernel journal messages lsmod ibstat ibstatus ibdev2netdev rdma link statistic mlxlink "
+    "mlnx qos dcb topo nvlink nvidia-smi".split()
 )
 
 

@@ -8,13 +8,16 @@ from pathlib import Path
 from fabricobs.formats.bulk import BulkReader, can_read
 from fabricobs.formats.catalogue import ANSI, RECORD_READERS, Format, Recognised
 from fabricobs.formats.context import Context
+from fabricobs.formats.document import DocumentFormat, DocumentReader
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
+from fabricobs.formats.matrix import MatrixFormat, MatrixReader
 from fabricobs.formats.prefixes import columns_told, peeled
 from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
+from fabricobs.formats.sections import SectionsFormat, SectionsReader
 from fabricobs.formats.source import BROKEN, LineBlock, SourceError, line_blocks, open_plain
 from fabricobs.formats.trees import LONGEST_DOCUMENT, TreeFormat, read_trees
 from fabricobs.formats.whole import WholeFile, WholeFormat
@@ -57,6 +60,11 @@ def read_file(
             _read_json(path, recognised.formats[0], context, rows, tally)
         elif recognised.syntax == "whole":
             unused = _read_whole(path, recognised.formats[0], context, rows, tally, flush)
+        elif recognised.syntax == "yaml":
+            document = recognised.formats[0].compiled
+            assert isinstance(document, DocumentFormat)
+            with open_plain(path) as stream:
+                DocumentReader(document, context, rows, tally).read(line_blocks(stream))
         else:
             reader = _record_reader(recognised.formats[0], context, rows, tally)
             _read_records(path, recognised.syntax, reader, flush)
@@ -283,10 +291,17 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
 
 def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
     compiled = format_.compiled
+    if format_.definition.place is not None:
+        context.placed[format_.name] = format_.definition.place
+        context = context.within()
     if isinstance(compiled, LineFormat):
         return LineReader(compiled, context, rows)
     if isinstance(compiled, TableFormat):
         return TableReader(compiled, context, rows)
+    if isinstance(compiled, SectionsFormat):
+        return SectionsReader(compiled, context, rows)
+    if isinstance(compiled, MatrixFormat):
+        return MatrixReader(compiled, context, rows)
     assert isinstance(compiled, KeyValueFormat)
     if compiled.one_value:
         return ValueReader(compiled, context, rows)

@@ -7,21 +7,23 @@ returns None for the many spellings of "no value" and raises ValueError for text
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
 
+from fabricobs.formats import infiniband
 from fabricobs.store.tables import Type
 
 Value = str | int | float | bool | None
 
 # Written for "no value" by the switch and NIC tools: never zero.
-NO_VALUE = frozenset({"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null"})
+NO_VALUE = frozenset({"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null", "unknown!"})
 
 TIME_PATTERN = (
     r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z|[+-]\d\d:?\d\d)?"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4}"
     r"|[A-Z][a-z]{2} +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})?"
 )
+SHORT_TIME_PATTERN = r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
 _ISO = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?"
 )
@@ -145,8 +147,18 @@ def parse_gbits(text: str) -> float | None:
 
 
 def parse_rdma_port(text: str) -> str:
-    """Read a port of sysfs (mlx5_0/ports/1) as the tools print it (mlx5_0/1)."""
-    return text.replace("/ports/", "/")
+    """Read a port of an RDMA device (mlx5_0/ports/1, 'mlx5_0' port 1) as mlx5_0/1."""
+    return text.replace("'", "").replace("/ports/", "/").replace(" port ", "/")
+
+
+def parse_gpu(text: str) -> str:
+    """Name a GPU by its index, as the topology matrix does."""
+    return f"GPU{int(text)}"
+
+
+def parse_nvlink(text: str) -> str:
+    """Name a NVLink, and a counter of it: Link 3: Replay Errors."""
+    return f"NV{text.replace(':', '')}"
 
 
 def parse_time(text: str, zone: tzinfo = UTC) -> int:
@@ -196,6 +208,8 @@ def _epoch(text: str) -> int:
 
 def _c_locale(text: str, zone: tzinfo) -> int:
     words = text.split()
+    if len(words) == 3:
+        return _without_year(text, zone)
     if len(words) >= 5 and words[1].isdigit():
         return _day_first(words, zone)
     if len(words) == 6 and words[4] in {"UTC", "GMT"}:
@@ -206,6 +220,19 @@ def _c_locale(text: str, zone: tzinfo) -> int:
         kept = " ".join(words[1:4] + words[-1:])
         moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=zone)
     return int(moment.timestamp()) * 1_000_000
+
+
+def _without_year(text: str, zone: tzinfo) -> int:
+    """Read syslog's `Mar  4 10:15:02`: the latest such moment that is not ahead of the clock."""
+    limit = datetime.now(tz=UTC) + timedelta(days=1)
+    for year in range(limit.year, limit.year - 8, -1):
+        try:
+            moment = datetime.strptime(f"{year} {text}", "%Y %b %d %H:%M:%S").replace(tzinfo=zone)
+        except ValueError:
+            continue  # February 29th is not in every year
+        if moment <= limit:
+            return int(moment.timestamp()) * 1_000_000
+    raise ValueError(f"{text!r} is no time")
 
 
 def _day_first(words: list[str], zone: tzinfo) -> int:
@@ -305,9 +332,25 @@ VALUE_TYPES: dict[str, ValueType] = {
     "bucket": ValueType(r"\d+-\d+[KMGT]?B", parse_bucket, ("BIGINT",)),
     "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
     "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
-    "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
     "is": ValueType(r" *[:=]? *", parse_text, ("VARCHAR",)),
-    "rdma_port": ValueType(r"[\w.-]+/ports/\d+", parse_rdma_port, ("VARCHAR",)),
+    "ifname": ValueType(r"[a-z][a-z0-9]*\d[a-z0-9]*", parse_text, ("VARCHAR",)),
+    "suffix": ValueType(r"(?:[-_]\d[\d_T-]*)?(?:\.\w+)?", parse_text, ("VARCHAR",)),
+    "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
+    "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
+    "guid": ValueType(r"(?:0x)?[0-9a-fA-F]{8,16}", infiniband.parse_guid, ("VARCHAR",)),
+    "lid": ValueType(r"0x[0-9a-fA-F]+|\d+", infiniband.parse_lid, ("VARCHAR",)),
+    "ib_port": ValueType(r"\d+", infiniband.parse_port, ("VARCHAR",)),
+    "hex_port": ValueType(r"[0-9a-f]+", infiniband.parse_hex_port, ("VARCHAR",)),
+    "lanes": ValueType(r"\d+[xX]", infiniband.parse_lanes, ("BIGINT",)),
+    "lane": ValueType(r"[A-Z]+\d*|\d+\.?\d*|\?+", infiniband.parse_lane, ("DOUBLE",)),
+    "mlxlink_speed": ValueType(r"\S+", infiniband.parse_mlxlink_speed, ("DOUBLE",)),
+    "mlxlink_device": ValueType(r"\S+?", infiniband.parse_mlxlink_device, ("VARCHAR",)),
+    "lanes_code": ValueType(r"\d+", infiniband.parse_lanes_code, ("BIGINT",)),
+    "lane_code": ValueType(r"\d+", infiniband.parse_lane_code, ("DOUBLE",)),
+    "ib_mtu": ValueType(r"\d+", infiniband.parse_mtu_code, ("BIGINT",)),
+    "state": ValueType(r"(?:\d+: *)?\w+", infiniband.parse_state, ("VARCHAR",)),
+    "words": ValueType(r"\d+", infiniband.parse_words, ("BIGINT",)),
+    "pma": ValueType(r"\S+", infiniband.parse_pma, ("BIGINT",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
@@ -325,11 +368,25 @@ VALUE_TYPES: dict[str, ValueType] = {
     "size": ValueType(r"\d+\.?\d* ?[KMGT]?i?B", parse_size, ("BIGINT",)),
     "gbits": ValueType(_NUMBER, parse_gbits, ("DOUBLE",)),
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
+    "pci": ValueType(
+        r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?", parse_text, ("VARCHAR",)
+    ),
+    "pcie_limited": ValueType(
+        r"[\d.]+ Gb/s available PCIe bandwidth, .*", parse_text, ("VARCHAR",)
+    ),
+    "gpu": ValueType(r"\d+", parse_gpu, ("VARCHAR",)),
+    "topo_nic": ValueType(r"NIC\d+", parse_text, ("VARCHAR",)),
+    "nvlink": ValueType(r"Link \d+", parse_nvlink, ("VARCHAR",)),
+    "nvlink_errors": ValueType(r"Link \d+: [A-Z][\w ]*", parse_nvlink, ("VARCHAR",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
     "time": ValueType(TIME_PATTERN, parse_time, ("TIMESTAMP",)),
+    "short_time": ValueType(SHORT_TIME_PATTERN, parse_time, ("TIMESTAMP",)),
     "epoch": ValueType(r"\d{10,19}(?:\.\d+)?", parse_time, ("TIMESTAMP",)),
 }
+
+# Types of text that needs a time zone to be a moment.
+ZONED = frozenset({"time", "short_time"})
 
 # What a cell becomes when its definition names no type.
 DEFAULT_TYPE: dict[Type, str] = {

@@ -12,7 +12,7 @@ from fabricobs.store.tables import TABLES
 if TYPE_CHECKING:
     import duckdb
 
-_CREATES = re.compile(r"create\s+(?:or\s+replace\s+)?(?:view|macro)\s+(\w+)", re.IGNORECASE)
+_CREATES = re.compile(r"create\s+(?:or\s+replace\s+)?(?:view|macro|table)\s+(\w+)", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 

@@ -13,7 +13,7 @@ SELECT
   (SELECT count(DISTINCT (device, port)) FROM port_samples) AS ports,
   (SELECT count(DISTINCT device) FROM port_samples) AS devices,
   (SELECT median(seconds) FROM port_rates) AS interval_seconds,
-  (SELECT count(*) FROM links) AS cables,
+  (SELECT count(*) FROM named_links) AS cables,
   (SELECT count(*) FROM nccl_channels) AS connections,
   (SELECT count(*) FROM priority_samples) AS priority_samples,
   (SELECT count(*) FROM port_rates WHERE gap) AS gaps,

@@ -52,7 +52,7 @@ moments AS (
     max(pause_storm_errors) AS pause_storm_errors,
     max(pause_rx_frames) AS pause_rx_frames,
     max(pause_tx_frames) AS pause_tx_frames
-  FROM port_samples
+  FROM named_samples
   WHERE ts IS NOT NULL
   GROUP BY job, format, device, port, ts
 ),

@@ -30,7 +30,7 @@ moments AS (
     max(watermark_bytes) AS watermark_bytes,
     max(pfcwd_detected) AS pfcwd_detected,
     max(pfcwd_restored) AS pfcwd_restored
-  FROM priority_samples
+  FROM named_priority_samples
   WHERE ts IS NOT NULL
   GROUP BY job, format, device, port, priority, queue, ts
 ),

@@ -55,10 +55,42 @@ named AS (
       )
   )
   GROUP BY job, rank
+),
+told AS (
+  SELECT job, rank, host, pid, gpu FROM largest WHERE place = 1
+  UNION ALL
+  SELECT job, rank, host, pid, gpu FROM named n
+  WHERE NOT EXISTS (
+    SELECT 1 FROM largest l WHERE l.job IS NOT DISTINCT FROM n.job AND l.rank = n.rank
+  )
+),
+-- The host map: ranks of a host in the order of its GPUs.
+mapped AS (
+  SELECT job, host, unnest(range(first_rank, last_rank + 1)) AS rank, first_rank
+  FROM (
+    SELECT job, host_name(host) AS host, max(first_rank) AS first_rank, max(last_rank) AS last_rank
+    FROM host_map GROUP BY job, host_name(host)
+  )
+  WHERE last_rank - first_rank < 1024
+),
+-- Ranks a job has beyond those whose host is told; without any, those of the map.
+jobs AS (
+  SELECT job, max(rank) AS last_rank FROM (
+    SELECT job, rank FROM steps UNION ALL SELECT job, rank FROM collectives
+  ) WHERE rank IS NOT NULL
+  GROUP BY job
+  UNION ALL
+  SELECT job, max(rank) FROM mapped WHERE NOT EXISTS (
+    SELECT 1 FROM (SELECT rank FROM steps UNION ALL SELECT rank FROM collectives) WHERE rank IS NOT NULL
+  )
+  GROUP BY job
 )
-SELECT job, rank, host, pid, gpu FROM largest WHERE place = 1
+SELECT job, rank, host, pid, gpu FROM told
 UNION ALL
-SELECT job, rank, host, pid, gpu FROM named n
+SELECT j.job, m.rank, any_value(m.host), NULL, any_value(m.rank - m.first_rank)
+FROM jobs j JOIN mapped m ON coalesce(m.job, j.job) IS NOT DISTINCT FROM j.job AND m.rank <= j.last_rank
 WHERE NOT EXISTS (
-  SELECT 1 FROM largest l WHERE l.job IS NOT DISTINCT FROM n.job AND l.rank = n.rank
-);
+  SELECT 1 FROM told t WHERE t.job IS NOT DISTINCT FROM j.job AND (t.rank = m.rank OR t.pid IS NOT NULL)
+)
+GROUP BY j.job, m.rank
+HAVING count(DISTINCT m.host) = 1;

@@ -1,9 +1,9 @@
 -- All names of a port: what counters, LLDP and status commands call it, and the one it goes by.
 CREATE OR REPLACE VIEW port_names AS
 SELECT DISTINCT device, port, alias AS name
-FROM port_status WHERE alias IS NOT NULL
+FROM named_status WHERE alias IS NOT NULL
 UNION
-SELECT DISTINCT device, port, port AS name FROM port_status WHERE port IS NOT NULL;
+SELECT DISTINCT device, port, port AS name FROM named_status WHERE port IS NOT NULL;
 
 -- Known hosts: whatever trains.
 CREATE OR REPLACE VIEW training_hosts AS
@@ -17,10 +17,10 @@ SELECT DISTINCT host_name(host) AS host FROM job_ranks WHERE host IS NOT NULL;
 -- every switch it reaches, its parallel links to that switch.
 CREATE OR REPLACE VIEW uplink_groups AS
 WITH ends AS (
-  SELECT device, port, remote_device, ts FROM links
+  SELECT device, port, remote_device, ts FROM named_links WHERE NOT from_nic
   UNION ALL
   -- The other end of a cable between switches, where only one of them was asked.
-  SELECT remote_device, remote_port, device, ts FROM links
+  SELECT remote_device, remote_port, device, ts FROM named_links
   WHERE remote_port IS NOT NULL AND host_name(remote_device) NOT IN (SELECT host FROM training_hosts)
 ),
 cables AS (
@@ -30,18 +30,24 @@ cables AS (
   GROUP BY device, port
 ),
 switches AS (
-  SELECT device FROM links
-  UNION SELECT device FROM port_samples
+  SELECT device FROM (
+    SELECT device FROM named_links WHERE NOT from_nic
+    UNION SELECT device FROM named_samples
+  )
+  -- What the fabric knows as a host's, even one that does not train.
+  WHERE device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
   UNION
-  SELECT remote_device FROM links
+  SELECT remote_device FROM named_links
   WHERE regexp_replace(host_name(remote_device), '[0-9]+', '#', 'g') NOT IN (
     SELECT regexp_replace(host, '[0-9]+', '#', 'g') FROM training_hosts
-  )
+  ) AND remote_device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
   GROUP BY remote_device
-  HAVING count(DISTINCT device) >= least(2, (SELECT count(DISTINCT device) FROM links))
+  HAVING count(DISTINCT device) >= least(2, (
+    SELECT count(DISTINCT device) FROM named_links WHERE NOT from_nic
+  ))
 ),
 counted AS (
-  SELECT device, port FROM port_samples UNION SELECT device, port FROM priority_samples
+  SELECT device, port FROM named_samples UNION SELECT device, port FROM named_priority_samples
 ),
 leaves AS (
   SELECT DISTINCT c.device FROM cables c SEMI JOIN training_hosts t
@@ -55,7 +61,7 @@ between_switches AS (
   LEFT JOIN leaves l ON l.device = c.device
 ),
 speeds AS (
-  SELECT device, port, max(speed_gbps) AS speed_gbps FROM port_status GROUP BY device, port
+  SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
 )
 SELECT b.device, b.port, b.remote_device, s.speed_gbps,
   CASE WHEN is_leaf THEN b.device || ' uplinks' ELSE b.device || ' to ' || b.remote_device END
@@ -66,7 +72,42 @@ SELECT b.device, b.port, b.remote_device, s.speed_gbps,
 FROM between_switches b LEFT JOIN speeds s USING (device, port)
 WHERE EXISTS (SELECT 1 FROM training_hosts);
 
+-- Which NIC a GPU of a host uses, where no NCCL log tells: the host map's word, else the one NIC
+-- nearest to it on PCIe by `nvidia-smi topo -m`.
+CREATE OR REPLACE VIEW gpu_nics AS
+WITH distances AS (
+  SELECT host_name(host) AS host, regexp_extract(part, '^GPU(\d+)$', 1)::BIGINT AS gpu, fact AS nic,
+    list_position(['PIX', 'PXB', 'PHB', 'NODE', 'SYS'], any_value(value)) AS distance
+  FROM hosts
+  WHERE regexp_matches(part, '^GPU\d+$') AND NOT regexp_matches(fact, '^GPU\d|Affinity|NUMA')
+  GROUP BY ALL
+),
+nearest AS (
+  SELECT host, gpu, any_value(nic) AS nic
+  FROM (
+    SELECT * FROM distances WHERE distance IS NOT NULL
+    QUALIFY distance = min(distance) OVER (PARTITION BY host, gpu)
+  )
+  GROUP BY host, gpu
+  HAVING count(*) = 1
+),
+legend AS (
+  SELECT DISTINCT host_name(host) AS host, part, value AS device FROM hosts WHERE fact = 'device'
+),
+mapped AS (
+  SELECT host_name(host) AS host, gpu, any_value(nic) AS nic FROM host_map
+  WHERE gpu IS NOT NULL AND nic IS NOT NULL
+  GROUP BY ALL
+  HAVING count(DISTINCT nic) = 1
+)
+SELECT host, gpu, nic FROM mapped
+UNION ALL
+SELECT n.host, n.gpu, coalesce(l.device, n.nic)
+FROM nearest n LEFT JOIN legend l ON l.host = n.host AND l.part = n.nic
+ANTI JOIN mapped m ON m.host = n.host AND m.gpu = n.gpu;
+
 -- The NIC each rank sends through, by its NET connections: rank -> host -> GPU -> NIC -> leaf port.
+-- Without NCCL logs the NIC nearest to its GPU is taken; `connections` is null then.
 CREATE OR REPLACE VIEW rank_paths AS
 WITH used AS (
   SELECT job, host, pid, nic_index, count(*) AS connections
@@ -78,16 +119,25 @@ named AS (
   SELECT job, host, pid, nic_index, max(nic) AS nic, max(nic_port) AS nic_port
   FROM nccl_nics WHERE plugin IS DISTINCT FROM 'Socket' AND nic IS NOT NULL
   GROUP BY job, host, pid, nic_index
+),
+ranks_and_nics AS (
+  SELECT r.job, r.rank, r.host, r.gpu, coalesce(n.nic, g.nic) AS nic,
+    coalesce(n.nic, g.nic) || '/' || coalesce(n.nic_port, 1) AS nic_port, u.connections
+  FROM job_ranks r
+  LEFT JOIN used u ON u.job IS NOT DISTINCT FROM r.job AND u.host = r.host AND u.pid = r.pid
+  LEFT JOIN named n ON n.job IS NOT DISTINCT FROM u.job AND n.host = u.host AND n.pid = u.pid
+    AND n.nic_index = u.nic_index
+  -- A rank may send through no NIC at all: where NCCL tells of others, nothing is guessed for it.
+  LEFT JOIN gpu_nics g ON g.host = r.host AND g.gpu = r.gpu
+    AND NOT EXISTS (SELECT 1 FROM used o WHERE o.job IS NOT DISTINCT FROM r.job)
 )
-SELECT r.job, r.rank, r.host, r.gpu, n.nic, u.connections,
+SELECT r.job, r.rank, r.host, r.gpu, r.nic, r.connections,
   a.alias AS net_device, l.device AS leaf, l.port AS leaf_port
-FROM job_ranks r
-LEFT JOIN used u ON u.job IS NOT DISTINCT FROM r.job AND u.host = r.host AND u.pid = r.pid
-LEFT JOIN named n ON n.job IS NOT DISTINCT FROM u.job AND n.host = u.host AND n.pid = u.pid
-  AND n.nic_index = u.nic_index
-LEFT JOIN (SELECT DISTINCT device, port, alias FROM port_status WHERE alias IS NOT NULL) a
-  ON host_name(a.device) = r.host AND a.port = n.nic || '/' || coalesce(n.nic_port, 1)
+FROM ranks_and_nics r
+LEFT JOIN (SELECT DISTINCT device, port, alias FROM named_status WHERE alias IS NOT NULL) a
+  ON host_name(a.device) = r.host AND a.port = r.nic_port
 LEFT JOIN (
-  SELECT DISTINCT device, port, remote_device, remote_port, remote_port_description FROM links
+  SELECT DISTINCT device, port, remote_device, remote_port, remote_port_description
+  FROM named_links WHERE NOT from_nic
 ) l ON host_name(l.remote_device) = r.host
-  AND (l.remote_port IN (a.alias, n.nic) OR l.remote_port_description IN (a.alias, n.nic));
+  AND (l.remote_port IN (a.alias, r.nic, r.nic_port) OR l.remote_port_description IN (a.alias, r.nic));

@@ -1,0 +1,142 @@
+"""The yaml reader: lists of records that a person wrote, such as a host map.
+
+Only the shape of the document is taken from YAML; every value stays the text that was written, so
+that a port `1/20` or a switch named `no` is none of YAML's numbers and truths.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from fabricobs.formats.context import Context
+from fabricobs.formats.definition import Definition
+from fabricobs.formats.mapping import ColumnMapping, Target
+from fabricobs.formats.rows import Rows, Tally
+from fabricobs.formats.source import LineBlock
+
+# A map of a site is small; YAML's parser is slow, and a document is held in memory.
+LARGEST = 16 << 20
+
+
+class DocumentFormat:
+    """A compiled `yaml` definition: a block's `where` is the key its list of records stands at."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.name = definition.name
+        self.blocks = {block.where or "": ColumnMapping(block) for block in definition.block}
+
+
+@dataclass(slots=True)
+class DocumentReader:
+    """One `yaml` format reading one file."""
+
+    document: DocumentFormat
+    context: Context
+    rows: Rows
+    tally: Tally
+    _starts: list[int] = field(default_factory=list)  # index of the first character of each line
+    _read: set[int] = field(default_factory=set)
+    _missed: dict[int, str] = field(default_factory=dict)
+
+    def read(self, blocks: Iterator[LineBlock]) -> None:
+        """Read the document; every line is parsed, ignored (comments, structure) or unparsed."""
+        data = b""
+        for block in blocks:
+            data += block.data
+            if len(data) > LARGEST:
+                break
+        text = data.decode("utf-8", "replace")
+        lines = text.removesuffix("\n").split("\n") if text else []
+        self._starts = [0]
+        for line in lines[:-1]:
+            self._starts.append(self._starts[-1] + len(line) + 1)
+        try:
+            if len(data) > LARGEST:
+                raise ValueError(f"longer than {LARGEST >> 20} MiB")
+            self._document(yaml.compose(text, yaml.SafeLoader))
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            reason = " ".join(str(error).split()) or "nested too deeply"
+            self._missed = dict.fromkeys(range(1, len(lines) + 1), reason)
+        for number, line in enumerate(lines, 1):
+            if number in self._missed:
+                self.tally.miss(number, f"{self.document.name}: {self._missed[number]}", line)
+            elif number in self._read:
+                self.tally.read()
+            else:
+                self.tally.skip()
+
+    def _document(self, root: yaml.Node | None) -> None:
+        known = ", ".join(self.document.blocks)
+        if not isinstance(root, yaml.MappingNode):
+            raise ValueError(f"the document must have the keys {known}")
+        for key, value in root.value:
+            mapping = self.document.blocks.get(str(key.value))
+            if mapping is None:
+                self._miss(key, f"unknown key {key.value!r}; one of {known}")
+            elif not isinstance(value, yaml.SequenceNode):
+                self._miss(key, f"{key.value} must be a list")
+            else:
+                for record in value.value:
+                    self._record(record, mapping, {})
+
+    def _record(
+        self, node: yaml.Node, mapping: ColumnMapping, outer: dict[str, Any], depth: int = 1
+    ) -> None:
+        """Add a record's row; each item of a list inside it is a row with its other fields."""
+        if not isinstance(node, yaml.MappingNode):
+            self._miss(node, "a record must be keys and values")
+            return
+        fields = dict(outer)
+        lists: list[tuple[yaml.Node, yaml.SequenceNode]] = []
+        for key, value in node.value:
+            if isinstance(value, yaml.SequenceNode):
+                lists.append((key, value))
+            else:
+                self._field(key, value, mapping, fields)
+        for key, values in lists:
+            for item in values.value:
+                if isinstance(item, yaml.MappingNode) and depth:
+                    self._record(item, mapping, fields, depth - 1)
+                elif isinstance(item, yaml.MappingNode):
+                    self._miss(item, "lists of records inside lists of records end here")
+                else:
+                    inner = dict(fields)
+                    if self._field(key, item, mapping, inner):
+                        self._add(inner, mapping, item)
+        if not lists:
+            self._add(fields, mapping, node)
+
+    def _field(
+        self, key: yaml.Node, value: yaml.Node, mapping: ColumnMapping, fields: dict[str, Any]
+    ) -> bool:
+        target = mapping.resolve(str(key.value))
+        if not isinstance(target, Target):
+            known = ", ".join(mapping.sources())
+            self._miss(key, f"unknown key {key.value!r}; one of {known}")
+            return False
+        if not isinstance(value, yaml.ScalarNode):
+            self._miss(value, f"{key.value} must be one value")
+            return False
+        try:
+            fields[target.column.name] = target.convert(value.value)
+        except ValueError as error:
+            self._miss(value, f"{key.value}: {error}")
+            return False
+        self._read.add(self._line(key))
+        self._read.add(self._line(value))
+        return True
+
+    def _add(self, fields: dict[str, Any], mapping: ColumnMapping, node: yaml.Node) -> None:
+        if fields:
+            base = self.context.base(mapping.table, self.document.name, snapshot=False)
+            self.rows.add(mapping.table, {**base, "line": self._line(node), **fields})
+
+    def _miss(self, node: yaml.Node, reason: str) -> None:
+        self._missed[self._line(node)] = reason
+
+    def _line(self, node: yaml.Node) -> int:
+        """Return the number of the line a node begins at; only a newline ends a line."""
+        return bisect_right(self._starts, node.start_mark.index)

@@ -1,0 +1,127 @@
+-- The parts of an InfiniBand node description: `MF0;leaf01:MQM9700/U1` is the switch leaf01,
+-- `gpu01 mlx5_2` that NIC of gpu01. What a device is called when it leaves the factory names nobody:
+-- it goes by its GUID. An aggregation node is SHARP's part of a switch, an HCA to the fabric.
+CREATE OR REPLACE MACRO node_nic(node) AS CASE
+  WHEN regexp_matches(node, 'ConnectX|Aggregation Node') THEN 'HCA'
+  ELSE nullif(regexp_extract(trim(node), '^\S+\s+([a-z0-9]+_\w+|HCA-\d+)$', 1), '')
+END;
+CREATE OR REPLACE MACRO node_device(node) AS CASE
+  WHEN regexp_matches(node, 'Mellanox|ConnectX|Aggregation Node') THEN NULL
+  WHEN regexp_matches(node, '^[A-Z0-9]+;[^:;]+') THEN regexp_extract(node, '^[A-Z0-9]+;([^:;]+)', 1)
+  WHEN node_nic(node) IS NOT NULL THEN regexp_extract(trim(node), '^\S+')
+  ELSE nullif(trim(node), '')
+END;
+
+-- All names of a device, and the one it goes by. InfiniBand tools call it by GUID or, perfquery, by
+-- LID alone; the host map by whatever the user lists. For a NIC, `device` is its host. Two switches
+-- of one name go by their GUIDs; a LID two nodes had names neither. A table, since nearly every view
+-- below asks it: worked out once, it is a few rows.
+CREATE OR REPLACE TABLE device_names AS
+WITH statements AS (
+  SELECT device, guid, lid, node FROM port_status
+  UNION
+  SELECT device, guid, lid, node FROM links
+  UNION
+  SELECT remote_device, remote_guid, remote_lid, remote_node FROM links
+),
+ids AS (
+  SELECT device AS id, device AS node_guid, node FROM statements
+  UNION
+  SELECT guid, device, node FROM statements
+  UNION
+  SELECT 'lid ' || lid, device, node FROM statements
+),
+nodes AS (
+  SELECT id, any_value(node_guid) FILTER (node_guid LIKE '0x%') AS node_guid, max(node) AS node
+  FROM ids
+  WHERE id LIKE '0x%' OR id LIKE 'lid %'
+  GROUP BY id
+  HAVING count(DISTINCT node_guid) FILTER (node_guid LIKE '0x%') <= 1
+),
+-- What a host says of itself: ibstat and sysfs know its GUIDs and LIDs.
+said AS (
+  SELECT id, any_value(device) AS device, any_value(nic) AS nic
+  FROM (
+    SELECT guid AS id, device, split_part(port, '/', 1) AS nic FROM port_status
+    WHERE device NOT LIKE '0x%' AND guid IS NOT NULL
+    UNION
+    SELECT 'lid ' || lid, device, split_part(port, '/', 1) FROM port_status
+    WHERE device NOT LIKE '0x%' AND lid > 0
+    UNION
+    SELECT '0x' || replace(value, ':', ''), host, part FROM hosts WHERE fact = 'node_guid'
+  )
+  GROUP BY id
+  HAVING count(DISTINCT (device, nic)) = 1
+),
+named AS (
+  SELECT n.id, n.node_guid, coalesce(n.node, o.node) AS node
+  FROM nodes n LEFT JOIN nodes o ON o.id = n.node_guid
+),
+-- A name several GUIDs share is none, unless it names a NIC.
+shared AS (
+  SELECT node FROM named WHERE node_guid IS NOT NULL AND node_nic(node) IS NULL
+  GROUP BY node HAVING count(DISTINCT node_guid) > 1
+),
+fabric AS (
+  SELECT n.id,
+    coalesce(
+      s.device, t.device, CASE WHEN h.node IS NULL THEN node_device(n.node) END, n.node_guid, n.id
+    ) AS device,
+    coalesce(s.nic, t.nic, node_nic(n.node)) AS nic
+  FROM named n
+  LEFT JOIN said s ON s.id = n.id
+  LEFT JOIN said t ON t.id = n.node_guid
+  LEFT JOIN shared h ON h.node = n.node
+  UNION ALL
+  SELECT id, device, nic FROM said WHERE id NOT IN (SELECT id FROM nodes)
+)
+SELECT id, device, nic FROM fabric
+UNION ALL
+SELECT alias, any_value(host), NULL FROM host_map
+WHERE alias IS NOT NULL AND alias <> host AND alias NOT IN (SELECT id FROM fabric)
+GROUP BY alias HAVING count(DISTINCT host) = 1;
+
+-- Counters of ports, by the names the ports go by.
+CREATE OR REPLACE VIEW named_samples AS
+SELECT p.* REPLACE (
+  coalesce(n.device, p.device) AS device, coalesce(n.nic || '/' || p.port, p.port) AS port
+)
+FROM port_samples p LEFT JOIN device_names n ON n.id = p.device
+-- The sum over all ports of a switch is no port.
+WHERE p.port IS DISTINCT FROM 'ALL';
+
+CREATE OR REPLACE VIEW named_priority_samples AS
+SELECT p.* REPLACE (coalesce(n.device, p.device) AS device)
+FROM priority_samples p LEFT JOIN device_names n ON n.id = p.device;
+
+-- Cables, by the names their ends go by; the host map's stand where no log tells. `from_nic` says
+-- that the end which tells is a host's.
+CREATE OR REPLACE VIEW named_links AS
+SELECT l.* REPLACE (
+    coalesce(a.device, l.device) AS device,
+    coalesce(a.nic || '/' || l.port, l.port) AS port,
+    coalesce(b.device, l.remote_device) AS remote_device,
+    coalesce(b.nic || '/' || l.remote_port, l.remote_port) AS remote_port,
+    coalesce(l.speed_gbps, l.lanes * l.lane_gbps) AS speed_gbps
+  ), a.nic IS NOT NULL AS from_nic
+FROM links l
+LEFT JOIN device_names a ON a.id = l.device
+LEFT JOIN device_names b ON b.id = l.remote_device
+UNION ALL BY NAME
+SELECT DISTINCT h.job, h.file_id, h.line, h.switch AS device, h.switch_port AS port,
+  h.host AS remote_device, h.nic AS remote_port, false AS from_nic
+FROM host_map h WHERE h.switch IS NOT NULL AND h.switch_port IS NOT NULL;
+
+-- State and rate of ports, by the names they go by; a cable tells both too.
+CREATE OR REPLACE VIEW named_status AS
+SELECT s.* REPLACE (
+  coalesce(n.device, s.device) AS device,
+  coalesce(n.nic || '/' || s.port, s.port) AS port,
+  coalesce(s.speed_gbps, s.lanes * s.lane_gbps) AS speed_gbps
+)
+FROM port_status s LEFT JOIN device_names n ON n.id = s.device
+UNION ALL BY NAME
+SELECT job, file_id, line, ts, ts_source, device, port, format, speed_gbps, lanes, lane_gbps,
+  could_be, oper
+FROM named_links
+WHERE coalesce(speed_gbps::VARCHAR, oper) IS NOT NULL;
