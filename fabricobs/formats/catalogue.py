@@ -14,10 +14,12 @@ from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
+from fabricobs.formats.sections import SectionFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.values import VALUE_TYPES
+from fabricobs.formats.walk import WalkFormat
 
-Compiled = LineFormat | TableFormat | KeyValueFormat | RecordFormat
+Compiled = LineFormat | TableFormat | KeyValueFormat | SectionFormat | WalkFormat | RecordFormat
 
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
@@ -95,7 +97,7 @@ class Catalogue:
             if formats:
                 return Recognised(syntax, formats[:1])
         formats = tuple(f for f in showing if not isinstance(f.compiled, RecordFormat))
-        if any(isinstance(f.compiled, TableFormat | KeyValueFormat) for f in formats):
+        if any(_has_companions(f.compiled) for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
         return Recognised("text", formats, reason)
@@ -143,6 +145,13 @@ class Catalogue:
         return Recognised("parquet", tuple(f for _, f in best), reason)
 
 
+def _has_companions(compiled: Compiled) -> bool:
+    """Say whether dates and prompts may stand between what the format reads."""
+    if isinstance(compiled, KeyValueFormat):
+        return not compiled.one_value
+    return isinstance(compiled, TableFormat | SectionFormat | WalkFormat)
+
+
 def _detectors(
     definitions: dict[str, Definition], key: Literal["text", "path"]
 ) -> dict[str, re.Pattern[str]]:
@@ -182,6 +191,10 @@ def _compile(definition: Definition) -> Compiled:
         return TableFormat(definition)
     if reader in {"keyvalue", "value"}:
         return KeyValueFormat(definition)
+    if reader == "sections":
+        return SectionFormat(definition)
+    if reader == "walk":
+        return WalkFormat(definition)
     return RecordFormat(definition)
 
 

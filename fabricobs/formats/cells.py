@@ -10,7 +10,7 @@ from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
 
 # Columns that say which row a value belongs to; all others are what was measured.
-_IDENTITY = ("device", "port", "priority", "queue", "ts")
+IDENTITY = ("device", "port", "priority", "queue", "ts")
 _MOST_OPEN_ROWS = 5_000
 
 
@@ -55,7 +55,7 @@ class CellRows:
             target = block.mapping.resolve(key)
             if isinstance(target, Target):
                 value = target.convert(text)
-                if target.column.name in _IDENTITY:
+                if target.column.name in IDENTITY:
                     shared[target.column.name] = value
                 elif value is not None:
                     measured.append((target, value))
@@ -115,7 +115,7 @@ class CellRows:
         base.update((name, value) for name, value in identity.items() if name in names)
         if identity.get("ts") is not None:
             base["ts_source"] = "inline"
-        key = (table, *(base.get(name) for name in _IDENTITY))
+        key = (table, *(base.get(name) for name in IDENTITY))
         row = self._open.get(key)
         if row is not None and not fresh:
             return row

@@ -15,7 +15,9 @@ from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
 
-Reader = Literal["lines", "table", "keyvalue", "value", "csv", "jsonl", "parquet"]
+Reader = Literal[
+    "lines", "table", "keyvalue", "value", "sections", "walk", "csv", "jsonl", "parquet"
+]
 
 
 def _as_tuple(value: Any) -> Any:
@@ -57,6 +59,10 @@ class Block(_Part):
     ignore: tuple[str, ...] = ()  # keys known and not needed
     set: dict[str, str | int | float | bool] = {}
     header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
+    title: Strings = ()  # table: templates of a line that must stand above the header
+    split: Literal["ruler", "blanks"] = "ruler"  # table: what parts the cells of a row
+    line: Strings = ()  # sections: templates of the lines below the header
+    other: tuple[str, ...] = ()  # sections: fields that go to the map column under their name
     pair: str | None = None  # keyvalue: template with {key} and {value}
     where: str | None = None  # jsonl: the key a record of this kind has
     sticky: tuple[str, ...] = ()  # jsonl: objects that hold until given again
@@ -98,6 +104,7 @@ class Definition(_Part):
     path: Strings = ()  # templates of the end of the path; fields fill columns
     line: tuple[LineRule, ...] = ()
     block: tuple[Block, ...] = ()
+    oids: dict[str, str] = {}  # walk: object names by their numbers
     counters: Counters | None = None
     sample: tuple[Sample, ...] = ()
 

@@ -12,7 +12,9 @@ from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
+from fabricobs.formats.sections import SectionFormat, SectionReader
 from fabricobs.formats.source import LineBlock, SourceError, line_blocks, open_plain
+from fabricobs.formats.walk import WalkFormat, WalkReader
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FLUSH_ROWS = 100_000
@@ -105,14 +107,15 @@ def _read_text(
     tally: Tally,
     flush: Callable[[], None],
 ) -> None:
-    readers = [_text_reader(format_, context, rows) for format_ in formats]
+    companions = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
+    readers = [_text_reader(f, context, rows) for f in formats if not f.definition.companion]
     try:
         with open_plain(path) as stream:
             for block in line_blocks(stream):
                 for number, line in _numbered_lines(block):
                     if line is None:
                         tally.miss(number, "longer than 1 MiB", "")
-                    else:
+                    elif not _between(line, number, companions, readers, tally):
                         _offer(line, number, readers, tally)
                 if rows.pending >= _FLUSH_ROWS:
                     flush()
@@ -121,6 +124,29 @@ def _read_text(
             finish = getattr(reader, "finish", None)
             if finish is not None:
                 finish()
+
+
+def _between(
+    line: str,
+    number: int,
+    companions: list[TextReader],
+    readers: list[TextReader],
+    tally: Tally,
+) -> bool:
+    """Take a line that stands between outputs; a date or prompt closes what is open above it."""
+    for companion in companions:
+        outcome = companion.offer(line, number)
+        if outcome is Outcome.PARSED:
+            tally.read()
+            for reader in readers:
+                close = getattr(reader, "boundary", None)
+                if close is not None:
+                    close(line, number)
+            return True
+        if outcome is Outcome.IGNORED:
+            tally.skip()
+            return True
+    return False
 
 
 def _offer(line: str, number: int, readers: list[TextReader], tally: Tally) -> None:
@@ -175,6 +201,10 @@ def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
         return LineReader(compiled, context, rows)
     if isinstance(compiled, TableFormat):
         return TableReader(compiled, context, rows)
+    if isinstance(compiled, SectionFormat):
+        return SectionReader(compiled, context, rows)
+    if isinstance(compiled, WalkFormat):
+        return WalkReader(compiled, context, rows)
     assert isinstance(compiled, KeyValueFormat)
     if compiled.one_value:
         return ValueReader(compiled, context, rows)
