@@ -17,6 +17,9 @@ from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import Template, TemplateError, compile_template
 from fabricobs.formats.values import Value
 
+# A name too long for its column stands alone; the rest of its row is indented on the next line.
+_LONG_NAME = re.compile(r"[\w.()-]{12,}")
+
 
 class SectionBlock:
     """A compiled block: headers, lines, and the columns their fields fill."""
@@ -57,6 +60,7 @@ class SectionReader:
         self._cells = CellRows(context, rows)
         self._block = section_format.always
         self._given: dict[str, Value] = {}
+        self._held = ""
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Take headers, and below one the lines it knows."""
@@ -68,16 +72,23 @@ class SectionReader:
             return opened
         if self._block is None:
             return Outcome.NOT_MINE
+        indented = line[0] in " \t"
+        if self._held and indented:
+            text = f"{self._held} {text}"
+        self._held = ""
         hit = _first_match(self._block.lines, text)
         if hit is not None:
             return self._take(self._block, *hit, number, is_header=False)
-        if self._block.headers and line[0] in " \t":
+        if self._block.headers and indented:
             return f"{self._format.name}: no template fits this line"
+        if self._block.headers and _LONG_NAME.fullmatch(text):
+            self._held = text
+            return Outcome.IGNORED
         return Outcome.NOT_MINE
 
     def boundary(self, line: str, number: int) -> None:
         """Close the section: a date, prompt or command stands here, which may open the next."""
-        self._block, self._given = self._format.always, {}
+        self._block, self._given, self._held = self._format.always, {}, ""
         self._open(line.strip(), number)
 
     def finish(self) -> None:

@@ -246,6 +246,9 @@ _STATES = (
     r"suspnd|suspended|monitoring|(?:sfp|xcvr|sdp)[A-Z][A-Za-z]+|noOperMem\w*|channelDo\w*|"
     r"linkFlapE\w*|\w+\(\d\)"
 )
+# Commands that may follow a prompt of EOS or NX-OS; `QoS-Group# Bandwidth` is a table header.
+_PROMPTED = r"sh|sho|show|bash|term|terminal|enable|en|exit|end|conf|configure|clear|date|watch|run|no"
+_CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
 _CLOCK = (
     r"\d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{2,5} [A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{4}"
 )
@@ -265,13 +268,14 @@ VALUE_TYPES: dict[str, ValueType] = {
     "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
-    "cli_speed": ValueType(r"\S+", parse_cli_speed, ("DOUBLE",)),
+    "cli_speed": ValueType(_CLI_SPEEDS, parse_cli_speed, ("DOUBLE",)),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
     "time": ValueType(TIME_PATTERN, parse_time, ("TIMESTAMP",)),
     "stamp": ValueType(r"20\d{6}[-_T]\d{6}Z?", parse_stamp, ("TIMESTAMP",)),
     "clock": ValueType(_CLOCK, parse_clock, ("TIMESTAMP",)),
     "date_and_time": ValueType(r"\S+", parse_date_and_time, ("TIMESTAMP",)),
-    "rule": ValueType(r"-{8,}|={8,}", parse_text, ("VARCHAR",)),
+    "prompted": ValueType(_PROMPTED, parse_text, ("VARCHAR",)),
+    "rule": ValueType(r"-{7,}|={7,}", parse_text, ("VARCHAR",)),
     "epoch": ValueType(r"\d{10,19}(?:\.\d+)?", parse_time, ("TIMESTAMP",)),
 }
 
