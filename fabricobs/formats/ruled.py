@@ -6,6 +6,7 @@ header; a name too long for its column stands alone on the line before.
 """
 
 import re
+from itertools import pairwise
 
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
@@ -67,6 +68,7 @@ class TableReader:
         self._block: TableBlock | None = None
         self._header = ""
         self._columns: list[tuple[int, int, str]] = []
+        self._gaps: list[tuple[int, int]] = []
         self._after_gap = False
         self._held = ""
 
@@ -88,6 +90,8 @@ class TableReader:
             return self._offer_words(self._block, line, number)
         if _RULER.match(line):
             self._columns = _cut(self._header, line)
+            runs = [match.span() for match in _DASHES.finditer(line)]
+            self._gaps = [(end, begin) for (_, end), (begin, _) in pairwise(runs)]
             return Outcome.IGNORED
         if not self._columns or _RULE.match(line):
             self._block = None
@@ -111,9 +115,12 @@ class TableReader:
             self._block = None
             return Outcome.NOT_MINE
         cells = [(name, line[begin:end].strip()) for begin, end, name in self._columns]
-        if not cells[0][1] or " " in cells[0][1]:
+        if " " in cells[0][1]:
             self._block = None
             return Outcome.NOT_MINE
+        if not cells[0][1]:
+            # More of the row above: its last cell holds several lines.
+            return Outcome.IGNORED if self._fits_ruler(line) else Outcome.NOT_MINE
         if not self._fits_ruler(line):
             return f"{self._format.name}: the cells do not stand under the ruler"
         return self._add(block, cells, number)
@@ -144,8 +151,7 @@ class TableReader:
 
     def _fits_ruler(self, line: str) -> bool:
         """Say whether the columns of the line are parted where those of the ruler are."""
-        starts = [begin for begin, _, _ in self._columns[1:]]
-        return not any(line[begin - 2 : begin].strip() for begin in starts)
+        return not any(line[begin:end].strip() for begin, end in self._gaps)
 
 
 def _cut(header: str, ruler: str) -> list[tuple[int, int, str]]:

@@ -100,7 +100,7 @@ class SectionReader:
             hit = _first_match(block.headers, text)
             if hit is not None:
                 # A header that names nothing goes on with what the command above it named.
-                self._given = {} if hit[0].fields or block is not self._block else self._given
+                self._given = {} if hit[0].fields else self._given
                 self._block = block
                 return self._take(block, *hit, number, is_header=True)
         return None
@@ -131,9 +131,7 @@ class SectionReader:
         return Outcome.PARSED
 
 
-def _first_match(
-    templates: Iterable[Template], text: str
-) -> tuple[Template, re.Match[str]] | None:
+def _first_match(templates: Iterable[Template], text: str) -> tuple[Template, re.Match[str]] | None:
     for template in templates:
         if template.literal in text:
             found = template.pattern.match(text)

@@ -28,9 +28,7 @@ _ISO = re.compile(
 _SPEED = re.compile(r"([\d.]+) ?([KMGT]?)(?:b/s|b/sec|bps|bit/s)?\b", re.IGNORECASE)
 _GBPS = {"": 1.0, "K": 1e-6, "M": 1e-3, "G": 1.0, "T": 1e3}
 _THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_DATE_AND_TIME = re.compile(
-    r"(\d{4})-(\d+)-(\d+),(\d+):(\d+):(\d+)\.(\d)(?:,([-+])(\d+):(\d+))?"
-)
+_DATE_AND_TIME = re.compile(r"(\d{4})-(\d+)-(\d+),(\d+):(\d+):(\d+)\.(\d)(?:,([-+])(\d+):(\d+))?")
 _EPOCH = re.compile(r"\d+(?:\.\d+)?")
 _EARLIEST, _LATEST = (
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (1990, 2100)
@@ -102,6 +100,15 @@ _PORT_WORDS = {
     **dict.fromkeys(("Lo", "loopback"), "Loopback"),
     "Vl": "Vlan",
 }
+_SIZE = re.compile(r"(\d[\d.,]*) ?(?:([KMGTP])i?B|Bytes)?")
+_THOUSAND_TIMES: dict[str, int] = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+}
 _UP = frozenset({"up", "up(1)", "1", "connected"})
 _CLI_SPEED = re.compile(r"(?:a-)?(\d+(?:\.\d+)?)([MGT]?)", re.IGNORECASE)
 _MBPS = {"": 1e-3, "M": 1e-3, "G": 1.0, "T": 1e3}
@@ -124,6 +131,16 @@ def parse_cli_speed(text: str) -> float | None:
     """Read a rate of a status table (a-40G, 25G, 1000) in Gb/s; a bare number is Mb/s."""
     match = _CLI_SPEED.fullmatch(text.strip())
     return float(match[1]) * _MBPS[match[2].upper()] if match is not None else None
+
+
+def parse_size(text: str) -> int | None:
+    """Read an amount for people (9.98 KB, 300 Bytes, 12) as bytes; the rest is rounded away."""
+    if text.lower() in NO_VALUE:
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no amount")
+    return round(float(_without_thousands(match[1])) * _THOUSAND_TIMES[match[2] or ""])
 
 
 def parse_stamp(text: str) -> int:
@@ -247,11 +264,11 @@ _STATES = (
     r"linkFlapE\w*|\w+\(\d\)"
 )
 # Commands that may follow a prompt of EOS or NX-OS; `QoS-Group# Bandwidth` is a table header.
-_PROMPTED = r"sh|sho|show|bash|term|terminal|enable|en|exit|end|conf|configure|clear|date|watch|run|no"
-_CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
-_CLOCK = (
-    r"\d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{2,5} [A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{4}"
+_PROMPTED = (
+    r"sh|sho|show|bash|term|terminal|enable|en|exit|end|conf|configure|clear|date|watch|run|no"
 )
+_CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
+_CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{2,5} [A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{4}"
 
 VALUE_TYPES: dict[str, ValueType] = {
     "word": ValueType(r"\S+?", parse_text, ("VARCHAR",)),
@@ -269,6 +286,9 @@ VALUE_TYPES: dict[str, ValueType] = {
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "cli_speed": ValueType(_CLI_SPEEDS, parse_cli_speed, ("DOUBLE",)),
+    "size": ValueType(
+        r"\d[\d.,]*(?: (?:Bytes|[KMGTP]i?B))?|n/a|-", parse_size, ("BIGINT", "DOUBLE")
+    ),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
     "time": ValueType(TIME_PATTERN, parse_time, ("TIMESTAMP",)),
     "stamp": ValueType(r"20\d{6}[-_T]\d{6}Z?", parse_stamp, ("TIMESTAMP",)),

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from fabricobs.formats.cells import IDENTITY, CellBlock
-from fabricobs.formats.context import Context, column_names
+from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
 from fabricobs.formats.lines import Outcome
 from fabricobs.formats.mapping import Target
@@ -38,6 +38,12 @@ class WalkFormat:
         self.name = definition.name
         self.block = CellBlock(definition.block[0], definition.name)
         self._oids = definition.oids
+        keys = (*definition.block[0].columns, *definition.block[0].ignore)
+        self._known = frozenset(key.partition(".")[0] for key in keys)
+
+    def resolve(self, key: str) -> Target | bool:
+        """Return what an object fills; True for one that holds for the walk, False if unknown."""
+        return key.partition(".")[0] in self._known and self.block.mapping.resolve(key)
 
     def named(self, oid: str) -> str:
         """Return `ifHCInOctets.12` for its number; an unknown number stays as it is."""
@@ -69,7 +75,7 @@ class WalkReader:
         if read is None:
             return Outcome.IGNORED if self._wraps else Outcome.NOT_MINE
         key, kind, value = read
-        target = self._format.block.mapping.resolve(key)
+        target = self._format.resolve(key)
         if target is False and not _SURE.search(text):
             return Outcome.NOT_MINE
         self._wraps = kind == "Hex-STRING" or "Desc" in key or value.count('"') == 1
@@ -142,13 +148,10 @@ class WalkReader:
     def _name_port(self, table: str, row: dict[str, Any], index: str) -> None:
         """Put the port's name for its number; a second name goes to the status of the port."""
         own = ("lldpLocPortId", "lldpLocPortDesc") if table == "links" else ()
-        named = [
-            self._names.get(source, {}).get(index) for source in (*own, "ifName", "ifDescr")
-        ]
+        named = [self._names.get(source, {}).get(index) for source in (*own, "ifName", "ifDescr")]
         # A MAC address or a description with blanks names no port.
         fit = (name for name in named if name and " " not in name and not _MAC.fullmatch(name))
         names = [parse_switch_port(name) for name in fit]
         row["port"] = names[0] if names else f"ifIndex.{index}"
         if table == "port_status":
             row["alias"] = next((name for name in names if name != row["port"]), None)
-
