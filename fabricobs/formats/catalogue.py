@@ -12,14 +12,14 @@ from fabricobs.content import ContentError
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
+from fabricobs.formats.paragraphs import ParagraphFormat
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
-from fabricobs.formats.sections import SectionFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.values import VALUE_TYPES
 from fabricobs.formats.walk import WalkFormat
 
-Compiled = LineFormat | TableFormat | KeyValueFormat | SectionFormat | WalkFormat | RecordFormat
+Compiled = LineFormat | TableFormat | KeyValueFormat | ParagraphFormat | WalkFormat | RecordFormat
 
 # Raise it when the engine reads the same definition differently than before.
 ENGINE_VERSION = 1
@@ -149,7 +149,7 @@ def _has_companions(compiled: Compiled) -> bool:
     """Say whether dates and prompts may stand between what the format reads."""
     if isinstance(compiled, KeyValueFormat):
         return not compiled.one_value
-    return isinstance(compiled, TableFormat | SectionFormat | WalkFormat)
+    return isinstance(compiled, TableFormat | ParagraphFormat | WalkFormat)
 
 
 def _detectors(
@@ -191,8 +191,8 @@ def _compile(definition: Definition) -> Compiled:
         return TableFormat(definition)
     if reader in {"keyvalue", "value"}:
         return KeyValueFormat(definition)
-    if reader == "sections":
-        return SectionFormat(definition)
+    if reader == "paragraphs":
+        return ParagraphFormat(definition)
     if reader == "walk":
         return WalkFormat(definition)
     return RecordFormat(definition)

@@ -16,7 +16,7 @@ from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
 
 Reader = Literal[
-    "lines", "table", "keyvalue", "value", "sections", "walk", "csv", "jsonl", "parquet"
+    "lines", "table", "keyvalue", "value", "paragraphs", "walk", "csv", "jsonl", "parquet"
 ]
 
 
@@ -61,8 +61,8 @@ class Block(_Part):
     header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
     title: Strings = ()  # table: templates of a line that must stand above the header
     split: Literal["ruler", "blanks"] = "ruler"  # table: what parts the cells of a row
-    line: Strings = ()  # sections: templates of the lines below the header
-    other: tuple[str, ...] = ()  # sections: fields that go to the map column under their name
+    line: Strings = ()  # paragraphs: templates of the lines below the header
+    other: tuple[str, ...] = ()  # paragraphs: fields that go to the map column under their name
     pair: str | None = None  # keyvalue: template with {key} and {value}
     where: str | None = None  # jsonl: the key a record of this kind has
     sticky: tuple[str, ...] = ()  # jsonl: objects that hold until given again

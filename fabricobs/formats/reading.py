@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabricobs.formats.captures import CaptureReader
 from fabricobs.formats.catalogue import Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
+from fabricobs.formats.paragraphs import ParagraphFormat, ParagraphReader
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableFormat, TableReader
-from fabricobs.formats.sections import SectionFormat, SectionReader
 from fabricobs.formats.source import LineBlock, SourceError, line_blocks, open_plain
 from fabricobs.formats.walk import WalkFormat, WalkReader
 
@@ -107,15 +108,14 @@ def _read_text(
     tally: Tally,
     flush: Callable[[], None],
 ) -> None:
-    companions = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
-    readers = [_text_reader(f, context, rows) for f in formats if not f.definition.companion]
+    readers = _text_readers(formats, context, rows)
     try:
         with open_plain(path) as stream:
             for block in line_blocks(stream):
                 for number, line in _numbered_lines(block):
                     if line is None:
                         tally.miss(number, "longer than 1 MiB", "")
-                    elif not _between(line, number, companions, readers, tally):
+                    else:
                         _offer(line, number, readers, tally)
                 if rows.pending >= _FLUSH_ROWS:
                     flush()
@@ -124,29 +124,6 @@ def _read_text(
             finish = getattr(reader, "finish", None)
             if finish is not None:
                 finish()
-
-
-def _between(
-    line: str,
-    number: int,
-    companions: list[TextReader],
-    readers: list[TextReader],
-    tally: Tally,
-) -> bool:
-    """Take a line that stands between outputs; a date or prompt closes what is open above it."""
-    for companion in companions:
-        outcome = companion.offer(line, number)
-        if outcome is Outcome.PARSED:
-            tally.read()
-            for reader in readers:
-                close = getattr(reader, "boundary", None)
-                if close is not None:
-                    close(line, number)
-            return True
-        if outcome is Outcome.IGNORED:
-            tally.skip()
-            return True
-    return False
 
 
 def _offer(line: str, number: int, readers: list[TextReader], tally: Tally) -> None:
@@ -195,14 +172,25 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
             yield number, line
 
 
+def _text_readers(formats: tuple[Format, ...], context: Context, rows: Rows) -> list[TextReader]:
+    """Return a reader for each format; those of captures with companions are one."""
+    companions = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
+    others = [_text_reader(f, context, rows) for f in formats if not f.definition.companion]
+    if not companions:
+        return others
+    captured = [reader for reader in others if not isinstance(reader, LineReader)]
+    lines = [reader for reader in others if isinstance(reader, LineReader)]
+    return [CaptureReader(companions, captured), *lines]
+
+
 def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
     compiled = format_.compiled
     if isinstance(compiled, LineFormat):
         return LineReader(compiled, context, rows)
     if isinstance(compiled, TableFormat):
         return TableReader(compiled, context, rows)
-    if isinstance(compiled, SectionFormat):
-        return SectionReader(compiled, context, rows)
+    if isinstance(compiled, ParagraphFormat):
+        return ParagraphReader(compiled, context, rows)
     if isinstance(compiled, WalkFormat):
         return WalkReader(compiled, context, rows)
     assert isinstance(compiled, KeyValueFormat)

@@ -1,7 +1,7 @@
-"""The sections reader: a header line, and below it lines of many shapes about one thing.
+"""The paragraphs reader: a header line, and below it lines of many shapes about one thing.
 
 `Ethernet1 is up, ...` with twenty differing lines under it, or a table whose rows only a template
-can cut. A header's fields hold for the whole section. A line that tells only whose numbers follow
+can cut. A header's fields hold for the whole paragraph. A line that tells only whose numbers follow
 (a queue, a port) holds until the next such line; one that tells numbers too fills a row with them.
 """
 
@@ -21,7 +21,7 @@ from fabricobs.formats.values import Value
 _LONG_NAME = re.compile(r"[\w.()-]{12,}")
 
 
-class SectionBlock:
+class ParagraphBlock:
     """A compiled block: headers, lines, and the columns their fields fill."""
 
     def __init__(self, block: Block, format_name: str) -> None:
@@ -42,23 +42,23 @@ class SectionBlock:
         self.headers = headers
 
 
-class SectionFormat:
-    """A compiled `sections` definition."""
+class ParagraphFormat:
+    """A compiled `paragraphs` definition."""
 
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
-        self.blocks = tuple(SectionBlock(block, definition.name) for block in definition.block)
-        # Without a header the whole file is one section.
+        self.blocks = tuple(ParagraphBlock(block, definition.name) for block in definition.block)
+        # Without a header the whole file is one paragraph.
         self.always = next((block for block in self.blocks if not block.headers), None)
 
 
-class SectionReader:
-    """One `sections` format reading one file."""
+class ParagraphReader:
+    """One `paragraphs` format reading one file."""
 
-    def __init__(self, section_format: SectionFormat, context: Context, rows: Rows) -> None:
-        self._format = section_format
+    def __init__(self, paragraph_format: ParagraphFormat, context: Context, rows: Rows) -> None:
+        self._format = paragraph_format
         self._cells = CellRows(context, rows)
-        self._block = section_format.always
+        self._block = paragraph_format.always
         self._given: dict[str, Value] = {}
         self._held = ""
 
@@ -87,7 +87,7 @@ class SectionReader:
         return Outcome.NOT_MINE
 
     def boundary(self, line: str, number: int) -> None:
-        """Close the section: a date, prompt or command stands here, which may open the next."""
+        """Close the paragraph: a date, prompt or command stands here, which may open the next."""
         self._block, self._given, self._held = self._format.always, {}, ""
         self._open(line.strip(), number)
 
@@ -107,7 +107,7 @@ class SectionReader:
 
     def _take(
         self,
-        block: SectionBlock,
+        block: ParagraphBlock,
         template: Template,
         found: re.Match[str],
         number: int,
@@ -140,7 +140,7 @@ def _first_match(templates: Iterable[Template], text: str) -> tuple[Template, re
     return None
 
 
-def _identity(block: SectionBlock, cells: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+def _identity(block: ParagraphBlock, cells: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
     """Yield the cells that say which row the others belong to."""
     for name, text in cells:
         target = block.cells.mapping.resolve(name)
@@ -148,7 +148,7 @@ def _identity(block: SectionBlock, cells: Iterable[tuple[str, str]]) -> Iterable
             yield name, text
 
 
-def _converted(block: SectionBlock, identity: dict[str, str]) -> dict[str, Value]:
+def _converted(block: ParagraphBlock, identity: dict[str, str]) -> dict[str, Value]:
     converted: dict[str, Value] = {}
     for name, text in identity.items():
         target = block.cells.mapping.resolve(name)
