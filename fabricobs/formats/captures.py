@@ -1,7 +1,7 @@
 """The readers of a capture: the outputs of several commands, with dates and prompts between them.
 
-Outputs do not interleave, so what is open is closed by a date or prompt, and by a line that
-another format takes.
+Outputs do not interleave: what is open is closed by a date or prompt, and by a line that another
+format takes.
 """
 
 from collections.abc import Sequence
@@ -39,12 +39,19 @@ class CaptureReader:
             if finish is not None:
                 finish()
 
+    def _turn(self, reader: TextReader, line: str) -> int:
+        opens = getattr(reader, "opens", None)
+        if opens is not None and opens(line):
+            return 0
+        return 1 if reader is self._last else 2
+
     def _first_taker(self, line: str, number: int) -> Outcome | str:
+        """Offer to the reader that knows a beginning, then to the last taker, then to the rest."""
         failure = ""
-        for reader in self._readers:
+        for reader in sorted(self._readers, key=lambda reader: self._turn(reader, line)):
             outcome = reader.offer(line, number)
             if isinstance(outcome, str):
-                # A header right under a table is no row of it: another format may know the line.
+                # What is damaged for one format may be sound for another.
                 failure = failure or outcome
             elif outcome is not Outcome.NOT_MINE:
                 if self._last is not None and self._last is not reader:

@@ -86,6 +86,11 @@ class ParagraphReader:
             return Outcome.IGNORED
         return Outcome.NOT_MINE
 
+    def opens(self, line: str) -> bool:
+        """Say whether a paragraph begins here."""
+        text = line.strip().replace("\t", " ")
+        return any(_first_match(block.headers, text) for block in self._format.blocks)
+
     def boundary(self, line: str, number: int) -> None:
         """Close the paragraph: a date, prompt or command stands here, which may open the next."""
         self._block, self._given, self._held = self._format.always, {}, ""

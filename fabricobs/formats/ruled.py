@@ -6,6 +6,7 @@ header; a name too long for its column stands alone on the line before.
 """
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 from fabricobs.formats.cells import CellBlock, CellRows
@@ -37,10 +38,13 @@ class TableFormat:
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
         self.blocks = tuple(TableBlock(block, definition.name) for block in definition.block)
+        self._first_words = _first_words(self.blocks)
 
     def block_of(self, line: str, titled: TableBlock | None) -> TableBlock | None:
         """Return the block whose header this line is; one with a title needs it above."""
         stripped = line.strip()
+        if self._first_words and stripped.split(None, 1)[:1] not in self._first_words:
+            return None
         for block in self.blocks:
             if block.titles and block is not titled:
                 continue
@@ -102,6 +106,12 @@ class TableReader:
             return Outcome.NOT_MINE
         return self._row(self._block, line, number)
 
+    def opens(self, line: str) -> bool:
+        """Say whether a table begins here."""
+        if self._has_titles and self._format.titled(line) is not None:
+            return True
+        return self._format.block_of(line, self._titled) is not None
+
     def boundary(self, line: str, number: int) -> None:
         """Close the table: a date, prompt or command stands here."""
         self._block = self._titled = None
@@ -120,7 +130,8 @@ class TableReader:
             return Outcome.NOT_MINE
         if not cells[0][1]:
             # More of the row above: its last cell holds several lines.
-            return Outcome.IGNORED if self._fits_ruler(line) else Outcome.NOT_MINE
+            more = not any(text for _, text in cells[:-1])
+            return Outcome.IGNORED if more else Outcome.NOT_MINE
         if not self._fits_ruler(line):
             return f"{self._format.name}: the cells do not stand under the ruler"
         return self._add(block, cells, number)
@@ -152,6 +163,12 @@ class TableReader:
     def _fits_ruler(self, line: str) -> bool:
         """Say whether the columns of the line are parted where those of the ruler are."""
         return not any(line[begin:end].strip() for begin, end in self._gaps)
+
+
+def _first_words(blocks: Sequence[TableBlock]) -> list[list[str]]:
+    """Return the words headers begin with, each in a list; none if a field begins one."""
+    words = [header.first_word for block in blocks for header in block.headers]
+    return [[word] for word in words if word] if all(words) else []
 
 
 def _cut(header: str, ruler: str) -> list[tuple[int, int, str]]:

@@ -27,6 +27,7 @@ _NUMERIC = re.compile(
 )
 # What tells a walk's line of an object nobody knows from other text.
 _SURE = re.compile(r"::| = |^\.?(?:1|iso)\.")
+_BEGINS = re.compile(r"[\w-]+::\w+[.\[]\d|\.?(?:1|iso)\.(?:3\.6\.1|0\.8802)\.")
 _ABSENT = re.compile(r"No (?:Such|more) ")
 _MAC = re.compile(r"[0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2}){5}")
 
@@ -83,6 +84,10 @@ class WalkReader:
             return Outcome.IGNORED
         value = value.strip().strip('"').strip()
         return self._note(key, value) if target is True else self._take(target, value, number)
+
+    def opens(self, line: str) -> bool:
+        """Say whether the line is beyond doubt one of a walk."""
+        return _BEGINS.match(line) is not None
 
     def boundary(self, line: str, number: int) -> None:
         """End the walk: a date, prompt or command stands here."""
