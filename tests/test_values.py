@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 
 from fabricobs.formats.values import (
     VALUE_TYPES,
+    parse_cli_speed,
+    parse_clock,
+    parse_date_and_time,
     parse_hex,
+    parse_link_state,
     parse_number,
+    parse_size,
     parse_speed,
+    parse_stamp,
+    parse_switch_port,
     parse_time,
     parse_whole,
 )
@@ -107,3 +114,53 @@ def test_a_time_without_a_year_is_the_latest_that_is_past() -> None:
     for moment in (now - timedelta(days=2), now - timedelta(days=300)):
         micros = int(moment.timestamp()) * 1_000_000
         assert parse_time(f"{moment:%b %e %H:%M:%S}") == micros
+
+
+@pytest.mark.parametrize(
+    ("printed", "kept"),
+    [
+        ("Et1/1", "Ethernet1/1"),
+        ("Eth1/1/4", "Ethernet1/1/4"),
+        ("Ethernet1/1", "Ethernet1/1"),
+        ("Po12", "Port-Channel12"),
+        ("port-channel12", "Port-Channel12"),
+        ("mgmt0", "mgmt0"),
+        ("Ethernet128", "Ethernet128"),
+        ("eth0", "eth0"),
+        ("swp1s0", "swp1s0"),
+        ("2a00.5e00.2207", "2a00.5e00.2207"),
+    ],
+)
+def test_a_switch_port_goes_by_its_full_name(printed: str, kept: str) -> None:
+    assert parse_switch_port(printed) == kept
+
+
+@pytest.mark.parametrize(
+    ("printed", "gbps"),
+    [("a-40G", 40.0), ("1000", 1.0), ("25G", 25.0), ("1.6T", 1600.0), ("auto", None), ("--", None)],
+)
+def test_a_bare_speed_of_a_status_table_is_megabits(printed: str, gbps: float | None) -> None:
+    assert parse_cli_speed(printed) == gbps
+
+
+def test_only_connected_and_up_are_up() -> None:
+    assert [parse_link_state(w) for w in ("connected", "up(1)", "1")] == ["up"] * 3
+    assert [parse_link_state(w) for w in ("notconnect", "xcvrAbsen", "2")] == ["down"] * 3
+
+
+def test_amounts_for_people_are_decimal() -> None:
+    assert parse_size("9.98 KB") == 9980
+    assert parse_size("300 Bytes") == 300
+    assert parse_size("n/a") is None
+    with pytest.raises(ValueError, match="no amount"):
+        parse_size("lots")
+
+
+def test_clocks_of_switches() -> None:
+    moment = parse_time("2025-03-04T10:15:02")
+    assert parse_stamp("20250304-101502") == moment
+    assert parse_clock("10:15:02.500 UTC Tue Mar 04 2025") == moment + 500_000
+    assert parse_date_and_time("2025-3-4,11:15:2.5,+1:0") == moment + 500_000
+    assert parse_date_and_time("2025-3-4,10:15:2.0") == moment
+    with pytest.raises(ValueError, match="no DateAndTime"):
+        parse_date_and_time("07 E9 03 04")

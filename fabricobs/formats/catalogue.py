@@ -15,6 +15,7 @@ from fabricobs.formats.document import DocumentFormat
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
 from fabricobs.formats.matrix import MatrixFormat
+from fabricobs.formats.paragraphs import ParagraphFormat
 from fabricobs.formats.prefixes import without_prefixes
 from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, split_header
@@ -23,10 +24,13 @@ from fabricobs.formats.sections import SectionsFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.trees import TreeFormat
 from fabricobs.formats.values import VALUE_TYPES
+from fabricobs.formats.walk import WalkFormat
 from fabricobs.formats.whole import WholeFormat
 from fabricobs.formats.wrapping import Wrapping, unwrap, wrapping_of
 
-Snapshot = TableFormat | KeyValueFormat | SectionsFormat | MatrixFormat
+Snapshot = (
+    TableFormat | KeyValueFormat | ParagraphFormat | WalkFormat | SectionsFormat | MatrixFormat
+)
 Compiled = LineFormat | Snapshot | RecordFormat | TreeFormat | DocumentFormat | WholeFormat
 
 # Raise it when the engine reads the same definition differently than before.
@@ -71,6 +75,12 @@ class Format:
     def takes_place(self) -> bool:
         """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
         return isinstance(self.compiled, Snapshot) or self.definition.place is not None
+
+    @property
+    def has_companions(self) -> bool:
+        """Say whether dates and prompts may stand between what the format reads."""
+        one_value = isinstance(self.compiled, KeyValueFormat) and self.compiled.one_value
+        return self.takes_place and not one_value
 
     def fields_of_path(self, path: str) -> dict[str, Any] | None:
         """Return what the path templates capture; None if the format has some and none fits."""
@@ -154,7 +164,7 @@ class Catalogue:
             showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
         lined = LineFormat | Snapshot
         formats = _specific([f for f in showing if isinstance(f.compiled, lined)])
-        if any(f.takes_place for f in formats):
+        if any(f.has_companions for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
         return Recognised("text", formats, reason, wrapping)
@@ -267,6 +277,10 @@ def _compile(definition: Definition) -> Compiled:
         return MatrixFormat(definition)
     if reader == "yaml":
         return DocumentFormat(definition)
+    if reader == "paragraphs":
+        return ParagraphFormat(definition)
+    if reader == "walk":
+        return WalkFormat(definition)
     return RecordFormat(definition)
 
 

@@ -10,7 +10,7 @@ from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
 
 # Columns that say which row a value belongs to; all others are what was measured.
-_IDENTITY = ("device", "port", "priority", "queue", "ts")
+IDENTITY = ("device", "port", "priority", "queue", "ts")
 _MOST_OPEN_ROWS = 5_000
 
 
@@ -57,7 +57,7 @@ class CellRows:
             target = block.mapping.resolve(key)
             if isinstance(target, Target):
                 value = target.convert(text)
-                if target.column.name in _IDENTITY:
+                if target.column.name in IDENTITY:
                     shared[target.column.name] = value
                 elif value is not None:
                     measured.append((target, value))
@@ -66,9 +66,20 @@ class CellRows:
                     continue
                 others[key] = int(text.replace(",", ""))
             known += 1
+        if len(self._open) >= _MOST_OPEN_ROWS:
+            self.flush()
+        # The cells of a line share few rows: each is looked up once.
+        found: dict[tuple[Any, ...], dict[str, Any]] = {}
         for target, value in measured:
-            identity = {**shared, **dict(target.fields)}
-            self._put(block, target.table, identity, target.column.name, value, number)
+            place = (target.table, *target.fields)
+            row = found.get(place)
+            if row is None:
+                row = self._row(block, target.table, {**shared, **dict(target.fields)}, number)
+            if row.get(target.column.name) is not None and not self._overwrite:
+                identity = {**shared, **dict(target.fields)}
+                row = self._row(block, target.table, identity, number, fresh=True)
+            found[place] = row
+            row[target.column.name] = value
         if others and "other" in column_names(block.mapping.table):
             for key, count in others.items():
                 self._put_other(block, shared, key, count, number)
@@ -79,20 +90,6 @@ class CellRows:
         for key, row in self._open.items():
             self._rows.add(key[0], row)
         self._open.clear()
-
-    def _put(
-        self,
-        block: CellBlock,
-        table: str,
-        identity: Mapping[str, Any],
-        column: str,
-        value: Any,
-        number: int,
-    ) -> None:
-        row = self._row(block, table, identity, number)
-        if row.get(column) is not None and not self._overwrite:
-            row = self._row(block, table, identity, number, fresh=True)
-        row[column] = value
 
     def _put_other(
         self, block: CellBlock, identity: Mapping[str, Any], key: str, count: int, number: int
@@ -118,14 +115,12 @@ class CellRows:
         base.update((name, value) for name, value in identity.items() if name in names)
         if identity.get("ts") is not None:
             base["ts_source"] = "inline"
-        key = (table, *(base.get(name) for name in _IDENTITY))
+        key = (table, *(base.get(name) for name in IDENTITY))
         row = self._open.get(key)
         if row is not None and not fresh:
             return row
         if row is not None:
             self._rows.add(table, row)
-        elif len(self._open) >= _MOST_OPEN_ROWS:
-            self.flush()
         base["line"] = number
         self._open[key] = base
         return base

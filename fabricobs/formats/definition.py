@@ -17,7 +17,8 @@ from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
 
 Reader = Literal[
-    "lines", "table", "keyvalue", "value", "sections", "matrix",
+    "lines", "table", "keyvalue", "value", "paragraphs", "walk", "sections",
+    "matrix",
     "csv", "jsonl", "parquet", "json", "yaml",
     # Whole files, one function each: `formats/readers/`.
     "document", "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline",
@@ -75,6 +76,10 @@ class Block(_Part):
     ignore: tuple[str, ...] = ()  # keys known and not needed
     set: Constants = {}
     header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
+    title: Strings = ()  # table: templates of a line that must stand above the header
+    split: Literal["ruler", "blanks"] = "ruler"  # table: what parts the cells of a row
+    line: Strings = ()  # paragraphs: templates of the lines below the header
+    other: tuple[str, ...] = ()  # paragraphs: fields that go to the map column under their name
     pair: str | None = None  # keyvalue: template with {key} and {value}
     # jsonl: the key, or path of keys, a record of this kind has; json: the path to its records;
     # document: the key of the part that holds them
@@ -128,6 +133,7 @@ class Definition(_Part):
     place: Literal["device", "snapshot"] | None = None  # lines: what the path tells of its rows
     line: tuple[LineRule, ...] = ()
     block: tuple[Block, ...] = ()
+    oids: dict[str, str] = {}  # walk: object names by their numbers
     counters: Counters | None = None
     sample: tuple[Sample, ...] = ()
 

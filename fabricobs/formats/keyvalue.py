@@ -66,6 +66,11 @@ class KeyValueReader:
             return f"{self._format.name}: {error}"
         return Outcome.PARSED if known else f"{self._format.name}: {key} has no whole number"
 
+    def boundary(self, line: str, number: int) -> None:
+        """Close the dump: a date, prompt or command stands here, which may open the next."""
+        if not self._header(line):
+            self._active = not self._block.headers
+
     def finish(self) -> None:
         """Hand over what is still open."""
         self._cells.flush()

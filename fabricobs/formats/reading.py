@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricobs.formats.bulk import BulkReader, can_read
+from fabricobs.formats.captures import CaptureReader
 from fabricobs.formats.catalogue import ANSI, RECORD_READERS, Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.document import DocumentFormat, DocumentReader
 from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
 from fabricobs.formats.matrix import MatrixFormat, MatrixReader
+from fabricobs.formats.paragraphs import ParagraphFormat, ParagraphReader
 from fabricobs.formats.prefixes import columns_told, peeled
 from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, RecordReader
@@ -20,6 +22,7 @@ from fabricobs.formats.ruled import TableFormat, TableReader
 from fabricobs.formats.sections import SectionsFormat, SectionsReader
 from fabricobs.formats.source import BROKEN, LineBlock, SourceError, line_blocks, open_plain
 from fabricobs.formats.trees import LONGEST_DOCUMENT, TreeFormat, read_trees
+from fabricobs.formats.walk import WalkFormat, WalkReader
 from fabricobs.formats.whole import WholeFile, WholeFormat
 from fabricobs.formats.wrapping import unwrapped
 
@@ -163,8 +166,8 @@ def _read_text(
     tally: Tally,
     flush: Callable[[], None],
 ) -> None:
-    readers = [_text_reader(format_, context, rows) for format_ in recognised.formats]
-    bulk = _bulk_reader(path, recognised, readers, context, rows, tally)
+    readers = _text_readers(recognised.formats, context, rows)
+    bulk = _bulk_reader(path, readers, context, rows, tally)
 
     def slow_line(number: int, line: bytes) -> None:
         _read_block(LineBlock(number, line), readers, tally, context)
@@ -187,7 +190,6 @@ def _read_text(
 
 def _bulk_reader(
     path: Path,
-    recognised: Recognised,
     readers: Sequence[TextReader],
     context: Context,
     rows: Rows,
@@ -195,9 +197,8 @@ def _bulk_reader(
 ) -> BulkReader | None:
     """Return a bulk reader for the first format of a big file that one can read."""
     size_bytes = path.stat().st_size
-    for format_, reader in zip(recognised.formats, readers, strict=True):
-        if can_read(format_.compiled, size_bytes):
-            assert isinstance(reader, LineReader)
+    for reader in readers:
+        if isinstance(reader, LineReader) and can_read(reader.format, size_bytes):
             return BulkReader(reader, context, rows, tally)
     return None
 
@@ -289,6 +290,17 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
             yield number, line
 
 
+def _text_readers(formats: tuple[Format, ...], context: Context, rows: Rows) -> list[TextReader]:
+    """Return a reader for each format; those of captures with companions are one."""
+    companions = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
+    others = [_text_reader(f, context, rows) for f in formats if not f.definition.companion]
+    if not companions:
+        return others
+    captured = [reader for reader in others if not isinstance(reader, LineReader)]
+    lines = [reader for reader in others if isinstance(reader, LineReader)]
+    return [CaptureReader(companions, captured), *lines]
+
+
 def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
     compiled = format_.compiled
     if format_.definition.place is not None:
@@ -302,6 +314,10 @@ def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
         return SectionsReader(compiled, context, rows)
     if isinstance(compiled, MatrixFormat):
         return MatrixReader(compiled, context, rows)
+    if isinstance(compiled, ParagraphFormat):
+        return ParagraphReader(compiled, context, rows)
+    if isinstance(compiled, WalkFormat):
+        return WalkReader(compiled, context, rows)
     assert isinstance(compiled, KeyValueFormat)
     if compiled.one_value:
         return ValueReader(compiled, context, rows)

@@ -1,19 +1,35 @@
-"""The table reader: a header line, a dash ruler under it, rows cut by the ruler.
+"""The table reader: a header line, and rows cut by the dash ruler under it, or at blanks.
 
-Cells hold blanks (`2000.00 MB/s`) and may be empty, so only the ruler tells where they end.
+Cells hold blanks (`2000.00 MB/s`) and may be empty, so under a ruler only the ruler tells where
+they end. Where the rule runs from edge to edge or there is none, a row has as many words as the
+header; a name too long for its column stands alone on the line before.
 """
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
-from fabricobs.formats.definition import Definition
+from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.lines import Outcome
 from fabricobs.formats.rows import Rows
+from fabricobs.formats.templates import compile_template
 
 _RULER = re.compile(r"^\s*-+(?:\s+-+)+\s*$")
+_RULE = re.compile(r"^\s*(?:-+|=+)\s*$")
+_PORT = re.compile(r"[A-Za-z-]+\d[\d/.]*$")
 _DASHES = re.compile(r"-+")
 _BLANKS = re.compile(r"\s{2,}")
+
+
+class TableBlock(CellBlock):
+    """A compiled block: its titles too, and how its rows are cut."""
+
+    def __init__(self, block: Block, format_name: str) -> None:
+        super().__init__(block, format_name)
+        self.titles = tuple(compile_template(source) for source in block.title)
+        self.by_ruler = block.split == "ruler"
 
 
 class TableFormat:
@@ -21,13 +37,26 @@ class TableFormat:
 
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
-        self.blocks = tuple(CellBlock(block, definition.name) for block in definition.block)
+        self.blocks = tuple(TableBlock(block, definition.name) for block in definition.block)
+        self._first_words = _first_words(self.blocks)
 
-    def block_of(self, line: str) -> CellBlock | None:
-        """Return the block whose header this line is."""
+    def block_of(self, line: str, titled: TableBlock | None) -> TableBlock | None:
+        """Return the block whose header this line is; one with a title needs it above."""
+        stripped = line.strip()
+        if self._first_words and stripped.split(None, 1)[:1] not in self._first_words:
+            return None
+        for block in self.blocks:
+            if block.titles and block is not titled:
+                continue
+            if any(header.pattern.match(stripped) for header in block.headers):
+                return block
+        return None
+
+    def titled(self, line: str) -> TableBlock | None:
+        """Return the block whose title this line is."""
         stripped = line.strip()
         for block in self.blocks:
-            if any(header.pattern.match(stripped) for header in block.headers):
+            if any(title.pattern.match(stripped) for title in block.titles):
                 return block
         return None
 
@@ -37,43 +66,109 @@ class TableReader:
 
     def __init__(self, table_format: TableFormat, context: Context, rows: Rows) -> None:
         self._format = table_format
+        self._has_titles = any(block.titles for block in table_format.blocks)
         self._cells = CellRows(context, rows)
-        self._block: CellBlock | None = None
+        self._titled: TableBlock | None = None
+        self._block: TableBlock | None = None
         self._header = ""
         self._columns: list[tuple[int, int, str]] = []
+        self._gaps: list[tuple[int, int]] = []
+        self._after_gap = False
+        self._held = ""
 
     def offer(self, line: str, number: int) -> Outcome | str:
-        """Take header, ruler and rows; anything else is not this format's."""
-        block = self._format.block_of(line)
+        """Take title, header, ruler and rows; anything else is not this format's."""
+        if self._has_titles:
+            titled = self._format.titled(line)
+            if titled is not None:
+                self._titled, self._block = titled, None
+                return Outcome.IGNORED
+        block = self._format.block_of(line, self._titled)
         if block is not None:
             self._block, self._header, self._columns = block, line, []
+            self._titled, self._after_gap, self._held = None, False, ""
             return Outcome.IGNORED
         if self._block is None:
             return Outcome.NOT_MINE
+        if not self._block.by_ruler:
+            return self._offer_words(self._block, line, number)
         if _RULER.match(line):
             self._columns = _cut(self._header, line)
+            runs = [match.span() for match in _DASHES.finditer(line)]
+            self._gaps = [(end, begin) for (_, end), (begin, _) in pairwise(runs)]
             return Outcome.IGNORED
-        if not self._columns or not line.strip(" -"):
+        if not self._columns or _RULE.match(line):
             self._block = None
             return Outcome.NOT_MINE
-        return self._row(line, number)
+        if not line.strip():
+            # Some tables part their groups by a blank line.
+            self._after_gap = True
+            return Outcome.NOT_MINE
+        return self._row(self._block, line, number)
+
+    def opens(self, line: str) -> bool:
+        """Say whether a table begins here."""
+        if self._has_titles and self._format.titled(line) is not None:
+            return True
+        return self._format.block_of(line, self._titled) is not None
+
+    def boundary(self, line: str, number: int) -> None:
+        """Close the table: a date, prompt or command stands here."""
+        self._block = self._titled = None
 
     def finish(self) -> None:
         """Hand over what is still open."""
         self._cells.flush()
 
-    def _row(self, line: str, number: int) -> Outcome | str:
-        block = self._block
-        assert block is not None
-        cells = [(name, line[begin:end].strip()) for begin, end, name in self._columns]
-        if not cells[0][1] or " " in cells[0][1]:
+    def _row(self, block: TableBlock, line: str, number: int) -> Outcome | str:
+        if self._after_gap and not self._fits_ruler(line):
             self._block = None
             return Outcome.NOT_MINE
+        cells = [(name, line[begin:end].strip()) for begin, end, name in self._columns]
+        if " " in cells[0][1]:
+            self._block = None
+            return Outcome.NOT_MINE
+        if not cells[0][1]:
+            # More of the row above: its last cell holds several lines.
+            more = not any(text for _, text in cells[:-1])
+            return Outcome.IGNORED if more else Outcome.NOT_MINE
+        if not self._fits_ruler(line):
+            return f"{self._format.name}: the cells do not stand under the ruler"
+        return self._add(block, cells, number)
+
+    def _offer_words(self, block: TableBlock, line: str, number: int) -> Outcome | str:
+        if _RULE.match(line):
+            return Outcome.IGNORED
+        names, words = self._header.split(), line.split()
+        if not words:
+            return Outcome.NOT_MINE
+        if len(words) == 1 and len(names) > 2 and line[0] not in " \t":
+            self._held = words[0]
+            return Outcome.IGNORED
+        if self._held and line[0] in " \t":
+            words, self._held = [self._held, *words], ""
+        if len(words) != len(names):
+            if _PORT.match(words[0]):
+                return f"{self._format.name}: {len(words)} words under {len(names)} columns"
+            return Outcome.NOT_MINE
+        return self._add(block, list(zip(names, words, strict=True)), number)
+
+    def _add(self, block: TableBlock, cells: list[tuple[str, str]], number: int) -> Outcome | str:
         try:
             known = self._cells.add(block, cells, number, {})
         except ValueError as error:
             return f"{self._format.name}: {error}"
         return Outcome.PARSED if known else f"{self._format.name}: no column is known"
+
+    def _fits_ruler(self, line: str) -> bool:
+        """Say whether the columns of the line are parted where those of the ruler are."""
+        return not any(line[begin:end].strip() for begin, end in self._gaps)
+
+
+def _first_words(blocks: Sequence[TableBlock]) -> list[list[str]]:
+    """Return the words headers begin with, each in a list; none if a field begins one."""
+    words = [header.first_word for block in blocks for header in block.headers]
+    return [[word] for word in words if word] if all(words) else []
 
 
 def _cut(header: str, ruler: str) -> list[tuple[int, int, str]]:

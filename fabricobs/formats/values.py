@@ -7,7 +7,7 @@ returns None for the many spellings of "no value" and raises ValueError for text
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from email.utils import parsedate_to_datetime
 
 from fabricobs.formats import infiniband
@@ -30,6 +30,7 @@ _ISO = re.compile(
 _SPEED = re.compile(r"([\d.]+) ?([KMGT]?)(?:b/s|b/sec|bps|bit/s)?\b", re.IGNORECASE)
 _GBPS = {"": 1.0, "K": 1e-6, "M": 1e-3, "G": 1.0, "T": 1e3}
 _THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_DATE_AND_TIME = re.compile(r"(\d{4})-(\d+)-(\d+),(\d+):(\d+):(\d+)\.(\d)(?:,([-+])(\d+):(\d+))?")
 _EPOCH = re.compile(r"\d+(?:\.\d+)?")
 _EARLIEST, _LATEST = (
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (1990, 2100)
@@ -144,6 +145,87 @@ def parse_gbits(text: str) -> float | None:
     """Read Gbit/s as GB/s."""
     value = parse_number(text)
     return None if value is None else value / 8
+
+
+_PORT_WORD = re.compile(r"([A-Za-z][A-Za-z-]*) ?(\d.*)")
+_PORT_WORDS = {
+    **dict.fromkeys(("Et", "Eth"), "Ethernet"),
+    **dict.fromkeys(("Po", "port-channel", "Port-channel"), "Port-Channel"),
+    **dict.fromkeys(("Ma", "management"), "Management"),
+    **dict.fromkeys(("Lo", "loopback"), "Loopback"),
+    "Vl": "Vlan",
+}
+_TRAFFIC = re.compile(r"(\d[\d.,]*) ?(?:([KMGTP])i?B|Bytes)?")
+_THOUSAND_TIMES: dict[str, int] = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+}
+_UP = frozenset({"up", "up(1)", "1", "connected"})
+_CLI_SPEED = re.compile(r"(?:a-)?(\d+(?:\.\d+)?)([MGT]?)", re.IGNORECASE)
+_MBPS = {"": 1e-3, "M": 1e-3, "G": 1.0, "T": 1e3}
+
+
+def parse_switch_port(text: str) -> str:
+    """Read a port of EOS or NX-OS by its full name: Et1/1 and Eth1/1 are Ethernet1/1."""
+    match = _PORT_WORD.fullmatch(text)
+    if match is None:
+        return text
+    return _PORT_WORDS.get(match[1], match[1]) + match[2]
+
+
+def parse_link_state(text: str) -> str:
+    """Read the many words for a working link as up, all others as down."""
+    return "up" if text.lower() in _UP else "down"
+
+
+def parse_cli_speed(text: str) -> float | None:
+    """Read a rate of a status table (a-40G, 25G, 1000) in Gb/s; a bare number is Mb/s."""
+    match = _CLI_SPEED.fullmatch(text.strip())
+    return float(match[1]) * _MBPS[match[2].upper()] if match is not None else None
+
+
+def parse_traffic(text: str) -> int | None:
+    """Read an amount for people (9.98 KB, 300 Bytes, 12) as bytes; the rest is rounded away."""
+    if text.lower() in NO_VALUE:
+        return None
+    match = _TRAFFIC.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no amount")
+    return round(float(_without_thousands(match[1])) * _THOUSAND_TIMES[match[2] or ""])
+
+
+def parse_stamp(text: str) -> int:
+    """Read 20250304-101502 (UTC) as microseconds."""
+    digits = "".join(c for c in text if c.isdigit())
+    moment = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 1_000_000
+
+
+def parse_show_clock(text: str) -> int:
+    """Read `10:15:02.123 UTC Tue Mar 04 2025`, what `show clock` prints, as UTC microseconds."""
+    words = text.split()
+    clock, _, fraction = words[0].partition(".")
+    moment = datetime.strptime(" ".join([*words[-3:], clock]), "%b %d %Y %H:%M:%S")
+    micros = int(fraction.ljust(6, "0")[:6]) if fraction else 0
+    return int(moment.replace(tzinfo=UTC).timestamp()) * 1_000_000 + micros
+
+
+def parse_date_and_time(text: str) -> int:
+    """Read SNMP's DateAndTime (2025-3-4,10:15:2.0,+0:0) as microseconds; without zone UTC."""
+    found = _DATE_AND_TIME.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no DateAndTime")
+    year, month, day, hour, minute, second, tenth = (int(found[i]) for i in range(1, 8))
+    zone = UTC
+    if found[8]:
+        away = timedelta(hours=int(found[9]), minutes=int(found[10]))
+        zone = timezone(-away if found[8] == "-" else away)
+    moment = datetime(year, month, day, hour, minute, second, tenth * 100_000, zone)
+    return int(moment.timestamp() * 10) * 100_000
 
 
 def parse_rdma_port(text: str) -> str:
@@ -310,6 +392,19 @@ class ValueType:
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
 
+# What EOS and NX-OS print in the Status column, and the states of IF-MIB.
+_STATES = (
+    r"connected|notconnect|notconnec|disabled|inactive|err-?disabled|errdisable|up|down|"
+    r"suspnd|suspended|monitoring|(?:sfp|xcvr|sdp)[A-Z][A-Za-z]+|noOperMem\w*|channelDo\w*|"
+    r"linkFlapE\w*|\w+\(\d\)"
+)
+# Commands that may follow a prompt of EOS or NX-OS; `QoS-Group# Bandwidth` is a table header.
+_PROMPTED = (
+    r"sh|sho|show|bash|term|terminal|enable|en|exit|end|conf|configure|clear|date|watch|run|no"
+)
+_CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
+_CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{2,5} [A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{4}"
+
 VALUE_TYPES: dict[str, ValueType] = {
     "word": ValueType(r"\S+?", parse_text, ("VARCHAR",)),
     "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
@@ -351,6 +446,9 @@ VALUE_TYPES: dict[str, ValueType] = {
     "state": ValueType(r"(?:\d+: *)?\w+", infiniband.parse_state, ("VARCHAR",)),
     "words": ValueType(r"\d+", infiniband.parse_words, ("BIGINT",)),
     "pma": ValueType(r"\S+", infiniband.parse_pma, ("BIGINT",)),
+    "host": ValueType(r"[A-Za-z0-9][\w.-]*", parse_text, ("VARCHAR",)),
+    "switch_port": ValueType(r"[A-Za-z][A-Za-z-]*\d[\w/.:-]*", parse_switch_port, ("VARCHAR",)),
+    "link_state": ValueType(_STATES, parse_link_state, ("VARCHAR",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
@@ -379,9 +477,18 @@ VALUE_TYPES: dict[str, ValueType] = {
     "nvlink": ValueType(r"Link \d+", parse_nvlink, ("VARCHAR",)),
     "nvlink_errors": ValueType(r"Link \d+: [A-Z][\w ]*", parse_nvlink, ("VARCHAR",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
+    "cli_speed": ValueType(_CLI_SPEEDS, parse_cli_speed, ("DOUBLE",)),
+    "traffic": ValueType(
+        r"\d[\d.,]*(?: (?:Bytes|[KMGTP]i?B))?|n/a|-", parse_traffic, ("BIGINT", "DOUBLE")
+    ),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
     "time": ValueType(TIME_PATTERN, parse_time, ("TIMESTAMP",)),
     "short_time": ValueType(SHORT_TIME_PATTERN, parse_time, ("TIMESTAMP",)),
+    "stamp": ValueType(r"20\d{6}[-_T]\d{6}Z?", parse_stamp, ("TIMESTAMP",)),
+    "show_clock": ValueType(_CLOCK, parse_show_clock, ("TIMESTAMP",)),
+    "date_and_time": ValueType(r"\S+", parse_date_and_time, ("TIMESTAMP",)),
+    "prompted": ValueType(_PROMPTED, parse_text, ("VARCHAR",)),
+    "rule": ValueType(r"-{7,}|={7,}", parse_text, ("VARCHAR",)),
     "epoch": ValueType(r"\d{10,19}(?:\.\d+)?", parse_time, ("TIMESTAMP",)),
 }
 

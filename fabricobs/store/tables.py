@@ -108,7 +108,7 @@ _HEALTH_COUNTERS = _counters(
     ("rcv_switch_relay_errors", "packets", "Not forwarded; mostly harmless multicast"),
     ("vl15_dropped", "packets", "Subnet management packets dropped"),
     ("xmit_wait", "ticks", "Had data to send, was not allowed to: InfiniBand congestion"),
-    ("fec_corrected", "bits", "Corrected by FEC"),
+    ("fec_corrected", "bits", "Corrected by FEC; SONiC counts codewords"),
     ("fec_uncorrected", "codewords", "FEC could not correct"),
 )
 _RDMA_COUNTERS = _counters(
@@ -152,6 +152,7 @@ PRIORITY_COUNTERS = _counters(
     ("drop_packets", "packets", "Dropped in this queue or priority"),
     ("drop_bytes", "bytes", "Dropped in this queue or priority"),
     ("watermark_bytes", "bytes", "Peak occupancy since the last clear"),
+    ("headroom_watermark_bytes", "bytes", "Peak occupancy of the headroom since the last clear"),
     ("pfcwd_detected", "events", "Pause storms the watchdog found"),
     ("pfcwd_restored", "events", "Pause storms that ended"),
 )

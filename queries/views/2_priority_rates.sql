@@ -28,6 +28,7 @@ moments AS (
     max(drop_packets) AS drop_packets,
     max(drop_bytes) AS drop_bytes,
     max(watermark_bytes) AS watermark_bytes,
+    max(headroom_watermark_bytes) AS headroom_watermark_bytes,
     max(pfcwd_detected) AS pfcwd_detected,
     max(pfcwd_restored) AS pfcwd_restored
   FROM named_priority_samples
@@ -50,6 +51,7 @@ paired AS (
     lag(drop_packets) OVER w AS drop_packets_before,
     lag(drop_bytes) OVER w AS drop_bytes_before,
     lag(watermark_bytes) OVER w AS watermark_bytes_before,
+    lag(headroom_watermark_bytes) OVER w AS headroom_watermark_bytes_before,
     lag(pfcwd_detected) OVER w AS pfcwd_detected_before,
     lag(pfcwd_restored) OVER w AS pfcwd_restored_before
   FROM moments
@@ -71,6 +73,7 @@ SELECT job, format, device, port, priority, queue, ts_before, ts, ts_source, sec
   rise(drop_packets_before, drop_packets, of['drop_packets'], seconds) AS drop_packets,
   rise(drop_bytes_before, drop_bytes, of['drop_bytes'], seconds) AS drop_bytes,
   rise(watermark_bytes_before, watermark_bytes, of['watermark_bytes'], seconds) AS watermark_bytes,
+  rise(headroom_watermark_bytes_before, headroom_watermark_bytes, of['headroom_watermark_bytes'], seconds) AS headroom_watermark_bytes,
   rise(pfcwd_detected_before, pfcwd_detected, of['pfcwd_detected'], seconds) AS pfcwd_detected,
   rise(pfcwd_restored_before, pfcwd_restored, of['pfcwd_restored'], seconds) AS pfcwd_restored
 FROM paired LEFT JOIN info USING (format)

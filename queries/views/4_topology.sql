@@ -9,6 +9,40 @@ SELECT DISTINCT device, port, port AS name FROM named_status WHERE port IS NOT N
 CREATE OR REPLACE VIEW training_hosts AS
 SELECT DISTINCT host_name(host) AS host FROM job_ranks WHERE host IS NOT NULL;
 
+-- The one name of a switch port for each name it is called by. A second name that is the first of
+-- another port, or that two ports share, names none.
+CREATE OR REPLACE VIEW port_aliases AS
+SELECT host_name(device) AS device, name, any_value(port) AS port
+FROM port_names
+WHERE host_name(device) NOT IN (SELECT host FROM training_hosts)
+  AND (name = port OR (device, name) NOT IN (
+    SELECT device, port FROM named_status WHERE device IS NOT NULL AND port IS NOT NULL
+  ))
+GROUP BY host_name(device), name
+HAVING count(DISTINCT port) = 1;
+
+-- Cables with the ports of switches under their one name: LLDP tells the alias or the description
+-- of a neighbour's port, and its whole name where other sources print the short one.
+CREATE OR REPLACE VIEW canonical_links AS
+WITH known AS (
+  SELECT host_name(device) AS short, any_value(device) AS device
+  FROM (
+    SELECT device FROM named_status UNION SELECT device FROM named_links
+    UNION SELECT device FROM named_samples
+  )
+  GROUP BY host_name(device) HAVING count(DISTINCT device) = 1
+)
+SELECT l.* REPLACE (
+  coalesce(a.port, l.port) AS port, coalesce(k.device, l.remote_device) AS remote_device,
+  coalesce(r.port, d.port, l.remote_port) AS remote_port
+)
+FROM named_links l
+LEFT JOIN known k ON k.short = host_name(l.remote_device)
+LEFT JOIN port_aliases a ON a.device = host_name(l.device) AND a.name = l.port
+LEFT JOIN port_aliases r ON r.device = host_name(l.remote_device) AND r.name = l.remote_port
+LEFT JOIN port_aliases d ON d.device = host_name(l.remote_device)
+  AND d.name = l.remote_port_description;
+
 -- Equal-cost links of one device: ports with counters whose other end is a switch. A device is one
 -- if it tells LLDP neighbours or counters itself, or if two of the asked devices reach it (any one
 -- does where only one was asked), unless it is called like the training hosts (node07 like node01):
@@ -17,10 +51,10 @@ SELECT DISTINCT host_name(host) AS host FROM job_ranks WHERE host IS NOT NULL;
 -- every switch it reaches, its parallel links to that switch.
 CREATE OR REPLACE VIEW uplink_groups AS
 WITH ends AS (
-  SELECT device, port, remote_device, ts FROM named_links WHERE NOT from_nic
+  SELECT device, port, remote_device, ts FROM canonical_links WHERE NOT from_nic
   UNION ALL
   -- The other end of a cable between switches, where only one of them was asked.
-  SELECT remote_device, remote_port, device, ts FROM named_links
+  SELECT remote_device, remote_port, device, ts FROM canonical_links
   WHERE remote_port IS NOT NULL AND host_name(remote_device) NOT IN (SELECT host FROM training_hosts)
 ),
 cables AS (
@@ -47,7 +81,11 @@ switches AS (
   ))
 ),
 counted AS (
-  SELECT device, port FROM named_samples UNION SELECT device, port FROM named_priority_samples
+  SELECT c.device, coalesce(a.port, c.port) AS port
+  FROM (
+    SELECT device, port FROM named_samples UNION SELECT device, port FROM named_priority_samples
+  ) c
+  LEFT JOIN port_aliases a ON a.device = host_name(c.device) AND a.name = c.port
 ),
 leaves AS (
   SELECT DISTINCT c.device FROM cables c SEMI JOIN training_hosts t
@@ -56,6 +94,8 @@ leaves AS (
 between_switches AS (
   SELECT c.*, l.device IS NOT NULL AS is_leaf
   FROM cables c ANTI JOIN training_hosts t ON host_name(c.remote_device) = t.host
+  -- A host that tells its own neighbours has no uplinks.
+  ANTI JOIN training_hosts h ON host_name(c.device) = h.host
   SEMI JOIN switches s ON s.device = c.remote_device
   SEMI JOIN counted n ON n.device = c.device AND n.port = c.port
   LEFT JOIN leaves l ON l.device = c.device
@@ -131,13 +171,15 @@ ranks_and_nics AS (
   LEFT JOIN gpu_nics g ON g.host = r.host AND g.gpu = r.gpu
     AND NOT EXISTS (SELECT 1 FROM used o WHERE o.job IS NOT DISTINCT FROM r.job)
 )
-SELECT r.job, r.rank, r.host, r.gpu, r.nic, r.connections,
+SELECT DISTINCT r.job, r.rank, r.host, r.gpu, r.nic, r.connections,
   a.alias AS net_device, l.device AS leaf, l.port AS leaf_port
 FROM ranks_and_nics r
 LEFT JOIN (SELECT DISTINCT device, port, alias FROM named_status WHERE alias IS NOT NULL) a
   ON host_name(a.device) = r.host AND a.port = r.nic_port
 LEFT JOIN (
-  SELECT DISTINCT device, port, remote_device, remote_port, remote_port_description
-  FROM named_links WHERE NOT from_nic
+  SELECT device, port, remote_device, remote_port, remote_port_description FROM canonical_links
+  UNION
+  -- As the host tells it (lldpctl).
+  SELECT remote_device, remote_port, device, port, NULL FROM canonical_links
 ) l ON host_name(l.remote_device) = r.host
   AND (l.remote_port IN (a.alias, r.nic, r.nic_port) OR l.remote_port_description IN (a.alias, r.nic));

@@ -22,7 +22,11 @@ WITH ranked AS (
     dense_rank() OVER (
       PARTITION BY t.job, t.device, t.port ORDER BY t.tx_bytes IS NULL, t.format
     ) AS preference
-  FROM port_traffic t JOIN uplink_groups g USING (device, port)
+  FROM (
+    SELECT t.* REPLACE (coalesce(a.port, t.port) AS port)
+    FROM port_traffic t
+    LEFT JOIN port_aliases a ON a.device = host_name(t.device) AND a.name = t.port
+  ) t JOIN uplink_groups g USING (device, port)
   WHERE coalesce(t.tx_bytes, t.tx_packets) IS NOT NULL
 ),
 -- Ports of one snapshot share its time. Samples closer than 30 s are often taken port by port, and

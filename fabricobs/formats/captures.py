@@ -1,0 +1,68 @@
+"""The readers of a capture: the outputs of several commands, with dates and prompts between them.
+
+Outputs do not interleave: what is open is closed by a date or prompt, and by a line that another
+format takes.
+"""
+
+from collections.abc import Sequence
+
+from fabricobs.formats.lines import Outcome, TextReader
+
+
+class CaptureReader:
+    """Several readers of one capture as one; what stands between the outputs is taken first."""
+
+    def __init__(self, companions: Sequence[TextReader], readers: Sequence[TextReader]) -> None:
+        self._companions = companions
+        self._readers = readers
+        self._last: TextReader | None = None
+
+    def offer(self, line: str, number: int) -> Outcome | str:
+        """Offer a line to the companions, then to every reader until one takes it."""
+        if not line:
+            for reader in self._readers:
+                reader.offer("", number)
+            return Outcome.NOT_MINE
+        for companion in self._companions:
+            outcome = companion.offer(line, number)
+            if outcome is Outcome.PARSED:
+                for reader in self._readers:
+                    _close(reader, line, number)
+            if outcome is Outcome.PARSED or outcome is Outcome.IGNORED:
+                return outcome
+        return self._first_taker(line, number)
+
+    def finish(self) -> None:
+        """Hand over what is still open."""
+        for reader in self._readers:
+            finish = getattr(reader, "finish", None)
+            if finish is not None:
+                finish()
+
+    def _turn(self, reader: TextReader, line: str) -> int:
+        opens = getattr(reader, "opens", None)
+        if opens is not None and opens(line):
+            return 0
+        return 1 if reader is self._last else 2
+
+    def _first_taker(self, line: str, number: int) -> Outcome | str:
+        """Offer to the reader that knows a beginning, then to the last taker, then to the rest."""
+        failure = ""
+        for reader in sorted(self._readers, key=lambda reader: self._turn(reader, line)):
+            outcome = reader.offer(line, number)
+            if isinstance(outcome, str):
+                # What is damaged for one format may be sound for another.
+                failure = failure or outcome
+            elif outcome is not Outcome.NOT_MINE:
+                if self._last is not None and self._last is not reader:
+                    _close(self._last, "", number)
+                self._last = reader
+                return outcome
+        return failure or Outcome.NOT_MINE
+
+
+def _close(reader: TextReader, line: str, number: int) -> None:
+    """Close what a reader has open; the line, a prompt with a command, may open the next."""
+    close = getattr(reader, "boundary", None)
+    if close is not None:
+        close(line, number)

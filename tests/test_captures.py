@@ -1,0 +1,73 @@
+"""Several commands in one capture file: each output is read as what it is."""
+
+from collections import Counter
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from fabricobs.formats.catalogue import load_catalogue
+from fabricobs.formats.context import Context
+from fabricobs.formats.reading import read_file
+from fabricobs.formats.rows import Rows, Tally
+
+CATALOGUE = load_catalogue()
+OUTPUTS = [
+    name
+    for name, format_ in CATALOGUE.formats.items()
+    if format_.definition.reader[0] in {"table", "paragraphs", "walk"}
+]
+
+
+def read(text: str, folder: Path) -> tuple[Counter[tuple[str, str]], Tally]:
+    """Return how many rows of each table and format a text gives, and its account."""
+    path = folder / "capture.log"
+    path.write_text(text)
+    rows = Rows()
+    recognised = CATALOGUE.recognise(text.encode(), "/logs/capture.log")
+    result = read_file(path, recognised, Context("f"), rows, lambda: None)
+    counted: Counter[tuple[str, str]] = Counter()
+    for table, part in rows.drain():
+        formats = part.column("format").to_pylist() if "format" in part.column_names else [""]
+        counted.update((table, format_) for format_ in formats)
+    return counted, result.tally
+
+
+@pytest.mark.parametrize("first", OUTPUTS)
+def test_one_output_right_under_another(first: str, tmp_path: Path) -> None:
+    """Without prompt, date or blank line between them neither steals from the other."""
+    above = CATALOGUE.formats[first].definition.sample[0].text.strip("\n") + "\n"
+    alone, _ = read(above, tmp_path)
+    for second in OUTPUTS:
+        if second == first:
+            continue
+        below = CATALOGUE.formats[second].definition.sample[0].text.strip("\n") + "\n"
+        other, _ = read(below, tmp_path)
+        both, tally = read(above + below, tmp_path)
+        assert tally.samples + tally.unclaimed_samples == [], second
+        assert both == alone + other, second
+
+
+def test_a_prompt_names_the_device_of_what_follows(tmp_path: Path) -> None:
+    texts = [
+        "admin@leaf01:~$ show pfcwd stats\n"
+        "      QUEUE       STATUS    STORM DETECTED/RESTORED    TX OK/DROP\n"
+        "-----------  -----------  -------------------------  ------------\n"
+        "Ethernet0:3  operational                        2/2           0/0\n",
+        "leaf02#show priority-flow-control counters\n"
+        "Port                RxPfc         TxPfc\n"
+        "Et7/1                  12             8\n",
+    ]
+    for order in permutations(texts):
+        path = tmp_path / "capture.log"
+        path.write_text("".join(order))
+        rows = Rows()
+        recognised = CATALOGUE.recognise("".join(order).encode(), "/logs/capture.log")
+        read_file(path, recognised, Context("f"), rows, lambda: None)
+        got = {
+            (row["device"], row["port"])
+            for table, part in rows.drain()
+            if table == "priority_samples"
+            for row in part.to_pylist()
+        }
+        assert got == {("leaf01", "Ethernet0"), ("leaf02", "Ethernet7/1")}
