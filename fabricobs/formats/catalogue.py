@@ -11,6 +11,7 @@ from typing import Any, Literal
 from fabricobs.content import ContentError
 from fabricobs.formats.archive import is_archive
 from fabricobs.formats.definition import Definition, load_definitions
+from fabricobs.formats.detection import Detector
 from fabricobs.formats.document import DocumentFormat
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
@@ -173,12 +174,12 @@ class Catalogue:
         detect = format_.definition.detect
         if format_.definition.companion:
             return False
-        if detect.magic is not None and not self._detect_magic[format_.name].match(magic):
+        if detect.magic is not None and not self._detect_magic[format_.name].pattern.match(magic):
             return False
-        if detect.path is not None and not self._detect_path[format_.name].search(path):
+        if detect.path is not None and not self._detect_path[format_.name].found_in(path):
             return False
         if detect.text is not None:
-            return self._detect_text[format_.name].search(text) is not None
+            return self._detect_text[format_.name].found_in(text)
         return bool(detect.columns) or detect.path is not None or detect.magic is not None
 
     def _records(self, showing: Sequence[Format], syntax: str, text: str) -> tuple[Format, ...]:
@@ -230,13 +231,13 @@ def _specific(showing: Sequence[Format]) -> tuple[Format, ...]:
 
 def _detectors(
     definitions: dict[str, Definition], key: Literal["text", "path", "magic"]
-) -> dict[str, re.Pattern[str]]:
-    found: dict[str, re.Pattern[str]] = {}
+) -> dict[str, Detector]:
+    found: dict[str, Detector] = {}
     for name, definition in definitions.items():
         expression: str | None = getattr(definition.detect, key)
         if expression is not None:
             try:
-                found[name] = compile_regex(expression)
+                found[name] = Detector(expression)
             except TemplateError as error:
                 raise ContentError(f"ingest/{name}.toml: detect.{key}: {error}") from error
     return found

@@ -1,0 +1,69 @@
+"""Detection expressions, each behind the texts one of which must be there for it to match.
+
+Looking for a plain text is a hundred times as fast as trying an expression, and most of the formats
+are not in a file.
+"""
+
+import re
+from collections.abc import Iterator
+from re import _constants as constants  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+from fabricobs.formats.templates import compile_regex
+
+# Shorter ones are in every file.
+_SHORTEST = 3
+_MOST = 24
+
+
+class Detector:
+    """A compiled expression; `literals` are texts one of which every match holds, or none known."""
+
+    def __init__(self, source: str) -> None:
+        self.pattern = compile_regex(source)
+        self.literals = _required(parser.parse(source, self.pattern.flags))
+
+    def found_in(self, text: str) -> bool:
+        """Say whether the expression is found anywhere in the text."""
+        if self.literals and not any(literal in text for literal in self.literals):
+            return False
+        return self.pattern.search(text) is not None
+
+
+def _required(parsed: Any) -> tuple[str, ...]:
+    """Return texts one of which must be in whatever the parsed expression matches."""
+    if parsed.state.flags & re.IGNORECASE:
+        return ()
+    best: tuple[str, ...] = ()
+    for candidate in _candidates(parsed):
+        usable = len(candidate) <= _MOST and min(map(len, candidate)) >= _SHORTEST
+        if usable and min(map(len, candidate)) > min(map(len, best), default=0):
+            best = candidate
+    return best
+
+
+def _candidates(parsed: Any) -> Iterator[tuple[str, ...]]:
+    """Yield the choices of texts that the parts of a sequence demand."""
+    run = ""
+    for op, argument in parsed:
+        if op is constants.LITERAL:
+            run += chr(argument)
+            continue
+        if run:
+            yield (run,)
+        run = ""
+        if op is constants.SUBPATTERN:
+            yield from _candidates(argument[3])
+        elif op in {constants.MAX_REPEAT, constants.MIN_REPEAT} and argument[0] > 0:
+            yield from _candidates(argument[2])
+        elif op is constants.BRANCH:
+            branches = [max(_candidates(b), key=_shortest, default=()) for b in argument[1]]
+            if all(branches):
+                yield tuple(text for branch in branches for text in branch)
+    if run:
+        yield (run,)
+
+
+def _shortest(texts: tuple[str, ...]) -> int:
+    return min(map(len, texts))
