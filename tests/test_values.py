@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from fabricobs.formats.values import (
     VALUE_TYPES,
     parse_cli_speed,
-    parse_clock,
     parse_date_and_time,
     parse_hex,
     parse_link_state,
     parse_number,
-    parse_size,
+    parse_show_clock,
     parse_speed,
     parse_stamp,
     parse_switch_port,
     parse_time,
+    parse_traffic,
     parse_whole,
 )
 
@@ -149,17 +149,17 @@ def test_only_connected_and_up_are_up() -> None:
 
 
 def test_amounts_for_people_are_decimal() -> None:
-    assert parse_size("9.98 KB") == 9980
-    assert parse_size("300 Bytes") == 300
-    assert parse_size("n/a") is None
+    assert parse_traffic("9.98 KB") == 9980
+    assert parse_traffic("300 Bytes") == 300
+    assert parse_traffic("n/a") is None
     with pytest.raises(ValueError, match="no amount"):
-        parse_size("lots")
+        parse_traffic("lots")
 
 
 def test_clocks_of_switches() -> None:
     moment = parse_time("2025-03-04T10:15:02")
     assert parse_stamp("20250304-101502") == moment
-    assert parse_clock("10:15:02.500 UTC Tue Mar 04 2025") == moment + 500_000
+    assert parse_show_clock("10:15:02.500 UTC Tue Mar 04 2025") == moment + 500_000
     assert parse_date_and_time("2025-3-4,11:15:2.5,+1:0") == moment + 500_000
     assert parse_date_and_time("2025-3-4,10:15:2.0") == moment
     with pytest.raises(ValueError, match="no DateAndTime"):

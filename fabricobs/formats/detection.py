@@ -6,14 +6,15 @@ are not in a file.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 from fabricobs.formats.templates import compile_regex
 
-# Shorter ones are in every file.
-_SHORTEST = 3
+# A single letter is in every file.
+_SHORTEST = 2
 _MOST = 24
 
 
@@ -22,19 +23,27 @@ class Detector:
 
     def __init__(self, source: str) -> None:
         self.pattern = compile_regex(source)
-        self.literals = _required(parser.parse(source, self.pattern.flags))
+        self._lower = bool(self.pattern.flags & re.IGNORECASE)
+        literals = _required(parser.parse(source, self.pattern.flags))
+        self.literals = tuple(t.lower() for t in literals) if self._lower else literals
 
     def found_in(self, text: str) -> bool:
         """Say whether the expression is found anywhere in the text."""
-        if self.literals and not any(literal in text for literal in self.literals):
-            return False
+        if self.literals:
+            searched = _lowered(text) if self._lower else text
+            if not any(literal in searched for literal in self.literals):
+                return False
         return self.pattern.search(text) is not None
+
+
+@lru_cache(maxsize=1)
+def _lowered(text: str) -> str:
+    """Return the text in small letters; one text is looked at by all detectors in turn."""
+    return text.lower()
 
 
 def _required(parsed: Any) -> tuple[str, ...]:
     """Return texts one of which must be in whatever the parsed expression matches."""
-    if parsed.state.flags & re.IGNORECASE:
-        return ()
     best: tuple[str, ...] = ()
     for candidate in _candidates(parsed):
         usable = len(candidate) <= _MOST and min(map(len, candidate)) >= _SHORTEST
@@ -53,6 +62,8 @@ def _candidates(parsed: Any) -> Iterator[tuple[str, ...]]:
         if run:
             yield (run,)
         run = ""
+        if op is constants.SUBPATTERN and argument[1]:
+            continue  # flags of its own
         if op is constants.SUBPATTERN:
             yield from _candidates(argument[3])
         elif op in {constants.MAX_REPEAT, constants.MIN_REPEAT} and argument[0] > 0:
