@@ -6,7 +6,7 @@ returns None for the many spellings of "no value" and raises ValueError for text
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from email.utils import parsedate_to_datetime
 
@@ -54,7 +54,7 @@ def parse_whole(text: str) -> int | None:
 def _in_64_bits(number: int, text: str) -> int:
     if -_INT64 <= number < _INT64:
         return number
-    if number < 2 * _INT64:
+    if _INT64 <= number < 2 * _INT64:
         return number - 2 * _INT64
     raise ValueError(f"{text} does not fit 64 bits")
 
@@ -405,7 +405,18 @@ _PROMPTED = (
 _CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
 _CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{2,5} [A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{4}"
 
-VALUE_TYPES: dict[str, ValueType] = {
+
+def _whole_number(parse: Callable[[str], Value]) -> Callable[[str], Value]:
+    """Return the conversion with a number beyond 64 bits refused."""
+
+    def bounded(text: str) -> Value:
+        value = parse(text)
+        return _in_64_bits(value, text) if type(value) is int else value
+
+    return bounded
+
+
+_TYPES: dict[str, ValueType] = {
     "word": ValueType(r"\S+?", parse_text, ("VARCHAR",)),
     "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
     "name": ValueType(r"[^/\s]+", parse_text, ("VARCHAR",)),
@@ -490,6 +501,14 @@ VALUE_TYPES: dict[str, ValueType] = {
     "prompted": ValueType(_PROMPTED, parse_text, ("VARCHAR",)),
     "rule": ValueType(r"-{7,}|={7,}", parse_text, ("VARCHAR",)),
     "epoch": ValueType(r"\d{10,19}(?:\.\d+)?", parse_time, ("TIMESTAMP",)),
+}
+
+_CHECKED = frozenset({"int", "count", "hex"})
+VALUE_TYPES: dict[str, ValueType] = {
+    name: replace(kind, parse=_whole_number(kind.parse))
+    if "BIGINT" in kind.fills and name not in _CHECKED
+    else kind
+    for name, kind in _TYPES.items()
 }
 
 # Types of text that needs a time zone to be a moment.
