@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check fix wheel clean
+.PHONY: demo test check fix bench wheel clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,10 @@ fix: $(VENV)/.ready  ## what check complains about and a machine can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m fabricobs.docs
+
+bench: $(VENV)/.ready  ## speed of reading against named baselines; writes 3 GB to the temporary directory
+	$(BIN)/python -m pip install --quiet --group bench
+	$(BIN)/python -m fabricobs.bench.reading $(BENCH)
 
 wheel: $(VENV)/.ready  ## build the wheel into dist/
 	rm -rf dist

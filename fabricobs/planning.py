@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 
 from fabricobs.formats.archive import Member
 from fabricobs.formats.catalogue import ARCHIVE, Catalogue, Format, Recognised, is_parquet
-from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.places import Place, read_place
 from fabricobs.formats.source import SourceError, digest, read_ends
 from fabricobs.store.parts import KnownFile
@@ -227,12 +226,11 @@ def _place(place: Place, recognised: Recognised, modified_us: int) -> Place:
 
     A log's lines tell all they need: its name, which rotation changes, decides nothing.
     """
-    kinds = [f.compiled for f in recognised.formats]
     if not any(f.takes_place for f in recognised.formats):
         return Place()
     if place.ts is not None:
         return place
-    one_value = any(isinstance(kind, KeyValueFormat) and kind.one_value for kind in kinds)
+    one_value = any(f.reader == "value" for f in recognised.formats)
     # The files of one sysfs copy are written within seconds: they are one sample.
     ts = modified_us - modified_us % _MINUTE_US if one_value else modified_us
     return Place(place.device, ts, "mtime")

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +39,9 @@ Compiled = LineFormat | Snapshot | RecordFormat | TreeFormat | DocumentFormat | 
 ENGINE_VERSION = 1
 ARCHIVE = "tar"
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
+SNAPSHOT_READERS = frozenset(
+    {"table", "keyvalue", "value", "paragraphs", "walk", "sections", "matrix"}
+)
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
 _MAGIC_BYTES = 256
@@ -59,29 +63,39 @@ class Recognised:
         return (ARCHIVE,) if self.syntax == ARCHIVE else tuple(f.name for f in self.formats)
 
 
-@dataclass(frozen=True, slots=True)
 class Format:
-    """One definition and its compiled form."""
+    """One definition and its compiled form, which is made when a file first needs it."""
 
-    definition: Definition
-    compiled: Compiled
-    paths: tuple[Template, ...]
+    def __init__(self, definition: Definition) -> None:
+        self.name = definition.name
+        self.definition = definition
+        self.reader = definition.reader[0]
 
-    @property
-    def name(self) -> str:
-        """Return the definition's name."""
-        return self.definition.name
+    @cached_property
+    def compiled(self) -> Compiled:
+        """Return what reads the format; ContentError names what is wrong in the definition."""
+        try:
+            return _compile(self.definition)
+        except TemplateError as error:
+            raise ContentError(f"ingest/{self.name}.toml: {error}") from error
+
+    @cached_property
+    def paths(self) -> tuple[Template, ...]:
+        """Return the templates of the end of its paths."""
+        try:
+            return tuple(_compile_path(source) for source in self.definition.path)
+        except TemplateError as error:
+            raise ContentError(f"ingest/{self.name}.toml: {error}") from error
 
     @property
     def takes_place(self) -> bool:
         """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
-        return isinstance(self.compiled, Snapshot) or self.definition.place is not None
+        return self.reader in SNAPSHOT_READERS or self.definition.place is not None
 
     @property
     def has_companions(self) -> bool:
         """Say whether dates and prompts may stand between what the format reads."""
-        one_value = isinstance(self.compiled, KeyValueFormat) and self.compiled.one_value
-        return self.takes_place and not one_value
+        return self.takes_place and self.reader != "value"
 
     def fields_of_path(self, path: str) -> dict[str, Any] | None:
         """Return what the path templates capture; None if the format has some and none fits."""
@@ -99,7 +113,7 @@ class Catalogue:
     """The formats fabricobs knows."""
 
     def __init__(self, definitions: dict[str, Definition]) -> None:
-        self.formats = {name: compile_format(d) for name, d in definitions.items()}
+        self.formats = {name: Format(d) for name, d in definitions.items()}
         self._detect_text = _detectors(definitions, "text")
         self._detect_path = _detectors(definitions, "path")
         self._detect_magic = _detectors(definitions, "magic")
@@ -141,11 +155,11 @@ class Catalogue:
         magic = ends[:_MAGIC_BYTES].decode("latin-1")
         showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
         for format_ in showing:
-            if isinstance(format_.compiled, WholeFormat):
+            if format_.reader in READERS:
                 return Recognised("whole", (format_,))
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
-        trees = tuple(f for f in showing if isinstance(f.compiled, TreeFormat))
+        trees = tuple(f for f in showing if f.reader == "json")
         if trees and text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}:
             return Recognised("json", trees[:1])
         showing = tuple(f for f in showing if f not in trees)
@@ -153,7 +167,7 @@ class Catalogue:
             formats = self._records(showing, syntax, text)
             if formats:
                 return Recognised(syntax, formats[:1])
-        documents = tuple(f for f in showing if isinstance(f.compiled, DocumentFormat))
+        documents = tuple(f for f in showing if f.reader == "yaml")
         if documents:
             return Recognised("yaml", documents[:1])
         wrapping = wrapping_of(ends)
@@ -163,8 +177,8 @@ class Catalogue:
         if wrapping or bare:
             text = f"{text}\n{bare}"
             showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
-        lined = LineFormat | Snapshot
-        formats = _specific([f for f in showing if isinstance(f.compiled, lined)])
+        lined = {"lines", *SNAPSHOT_READERS}
+        formats = _specific([f for f in showing if f.reader in lined])
         if any(f.has_companions for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
@@ -187,9 +201,10 @@ class Catalogue:
         keys = _keys_of_first_line(text, syntax)
         fitting: list[tuple[int, Format]] = []
         for format_ in showing:
-            compiled = format_.compiled
-            if not isinstance(compiled, RecordFormat) or syntax not in format_.definition.reader:
+            if syntax not in format_.definition.reader:
                 continue
+            compiled = format_.compiled
+            assert isinstance(compiled, RecordFormat)
             by_text = format_.definition.detect.text is not None and not compiled.required
             if keys is not None and (by_text or compiled.fits(keys)):
                 fitting.append((len(compiled.sources_of(keys)), format_))
@@ -206,8 +221,8 @@ class Catalogue:
         fitting = [
             (len(f.compiled.sources_of(keys)), f)
             for f in self.formats.values()
-            if isinstance(f.compiled, RecordFormat)
-            and "parquet" in f.definition.reader
+            if "parquet" in f.definition.reader
+            and isinstance(f.compiled, RecordFormat)
             and f.compiled.fits(keys)
             and self._shows(f, ",".join(keys), path, "")
         ]
@@ -244,18 +259,8 @@ def _detectors(
 
 
 def load_catalogue(extra: Sequence[Path] = ()) -> Catalogue:
-    """Load and compile every definition; ContentError if one cannot be used."""
+    """Load every definition; ContentError if one is not valid."""
     return Catalogue(load_definitions(extra))
-
-
-def compile_format(definition: Definition) -> Format:
-    """Compile one definition; ContentError names what is wrong in it."""
-    try:
-        compiled = _compile(definition)
-        paths = tuple(_compile_path(source) for source in definition.path)
-    except TemplateError as error:
-        raise ContentError(f"ingest/{definition.name}.toml: {error}") from error
-    return Format(definition, compiled, paths)
 
 
 def _compile(definition: Definition) -> Compiled:

@@ -19,8 +19,11 @@ import xxhash
 
 BLOCK = 4 << 20
 LONGEST_LINE = 1 << 20
-HEAD = 1 << 20
-TAIL = 1 << 18
+# What recognition looks at: the beginning, the end, and slices in between.
+HEAD = 1 << 18
+TAIL = 1 << 16
+_SLICES = 4
+_SLICE = 1 << 15
 # gzip cannot do better than 1032:1, and does so on one byte repeated; logs reach 100:1.
 _LARGEST_RATIO = 500
 _FREE_BYTES = 64 << 20
@@ -111,7 +114,7 @@ class _Bounded(io.RawIOBase):
 
 
 def read_ends(path: Path) -> bytes:
-    """Return the first bytes and, of a plain file, the last ones: what recognition looks at.
+    """Return the first bytes and, of a plain file, slices and the last ones, for recognition.
 
     Of a compressed file that breaks off, what it still gives; SourceError if that is nothing.
     """
@@ -127,8 +130,14 @@ def read_ends(path: Path) -> bytes:
         size = path.stat().st_size
         if len(head) < HEAD or compression_of(path) is not None:
             return bytes(head)
+        parts = [bytes(head)]
+        if size > HEAD + TAIL + _SLICES * _SLICE:
+            for number in range(1, _SLICES + 1):
+                stream.seek(HEAD + (size - HEAD - TAIL) * number // (_SLICES + 1))
+                parts.append(stream.read(_SLICE))
         stream.seek(max(size - TAIL, HEAD))
-        return bytes(head) + b"\n" + stream.read(TAIL)
+        parts.append(stream.read(TAIL))
+        return b"\n".join(parts)
 
 
 def digest(path: Path, length: int | None = None) -> str:

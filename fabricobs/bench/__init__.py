@@ -1,0 +1,1 @@
+"""How fast reading is: generated inputs, the way people do it today, and fabricobs, in pairs."""

@@ -1,0 +1,150 @@
+"""Inputs of the reading bench, written once into a directory and used again."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+_FILES = 8
+_CHUNK = 20_000
+_OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast")
+
+
+def coll_lines(folder: Path, size: int) -> None:
+    """Write `size` bytes of COLL lines, as NCCL_DEBUG_SUBSYS=COLL gives them, one file a rank."""
+
+    def lines(rank: int) -> Iterator[str]:
+        number = 0
+        while True:
+            op, count = _OPS[number % 4], 1 << (number % 24)
+            buffer = 0x7F0000000000 + (number * 2654435761 + rank) % (1 << 36)
+            yield (
+                f"node{rank:02d}:{4000 + rank}:{5000 + rank} [{rank}] NCCL INFO {op}: opCount "
+                f"{number:x} sendbuff 0x{buffer:x} recvbuff 0x{buffer + 4096:x} count {count} "
+                f"datatype {7 if number % 3 else 9} op 0 root 0 comm 0x55d{rank}f0 [nranks=64] "
+                f"stream 0x55e{rank}00"
+            )
+            number += 1
+
+    _write(folder, size, lambda file: f"rank{file}.log", lines)
+
+
+def inspector_lines(folder: Path, size: int) -> None:
+    """Write `size` bytes of NCCL Inspector JSON lines, one file a rank."""
+
+    def lines(rank: int) -> Iterator[str]:
+        number = 0
+        while True:
+            number += 1
+            size_bytes = 1 << (10 + number % 20)
+            micros = 50 + number % 977
+            gigabytes = size_bytes / micros / 1e3
+            yield (
+                f'{{"header":{{"id":"0x5a1f3c77d2{rank:02x}","rank":{rank},"n_ranks":64,'
+                f'"nnodes":8}},"metadata":{{"inspector_output_format_version":"v4.0",'
+                f'"git_rev":"","rec_mechanism":"profiler_plugin","dump_timestamp_us":'
+                f'{1772442000000000 + number * 1000},"hostname":"node{rank:02d}",'
+                f'"pid":{4000 + rank}}},'
+                f'"coll_perf":{{"coll":"{_OPS[number % 4]}","coll_sn":{number},'
+                f'"coll_msg_size_bytes":{size_bytes},"coll_exec_time_us":{micros},'
+                f'"coll_timing_source":"kernel_gpu","coll_algobw_gbs":{gigabytes:.6f},'
+                f'"coll_busbw_gbs":{gigabytes * 1.96875:.6f}}}}}'
+            )
+
+    _write(folder, size, lambda file: f"node{file:02d}-pid{4000 + file}.log", lines)
+
+
+def port_rows(folder: Path, size: int) -> None:
+    """Write `size` bytes of per-port CSV with increments, one file a port."""
+
+    def lines(port: int) -> Iterator[str]:
+        yield (
+            "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,"
+            "InRatio,OutRatio"
+        )
+        number = 0
+        while True:
+            number += 1
+            packets = 8_000_000 + number * 7919 % 500_000
+            millis = 1772442000000 + number * 5000
+            seconds = number * 5
+            yield (
+                f"2026/03/02 Mon {seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:"
+                f"{seconds % 60:02d}.{number % 1000:03d},{millis},leaf01,"
+                f"FourHundredGigE1/0/{port + 1},{packets},{packets * 4096},{packets + 17},"
+                f"{(packets + 17) * 4096},{number % 97 / 10:.2f},{number % 89 / 10:.2f}"
+            )
+
+    _write(folder, size, lambda file: f"FourHundredGigE1_0_{file + 1}.csv", lines)
+
+
+def snapshots(folder: Path, files: int) -> None:
+    """Write `files` SONiC snapshots of about 10 kB: interface and PFC counters in turn."""
+    if _is_there(folder):
+        return
+    for number in range(files):
+        leaf, moment = number % 20, number // 20
+        place = folder / f"leaf{leaf:02d}"
+        place.mkdir(parents=True, exist_ok=True)
+        stamp = f"20260302_{moment // 3600 % 24:02d}{moment // 60 % 60:02d}{moment % 60:02d}"
+        kind = _interfaces if number // 20 % 2 else _pfc
+        name = "show_interfaces_counters" if number // 20 % 2 else "show_pfc_counters"
+        (place / f"{stamp}_{name}.txt").write_text(kind(number))
+    _mark(folder)
+
+
+def _interfaces(number: int) -> str:
+    head = (
+        "      IFACE    STATE           RX_OK        RX_BPS    RX_UTIL    RX_ERR    RX_DRP"
+        "    RX_OVR           TX_OK        TX_BPS    TX_UTIL    TX_ERR    TX_DRP    TX_OVR\n"
+        "-----------  -------  --------------  ------------  ---------  --------  --------"
+        "  --------  --------------  ------------  ---------  --------  --------  --------\n"
+    )
+    rows = [
+        f"{f'Ethernet{port * 8}':>11}        U  {number * 1_000_003 + port:>14,}"
+        f"  {'12.50 MB/s':>12}      0.03%         0  {port:>8,}         0"
+        f"  {number * 999_983 + port:>14,}  {'13.25 MB/s':>12}      0.03%"
+        "         0         0         0\n"
+        for port in range(62)
+    ]
+    return head + "".join(rows)
+
+
+def _pfc(number: int) -> str:
+    text = ""
+    for side in ("Rx", "Tx"):
+        text += f"  Port {side}" + "".join(f"    PFC{priority}" + " " * 6 for priority in range(8))
+        text = text.rstrip() + "\n-----------" + "  -----------" * 8 + "\n"
+        for port in range(42):
+            cells = (f"  {number * 97 + port * p if p == 3 else 0:>11,}" for p in range(8))
+            text += f"{f'Ethernet{port * 8}':>11}" + "".join(cells) + "\n"
+        text += "\n"
+    return text
+
+
+def _write(
+    folder: Path, size: int, name: Callable[[int], str], lines: Callable[[int], Iterator[str]]
+) -> None:
+    if _is_there(folder):
+        return
+    folder.mkdir(parents=True)
+    for file in range(_FILES):
+        source = lines(file)
+        left = size // _FILES
+        with (folder / name(file)).open("w") as target:
+            while left > 0:
+                text = "\n".join(next(source) for _ in range(_CHUNK)) + "\n"
+                target.write(text)
+                left -= len(text)
+    _mark(folder)
+
+
+def _is_there(folder: Path) -> bool:
+    """Say whether the input was written to its end; what was not is removed."""
+    if (folder / ".complete").exists():
+        return True
+    shutil.rmtree(folder, ignore_errors=True)
+    return False
+
+
+def _mark(folder: Path) -> None:
+    (folder / ".complete").touch()
