@@ -20,7 +20,10 @@ def check_content(extra: Sequence[Path] = ()) -> Iterator[str]:
         yield from str(error).splitlines()
         return
     for format_ in catalogue.formats.values():
-        yield from check_format(format_, catalogue)
+        try:
+            yield from check_format(format_, catalogue)
+        except ContentError as error:
+            yield from str(error).splitlines()
     known = questions(extra)
     for question in known.values():
         for part in ("question", "columns", "example"):

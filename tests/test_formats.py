@@ -51,7 +51,7 @@ def test_a_mistake_is_named_with_its_remedy(
     path.write_text(SOUND.replace(*change))
     with pytest.raises(ContentError, match=r"mine\.toml") as error:
         definition = load_definition(path)
-        Catalogue({"mine": definition})
+        _ = Catalogue({"mine": definition}).formats["mine"].compiled
     assert said in str(error.value)
 
 
