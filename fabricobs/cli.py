@@ -53,6 +53,7 @@ def ingest(
 
     from fabricobs.ingest import ingest as run
     from fabricobs.planning import Options
+    from fabricobs.report.progress import ProgressBar
     from fabricobs.report.terminal import ingest_table
     from fabricobs.store.parts import Store
 
@@ -64,7 +65,13 @@ def ingest(
         if not path.exists() and not path.is_symlink():
             _fail(f"{path}: no such file or directory")
     options = Options(job, tz, tuple(content or ()))
-    report = run(logs, Store(store), options, workers=workers or os.cpu_count() or 1)
+    bar = ProgressBar()
+    try:
+        report = run(
+            logs, Store(store), options, workers=workers or os.cpu_count() or 1, progress=bar
+        )
+    finally:
+        bar.close()
     print(ingest_table(report))
     if not report.outcomes:
         _fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
@@ -177,13 +184,62 @@ def simulate(
     print(directory)
 
 
-@app.command()
-def formats(content: ContentOption = None) -> None:
+formats_app = typer.Typer(help="List the formats, try one, or begin a new one.")
+app.add_typer(formats_app, name="formats")
+
+
+@formats_app.callback(invoke_without_command=True)
+def formats(context: typer.Context, content: ContentOption = None) -> None:
     """List the formats fabricobs reads."""
     from fabricobs.formats.definition import load_definitions
 
-    for name, definition in load_definitions(tuple(content or ())).items():
-        print(f"{name:28} {definition.title}")
+    if context.invoked_subcommand is None:
+        for name, definition in load_definitions(tuple(content or ())).items():
+            print(f"{name:28} {definition.title}")
+
+
+@formats_app.command("try")
+def formats_try(
+    name: Annotated[str, typer.Argument(help="The format.", metavar="FORMAT")],
+    file: Annotated[Path, typer.Argument(help="A file to read with it.")],
+    content: ContentOption = None,
+    most: Annotated[int, typer.Option(help="Rows shown of each table.")] = 20,
+) -> None:
+    """Show the rows a format makes of a file, and the lines it leaves."""
+    from fabricobs.formats.catalogue import load_catalogue
+    from fabricobs.formats.trial import try_format
+    from fabricobs.report.terminal import trial_text
+
+    if not file.is_file():
+        _fail(f"{file}: no such file")
+    trial = try_format(name, file, load_catalogue(tuple(content or ())))
+    print(trial_text(trial, most))
+    if not trial.rows or trial.problem:
+        raise typer.Exit(UNKNOWN)
+
+
+@formats_app.command("new")
+def formats_new(
+    name: Annotated[str, typer.Argument(help="Name of the new format.")],
+    file: Annotated[Path, typer.Argument(help="A file of it: its head becomes the sample.")],
+    content: Annotated[
+        Path, typer.Option("--content", help="Folder of yours; the file goes to its ingest/.")
+    ] = Path(),
+) -> None:
+    """Write the beginning of a definition, with the head of a file as its sample."""
+    from fabricobs.formats.trial import skeleton
+
+    if not file.is_file():
+        _fail(f"{file}: no such file")
+    if not name.isidentifier():
+        _fail(f"{name}: a format's name is letters, digits and underscores")
+    target = content / "ingest" / f"{name}.toml"
+    if target.exists():
+        _fail(f"{target}: is there already")
+    text = skeleton(name, file)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    print(f"{target}: fill in columns and rows, then `fabricobs check --content {content}`")
 
 
 @app.command()

@@ -14,7 +14,7 @@ from concurrent.futures import (
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +39,7 @@ from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.tables import TABLES
 
 _PARALLEL_BYTES = 64 << 20
+_SHAPES = 10
 
 
 @dataclass(slots=True)
@@ -63,7 +64,28 @@ class IngestReport:
         return [o for o in self.outcomes if o.unrecognised is not None]
 
 
-Progress = Callable[[FileOutcome], None]
+class Progress(Protocol):
+    """Who is told how far an ingest is."""
+
+    def begin(self, files: int, size_bytes: int) -> None:
+        """Take note of what will be read."""
+        ...
+
+    def done(self, outcome: FileOutcome) -> None:
+        """Take note of a file that is done with."""
+        ...
+
+
+class Silence:
+    """Nobody is told."""
+
+    def begin(self, files: int, size_bytes: int) -> None:
+        """Say nothing."""
+
+    def done(self, outcome: FileOutcome) -> None:
+        """Say nothing."""
+
+
 _Run = Callable[[Sequence[list[PlannedFile]], Store, Options, int], Iterator[list[FileOutcome]]]
 
 
@@ -73,13 +95,14 @@ def ingest(
     options: Options,
     *,
     workers: int = 1,
-    progress: Progress = lambda outcome: None,
+    progress: Progress | None = None,
 ) -> IngestReport:
     """Read every file below `inputs` into the store; StoreError if it cannot be written.
 
     A file whose rows are there already is left alone; a file that has grown takes the place of
     what it was.
     """
+    progress = progress or Silence()
     store.create()
     store.settle()
     catalogue = load_catalogue(options.content)
@@ -90,16 +113,16 @@ def ingest(
         planned = plan_file(path, below_root, root_name, catalogue, options, known)
         if isinstance(planned, FileOutcome):
             report.outcomes.append(planned)
-            progress(planned)
         else:
             plan.append(planned)
             known.add(planned)
     batches = list(batches_of(plan))
+    progress.begin(len(plan), sum(planned.size_bytes for planned in plan))
     run = _executor_for(plan) if workers > 1 and len(batches) > 1 else _here
     for outcomes in run(batches, store, options, workers):
         report.outcomes.extend(outcomes)
         for outcome in outcomes:
-            progress(outcome)
+            progress.done(outcome)
     store.settle()
     report.outcomes.sort(key=lambda outcome: str(outcome.path))
     return report
@@ -180,7 +203,7 @@ def ingest_batch(
     except BaseException:
         writer.discard()
         raise
-    return [*(_outcome(planned, result) for planned, result in results), *refused]
+    return [*(_outcome(planned, result, spans) for planned, result in results), *refused]
 
 
 def _read_archive(
@@ -301,7 +324,9 @@ def _add_counter_info(rows: Rows, format_: Format) -> None:
             )
 
 
-def _outcome(planned: PlannedFile, result: FileResult) -> FileOutcome:
+def _outcome(
+    planned: PlannedFile, result: FileResult, spans: dict[str, tuple[Any, Any]]
+) -> FileOutcome:
     tally = result.tally
     samples = tally.samples or tally.unclaimed_samples
     return FileOutcome(
@@ -317,4 +342,7 @@ def _outcome(planned: PlannedFile, result: FileResult) -> FileOutcome:
         unrecognised=planned.recognised.reason or None,
         unused=result.unused,
         first_unread=samples[0] if samples else None,
+        size_bytes=planned.size_bytes,
+        span=spans.get(planned.file_id),
+        shapes=tuple(tally.shapes.most_common(_SHAPES)),
     )

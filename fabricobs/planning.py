@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePath
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -68,6 +68,9 @@ class FileOutcome:
     unrecognised: str | None = None
     unused: tuple[str, ...] = ()
     first_unread: tuple[int, str, str] | None = None
+    size_bytes: int = 0
+    span: tuple[datetime, datetime] | None = None  # first and last time of its rows
+    shapes: tuple[tuple[str, int], ...] = ()  # of its unclaimed lines, most frequent first
 
 
 def discover(inputs: Sequence[Path], store: Path) -> Iterator[tuple[Path, PurePath, str]]:

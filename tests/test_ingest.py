@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -123,23 +124,31 @@ def test_stopped_by_hand_it_says_how_to_go_on(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_writers_at_the_same_time_bring_every_file_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(int(os.environ.get("FABRICOBS_ROUNDS", "3"))))
+def test_four_writers_one_killed_bring_every_file_once(tmp_path: Path, seed: int) -> None:
     logs = ROOT / "sample_data" / "logs"
     command = [sys.executable, "-c", "from fabricobs.cli import main; main()", "ingest"]
-    inputs = [["steps", "train"], ["train", "switches"], ["steps", "switches"]]
+    inputs = [["steps", "train"], ["train", "inspector"], ["inspector", "steps"], ["train"]]
+    store = ["--store", str(tmp_path / "s")]
     running = [
         subprocess.Popen(
-            [*command, *(str(logs / name) for name in names), "--store", str(tmp_path / "s")],
-            stdout=subprocess.DEVNULL,
+            [*command, *(str(logs / name) for name in names), *store], stdout=subprocess.DEVNULL
         )
         for names in inputs
     ]
-    assert [process.wait() for process in running] == [0, 0, 0]
-    alone = read(logs / "steps", logs / "train", logs / "switches", store=tmp_path / "alone")
+    chance = random.Random(seed)
+    killed = chance.randrange(len(running))
+    time.sleep(chance.uniform(0.3, 4.0))
+    running[killed].kill()
+    codes = [process.wait() for process in running]
+    assert all(code == 0 for number, code in enumerate(codes) if number != killed)
+    subprocess.run([*command, *(str(logs / n) for n in inputs[killed]), *store], check=True)
+    alone = read(logs / "steps", logs / "train", logs / "inspector", store=tmp_path / "alone")
     together = rows_of(tmp_path / "s")
     expected = rows_of(alone)
     expected["counter_info"] = together["counter_info"] = []
     assert together == expected
+    assert not list((tmp_path / "s" / ".incoming").glob("*"))
 
 
 class TestBadInput:

@@ -39,6 +39,7 @@ Compiled = LineFormat | Snapshot | RecordFormat | TreeFormat | DocumentFormat | 
 ENGINE_VERSION = 1
 ARCHIVE = "tar"
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
+_OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}
 SNAPSHOT_READERS = frozenset(
     {"table", "keyvalue", "value", "paragraphs", "walk", "sections", "matrix"}
 )
@@ -121,6 +122,12 @@ class Catalogue:
     def companions(self) -> tuple[Format, ...]:
         """Return the formats read along with every file of counters."""
         return tuple(f for f in self.formats.values() if f.definition.companion)
+
+    def syntax_of(self, format_: Format) -> str:
+        """Return the syntax a file of the format is read in, where its content does not decide."""
+        if format_.reader in READERS:
+            return "whole"
+        return format_.reader if format_.reader in _OWN_SYNTAX else "text"
 
     def named(self, names: Sequence[str]) -> tuple[Format, ...] | None:
         """Return the formats of these names, all for an archive; None if one is not known."""

@@ -1,6 +1,7 @@
 """What readers give: rows of the tables, and an account of every line."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,10 @@ UNPARSED_TEXT = 500
 # Rows held as tuples cost some hundred bytes, rows held as columns some tens.
 _MOST_ROWS = 100_000
 _MOST_FRAMED = 500_000
+# The first of a file's unclaimed lines tell its frequent shapes well enough.
+_SHAPED_LINES = 2_000
+_SHAPE_LENGTH = 100
+_NUMBERS = re.compile(r"(?:0x)?[0-9a-f]*\d[0-9a-f]*(?:[.,:]\d+)*", re.IGNORECASE)
 # An unread line may be part of a dump of the environment.
 _SECRET = re.compile(
     r"""((?:api_?key|[_-]key|token|secret|passw(?:or)?d|passphrase|credentials?)(?:_\w+)?["']?\s*[=:]\s*["']?)[^\s"',;]+""",
@@ -24,6 +29,11 @@ _SECRET = re.compile(
 def sampled(text: str) -> str:
     """Return a line as it is kept: cut, and the values of what is named like a secret left out."""
     return _SECRET.sub(r"\1***", text)[:UNPARSED_TEXT]
+
+
+def shape_of(text: str) -> str:
+    """Return a line with numbers as #, so that lines of one kind are one shape."""
+    return _NUMBERS.sub("#", " ".join(sampled(text).split()))[:_SHAPE_LENGTH]
 
 
 class Rows:
@@ -110,6 +120,7 @@ class Tally:
     unclaimed: int = 0
     samples: list[tuple[int, str, str]] = field(default_factory=list)
     unclaimed_samples: list[tuple[int, str, str]] = field(default_factory=list)
+    shapes: Counter[str] = field(default_factory=Counter)  # of unclaimed lines
 
     def read(self, lines: int = 1) -> None:
         """Count lines that gave rows or context."""
@@ -133,6 +144,10 @@ class Tally:
         self.lines += 1
         self.unparsed += 1
         self.unclaimed += 1
+        if self.unclaimed <= _SHAPED_LINES:
+            shape = shape_of(text)
+            if any(c.isalpha() for c in shape):
+                self.shapes[shape] += 1
         if len(self.unclaimed_samples) < UNPARSED_SAMPLES:
             reason = "bears no format's mark"
             self.unclaimed_samples.append((number, reason, sampled(text)))

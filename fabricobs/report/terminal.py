@@ -2,9 +2,11 @@
 
 import shlex
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from fabricobs.formats.trial import Trial
 from fabricobs.ingest import IngestReport
 from fabricobs.planning import FileOutcome
 from fabricobs.report import documents
@@ -12,6 +14,7 @@ from fabricobs.report import documents
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Coverage, Diagnosis, Driver, Finding, Question
 
+_MOST_SHAPES = 3
 _MOST_NAMED = 5
 _WIDTH = 100
 _LABEL_WIDTH = 12
@@ -23,18 +26,41 @@ def ingest_table(report: IngestReport) -> str:
     for outcome in report.read:
         by_format.setdefault(" + ".join(outcome.formats), []).append(outcome)
     rows: list[tuple[str, ...]] = [
-        ("format", "files", "lines", "parsed", "ignored", "unread", "rows")
+        ("format", "files", "lines", "parsed", "ignored", "unread", "rows", "from", "to")
     ]
     for name, outcomes in sorted(by_format.items()):
-        rows.append((name, *(f"{n:,}" for n in _sums(outcomes))))
-    rows.append(("all", *(f"{n:,}" for n in _sums(report.read))))
+        rows.append((name, *(f"{n:,}" for n in _sums(outcomes)), *_span(outcomes)))
+    rows.append(("all", *(f"{n:,}" for n in _sums(report.read)), *_span(report.read)))
     lines = [_align(rows)]
     unchanged = sum(outcome.unchanged for outcome in report.outcomes)
     if unchanged:
         lines.append(f"{unchanged:,} files were in the store already and have not changed.")
     lines.extend(_unread(report.read))
     lines.extend(_named("not recognised", report.unrecognised))
+    lines.extend(_shapes(report.outcomes))
     return "\n".join(lines)
+
+
+def _span(outcomes: Sequence[FileOutcome]) -> tuple[str, str]:
+    """Return first and last time of the rows of some files, as text."""
+    spans = [outcome.span for outcome in outcomes if outcome.span is not None]
+    if not spans:
+        return "", ""
+    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
+    return f"{first:%Y-%m-%d %H:%M:%S}", f"{last:%Y-%m-%d %H:%M:%S}"
+
+
+def _shapes(outcomes: Sequence[FileOutcome]) -> list[str]:
+    """Return the most frequent shapes of lines no format claims: what is worth a definition."""
+    counted: Counter[str] = Counter()
+    for outcome in outcomes:
+        counted.update(dict(outcome.shapes))
+    if not counted:
+        return []
+    return [
+        "Most frequent among the lines no format claims (`fabricobs formats new` begins one):",
+        *(f"  {count:6,} x  {shape}" for shape, count in counted.most_common(_MOST_SHAPES)),
+    ]
 
 
 def _sums(outcomes: Sequence[FileOutcome]) -> tuple[int, ...]:
@@ -183,3 +209,24 @@ def _wrapped(text: str, lead: str = "", hang: int | None = None) -> str:
 def _printable(text: str) -> str:
     """Return text that cannot move the cursor or colour the screen: log text may hold escapes."""
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def trial_text(trial: Trial, most: int) -> str:
+    """Return what a format made of a file: rows by table, unread lines, and the account."""
+    lines: list[str] = []
+    for table, rows in sorted(trial.rows.items()):
+        lines.append(f"{table}: {len(rows):,} rows")
+        lines.extend(
+            "  " + ", ".join(f"{name} {value}" for name, value in row.items())
+            for row in rows[:most]
+        )
+    tally = trial.tally
+    lines.append(
+        f"{tally.lines:,} lines: {tally.parsed:,} parsed, {tally.ignored:,} ignored, "
+        f"{tally.unparsed:,} unread"
+    )
+    for number, reason, text in (*tally.samples, *tally.unclaimed_samples)[:most]:
+        lines.append(f"  line {number}: {reason}: {text[:100]}")
+    if trial.problem:
+        lines.append(trial.problem)
+    return "\n".join(lines)

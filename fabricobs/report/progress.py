@@ -1,0 +1,41 @@
+"""The progress bar of an ingest, on a terminal: files, bytes, rate and time left."""
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from fabricobs.planning import FileOutcome
+
+
+class ProgressBar:
+    """A bar on standard error; nothing at all where that is no terminal."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        files = TextColumn("{task.fields[files]}/{task.fields[all_files]} files")
+        self._bar = Progress(
+            BarColumn(), files, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
+            console=console, transient=True, disable=not console.is_terminal,
+        )  # fmt: skip
+        self._task = self._bar.add_task("ingest", total=None, files=0, all_files=0)
+        self._files = 0
+
+    def begin(self, files: int, size_bytes: int) -> None:
+        """Show the bar."""
+        self._bar.update(self._task, total=size_bytes, all_files=files)
+        self._bar.start()
+
+    def done(self, outcome: FileOutcome) -> None:
+        """Move on by a file."""
+        self._files += 1
+        self._bar.update(self._task, advance=outcome.size_bytes, files=self._files)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()
