@@ -168,17 +168,21 @@ def line_blocks(stream: BinaryIO) -> Iterator[LineBlock]:
         if end == 0:
             rest = _bounded(rest + piece)
             continue
-        data, rest = rest + piece[:end], piece[end:]
-        yield _without_overlong(number, data)
-        number += data.count(b"\n")
+        data = b"".join((rest, memoryview(piece)[:end]))
+        rest = piece[end:]
+        block, lines = _without_overlong(number, data)
+        yield block
+        number += lines
     if rest:
-        yield _without_overlong(number, rest)
+        yield _without_overlong(number, rest)[0]
     if broken is not None:
         raise SourceError(f"breaks off: {broken}") from broken
 
 
 def _read_block(stream: BinaryIO) -> tuple[bytes, Exception | None]:
     """Read about a block; a decompressor that fails still gives what came before."""
+    if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
+        return stream.read(BLOCK), None
     parts: list[bytes] = []
     size = 0
     read = getattr(stream, "read1", stream.read)
@@ -196,13 +200,14 @@ def _bounded(rest: bytes) -> bytes:
     return rest if len(rest) <= 2 * LONGEST_LINE else rest[: 2 * LONGEST_LINE]
 
 
-def _without_overlong(number: int, data: bytes) -> LineBlock:
+def _without_overlong(number: int, data: bytes) -> tuple[LineBlock, int]:
+    """Return the block of some whole lines, overlong ones emptied, and how many lines end in it."""
     if len(data) <= LONGEST_LINE:
-        return LineBlock(number, data)
+        return LineBlock(number, data), data.count(b"\n")
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
     if np.diff(ends, prepend=-1, append=len(data)).max() <= LONGEST_LINE:
-        return LineBlock(number, data)
+        return LineBlock(number, data), len(ends)
     lines = data.split(b"\n")
     overlong = tuple(number + i for i, line in enumerate(lines) if len(line) > LONGEST_LINE)
     kept = b"\n".join(b"" if len(line) > LONGEST_LINE else line for line in lines)
-    return LineBlock(number, kept, overlong)
+    return LineBlock(number, kept, overlong), len(ends)

@@ -33,6 +33,7 @@ from fabricobs.store.tables import TABLES
 _INCOMING = ".incoming"
 # Sorts a missing number before every other.
 _FIRST = -(1 << 62)
+_LOOKED_AT = 4096
 _KNOWN_COLUMNS = (
     "file_id",
     "path",
@@ -184,17 +185,22 @@ class BatchWriter:
 
     def write(self, table: str, rows: pa.Table) -> None:
         """Append rows to the part of `table`, sorted as the table says, as one row group."""
+        part = _sorted(table, _coded(table, rows))
         writer = self._writers.get(table)
         if writer is None:
+            differing = [field.name for field in part.schema if _mostly_differs(part[field.name])]
             writer = self._writers[table] = pq.ParquetWriter(
                 self.directory / f"{table}.parquet",
-                coded_schema(table),
+                part.schema,
                 compression="zstd",
                 compression_level=1,
+                use_dictionary=[name for name in part.schema.names if name not in differing],
+                column_encoding=dict.fromkeys(differing, "DELTA_BINARY_PACKED") or None,
+                write_statistics=[n for n in {"ts", *TABLES[table].sort} if n in part.schema.names],
                 # Readers see plain texts.
                 store_schema=False,
             )
-        writer.write_table(_sorted(table, _coded(table, rows)), row_group_size=1 << 20)
+        writer.write_table(part, row_group_size=1 << 20)
 
     def close(self) -> None:
         """Finish the parts."""
@@ -257,6 +263,14 @@ def _is_sorted(keys: list[NDArray[np.int64]]) -> bool:
             return False
         rest_equal &= steps == 0
     return True
+
+
+def _mostly_differs(column: pa.ChunkedArray) -> bool:
+    """Say whether a column of whole numbers or times is better told by differences than by codes."""
+    if not (pa.types.is_int64(column.type) or pa.types.is_timestamp(column.type)):
+        return False
+    first = column[:_LOOKED_AT]
+    return len(first) == _LOOKED_AT and len(pc.unique(first)) > _LOOKED_AT // 2
 
 
 def _coded(table: str, rows: pa.Table) -> pa.Table:
