@@ -6,10 +6,12 @@ stand between `<!-- begin NAME -->` and `<!-- end NAME -->`; `docs/tables.md` is
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from fabricobs.ask import questions
-from fabricobs.formats.definition import load_definitions
+from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.store.tables import TABLES
 
 ROOT = Path(__file__).parents[1]
@@ -23,9 +25,13 @@ def inputs_table() -> str:
     return "\n".join([*lines, *(f"| {t} | `{n}` | {tables} |" for t, n, tables in rows)])
 
 
-def _tables(definition: object) -> list[str]:
+def _tables(definition: Definition) -> list[str]:
     text = str(definition)
-    return [name for name in TABLES if re.search(rf"table='{name}'|'{name}\.", text)]
+    return [
+        name
+        for name in TABLES
+        if name in definition.fills or re.search(rf"table='{name}'|'{name}\.", text)
+    ]
 
 
 def questions_table() -> str:
@@ -41,9 +47,20 @@ def commands_table() -> str:
     lines = ["| verb | does |", "|---|---|"]
     for command in app.registered_commands:
         assert command.callback is not None
-        summary = (command.callback.__doc__ or "").strip().splitlines()[0]
-        lines.append(f"| `fabricobs {command.callback.__name__}` | {summary} |")
+        lines.append(_command(command.callback.__name__, command.callback))
+    for group in app.registered_groups:
+        inner = group.typer_instance
+        assert inner is not None
+        assert inner.registered_callback is not None
+        lines.append(_command(str(group.name), inner.registered_callback.callback))
+        for command in inner.registered_commands:
+            lines.append(_command(f"{group.name} {command.name}", command.callback))
     return "\n".join(lines)
+
+
+def _command(name: str, callback: Callable[..., Any] | None) -> str:
+    summary = ((callback and callback.__doc__) or "").strip().splitlines()[0]
+    return f"| `fabricobs {name}` | {summary} |"
 
 
 def tables_page() -> str:

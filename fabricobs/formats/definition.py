@@ -130,6 +130,7 @@ class Definition(_Part):
     alone: bool = False  # lines: what other formats of the file keep does not hold here
     mark: str = ""  # lines: text every line of the format holds, once for each message
     path: Strings = ()  # templates of the end of the path; fields fill columns
+    fills: Strings = ()  # tables a reader of whole files fills by itself
     place: Literal["device", "snapshot"] | None = None  # lines: what the path tells of its rows
     line: tuple[LineRule, ...] = ()
     block: tuple[Block, ...] = ()
@@ -142,14 +143,18 @@ class Definition(_Part):
         """Name the tables its rules and blocks fill."""
         return frozenset(
             table
-            for table in (*(r.table for r in self.line), *(b.table for b in self.block))
+            for table in (
+                *self.fills,
+                *(r.table for r in self.line),
+                *(b.table for b in self.block),
+            )
             if table
         )
 
     @cached_property
     def version(self) -> str:
         """Digest of what decides the rows: everything but title and samples."""
-        deciding = self.model_dump(mode="json", exclude={"title", "sample"})
+        deciding = self.model_dump(mode="json", exclude={"title", "sample", "fills"})
         return hashlib.blake2b(
             json.dumps(deciding, sort_keys=True).encode(), digest_size=8
         ).hexdigest()
