@@ -18,6 +18,7 @@ from fabricobs.formats.matrix import MatrixFormat
 from fabricobs.formats.paragraphs import ParagraphFormat
 from fabricobs.formats.prefixes import without_prefixes
 from fabricobs.formats.readers import READERS
+from fabricobs.formats.prometheus import PrometheusFormat
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.sections import SectionsFormat
@@ -29,7 +30,13 @@ from fabricobs.formats.whole import WholeFormat
 from fabricobs.formats.wrapping import Wrapping, unwrap, wrapping_of
 
 Snapshot = (
-    TableFormat | KeyValueFormat | ParagraphFormat | WalkFormat | SectionsFormat | MatrixFormat
+    TableFormat
+    | KeyValueFormat
+    | ParagraphFormat
+    | WalkFormat
+    | SectionsFormat
+    | MatrixFormat
+    | PrometheusFormat
 )
 Compiled = LineFormat | Snapshot | RecordFormat | TreeFormat | DocumentFormat | WholeFormat
 
@@ -39,6 +46,7 @@ ARCHIVE = "tar"
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
+_API_ANSWER = '"resultType"'
 _MAGIC_BYTES = 256
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -145,8 +153,10 @@ class Catalogue:
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
         trees = tuple(f for f in showing if isinstance(f.compiled, TreeFormat))
-        if trees and text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}:
-            return Recognised("json", trees[:1])
+        if text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}:
+            metrics = tuple(f for f in showing if isinstance(f.compiled, PrometheusFormat))
+            if trees or (metrics and _API_ANSWER in text):
+                return Recognised("json", trees[:1] or metrics)
         showing = tuple(f for f in showing if f not in trees)
         for syntax in ("jsonl", "csv"):
             formats = self._records(showing, syntax, text)
@@ -279,6 +289,8 @@ def _compile(definition: Definition) -> Compiled:
         return DocumentFormat(definition)
     if reader == "paragraphs":
         return ParagraphFormat(definition)
+    if reader == "prometheus":
+        return PrometheusFormat(definition)
     if reader == "walk":
         return WalkFormat(definition)
     return RecordFormat(definition)

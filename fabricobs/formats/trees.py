@@ -75,7 +75,7 @@ def read_trees(
     text = data.decode("utf-8", "replace")
     read = 0
     lines = text.count("\n") + (not text.endswith("\n") and text != "")
-    for document in _documents(text):
+    for document in documents(text):
         if document is None:
             read += 1
             tally.miss(lines, f"{tree_format.name}: breaks off or is no JSON here", "")
@@ -86,7 +86,7 @@ def read_trees(
     tally.read(max(lines - read, 0))
 
 
-def _documents(text: str) -> Iterator[Any | None]:
+def documents(text: str) -> Iterator[Any | None]:
     """Yield the documents of a text, None for each place where one cannot be read to its end."""
     decoder = json.JSONDecoder(strict=False)
     position = 0

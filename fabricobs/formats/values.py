@@ -177,6 +177,15 @@ def parse_switch_port(text: str) -> str:
     return _PORT_WORDS.get(match[1], match[1]) + match[2]
 
 
+_INSTANCE_PORT = re.compile(r"(?:https?://)?(.+?)(?::\d+)?(?:/.*)?")
+
+
+def parse_instance(text: str) -> str | None:
+    """Read the device of a scraped address, gpu-a07:9100 or https://gpu-a07:9100/metrics."""
+    found = _INSTANCE_PORT.fullmatch(text.strip())
+    return parse_text(found[1].strip("[]")) if found is not None else None
+
+
 def parse_link_state(text: str) -> str:
     """Read the many words for a working link as up, all others as down."""
     return "up" if text.lower() in _UP else "down"
@@ -448,6 +457,9 @@ VALUE_TYPES: dict[str, ValueType] = {
     "pma": ValueType(r"\S+", infiniband.parse_pma, ("BIGINT",)),
     "host": ValueType(r"[A-Za-z0-9][\w.-]*", parse_text, ("VARCHAR",)),
     "switch_port": ValueType(r"[A-Za-z][A-Za-z-]*\d[\w/.:-]*", parse_switch_port, ("VARCHAR",)),
+    "metric": ValueType(r"[A-Za-z_:][\w:]*", parse_text, ("VARCHAR",)),
+    "sample": ValueType(r"[-+]?(?:\d[\w.+-]*|NaN|Inf)", parse_text, ("VARCHAR",)),
+    "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
     "link_state": ValueType(_STATES, parse_link_state, ("VARCHAR",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
