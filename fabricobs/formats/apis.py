@@ -9,9 +9,9 @@ from typing import Any
 
 from fabricobs.formats.cells import CellRows
 from fabricobs.formats.context import Context
+from fabricobs.formats.jsontext import documents
 from fabricobs.formats.prometheus import MetricBlock, PrometheusFormat, add_samples, series
 from fabricobs.formats.rows import Rows, Tally
-from fabricobs.formats.trees import documents
 from fabricobs.formats.values import parse_time
 
 _Sample = tuple[float, str, str]
@@ -30,10 +30,9 @@ def read_answers(
     problems: dict[str, None] = {}
     by_row: dict[tuple[Any, ...], tuple[MetricBlock, dict[str, Any], list[_Sample]]] = {}
     for document in documents(text):
-        if document is None:
+        if document.broken:
             problems["breaks off or is no JSON here"] = None
-            continue
-        for labels, points in series(document):
+        for labels, points in series(document.value):
             name = labels.get("__name__")
             if name is None:
                 problems["a series without a name: ask for the counter, not for its rate"] = None

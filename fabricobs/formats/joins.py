@@ -11,6 +11,7 @@ from typing import Any
 from fabricobs.formats.templates import TemplateError
 from fabricobs.formats.values import VALUE_TYPES
 
+_BETWEEN = re.compile(r"\{[^}]*\}")
 _PART = re.compile(r"\{(\w+)(?::(\w+))?\}")
 
 
@@ -39,8 +40,9 @@ class Join:
                 if _PART.fullmatch(pattern):
                     given[column] = values[0]
                 else:
-                    pieces = iter(values)
-                    given[column] = _PART.sub(lambda _, left=pieces: str(next(left)), pattern)
+                    between = _BETWEEN.split(pattern)
+                    pairs = zip(between, [*values, ""], strict=True)
+                    given[column] = "".join(f"{text}{value}" for text, value in pairs)
                 break
         return given
 

@@ -2,8 +2,8 @@
 
 The text exposition of Prometheus and OpenMetrics, `name{label="value"} number [time]`, and Influx's
 line protocol, `measurement,tag=value field=number,... [time]`, whose fields are the metrics
-`measurement.field`; `apis.py` reads what Prometheus' HTTP API answers. Labels tell the row (`join`),
-names the column; the samples of a scrape that tell one row are one row.
+`measurement.field`; `apis.py` reads what Prometheus' HTTP API answers. Labels tell the row, by
+`join`, names the column; the samples of a scrape that tell one row are one row.
 """
 
 import re

@@ -129,9 +129,10 @@ def _read_json(
             raise SourceError(f"breaks off: {error}") from error
     if len(data) > LONGEST_DOCUMENT:
         raise SourceError(f"longer than {LONGEST_DOCUMENT >> 20} MiB")
-    tree = formats[0].compiled
-    if isinstance(tree, TreeFormat):
-        read_trees(data, tree, context, rows, tally)
+    trees = [f.compiled for f in formats if isinstance(f.compiled, TreeFormat)]
+    if trees:
+        between = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
+        read_trees(data, trees, context, rows, tally, between)
     else:
         metrics = [f.compiled for f in formats if isinstance(f.compiled, PrometheusFormat)]
         read_answers(data, metrics, context, rows, tally)

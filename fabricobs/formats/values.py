@@ -214,6 +214,11 @@ def parse_stamp(text: str) -> int:
     return int(moment.timestamp()) * 1_000_000
 
 
+def parse_refresh(text: str) -> int | None:
+    """Read when a counter was last taken, in seconds since 1970; 0 is never."""
+    return parse_time(text) if float(text) else None
+
+
 def parse_show_clock(text: str) -> int:
     """Read `10:15:02.123 UTC Tue Mar 04 2025`, what `show clock` prints, as UTC microseconds."""
     words = text.split()
@@ -457,6 +462,7 @@ VALUE_TYPES: dict[str, ValueType] = {
     "pma": ValueType(r"\S+", infiniband.parse_pma, ("BIGINT",)),
     "host": ValueType(r"[A-Za-z0-9][\w.-]*", parse_text, ("VARCHAR",)),
     "switch_port": ValueType(r"[A-Za-z][A-Za-z-]*\d[\w/.:-]*", parse_switch_port, ("VARCHAR",)),
+    "refresh": ValueType(r"\d+(?:\.\d+)?", parse_refresh, ("TIMESTAMP",)),
     "metric": ValueType(r"[A-Za-z_:][\w:]*", parse_text, ("VARCHAR",)),
     "sample": ValueType(r"[-+]?(?:\d[\w.+-]*|NaN|Inf)", parse_text, ("VARCHAR",)),
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
