@@ -86,6 +86,9 @@ class Block(_Part):
     # jsonl: the key, or path of keys, a record of this kind has; json: the path to its records;
     # document: the key of the part that holds them
     where: str | None = None
+    also: Strings = ()  # json: further paths its records may lie at
+    # json: templates of names, and the objects {name: id} that say whose the {id} of a path is
+    names: dict[str, Strings] = {}
     sticky: tuple[str, ...] = ()  # jsonl, sections: what holds until given again
     skip: Strings = ()  # keyvalue: templates of lines inside a dump that are no pairs
     # keyvalue, prometheus: columns put together from what headers or labels tell

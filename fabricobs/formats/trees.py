@@ -6,9 +6,9 @@ key of an object that the template fits, whose fields fill columns; an empty pat
 itself, `[]` each item of a document that is a list, and two dots in front (`..interfaces.{port}`)
 find the path wherever it lies, such as in an answer of an API. A column's key is a path below the
 record, `.` for the record itself, and with a dot in front a path from the top, through the items
-the record lies in: `.communicators.hash`. Tables of counters take key templates, other tables as
-targets and `other` as counter dumps do. Nothing but what the paths name is kept: a document may
-hold an environment with secrets in it.
+the record lies in: `.communicators.hash`; keys with ` + ` between are added up. Tables of counters
+take key templates, other tables as targets and `other` as counter dumps do. Nothing but what the
+paths name is kept: a document may hold an environment with secrets in it.
 """
 
 import math
@@ -23,6 +23,7 @@ from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.jsontext import documents
 from fabricobs.formats.lines import Outcome, TextReader
 from fabricobs.formats.mapping import ColumnMapping, Target, check_column
+from fabricobs.formats.oids import NameMaps
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.templates import Template, TemplateError, compile_template
 from fabricobs.formats.values import VALUE_TYPES
@@ -30,6 +31,7 @@ from fabricobs.formats.values import VALUE_TYPES
 LONGEST_DOCUMENT = 256 << 20
 _STEP = re.compile(r"(?P<key>[\w:-]*)(?P<items>\[\])?")
 _MOST_PROBLEMS = 20
+_ID = "id"  # the field of a path that `names` name
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,14 @@ class _Step:
     template: Template | None = None
 
 
+class _Path:
+    """A compiled path to records."""
+
+    def __init__(self, where: str, name: str) -> None:
+        self.anywhere = where.startswith("..")
+        self.steps = tuple(_step(text, name) for text in where.lstrip(".").split(".") if text)
+
+
 class TreeBlock:
     """A compiled block: the way to its records, and which of their paths fill columns."""
 
@@ -50,12 +60,14 @@ class TreeBlock:
         self.table = block.table
         self.set = block.set
         self.mapping = ColumnMapping(block)
-        where = block.where or ""
-        self.anywhere = where.startswith("..")
-        self.steps = tuple(_step(text, name) for text in where.lstrip(".").split(".") if text)
-        for step in self.steps:
+        self.paths = tuple(_Path(where, name) for where in (block.where or "", *block.also))
+        tables = {self.table, *(target.table for target in self.mapping.targets())}
+        for step in (step for path in self.paths for step in path.steps):
             for field, type_name in step.template.fields if step.template is not None else ():
-                check_column(self.table, field, type_name)
+                if not any(field in column_names(table) for table in tables) and field != _ID:
+                    check_column(self.table, field, type_name)
+        self.names = NameMaps(block.names)
+        self.sums = tuple((key, key.split(" + ")) for key in self.mapping.sources() if "+" in key)
         # The tables of counters are filled cell by cell.
         self.cells = CellBlock(block, name) if "format" in column_names(self.table) else None
         self._other = tuple(compile_template(source) for source in block.other)
@@ -141,7 +153,9 @@ class _TreeReader:
         for tree_format in self._formats:
             cells = CellRows(self._context, self._rows)
             for block in tree_format.blocks:
-                for record, above, given in _found(document, block):
+                names = block.names.of(document)
+                for record, above, fields in _found(document, block):
+                    given = _named(fields, names)
                     self._records += 1
                     top = {**above, "": document}
                     if block.cells is None:
@@ -190,8 +204,8 @@ class _TreeReader:
         """Add a record to the rows of counters; a value that cannot be meant is a problem."""
         told = dict(given)
         measured: list[tuple[str, str]] = []
-        found = [*_leaves(record), *_from_above(block, above)]
-        for key, value in found:
+        leaves = dict(_leaves(record))
+        for key, value in [*leaves.items(), *_sums(block, leaves), *_from_above(block, above)]:
             text = _as_text(value)
             if text is None:
                 continue
@@ -221,6 +235,22 @@ def _as_text(value: Any) -> str | None:
     return str(value).strip()
 
 
+def _named(fields: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Put what the names tell in the place of an id; one without a name names the port itself."""
+    if _ID not in fields:
+        return fields
+    number = fields[_ID]
+    return {k: v for k, v in fields.items() if k != _ID} | names.get(number, {"port": number})
+
+
+def _sums(block: TreeBlock, leaves: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the sums a definition asks for, where all their parts are told."""
+    for key, parts in block.sums:
+        texts = [str(leaves[part]).replace(",", "") for part in parts if part in leaves]
+        if len(texts) == len(parts) and all(text.isdecimal() for text in texts):
+            yield key, str(sum(map(int, texts)))
+
+
 def _from_above(block: TreeBlock, above: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for key in block.mapping.sources():
         if key.startswith(".") and key != ".":
@@ -228,19 +258,20 @@ def _from_above(block: TreeBlock, above: dict[str, Any]) -> Iterator[tuple[str, 
 
 
 def _found(document: Any, block: TreeBlock) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
-    if not block.anywhere:
-        yield from _records(document, block.steps)
-        return
-    pending = [document]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, dict):
-            first = block.steps[0]
-            if first.template is not None or first.key in node:
-                yield from _records(node, block.steps)
-            pending.extend(node.values())
-        elif isinstance(node, list):
-            pending.extend(node)
+    for path in block.paths:
+        if not path.anywhere:
+            yield from _records(document, path.steps)
+            continue
+        first = path.steps[0]
+        pending = [document]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, dict):
+                if first.template is not None or first.key in node:
+                    yield from _records(node, path.steps)
+                pending.extend(node.values())
+            elif isinstance(node, list):
+                pending.extend(node)
 
 
 def _records(

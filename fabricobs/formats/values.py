@@ -214,6 +214,16 @@ def parse_stamp(text: str) -> int:
     return int(moment.timestamp()) * 1_000_000
 
 
+def parse_priority_group(text: str) -> str:
+    """Name an ingress priority group as the command line does."""
+    return f"PG{text}"
+
+
+def parse_oid(text: str) -> str | None:
+    """Keep an object id of SAI; other text is none."""
+    return text if text.startswith("oid:0x") else None
+
+
 def parse_refresh(text: str) -> int | None:
     """Read when a counter was last taken, in seconds since 1970; 0 is never."""
     return parse_time(text) if float(text) else None
@@ -463,6 +473,11 @@ VALUE_TYPES: dict[str, ValueType] = {
     "host": ValueType(r"[A-Za-z0-9][\w.-]*", parse_text, ("VARCHAR",)),
     "switch_port": ValueType(r"[A-Za-z][A-Za-z-]*\d[\w/.:-]*", parse_switch_port, ("VARCHAR",)),
     "refresh": ValueType(r"\d+(?:\.\d+)?", parse_refresh, ("TIMESTAMP",)),
+    "sonic_port": ValueType(r"[A-Za-z][A-Za-z-]*\d+", parse_text, ("VARCHAR",)),
+    "sai_path": ValueType(r"(?:[\w:-]*/)*", parse_text, ("VARCHAR",)),
+    "oid": ValueType(r"oid:0x[0-9a-f]+", parse_oid, ("VARCHAR",)),
+    "nvue": ValueType(r"(?:(?:link|counters|stats|netstat|qos)\.)*", parse_text, ("VARCHAR",)),
+    "pg": ValueType(r"\d+", parse_priority_group, ("VARCHAR",)),
     "metric": ValueType(r"[A-Za-z_:][\w:]*", parse_text, ("VARCHAR",)),
     "sample": ValueType(r"[-+]?(?:\d[\w.+-]*|NaN|Inf)", parse_text, ("VARCHAR",)),
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
