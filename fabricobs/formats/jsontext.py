@@ -68,3 +68,27 @@ def _mended(text: str) -> Any | None:
         return json.loads(text[:cut] + open_there, strict=False)
     except (ValueError, RecursionError):
         return None
+
+
+def unfolded(document: Any) -> Any:
+    """Turn Cisco's telemetry, lists of named fields, into objects; leave others as they are."""
+    rows = document.get("dataGpbkv") if isinstance(document, dict) else None
+    if not isinstance(rows, list):
+        return document
+    return {**document, "dataGpbkv": [_object(row) for row in rows]}
+
+
+def _object(field: Any) -> Any:
+    """Return what a field holds: an object of its fields, a list where they have no names."""
+    if not isinstance(field, dict):
+        return field
+    fields = field.get("fields")
+    if not isinstance(fields, list):
+        return next((value for key, value in field.items() if key.endswith("Value")), None)
+    found: dict[str, Any] = {}
+    for inner in fields:
+        name = str(inner.get("name", "")) if isinstance(inner, dict) else ""
+        found.setdefault(name, []).append(_object(inner))
+    if list(found) == [""]:
+        return found[""]
+    return {name: held[0] if len(held) == 1 else held for name, held in found.items()}

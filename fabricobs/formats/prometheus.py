@@ -112,7 +112,8 @@ class PrometheusReader:
     def opens(self, line: str) -> bool:
         """Say whether the line is beyond doubt one of the format's metrics."""
         found = _SAMPLE.match(line)
-        return found is not None and self._format.block_of(found["name"]) is not None
+        block = self._format.block_of(found["name"]) if found is not None else None
+        return found is not None and block is not None and not block.ignores(found["name"])
 
     def boundary(self, line: str, number: int) -> None:
         """End the scrape: a date, prompt or command stands here."""
@@ -128,6 +129,8 @@ class PrometheusReader:
         outcome: Outcome | str = Outcome.NOT_MINE
         by_block: dict[int, list[tuple[str, str]]] = {}
         for key, value in _FIELD.findall(found["fields"]):
+            if not value[-2:].strip("-+.iu").isdecimal():
+                continue  # a text or a truth
             name = f"{_plain(found['name'])}.{_plain(key)}"
             for index, block in enumerate(self._format.blocks):
                 if self._format.block_of(name) is block:

@@ -20,7 +20,7 @@ from typing import Any
 from fabricobs.formats.cells import IDENTITY, CellBlock, CellRows
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
-from fabricobs.formats.jsontext import documents
+from fabricobs.formats.jsontext import documents, unfolded
 from fabricobs.formats.lines import Outcome, TextReader
 from fabricobs.formats.mapping import ColumnMapping, Target, check_column
 from fabricobs.formats.oids import NameMaps
@@ -117,7 +117,10 @@ def read_trees(
         first = max(at, done + 1)
         at += text.count("\n", document.start, document.end)
         position = document.end
-        reader.read(document.value, first)
+        try:
+            reader.read(document.value, first)
+        except RecursionError:
+            reader.give_up("nested too deeply")
         done = min(at, len(lines))
         reader.account(max(done - first + 1, 0), first, broken=document.broken)
     reader.pass_over(lines[done:], done + 1)
@@ -150,6 +153,7 @@ class _TreeReader:
     def read(self, document: Any, line: int) -> None:
         """Read a document by every format; what one refers to may fill several tables."""
         self._problems, self._records = {}, 0
+        document = unfolded(document)
         for tree_format in self._formats:
             cells = CellRows(self._context, self._rows)
             for block in tree_format.blocks:
@@ -164,6 +168,10 @@ class _TreeReader:
                     else:
                         self._measure(block, block.cells, record, top, given, cells, line)
             cells.flush()
+
+    def give_up(self, problem: str) -> None:
+        """Note why a document was not read to its end."""
+        self._problems[problem] = None
 
     def account(self, count: int, first: int, *, broken: bool) -> None:
         """Account for the lines of the document read last."""
@@ -189,7 +197,8 @@ class _TreeReader:
             if outcome is Outcome.IGNORED:
                 self._tally.skip()
                 return
-        self._tally.leave(number, line)
+        # Only what stands between the outputs of commands is kept as text.
+        self._tally.leave(number, line if self._between else "")
 
     def _measure(
         self,

@@ -224,6 +224,12 @@ def parse_oid(text: str) -> str | None:
     return text if text.startswith("oid:0x") else None
 
 
+def parse_yang_port(text: str) -> str | None:
+    """Read the port of a path: interfaces/interface[name=Ethernet4]/state."""
+    found = re.search(r"interface\[name=([^\]]+)\]", text)
+    return parse_switch_port(found[1]) if found is not None else None
+
+
 def parse_refresh(text: str) -> int | None:
     """Read when a counter was last taken, in seconds since 1970; 0 is never."""
     return parse_time(text) if float(text) else None
@@ -477,9 +483,10 @@ VALUE_TYPES: dict[str, ValueType] = {
     "sai_path": ValueType(r"(?:[\w:-]*/)*", parse_text, ("VARCHAR",)),
     "oid": ValueType(r"oid:0x[0-9a-f]+", parse_oid, ("VARCHAR",)),
     "nvue": ValueType(r"(?:(?:link|counters|stats|netstat|qos)\.)*", parse_text, ("VARCHAR",)),
+    "yang": ValueType(r"(?:\S*[/.:])?", parse_text, ("VARCHAR",)),
+    "yang_port": ValueType(r"\S+", parse_yang_port, ("VARCHAR",)),
     "pg": ValueType(r"\d+", parse_priority_group, ("VARCHAR",)),
     "metric": ValueType(r"[A-Za-z_:][\w:]*", parse_text, ("VARCHAR",)),
-    "sample": ValueType(r"[-+]?(?:\d[\w.+-]*|NaN|Inf)", parse_text, ("VARCHAR",)),
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
     "link_state": ValueType(_STATES, parse_link_state, ("VARCHAR",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
