@@ -53,8 +53,10 @@ def commands_table() -> str:
         assert inner is not None
         assert inner.registered_callback is not None
         lines.append(_command(str(group.name), inner.registered_callback.callback))
-        for command in inner.registered_commands:
-            lines.append(_command(f"{group.name} {command.name}", command.callback))
+        lines.extend(
+            _command(f"{group.name} {command.name}", command.callback)
+            for command in inner.registered_commands
+        )
     return "\n".join(lines)
 
 

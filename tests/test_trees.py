@@ -85,3 +85,42 @@ def test_a_file_that_breaks_off_is_accounted_for(tmp_path: Path) -> None:
 def test_the_environment_is_named_nowhere() -> None:
     named = [key for block in DEFINITION.block for key in block.columns]
     assert not [key for key in named if "env" in key]
+
+
+def test_outputs_of_several_commands_stand_in_one_capture(tmp_path: Path) -> None:
+    (tmp_path / "leaf21.log").write_text(
+        "leaf21#show clock\n10:15:02.000 UTC Tue Mar 04 2025\n"
+        "leaf21#show interfaces counters | json\n"
+        '{"interfaces": {"Ethernet1": {"inOctets": 5}}}\n'
+        "leaf21#show priority-flow-control counters | json\n"
+        '{"interfaceCounters": {"Ethernet1": {"rxFrames": 7, "txFrames": "much"}}}\n'
+        "leaf21#show weather\nnobody knows\n"
+    )
+    ingest([tmp_path / "leaf21.log"], Store(tmp_path / "store"), Options())
+    with open_session(tmp_path / "store") as session:
+        samples = session.sql("SELECT device, port, rx_bytes, hour(ts) FROM port_samples")
+        assert samples.fetchall() == [("leaf21", "Ethernet1", 5, 10)]
+        pfc = session.sql("SELECT device, pfc_rx_frames, pfc_tx_frames FROM priority_samples")
+        assert pfc.fetchall() == [("leaf21", 7, None)]
+        reasons = session.sql("SELECT line, text FROM unparsed ORDER BY line").fetchall()
+    assert reasons == [(6, ""), (8, "nobody knows")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"interfaces": {"Ethernet1": {"inOctets": 5, "outOctets":',
+        '{"interfaces": ' + '{"interfaces": ' * 900 + '{"inOctets": 1}' + "}" * 901,
+        '{"interfaces": {"Ethernet1": [{"inOctets": 5}], "Ethernet2": "inOctets", "inOctets": {}}}',
+        '[{"interfaces": {"Ethernet1": {"inOctets": 1e400, "outOctets": -1e30}}}]\n{}\n[]\n',
+    ],
+)
+def test_an_odd_document_is_accounted_for(tmp_path: Path, text: str) -> None:
+    (tmp_path / "odd.json").write_text(text)
+    ingest([tmp_path / "odd.json"], Store(tmp_path / "store"), Options())
+    with open_session(tmp_path / "store") as session:
+        ((lines, summed, problem),) = session.sql(
+            "SELECT lines, parsed + ignored + unparsed, problem FROM files"
+        ).fetchall()
+    assert lines == summed == max(text.count("\n"), 1)
+    assert problem is None

@@ -51,8 +51,10 @@ class CaptureReader:
         for reader in sorted(self._readers, key=lambda reader: self._turn(reader, line)):
             outcome = reader.offer(line, number)
             if isinstance(outcome, str):
-                # What is damaged for one format may be sound for another.
+                # What is damaged for one format may be sound for another, unless it is surely its.
                 failure = failure or outcome
+                if self._turn(reader, line) == 0:
+                    break
             elif outcome is not Outcome.NOT_MINE:
                 if self._last is not None and self._last is not reader:
                     _close(self._last, "", number)

@@ -14,11 +14,13 @@ from fabricobs.formats.archive import is_archive
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.detection import Detector
 from fabricobs.formats.document import DocumentFormat
+from fabricobs.formats.jsontext import BEGINS
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
 from fabricobs.formats.matrix import MatrixFormat
 from fabricobs.formats.paragraphs import ParagraphFormat
 from fabricobs.formats.prefixes import without_prefixes
+from fabricobs.formats.prometheus import PrometheusFormat
 from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
@@ -31,20 +33,29 @@ from fabricobs.formats.whole import WholeFormat
 from fabricobs.formats.wrapping import Wrapping, unwrap, wrapping_of
 
 Snapshot = (
-    TableFormat | KeyValueFormat | ParagraphFormat | WalkFormat | SectionsFormat | MatrixFormat
+    TableFormat
+    | KeyValueFormat
+    | ParagraphFormat
+    | WalkFormat
+    | SectionsFormat
+    | MatrixFormat
+    | PrometheusFormat
 )
 Compiled = LineFormat | Snapshot | RecordFormat | TreeFormat | DocumentFormat | WholeFormat
 
 # Raise it when the engine reads the same definition differently than before.
-ENGINE_VERSION = 1
+ENGINE_VERSION = 3
 ARCHIVE = "tar"
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}
 SNAPSHOT_READERS = frozenset(
-    {"table", "keyvalue", "value", "paragraphs", "walk", "sections", "matrix"}
+    {"table", "keyvalue", "value", "paragraphs", "walk", "sections", "matrix", "prometheus"}
 )
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
+_API_ANSWER = '"resultType"'
+# Prompts, commands and dates that may stand before the first document of a JSON file.
+_MOST_LINES_ABOVE = 10
 _MAGIC_BYTES = 256
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -167,8 +178,11 @@ class Catalogue:
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
         trees = tuple(f for f in showing if f.reader == "json")
-        if trees and text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}:
-            return Recognised("json", trees[:1])
+        begin = BEGINS.search(text)
+        if begin is not None and text.count("\n", 0, begin.start()) <= _MOST_LINES_ABOVE:
+            metrics = tuple(f for f in showing if f.reader == "prometheus")
+            if trees or (metrics and _API_ANSWER in text):
+                return Recognised("json", self._together(trees) or metrics)
         showing = tuple(f for f in showing if f not in trees)
         for syntax in ("jsonl", "csv"):
             formats = self._records(showing, syntax, text)
@@ -190,6 +204,13 @@ class Catalogue:
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
         return Recognised("text", formats, reason, wrapping)
+
+    def _together(self, trees: tuple[Format, ...]) -> tuple[Format, ...]:
+        """Return which formats of documents read a file: outputs of several commands, with what
+        stands between them, or one log."""
+        if trees and all(f.has_companions for f in trees):
+            return (*trees, *self.companions())
+        return trees[:1]
 
     def _shows(self, format_: Format, text: str, path: str, magic: str) -> bool:
         detect = format_.definition.detect
@@ -292,6 +313,8 @@ def _compile(definition: Definition) -> Compiled:
         return DocumentFormat(definition)
     if reader == "paragraphs":
         return ParagraphFormat(definition)
+    if reader == "prometheus":
+        return PrometheusFormat(definition)
     if reader == "walk":
         return WalkFormat(definition)
     return RecordFormat(definition)

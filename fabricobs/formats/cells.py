@@ -5,6 +5,7 @@ from typing import Any
 
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block
+from fabricobs.formats.joins import Join
 from fabricobs.formats.mapping import ColumnMapping, Target
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
@@ -20,7 +21,7 @@ class CellBlock:
     def __init__(self, block: Block, format_name: str) -> None:
         self.format_name = format_name
         self.set = block.set
-        self.join = block.join
+        self.join = Join(block.join)
         self.skip = tuple(compile_template(source) for source in block.skip)
         self.mapping = ColumnMapping(block)
         self.headers = tuple(compile_template(source) for source in block.header)

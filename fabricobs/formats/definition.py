@@ -18,7 +18,7 @@ from fabricobs.formats.values import Value
 
 Reader = Literal[
     "lines", "table", "keyvalue", "value", "paragraphs", "walk", "sections",
-    "matrix",
+    "matrix", "prometheus",
     "csv", "jsonl", "parquet", "json", "yaml",
     # Whole files, one function each: `formats/readers/`.
     "document", "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline",
@@ -79,14 +79,20 @@ class Block(_Part):
     title: Strings = ()  # table: templates of a line that must stand above the header
     split: Literal["ruler", "blanks"] = "ruler"  # table: what parts the cells of a row
     line: Strings = ()  # paragraphs: templates of the lines below the header
-    other: tuple[str, ...] = ()  # paragraphs: fields that go to the map column under their name
+    # paragraphs: fields that go to the map column under their name; prometheus, json: templates of
+    # the keys that do
+    other: tuple[str, ...] = ()
     pair: str | None = None  # keyvalue: template with {key} and {value}
     # jsonl: the key, or path of keys, a record of this kind has; json: the path to its records;
     # document: the key of the part that holds them
     where: str | None = None
+    also: Strings = ()  # json: further paths its records may lie at
+    # json: templates of names, and the objects {name: id} that say whose the {id} of a path is
+    names: dict[str, Strings] = {}
     sticky: tuple[str, ...] = ()  # jsonl, sections: what holds until given again
     skip: Strings = ()  # keyvalue: templates of lines inside a dump that are no pairs
-    join: dict[str, str] = {}  # keyvalue: columns put together from what headers tell
+    # keyvalue, prometheus: columns put together from what headers or labels tell
+    join: dict[str, Strings] = {}
 
 
 class CounterKind(_Part):

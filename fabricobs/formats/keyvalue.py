@@ -1,7 +1,5 @@
 """The key-value readers: a dump of `name: value` lines, and a file that is one value."""
 
-import re
-from collections.abc import Mapping
 from typing import Any
 
 from fabricobs.formats.cells import CellBlock, CellRows
@@ -88,19 +86,10 @@ class KeyValueReader:
                 }
                 # With `join` headers nest: an inner one adds to what the outer ones told.
                 self._told = {**self._told, **fields} if self._block.join else fields
-                self._given = {**self._told, **_joined(self._block.join, self._told)}
+                self._given = {**self._told, **self._block.join.columns(self._told)}
             self._active = True
             return True
         return False
-
-
-def _joined(join: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
-    """Put columns together from headers; one whose parts are not all told yet stays out."""
-    return {
-        column: "".join(str(told[p]) if p in told else p for p in re.split(r"[{}]", pattern))
-        for column, pattern in join.items()
-        if all(name in told for name in re.findall(r"\{(\w+)\}", pattern))
-    }
 
 
 class ValueReader:

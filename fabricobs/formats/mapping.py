@@ -78,6 +78,10 @@ class ColumnMapping:
                 return Target(target.table, target.column, target.parse, target.factor, fields)
         return any(template.pattern.match(key) for template in self._ignored)
 
+    def targets(self) -> list[Target]:
+        """Return what the keys and key templates of the definition fill."""
+        return [*self._plain.values(), *(target for _, target in self._patterns)]
+
     def sources(self) -> dict[str, Target]:
         """Return the plain keys and their targets, in the order of the definition."""
         return self._plain

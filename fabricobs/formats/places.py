@@ -28,7 +28,7 @@ _COMMAND_WORDS = frozenset(
     "show interfaces interface intf counters counter pfc queue queues lldp table status "
     "ethtool sysfs hw port ports s detailed errors rates stats neighbors watermark "
     "dmesg kernel journal messages lsmod ibstat ibstatus ibdev2netdev rdma link statistic mlxlink "
-    "mlnx qos dcb topo nvlink nvidia-smi".split()
+    "mlnx qos dcb topo nvlink nvidia-smi db name map gnmi".split()
 )
 
 

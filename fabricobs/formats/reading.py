@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabricobs.formats.apis import read_answers
 from fabricobs.formats.bulk import BulkReader, can_read
 from fabricobs.formats.captures import CaptureReader
 from fabricobs.formats.catalogue import ANSI, RECORD_READERS, Format, Recognised
@@ -15,6 +16,7 @@ from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
 from fabricobs.formats.matrix import MatrixFormat, MatrixReader
 from fabricobs.formats.paragraphs import ParagraphFormat, ParagraphReader
 from fabricobs.formats.prefixes import columns_told, peeled
+from fabricobs.formats.prometheus import PrometheusFormat, PrometheusReader
 from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
@@ -60,7 +62,7 @@ def read_file(
         if recognised.syntax == "text":
             _read_text(path, recognised, context, rows, tally, flush)
         elif recognised.syntax == "json":
-            _read_json(path, recognised.formats[0], context, rows, tally)
+            _read_json(path, recognised.formats, context, rows, tally)
         elif recognised.syntax == "whole":
             unused = _read_whole(path, recognised.formats[0], context, rows, tally, flush)
         elif recognised.syntax == "yaml":
@@ -117,8 +119,9 @@ def _read_records(path: Path, syntax: str, reader: RecordReader, flush: Callable
         read(_flushing(line_blocks(stream), reader.rows, flush))
 
 
-def _read_json(path: Path, format_: Format, context: Context, rows: Rows, tally: Tally) -> None:
-    assert isinstance(format_.compiled, TreeFormat)
+def _read_json(
+    path: Path, formats: Sequence[Format], context: Context, rows: Rows, tally: Tally
+) -> None:
     with open_plain(path) as stream:
         try:
             data = stream.read(LONGEST_DOCUMENT + 1)
@@ -126,7 +129,13 @@ def _read_json(path: Path, format_: Format, context: Context, rows: Rows, tally:
             raise SourceError(f"breaks off: {error}") from error
     if len(data) > LONGEST_DOCUMENT:
         raise SourceError(f"longer than {LONGEST_DOCUMENT >> 20} MiB")
-    read_trees(data, format_.compiled, context, rows, tally)
+    trees = [f.compiled for f in formats if isinstance(f.compiled, TreeFormat)]
+    if trees:
+        between = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
+        read_trees(data, trees, context, rows, tally, between)
+    else:
+        metrics = [f.compiled for f in formats if isinstance(f.compiled, PrometheusFormat)]
+        read_answers(data, metrics, context, rows, tally)
 
 
 def _read_whole(
@@ -316,6 +325,8 @@ def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
         return MatrixReader(compiled, context, rows)
     if isinstance(compiled, ParagraphFormat):
         return ParagraphReader(compiled, context, rows)
+    if isinstance(compiled, PrometheusFormat):
+        return PrometheusReader(compiled, context, rows)
     if isinstance(compiled, WalkFormat):
         return WalkReader(compiled, context, rows)
     assert isinstance(compiled, KeyValueFormat)

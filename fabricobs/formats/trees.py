@@ -1,36 +1,54 @@
 """The json reader: whole documents, whose records lie somewhere in a tree of objects and lists.
 
 A block's `where` is the path to its records: `communicators[].ranks[]` goes into every item of the
-lists, `counts.{op}` into every key of an object, which fills that column; an empty path is the
-document itself. A column's key is a path below the record, `.` for the record itself, and with a
-dot in front a path from the top, through the items the record lies in: `.communicators.hash`.
-Nothing but what the paths name is kept: a document may hold an environment with secrets in it.
+lists (or into the one object some tools write instead of a list of one), `counts.{op}` into every
+key of an object that the template fits, whose fields fill columns; an empty path is the document
+itself, `[]` each item of a document that is a list, and two dots in front (`..interfaces.{port}`)
+find the path wherever it lies, such as in an answer of an API. A column's key is a path below the
+record, `.` for the record itself, and with a dot in front a path from the top, through the items
+the record lies in: `.communicators.hash`; keys with ` + ` between are added up. Tables of counters
+take key templates, other tables as targets and `other` as counter dumps do. Nothing but what the
+paths name is kept: a document may hold an environment with secrets in it.
 """
 
-import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fabricobs.formats.cells import IDENTITY, CellBlock, CellRows
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
+from fabricobs.formats.jsontext import documents, unfolded
+from fabricobs.formats.lines import Outcome, TextReader
 from fabricobs.formats.mapping import ColumnMapping, Target, check_column
+from fabricobs.formats.oids import NameMaps
 from fabricobs.formats.rows import Rows, Tally
-from fabricobs.formats.templates import TemplateError
+from fabricobs.formats.templates import Template, TemplateError, compile_template
+from fabricobs.formats.values import VALUE_TYPES
 
 LONGEST_DOCUMENT = 256 << 20
-_STEP = re.compile(r"(?P<key>[\w-]+)(?P<items>\[\])?|\{(?P<field>\w+)\}")
+_STEP = re.compile(r"(?P<key>[\w:-]*)(?P<items>\[\])?")
+_MOST_PROBLEMS = 20
+_ID = "id"  # the field of a path that `names` name
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One step of a path: a key, perhaps into each item of its list, or every key as a field."""
+    """One step of a path: a key, perhaps into each item of its list, or every key that fits."""
 
     key: str
     items: bool = False
-    field: str = ""
+    template: Template | None = None
+
+
+class _Path:
+    """A compiled path to records."""
+
+    def __init__(self, where: str, name: str) -> None:
+        self.anywhere = where.startswith("..")
+        self.steps = tuple(_step(text, name) for text in where.lstrip(".").split(".") if text)
 
 
 class TreeBlock:
@@ -42,10 +60,21 @@ class TreeBlock:
         self.table = block.table
         self.set = block.set
         self.mapping = ColumnMapping(block)
-        self.steps = tuple(_step(text, name) for text in (block.where or "").split(".") if text)
-        for step in self.steps:
-            if step.field:
-                check_column(self.table, step.field, None)
+        self.paths = tuple(_Path(where, name) for where in (block.where or "", *block.also))
+        tables = {self.table, *(target.table for target in self.mapping.targets())}
+        for step in (step for path in self.paths for step in path.steps):
+            for field, type_name in step.template.fields if step.template is not None else ():
+                if not any(field in column_names(table) for table in tables) and field != _ID:
+                    check_column(self.table, field, type_name)
+        self.names = NameMaps(block.names)
+        self.sums = tuple((key, key.split(" + ")) for key in self.mapping.sources() if "+" in key)
+        # The tables of counters are filled cell by cell.
+        self.cells = CellBlock(block, name) if "format" in column_names(self.table) else None
+        self._other = tuple(compile_template(source) for source in block.other)
+
+    def keeps(self, key: str) -> bool:
+        """Say whether a counter without a column goes to `other`."""
+        return any(template.pattern.match(key) for template in self._other)
 
 
 class TreeFormat:
@@ -57,88 +86,225 @@ class TreeFormat:
 
 
 def _step(text: str, name: str) -> _Step:
+    if "{" in text:
+        return _Step("", template=compile_template(text, default_type="text"))
     found = _STEP.fullmatch(text)
     if found is None:
         raise TemplateError(f"{name}: {text!r} is no step of a path: key, key[] or {{column}}")
-    if found["field"]:
-        return _Step("", field=found["field"])
     return _Step(found["key"], items=found["items"] is not None)
 
 
 def read_trees(
-    data: bytes, tree_format: TreeFormat, context: Context, rows: Rows, tally: Tally
+    data: bytes,
+    formats: Sequence[TreeFormat],
+    context: Context,
+    rows: Rows,
+    tally: Tally,
+    between: Sequence[TextReader] = (),
 ) -> None:
     """Read the documents of a file, one after another; one that breaks off gives what it holds.
 
-    Every line of a document counts as read. No text of it is kept for a line that is not.
+    Every line of a document counts as read, but one for each thing in it that could not be; no
+    text of it is kept. The lines between documents are offered to `between`.
     """
+    reader = _TreeReader(formats, context, rows, tally, between)
     text = data.decode("utf-8", "replace")
-    read = 0
-    lines = text.count("\n") + (not text.endswith("\n") and text != "")
-    for document in _documents(text):
-        if document is None:
-            read += 1
-            tally.miss(lines, f"{tree_format.name}: breaks off or is no JSON here", "")
-            continue
-        for block in tree_format.blocks:
-            for record, above, given in _records(document, block.steps):
-                _add(block, record, {**above, "": document}, given, context, rows, tree_format.name)
-    tally.read(max(lines - read, 0))
-
-
-def _documents(text: str) -> Iterator[Any | None]:
-    """Yield the documents of a text, None for each place where one cannot be read to its end."""
-    decoder = json.JSONDecoder(strict=False)
-    position = 0
-    while True:
-        start = re.compile(r"[\[{]").search(text, position)
-        if start is None:
-            return
+    lines = text.removesuffix("\n").split("\n") if text else []
+    position, done, at = 0, 0, 1  # `done`: the last line accounted for; `at`: the position's line
+    for document in documents(text):
+        at += text.count("\n", position, document.start)
+        reader.pass_over(lines[done : at - 1], done + 1)
+        first = max(at, done + 1)
+        at += text.count("\n", document.start, document.end)
+        position = document.end
         try:
-            document, position = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            mended = _mended(text[start.start() :])
-            if mended is not None:
-                yield mended
-            yield None
+            reader.read(document.value, first)
+        except RecursionError:
+            reader.give_up("nested too deeply")
+        done = min(at, len(lines))
+        reader.account(max(done - first + 1, 0), first, broken=document.broken)
+    reader.pass_over(lines[done:], done + 1)
+
+
+class _TreeReader:
+    """The formats of one file, and what they could not read of a document."""
+
+    def __init__(
+        self,
+        formats: Sequence[TreeFormat],
+        context: Context,
+        rows: Rows,
+        tally: Tally,
+        between: Sequence[TextReader],
+    ) -> None:
+        self._formats = formats
+        self._context = context
+        self._rows = rows
+        self._tally = tally
+        self._between = between
+        self._problems: dict[str, None] = {}
+        self._records = 0
+
+    def pass_over(self, lines: Sequence[str], first: int) -> None:
+        """Account for the lines between two documents: prompts, commands, dates."""
+        for number, line in enumerate(lines, first):
+            self._offer(line.rstrip("\r"), number)
+
+    def read(self, document: Any, line: int) -> None:
+        """Read a document by every format; what one refers to may fill several tables."""
+        self._problems, self._records = {}, 0
+        document = unfolded(document)
+        for tree_format in self._formats:
+            cells = CellRows(self._context, self._rows)
+            for block in tree_format.blocks:
+                names = block.names.of(document)
+                for record, above, fields in _found(document, block):
+                    given = _named(fields, names)
+                    self._records += 1
+                    top = {**above, "": document}
+                    if block.cells is None:
+                        row = self._context.base(block.table, tree_format.name, snapshot=True)
+                        _add(block, record, top, given, row, self._rows)
+                    else:
+                        self._measure(block, block.cells, record, top, given, cells, line)
+            cells.flush()
+
+    def give_up(self, problem: str) -> None:
+        """Note why a document was not read to its end."""
+        self._problems[problem] = None
+
+    def account(self, count: int, first: int, *, broken: bool) -> None:
+        """Account for the lines of the document read last."""
+        name = self._formats[0].name
+        if broken:
+            self._problems["breaks off or is no JSON here"] = None
+        elif not self._records:
+            self._problems["holds none of the records its format names"] = None
+        missed = list(self._problems)[: min(count, _MOST_PROBLEMS)]
+        for problem in missed:
+            self._tally.miss(first, f"{name}: {problem}", "")
+        self._tally.read(count - len(missed))
+
+    def _offer(self, line: str, number: int) -> None:
+        if not line.strip():
+            self._tally.skip()
             return
-        yield document
+        for reader in self._between:
+            outcome = reader.offer(line, number)
+            if outcome is Outcome.PARSED:
+                self._tally.read()
+                return
+            if outcome is Outcome.IGNORED:
+                self._tally.skip()
+                return
+        # Only what stands between the outputs of commands is kept as text.
+        self._tally.leave(number, line if self._between else "")
+
+    def _measure(
+        self,
+        block: TreeBlock,
+        cell_block: CellBlock,
+        record: Any,
+        above: dict[str, Any],
+        given: dict[str, Any],
+        cells: CellRows,
+        line: int,
+    ) -> None:
+        """Add a record to the rows of counters; a value that cannot be meant is a problem."""
+        told = dict(given)
+        measured: list[tuple[str, str]] = []
+        leaves = dict(_leaves(record))
+        for key, value in [*leaves.items(), *_sums(block, leaves), *_from_above(block, above)]:
+            text = _as_text(value)
+            if text is None:
+                continue
+            target = block.mapping.resolve(key)
+            if target is False and block.keeps(key):
+                measured.append((key, text))
+            if not isinstance(target, Target):
+                continue
+            try:
+                converted = target.convert(text)
+            except (ValueError, OverflowError) as error:
+                self._problems[f"{key}: {error}"] = None
+                continue
+            if target.column.name in IDENTITY and converted is not None:
+                told.setdefault(target.column.name, converted)
+            elif converted is not None:
+                measured.append((key, text))
+        cells.add(cell_block, measured, line, told)
 
 
-def _mended(text: str) -> Any | None:
-    """Return what a document holds that breaks off: cut behind its last whole object or list."""
-    closers: list[str] = []
-    cut, open_there = 0, ""
-    for found in re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL).finditer(text):
-        mark = found[0]
-        if mark in "[{":
-            closers.append("]" if mark == "[" else "}")
-        elif mark in "]}":
-            if not closers or closers.pop() != mark:
-                break
-            cut, open_there = found.end(), "".join(reversed(closers))
-    if cut == 0:
+def _as_text(value: Any) -> str | None:
+    """Return a value as a counter dump prints it; None for a list, or no value."""
+    if value is None or isinstance(value, dict | list):
         return None
-    try:
-        return json.loads(text[:cut] + open_there, strict=False)
-    except (ValueError, RecursionError):
-        return None
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 63:
+        return str(int(value))
+    return str(value).strip()
+
+
+def _named(fields: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Put what the names tell in the place of an id; one without a name names the port itself."""
+    if _ID not in fields:
+        return fields
+    number = fields[_ID]
+    return {k: v for k, v in fields.items() if k != _ID} | names.get(number, {"port": number})
+
+
+def _sums(block: TreeBlock, leaves: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the sums a definition asks for, where all their parts are told."""
+    for key, parts in block.sums:
+        texts = [str(leaves[part]).replace(",", "") for part in parts if part in leaves]
+        if len(texts) == len(parts) and all(text.isdecimal() for text in texts):
+            yield key, str(sum(map(int, texts)))
+
+
+def _from_above(block: TreeBlock, above: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key in block.mapping.sources():
+        if key.startswith(".") and key != ".":
+            yield key, _at(above, key)
+
+
+def _found(document: Any, block: TreeBlock) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
+    for path in block.paths:
+        if not path.anywhere:
+            yield from _records(document, path.steps)
+            continue
+        first = path.steps[0]
+        pending = [document]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, dict):
+                if first.template is not None or first.key in node:
+                    yield from _records(node, path.steps)
+                pending.extend(node.values())
+            elif isinstance(node, list):
+                pending.extend(node)
 
 
 def _records(
     node: Any, steps: tuple[_Step, ...], path: str = ""
-) -> Iterator[tuple[Any, dict[str, Any], dict[str, str]]]:
-    """Yield each record with the items it lies in, by path, and the keys that fill columns."""
+) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
+    """Yield each record with the items it lies in, by path, and the fields that keys tell."""
     if not steps:
         yield node, {}, {}
         return
     step, rest = steps[0], steps[1:]
+    if step.items and not step.key:
+        for item in node if isinstance(node, list) else [node]:
+            for record, above, given in _records(item, rest, path):
+                yield record, {path: item, **above}, given
+        return
     if not isinstance(node, dict):
         return
-    if step.field:
+    if step.template is not None:
         for key, value in node.items():
+            fields = _fields(step.template, str(key))
+            if fields is None:
+                continue
             for record, above, given in _records(value, rest, path):
-                yield record, above, {step.field: key, **given}
+                yield record, above, {**fields, **given}
         return
     below = f"{path}.{step.key}"
     value = node.get(step.key)
@@ -149,16 +315,28 @@ def _records(
                 yield record, {below: item, **above}, given
 
 
+def _fields(template: Template, key: str) -> dict[str, Any] | None:
+    """Return what a key tells by its template; None if it does not fit."""
+    found = template.pattern.match(key)
+    if found is None:
+        return None
+    try:
+        return {
+            name: VALUE_TYPES[type_name].parse(text)
+            for (name, type_name), text in zip(template.fields, found.groups(), strict=True)
+        }
+    except ValueError:
+        return None
+
+
 def _add(
     block: TreeBlock,
     record: Any,
     above: dict[str, Any],
-    given: dict[str, str],
-    context: Context,
+    given: dict[str, Any],
+    row: dict[str, Any],
     rows: Rows,
-    name: str,
 ) -> None:
-    row = context.base(block.table, name, snapshot=True)
     place: dict[str, Any] = {name: row[name] for name in ("ts", "ts_source") if name in row}
     row.update((key, value) for key, value in block.set.items() if key in column_names(block.table))
     row.update(dict.fromkeys((t.column.name for t in block.mapping.sources().values()), None))

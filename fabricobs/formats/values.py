@@ -177,6 +177,15 @@ def parse_switch_port(text: str) -> str:
     return _PORT_WORDS.get(match[1], match[1]) + match[2]
 
 
+_INSTANCE_PORT = re.compile(r"(?:https?://)?(.+?)(?::\d+)?(?:/.*)?")
+
+
+def parse_instance(text: str) -> str | None:
+    """Read the device of a scraped address, gpu-a07:9100 or https://gpu-a07:9100/metrics."""
+    found = _INSTANCE_PORT.fullmatch(text.strip())
+    return parse_text(found[1].strip("[]")) if found is not None else None
+
+
 def parse_link_state(text: str) -> str:
     """Read the many words for a working link as up, all others as down."""
     return "up" if text.lower() in _UP else "down"
@@ -203,6 +212,27 @@ def parse_stamp(text: str) -> int:
     digits = "".join(c for c in text if c.isdigit())
     moment = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     return int(moment.timestamp()) * 1_000_000
+
+
+def parse_priority_group(text: str) -> str:
+    """Name an ingress priority group as the command line does."""
+    return f"PG{text}"
+
+
+def parse_oid(text: str) -> str | None:
+    """Keep an object id of SAI; other text is none."""
+    return text if text.startswith("oid:0x") else None
+
+
+def parse_yang_port(text: str) -> str | None:
+    """Read the port of a path: interfaces/interface[name=Ethernet4]/state."""
+    found = re.search(r"interface\[name=([^\]]+)\]", text)
+    return parse_switch_port(found[1]) if found is not None else None
+
+
+def parse_refresh(text: str) -> int | None:
+    """Read when a counter was last taken, in seconds since 1970; 0 is never."""
+    return parse_time(text) if float(text) else None
 
 
 def parse_show_clock(text: str) -> int:
@@ -459,6 +489,16 @@ _TYPES: dict[str, ValueType] = {
     "pma": ValueType(r"\S+", infiniband.parse_pma, ("BIGINT",)),
     "host": ValueType(r"[A-Za-z0-9][\w.-]*", parse_text, ("VARCHAR",)),
     "switch_port": ValueType(r"[A-Za-z][A-Za-z-]*\d[\w/.:-]*", parse_switch_port, ("VARCHAR",)),
+    "refresh": ValueType(r"\d+(?:\.\d+)?", parse_refresh, ("TIMESTAMP",)),
+    "sonic_port": ValueType(r"[A-Za-z][A-Za-z-]*\d+", parse_text, ("VARCHAR",)),
+    "sai_path": ValueType(r"(?:[\w:-]*/)*", parse_text, ("VARCHAR",)),
+    "oid": ValueType(r"oid:0x[0-9a-f]+", parse_oid, ("VARCHAR",)),
+    "nvue": ValueType(r"(?:(?:link|counters|stats|netstat|qos)\.)*", parse_text, ("VARCHAR",)),
+    "yang": ValueType(r"(?:\S*[/.:])?", parse_text, ("VARCHAR",)),
+    "yang_port": ValueType(r"\S+", parse_yang_port, ("VARCHAR",)),
+    "pg": ValueType(r"\d+", parse_priority_group, ("VARCHAR",)),
+    "metric": ValueType(r"[A-Za-z_:][\w:]*", parse_text, ("VARCHAR",)),
+    "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
     "link_state": ValueType(_STATES, parse_link_state, ("VARCHAR",)),
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),

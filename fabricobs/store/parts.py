@@ -266,7 +266,7 @@ def _is_sorted(keys: list[NDArray[np.int64]]) -> bool:
 
 
 def _mostly_differs(column: pa.ChunkedArray) -> bool:
-    """Say whether a column of whole numbers or times is better told by differences than by codes."""
+    """Say whether a column of whole numbers is better told by differences than by codes."""
     if not (pa.types.is_int64(column.type) or pa.types.is_timestamp(column.type)):
         return False
     first = column[:_LOOKED_AT]

@@ -1,0 +1,94 @@
+"""JSON documents in a text, one after another, perhaps with a prompt or date before each."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+# A line that begins a document: a prompt such as [admin@leaf01 ~]$ does not.
+BEGINS = re.compile(r'^[ \t\ufeff]*(?:\{\s*(?:["}]|$)|\[\s*(?:["\[{\]]|$))', re.MULTILINE)
+_HERE = re.compile(r"[\s\ufeff,]*(?=[\[{])")
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document, where it stands, and whether it breaks off: then its value is what is whole."""
+
+    value: Any | None
+    start: int
+    end: int
+    broken: bool = False
+
+
+def documents(text: str) -> Iterator[Document]:
+    """Yield the documents of a text; one that cannot be read to its end is the last."""
+    decoder = json.JSONDecoder(strict=False)
+    position = 0
+    while True:
+        start = _begin(text, position)
+        if start is None:
+            return
+        try:
+            value, position = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            yield Document(_mended(text[start:]), start, len(text), broken=True)
+            return
+        yield Document(value, start, position)
+
+
+def _begin(text: str, position: int) -> int | None:
+    # Right behind a document another may follow on its line.
+    here = _HERE.match(text, position) if position else None
+    if here is not None:
+        return here.end()
+    found = BEGINS.search(text, position)
+    if found is None:
+        return None
+    brackets = [at for mark in "[{" if (at := text.find(mark, found.start())) >= 0]
+    return min(brackets)
+
+
+def _mended(text: str) -> Any | None:
+    """Return what a document holds that breaks off: cut behind its last whole object or list."""
+    closers: list[str] = []
+    cut, open_there = 0, ""
+    for found in _MARK.finditer(text):
+        mark = found[0]
+        if mark in "[{":
+            closers.append("]" if mark == "[" else "}")
+        elif mark in "]}":
+            if not closers or closers.pop() != mark:
+                break
+            cut, open_there = found.end(), "".join(reversed(closers))
+    if cut == 0:
+        return None
+    try:
+        return json.loads(text[:cut] + open_there, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def unfolded(document: Any) -> Any:
+    """Turn Cisco's telemetry, lists of named fields, into objects; leave others as they are."""
+    rows = document.get("dataGpbkv") if isinstance(document, dict) else None
+    if not isinstance(rows, list):
+        return document
+    return {**document, "dataGpbkv": [_object(row) for row in rows]}
+
+
+def _object(field: Any) -> Any:
+    """Return what a field holds: an object of its fields, a list where they have no names."""
+    if not isinstance(field, dict):
+        return field
+    fields = field.get("fields")
+    if not isinstance(fields, list):
+        return next((value for key, value in field.items() if key.endswith("Value")), None)
+    found: dict[str, Any] = {}
+    for inner in fields:
+        name = str(inner.get("name", "")) if isinstance(inner, dict) else ""
+        found.setdefault(name, []).append(_object(inner))
+    if list(found) == [""]:
+        return found[""]
+    return {name: held[0] if len(held) == 1 else held for name, held in found.items()}

@@ -1,0 +1,34 @@
+"""Names for numbers: a database that counts by object id holds, beside it, objects {name: id}."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fabricobs.formats.templates import compile_template
+from fabricobs.formats.values import VALUE_TYPES
+
+
+class NameMaps:
+    """The `names` of a block: templates of names, and the keys of the objects that give them."""
+
+    def __init__(self, names: Mapping[str, tuple[str, ...]]) -> None:
+        self._maps = [
+            (compile_template(template), key) for template, keys in names.items() for key in keys
+        ]
+
+    def of(self, document: Any) -> dict[str, dict[str, Any]]:
+        """Return what the names of a document tell, by id."""
+        found: dict[str, dict[str, Any]] = {}
+        for template, key in self._maps:
+            held = document.get(key) if isinstance(document, dict) else None
+            if isinstance(held, dict) and isinstance(held.get("value"), dict):
+                held = held["value"]
+            for name, number in held.items() if isinstance(held, dict) else ():
+                match = template.pattern.match(str(name))
+                if match is not None:
+                    found[str(number)] = {
+                        field: VALUE_TYPES[type_name].parse(text)
+                        for (field, type_name), text in zip(
+                            template.fields, match.groups(), strict=True
+                        )
+                    }
+        return found
