@@ -4,7 +4,7 @@ A series holds one counter over time, a row all counters at one time: the points
 order of rows first. A series without a name is a rate or a sum of which nobody knows what it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fabricobs.formats.cells import CellRows
@@ -37,9 +37,10 @@ def read_answers(
             if name is None:
                 problems["a series without a name: ask for the counter, not for its rate"] = None
                 continue
-            block = next((b for f in formats if (b := f.block_of(name)) is not None), None)
-            if block is None or block.ignores(name):
+            found = _block(formats, name, labels)
+            if found is None:
                 continue
+            name, block = found
             try:
                 given = block.join.columns(labels)
             except ValueError as error:
@@ -61,3 +62,15 @@ def read_answers(
     for number, problem in enumerate(missed, 1):
         tally.miss(number, f"{formats[0].name}: {problem}", "")
     tally.read(max(lines - len(missed), 0))
+
+
+def _block(
+    formats: Sequence[PrometheusFormat], name: str, labels: Mapping[str, str]
+) -> tuple[str, MetricBlock] | None:
+    """Return the first block that keeps a metric, and the metric's full name there."""
+    for metrics in formats:
+        full = metrics.full_name(name, labels)
+        block = metrics.block_of(full)
+        if block is not None and not block.ignores(full):
+            return full, block
+    return None

@@ -86,6 +86,7 @@ class Block(_Part):
     # jsonl: the key, or path of keys, a record of this kind has; json: the path to its records;
     # document: the key of the part that holds them
     where: str | None = None
+    kinds: Strings = ()  # prometheus: labels whose value is part of the metric: name.value
     also: Strings = ()  # json: further paths its records may lie at
     # json: templates of names, and the objects {name: id} that say whose the {id} of a path is
     names: dict[str, Strings] = {}

@@ -76,6 +76,13 @@ class PrometheusFormat:
         self.name = definition.name
         self.blocks = tuple(MetricBlock(block, definition.name) for block in definition.block)
         self._found: dict[str, MetricBlock | None] = {}
+        kinds = (kind for block in definition.block for kind in block.kinds)
+        self._kinds = tuple(dict.fromkeys(kinds))
+
+    def full_name(self, name: str, labels: Mapping[str, str]) -> str:
+        """Return a metric's name and the labels that tell what it counts."""
+        told = (labels[kind] for kind in self._kinds if kind in labels)
+        return ".".join((name, *told)) if self._kinds else name
 
     def block_of(self, name: str) -> MetricBlock | None:
         """Return the first block that knows a metric."""
@@ -96,10 +103,10 @@ class PrometheusReader:
         found = _SAMPLE.match(line)
         if found is not None:
             text = found["labels"] or ""
-            block = self._format.block_of(found["name"])
-            return self._take(
-                block, [(found["name"], found["value"])], text, _labels(text), found["ts"], number
-            )
+            labels = _labels(text)
+            name = self._format.full_name(found["name"], labels)
+            block = self._format.block_of(name)
+            return self._take(block, [(name, found["value"])], text, labels, found["ts"], number)
         if line.startswith("#"):
             said = _COMMENT.match(line)
             known = said is not None and (
@@ -112,8 +119,11 @@ class PrometheusReader:
     def opens(self, line: str) -> bool:
         """Say whether the line is beyond doubt one of the format's metrics."""
         found = _SAMPLE.match(line)
-        block = self._format.block_of(found["name"]) if found is not None else None
-        return found is not None and block is not None and not block.ignores(found["name"])
+        if found is None:
+            return False
+        name = self._format.full_name(found["name"], _labels(found["labels"] or ""))
+        block = self._format.block_of(name)
+        return block is not None and not block.ignores(name)
 
     def boundary(self, line: str, number: int) -> None:
         """End the scrape: a date, prompt or command stands here."""
