@@ -21,7 +21,7 @@ Reader = Literal[
     "matrix", "prometheus",
     "csv", "jsonl", "parquet", "json", "yaml",
     # Whole files, one function each: `formats/readers/`.
-    "document", "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline",
+    "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline",
     "tensorboard", "wandb_csv",
 ]  # fmt: skip
 
@@ -84,8 +84,8 @@ class Block(_Part):
     other: tuple[str, ...] = ()
     pair: str | None = None  # keyvalue: template with {key} and {value}
     # jsonl: the key, or path of keys, a record of this kind has; json: the path to its records;
-    # document: the key of the part that holds them
     where: str | None = None
+    needs: tuple[str, ...] = ()  # json: columns without which a record gives no row
     kinds: Strings = ()  # prometheus: labels whose value is part of the metric: name.value
     also: Strings = ()  # json: further paths its records may lie at
     # json: templates of names, and the objects {name: id} that say whose the {id} of a path is

@@ -59,6 +59,7 @@ class TreeBlock:
             raise TemplateError(f"{name}: a block of a json document needs a table")
         self.table = block.table
         self.set = block.set
+        self.needs = block.needs
         self.mapping = ColumnMapping(block)
         self.paths = tuple(_Path(where, name) for where in (block.where or "", *block.also))
         tables = {self.table, *(target.table for target in self.mapping.targets())}
@@ -213,6 +214,7 @@ class _TreeReader:
         """Add a record to the rows of counters; a value that cannot be meant is a problem."""
         told = dict(given)
         measured: list[tuple[str, str]] = []
+        filled: set[str] = set()
         leaves = dict(_leaves(record))
         for key, value in [*leaves.items(), *_sums(block, leaves), *_from_above(block, above)]:
             text = _as_text(value)
@@ -232,7 +234,9 @@ class _TreeReader:
                 told.setdefault(target.column.name, converted)
             elif converted is not None:
                 measured.append((key, text))
-        cells.add(cell_block, measured, line, told)
+                filled.add(target.column.name)
+        if filled.issuperset(block.needs):
+            cells.add(cell_block, measured, line, told)
 
 
 def _as_text(value: Any) -> str | None:
@@ -351,7 +355,7 @@ def _add(
     if place:
         told = row["ts"] is not None and row["ts"] != place["ts"]
         row.update({"ts_source": block.set.get("ts_source", "inline")} if told else place)
-    if filled:
+    if filled and all(row.get(name) is not None for name in block.needs):
         rows.add(block.table, row)
 
 

@@ -1,6 +1,5 @@
 """The whole-file readers by the name a definition gives."""
 
-from fabricobs.formats.readers.document import read_document
 from fabricobs.formats.readers.flight_recorder import read_flight_recorder
 from fabricobs.formats.readers.kineto import read_kineto
 from fabricobs.formats.readers.mlflow import read_mlflow
@@ -12,7 +11,6 @@ from fabricobs.formats.readers.wandb_csv import read_wandb_csv
 from fabricobs.formats.whole import Reader
 
 READERS: dict[str, Reader] = {
-    "document": read_document,
     "flight_recorder": read_flight_recorder,
     "kineto": read_kineto,
     "mlflow": read_mlflow,
