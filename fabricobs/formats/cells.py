@@ -41,6 +41,7 @@ class CellRows:
         self._rows = rows
         self._overwrite = overwrite
         self._open: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._starts: dict[tuple[int, str], tuple[int, dict[str, Any]]] = {}
 
     def add(
         self,
@@ -110,21 +111,31 @@ class CellRows:
         fresh: bool = False,
     ) -> dict[str, Any]:
         names = column_names(table)
-        # What has a step is of a log, whose name says when it began.
-        base = self._context.base(table, block.format_name, snapshot="step" not in names)
-        base.update((name, value) for name, value in block.set.items() if name in names)
-        base.update((name, value) for name, value in identity.items() if name in names)
-        if identity.get("ts") is not None:
-            base["ts_source"] = "inline"
-        key = (table, *(base.get(name) for name in IDENTITY))
+        start = self._start(block, table)
+        told = {name: value for name, value in identity.items() if name in names}
+        key = (table, *(told.get(name, start.get(name)) for name in IDENTITY))
         row = self._open.get(key)
         if row is not None and not fresh:
             return row
         if row is not None:
             self._rows.add(table, row)
-        base["line"] = number
-        self._open[key] = base
-        return base
+        row = self._open[key] = {**start, **told, "line": number}
+        if identity.get("ts") is not None:
+            row["ts_source"] = "inline"
+        return row
+
+    def _start(self, block: CellBlock, table: str) -> dict[str, Any]:
+        """Return what every row of a block begins with, made anew when what is kept changes."""
+        key = (id(block), table)
+        found = self._starts.get(key)
+        if found is not None and found[0] == self._context.generation:
+            return found[1]
+        names = column_names(table)
+        # What has a step is of a log, whose name says when it began.
+        start = self._context.base(table, block.format_name, snapshot="step" not in names)
+        start.update((name, value) for name, value in block.set.items() if name in names)
+        self._starts[key] = (self._context.generation, start)
+        return start
 
 
 def _is_whole(text: str) -> bool:
