@@ -1,26 +1,27 @@
 """Cumulative counters of a group of ports, readable at any moment of the run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from fabricobs.simulate.cluster import Integers
+from fabricobs.simulate.effects import Floats
 
 PRIORITIES = 8
 DATA_PRIORITY = 3
+STORAGE_PRIORITY = 0
 DATA_PACKET_BYTES = 4096
 CONTROL_PACKET_BYTES = 110
+MICROSECONDS_PER_FRAME = 11
 
-_BACKGROUND_SINCE = (
-    3600.0  # seconds before the job; keeps background traffic above 0 at any reading
-)
+# Seconds before the job; keeps background traffic above 0 at any reading.
+BACKGROUND_SINCE = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The intervals in which data moves: `edges` [2K] alternates starts and ends, in seconds."""
+    """The intervals in which something grows: `edges` [2K] alternates starts and ends, seconds."""
 
     edges: Floats
 
@@ -54,45 +55,55 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True)
+class Sum:
+    """Several meters of the same P ports read as one: those of several jobs, or of several causes."""
+
+    meters: tuple[Meter, ...]
+
+    def at(self, moment: float) -> Integers:
+        """Whole amounts [P] up to a moment in seconds since the start of the job."""
+        total: Integers = np.sum([meter.at(moment) for meter in self.meters], axis=0)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
 class Direction:
-    """Traffic one way over P cables: data bytes, and LLDP, ARP and BGP on priorities 0 and 7.
+    """Traffic one way over P cables: data, storage, and LLDP, ARP and BGP on priorities 0 and 7.
 
     `background` [8, P] is in bytes a second.
     """
 
-    data: Meter
+    data: Sum
+    storage: Sum
     background: Floats
 
     def bytes_at(self, moment: float) -> Integers:
         """Bytes [8, P] by priority that crossed up to a moment."""
-        by_priority = _whole(self.background * (moment + _BACKGROUND_SINCE))
+        by_priority = _whole(self.background * (moment + BACKGROUND_SINCE))
         by_priority[DATA_PRIORITY] += self.data.at(moment)
+        by_priority[STORAGE_PRIORITY] += self.storage.at(moment)
         return by_priority
-
-
-@dataclass(frozen=True, slots=True)
-class Pauses:
-    """PFC of the data priority one way over P cables: pause frames, and the time they asked for."""
-
-    microseconds: Meter
-    frames: Meter
 
 
 @dataclass(frozen=True, slots=True)
 class PortGroup:
     """The counters of P ports as their device shows them.
 
-    `rx_before`, `tx_before` [8, P] bytes and `pause_before` [4, P] are what stood on the counters
-    when the job began; the four are received and sent pause time (us), received and sent frames.
+    The pauses are microseconds [P] of the data priority. `errors` are counts [P] by name: `symbol`,
+    `crc` (received broken), `dropped` (not sent for want of room) and `downs` of the link.
+    `rx_before`, `tx_before` [8, P] bytes, `pause_before` [2, P] microseconds received and sent, and
+    `errors_before` [P] by name are what stood on the counters when the job began.
     """
 
     rx: Direction
     tx: Direction
-    rx_pauses: Pauses
-    tx_pauses: Pauses
+    rx_pauses: Sum
+    tx_pauses: Sum
+    errors: Mapping[str, Sum]
     rx_before: Integers
     tx_before: Integers
     pause_before: Integers
+    errors_before: Mapping[str, Integers]
 
     def rx_bytes(self, moment: float) -> Integers:
         """Received bytes [8, P] by priority."""
@@ -106,22 +117,27 @@ class PortGroup:
 
     def rx_pause_microseconds(self, moment: float) -> Integers:
         """Time [P] the neighbour asked this port to stop sending."""
-        value: Integers = self.pause_before[0] + self.rx_pauses.microseconds.at(moment)
+        value: Integers = self.pause_before[0] + self.rx_pauses.at(moment)
         return value
 
     def tx_pause_microseconds(self, moment: float) -> Integers:
         """Time [P] this port asked its neighbour to stop sending."""
-        value: Integers = self.pause_before[1] + self.tx_pauses.microseconds.at(moment)
+        value: Integers = self.pause_before[1] + self.tx_pauses.at(moment)
         return value
 
     def rx_pause_frames(self, moment: float) -> Integers:
         """Received pause frames [P]."""
-        value: Integers = self.pause_before[2] + self.rx_pauses.frames.at(moment)
+        value: Integers = self.rx_pause_microseconds(moment) // MICROSECONDS_PER_FRAME
         return value
 
     def tx_pause_frames(self, moment: float) -> Integers:
         """Sent pause frames [P]."""
-        value: Integers = self.pause_before[3] + self.tx_pauses.frames.at(moment)
+        value: Integers = self.tx_pause_microseconds(moment) // MICROSECONDS_PER_FRAME
+        return value
+
+    def error_count(self, name: str, moment: float) -> Integers:
+        """Errors [P] of one name."""
+        value: Integers = self.errors_before[name] + self.errors[name].at(moment)
         return value
 
 

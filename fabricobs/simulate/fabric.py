@@ -1,122 +1,332 @@
-"""The run as the fabric saw it: bytes, pauses and marks on every cable, as counters."""
+"""The world as the fabric saw it: bytes, pauses, marks and errors on every cable, as counters."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from fabricobs.simulate import workload
-from fabricobs.simulate.cluster import (
-    LEAVES,
-    RANKS,
-    UPLINKS_PER_LEAF,
-)
+from fabricobs.simulate.cluster import Cluster, Integers
 from fabricobs.simulate.counters import (
     DATA_PACKET_BYTES,
     DATA_PRIORITY,
     PRIORITIES,
     Direction,
-    Floats,
-    Integers,
     Meter,
-    Pauses,
     PortGroup,
+    Sum,
     Timeline,
 )
-from fabricobs.simulate.routes import FLOWS, QUEUE_PAIRS, Routes
-from fabricobs.simulate.run import Run, flow_bytes, stream
+from fabricobs.simulate.effects import Floats
+from fabricobs.simulate.facts import LinkFlap, PauseStorm
+from fabricobs.simulate.network import LINK_EFFICIENCY, Network, bytes_per_second
+from fabricobs.simulate.randomness import Random, stream
+from fabricobs.simulate.routes import LOCAL
+from fabricobs.simulate.spread import even_shares
+from fabricobs.simulate.world import Course, World
 
-_UPLINKS = LEAVES * UPLINKS_PER_LEAF
+ERRORS = ("symbol", "crc", "dropped", "downs")
 
-# A load of 1 is a link's fair share of its leaf's flows. Above these, queues reach the threshold.
-_MARKING_LOAD = 1.2
-_PAUSING_LOAD = 1.6
-_MARKS_PER_LOAD = 0.01
-_PAUSE_PER_LOAD = 0.11
 _BACKGROUND_PAUSE = 0.0002  # of the transfer time
 _PACKETS_PER_CNP = 6
-_MICROSECONDS_PER_FRAME = 11
+_SYMBOLS_PER_LOST_PACKET = 3.0
+_FAR_END_SHARE = 0.2  # of a bad cable's errors; the near end's receiver counts the rest
+_TIMEOUTS_PER_LOST_PACKET = 0.02
+_STORMS_PER_SECOND = 0.4  # that a watchdog detects while a NIC storms
+_CHECKPOINT_BYTES_PER_PARAMETER = 14  # weights, master weights and two moments
 
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """Counters of all ports: 32 NICs and leaf ports by rank, 16 uplinks and spine ports by leaf.
+    """Counters of all ports: NICs and their leaf ports [N], uplinks and their spine ports [U].
 
-    `ecn_marked` and `cnp_sent` [32] count at the receiving NIC, `cnp_handled` [32] at the sender.
+    `ecn_marked`, `cnp_sent` and `out_of_sequence` [N] count at the receiving NIC; `cnp_handled`,
+    `sequence_errors` and `timeouts` [N] at the sending one. `storms` [N] counts what the watchdog
+    of each leaf port detected.
     """
 
     nics: PortGroup
     leaf_nic_ports: PortGroup
     leaf_uplinks: PortGroup
     spine_ports: PortGroup
-    ecn_marked: Meter
-    cnp_sent: Meter
-    cnp_handled: Meter
+    ecn_marked: Sum
+    cnp_sent: Sum
+    cnp_handled: Sum
+    out_of_sequence: Sum
+    sequence_errors: Sum
+    timeouts: Sum
+    storms: Sum
 
 
-def observe(run: Run, *, seed: int) -> Fabric:
-    """Count what the run put on every cable."""
-    random = stream(seed, 4)
-    transfers = len(workload.COLLECTIVES)
-    routes = [run.routes[int(faulty)] for faulty in np.repeat(run.faulty, transfers)]
-    seconds = (run.transfer_end - run.transfer_start).ravel()
-    sizes = np.tile([flow_bytes(c) for c in workload.COLLECTIVES], workload.STEPS)
-    edges = np.stack([run.transfer_start.ravel(), run.transfer_end.ravel()], axis=1).ravel()
-    timeline = Timeline(edges)
+def observe(world: World) -> Fabric:
+    """Count what the jobs, their faults and everybody else put on every cable."""
+    cluster, seed = world.cluster, world.seed
+    parts = [_observe_course(world, course) for course in world.courses]
+    random = stream(seed, 5)
+    nics, uplinks = len(cluster.nics), len(cluster.uplinks)
 
-    def direction(ends: list[Integers], ports: int) -> Direction:
-        return Direction(timeline.meter(_spread(ends, sizes, ports)), _background(random, ports))
+    def summed(name: str) -> Sum:
+        return Sum(tuple(meter for part in parts for meter in part[name]))
 
-    def pauses(share: Floats) -> Pauses:
-        microseconds = share * seconds[:, None] * 1e6
-        frames = microseconds / _MICROSECONDS_PER_FRAME
-        return Pauses(timeline.meter(microseconds), timeline.meter(frames))
+    def direction(name: str, ports: int, storage: Floats) -> Direction:
+        rates = _background(random, ports)
+        rates[0] += storage
+        return Direction(summed(name), summed(f"{name}/storage"), rates)
 
-    to_leaf = direction([r.source for r in routes], RANKS)
-    to_nic = direction([r.target for r in routes], RANKS)
-    to_spine = direction([r.up for r in routes], _UPLINKS)
-    from_spine = direction([r.down for r in routes], _UPLINKS)
+    on_nics, on_uplinks = _storage_rates(world, random)
+    to_leaf = direction("nic_tx", nics, 0.3 * on_nics)
+    to_nic = direction("nic_rx", nics, on_nics)
+    to_spine = direction("up", uplinks, 0.3 * on_uplinks)
+    from_spine = direction("down", uplinks, on_uplinks)
 
-    noise = random.gamma(40, 1 / 40, (len(routes), RANKS))
-    leaf_to_nic = pauses(_source_pause_share(routes) * noise)
-    nic_to_leaf = pauses(_quiet(random, len(routes), RANKS))
-    leaf_to_spine = pauses(_quiet(random, len(routes), _UPLINKS))
-    spine_to_leaf = pauses(_quiet(random, len(routes), _UPLINKS))
+    def group(
+        end: str, ports: int, rx: Direction, tx: Direction, rx_pauses: str, tx_pauses: str
+    ) -> PortGroup:
+        return PortGroup(
+            rx=rx,
+            tx=tx,
+            rx_pauses=summed(rx_pauses),
+            tx_pauses=summed(tx_pauses),
+            errors={name: summed(f"{end}/{name}") for name in ERRORS},
+            rx_before=_before_job(random, ports),
+            tx_before=_before_job(random, ports),
+            pause_before=random.randint(200_000, 4_000_000, size=(2, ports)),
+            errors_before=_old_errors(random, ports, wanted=world.shape.collection.old_errors),
+        )
 
-    marks = np.stack([_marked_share(r) for r in routes]) * sizes[:, None] / DATA_PACKET_BYTES
-    by_target = _per_nic(marks, [r.target for r in routes])
-    by_source = _per_nic(marks, [r.source for r in routes])
     return Fabric(
-        nics=_group(random, to_nic, to_leaf, leaf_to_nic, nic_to_leaf),
-        leaf_nic_ports=_group(random, to_leaf, to_nic, nic_to_leaf, leaf_to_nic),
-        leaf_uplinks=_group(random, from_spine, to_spine, spine_to_leaf, leaf_to_spine),
-        spine_ports=_group(random, to_spine, from_spine, leaf_to_spine, spine_to_leaf),
-        ecn_marked=timeline.meter(by_target),
-        cnp_sent=timeline.meter(by_target / _PACKETS_PER_CNP),
-        cnp_handled=timeline.meter(by_source / _PACKETS_PER_CNP),
+        nics=group("nic", nics, to_nic, to_leaf, "leaf_to_nic", "nic_to_leaf"),
+        leaf_nic_ports=group("leaf", nics, to_leaf, to_nic, "nic_to_leaf", "leaf_to_nic"),
+        leaf_uplinks=group(
+            "uplink", uplinks, from_spine, to_spine, "spine_to_leaf", "leaf_to_spine"
+        ),
+        spine_ports=group(
+            "spine", uplinks, to_spine, from_spine, "leaf_to_spine", "spine_to_leaf"
+        ),
+        ecn_marked=summed("ecn_marked"),
+        cnp_sent=summed("cnp_sent"),
+        cnp_handled=summed("cnp_handled"),
+        out_of_sequence=summed("out_of_sequence"),
+        sequence_errors=summed("sequence_errors"),
+        timeouts=summed("timeouts"),
+        storms=summed("storms"),
     )
 
 
-def _group(
-    random: np.random.RandomState,
-    rx: Direction,
-    tx: Direction,
-    rx_pauses: Pauses,
-    tx_pauses: Pauses,
-) -> PortGroup:
-    ports = rx.background.shape[1]
-    microseconds = random.randint(200_000, 4_000_000, size=(2, ports))
-    return PortGroup(
-        rx=rx,
-        tx=tx,
-        rx_pauses=rx_pauses,
-        tx_pauses=tx_pauses,
-        rx_before=_before_job(random, ports),
-        tx_before=_before_job(random, ports),
-        pause_before=np.vstack([microseconds, microseconds // _MICROSECONDS_PER_FRAME]),
+Meters = dict[str, list[Meter]]
+
+
+def _observe_course(world: World, course: Course) -> Meters:
+    """All meters of one job by name; those that several causes feed have several."""
+    random = stream(world.seed, 6, course.run.job.index)
+    steps = Timeline(
+        np.stack([course.run.begin.min(axis=1), course.run.end.max(axis=1)], axis=1).ravel()
     )
+    moving = _Transfers(course)
+    amounts = _bytes(world.cluster, course, moving, random)
+    meters: Meters = {name: [moving.timeline.meter(value)] for name, value in amounts.items()}
+    for name in amounts:
+        meters[f"{name}/storage"] = []
+    _add_pauses(meters, course, moving, steps, random)
+    _add_marks_and_losses(meters, course, moving)
+    _add_errors(meters, world, course, moving, steps, amounts)
+    _add_foreign(meters, world.cluster, course, steps)
+    _add_checkpoints(meters, world.cluster, course, steps)
+    return meters
 
 
-def _before_job(random: np.random.RandomState, ports: int) -> Integers:
+class _Transfers:
+    """The K = steps x collectives intervals in which a job's data moves."""
+
+    def __init__(self, course: Course) -> None:
+        run = course.run
+        chosen = [i for i, c in enumerate(run.job.collectives) if c.scope == "data"]
+        begin = run.start[:, chosen].min(axis=2).ravel()
+        end = run.done[:, chosen].max(axis=2).ravel()
+        sizes = [run.job.collectives[i].nic_bytes for i in chosen]
+        self.timeline = Timeline(np.stack([begin, end], axis=1).ravel())
+        self.seconds: Floats = end - begin
+        self.nic_bytes: Floats = np.tile(np.array(sizes, dtype=float), run.steps)
+        self.state: Integers = np.repeat(course.state, len(chosen))
+        self.step: Integers = np.repeat(np.arange(run.steps), len(chosen))
+
+    def scaled(self, values: list[Floats], scale: Floats) -> Floats:
+        """Values [K, P] of the state of each interval, times `scale` [K]."""
+        amounts: Floats = np.stack(values)[self.state] * scale[:, None]
+        return amounts
+
+
+def _bytes(
+    cluster: Cluster, course: Course, moving: _Transfers, random: Random
+) -> dict[str, Floats]:
+    """Bytes [K, P] on NICs and uplinks."""
+    networks = course.networks
+    moved = {
+        name: moving.scaled([getattr(n, name) for n in networks], moving.nic_bytes)
+        for name in ("nic_tx", "nic_rx", "up", "down")
+    }
+    if cluster.shape.balancing == "static":
+        return moved
+    between = _between_leaves(cluster, networks[0])
+    usable = np.stack([effect.up_usable for effect in course.effects])[course.state]
+    durations = (course.run.end.max(axis=1) - course.run.begin.min(axis=1))[moving.step]
+    capacity = moving.seconds * bytes_per_second(cluster.shape.uplink_gbps, LINK_EFFICIENCY)
+    up, down = even_shares(
+        cluster,
+        between,
+        moving.nic_bytes,
+        usable[moving.step],
+        durations,
+        capacity,
+        random,
+    )
+    return moved | {"up": up, "down": down}
+
+
+def _between_leaves(cluster: Cluster, network: Network) -> Floats:
+    """Bytes [L, L] from leaf to leaf for each byte a NIC sends."""
+    routes = network.routes
+    crossing = routes.up != LOCAL
+    pair = (
+        cluster.leaf_of_nic[routes.source[crossing]] * cluster.leaves
+        + cluster.leaf_of_nic[routes.target[crossing]]
+    )
+    flows = np.bincount(pair, minlength=cluster.leaves**2) / cluster.shape.queue_pairs
+    return flows.reshape(cluster.leaves, cluster.leaves)
+
+
+def _add_pauses(
+    meters: Meters, course: Course, moving: _Transfers, steps: Timeline, random: Random
+) -> None:
+    for name in ("leaf_to_nic", "leaf_to_spine", "spine_to_leaf"):
+        shares = np.stack([getattr(n, name) for n in course.networks])[moving.state]
+        quiet = _BACKGROUND_PAUSE * random.gamma(4, 1 / 4, shares.shape)
+        noise = random.gamma(40, 1 / 40, shares.shape)
+        microseconds = (shares * noise + quiet) * moving.seconds[:, None] * 1e6
+        meters[name] = [moving.timeline.meter(microseconds)]
+    # A NIC that storms does so with and without traffic.
+    shares = np.stack([n.nic_to_leaf for n in course.networks])[course.state]
+    noise = random.gamma(40, 1 / 40, shares.shape)
+    seconds = (steps.edges[1::2] - steps.edges[::2])[:, None]
+    quiet = _BACKGROUND_PAUSE * random.gamma(4, 1 / 4, shares.shape) * 0.3
+    meters["nic_to_leaf"] = [steps.meter((shares * noise + quiet) * seconds * 1e6)]
+
+
+def _add_marks_and_losses(meters: Meters, course: Course, moving: _Transfers) -> None:
+    networks = course.networks
+    nics = len(networks[0].nic_tx)
+    packets = moving.nic_bytes / DATA_PACKET_BYTES / course.run.job.cluster.shape.queue_pairs
+
+    def by_nic(share: str, end: str) -> Floats:
+        values = [
+            np.bincount(getattr(n.routes, end), weights=getattr(n, share), minlength=nics)
+            for n in networks
+        ]
+        return moving.scaled(values, packets)
+
+    marked = by_nic("marked", "target")
+    lost_here, lost_there = by_nic("lost", "target"), by_nic("lost", "source")
+    amounts = {
+        "ecn_marked": marked,
+        "cnp_sent": marked / _PACKETS_PER_CNP,
+        "cnp_handled": by_nic("marked", "source") / _PACKETS_PER_CNP,
+        "out_of_sequence": lost_here,
+        "sequence_errors": lost_there,
+        "timeouts": lost_there * _TIMEOUTS_PER_LOST_PACKET,
+    }
+    for name, values in amounts.items():
+        meters[name] = [moving.timeline.meter(values)]
+
+
+def _add_errors(
+    meters: Meters,
+    world: World,
+    course: Course,
+    moving: _Transfers,
+    steps: Timeline,
+    amounts: dict[str, Floats],
+) -> None:
+    """Bit errors at both ends of bad cables, drops of full queues, links that went down."""
+    effects = course.effects
+    for near, far, sent, received, share in (
+        ("nic", "leaf", "nic_tx", "nic_rx", "nic_lost"),
+        ("uplink", "spine", "up", "down", "uplink_lost"),
+    ):
+        lost = np.stack([getattr(e, share) for e in effects])[moving.state]
+        packets = (amounts[sent] + amounts[received]) / DATA_PACKET_BYTES * lost
+        for end, part in ((near, 1 - _FAR_END_SHARE), (far, _FAR_END_SHARE)):
+            meters[f"{end}/crc"] = [moving.timeline.meter(packets * part)]
+            symbols = packets * part * _SYMBOLS_PER_LOST_PACKET
+            meters[f"{end}/symbol"] = [moving.timeline.meter(symbols)]
+            for name in ("dropped", "downs"):
+                meters[f"{end}/{name}"] = []
+    dropped = np.stack([e.dropped for e in effects])[moving.state]
+    drops = amounts["nic_rx"] / DATA_PACKET_BYTES * dropped
+    meters["leaf/dropped"] = [moving.timeline.meter(drops)]
+    downs = np.zeros((course.run.steps, len(world.cluster.nics)))
+    storms = np.zeros_like(downs)
+    if course.run.job.index == 0:
+        for fact in world.facts:
+            if isinstance(fact, LinkFlap):
+                downs[list(fact.steps), fact.nic] = 1
+            if isinstance(fact, PauseStorm) and fact.watchdog:
+                seconds = steps.edges[1::2] - steps.edges[::2]
+                pausing = np.stack([e.nic_pausing[fact.nic] for e in effects])[course.state]
+                storms[:, fact.nic] = (pausing > 0) * seconds * _STORMS_PER_SECOND
+    for end in ("nic", "leaf"):
+        meters[f"{end}/downs"] = [steps.meter(downs)]
+    meters["storms"] = [steps.meter(storms)]
+
+
+def _add_foreign(meters: Meters, cluster: Cluster, course: Course, steps: Timeline) -> None:
+    """Foreign traffic in the data class, from storage behind the spines."""
+    if course.run.job.index != 0:
+        return
+    seconds = (steps.edges[1::2] - steps.edges[::2])[:, None]
+    rates = np.stack([e.mixed_bytes_per_second for e in course.effects])[course.state]
+    if not rates.any():
+        return
+    by_leaf = np.stack(
+        [np.bincount(cluster.leaf_of_nic, weights=r, minlength=cluster.leaves) for r in rates]
+    )
+    over_uplinks = np.repeat(by_leaf, cluster.uplinks_per_leaf, axis=1) / cluster.uplinks_per_leaf
+    meters["nic_rx"].append(steps.meter(rates * seconds))
+    meters["down"].append(steps.meter(over_uplinks * seconds))
+
+
+def _add_checkpoints(meters: Meters, cluster: Cluster, course: Course, steps: Timeline) -> None:
+    """Every host writes its part of a checkpoint over its first NIC, in the storage class."""
+    run = course.run
+    job = run.job
+    part = job.shape.parameters * _CHECKPOINT_BYTES_PER_PARAMETER / len(job.hosts)
+    first_nics = [cluster.nics_of_host(host)[0] for host in job.hosts]
+    on_nics, on_uplinks = np.zeros(len(cluster.nics)), np.zeros(len(cluster.uplinks))
+    for nic in first_nics:
+        on_nics[nic.index] += part
+        uplinks = slice(nic.leaf * cluster.uplinks_per_leaf, (nic.leaf + 1) * cluster.uplinks_per_leaf)
+        on_uplinks[uplinks] += part / cluster.uplinks_per_leaf
+    writing = run.is_checkpoint().astype(float)[:, None]
+    meters["nic_tx/storage"].append(steps.meter(writing * on_nics))
+    meters["up/storage"].append(steps.meter(writing * on_uplinks))
+
+
+def _storage_rates(world: World, random: Random) -> tuple[Floats, Floats]:
+    """Bytes a second [N] and [U] that hosts read from storage all the time."""
+    cluster = world.cluster
+    on_nics = np.zeros(len(cluster.nics))
+    for host in range(cluster.shape.hosts):
+        rate = world.shape.storage_gbps * 1e9 / 8 * random.uniform(0.6, 1.4)
+        on_nics[cluster.nics_of_host(host)[0].index] = rate
+    by_leaf = np.bincount(cluster.leaf_of_nic, weights=on_nics, minlength=cluster.leaves)
+    return on_nics, np.repeat(by_leaf / cluster.uplinks_per_leaf, cluster.uplinks_per_leaf)
+
+
+def _background(random: Random, ports: int) -> Floats:
+    rates = np.zeros((PRIORITIES, ports))
+    rates[0] = 140 + 120 * random.random_sample(ports)
+    rates[7] = 40 + 30 * random.random_sample(ports)
+    return rates
+
+
+def _before_job(random: Random, ports: int) -> Integers:
     """Bytes [8, P] that earlier jobs left on the counters of P ports."""
     before = np.zeros((PRIORITIES, ports), dtype=np.int64)
     before[DATA_PRIORITY] = (1e13 * (1 + 8 * random.random_sample(ports))).astype(np.int64)
@@ -125,54 +335,10 @@ def _before_job(random: np.random.RandomState, ports: int) -> Integers:
     return before
 
 
-def _spread(ends: list[Integers], sizes: Floats, ports: int) -> Floats:
-    flows = np.stack([np.bincount(end, minlength=ports) for end in ends])
-    return flows * sizes[:, None]
-
-
-def _background(random: np.random.RandomState, ports: int) -> Floats:
-    rates = np.zeros((PRIORITIES, ports))
-    rates[0] = 140 + 120 * random.random_sample(ports)
-    rates[7] = 40 + 30 * random.random_sample(ports)
-    return rates
-
-
-def _worst_load(routes: Routes) -> Floats:
-    """Load [flows] of the busier of the two links a flow crosses, as a multiple of fair share."""
-    fair = FLOWS / _UPLINKS
-    up = np.bincount(routes.up, minlength=_UPLINKS)[routes.up]
-    down = np.bincount(routes.down, minlength=_UPLINKS)[routes.down]
-    return np.maximum(up, down) / fair
-
-
-def _marked_share(routes: Routes) -> Floats:
-    return 1e-6 + _MARKS_PER_LOAD * np.maximum(_worst_load(routes) - _MARKING_LOAD, 0)
-
-
-def _source_pause_share(routes: list[Routes]) -> Floats:
-    """Share of the transfer time [K, 32] for which each leaf port stops the NIC behind it.
-
-    Only the source's own leaf can pause it: a flow that is congested further on is marked instead.
-    """
-    fair = FLOWS / _UPLINKS
-    shares = []
-    for each in routes:
-        load = np.bincount(each.up, minlength=_UPLINKS)[each.up] / fair
-        excess = np.maximum(load - _PAUSING_LOAD, 0)
-        by_nic = np.bincount(each.source, weights=excess, minlength=RANKS) / QUEUE_PAIRS
-        shares.append(_BACKGROUND_PAUSE + _PAUSE_PER_LOAD * by_nic)
-    return np.stack(shares)
-
-
-def _quiet(random: np.random.RandomState, transfers: int, ports: int) -> Floats:
-    shares: Floats = _BACKGROUND_PAUSE * random.gamma(4, 1 / 4, (transfers, ports))
-    return shares
-
-
-def _per_nic(amounts: Floats, ends: list[Integers]) -> Floats:
-    return np.stack(
-        [
-            np.bincount(end, weights=row, minlength=RANKS)
-            for end, row in zip(ends, amounts, strict=True)
-        ]
-    )
+def _old_errors(random: Random, ports: int, *, wanted: bool) -> dict[str, Integers]:
+    """Errors of the past on one port in twenty: they stand on the counters and never grow."""
+    old = {}
+    for name, most in zip(ERRORS, (50_000, 2_000, 400, 5), strict=True):
+        has = (random.random_sample(ports) < 0.05) & wanted
+        old[name] = np.where(has, random.randint(1, most + 1, size=ports), 0)
+    return old

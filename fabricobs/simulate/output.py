@@ -2,10 +2,10 @@
 
 import gzip
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from fabricobs.simulate.workload import JOB_START
+JOB_START = datetime(2026, 3, 2, 9, 0, 0, tzinfo=UTC)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -1,67 +1,82 @@
-"""Which uplink each flow takes: static hashing on the leaf and on the spine."""
+"""Which uplink each flow takes: hashing on the leaf and on the spine."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fabricobs.simulate.cluster import (
-    GPUS_PER_HOST,
-    HOSTS,
-    LEAVES,
-    LINKS_PER_SPINE,
-    RANKS,
-    UPLINKS_PER_LEAF,
-)
+from fabricobs.simulate.cluster import Cluster, Integers
+from fabricobs.simulate.effects import Floats
+from fabricobs.simulate.job import Job
+from fabricobs.simulate.randomness import Random
 
-QUEUE_PAIRS = 8
-FLOWS = RANKS * QUEUE_PAIRS
-FLOWS_PER_LEAF = FLOWS // LEAVES
+LOCAL = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """The path of every flow, one entry a flow; flows of a NIC are neighbours.
+    """The path of every flow [F] of a job; a flow is one queue pair of one hop between hosts.
 
-    `source` and `target` are NIC indices, `up` and `down` indices into the cluster's uplinks: the
-    cable taken from the source's leaf to a spine and the one from that spine to the other leaf.
+    `source` and `target` are NIC indices, `group` the data-parallel communicator, `up` and `down`
+    uplink indices: the cable from the source's leaf to a spine and the one from that spine to the
+    target's leaf; LOCAL where both NICs hang on one leaf.
     """
 
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    up: NDArray[np.int64]
-    down: NDArray[np.int64]
+    source: Integers
+    target: Integers
+    group: Integers
+    up: Integers
+    down: Integers
 
 
-def draw_routes(random: np.random.RandomState) -> Routes:
+def draw_routes(job: Job, random: Random) -> Routes:
     """Hash every flow onto an uplink of its leaf and a link of the spine, all equally likely."""
-    source = np.repeat(np.arange(RANKS), QUEUE_PAIRS)
-    leaf = source // GPUS_PER_HOST % LEAVES
-    uplink = random.randint(UPLINKS_PER_LEAF, size=FLOWS)
-    spine = uplink // LINKS_PER_SPINE
-    parallel = random.randint(LINKS_PER_SPINE, size=FLOWS)
+    cluster = job.cluster
+    queue_pairs = cluster.shape.queue_pairs
+    source = np.repeat(job.gpus, queue_pairs)
+    target = np.repeat(job.gpus[job.next_rank], queue_pairs)
+    leaf_from, leaf_to = cluster.leaf_of_nic[source], cluster.leaf_of_nic[target]
+    uplink = random.randint(cluster.uplinks_per_leaf, size=len(source))
+    parallel = random.randint(cluster.links_per_spine, size=len(source))
+    local = leaf_from == leaf_to
+    up = leaf_from * cluster.uplinks_per_leaf + uplink
+    down = _down(cluster, leaf_to, up, parallel)
     return Routes(
         source=source,
-        target=(source + GPUS_PER_HOST) % (HOSTS * GPUS_PER_HOST),
-        up=leaf * UPLINKS_PER_LEAF + uplink,
-        down=(LEAVES - 1 - leaf) * UPLINKS_PER_LEAF + spine * LINKS_PER_SPINE + parallel,
+        target=target,
+        group=np.repeat(job.data_group, queue_pairs),
+        up=np.where(local, LOCAL, up),
+        down=np.where(local, LOCAL, down),
     )
 
 
-def polarise(routes: Routes, leaf: int, share: float, random: np.random.RandomState) -> Routes:
-    """The routes after one leaf's hash lost its lowest bit for all but `1 - share` of its flows.
+def rehash(cluster: Cluster, routes: Routes, usable: Floats, random: Random) -> Routes:
+    """The routes where a leaf's hash uses its uplinks only as far as `usable` [U] (0 to 1) says.
 
-    Such flows move to the even uplink of the same spine, so loads beyond it stay as they were.
+    A flow that loses its uplink takes the nearest one before it that is fully used, so that two
+    halves of a hash fold onto each other and the loads of the other leaves stay as they were.
     """
-    on_leaf = np.flatnonzero(routes.up // UPLINKS_PER_LEAF == leaf)
-    odd = on_leaf[routes.up[on_leaf] % 2 == 1]
-    staying = random.permutation(odd)[: round((1 - share) * len(on_leaf))]
-    moving = np.setdiff1d(odd, staying)
-    up = routes.up.copy()
-    up[moving] -= 1
-    return replace(routes, up=up)
+    chance = random.random_sample(len(routes.up))
+    losing = (routes.up != LOCAL) & (chance >= usable[routes.up])
+    if not losing.any():
+        return routes
+    instead = np.arange(len(usable))
+    for uplink in cluster.uplinks:
+        if usable[uplink.index] >= 1:
+            continue
+        first = uplink.leaf * cluster.uplinks_per_leaf
+        for distance in range(1, cluster.uplinks_per_leaf):
+            other = first + (uplink.position - distance) % cluster.uplinks_per_leaf
+            if usable[other] >= 1:
+                instead[uplink.index] = other
+                break
+    up = np.where(losing, instead[routes.up], routes.up)
+    parallel = routes.down % cluster.links_per_spine
+    down = _down(cluster, cluster.leaf_of_nic[routes.target], up, parallel)
+    return replace(routes, up=up, down=np.where(routes.up == LOCAL, LOCAL, down))
 
 
-def even_uplinks() -> range:
-    """Indices, within a leaf, of the uplinks that a polarised hash prefers."""
-    return range(0, UPLINKS_PER_LEAF, 2)
+def _down(cluster: Cluster, leaf: Integers, up: Integers, parallel: Integers) -> Integers:
+    per_spine = cluster.links_per_spine
+    spine = up % cluster.uplinks_per_leaf // per_spine
+    down: Integers = leaf * cluster.uplinks_per_leaf + spine * per_spine + parallel
+    return down

@@ -1,40 +1,61 @@
-"""The physics of the run: when every rank computes, arrives, transfers and ends, step by step."""
+"""The physics of a run: when every rank computes, arrives, transfers and ends, step by step."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fabricobs.simulate import workload
-from fabricobs.simulate.cluster import LEAVES, NIC_GBPS, RANKS, UPLINK_GBPS, UPLINKS_PER_LEAF
-from fabricobs.simulate.routes import QUEUE_PAIRS, Routes, draw_routes, polarise
+from fabricobs.simulate.cluster import Integers
+from fabricobs.simulate.effects import Floats
+from fabricobs.simulate.job import Job
+from fabricobs.simulate.randomness import stream
 
-Floats = NDArray[np.float64]
+OPTIMIZER_SECONDS = 0.085
+OTHER_SECONDS = 0.008
+CHECKPOINT_SECONDS = 6.4
+WARM_UP_FACTORS = (3.1, 1.35, 1.08)  # compute of the first steps: compilation and cold caches
 
-FAULT_STEP = 157
-FAULTY_LEAF = 0
-POLARISED_SHARE = 0.97
-LINK_EFFICIENCY = 0.92
+COMPUTE_JITTER = 0.004
+RANK_SPREAD = 0.001
+TRANSFER_JITTER = 0.004
+_TENSOR_CALL_SECONDS = 0.0004  # one call over NVLink
+_BACKWARD_SHARE = 2 / 3  # of a stage's computing time
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the cluster lets a job do, step by step: S steps, R ranks, G data communicators.
+
+    compute: [S, R] factor on computing time. data_seconds: [S, R] added loading time.
+    pace: [S, G] seconds a byte each NIC sends.
+    """
+
+    compute: Floats
+    data_seconds: Floats
+    pace: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All that happened, in seconds since the start of the job.
+    """All that happened to a job, in seconds since its start.
 
     Axes: S steps, C collectives of a step, R ranks. `begin`, `end`, `data`, `compute`: [S, R];
-    `arrival`: [S, C, R]; `transfer_start`, `transfer_end`: [S, C]. `faulty` [S] says which of the
-    two `routes` (healthy, faulty) a step used.
+    `arrival`, `start`, `done`: [S, C, R], when a rank calls, when its communicator's last rank
+    has, and when all have what they wanted.
     """
 
+    job: Job
     begin: Floats
     end: Floats
     data: Floats
     compute: Floats
     arrival: Floats
-    transfer_start: Floats
-    transfer_end: Floats
-    faulty: NDArray[np.bool_]
-    routes: tuple[Routes, Routes]
+    start: Floats
+    done: Floats
+
+    @property
+    def steps(self) -> int:
+        """Steps completed."""
+        return len(self.begin)
 
     @property
     def step_seconds(self) -> Floats:
@@ -44,17 +65,30 @@ class Run:
     @property
     def collective_seconds(self) -> Floats:
         """Duration of every collective on every rank, waiting included, [S, C, R]."""
-        return self.transfer_end[:, :, None] - self.arrival
+        return self.done - self.arrival
+
+    @property
+    def communication(self) -> Floats:
+        """Exposed communication of every rank and step, waiting included, [S, R]."""
+        busy = self.data + self.compute
+        return np.maximum(self.done[:, -1] - self.begin - busy, 0)
 
     @property
     def duration(self) -> float:
         """Seconds from the start of the job to the end of its last step."""
         return float(self.end.max())
 
+    def is_checkpoint(self) -> Integers:
+        """Whether a step [S] ended with writing a checkpoint."""
+        every = self.job.shape.checkpoint_every
+        steps = np.arange(1, self.steps + 1)
+        checkpoint: Integers = (steps % every == 0) if every else np.zeros(self.steps, dtype=bool)
+        return checkpoint
+
 
 @dataclass(frozen=True, slots=True)
-class _Noise:
-    """All randomness of the step times; drawn before the fault is known, so that twins share it."""
+class Noise:
+    """All randomness of the step times; drawn before any fault, so that twins share it."""
 
     data: Floats
     compute: Floats
@@ -63,94 +97,101 @@ class _Noise:
     transfer: Floats
 
 
-def stream(seed: int, number: int) -> np.random.RandomState:
-    """One of a seed's independent streams of random numbers.
-
-    The older generator is used because its numbers are promised never to change between releases.
-    """
-    return np.random.RandomState([seed, number])
-
-
-def simulate(*, fault: bool, seed: int) -> Run:
-    """Run the job; without `fault` the result is the healthy twin with the same noise."""
-    healthy = draw_routes(stream(seed, 1))
-    faulty = polarise(healthy, FAULTY_LEAF, POLARISED_SHARE, stream(seed, 2))
-    steps = np.arange(1, workload.STEPS + 1)
-    return _run_steps(
-        _draw_noise(stream(seed, 3)), (healthy, faulty), (steps >= FAULT_STEP) & fault
-    )
-
-
-def flow_bytes(collective: workload.Collective) -> float:
-    """Bytes one flow carries in one collective."""
-    return collective.nic_bytes / QUEUE_PAIRS
-
-
-def ideal_transfer_seconds(routes: Routes, collective: workload.Collective) -> float:
-    """Transfer time without noise: that of the link with the most bytes for its capacity."""
-    links = LEAVES * UPLINKS_PER_LEAF
-    most_flows = max(
-        np.bincount(routes.up, minlength=links).max(),
-        np.bincount(routes.down, minlength=links).max(),
-    )
-    uplink_seconds = most_flows * flow_bytes(collective) / _bytes_per_second(UPLINK_GBPS)
-    nic_seconds = collective.nic_bytes / _bytes_per_second(NIC_GBPS)
-    return float(max(uplink_seconds, nic_seconds))
-
-
-def _bytes_per_second(gbps: float) -> float:
-    return gbps * 1e9 / 8 * LINK_EFFICIENCY
-
-
-def _draw_noise(random: np.random.RandomState) -> _Noise:
-    shape = (workload.STEPS, RANKS)
-    per_rank = 1 + 0.001 * random.standard_normal(RANKS)
-    warm_up = np.ones(workload.STEPS)
-    warm_up[: len(workload.WARM_UP_FACTORS)] = workload.WARM_UP_FACTORS
-    compute = 1 + workload.COMPUTE_JITTER * random.standard_normal(shape)
-    other = workload.OTHER_SECONDS * random.gamma(16, 1 / 16, shape)
-    for step in workload.CHECKPOINT_STEPS:
-        other[step - 1] += workload.CHECKPOINT_SECONDS * (1 + 0.01 * random.random_sample(RANKS))
-    return _Noise(
-        data=workload.DATA_SECONDS * random.gamma(25, 1 / 25, shape),
-        compute=workload.COMPUTE_SECONDS * per_rank * warm_up[:, None] * compute,
-        optimizer=workload.OPTIMIZER_SECONDS * (1 + 0.01 * random.standard_normal(shape)),
+def draw_noise(job: Job, seed: int) -> Noise:
+    """Draw a job's noise: [S, R] each, but `transfer`, which is [S, C, G]."""
+    random = stream(seed, 3, job.index)
+    shape, steps = job.shape, job.shape.steps
+    size = (steps, job.ranks)
+    per_rank = 1 + RANK_SPREAD * random.standard_normal(job.ranks)
+    warm_up = np.ones(steps)
+    warm_up[: len(WARM_UP_FACTORS)] = WARM_UP_FACTORS
+    jitter = 1 + COMPUTE_JITTER * random.standard_normal(size)
+    other = OTHER_SECONDS * random.gamma(16, 1 / 16, size)
+    if shape.checkpoint_every:
+        last = slice(shape.checkpoint_every - 1, None, shape.checkpoint_every)
+        other[last] += CHECKPOINT_SECONDS * (1 + 0.01 * random.random_sample(job.ranks))
+    sequences = 1 + shape.sequence_spread * random.standard_normal((steps, job.replicas))
+    work = np.maximum(sequences, 0.3)[:, job.replica] * _stage_factor(job)
+    groups = int(job.data_group.max()) + 1
+    return Noise(
+        data=shape.data_seconds * random.gamma(25, 1 / 25, size),
+        compute=shape.compute_seconds * per_rank * warm_up[:, None] * jitter * work,
+        optimizer=OPTIMIZER_SECONDS * (1 + 0.01 * random.standard_normal(size)),
         other=other,
         transfer=1
-        + workload.TRANSFER_JITTER
-        * random.standard_normal((workload.STEPS, len(workload.COLLECTIVES))),
+        + TRANSFER_JITTER * random.standard_normal((steps, len(job.collectives), groups)),
     )
 
 
-def _run_steps(noise: _Noise, routes: tuple[Routes, Routes], faulty: NDArray[np.bool_]) -> Run:
-    ideal = np.array([[ideal_transfer_seconds(r, c) for c in workload.COLLECTIVES] for r in routes])
-    transfer = ideal[faulty.astype(int)] * noise.transfer
-    ranks, collectives = (workload.STEPS, RANKS), (workload.STEPS, len(workload.COLLECTIVES))
-    begin, end = np.zeros(ranks), np.zeros(ranks)
-    arrival = np.zeros((*collectives, RANKS))
-    start, done = np.zeros(collectives), np.zeros(collectives)
+def run_job(job: Job, noise: Noise, conditions: Conditions, steps: int) -> Run:
+    """Run the first `steps` steps of a job."""
+    data = (noise.data + conditions.data_seconds)[:steps]
+    compute = (noise.compute * conditions.compute)[:steps]
+    optimizer = noise.optimizer[:steps]
+    shape = (steps, len(job.collectives), job.ranks)
+    begin, end = np.zeros((steps, job.ranks)), np.zeros((steps, job.ranks))
+    arrival, start, done = np.zeros(shape), np.zeros(shape), np.zeros(shape)
 
-    now = np.zeros(RANKS)
-    for step in range(workload.STEPS):
+    now = np.zeros(job.ranks)
+    for step in range(steps):
         begin[step] = now
-        now = now + noise.data[step] + noise.compute[step]
-        for index in range(len(workload.COLLECTIVES)):
-            if index > 0:
-                now = now + noise.optimizer[step]
-            arrival[step, index] = now
-            start[step, index] = now.max()
-            done[step, index] = start[step, index] + transfer[step, index]
-            now = np.full(RANKS, done[step, index])
-        now = now + noise.other[step]
+        for index, collective in enumerate(job.collectives):
+            if collective.scope == "tensor":
+                called = begin[step] + data[step] + compute[step]
+                seconds = np.full(job.ranks, _TENSOR_CALL_SECONDS)
+            else:
+                if collective.name == "AllReduce":
+                    called = _computed(job, begin[step], data[step], compute[step])
+                else:
+                    # The gradients' norm is summed over all ranks before the weights change.
+                    called = done[step, index - 1].max() + optimizer[step]
+                moved = collective.nic_bytes * conditions.pace[step] * noise.transfer[step, index]
+                seconds = moved[job.data_group]
+            arrival[step, index] = called
+            start[step, index] = _latest(called, job.group(collective.scope))
+            done[step, index] = start[step, index] + seconds
+        now = done[step, -1].max() + noise.other[step]
         end[step] = now
     return Run(
+        job=job,
         begin=begin,
         end=end,
-        data=noise.data,
-        compute=noise.compute + noise.optimizer,
+        data=data,
+        compute=compute + optimizer,
         arrival=arrival,
-        transfer_start=start,
-        transfer_end=done,
-        faulty=faulty,
-        routes=routes,
+        start=start,
+        done=done,
     )
+
+
+def _stage_factor(job: Job) -> Floats:
+    """Computing time [R] of each rank's stage over the mean stage's."""
+    weights = np.array(job.shape.stage_weights or (1.0,) * job.shape.pipeline)
+    factors: Floats = (weights / weights.mean())[job.stage]
+    return factors
+
+
+def _latest(moments: Floats, group: Integers) -> Floats:
+    latest = np.full(int(group.max()) + 1, -np.inf)
+    np.maximum.at(latest, group, moments)
+    return latest[group]
+
+
+def _computed(job: Job, begin: Floats, data: Floats, compute: Floats) -> Floats:
+    """When each rank has its gradients: its tensor group keeps step, the pipeline fills and drains.
+
+    One forward, one backward: the slowest stage sets the pace of all but one microbatch.
+    """
+    ready = _latest(begin + data, job.tensor_group)
+    busy = _latest(compute, job.tensor_group)
+    if job.shape.pipeline == 1:
+        return ready + busy
+    first = slice(0, None, job.shape.tensor)  # one rank speaks for its tensor group
+    by_stage = (job.shape.pipeline, job.replicas)
+    work = busy[first].reshape(by_stage)
+    per_microbatch = work / job.shape.microbatches
+    through = per_microbatch.sum(axis=0) + per_microbatch.max(axis=0) * (job.shape.microbatches - 1)
+    # The last stage drains first: its gradients are there before those of the stages above it.
+    drained = np.cumsum(per_microbatch * _BACKWARD_SHARE, axis=0) - per_microbatch * _BACKWARD_SHARE
+    finish = ready[first].reshape(by_stage).max(axis=0) + through - drained
+    return np.repeat(finish.ravel(), job.shape.tensor)
