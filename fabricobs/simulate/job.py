@@ -172,10 +172,12 @@ def place_jobs(shapes: tuple[JobShape, ...], cluster: Cluster) -> tuple[Job, ...
     jobs: list[Job] = []
     used = 0
     for index, shape in enumerate(shapes):
-        hosts = shape.hosts or cluster.shape.hosts - used
+        left = cluster.shape.hosts - used
+        last = index == len(shapes) - 1
+        hosts = left if last else round(cluster.shape.hosts * shape.share)
         ranks = hosts * GPUS_PER_HOST
-        if hosts < 2 or used + hosts > cluster.shape.hosts:
-            raise ValueError(f"job {shape.name}: {hosts} hosts do not fit after {used}")
+        if not 2 <= hosts <= left:
+            raise ValueError(f"job {shape.name}: needs 2 hosts or more, gets {hosts} of {left} left")
         if ranks % (shape.tensor * shape.pipeline):
             raise ValueError(
                 f"job {shape.name}: {ranks} ranks do not divide by tensor {shape.tensor} "

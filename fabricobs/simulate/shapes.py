@@ -42,13 +42,13 @@ class ClusterShape(_Shape):
 class JobShape(_Shape):
     """A training job: how it is cut over GPUs, how long it computes, how much it exchanges.
 
-    `hosts` counts its hosts, 0 for all that no job before it took. `stage_weights` are the relative
+    `share` is its share of the cluster's hosts; the last job takes all that are left. `stage_weights` are the relative
     computing times of the pipeline's stages; `sequence_spread` is the spread (standard deviation
     over mean) of the work of data-parallel replicas from step to step.
     """
 
     name: str = "pretrain"
-    hosts: int = Field(0, ge=0)
+    share: float = Field(1.0, gt=0, le=1)
     steps: int = Field(300, ge=20)
     tensor: int = Field(1, ge=1, le=GPUS_PER_HOST)
     pipeline: int = Field(1, ge=1)

@@ -40,11 +40,12 @@ def tell_truth(world: World) -> dict[str, Any]:
 
 def lost_share(world: World, fault: Fault) -> float:
     """Share of throughput a fault costs while it acts, checkpoints and warm-up left out."""
-    run, twin = world.courses[0].run, run_without(world, fault)
+    run = world.courses[0].run
+    if not fault.acts[: run.steps].any():
+        return 1.0  # a job that hangs loses everything
+    twin = run_without(world, fault)
     judged = _span(fault)[: run.steps] & ~run.is_checkpoint()[: run.steps]
     judged[: len(WARM_UP_FACTORS)] = False
-    if not judged.any():
-        return 0.0
     faulty = run.step_seconds.max(axis=1)[judged].mean()
     healthy = twin.step_seconds.max(axis=1)[: run.steps][judged].mean()
     return float(max(1 - healthy / faulty, 0))
@@ -61,9 +62,11 @@ def _span(fault: Fault) -> np.ndarray:
 
 def _fault(world: World, run: Run, fault: Fault) -> dict[str, Any]:
     acting = np.flatnonzero(fault.acts)
-    first, last = int(acting[0]), min(int(acting[-1]), run.steps - 1)
-    begin = run.duration if first >= run.steps else float(run.begin[first].min())
-    end = world.duration if first >= run.steps else float(run.end[last].max())
+    hung = int(acting[0]) >= run.steps
+    first = int(acting[0])
+    last = first if hung else int(acting[-1])
+    begin = run.duration if hung else float(run.begin[first].min())
+    end = world.duration if hung else float(run.end[last].max())
     return {
         "fault": fault.name,
         "kind": fault.kind,
