@@ -29,6 +29,7 @@ def tell_truth(world: World) -> dict[str, Any]:
                 "job": course.run.job.label,
                 "ranks": course.run.job.ranks,
                 "steps": course.run.steps,
+                "step_seconds": round(float(np.median(course.run.step_seconds)), 4),
                 "hosts": [world.cluster.host_name(host) for host in course.run.job.hosts],
             }
             for course in world.courses

@@ -1,0 +1,108 @@
+"""`fabricobs bench diagnosis`: every scenario, several seeds, from logs to findings, scored.
+
+Tuning seeds and scoring seeds are apart: a threshold may be chosen by looking at the first, and the
+figures anybody quotes come from the second.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from fabricobs.bench.scoring import Score, score_case
+from fabricobs.diagnosis.run import diagnose
+from fabricobs.ingest import ingest
+from fabricobs.planning import Options
+from fabricobs.simulate.cases import write_case
+from fabricobs.simulate.logs import KINDS, usual_kinds
+from fabricobs.simulate.scenarios import load_scenario, scenario_names
+from fabricobs.store.parts import Store
+
+TUNING_SEEDS = range(1_000, 2_000)
+SCORING_SEEDS = range(7_000, 8_000)
+
+EVERYTHING = "everything"
+ABLATIONS = ("timing", "counters", "logs")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One scenario with one seed, and which kinds of evidence it is judged from."""
+
+    scenario: str
+    seed: int
+    gpus: int
+    views: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The scores of a case by view, and what it took in seconds."""
+
+    case: Case
+    scores: dict[str, Score]
+    simulated: float
+    ingested: float
+    diagnosed: float
+
+
+def scored_scenarios() -> list[str]:
+    """All scenarios but the sample, which tests have seen."""
+    return [name for name in scenario_names() if name != "sample"]
+
+
+def plan(
+    scenarios: Sequence[str], seeds: Sequence[int], gpus: int, *, ablations: bool
+) -> list[Case]:
+    """All cases; with `ablations` each is judged from single families of evidence too."""
+    views = (EVERYTHING, *(ABLATIONS if ablations else ()))
+    return [Case(scenario, seed, gpus, views) for seed in seeds for scenario in scenarios]
+
+
+def run_cases(cases: Sequence[Case], workers: int | None = None) -> Iterator[Result]:
+    """Run the cases on all cores, in order of completion."""
+    with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(run_case, case) for case in cases]):
+            yield done.result()
+
+
+def run_case(case: Case) -> Result:
+    """Simulate, ingest, diagnose and score one case in a directory that is removed again."""
+    folder = Path(tempfile.mkdtemp(prefix="fabricobs-bench-"))
+    try:
+        return _run_in(folder, case)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run_in(folder: Path, case: Case) -> Result:
+    began = time.perf_counter()
+    scenario = load_scenario(case.scenario).sized(case.gpus)
+    truth = write_case(folder, scenario, seed=case.seed)
+    simulated = time.perf_counter() - began
+    families = {kind.name: kind.family for kind in KINDS}
+    kinds = [kind.name for kind in usual_kinds(scenario.shape.cluster.fabric)]
+    ingested = diagnosed = 0.0
+    scores = {}
+    for view in case.views:
+        wanted = [name for name in kinds if view in {EVERYTHING, families[name]}]
+        inputs = [folder / "logs" / name for name in wanted if (folder / "logs" / name).exists()]
+        store = folder / f"store-{view}"
+        began = time.perf_counter()
+        ingest(inputs, Store(store), Options(), workers=1)
+        ingested += time.perf_counter() - began
+        began = time.perf_counter()
+        found = diagnose(store)
+        diagnosed += time.perf_counter() - began
+        scores[view] = score_case(
+            truth,
+            found,
+            interval_seconds=scenario.shape.collection.switch_interval,
+            step_seconds=truth["jobs"][0]["step_seconds"],
+        )
+    return Result(case, scores, simulated, ingested, diagnosed)

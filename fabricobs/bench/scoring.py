@@ -1,0 +1,146 @@
+"""How good one diagnosis is: its findings against the truth, one match a fault.
+
+A finding is right if its kind is the fault's and its time overlaps the fault's; whether it names
+the right entity is counted apart. No point adjustment: a fault is found once or not at all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from fabricobs.diagnosis.findings import Diagnosis, Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One fault: was it found, who was named, how late, and how far off its cost was.
+
+    Delay from the fault's begin to `detected_at`; None where the finding has no time.
+    """
+
+    scenario: str
+    seed: int
+    kind: str
+    effect: float  # step time over that without the fault
+    found: bool
+    right_first: bool = False
+    right_among_three: bool = False
+    delay_seconds: float | None = None
+    delay_steps: float | None = None
+    delay_intervals: float | None = None
+    true_loss: float = 0.0
+    said_loss: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One finding at `low` or above: its confidence, and whether a fault answers to it."""
+
+    scenario: str
+    seed: int
+    kind: str
+    severity: str
+    confidence: float
+    right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One case: its faults, its findings, its days of cluster time and whether all was called ok."""
+
+    scenario: str
+    seed: int
+    outcomes: tuple[Outcome, ...]
+    claims: tuple[Claim, ...]
+    days: float
+    called_ok: bool
+
+
+def score_case(
+    truth: Mapping[str, Any], found: Diagnosis, *, interval_seconds: float, step_seconds: float
+) -> Score:
+    """Match the findings of one case with its faults."""
+    scenario, seed = truth["scenario"], truth["seed"]
+    claimed = [finding for finding in found.findings if finding.severity != "info"]
+    matches = match_findings(truth["faults"], claimed)
+    outcomes = tuple(
+        _outcome(scenario, seed, fault, match, interval_seconds, step_seconds)
+        for fault, match in zip(truth["faults"], matches, strict=True)
+    )
+    right = {id(match) for match in matches if match is not None}
+    claims = tuple(
+        Claim(scenario, seed, f.kind, f.severity, f.confidence, id(f) in right) for f in claimed
+    )
+    answers = {question.answer for question in found.verdict.questions}
+    days = sum(job["steps"] for job in truth["jobs"][:1]) * step_seconds / 86_400
+    return Score(scenario, seed, outcomes, claims, days, not claimed and answers == {"ok"})
+
+
+def match_findings(
+    faults: Sequence[Mapping[str, Any]], findings: Sequence[Finding]
+) -> list[Finding | None]:
+    """Give each fault at most one finding, and each finding at most one fault."""
+    free = list(findings)
+    matches: list[Finding | None] = []
+    for fault in faults:
+        fitting = [f for f in free if f.kind == fault["kind"] and _overlap(f, fault)]
+        fitting.sort(key=lambda finding: not _names(finding, fault, 1))
+        matches.append(fitting[0] if fitting else None)
+        if fitting:
+            free.remove(fitting[0])
+    return matches
+
+
+def _outcome(
+    scenario: str,
+    seed: int,
+    fault: Mapping[str, Any],
+    match: Finding | None,
+    interval_seconds: float,
+    step_seconds: float,
+) -> Outcome:
+    effect = 1 / max(1 - fault["loss_share"], 0.01)
+    if match is None:
+        return Outcome(scenario, seed, fault["kind"], effect, False, true_loss=fault["loss_share"])
+    delay = None
+    if match.detected_at is not None:
+        begin = datetime.fromisoformat(fault["start"])
+        delay = max((_utc(match.detected_at) - begin).total_seconds(), 0.0)
+    return Outcome(
+        scenario=scenario,
+        seed=seed,
+        kind=fault["kind"],
+        effect=effect,
+        found=True,
+        right_first=_names(match, fault, 1),
+        right_among_three=_names(match, fault, 3),
+        delay_seconds=delay,
+        delay_steps=None if delay is None else delay / step_seconds,
+        delay_intervals=None if delay is None else delay / interval_seconds,
+        true_loss=fault["loss_share"],
+        said_loss=match.loss_share,
+    )
+
+
+def _overlap(finding: Finding, fault: Mapping[str, Any]) -> bool:
+    begin, end = (datetime.fromisoformat(fault[name]) for name in ("start", "end"))
+    early = finding.start is None or _utc(finding.start) <= end
+    late = finding.end is None or _utc(finding.end) >= begin
+    return early and late
+
+
+def _names(finding: Finding, fault: Mapping[str, Any], most: int) -> bool:
+    """Whether one of the first `most` entities is a culprit: all that the culprit's key says."""
+    said = [entity.as_dict() for entity in finding.entities[:most]]
+    return any(_same(entity, culprit) for entity in said for culprit in fault["culprits"])
+
+
+def _same(said: Mapping[str, Any], culprit: Mapping[str, Any]) -> bool:
+    return all(said.get(name) == value for name, value in culprit.items() if name != "job") and (
+        culprit["type"] != "job" or said.get("job") in {None, culprit["job"]}
+    )
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
