@@ -292,7 +292,7 @@ def test_a_mistake_in_a_scenario_names_file_and_key(tmp_path: Any) -> None:
     path.write_text('title = "t"\nteaches = "x"\n[cluster]\ngpu = 64\n', encoding="utf-8")
     with pytest.raises(ScenarioError, match=r"mine\.toml: cluster\.gpu: "):
         load_scenario(str(path))
-    with pytest.raises(ScenarioError, match="no scenario 'helthy'.*healthy"):
+    with pytest.raises(ScenarioError, match=r"no scenario 'helthy'.*healthy"):
         load_scenario("helthy")
 
 

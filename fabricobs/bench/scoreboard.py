@@ -1,4 +1,4 @@
-"""The scoreboard as text: per scenario, in all, calibration, and what each family alone can tell."""
+"""The scoreboard as text: by scenario, in all, calibration, and what each family tells alone."""
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -8,6 +8,18 @@ from fabricobs.bench.scoring import Outcome, Score
 from fabricobs.diagnosis.findings import SEVERITIES
 
 EFFECT_THAT_COUNTS = 1.10  # Greyhound and the what-if analysis call a job slow from here
+_HEADINGS = (
+    "scenario",
+    "faults",
+    "effect",
+    "found",
+    "first",
+    "in 3",
+    "false",
+    "late s",
+    "late steps",
+    "loss off",
+)
 _BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0001)
 
 
@@ -23,13 +35,11 @@ def scoreboard(results: Sequence[Result]) -> str:
 
 
 def _by_scenario(scores: Sequence[Score]) -> str:
+    names = sorted({score.scenario for score in scores})
     rows = [
-        ["scenario", "faults", "effect", "found", "first", "in 3", "false", "late s", "late steps"]
-        + ["loss off"]
+        [name, *_figures([score for score in scores if score.scenario == name])] for name in names
     ]
-    for name in sorted({score.scenario for score in scores}):
-        rows.append([name, *_figures([score for score in scores if score.scenario == name])])
-    return _table("Per scenario", rows)
+    return _table("Per scenario", [_HEADINGS, *rows])
 
 
 def _in_all(scores: Sequence[Score]) -> str:

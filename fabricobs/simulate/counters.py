@@ -56,7 +56,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Several meters of the same P ports read as one: those of several jobs, or of several causes."""
+    """Several meters of the same P ports read as one: of several jobs, or of several causes."""
 
     ports: int
     meters: tuple[Meter, ...]

@@ -216,7 +216,7 @@ def _add_marks_and_losses(meters: Meters, course: Course, moving: _Transfers) ->
 
     def by_nic(share: str, end: str) -> Floats:
         values = [
-            np.bincount(getattr(n.routes, end), weights=getattr(n, share), minlength=nics)
+            np.bincount(getattr(n.routes, end), getattr(n, share), nics).astype(np.float64)
             for n in networks
         ]
         return moving.scaled(values, packets)

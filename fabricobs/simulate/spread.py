@@ -10,7 +10,7 @@ from fabricobs.simulate.randomness import Random
 # whose shares vary with CV 0.167 over 60 s and fall with the square root of the window; 1/CV^2 is
 # the number of placements in it.
 PLACEMENTS_PER_SECOND = 1 / 0.167**2 / 60
-# Leaves differ in it, log-normally: the 95th percentile of the CV is 1.6 to 2 times its median there.
+# Leaves differ in it, log-normally: there the CV's 95th percentile is 1.6 to 2 times its median.
 _LEAF_SPREAD = 1.0
 
 
@@ -28,7 +28,7 @@ def even_shares(
 
     `between` [L, L] bytes from leaf to leaf for each of `nic_bytes` [K]; `usable` [K, U] share of
     its flows that a leaf puts on each uplink; `step` [K] of each transfer: one placement of the
-    flows stands for a step, `seconds` [S] long; `capacity` [K] bytes an uplink carries in a transfer.
+    flows stands for a step, `seconds` [S] long; `capacity` [K] in bytes of an uplink.
     """
     transfers, leaves = len(nic_bytes), cluster.leaves
     per_leaf, parallel = cluster.uplinks_per_leaf, cluster.links_per_spine
