@@ -23,6 +23,7 @@ _FEWEST_STEPS = 20
 # leaves with 10 s counters: the true offset then lies inside in 95 of 100.
 _AS_GOOD = 1.15
 _NAMED = 3
+_PAUSED = 1.5  # times the usual step: a checkpoint or another pause of the whole job
 _WIDEST = 0.5  # of an interval: beyond it the counters carry no rhythm to tell by
 
 
@@ -77,7 +78,8 @@ def _curve(steps: pl.DataFrame) -> tuple[Array, Array]:
     usual = np.nanmedian(transfer) if not np.isnan(transfer).all() else np.nan
     moving = np.where(np.isnan(transfer), np.where(np.isnan(usual), length, usual), transfer)
     # A checkpoint comes after the transfer, at the step's end.
-    pause = np.maximum(length - 1.5 * np.median(length), 0)
+    usual_length = np.median(length)
+    pause = np.where(length > _PAUSED * usual_length, length - usual_length, 0)
     stops = ends - pause
     edges = np.stack([stops - np.minimum(moving, length), stops], axis=1).ravel()
     totals = np.repeat(np.arange(len(ends) + 1), 2)[1:-1].astype(np.float64)
