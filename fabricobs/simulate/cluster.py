@@ -151,9 +151,7 @@ class Cluster:
 
     def nics_of_leaf(self, leaf: int) -> tuple[Nic, ...]:
         """NICs cabled to one leaf, in port order."""
-        return tuple(
-            sorted((n for n in self.nics if n.leaf == leaf), key=lambda nic: nic.position)
-        )
+        return tuple(sorted((n for n in self.nics if n.leaf == leaf), key=lambda nic: nic.position))
 
     def uplinks_of_leaf(self, leaf: int) -> tuple[Uplink, ...]:
         """Uplinks of one leaf, in port order."""

@@ -98,9 +98,7 @@ def observe(world: World) -> Fabric:
         leaf_uplinks=group(
             "uplink", uplinks, from_spine, to_spine, "spine_to_leaf", "leaf_to_spine"
         ),
-        spine_ports=group(
-            "spine", uplinks, to_spine, from_spine, "leaf_to_spine", "spine_to_leaf"
-        ),
+        spine_ports=group("spine", uplinks, to_spine, from_spine, "leaf_to_spine", "spine_to_leaf"),
         ecn_marked=summed("ecn_marked"),
         cnp_sent=summed("cnp_sent"),
         cnp_handled=summed("cnp_handled"),
@@ -301,7 +299,9 @@ def _add_checkpoints(meters: Meters, cluster: Cluster, course: Course, steps: Ti
     on_nics, on_uplinks = np.zeros(len(cluster.nics)), np.zeros(len(cluster.uplinks))
     for nic in first_nics:
         on_nics[nic.index] += part
-        uplinks = slice(nic.leaf * cluster.uplinks_per_leaf, (nic.leaf + 1) * cluster.uplinks_per_leaf)
+        uplinks = slice(
+            nic.leaf * cluster.uplinks_per_leaf, (nic.leaf + 1) * cluster.uplinks_per_leaf
+        )
         on_uplinks[uplinks] += part / cluster.uplinks_per_leaf
     writing = run.is_checkpoint().astype(float)[:, None]
     meters["nic_tx/storage"].append(steps.meter(writing * on_nics))

@@ -162,7 +162,9 @@ def straggling_host(scene: Scene) -> Fault:
     """All GPUs of a host compute slower."""
     host = scene.any_host()
     compute = scene.on_nics(scene.nics_of(host), scene.compute_factor(1.2), 1)
-    return _fault(scene, "straggler", [host_entity(scene, host)], neutral(scene.cluster, compute=compute))
+    return _fault(
+        scene, "straggler", [host_entity(scene, host)], neutral(scene.cluster, compute=compute)
+    )
 
 
 def slow_last_stage(scene: Scene) -> Fault:

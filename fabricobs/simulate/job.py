@@ -177,7 +177,9 @@ def place_jobs(shapes: tuple[JobShape, ...], cluster: Cluster) -> tuple[Job, ...
         hosts = left if last else round(cluster.shape.hosts * shape.share)
         ranks = hosts * GPUS_PER_HOST
         if not 2 <= hosts <= left:
-            raise ValueError(f"job {shape.name}: needs 2 hosts or more, gets {hosts} of {left} left")
+            raise ValueError(
+                f"job {shape.name}: needs 2 hosts or more, gets {hosts} of {left} left"
+            )
         if ranks % (shape.tensor * shape.pipeline):
             raise ValueError(
                 f"job {shape.name}: {ranks} ranks do not divide by tensor {shape.tensor} "

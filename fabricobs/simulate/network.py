@@ -100,7 +100,9 @@ def see_network(job: Job, routes: Routes, effect: Effect, busy: Floats) -> Netwo
     seconds = np.maximum(seconds, undisturbed / (1 - pauses.held_back[routes.source]))
     hottest = np.maximum(up_seconds[routes.up], down_seconds[routes.down])
     seconds = np.maximum(seconds, np.where(crossing, hottest, 0))
-    seconds = seconds * (1 + lost * LOST_PACKET_SECONDS / packet_seconds / cluster.shape.queue_pairs)
+    seconds = seconds * (
+        1 + lost * LOST_PACKET_SECONDS / packet_seconds / cluster.shape.queue_pairs
+    )
     pace = np.zeros(int(job.data_group.max()) + 1)
     np.maximum.at(pace, routes.group, seconds)
     return Network(

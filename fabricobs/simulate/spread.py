@@ -60,6 +60,8 @@ def _share_out(weights: Floats, total: Floats, capacity: Floats) -> Floats:
     fitting = np.minimum(left, all_free)
     kept = kept + fitting * free / np.maximum(all_free, 1e-300)
     shares: Floats = np.where(
-        total > 0, kept + (left - fitting) * room / np.maximum(room.sum(-1, keepdims=True), 1e-300), 0
+        total > 0,
+        kept + (left - fitting) * room / np.maximum(room.sum(-1, keepdims=True), 1e-300),
+        0,
     )
     return shares

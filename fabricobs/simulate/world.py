@@ -94,9 +94,7 @@ class _Surroundings:
         storage = _storage_bytes_per_second(shape, cluster)
         calm = neutral(cluster)
         alone = [see_network(j, r, calm, storage) for j, r in zip(jobs, routes, strict=True)]
-        taken = [
-            _mean_bytes_per_second(job, net) for job, net in zip(jobs, alone, strict=True)
-        ]
+        taken = [_mean_bytes_per_second(job, net) for job, net in zip(jobs, alone, strict=True)]
         total = storage + np.sum(taken, axis=0)
         self._busy = [total - own for own in taken]
         self.networks = [
