@@ -36,6 +36,7 @@ ContentOption = Annotated[
     typer.Option("--content", help="Folder with your own ingest/, queries/ and models/."),
 ]
 DEFAULT_STORE = Path("fabric-store")
+DEMO_SEED = 20260302
 
 
 @app.command()
@@ -163,25 +164,80 @@ def report(
 
 @app.command()
 def demo(
+    scenario: Annotated[
+        str | None, typer.Argument(help="A scenario of `fabricobs simulate --list`.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where store and report go.")] = Path("fabricobs-demo"),
+    gpus: Annotated[int | None, typer.Option(help="Size of the simulated cluster.")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same cluster.")] = DEMO_SEED,
 ) -> None:
-    """Ingest the sample cluster that comes along, judge it and write its report."""
-    from fabricobs.demo import run_demo
+    """Judge the sample cluster that comes along, or a simulated one, and write its report."""
+    from fabricobs.demo import run_demo, run_scenario
 
-    run_demo(out)
+    if scenario is None:
+        run_demo(out)
+    else:
+        run_scenario(scenario, out, gpus=gpus, seed=seed)
 
 
 @app.command()
 def simulate(
-    directory: Annotated[Path, typer.Argument(help="Where the logs and answer.json go.")],
-    healthy: Annotated[bool, typer.Option("--healthy", help="The same run without fault.")] = False,
-    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 20260302,
+    directory: Annotated[
+        Path | None, typer.Argument(help="Where logs and answers are written.")
+    ] = None,
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names, or TOML files of yours; without: a practice set."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List scenarios and kinds of log.")] = False,
+    cases: Annotated[int, typer.Option(help="Cases of the practice set.", min=1)] = 10,
+    gpus: Annotated[int | None, typer.Option(help="Size of the cluster, a multiple of 8.")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = DEMO_SEED,
+    only: Annotated[list[str] | None, typer.Option(help="Kinds of log to write.")] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Kinds of log to leave out.")] = None,
 ) -> None:
-    """Write the logs of a simulated cluster whose fault is known."""
-    from fabricobs.simulate.sample import write_sample
+    """Write the logs of simulated clusters whose faults are known, and the answers beside them."""
+    from fabricobs.simulate.cases import choose_kinds, describe, write_case, write_practice
+    from fabricobs.simulate.scenarios import load_scenario
 
-    write_sample(directory, fault=not healthy, seed=seed)
-    print(directory)
+    if list_:
+        print(describe())
+        return
+    if directory is None:
+        _fail("give the directory to write to, or --list")
+    kinds = choose_kinds(only or (), without or ())
+    if not scenarios:
+        write_practice(directory, cases=cases, seed=seed, gpus=gpus, kinds=kinds)
+        print(f"{directory}: {cases} cases; the answers are in {directory / 'answers'}")
+        return
+    for name in scenarios:
+        scenario = load_scenario(name).sized(gpus)
+        folder = directory / scenario.name
+        write_case(folder, scenario, seed=seed, kinds=kinds)
+        print(folder)
+
+
+bench_app = typer.Typer(help="Measure fabricobs itself.", no_args_is_help=True)
+app.add_typer(bench_app, name="bench")
+
+
+@bench_app.command("diagnosis")
+def bench_diagnosis(
+    seeds: Annotated[int, typer.Option(help="Seeds a scenario.", min=1)] = 5,
+    size: Annotated[int, typer.Option(help="GPUs of each cluster, a multiple of 8.")] = 128,
+    scenario: Annotated[list[str] | None, typer.Option(help="Only these scenarios.")] = None,
+    ablations: Annotated[
+        bool, typer.Option(help="Judge each case from one kind of evidence alone too.")
+    ] = True,
+    tuning: Annotated[
+        bool, typer.Option("--tuning", help="The seeds thresholds may be chosen on.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Write every score as JSON lines.")] = None,
+) -> None:
+    """Score the diagnosis on simulated clusters whose faults are known."""
+    from fabricobs.bench.scoreboard import bench
+
+    print(bench(seeds, size, scenario or (), ablations=ablations, tuning=tuning, out=out))
 
 
 formats_app = typer.Typer(help="List the formats, try one, or begin a new one.")

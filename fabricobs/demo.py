@@ -1,7 +1,8 @@
-"""The demo: the sample cluster that comes along, from its logs to the report."""
+"""The demo: a cluster whose fault is known, from its logs to the report."""
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from fabricobs import content
 from fabricobs.diagnosis.run import diagnose
@@ -9,14 +10,49 @@ from fabricobs.ingest import ingest
 from fabricobs.planning import Options
 from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text, ingest_table
+from fabricobs.simulate.cases import write_case
+from fabricobs.simulate.scenarios import load_scenario
 from fabricobs.store.parts import Store
 
 
 def run_demo(out: Path) -> None:
     """Ingest sample_data into `out/store`, print what is found, write `out/report.html`."""
+    _show(content.shipped("sample_data") / "logs", out)
+
+
+def run_scenario(name: str, out: Path, *, gpus: int | None, seed: int) -> None:
+    """Simulate a scenario into `out/NAME`, judge it as `run_demo` does, and tell the answer."""
+    scenario = load_scenario(name).sized(gpus)
+    case = out / scenario.name
+    shutil.rmtree(case, ignore_errors=True)
+    truth = write_case(case, scenario, seed=seed)
+    print(f"{scenario.shape.title}. {scenario.shape.teaches}\n")
+    _show(case / "logs", case)
+    print("\nThe answer")
+    for line in _answer(truth):
+        print(f"  {line}")
+
+
+def _answer(truth: dict[str, Any]) -> list[str]:
+    if not truth["faults"]:
+        return ["Nothing is wrong.", *truth["benign"]]
+    lines = []
+    for fault in truth["faults"]:
+        names = [
+            " ".join(str(value) for key, value in culprit.items() if key != "type")
+            for culprit in fault["culprits"][:3]
+        ]
+        lines.append(
+            f"{fault['kind']}: {', '.join(names)}, since step {fault['start_step']}, "
+            f"costs {fault['loss_share']:.1%} of the throughput"
+        )
+    return lines
+
+
+def _show(logs: Path, out: Path) -> None:
     store = out / "store"
     shutil.rmtree(store, ignore_errors=True)
-    print(ingest_table(ingest([content.shipped("sample_data") / "logs"], Store(store), Options())))
+    print(ingest_table(ingest([logs], Store(store), Options())))
     print()
     found = diagnose(store)
     print(diagnosis_text(found))

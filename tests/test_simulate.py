@@ -1,209 +1,313 @@
-"""The simulator: its physics hold, its files are the same every time, and the sample is current."""
+"""The simulator: its physics hold, and the same seed tells the same story."""
 
-import csv
-import gzip
-import io
-import json
-import re
-from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from fabricobs.simulate import workload
-from fabricobs.simulate.cluster import LEAVES, UPLINKS_PER_LEAF, build_cluster
 from fabricobs.simulate.fabric import Fabric, observe
-from fabricobs.simulate.rings import CHANNELS, ring
-from fabricobs.simulate.run import FAULT_STEP, Run, simulate
-from fabricobs.simulate.sample import DEFAULT_SEED, loss_share, write_sample
+from fabricobs.simulate.faults import FAULTS
+from fabricobs.simulate.run import Run
+from fabricobs.simulate.scenarios import (
+    Scenario,
+    ScenarioError,
+    load_scenario,
+    scenario_names,
+)
+from fabricobs.simulate.shapes import (
+    ClusterShape,
+    CollectionShape,
+    FaultShape,
+    JobShape,
+    ScenarioShape,
+)
+from fabricobs.simulate.truth import lost_share, tell_truth
+from fabricobs.simulate.world import World, come_true
 
-COMMITTED = Path(__file__).parent.parent / "sample_data"
-NIC_PORTS_PER_LEAF = 16
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("sample")
-    write_sample(directory)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def faulty() -> Run:
-    return simulate(fault=True, seed=DEFAULT_SEED)
-
-
-@pytest.fixture(scope="module")
-def healthy() -> Run:
-    return simulate(fault=False, seed=DEFAULT_SEED)
-
-
-@pytest.fixture(scope="module")
-def fabric(faulty: Run) -> Fabric:
-    return observe(faulty, seed=DEFAULT_SEED)
+# A healthy production fabric, 20 leaves of 30 uplinks: seconds, max/mean p50 and p95, CV p50 and
+# p95 (FIELD.md).
+PRODUCTION = (
+    (60, 1.40, 1.91, 0.167, 0.271),
+    (300, 1.16, 1.32, 0.076, 0.150),
+    (600, 1.11, 1.21, 0.055, 0.106),
+    (1800, 1.07, 1.11, 0.032, 0.061),
+)
 
 
-def content(path: Path) -> object:
-    """What a file says, free of what other releases of zlib or Arrow pack differently."""
-    if path.suffix == ".parquet":
-        return pq.read_table(path).to_pydict()
-    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+def world_of(*faults: FaultShape, seed: int = 11, **changes: Any) -> World:
+    """A small world; `changes` are parts of a scenario."""
+    cluster = changes.pop("cluster", ClusterShape(gpus=64, hosts_per_leaf=2))
+    jobs = changes.pop("jobs", (JobShape(steps=60, checkpoint_every=25),))
+    shape = ScenarioShape(
+        title="", teaches="", cluster=cluster, jobs=jobs, faults=faults, **changes
+    )
+    return come_true("test", shape, seed)
 
 
-def files(directory: Path) -> dict[Path, Path]:
-    """The generated files of a sample by relative path."""
-    found = [directory / "answer.json", *(directory / "logs").rglob("*")]
-    return {path.relative_to(directory): path for path in found if path.is_file()}
+def data(direction: Any, moment: float) -> np.ndarray:
+    """Bytes of the data class alone, those of earlier jobs and of the background left out."""
+    value: np.ndarray = direction.data.at(moment)
+    return value
 
 
-def queue_rows(path: Path) -> Iterator[tuple[int, str, int]]:
-    """Port number, queue and bytes of every row of `show queue counters`."""
-    for line in gzip.decompress(path.read_bytes()).decode().splitlines():
-        if match := re.match(r" *Ethernet(\d+) +(\w+) +[\d,]+ +([\d,]+) ", line):
-            yield int(match[1]), match[2], int(match[3].replace(",", ""))
+@pytest.mark.parametrize("balancing", ["static", "flowlet"])
+@pytest.mark.parametrize("wiring", ["fat-tree", "rail"])
+@pytest.mark.parametrize("fault", ["ecmp_polarisation", "one_way_dead_uplink", "mixed_traffic"])
+def test_bytes_are_conserved_along_every_path(balancing: str, wiring: str, fault: str) -> None:
+    shape = ClusterShape.model_validate(
+        {"gpus": 64, "hosts_per_leaf": 2, "balancing": balancing, "wiring": wiring}
+    )
+    world = world_of(FaultShape(kind=fault), cluster=shape)
+    cluster, fabric, end = world.cluster, observe(world), world.duration
+    sent, received = data(fabric.nics.tx, end), data(fabric.nics.rx, end)
+    up, down = data(fabric.leaf_uplinks.tx, end), data(fabric.leaf_uplinks.rx, end)
+    job = world.courses[0].run.job
+    per_step = sum(collective.nic_bytes for collective in job.collectives)
+    np.testing.assert_allclose(sent, per_step * job.shape.steps, rtol=1e-9)
+
+    leaf_of = cluster.leaf_of_nic
+    crosses = leaf_of[job.gpus] != leaf_of[job.gpus[job.next_rank]]
+    for leaf in range(cluster.leaves):
+        here = slice(leaf * cluster.uplinks_per_leaf, (leaf + 1) * cluster.uplinks_per_leaf)
+        leaving = sent[(leaf_of == leaf) & crosses].sum()
+        np.testing.assert_allclose(up[here].sum(), leaving, rtol=1e-6)
+        local = sent[(leaf_of == leaf) & ~crosses].sum()
+        np.testing.assert_allclose(
+            received[leaf_of == leaf].sum(), local + down[here].sum(), rtol=1e-6
+        )
+    foreign = received.sum() - sent.sum()
+    for spine in range(cluster.spines):
+        at = cluster.spine_of_uplink == spine
+        np.testing.assert_allclose(
+            down[at].sum(), up[at].sum() + foreign / cluster.spines, rtol=1e-6
+        )
 
 
-def sent_data(sample: Path, leaf: str) -> tuple[int, int]:
-    """Bytes of the data class a leaf sent to NICs and to spines, from its first and last round."""
-    rounds = sorted((sample / "logs/switches" / leaf).glob("*show_queue_counters.txt.gz"))
-    to_nics = to_spines = 0
-    for path, sign in ((rounds[0], -1), (rounds[-1], 1)):
-        for port, queue, amount in queue_rows(path):
-            if queue == "UC3" and port < 64:
-                to_nics += sign * amount
-            elif queue == "UC3":
-                to_spines += sign * amount
-    return to_nics, to_spines
-
-
-def sent_by_nics(sample: Path, host: str) -> int:
-    rounds = sorted((sample / "logs/hosts" / host).glob("sysfs-*.txt.gz"))
-    totals = [
-        sum(map(int, re.findall(r"port_xmit_data:(\d+)", gzip.decompress(p.read_bytes()).decode())))
-        for p in (rounds[0], rounds[-1])
-    ]
-    return 4 * (totals[1] - totals[0])
-
-
-def spine_octets(sample: Path, port: int, column: str) -> int:
-    total = 0
-    for path in (sample / "logs/spines").glob(f"*/FourHundredGigE1_0_{port}.csv"):
-        rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
-        total += sum(int(row[column]) for row in rows)
-    return total
-
-
-def test_bytes_are_conserved_from_nic_to_nic(sample: Path) -> None:
-    expected = 16 * workload.STEPS * sum(c.nic_bytes for c in workload.COLLECTIVES)
-    from_nics = sent_by_nics(sample, "node01") + sent_by_nics(sample, "node03")
-    _, up = sent_data(sample, "leaf01")
-    down, _ = sent_data(sample, "leaf02")
-    into_spines = sum(spine_octets(sample, port, "InOctets") for port in (1, 2))
-    out_of_spines = sum(spine_octets(sample, port, "OutOctets") for port in (3, 4))
-    for measured in (from_nics, up, down, into_spines, out_of_spines):
-        assert measured == pytest.approx(expected, rel=1e-6)
-
-
-def test_counters_never_fall(fabric: Fabric, faulty: Run) -> None:
-    moments = np.linspace(-60, faulty.duration + 60, 500)
+def readers(fabric: Fabric) -> list[Any]:
     groups = (fabric.nics, fabric.leaf_nic_ports, fabric.leaf_uplinks, fabric.spine_ports)
-    readers = [read for g in groups for read in (g.rx_bytes, g.tx_bytes)]
-    readers += [read for g in groups for read in (g.rx_pause_frames, g.tx_pause_microseconds)]
-    readers += [fabric.ecn_marked.at, fabric.cnp_sent.at, fabric.cnp_handled.at]
-    for read in readers:
+    found: list[Any] = [read for g in groups for read in (g.rx_bytes, g.tx_bytes)]
+    found += [read for g in groups for read in (g.rx_pause_frames, g.tx_pause_microseconds)]
+    found += [lambda m, g=g, n=n: g.error_count(n, m) for g in groups for n in g.errors]
+    meters = (fabric.ecn_marked, fabric.cnp_sent, fabric.cnp_handled, fabric.out_of_sequence)
+    return [*found, *(m.at for m in meters), fabric.timeouts.at, fabric.storms.at]
+
+
+@pytest.mark.parametrize("kind", sorted(FAULTS))
+def test_counters_never_fall(kind: str) -> None:
+    world = world_of(FaultShape(kind=kind, at=0.3), jobs=(JobShape(steps=40),))
+    moments = np.linspace(-60, world.duration + 60, 120)
+    for read in readers(observe(world)):
         values = np.stack([read(moment) for moment in moments])
         assert (np.diff(values, axis=0) >= 0).all()
         assert (values >= 0).all()
 
 
-def test_last_arriver_has_the_shortest_collective(faulty: Run) -> None:
-    durations = faulty.collective_seconds
-    assert (durations.argmin(axis=2) == faulty.arrival.argmax(axis=2)).all()
-    pure = faulty.transfer_end - faulty.transfer_start
-    np.testing.assert_allclose(durations.min(axis=2), pure)
+@pytest.mark.parametrize("name", ["straggling_rank", "straggling_rank_in_pipeline", "lossy_class"])
+def test_the_last_arriver_has_the_shortest_collective(name: str) -> None:
+    run = come_true(name, load_scenario(name).sized(64).shape, 12).courses[0].run
+    for index, collective in enumerate(run.job.collectives):
+        for group in range(int(run.job.group(collective.scope).max()) + 1):
+            members = run.job.members(collective.scope, group)
+            arrival = run.arrival[:, index, members]
+            durations = run.collective_seconds[:, index, members]
+            assert (durations.argmin(axis=1) == arrival.argmax(axis=1)).all()
+            pure = run.done[:, index, members[0]] - arrival.max(axis=1)
+            np.testing.assert_allclose(durations.min(axis=1), pure, atol=1e-9)
 
 
-def test_step_is_the_sum_of_its_parts(faulty: Run) -> None:
-    parts = faulty.data + faulty.compute + faulty.collective_seconds.sum(axis=1)
-    rest = faulty.step_seconds - parts
-    assert (rest > 0).all()
-    assert np.median(rest) < 0.02
+def test_a_step_is_the_sum_of_its_parts() -> None:
+    run = world_of(jobs=(JobShape(steps=60, checkpoint_every=0),)).courses[0].run
+    rest = run.step_seconds - run.data - run.compute - run.communication
+    assert (rest > -1e-9).all()
+    assert np.median(rest) < 0.1
 
 
-def test_throughput_falls_by_a_fifth(faulty: Run, healthy: Run) -> None:
-    assert 0.18 <= loss_share(faulty, healthy) <= 0.22
-    np.testing.assert_array_equal(
-        faulty.step_seconds[: FAULT_STEP - 1], healthy.step_seconds[: FAULT_STEP - 1]
-    )
+def test_the_pipeline_takes_as_long_as_its_slowest_stage_asks() -> None:
+    def median_step(weights: tuple[float, ...]) -> float:
+        job = JobShape(steps=40, tensor=8, pipeline=4, stage_weights=weights, checkpoint_every=0)
+        return float(np.median(world_of(jobs=(job,)).courses[0].run.step_seconds))
+
+    even, uneven = median_step((1, 1, 1, 1)), median_step((1, 1, 1, 1.5))
+    slowest = 1.5 / ((3 + 1.5) / 4)
+    assert even < uneven < slowest * even
 
 
-def test_healthy_twin_has_no_drop(healthy: Run) -> None:
-    slowest = healthy.step_seconds.max(axis=1)
-    before, after = np.median(slowest[5 : FAULT_STEP - 1]), np.median(slowest[FAULT_STEP - 1 :])
-    assert after == pytest.approx(before, rel=0.005)
+@pytest.fixture(scope="module")
+def production() -> tuple[World, Fabric]:
+    shape = ClusterShape(gpus=640, uplink_gbps=400, oversubscription=32 / 30, placement="packed")
+    world = world_of(cluster=shape, jobs=(JobShape(steps=1400, checkpoint_every=0),), seed=13)
+    assert (world.cluster.leaves, world.cluster.uplinks_per_leaf) == (20, 30)
+    return world, observe(world)
 
 
-def test_one_leaf_is_polarised_upwards_alone(fabric: Fabric, faulty: Run) -> None:
-    onset = float(faulty.begin[FAULT_STEP - 1].min())
+@pytest.mark.parametrize("row", PRODUCTION, ids=lambda row: f"{row[0]}s")
+def test_uplinks_are_as_even_as_in_production(
+    production: tuple[World, Fabric], row: tuple[float, ...]
+) -> None:
+    world, fabric = production
+    window, *expected = row
+    moments = np.arange(60, world.duration, window)
+    sent = np.diff([data(fabric.leaf_uplinks.tx, moment) for moment in moments], axis=0)
+    loads = sent.reshape(len(moments) - 1, 20, 30)
+    imbalance = loads.max(axis=2) / loads.mean(axis=2)
+    spread = loads.std(axis=2) / loads.mean(axis=2)
+    measured = [*np.quantile(imbalance, [0.5, 0.95]), *np.quantile(spread, [0.5, 0.95])]
+    for value, wanted in zip(measured, expected, strict=True):
+        assert wanted / 1.5 <= value <= wanted * 1.5
 
-    def even_share(sent: bool) -> list[float]:
-        read = fabric.leaf_uplinks.tx_bytes if sent else fabric.leaf_uplinks.rx_bytes
-        crossed = (read(faulty.duration) - read(onset))[3].reshape(LEAVES, UPLINKS_PER_LEAF)
-        return list(crossed[:, ::2].sum(axis=1) / crossed.sum(axis=1))
 
-    upwards, downwards = even_share(sent=True), even_share(sent=False)
-    assert upwards[0] > 0.95
-    assert all(0.35 < share < 0.65 for share in (upwards[1], *downwards))
+def test_a_healthy_ring_reaches_the_bus_bandwidth_of_the_field() -> None:
+    run = world_of(cluster=ClusterShape(gpus=128)).courses[0].run
+    gradients = run.job.collectives[0]
+    seconds = np.median(run.done[:, 0] - run.start[:, 0])
+    per_nic = gradients.message_bytes * gradients.bus_factor / seconds / run.job.channels
+    assert 0.75 <= per_nic / (400e9 / 8) <= 0.85
 
 
-def test_pauses_rise_with_the_fault_only(fabric: Fabric, faulty: Run) -> None:
-    onset = float(faulty.begin[FAULT_STEP - 1].min())
-
-    def pause_share(begin: float, end: float) -> np.ndarray:
-        read = fabric.nics.rx_pause_microseconds
-        share: np.ndarray = (read(end) - read(begin)) / 1e6 / (end - begin)
+def test_pauses_are_rare_in_health_and_long_in_a_storm() -> None:
+    def pause_share(world: World) -> np.ndarray:
+        end = world.duration
+        share: np.ndarray = observe(world).nics.tx_pauses.at(end) / 1e6 / end
         return share
 
-    assert (pause_share(0, onset) < 0.0005).all()
-    on_faulty_leaf = np.array([nic.leaf == 0 for nic in build_cluster().nics])
-    during = pause_share(onset, faulty.duration)
-    assert (during[on_faulty_leaf] > 0.005).all()
-    assert (during < 0.04).all()
-    assert (during[~on_faulty_leaf] < 0.0005).all()
+    assert (pause_share(world_of()) < 0.001).all()
+    storm = world_of(FaultShape(kind="pfc_storm", at=0))
+    share = pause_share(storm)
+    culprit = storm.faults[0].culprits[0]
+    stormy = storm.cluster.nics[int(share.argmax())]
+    assert (stormy.host_name, stormy.device) == (culprit["host"], culprit["nic"])
+    assert share.max() > 0.2
+    assert np.sort(share)[-2] < 0.001
 
 
-def test_rings_keep_to_their_rails() -> None:
-    for channel in range(CHANNELS):
-        order = ring(channel)
-        assert sorted(order) == list(range(32))
-        hops = zip(order, order[1:] + order[:1], strict=True)
-        between_hosts = [(a, b) for a, b in hops if a // 8 != b // 8]
-        assert len(between_hosts) == 4
-        assert all(a % 8 == b % 8 for a, b in between_hosts)
+def test_pauses_spread_from_the_storm_towards_the_senders() -> None:
+    world = world_of(FaultShape(kind="pfc_storm", at=0))
+    fabric, end = observe(world), world.duration
+    leaf = world.cluster.nics[int(fabric.nics.tx_pauses.at(end).argmax())].leaf
+    of_leaf = np.array([u.leaf == leaf for u in world.cluster.uplinks])
+    towards_spines = fabric.leaf_uplinks.tx_pauses.at(end)
+    assert towards_spines[of_leaf].mean() > 20 * towards_spines[~of_leaf].mean()
+    assert fabric.spine_ports.tx_pauses.at(end).max() > 20 * towards_spines[~of_leaf].mean()
 
 
-def test_same_seed_gives_the_same_bytes(sample: Path, tmp_path: Path) -> None:
-    write_sample(tmp_path)
-    first, second = files(sample), files(tmp_path)
-    assert first.keys() == second.keys()
-    assert all(first[name].read_bytes() == second[name].read_bytes() for name in first)
+@pytest.mark.parametrize("slowdown", [1.03, 1.10, 1.5])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "straggling_rank",
+        "bad_cable",
+        "bad_uplink_cable",
+        "incast",
+        "pfc_storm",
+        "slow_data_loading",
+    ],
+)
+def test_a_fault_costs_what_it_is_asked_to(kind: str, slowdown: float) -> None:
+    world = world_of(
+        FaultShape(kind=kind, slowdown=slowdown, at=0.2), jobs=(JobShape(steps=80),), seed=15
+    )
+    assert lost_share(world, world.faults[0]) == pytest.approx(1 - 1 / slowdown, abs=0.012)
 
 
-def test_committed_sample_is_what_the_simulator_writes(sample: Path) -> None:
-    committed, written = files(COMMITTED), files(sample)
-    assert committed.keys() == written.keys()
-    for name, path in committed.items():
-        assert content(path) == content(written[name]), name
+def test_twins_share_their_noise() -> None:
+    faulty = world_of(FaultShape(kind="straggling_rank", at=0.5)).courses[0].run
+    healthy = world_of().courses[0].run
+    np.testing.assert_array_equal(faulty.step_seconds[:30], healthy.step_seconds[:30])
+    assert (faulty.step_seconds[31:] > healthy.step_seconds[31:]).all()
 
 
-def test_committed_sample_is_small() -> None:
-    assert sum(p.stat().st_size for p in COMMITTED.rglob("*") if p.is_file()) < 3_000_000
+def test_a_second_fault_is_charged_its_own_part() -> None:
+    world = come_true("two_faults", load_scenario("two_faults").sized(64).shape, 16)
+    first, second = (lost_share(world, fault) for fault in world.faults)
+    assert 0.08 < first < 0.16
+    assert 0.10 < second < 0.20
 
 
-def test_healthy_answer_names_nothing(tmp_path: Path) -> None:
-    answer = write_sample(tmp_path, fault=False)
-    assert answer["kind"] == "none"
-    assert answer["entities"] == []
-    assert json.loads((tmp_path / "answer.json").read_text(encoding="utf-8")) == answer
+@pytest.mark.parametrize("name", scenario_names())
+def test_every_scenario_comes_true_with_an_answer(name: str) -> None:
+    scenario = load_scenario(name)
+    for gpus in (64, None):
+        truth = tell_truth(come_true(name, scenario.sized(gpus).shape, 17))
+        assert len(truth["faults"]) == len(scenario.shape.faults)
+        for fault in truth["faults"]:
+            assert fault["culprits"]
+            assert 0 <= fault["loss_share"] <= 1
+            assert fault["start"] < fault["end"]
+
+
+def test_jobs_share_the_cluster() -> None:
+    world = come_true("healthy_noisy", load_scenario("healthy_noisy").shape, 18)
+    hosts = [set(course.run.job.hosts) for course in world.courses]
+    assert not hosts[0] & hosts[1]
+    assert len(hosts[0] | hosts[1]) == world.cluster.shape.hosts
+
+
+@given(
+    gpus=st.sampled_from([16, 64, 96, 256]),
+    wiring=st.sampled_from(["fat-tree", "rail"]),
+    hosts_per_leaf=st.integers(1, 8),
+    oversubscription=st.sampled_from([0.5, 1.0, 2.0, 4.0]),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=40, deadline=None)
+def test_every_shape_of_cluster_runs(
+    gpus: int, wiring: str, hosts_per_leaf: int, oversubscription: float, seed: int
+) -> None:
+    shape = ClusterShape.model_validate(
+        {
+            "gpus": gpus,
+            "wiring": wiring,
+            "hosts_per_leaf": hosts_per_leaf,
+            "oversubscription": oversubscription,
+        }
+    )
+    world = world_of(cluster=shape, jobs=(JobShape(steps=20),), seed=seed)
+    positions = {(nic.leaf, nic.position) for nic in world.cluster.nics}
+    assert len(positions) == gpus
+    run = world.courses[0].run
+    assert np.isfinite(run.step_seconds).all()
+    assert (run.step_seconds > 0).all()
+    assert (observe(world).leaf_uplinks.tx_bytes(world.duration) >= 0).all()
+
+
+def _same(one: Run, other: Run) -> bool:
+    return bool((one.end == other.end).all() and (one.arrival == other.arrival).all())
+
+
+def test_the_same_seed_tells_the_same_story_and_another_another() -> None:
+    worlds = [come_true("x", load_scenario("two_faults").shape, seed) for seed in (19, 19, 20)]
+    runs = [world.courses[0].run for world in worlds]
+    assert _same(runs[0], runs[1])
+    assert not _same(runs[0], runs[2])
+    first, second = (observe(world) for world in worlds[:2])
+    for one, other in zip(readers(first), readers(second), strict=True):
+        np.testing.assert_array_equal(one(200.0), other(200.0))
+
+
+def test_a_mistake_in_a_scenario_names_file_and_key(tmp_path: Any) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('title = "t"\nteaches = "x"\n[cluster]\ngpu = 64\n', encoding="utf-8")
+    with pytest.raises(ScenarioError, match=r"mine\.toml: cluster\.gpu: "):
+        load_scenario(str(path))
+    with pytest.raises(ScenarioError, match=r"no scenario 'helthy'.*healthy"):
+        load_scenario("helthy")
+
+
+def test_an_unknown_fault_is_named() -> None:
+    scenario = load_scenario("healthy")
+    shape = scenario.shape.model_copy(update={"faults": (FaultShape(kind="gremlins"),)})
+    with pytest.raises(ValueError, match="gremlins"):
+        come_true("x", replace(scenario, shape=shape).shape, 1)
+
+
+def test_a_size_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="100 GPUs"):
+        Scenario("x", load_scenario("healthy").shape).sized(100)
+
+
+def test_collection_limits_are_checked() -> None:
+    with pytest.raises(ValueError, match="switch_interval"):
+        CollectionShape(switch_interval=0.1)

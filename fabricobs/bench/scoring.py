@@ -47,7 +47,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One case: its faults, its findings, its days of cluster time and whether all was called ok."""
+    """One case: its faults, its findings, its days of cluster time; whether all was called ok."""
 
     scenario: str
     seed: int

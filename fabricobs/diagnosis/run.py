@@ -4,7 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fabricobs.content import ContentError
-from fabricobs.diagnosis.attribution import fold_downstream, in_order, unexplained, without_named
+from fabricobs.diagnosis.attribution import (
+    fold_downstream,
+    fold_symptoms,
+    in_order,
+    unexplained,
+    without_named,
+)
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
@@ -47,7 +53,8 @@ def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
             )
         judgements[model.kind] = METHODS[model.method](evidence, model, paces)
     findings: list[Finding] = [f for j in judgements.values() for f in j.findings]
-    findings = without_named(fold_downstream(findings, evidence))
+    findings = fold_symptoms(fold_downstream(findings, evidence), models, evidence)
+    findings = without_named(findings)
     findings.extend(unexplained(findings, paces, rest, evidence))
     ordered = in_order(findings)
     return Diagnosis(

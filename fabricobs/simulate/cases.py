@@ -70,3 +70,15 @@ def choose_kinds(only: Sequence[str], without: Sequence[str]) -> tuple[Kind, ...
     if without:
         return tuple(kind for kind in KINDS if kind.usual and kind.name not in without)
     return None
+
+
+def describe() -> str:
+    """The scenarios and the kinds of log, a line each."""
+    lines = ["Scenarios"]
+    for name in scenario_names():
+        lines.append(f"  {name:28} {load_scenario(name).shape.title}")
+    lines.append("Kinds of log (* written unless left out)")
+    for kind in KINDS:
+        mark = "*" if kind.usual else " "
+        lines.append(f"  {kind.name:14}{mark} {kind.family:9} {', '.join(kind.fabrics)}")
+    return "\n".join(lines)

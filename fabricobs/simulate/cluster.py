@@ -216,7 +216,7 @@ class Cluster:
 
 
 def build_cluster(shape: ClusterShape) -> Cluster:
-    """Cable a cluster: leaves as full as `hosts_per_leaf` says, uplinks as many as capacity asks."""
+    """Cable a cluster: leaves as full as `hosts_per_leaf` says, as many uplinks as they need."""
     pods = -(-shape.hosts // shape.hosts_per_leaf)
     rails = GPUS_PER_HOST if shape.wiring == "rail" else 1
     leaves = pods * rails

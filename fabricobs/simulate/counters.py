@@ -56,13 +56,16 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Several meters of the same P ports read as one: those of several jobs, or of several causes."""
+    """Several meters of the same P ports read as one: of several jobs, or of several causes."""
 
+    ports: int
     meters: tuple[Meter, ...]
 
     def at(self, moment: float) -> Integers:
         """Whole amounts [P] up to a moment in seconds since the start of the job."""
-        total: Integers = np.sum([meter.at(moment) for meter in self.meters], axis=0)
+        total = np.zeros(self.ports, dtype=np.int64)
+        for meter in self.meters:
+            total += meter.at(moment)
         return total
 
 

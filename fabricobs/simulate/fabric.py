@@ -63,13 +63,13 @@ def observe(world: World) -> Fabric:
     random = stream(seed, 5)
     nics, uplinks = len(cluster.nics), len(cluster.uplinks)
 
-    def summed(name: str) -> Sum:
-        return Sum(tuple(meter for part in parts for meter in part[name]))
+    def summed(name: str, ports: int = nics) -> Sum:
+        return Sum(ports, tuple(meter for part in parts for meter in part[name]))
 
     def direction(name: str, ports: int, storage: Floats) -> Direction:
         rates = _background(random, ports)
         rates[0] += storage
-        return Direction(summed(name), summed(f"{name}/storage"), rates)
+        return Direction(summed(name, ports), summed(f"{name}/storage", ports), rates)
 
     on_nics, on_uplinks = _storage_rates(world, random)
     to_leaf = direction("nic_tx", nics, 0.3 * on_nics)
@@ -83,9 +83,9 @@ def observe(world: World) -> Fabric:
         return PortGroup(
             rx=rx,
             tx=tx,
-            rx_pauses=summed(rx_pauses),
-            tx_pauses=summed(tx_pauses),
-            errors={name: summed(f"{end}/{name}") for name in ERRORS},
+            rx_pauses=summed(rx_pauses, ports),
+            tx_pauses=summed(tx_pauses, ports),
+            errors={name: summed(f"{end}/{name}", ports) for name in ERRORS},
             rx_before=_before_job(random, ports),
             tx_before=_before_job(random, ports),
             pause_before=random.randint(200_000, 4_000_000, size=(2, ports)),
@@ -165,13 +165,14 @@ def _bytes(
         return moved
     between = _between_leaves(cluster, networks[0])
     usable = np.stack([effect.up_usable for effect in course.effects])[course.state]
-    durations = (course.run.end.max(axis=1) - course.run.begin.min(axis=1))[moving.step]
+    durations = course.run.end.max(axis=1) - course.run.begin.min(axis=1)
     capacity = moving.seconds * bytes_per_second(cluster.shape.uplink_gbps, LINK_EFFICIENCY)
     up, down = even_shares(
         cluster,
         between,
         moving.nic_bytes,
         usable[moving.step],
+        moving.step,
         durations,
         capacity,
         random,
@@ -215,7 +216,7 @@ def _add_marks_and_losses(meters: Meters, course: Course, moving: _Transfers) ->
 
     def by_nic(share: str, end: str) -> Floats:
         values = [
-            np.bincount(getattr(n.routes, end), weights=getattr(n, share), minlength=nics)
+            np.bincount(getattr(n.routes, end), getattr(n, share), nics).astype(np.float64)
             for n in networks
         ]
         return moving.scaled(values, packets)

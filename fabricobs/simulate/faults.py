@@ -33,7 +33,7 @@ from fabricobs.simulate.network import (
 )
 from fabricobs.simulate.randomness import Random
 from fabricobs.simulate.run import OPTIMIZER_SECONDS, OTHER_SECONDS
-from fabricobs.simulate.shapes import GPUS_PER_HOST, FaultShape
+from fabricobs.simulate.shapes import FaultShape
 
 Entity = dict[str, Any]
 

@@ -64,10 +64,10 @@ def see_network(job: Job, routes: Routes, effect: Effect, busy: Floats) -> Netwo
     nics, uplinks = len(cluster.nics), len(cluster.uplinks)
     crossing = routes.up != LOCAL
     up_of, down_of = routes.up[crossing], routes.down[crossing]
-    nic_tx = np.bincount(routes.source, minlength=nics) * share
-    nic_rx = np.bincount(routes.target, minlength=nics) * share
-    up = np.bincount(up_of, minlength=uplinks) * share
-    down = np.bincount(down_of, minlength=uplinks) * share
+    nic_tx = _times_seen(routes.source, nics) * share
+    nic_rx = _times_seen(routes.target, nics) * share
+    up = _times_seen(up_of, uplinks) * share
+    down = _times_seen(down_of, uplinks) * share
     if cluster.shape.balancing == "flowlet":
         up = _evened(cluster, up, effect.up_usable)
         down = _evened(cluster, down, np.ones(uplinks))
@@ -136,6 +136,10 @@ class _Pauses:
     held_back: Floats  # [N] share of time a source stands still for a device that pauses
 
 
+def _times_seen(values: Integers, size: int) -> Floats:
+    return np.bincount(values, minlength=size).astype(np.float64)
+
+
 def _foreign(effect: Effect, cluster: Cluster) -> Floats:
     """A port that foreign traffic fills is overloaded; one whose NIC is slow is only waiting."""
     return np.where(effect.mixed_bytes_per_second > 0, 1.0, effect.nic_rate)
@@ -176,7 +180,8 @@ def _pause_share(overload: Floats, effect: Effect) -> Floats:
     marked = bool(effect.marking[0] >= 0.5)
     begins = _PAUSING_OVERLOAD if marked else _PAUSING_OVERLOAD_UNMARKED
     share = effect.congestion[0] * _PAUSE_PER_OVERLOAD * np.maximum(overload - begins, 0)
-    return np.minimum(share, _HIGHEST_PAUSE_SHARE)
+    limited: Floats = np.minimum(share, _HIGHEST_PAUSE_SHARE)
+    return limited
 
 
 def _marked(routes: Routes, overload: _Overload, effect: Effect, crossing: Integers) -> Floats:

@@ -21,17 +21,17 @@ class ClusterShape(_Shape):
     `oversubscription` is the capacity of a leaf's NIC ports over that of its uplinks.
     """
 
-    gpus: int = Field(128, multiple_of=GPUS_PER_HOST, ge=16)
+    gpus: int = Field(default=128, multiple_of=GPUS_PER_HOST, ge=16)
     fabric: Literal["roce", "infiniband"] = "roce"
     wiring: Literal["fat-tree", "rail"] = "fat-tree"
-    hosts_per_leaf: int = Field(4, ge=1)
+    hosts_per_leaf: int = Field(default=4, ge=1)
     placement: Literal["scattered", "packed"] = "scattered"
     nic_gbps: Literal[100, 200, 400] = 400
     uplink_gbps: Literal[100, 200, 400, 800] = 800
-    oversubscription: float = Field(1.0, gt=0)
-    links_per_spine: int = Field(2, ge=1)
+    oversubscription: float = Field(default=1.0, gt=0)
+    links_per_spine: int = Field(default=2, ge=1)
     balancing: Literal["flowlet", "static"] = "flowlet"
-    queue_pairs: int = Field(8, ge=1)
+    queue_pairs: int = Field(default=8, ge=1)
 
     @property
     def hosts(self) -> int:
@@ -42,23 +42,23 @@ class ClusterShape(_Shape):
 class JobShape(_Shape):
     """A training job: how it is cut over GPUs, how long it computes, how much it exchanges.
 
-    `share` is its share of the cluster's hosts; the last job takes all that are left. `stage_weights` are the relative
-    computing times of the pipeline's stages; `sequence_spread` is the spread (standard deviation
-    over mean) of the work of data-parallel replicas from step to step.
+    `share` is its share of the cluster's hosts; the last job takes all that are left.
+    `stage_weights` are the relative computing times of the pipeline's stages; `sequence_spread` is
+    the spread (standard deviation over mean) of the replicas' work from step to step.
     """
 
     name: str = "pretrain"
-    share: float = Field(1.0, gt=0, le=1)
-    steps: int = Field(300, ge=20)
-    tensor: int = Field(1, ge=1, le=GPUS_PER_HOST)
-    pipeline: int = Field(1, ge=1)
-    microbatches: int = Field(16, ge=1)
-    parameters: int = Field(24_000_000_000, ge=1_000_000)
-    compute_seconds: float = Field(1.9, gt=0)
-    data_seconds: float = Field(0.012, gt=0)
-    checkpoint_every: int = Field(100, ge=0)
+    share: float = Field(default=1.0, gt=0, le=1)
+    steps: int = Field(default=300, ge=20)
+    tensor: int = Field(default=1, ge=1, le=GPUS_PER_HOST)
+    pipeline: int = Field(default=1, ge=1)
+    microbatches: int = Field(default=16, ge=1)
+    parameters: int = Field(default=24_000_000_000, ge=1_000_000)
+    compute_seconds: float = Field(default=1.9, gt=0)
+    data_seconds: float = Field(default=0.012, gt=0)
+    checkpoint_every: int = Field(default=100, ge=0)
     stage_weights: tuple[float, ...] = ()
-    sequence_spread: float = Field(0.0, ge=0)
+    sequence_spread: float = Field(default=0.0, ge=0)
 
     @model_validator(mode="after")
     def _stages_have_weights(self) -> "JobShape":
@@ -68,17 +68,17 @@ class JobShape(_Shape):
 
 
 class FaultShape(_Shape):
-    """A fault: `kind` is one of `faults.FAULTS`; `at` and `until` are shares of the first job.
+    """A fault: `kind` is a name of `faults.FAULTS`; `at` and `until` are shares of the first job.
 
     `slowdown` is the step time aimed at over that without the fault; without it the fault has the
-    size it has in life. `bursts` is the share of its time in which it acts, in spells of some steps.
+    size it has in life. `bursts` is the share of its time in which it acts, in spells of steps.
     """
 
     kind: str
-    at: float = Field(0.4, ge=0, lt=1)
-    until: float = Field(1.0, gt=0, le=1)
-    slowdown: float | None = Field(None, gt=1)
-    bursts: float = Field(1.0, gt=0, le=1)
+    at: float = Field(default=0.4, ge=0, lt=1)
+    until: float = Field(default=1.0, gt=0, le=1)
+    slowdown: float | None = Field(default=None, gt=1)
+    bursts: float = Field(default=1.0, gt=0, le=1)
 
 
 class CollectionShape(_Shape):
@@ -89,13 +89,13 @@ class CollectionShape(_Shape):
     are cleared or that restart during the run.
     """
 
-    switch_interval: float = Field(10.0, ge=0.5, le=60)
-    host_interval: float = Field(20.0, ge=0.5, le=120)
-    jitter: float = Field(0.03, ge=0, le=0.3)
-    missing: float = Field(0.0, ge=0, lt=0.5)
-    duplicated: float = Field(0.0, ge=0, lt=0.5)
-    clock_spread_seconds: float = Field(0.0, ge=0)
-    resets: int = Field(0, ge=0)
+    switch_interval: float = Field(default=10.0, ge=0.5, le=60)
+    host_interval: float = Field(default=20.0, ge=0.5, le=120)
+    jitter: float = Field(default=0.03, ge=0, le=0.3)
+    missing: float = Field(default=0.0, ge=0, lt=0.5)
+    duplicated: float = Field(default=0.0, ge=0, lt=0.5)
+    clock_spread_seconds: float = Field(default=0.0, ge=0)
+    resets: int = Field(default=0, ge=0)
     near_wrap: bool = False
     old_errors: bool = True
 
@@ -109,5 +109,5 @@ class ScenarioShape(_Shape):
     jobs: tuple[JobShape, ...] = (JobShape(),)
     faults: tuple[FaultShape, ...] = ()
     collection: CollectionShape = CollectionShape()
-    storage_gbps: float = Field(0.0, ge=0)
+    storage_gbps: float = Field(default=0.0, ge=0)
     benign: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fabricobs.simulate.cluster import Cluster
+from fabricobs.simulate.cluster import Cluster, Integers
 from fabricobs.simulate.effects import Floats
 from fabricobs.simulate.randomness import Random
 
@@ -10,6 +10,8 @@ from fabricobs.simulate.randomness import Random
 # whose shares vary with CV 0.167 over 60 s and fall with the square root of the window; 1/CV^2 is
 # the number of placements in it.
 PLACEMENTS_PER_SECOND = 1 / 0.167**2 / 60
+# Leaves differ in it, log-normally: there the CV's 95th percentile is 1.6 to 2 times its median.
+_LEAF_SPREAD = 1.0
 
 
 def even_shares(
@@ -17,6 +19,7 @@ def even_shares(
     between: Floats,
     nic_bytes: Floats,
     usable: Floats,
+    step: Integers,
     seconds: Floats,
     capacity: Floats,
     random: Random,
@@ -24,24 +27,25 @@ def even_shares(
     """Bytes up and down [K, U] of K transfers; on every spine as much comes in as goes out.
 
     `between` [L, L] bytes from leaf to leaf for each of `nic_bytes` [K]; `usable` [K, U] share of
-    its flows that a leaf puts on each uplink; `seconds` [K] of time for which one placement of
-    the flows stands; `capacity` [K] bytes an uplink can carry in a transfer.
+    its flows that a leaf puts on each uplink; `step` [K] of each transfer: one placement of the
+    flows stands for a step, `seconds` [S] long; `capacity` [K] in bytes of an uplink.
     """
     transfers, leaves = len(nic_bytes), cluster.leaves
     per_leaf, parallel = cluster.uplinks_per_leaf, cluster.links_per_spine
-    shape = (PLACEMENTS_PER_SECOND * seconds)[:, None, None]
+    by_leaf = np.exp(_LEAF_SPREAD * random.standard_normal(leaves))
+    shape = (PLACEMENTS_PER_SECOND * seconds)[:, None, None] * by_leaf[None, :, None]
     weights = usable.reshape(transfers, leaves, per_leaf)
-    drawn = weights * random.standard_gamma(np.broadcast_to(shape, weights.shape))
+    placed = random.standard_gamma(np.broadcast_to(shape, (len(seconds), leaves, per_leaf)))
+    drawn = weights * placed[step]
     leaving = between.sum(axis=1)[None, :, None] * nic_bytes[:, None, None]
     up = _share_out(drawn, leaving, capacity[:, None, None] * (weights > 0))
 
     to_spine = up.reshape(transfers, leaves, per_leaf // parallel, parallel).sum(axis=3)
     towards = between / np.maximum(between.sum(axis=1, keepdims=True), 1e-300)
     from_spine = np.einsum("kas,ab->kbs", to_spine, towards)
-    links = random.standard_gamma(
-        np.broadcast_to(shape[..., None], (*from_spine.shape, parallel)).copy()
-    )
-    down = _share_out(links, from_spine[..., None], capacity[:, None, None, None])
+    many = (len(seconds), leaves, per_leaf // parallel, parallel)
+    links = random.standard_gamma(np.broadcast_to(shape[..., None], many))
+    down = _share_out(links[step], from_spine[..., None], capacity[:, None, None, None])
     return up.reshape(transfers, -1), down.reshape(transfers, -1)
 
 

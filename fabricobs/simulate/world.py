@@ -69,8 +69,7 @@ def come_true(name: str, shape: ScenarioShape, seed: int) -> World:
 def run_without(world: World, fault: Fault) -> Run:
     """The first job's twin: same noise, all faults but one."""
     job = world.courses[0].run.job
-    changes = {name: value for name, value in fault.without.items()}
-    shape: JobShape = job.shape.model_copy(update=changes)
+    shape: JobShape = job.shape.model_copy(update=fault.without)
     twin = replace(job, shape=shape)
     others = tuple(other for other in world.faults if other is not fault)
     jobs = (twin, *(course.run.job for course in world.courses[1:]))
