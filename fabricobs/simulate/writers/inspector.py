@@ -122,5 +122,6 @@ def _dumps(world: World, run: Run, rank: int, offset: float) -> Floats:
     ended = run.done[:, :, rank]
     woken = np.ceil((ended - phase) / _DUMP_SECONDS) * _DUMP_SECONDS + phase
     late = random.randint(40, 140, size=ended.shape)
-    microseconds: Floats = np.round((woken + offset) * 1e6) + late + epoch_microseconds(0)
-    return microseconds
+    dumped = np.round((woken + offset) * 1e6) + late + epoch_microseconds(0)
+    in_order: Floats = np.maximum.accumulate(dumped.ravel()).reshape(dumped.shape)
+    return in_order

@@ -1,4 +1,4 @@
-"""What NCCL finds on each host: the network it uses, through which NIC, and whether GPUs reach it."""
+"""What NCCL finds on a host: the network it uses, through which NIC, and whether GPUs reach it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ class NcclHost:
 def nccl_host(world: World, host: int) -> NcclHost:
     """Look at a host with all that the faults did to it."""
     nics = world.cluster.nics_of_host(host)
-    speeds = {nic.index: world.cluster.shape.nic_gbps for nic in nics}
+    speeds: dict[int, int] = {nic.index: world.cluster.shape.nic_gbps for nic in nics}
     for fact in world.facts:
         if isinstance(fact, SlowPort) and fact.nic in speeds:
             speeds[fact.nic] = fact.gbps

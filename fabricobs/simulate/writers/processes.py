@@ -1,4 +1,4 @@
-"""Names the job's processes carry in several logs: folders, process ids, groups and their hashes."""
+"""What a job's processes are called in several logs: folders, process ids, groups, hashes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

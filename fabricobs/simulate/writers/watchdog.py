@@ -39,7 +39,7 @@ _CALLS = {
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call of a rank; times in seconds since the start of the job, `done` None while it waits."""
+    """A call of a rank, in seconds since the start of the job; `done` is None while it waits."""
 
     group: Communicator
     sequence: int
@@ -126,7 +126,7 @@ def _data_collectives(job: Job) -> list[int]:
 
 
 def _norm(world: Communicator, step: int, called: float, done: float | None) -> _Call:
-    """The sum of the gradients' norm over the whole job: one number; the first call is a barrier."""
+    """The sum of the gradients' norm over the job, one number; the first call is a barrier."""
     collective = Collective("AllReduce", "data", world.size, 1, 7, 4, 0)
     return _Call(world, step + 2, collective, called, done)
 
