@@ -7,6 +7,13 @@ from typing import Literal
 
 from fabricobs.simulate.fabric import Fabric
 from fabricobs.simulate.world import World
+from fabricobs.simulate.writers.host_facts import write_host_facts
+from fabricobs.simulate.writers.inspector import write_inspector
+from fabricobs.simulate.writers.kernel_log import write_kernel_logs
+from fabricobs.simulate.writers.megatron import write_megatron
+from fabricobs.simulate.writers.nccl import write_nccl
+from fabricobs.simulate.writers.step_records import write_step_records
+from fabricobs.simulate.writers.watchdog import write_watchdog
 
 Family = Literal["timing", "counters", "logs"]
 Write = Callable[[Path, World, Fabric], None]
@@ -23,7 +30,17 @@ class Kind:
     write: Write
 
 
-KINDS: tuple[Kind, ...] = ()
+_BOTH = ("roce", "infiniband")
+
+KINDS: tuple[Kind, ...] = (
+    Kind("nccl", "logs", _BOTH, usual=True, write=write_nccl),
+    Kind("inspector", "timing", _BOTH, usual=True, write=write_inspector),
+    Kind("steps", "timing", _BOTH, usual=True, write=write_step_records),
+    Kind("train", "timing", _BOTH, usual=True, write=write_megatron),
+    Kind("watchdog", "logs", _BOTH, usual=True, write=write_watchdog),
+    Kind("kernel", "logs", _BOTH, usual=True, write=write_kernel_logs),
+    Kind("host_facts", "logs", _BOTH, usual=True, write=write_host_facts),
+)
 
 
 def write_logs(directory: Path, world: World, fabric: Fabric, kinds: Sequence[Kind]) -> None:

@@ -10,10 +10,15 @@ JOB_START = datetime(2026, 3, 2, 9, 0, 0, tzinfo=UTC)
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write lines as UTF-8, compressed where the name ends in `.gz`."""
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as UTF-8, compressed where the name ends in `.gz`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = "".join(f"{line}\n" for line in lines).encode()
+    content = text.encode()
     if path.suffix == ".gz":
-        content = gzip.compress(content, compresslevel=9, mtime=0)
+        content = gzip.compress(content, compresslevel=6, mtime=0)
     path.write_bytes(content)
 
 
