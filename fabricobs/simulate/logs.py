@@ -7,6 +7,13 @@ from typing import Literal
 
 from fabricobs.simulate.fabric import Fabric
 from fabricobs.simulate.world import World
+from fabricobs.simulate.writers.counters_db import write_switch_db
+from fabricobs.simulate.writers.ethtool import write_ethtool
+from fabricobs.simulate.writers.perfquery import write_perfquery
+from fabricobs.simulate.writers.port_csv import write_spines
+from fabricobs.simulate.writers.sonic import write_switches
+from fabricobs.simulate.writers.subnet import write_subnet
+from fabricobs.simulate.writers.sysfs import write_sysfs
 
 Family = Literal["timing", "counters", "logs"]
 Write = Callable[[Path, World, Fabric], None]
@@ -23,7 +30,18 @@ class Kind:
     write: Write
 
 
-KINDS: tuple[Kind, ...] = ()
+_ROCE, _INFINIBAND = ("roce",), ("infiniband",)
+_BOTH = (*_ROCE, *_INFINIBAND)
+
+KINDS: tuple[Kind, ...] = (
+    Kind("switches", "counters", _ROCE, True, write_switches),
+    Kind("spines", "counters", _ROCE, True, write_spines),
+    Kind("switch_db", "counters", _ROCE, False, write_switch_db),
+    Kind("ethtool", "counters", _ROCE, True, write_ethtool),
+    Kind("sysfs", "counters", _BOTH, True, write_sysfs),
+    Kind("perfquery", "counters", _INFINIBAND, True, write_perfquery),
+    Kind("subnet", "counters", _INFINIBAND, True, write_subnet),
+)
 
 
 def write_logs(directory: Path, world: World, fabric: Fabric, kinds: Sequence[Kind]) -> None:
