@@ -235,7 +235,7 @@ def bench_diagnosis(
     out: Annotated[Path | None, typer.Option(help="Write every score as JSON lines.")] = None,
 ) -> None:
     """Score the diagnosis on simulated clusters whose faults are known."""
-    from fabricobs.bench.diagnosis import bench
+    from fabricobs.bench.scoreboard import bench
 
     print(bench(seeds, size, scenario or (), ablations=ablations, tuning=tuning, out=out))
 

@@ -4,15 +4,13 @@ Tuning seeds and scoring seeds are apart: a threshold may be chosen by looking a
 figures anybody quotes come from the second.
 """
 
-import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -51,32 +49,6 @@ class Result:
     simulated: float
     ingested: float
     diagnosed: float
-
-
-def bench(
-    seeds: int,
-    gpus: int,
-    scenarios: Sequence[str],
-    *,
-    ablations: bool,
-    tuning: bool,
-    out: Path | None = None,
-) -> str:
-    """Run and score `scenarios` (all by default) with the first `seeds` seeds; the scoreboard."""
-    from fabricobs.bench.scoreboard import scoreboard
-
-    chosen = (TUNING_SEEDS if tuning else SCORING_SEEDS)[:seeds]
-    cases = plan(scenarios or scored_scenarios(), chosen, gpus, ablations=ablations)
-    results = []
-    for number, result in enumerate(run_cases(cases), start=1):
-        results.append(result)
-        print(f"\r{number} of {len(cases)} cases", end="", file=sys.stderr)
-    print(file=sys.stderr)
-    results.sort(key=lambda result: (result.case.scenario, result.case.seed))
-    if out is not None:
-        lines = [json.dumps(asdict(result), default=str) for result in results]
-        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return scoreboard(results)
 
 
 def scored_scenarios() -> list[str]:

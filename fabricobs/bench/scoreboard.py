@@ -1,9 +1,22 @@
 """The scoreboard as text: by scenario, in all, calibration, and what each family tells alone."""
 
+import json
 import statistics
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
 
-from fabricobs.bench.diagnosis import ABLATIONS, EVERYTHING, Result
+from fabricobs.bench.diagnosis import (
+    ABLATIONS,
+    EVERYTHING,
+    SCORING_SEEDS,
+    TUNING_SEEDS,
+    Result,
+    plan,
+    run_cases,
+    scored_scenarios,
+)
 from fabricobs.bench.scoring import Outcome, Score
 from fabricobs.diagnosis.findings import SEVERITIES
 
@@ -21,6 +34,30 @@ _HEADINGS = (
     "loss off",
 )
 _BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0001)
+
+
+def bench(
+    seeds: int,
+    gpus: int,
+    scenarios: Sequence[str],
+    *,
+    ablations: bool,
+    tuning: bool,
+    out: Path | None = None,
+) -> str:
+    """Run and score `scenarios` (all by default) with the first `seeds` seeds; the scoreboard."""
+    chosen = (TUNING_SEEDS if tuning else SCORING_SEEDS)[:seeds]
+    cases = plan(scenarios or scored_scenarios(), chosen, gpus, ablations=ablations)
+    results = []
+    for number, result in enumerate(run_cases(cases), start=1):
+        results.append(result)
+        print(f"\r{number} of {len(cases)} cases", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    results.sort(key=lambda result: (result.case.scenario, result.case.seed))
+    if out is not None:
+        lines = [json.dumps(asdict(result), default=str) for result in results]
+        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return scoreboard(results)
 
 
 def scoreboard(results: Sequence[Result]) -> str:

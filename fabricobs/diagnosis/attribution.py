@@ -1,11 +1,14 @@
 """Attribution: one cause, one finding; symptoms folded in; what stays unexplained is said."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Finding, severity_of_loss
+from fabricobs.diagnosis.findings import Finding, confidence_of, severity_of_loss
 from fabricobs.diagnosis.job import JobPace, Slowdown
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.places import Places
 
 # Stragglers are dated by windows of 20 steps: two of them.
 _SLACK_STEPS = 40
@@ -45,6 +48,55 @@ def fold_downstream(findings: list[Finding], evidence: Evidence) -> list[Finding
         if not (is_spine and explained):
             kept.append(finding)
     return kept
+
+
+def fold_symptoms(
+    findings: list[Finding], models: Mapping[str, Model], evidence: Evidence
+) -> list[Finding]:
+    """Fold each symptom into the cause that explains it: one part, one cause, one finding.
+
+    A cause takes what its model says it explains, where both touch the same NIC, port, host or
+    switch and the symptom did not begin before it.
+    """
+    explains = {model.kind: set(model.explains) for model in models.values()}
+    places = Places(evidence)
+    causes = list(findings)
+    for symptom in findings:
+        cause = next(
+            (
+                other
+                for other in causes
+                if symptom is not other
+                and symptom.kind in explains.get(other.kind, ())
+                and _not_after(other, symptom)
+                and places.touch(other, symptom)
+            ),
+            None,
+        )
+        if cause is not None:
+            causes = [each for each in causes if each is not symptom]
+            causes = [_with_symptom(each, symptom) if each is cause else each for each in causes]
+    return causes
+
+
+def _not_after(cause: Finding, symptom: Finding) -> bool:
+    if cause.start is None or symptom.start is None:
+        return True
+    return cause.start <= symptom.start + _SLACK_TIME
+
+
+def _with_symptom(cause: Finding, symptom: Finding) -> Finding:
+    """The cause with its symptom's evidence: its families, its victims, its loss if larger."""
+    known = {*cause.entities, *cause.related}
+    victims = [e for e in (*symptom.entities, *symptom.related) if e not in known]
+    families = {*cause.families, *symptom.families}
+    return replace(
+        cause,
+        related=(*cause.related, *victims),
+        families=tuple(sorted(families)),
+        confidence=max(cause.confidence, confidence_of(families)),
+        explanation=f"{cause.explanation} With it: {symptom.title}.",
+    )
 
 
 def without_named(findings: list[Finding]) -> list[Finding]:

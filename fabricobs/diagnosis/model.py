@@ -32,13 +32,17 @@ class Wording(_Part):
 
 
 class Model(_Part):
-    """One diagnosis: question, method, thresholds with their sources, wording, what next."""
+    """One diagnosis: question, method, thresholds with their sources, wording, what next.
+
+    `explains` names the kinds of finding that are its symptoms where they touch the same part.
+    """
 
     name: str
     kind: str
     question: str
     method: str
     query: str
+    explains: tuple[str, ...] = ()
     threshold: dict[str, Threshold] = {}
     wording: Wording
     refuted_by: tuple[str, ...]

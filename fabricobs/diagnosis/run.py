@@ -4,7 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fabricobs.content import ContentError
-from fabricobs.diagnosis.attribution import fold_downstream, in_order, unexplained, without_named
+from fabricobs.diagnosis.attribution import (
+    fold_downstream,
+    fold_symptoms,
+    in_order,
+    unexplained,
+    without_named,
+)
+from fabricobs.diagnosis.clocks import device_offsets, host_offsets
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
@@ -28,6 +35,10 @@ def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
     """Judge a store; ContentError if a model names a method that does not exist."""
     models = load_models(extra)
     evidence = Evidence(store, extra)
+    offsets = device_offsets(evidence)
+    evidence.set_clocks(
+        {o.device: o.seconds for o in offsets if o.seconds is not None and o.certain}
+    )
     rest = models[REST]
     paces = job_paces(
         evidence.frame("step_times"),
@@ -47,12 +58,13 @@ def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
             )
         judgements[model.kind] = METHODS[model.method](evidence, model, paces)
     findings: list[Finding] = [f for j in judgements.values() for f in j.findings]
-    findings = without_named(fold_downstream(findings, evidence))
+    findings = fold_symptoms(fold_downstream(findings, evidence), models, evidence)
+    findings = without_named(findings)
     findings.extend(unexplained(findings, paces, rest, evidence))
     ordered = in_order(findings)
     return Diagnosis(
         verdict=give_verdict(evidence, ordered, paces, judgements),
         findings=ordered,
         segments=tuple(segment for pace in paces for segment in pace.segments),
-        coverage=describe_coverage(evidence),
+        coverage=describe_coverage(evidence, offsets, host_offsets(evidence)),
     )

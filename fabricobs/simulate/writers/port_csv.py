@@ -15,6 +15,7 @@ from fabricobs.simulate.world import World
 _HEADER = (
     "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 )
+_ROW = "%s,%s,%s,%s,%d,%d,%d,%d,%.2f,%.2f"
 _WEEKDAYS = "一二三四五六日"
 _LOCAL_TIME = timedelta(hours=8)
 
@@ -34,8 +35,7 @@ def write_spines(directory: Path, world: World, fabric: Fabric) -> None:
             port = cluster.spine_port(uplink)
             counts, shares = increments[:, :, index].tolist(), ratios[:, :, index].tolist()
             lines = (
-                "%s,%s,%s,%s,%d,%d,%d,%d,%.2f,%.2f"
-                % (*time, name, port, *counts[row], *shares[row])
+                _ROW % (*time, name, port, *counts[row], *shares[row])
                 for time, row in zip(times[len(times) - len(written) :], written, strict=True)
             )
             path = directory / name / f"{port.replace('/', '_')}.csv"

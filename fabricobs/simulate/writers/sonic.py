@@ -1,6 +1,6 @@
 """What `show` commands print on a SONiC leaf: counters every round, the rest seldom or once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from fabricobs.simulate.counters import (
     PortGroup,
     packets,
 )
+from fabricobs.simulate.effects import Floats
 from fabricobs.simulate.fabric import Fabric
 from fabricobs.simulate.facts import PauseStorm
 from fabricobs.simulate.links import Links, links_of
@@ -128,34 +129,35 @@ def _up(leaf: _Leaf, links: Links, moment: float) -> list[bool]:
 
 
 def _interfaces(leaf: _Leaf, links: Links) -> list[str]:
-    reader, moments = leaf.reader, leaf.reader.device.moments
-    line_rate = np.array([port.gbps for port in leaf.ports]) * 1e9 / 8
-    counters, rates = [], []
-    for side in (PortGroup.rx_bytes, PortGroup.tx_bytes):
-        counters.append(packets(reader.shown(side)).sum(axis=1).tolist())
-        rise = reader.at(side, moments) - reader.at(side, moments - _RATE_SECONDS)
-        rates.append(rise.sum(axis=1) / _RATE_SECONDS)
-    shares = [(rate / line_rate).tolist() for rate in rates]
-    speeds = [rate.tolist() for rate in rates]
-    broken, dropped = reader.errors("crc").tolist(), reader.errors("dropped").tolist()
+    received, sent = _traffic(leaf, PortGroup.rx_bytes), _traffic(leaf, PortGroup.tx_bytes)
+    broken = leaf.reader.errors("crc").tolist()
+    dropped = leaf.reader.errors("dropped").tolist()
     columns = ("OK", "BPS", "UTIL", "ERR", "DRP", "OVR")
     headers = ["IFACE", "STATE", *(f"{side}_{name}" for side in ("RX", "TX") for name in columns)]
     none = ["0"] * len(leaf.ports)
     tables = []
-    for now, moment in enumerate(moments.tolist()):
+    for now, moment in enumerate(leaf.reader.device.moments.tolist()):
         state = ["U" if up else "D" for up in _up(leaf, links, moment)]
-        cells = [leaf.names, state]
-        for side, (errors, drops) in enumerate(((broken[now], None), (None, dropped[now]))):
-            cells += [
-                grouped(counters[side][now]),
-                [_rate(speed) for speed in speeds[side][now]],
-                [f"{share:.2%}" for share in shares[side][now]],
-                none if errors is None else grouped(errors),
-                none if drops is None else grouped(drops),
-                none,
-            ]
-        tables.append(ruled_table(headers, cells))
+        rx = [*received[now], grouped(broken[now]), none, none]
+        tx = [*sent[now], none, grouped(dropped[now]), none]
+        tables.append(ruled_table(headers, [leaf.names, state, *rx, *tx]))
     return tables
+
+
+def _traffic(
+    leaf: _Leaf, counter: Callable[[PortGroup, Floats], Integers]
+) -> list[tuple[list[str], list[str], list[str]]]:
+    """Columns of packets, rate and utilisation one way, in each round."""
+    reader, moments = leaf.reader, leaf.reader.device.moments
+    line_rate = np.array([port.gbps for port in leaf.ports]) * 1e9 / 8
+    counts = packets(reader.shown(counter)).sum(axis=1)
+    rise = reader.at(counter, moments) - reader.at(counter, moments - _RATE_SECONDS)
+    rates = rise.sum(axis=1) / _RATE_SECONDS
+    rounds = zip(counts.tolist(), rates.tolist(), (rates / line_rate).tolist(), strict=True)
+    return [
+        (grouped(count), [_rate(value) for value in rate], [f"{value:.2%}" for value in share])
+        for count, rate, share in rounds
+    ]
 
 
 def _rate(bytes_per_second: float) -> str:

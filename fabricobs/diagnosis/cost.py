@@ -1,0 +1,130 @@
+"""What a cause in the network cost a job: its steps while it acted against those without it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import polars as pl
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.job import WARM_UP_STEPS, JobPace
+from fabricobs.diagnosis.statistics import Array, differs
+
+Span = tuple[datetime, datetime]
+
+# Bus bandwidth NCCL reaches over the NICs' line rate: 75 to 85 % on NDR, 70 to 80 % on HDR.
+EXPECTED_SHARE_OF_LINE_RATE = 0.80
+_FEWEST_STEPS = 10
+_SIGNIFICANT = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Throughput a job lost between two steps: `loss_share` 0 to 1 of it, lasting `hours`.
+
+    `felt` says whether the steps differ significantly from those without the cause; `against`
+    says what they were compared with.
+    """
+
+    job: str | None
+    loss_share: float
+    start_step: int
+    end_step: int
+    start: datetime
+    end: datetime
+    felt: bool
+    against: str
+
+    @property
+    def hours(self) -> float:
+        """Hours from the first step to the last."""
+        return (self.end - self.start).total_seconds() / 3600
+
+
+def cost_of(
+    evidence: Evidence,
+    paces: Sequence[JobPace],
+    spans: Sequence[Span],
+    *,
+    whole_run: bool = False,
+    column: str = "transfer_ms",
+) -> Cost | None:
+    """Return what a cause that acted in `spans` cost the job that lost most, None if untold.
+
+    What is added to `column` of the job's steps (`transfer_ms`, or `step_time_ms` where that is not
+    known) in the spans, over the usual outside them, is the loss. A cause of the `whole_run`, or
+    with too few steps outside, is compared with what the NICs' line rate lets expect.
+    """
+    costs = [cost for pace in paces if (cost := _cost(evidence, pace, spans, whole_run, column))]
+    return max(costs, key=lambda cost: cost.loss_share, default=None)
+
+
+def _cost(
+    evidence: Evidence, pace: JobPace, spans: Sequence[Span], whole_run: bool, column: str
+) -> Cost | None:
+    steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(pace.job)))
+    steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
+    steps = steps.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
+    if column != "step_time_ms" and steps[column].null_count() > len(steps) // 2:
+        column = "step_time_ms"
+    steps = steps.drop_nulls(column)
+    inside = pl.any_horizontal(*(_during(begin, end) for begin, end in spans), pl.lit(whole_run))
+    acting, calm = steps.filter(inside), steps.filter(~inside)
+    if acting.is_empty():
+        return None
+    times = _numbers(acting, column)
+    if len(calm) >= _FEWEST_STEPS:
+        others = _numbers(calm, column)
+        usual, against = float(np.median(others)), "steps without it"
+        felt = len(times) >= 3 and differs(others, times) < _SIGNIFICANT
+    else:
+        share = _share_of_line_rate(evidence, pace.job)
+        if share is None or column == "step_time_ms":
+            return None
+        usual = float(np.median(times)) * min(share / EXPECTED_SHARE_OF_LINE_RATE, 1.0)
+        against, felt = "the line rate of the NICs", share < 0.9 * EXPECTED_SHARE_OF_LINE_RATE
+    return _told(pace.job, acting, times - usual, felt, against, steps)
+
+
+def _told(
+    job: str | None,
+    acting: pl.DataFrame,
+    added: Array,
+    felt: bool,
+    against: str,
+    steps: pl.DataFrame,
+) -> Cost:
+    first, last = int(acting["step"][0]), int(acting["step"][-1])
+    span = steps.filter(pl.col("step").is_between(first, last))
+    # Global pauses, such as a checkpoint, are long in every sense: they are no loss to a link.
+    total = float(np.sum(np.minimum(_numbers(span, "step_time_ms"), _cap(span))))
+    lost = float(np.sum(np.clip(added, 0, None)))
+    return Cost(
+        job=job,
+        loss_share=min(max(lost / total, 0.0), 1.0) if total else 0.0,
+        start_step=first,
+        end_step=last,
+        start=acting["ts"][0],
+        end=acting["ts"][-1],
+        felt=felt and lost > 0,
+        against=against,
+    )
+
+
+def _cap(steps: pl.DataFrame) -> float:
+    return 10 * float(np.median(_numbers(steps, "step_time_ms")))
+
+
+def _share_of_line_rate(evidence: Evidence, job: str | None) -> float | None:
+    rows = evidence.frame("bus_bandwidth").filter(pl.col("job").eq_missing(pl.lit(job)))
+    share = rows["share_of_line_rate"].drop_nulls().median()
+    return None if share is None else float(share)  # type: ignore[arg-type]
+
+
+def _during(begin: datetime, end: datetime) -> pl.Expr:
+    return pl.col("ts").is_between(begin, end)
+
+
+def _numbers(frame: pl.DataFrame, column: str) -> Array:
+    return frame[column].to_numpy().astype(np.float64)

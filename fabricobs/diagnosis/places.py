@@ -1,0 +1,61 @@
+"""Whether two findings are about the same part: a NIC and its leaf port are the two ends of one."""
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Entity, Finding
+
+Place = tuple[str | None, ...]
+
+
+class Places:
+    """The parts an entity stands for, by the cables the store knows."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        rows = evidence.frame("nic_ports").rows()
+        self._port_of = {(host, nic): (switch, port) for host, nic, switch, port in rows}
+        self._nic_of = {(switch, port): (host, nic) for host, nic, switch, port in rows}
+
+    def touch(self, one: Finding, other: Finding) -> bool:
+        """Say whether the culprits of two findings share a part, or one's are the other's victims.
+
+        A finding about a whole job touches all that is of no other job.
+        """
+        if any(entity.type == "job" for entity in (*one.entities, *other.entities)):
+            return True
+        ones, others = self._places(one.entities), self._places(other.entities)
+        return bool(ones & others or self._places(one.related) & others)
+
+    def nic_at(self, switch: str | None, port: str | None) -> Entity | None:
+        """Return the NIC at the other end of a leaf port's cable."""
+        if (switch, port) not in self._nic_of:
+            return None
+        host, nic = self._nic_of[switch, port]
+        return Entity("nic", host=host, nic=nic)
+
+    def port_at(self, host: str | None, nic: str | None) -> Entity | None:
+        """Return the leaf port at the other end of a NIC's cable."""
+        if (host, nic) not in self._port_of:
+            return None
+        switch, port = self._port_of[host, nic]
+        return Entity("port", switch=switch, port=port)
+
+    def _places(self, entities: tuple[Entity, ...]) -> set[Place]:
+        places: set[Place] = set()
+        for entity in entities:
+            places |= self._of(entity)
+        return places
+
+    def _of(self, entity: Entity) -> set[Place]:
+        if entity.type == "port":
+            other = self.nic_at(entity.switch, entity.port)
+            ends: set[Place] = {("port", entity.switch, entity.port)}
+            return ends if other is None else ends | {("host", other.host)}
+        if entity.type == "switch":
+            return {("switch", entity.switch)}
+        if entity.host is None:
+            return set()
+        places: set[Place] = {("host", entity.host)}
+        if entity.type == "nic":
+            port = self.port_at(entity.host, entity.nic)
+            if port is not None:
+                places.add(("port", port.switch, port.port))
+        return places

@@ -1,0 +1,89 @@
+"""From what a method measured to the finding it tells: the model's words, filled in."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from fabricobs.diagnosis.cost import Cost
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import (
+    SEVERITIES,
+    Driver,
+    Entity,
+    Finding,
+    Severity,
+    confidence_of,
+    severity_of_loss,
+)
+from fabricobs.diagnosis.model import Model
+
+
+def tell(
+    model: Model,
+    evidence: Evidence,
+    words: Mapping[str, Any],
+    *,
+    entities: Sequence[Entity],
+    families: set[str],
+    drivers: Sequence[Driver],
+    related: Sequence[Entity] = (),
+    start: datetime | None = None,
+    end: datetime | None = None,
+    detected_at: datetime | None = None,
+    cost: Cost | None = None,
+    unmeasured: Severity = "medium",
+) -> Finding:
+    """Return the finding of one cause.
+
+    Its severity follows the loss. A cause whose loss is not felt or cannot be measured is
+    `unmeasured`: at most medium, for redundancy may hide it.
+    """
+    felt = cost is not None and cost.felt
+    loss = cost.loss_share if cost is not None and felt else None
+    severity = severity_of_loss(loss) if felt else unmeasured
+    if felt and SEVERITIES.index(severity) < SEVERITIES.index("low"):
+        severity = "low"
+    return Finding(
+        kind=model.kind,
+        entities=tuple(entities),
+        related=tuple(related),
+        severity=severity,
+        confidence=confidence_of(families),
+        families=tuple(sorted(families)),
+        title=model.wording.title.format(**words),
+        explanation=" ".join([model.wording.explanation.format(**words), _cost_sentence(cost)]),
+        start=start or (cost.start if cost else None),
+        end=end or (cost.end if cost else None),
+        start_step=cost.start_step if cost and felt else None,
+        end_step=cost.end_step if cost and felt else None,
+        detected_at=detected_at,
+        loss_share=loss,
+        gpu_hours_lost=evidence.gpu_hours(cost.job, cost.hours, loss) if cost and felt else None,
+        drivers=tuple(drivers),
+        query=model.query,
+        refuted_by=model.refuted_by,
+        next_steps=tuple(text.format(**words) for text in model.next_steps),
+    )
+
+
+def driver(
+    model: Model,
+    threshold: str,
+    feature: str,
+    value: float,
+    *,
+    peer: float | None = None,
+    unit: str = "",
+    robust_z: float | None = None,
+) -> Driver:
+    """Return a number beside the threshold of the model that it is compared with."""
+    limit = model.threshold[threshold]
+    return Driver(feature, value, peer, unit, robust_z, limit.value, limit.source)
+
+
+def _cost_sentence(cost: Cost | None) -> str:
+    if cost is None:
+        return "What it costs cannot be told from these files."
+    if not cost.felt:
+        return f"The job did not measurably feel it, against {cost.against}."
+    return f"It cost {cost.loss_share:.1%} of the throughput, against {cost.against}."
