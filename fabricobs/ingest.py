@@ -174,7 +174,7 @@ def ingest_batch(
     store = Store(store_path)
     writer = BatchWriter(store)
     spans: dict[str, tuple[Any, Any]] = {}
-    rows = Rows()
+    rows = Rows(expected_bytes=sum(planned.size_bytes for planned in batch))
 
     def flush() -> None:
         for table, part in rows.drain():

@@ -6,12 +6,12 @@ from typing import Any
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block
 from fabricobs.formats.joins import Join
-from fabricobs.formats.mapping import ColumnMapping, Target
+from fabricobs.formats.layouts import Cut
+from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target
 from fabricobs.formats.rows import Rows
+from fabricobs.formats.stacks import Stack
 from fabricobs.formats.templates import compile_template
 
-# Columns that say which row a value belongs to; all others are what was measured.
-IDENTITY = ("device", "port", "priority", "queue", "ts")
 _MOST_OPEN_ROWS = 5_000
 
 
@@ -42,6 +42,8 @@ class CellRows:
         self._overwrite = overwrite
         self._open: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._starts: dict[tuple[int, str], tuple[int, dict[str, Any]]] = {}
+        self._stacks: list[tuple[CellBlock, Stack]] = []
+        self._taken: set[tuple[Any, ...]] = set()
 
     def add(
         self,
@@ -68,6 +70,67 @@ class CellRows:
                     continue
                 others[key] = int(text.replace(",", ""))
             known += 1
+        self._unstack()
+        self._put(block, shared, measured, number)
+        if others and "other" in column_names(block.mapping.table):
+            for key, count in others.items():
+                self._put_other(block, shared, key, count, number)
+        return known
+
+    def add_cut(self, block: CellBlock, cut: Cut, number: int) -> None:
+        """Add rows that were cut at once; `number` is the line of the first."""
+        starts = {f.table: self._start(block, f.table) for f in cut.layout.families}
+        stack = Stack(starts, cut.names, [cut], [number])
+        if self._open or not cut.names.differ:
+            self._unstack()
+            self._put_rows(block, stack)
+        elif self._stacks and self._stacks[-1][1].takes(cut, starts):
+            self._stacks[-1][1].cuts.append(cut)
+            self._stacks[-1][1].numbers.append(number)
+        elif self._stacks and not self._is_apart(stack):
+            self._unstack()
+            self._put_rows(block, stack)
+        else:
+            self._stacks.append((block, stack))
+
+    def flush(self) -> None:
+        """Hand over the rows collected so far."""
+        for key, row in self._open.items():
+            self._rows.add(key[0], row)
+        self._open.clear()
+        for _, stack in self._stacks:
+            self._rows.add_stack(stack)
+        self._stacks.clear()
+        self._taken.clear()
+
+    def _is_apart(self, stack: Stack) -> bool:
+        """Say whether none of its rows may share a row with those stacked before; note them."""
+        if not self._taken:
+            self._taken.update(*(earlier.identities for _, earlier in self._stacks))
+        apart = self._taken.isdisjoint(stack.identities)
+        self._taken |= stack.identities
+        return apart
+
+    def _unstack(self) -> None:
+        """Open the rows stacked so far: what comes next may belong to them."""
+        stacks, self._stacks = self._stacks, []
+        self._taken.clear()
+        for block, stack in stacks:
+            self._put_rows(block, stack)
+
+    def _put_rows(self, block: CellBlock, stack: Stack) -> None:
+        for cut, first in zip(stack.cuts, stack.numbers, strict=True):
+            for place, row in enumerate(cut.names.rows):
+                shared = dict(zip(cut.names.columns, row, strict=True))
+                self._put(block, shared, cut.cells(place), first + place)
+
+    def _put(
+        self,
+        block: CellBlock,
+        shared: Mapping[str, Any],
+        measured: Iterable[tuple[Target, Any]],
+        number: int,
+    ) -> None:
         if len(self._open) >= _MOST_OPEN_ROWS:
             self.flush()
         # The cells of a line share few rows: each is looked up once.
@@ -82,16 +145,6 @@ class CellRows:
                 row = self._row(block, target.table, identity, number, fresh=True)
             found[place] = row
             row[target.column.name] = value
-        if others and "other" in column_names(block.mapping.table):
-            for key, count in others.items():
-                self._put_other(block, shared, key, count, number)
-        return known
-
-    def flush(self) -> None:
-        """Hand over the rows collected so far."""
-        for key, row in self._open.items():
-            self._rows.add(key[0], row)
-        self._open.clear()
 
     def _put_other(
         self, block: CellBlock, identity: Mapping[str, Any], key: str, count: int, number: int

@@ -15,6 +15,8 @@ from fabricobs.formats.templates import Template, TemplateError, compile_templat
 from fabricobs.formats.values import DEFAULT_TYPE, VALUE_TYPES, Value
 from fabricobs.store.tables import TABLES, Column
 
+# Columns that say which row a value belongs to; all others are what was measured.
+IDENTITY = ("device", "port", "priority", "queue", "ts")
 _TARGET = re.compile(r"^(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
 
 

@@ -9,9 +9,13 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Block, Definition
+from fabricobs.formats.layouts import Cutter, Layout, layout_of
 from fabricobs.formats.lines import Outcome
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
@@ -21,6 +25,10 @@ _RULE = re.compile(r"^\s*(?:-+|=+)\s*$")
 _PORT = re.compile(r"[A-Za-z-]+\d[\d/.]*$")
 _DASHES = re.compile(r"-+")
 _BLANKS = re.compile(r"\s{2,}")
+# Below this the line-by-line way is done before the compiled cutter is loaded.
+_LEAST_BYTES = 2 << 20
+_MOST_LAYOUTS = 1_000
+_CUTTER = Cutter()
 
 
 class TableBlock(CellBlock):
@@ -30,6 +38,17 @@ class TableBlock(CellBlock):
         super().__init__(block, format_name)
         self.titles = tuple(compile_template(source) for source in block.title)
         self.by_ruler = block.split == "ruler"
+        self._layouts: dict[tuple[str, str], Layout | None] = {}
+
+    def layout_of(self, header: str, ruler: str) -> Layout | None:
+        """Return how rows below these two lines are cut at once; None if they cannot be."""
+        key = (header, ruler)
+        if key not in self._layouts:
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
+            columns = _cut(header, ruler)
+            self._layouts[key] = layout_of(columns, _gaps(ruler), self.mapping)
+        return self._layouts[key]
 
 
 class TableFormat:
@@ -67,7 +86,9 @@ class TableReader:
     def __init__(self, table_format: TableFormat, context: Context, rows: Rows) -> None:
         self._format = table_format
         self._has_titles = any(block.titles for block in table_format.blocks)
+        self.cuts_rows = rows.expected_bytes >= _LEAST_BYTES
         self._cells = CellRows(context, rows)
+        self._layout: Layout | None = None
         self._titled: TableBlock | None = None
         self._block: TableBlock | None = None
         self._header = ""
@@ -86,6 +107,7 @@ class TableReader:
         block = self._format.block_of(line, self._titled)
         if block is not None:
             self._block, self._header, self._columns = block, line, []
+            self._layout = None
             self._titled, self._after_gap, self._held = None, False, ""
             return Outcome.IGNORED
         if self._block is None:
@@ -94,8 +116,9 @@ class TableReader:
             return self._offer_words(self._block, line, number)
         if _RULER.match(line):
             self._columns = _cut(self._header, line)
-            runs = [match.span() for match in _DASHES.finditer(line)]
-            self._gaps = [(end, begin) for (_, end), (begin, _) in pairwise(runs)]
+            self._gaps = _gaps(line)
+            if self.cuts_rows:
+                self._layout = self._block.layout_of(self._header, line)
             return Outcome.IGNORED
         if not self._columns or _RULE.match(line):
             self._block = None
@@ -105,6 +128,19 @@ class TableReader:
             self._after_gap = True
             return Outcome.NOT_MINE
         return self._row(self._block, line, number)
+
+    def take_rows(self, data: NDArray[np.uint8], at: int, number: int) -> tuple[int, int]:
+        """Take the rows of the open table that stand at `at`, as far as they are beyond doubt.
+
+        Returns how many lines they are and where they end.
+        """
+        if self._block is None or self._layout is None:
+            return 0, at
+        cut = _CUTTER.cut(data, at, self._layout)
+        if cut is None:
+            return 0, at
+        self._cells.add_cut(self._block, cut, number)
+        return cut.lines, cut.end
 
     def opens(self, line: str) -> bool:
         """Say whether a table begins here."""
@@ -169,6 +205,12 @@ def _first_words(blocks: Sequence[TableBlock]) -> list[list[str]]:
     """Return the words headers begin with, each in a list; none if a field begins one."""
     words = [header.first_word for block in blocks for header in block.headers]
     return [[word] for word in words if word] if all(words) else []
+
+
+def _gaps(ruler: str) -> list[tuple[int, int]]:
+    """Return begin and end of what parts the columns."""
+    runs = [match.span() for match in _DASHES.finditer(ruler)]
+    return [(end, begin) for (_, end), (begin, _) in pairwise(runs)]
 
 
 def _cut(header: str, ruler: str) -> list[tuple[int, int, str]]:

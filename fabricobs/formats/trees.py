@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fabricobs.formats.cells import IDENTITY, CellBlock, CellRows
+from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.jsontext import documents, unfolded
 from fabricobs.formats.lines import Outcome, TextReader
-from fabricobs.formats.mapping import ColumnMapping, Target, check_column
+from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target, check_column
 from fabricobs.formats.oids import NameMaps
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.templates import Template, TemplateError, compile_template
