@@ -62,7 +62,10 @@ class CaptureReader:
     def _first_taker(self, line: str, number: int) -> Outcome | str:
         """Offer to the reader that knows a beginning, then to the last taker, then to the rest."""
         failure = ""
-        for reader in sorted(self._readers, key=lambda reader: self._turn(reader, line)):
+        turns = self._readers
+        if len(turns) > 1:
+            turns = sorted(turns, key=lambda reader: self._turn(reader, line))
+        for reader in turns:
             outcome = reader.offer(line, number)
             if isinstance(outcome, str):
                 # What is damaged for one format may be sound for another, unless it is surely its.

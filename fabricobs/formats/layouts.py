@@ -16,11 +16,17 @@ from fabricobs.formats.context import column_names
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target
 from fabricobs.formats.values import parse_whole
 
+# What is cut at once stays in the processor's cache.
+_MOST_ROWS = 4096
 _MOST_TEXT = 1 << 18
-_MOST_VALUES = 1 << 16
 _MOST_NAMES = 4096
 
+# What a column is to the cutter; a value from 0 on says which place of the row its number takes.
+TEXT = -1
+PASSED = -2
+
 Whole = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
 
@@ -96,7 +102,7 @@ class Cut:
     layout: Layout
     names: Names
     values: Whole
-    missing: Bytes | None
+    missing: Flags | None
     end: int
 
     @property
@@ -123,8 +129,6 @@ def layout_of(
     `columns` are begin, end and name, `gaps` the blanks between them. None for a table that holds
     anything else: its lines are read one by one.
     """
-    from fabricobs.formats import ruled_kernel
-
     identity: list[Target] = []
     groups: dict[tuple[str, tuple[tuple[str, Any], ...]], dict[str, int]] = {}
     kinds: list[int | tuple[Any, str]] = []
@@ -135,12 +139,12 @@ def layout_of(
         if isinstance(target, bool):
             if not target and keeps_others:
                 return None
-            kinds.append(ruled_kernel.PASSED)
+            kinds.append(PASSED)
         elif target.column.name in IDENTITY:
             if target.column.name in {"ts", *(known.column.name for known in identity)}:
                 return None
             identity.append(target)
-            kinds.append(ruled_kernel.TEXT)
+            kinds.append(TEXT)
         else:
             group = groups.setdefault((target.table, target.fields), {})
             counts = target.parse is parse_whole and target.factor is None
@@ -149,7 +153,7 @@ def layout_of(
             group[target.column.name] = len(kinds)
             targets[(target.table, target.fields), target.column.name] = target
             kinds.append(((target.table, target.fields), target.column.name))
-    if not groups or kinds[0] != ruled_kernel.TEXT:
+    if not groups or kinds[0] != TEXT:
         return None
     families = _families({key: tuple(group) for key, group in groups.items()})
     order = [
@@ -162,7 +166,7 @@ def layout_of(
     places = [kind if isinstance(kind, int) else place_of[kind] for kind in kinds]
     return Layout(
         begins=np.array([begin for begin, _, _ in columns], np.int64),
-        ends=np.array([*(begin for begin, _ in gaps), columns[-1][1]], np.int64),
+        ends=np.array([*(begin for begin, _ in gaps), columns[-1][0] + 1], np.int64),
         places=np.array(places, np.int64),
         width=len(order),
         families=tuple(families),
@@ -184,26 +188,20 @@ def _families(groups: Mapping[tuple[str, Any], tuple[str, ...]]) -> list[Family]
     return families
 
 
-class Cutter:
-    """Cuts rows; the room it works in is used again and again."""
+def cut_rows(data: Bytes, at: int, layout: Layout) -> Cut | None:
+    """Cut the rows that stand from `at` on, up to a line in doubt; None if that is the first."""
+    from fabricobs.formats import ruled_kernel
 
-    def __init__(self) -> None:
-        self._texts = np.empty(_MOST_TEXT, np.uint8)
-        self._values = np.empty(_MOST_VALUES, np.int64)
-        self._missing = np.empty(_MOST_VALUES, np.uint8)
-
-    def cut(self, data: Bytes, at: int, layout: Layout) -> Cut | None:
-        """Cut the rows that stand from `at` on, up to a line in doubt; None if that is the first."""
-        from fabricobs.formats import ruled_kernel
-
-        width = layout.width
-        rows, end, written, absent = ruled_kernel.cut_rows(
-            data, at, layout.begins, layout.ends, layout.places,
-            self._values, self._missing, width, self._texts,
-        )  # fmt: skip
-        names = layout.names_of(self._texts[:written].tobytes()) if rows else None
-        if names is None:
-            return None
-        values = self._values[: rows * width].reshape(rows, width).copy()
-        gone = self._missing[: rows * width].reshape(rows, width).astype(bool) if absent else None
-        return Cut(layout, names, values, gone, end)
+    left = len(data) - at
+    width = layout.width
+    room = min(left // int(layout.ends[-1]) + 1, _MOST_ROWS)
+    values = np.empty((room, width), np.int64)
+    missing = np.empty((room, width), np.bool_)
+    texts = np.empty(min(left, _MOST_TEXT) + len(layout.places), np.uint8)
+    rows, end, written, absent = ruled_kernel.cut_rows(
+        data, at, layout.begins, layout.ends, layout.places, values, missing, texts
+    )
+    names = layout.names_of(texts[:written].tobytes()) if rows else None
+    if names is None:
+        return None
+    return Cut(layout, names, values[:rows], missing[:rows] if absent else None, end)

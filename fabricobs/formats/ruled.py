@@ -7,6 +7,7 @@ header; a name too long for its column stands alone on the line before.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Block, Definition
-from fabricobs.formats.layouts import Cutter, Layout, layout_of
+from fabricobs.formats.layouts import Layout, cut_rows, layout_of
 from fabricobs.formats.lines import Outcome
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
@@ -27,8 +28,21 @@ _DASHES = re.compile(r"-+")
 _BLANKS = re.compile(r"\s{2,}")
 # Below this the line-by-line way is done before the compiled cutter is loaded.
 _LEAST_BYTES = 2 << 20
-_MOST_LAYOUTS = 1_000
-_CUTTER = Cutter()
+_MOST_HEADERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """What a header and the ruler under it say: begin, end and name of each column, the blanks
+    between them, and how their rows are cut at once, if they are."""
+
+    columns: list[tuple[int, int, str]]
+    gaps: list[tuple[int, int]]
+    layout: Layout | None
+
+    def fits(self, line: str) -> bool:
+        """Say whether the columns of the line are parted where those of the ruler are."""
+        return not any(line[begin:end].strip() for begin, end in self.gaps)
 
 
 class TableBlock(CellBlock):
@@ -38,17 +52,18 @@ class TableBlock(CellBlock):
         super().__init__(block, format_name)
         self.titles = tuple(compile_template(source) for source in block.title)
         self.by_ruler = block.split == "ruler"
-        self._layouts: dict[tuple[str, str], Layout | None] = {}
+        self._ruled: dict[tuple[str, str], Ruled] = {}
 
-    def layout_of(self, header: str, ruler: str) -> Layout | None:
-        """Return how rows below these two lines are cut at once; None if they cannot be."""
-        key = (header, ruler)
-        if key not in self._layouts:
-            if len(self._layouts) >= _MOST_LAYOUTS:
-                self._layouts.clear()
-            columns = _cut(header, ruler)
-            self._layouts[key] = layout_of(columns, _gaps(ruler), self.mapping)
-        return self._layouts[key]
+    def ruled(self, header: str, ruler: str) -> Ruled | None:
+        """Return what these two lines say; None if the second is no ruler."""
+        found = self._ruled.get((header, ruler))
+        if found is None and _RULER.match(ruler):
+            if len(self._ruled) >= _MOST_HEADERS:
+                self._ruled.clear()
+            columns, gaps = _cut(header, ruler), _gaps(ruler)
+            layout = layout_of(columns, gaps, self.mapping)
+            found = self._ruled[header, ruler] = Ruled(columns, gaps, layout)
+        return found
 
 
 class TableFormat:
@@ -88,12 +103,10 @@ class TableReader:
         self._has_titles = any(block.titles for block in table_format.blocks)
         self.cuts_rows = rows.expected_bytes >= _LEAST_BYTES
         self._cells = CellRows(context, rows)
-        self._layout: Layout | None = None
         self._titled: TableBlock | None = None
         self._block: TableBlock | None = None
         self._header = ""
-        self._columns: list[tuple[int, int, str]] = []
-        self._gaps: list[tuple[int, int]] = []
+        self._ruled: Ruled | None = None
         self._after_gap = False
         self._held = ""
 
@@ -106,37 +119,34 @@ class TableReader:
                 return Outcome.IGNORED
         block = self._format.block_of(line, self._titled)
         if block is not None:
-            self._block, self._header, self._columns = block, line, []
-            self._layout = None
+            self._block, self._header, self._ruled = block, line, None
             self._titled, self._after_gap, self._held = None, False, ""
             return Outcome.IGNORED
         if self._block is None:
             return Outcome.NOT_MINE
         if not self._block.by_ruler:
             return self._offer_words(self._block, line, number)
-        if _RULER.match(line):
-            self._columns = _cut(self._header, line)
-            self._gaps = _gaps(line)
-            if self.cuts_rows:
-                self._layout = self._block.layout_of(self._header, line)
+        ruled = self._block.ruled(self._header, line)
+        if ruled is not None:
+            self._ruled = ruled
             return Outcome.IGNORED
-        if not self._columns or _RULE.match(line):
+        if self._ruled is None or _RULE.match(line):
             self._block = None
             return Outcome.NOT_MINE
         if not line.strip():
             # Some tables part their groups by a blank line.
             self._after_gap = True
             return Outcome.NOT_MINE
-        return self._row(self._block, line, number)
+        return self._row(self._block, self._ruled, line, number)
 
     def take_rows(self, data: NDArray[np.uint8], at: int, number: int) -> tuple[int, int]:
         """Take the rows of the open table that stand at `at`, as far as they are beyond doubt.
 
         Returns how many lines they are and where they end.
         """
-        if self._block is None or self._layout is None:
+        if self._block is None or self._ruled is None or self._ruled.layout is None:
             return 0, at
-        cut = _CUTTER.cut(data, at, self._layout)
+        cut = cut_rows(data, at, self._ruled.layout)
         if cut is None:
             return 0, at
         self._cells.add_cut(self._block, cut, number)
@@ -156,11 +166,11 @@ class TableReader:
         """Hand over what is still open."""
         self._cells.flush()
 
-    def _row(self, block: TableBlock, line: str, number: int) -> Outcome | str:
-        if self._after_gap and not self._fits_ruler(line):
+    def _row(self, block: TableBlock, ruled: Ruled, line: str, number: int) -> Outcome | str:
+        if self._after_gap and not ruled.fits(line):
             self._block = None
             return Outcome.NOT_MINE
-        cells = [(name, line[begin:end].strip()) for begin, end, name in self._columns]
+        cells = [(name, line[begin:end].strip()) for begin, end, name in ruled.columns]
         if " " in cells[0][1]:
             self._block = None
             return Outcome.NOT_MINE
@@ -168,7 +178,7 @@ class TableReader:
             # More of the row above: its last cell holds several lines.
             more = not any(text for _, text in cells[:-1])
             return Outcome.IGNORED if more else Outcome.NOT_MINE
-        if not self._fits_ruler(line):
+        if not ruled.fits(line):
             return f"{self._format.name}: the cells do not stand under the ruler"
         return self._add(block, cells, number)
 
@@ -195,10 +205,6 @@ class TableReader:
         except ValueError as error:
             return f"{self._format.name}: {error}"
         return Outcome.PARSED if known else f"{self._format.name}: no column is known"
-
-    def _fits_ruler(self, line: str) -> bool:
-        """Say whether the columns of the line are parted where those of the ruler are."""
-        return not any(line[begin:end].strip() for begin, end in self._gaps)
 
 
 def _first_words(blocks: Sequence[TableBlock]) -> list[list[str]]:

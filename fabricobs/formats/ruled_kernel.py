@@ -3,16 +3,9 @@
 Compiled to machine code by numba and cached; it releases the interpreter lock.
 """
 
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
-Whole = NDArray[np.int64]
-
-# What a column is to the cutter; a value above says which place of the row its number takes.
-TEXT = -1
-PASSED = -2
+from fabricobs.formats.layouts import PASSED, TEXT, Bytes, Flags, Whole
 
 _NEWLINE, _BLANK, _COMMA, _MINUS, _SLASH, _ZERO, _NINE, _TILDE = 10, 32, 44, 45, 47, 48, 57, 126
 _UNDERSCORE, _SMALL_A, _SMALL_N, _SMALL_Z = 95, 97, 110, 122
@@ -90,22 +83,20 @@ def cut_rows(
     ends: Whole,
     places: Whole,
     values: Whole,
-    missing: Bytes,
-    width: int,
+    missing: Flags,
     texts: Bytes,
 ) -> tuple[int, int, int, int]:
     """Cut lines from `at` on until one is in doubt, or the room is full.
 
-    A column stands from `begins` to `ends`; before the next one's begin there must be blanks.
-    `places` is TEXT, PASSED, or the number's place in a row of `width` values. Texts are written
-    to `texts`, each with a newline behind it. Returns rows, the end of the last one, the length of
-    the texts, and how many values are missing.
+    A column stands from `begins` to `ends`, the last one to the end of the line; before the begin
+    of the next there must be blanks. `places` is TEXT, PASSED, or the number's place in a row of
+    `values` and `missing`. Texts are written to `texts`, each with a newline behind it. Returns
+    rows, the end of the last one, the length of the texts, and how many values are missing.
     """
     columns = len(begins)
     rows, written, absent = 0, 0, 0
-    most_rows = len(missing) // width
     stop = len(data)
-    while rows < most_rows:
+    while rows < len(values):
         end = at
         while end < stop and _BLANK <= data[end] <= _TILDE:
             end += 1
@@ -140,16 +131,16 @@ def cut_rows(
                 noted += 1
                 continue
             if _is_no_value(data, begin, last):
-                values[rows * width + place] = 0
-                missing[rows * width + place] = 1
+                values[rows, place] = 0
+                missing[rows, place] = True
                 gone += 1
                 continue
             read, number = _number(data, begin, last)
             if not read:
                 sure = False
                 break
-            values[rows * width + place] = number
-            missing[rows * width + place] = 0
+            values[rows, place] = number
+            missing[rows, place] = False
         if not sure:
             break
         rows += 1
