@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -83,6 +83,9 @@ class Format:
         self.definition = definition
         self.reader = definition.reader[0]
 
+    def __reduce__(self) -> tuple[Callable[[Definition], "Format"], tuple[Definition]]:
+        return _format_of, (self.definition,)
+
     @cached_property
     def compiled(self) -> Compiled:
         """Return what reads the format; ContentError names what is wrong in the definition."""
@@ -119,6 +122,15 @@ class Format:
                     for (name, type_name), text in zip(template.fields, found.groups(), strict=True)
                 }
         return None if self.paths else {}
+
+
+_FORMATS: dict[tuple[str, str], Format] = {}
+
+
+def _format_of(definition: Definition) -> Format:
+    """Return the one format of a definition in this process, which is compiled only once."""
+    key = (definition.name, definition.version)
+    return _FORMATS.setdefault(key, Format(definition))
 
 
 class Catalogue:

@@ -45,7 +45,10 @@ class Detector:
         searched = _lowered(text) if self.in_any_case else text
         # A single letter is found, or not, in the least time.
         for choice in reversed(self.choices):
-            if not any(literal in searched for literal in choice):
+            for literal in choice:
+                if literal in searched:
+                    break
+            else:
                 return False
         return self.pattern.search(text) is not None
 

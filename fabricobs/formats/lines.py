@@ -24,6 +24,7 @@ from fabricobs.store.tables import TABLES
 
 _TIME = re.compile(TIME_PATTERN)
 _SHORTEST_TIME = 19
+_MOST_FOREIGN = 500
 
 
 class Outcome(Enum):
@@ -62,6 +63,8 @@ class LineFormat:
         self.anchor = compile_regex(definition.anchor) if definition.anchor else None
         self.rules = [_compile_rule(rule, definition.name) for rule in definition.line]
         entries = [(rule, template) for rule in self.rules for template in rule.templates]
+        # Headers of tables, which come again in every file of a kind.
+        self._foreign: set[str] = set()
         self._others = [entry for entry in entries if entry[1].first_word is None]
         self._by_word = {
             word: [entry for entry in entries if entry[1].first_word in {None, word}]
@@ -75,14 +78,22 @@ class LineFormat:
 
         `known` are the fields a rule may ask for: the anchor's and what earlier lines left.
         """
+        if message in self._foreign:
+            return None
+        fits_none = True
         for rule, template in self._candidates(message.split(" ", 1)[0]):
             if template.literal not in message:
                 continue
             if any(known.get(name) != value for name, value in rule.definition.when.items()):
+                fits_none = False
                 continue
             found = template.pattern.match(message)
             if found is not None:
                 return rule, template, found
+        if fits_none and self.anchor is None:
+            if len(self._foreign) >= _MOST_FOREIGN:
+                self._foreign.clear()
+            self._foreign.add(message)
         return None
 
     def _candidates(self, word: str) -> list[tuple[_Rule, Template]]:
