@@ -13,7 +13,14 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from fabricobs.formats.archive import Member
-from fabricobs.formats.catalogue import ARCHIVE, Catalogue, Format, Recognised, is_parquet, load_catalogue
+from fabricobs.formats.catalogue import (
+    ARCHIVE,
+    Catalogue,
+    Format,
+    Recognised,
+    is_parquet,
+    load_catalogue,
+)
 from fabricobs.formats.places import Place, read_place
 from fabricobs.formats.source import SourceError, digest, read_ends
 from fabricobs.store.parts import KnownFile

@@ -27,7 +27,6 @@ from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.sections import SectionsFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.trees import TreeFormat
-from fabricobs.formats.values import VALUE_TYPES
 from fabricobs.formats.walk import WalkFormat
 from fabricobs.formats.whole import WholeFormat
 from fabricobs.formats.wrapping import Wrapping, unwrap, wrapping_of
@@ -51,6 +50,20 @@ _OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}
 SNAPSHOT_READERS = frozenset(
     {"table", "keyvalue", "value", "paragraphs", "walk", "sections", "matrix", "prometheus"}
 )
+_COMPILED: dict[str, Callable[[Definition], Compiled]] = {
+    "lines": LineFormat,
+    "table": TableFormat,
+    "keyvalue": KeyValueFormat,
+    "value": KeyValueFormat,
+    "paragraphs": ParagraphFormat,
+    "walk": WalkFormat,
+    "sections": SectionsFormat,
+    "matrix": MatrixFormat,
+    "prometheus": PrometheusFormat,
+    "json": TreeFormat,
+    "yaml": DocumentFormat,
+    **dict.fromkeys(RECORD_READERS, RecordFormat),
+}
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
 _API_ANSWER = '"resultType"'
@@ -117,10 +130,7 @@ class Format:
         for template in self.paths:
             found = template.pattern.search(path)
             if found is not None:
-                return {
-                    name: VALUE_TYPES[type_name].parse(text)
-                    for (name, type_name), text in zip(template.fields, found.groups(), strict=True)
-                }
+                return template.read(found)
         return None if self.paths else {}
 
 
@@ -312,31 +322,11 @@ def load_catalogue(extra: Sequence[Path] = ()) -> Catalogue:
 
 def _compile(definition: Definition) -> Compiled:
     reader = definition.reader[0]
-    if reader == "lines":
-        return LineFormat(definition)
     if reader in READERS:
         return WholeFormat(definition)
-    if not definition.block:
+    if reader != "lines" and not definition.block:
         raise TemplateError(f"reader {reader!r} needs a [[block]]")
-    if reader == "table":
-        return TableFormat(definition)
-    if reader == "json":
-        return TreeFormat(definition)
-    if reader in {"keyvalue", "value"}:
-        return KeyValueFormat(definition)
-    if reader == "sections":
-        return SectionsFormat(definition)
-    if reader == "matrix":
-        return MatrixFormat(definition)
-    if reader == "yaml":
-        return DocumentFormat(definition)
-    if reader == "paragraphs":
-        return ParagraphFormat(definition)
-    if reader == "prometheus":
-        return PrometheusFormat(definition)
-    if reader == "walk":
-        return WalkFormat(definition)
-    return RecordFormat(definition)
+    return _COMPILED[reader](definition)
 
 
 def _compile_path(source: str) -> Template:

@@ -1,7 +1,7 @@
 """Layouts of ruled tables: what each column of a header and its ruler fills, worked out once.
 
-Many snapshots print the same header. Their rows are cut by the compiled cutter and stay arrays until
-a part is written; identities (ports, queues) repeat from file to file and are read once.
+Many snapshots print the same header. Their rows are cut by the compiled cutter and stay arrays
+until a part is written; identities (ports, queues) repeat from file to file and are read once.
 """
 
 from collections.abc import Mapping, Sequence

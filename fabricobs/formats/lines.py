@@ -19,7 +19,7 @@ from fabricobs.formats.templates import (
     compile_regex,
     compile_template,
 )
-from fabricobs.formats.values import TIME_PATTERN, VALUE_TYPES, ZONED, parse_time, parse_whole
+from fabricobs.formats.values import TIME_PATTERN, parse_time, parse_whole
 from fabricobs.store.tables import TABLES
 
 _TIME = re.compile(TIME_PATTERN)
@@ -179,11 +179,11 @@ class LineReader:
             return Outcome.NOT_MINE
         rule, template, found = hit
         try:
-            captured = _captured(template, found, self._context.zone)
+            captured = template.read(found, self._context.zone)
             for extra in rule.find:
                 other = extra.pattern.search(line)
                 if other is not None:
-                    captured.update(_captured(extra, other, self._context.zone))
+                    captured.update(extra.read(other, self._context.zone))
         except ValueError as error:
             return f"{self.format.name}: {error}"
         definition = rule.definition
@@ -221,23 +221,13 @@ class LineReader:
             return
         searched = (captured["rest"] or "") if "rest" in captured else line
         for found in rule.each.pattern.finditer(searched):
-            yield {**fields, **_captured(rule.each, found, self._context.zone)}
+            yield {**fields, **rule.each.read(found, self._context.zone)}
 
 
 def _fill(row: dict[str, Any], fields: dict[str, Any]) -> None:
     row.update(fields)
     if fields.get("ts") is not None:
         row["ts_source"] = "inline"
-
-
-def _captured(template: Template, found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
-    captured: dict[str, Any] = {}
-    for (name, type_name), text in zip(template.fields, found.groups(), strict=True):
-        if type_name in ZONED:
-            captured[name] = parse_time(text, zone)
-        else:
-            captured[name] = VALUE_TYPES[type_name].parse(text)
-    return captured
 
 
 @cache

@@ -73,10 +73,7 @@ class ColumnMapping:
         for template, target in self._patterns:
             match = template.pattern.match(key)
             if match is not None:
-                fields = tuple(
-                    (name, VALUE_TYPES[type_name].parse(text))
-                    for (name, type_name), text in zip(template.fields, match.groups(), strict=True)
-                )
+                fields = tuple(template.read(match).items())
                 return Target(target.table, target.column, target.parse, target.factor, fields)
         return any(template.pattern.match(key) for template in self._ignored)
 

@@ -44,7 +44,9 @@ class Stack:
             own.fields == other.fields and not set(own.columns) & set(other.columns)
             for own in families
         )
-        return apart and cut.names.columns == self.names.columns and cut.names.rows == self.names.rows
+        return (
+            apart and cut.names.columns == self.names.columns and cut.names.rows == self.names.rows
+        )
 
     @property
     def families(self) -> tuple[Family, ...]:
@@ -139,7 +141,9 @@ def _missing(stacks: Sequence[Stack], place: int, family: Family) -> Flags | Non
     cuts = [stack.cuts[place] for stack in stacks]
     if all(cut.missing is None for cut in cuts):
         return None
-    flags = [np.zeros(cut.values.shape, bool) if cut.missing is None else cut.missing for cut in cuts]
+    flags = [
+        np.zeros(cut.values.shape, bool) if cut.missing is None else cut.missing for cut in cuts
+    ]
     return _of_family(np.concatenate(flags), family)
 
 
