@@ -93,7 +93,9 @@ class Stack:
 def frames(stacks: Sequence[Stack]) -> Iterator[tuple[str, pa.Table]]:
     """Yield the rows of stacks of one shape, by table."""
     for number, family in enumerate(stacks[0].families):
-        yield family.table, _frame(stacks, number)
+        frame = _frame(stacks, number)
+        if frame.num_rows:
+            yield family.table, frame
 
 
 def _frame(stacks: Sequence[Stack], number: int) -> pa.Table:
