@@ -68,7 +68,9 @@ def test_sent_frames_share_the_rows_of_received_ones(tmp_path: Path) -> None:
 CELLS = st.sampled_from(
     ["0", "7", "1,204", "N/A", "n/a", "-", "--", "", "-3", "12.5", "9" * 19, "1,20", "x", "é", "\t"]
 )
-PORTS = st.sampled_from(["Ethernet0", "Ethernet8", "Ethernet16", "Eth1/1", "1/1", "none", "leaf01#"])
+PORTS = st.sampled_from(
+    ["Ethernet0", "Ethernet8", "Ethernet16", "Eth1/1", "1/1", "none", "leaf01#"]
+)
 
 
 @settings(max_examples=200, deadline=None)
