@@ -271,7 +271,8 @@ def test_a_hang_shows_who_is_behind(store_of: MakeStore, jobs: str) -> None:
     mates = set(np.flatnonzero(job.data_group == job.data_group[hang.rank]).tolist())
     assert waiting == (set() if jobs == "plain" else mates)
     timeouts = ask(
-        store_of(*key), "SELECT DISTINCT rank FROM nccl_events WHERE kind = 'watchdog_timeout'"
+        store_of(*key),
+        "SELECT DISTINCT launch_rank FROM nccl_events WHERE kind = 'watchdog_timeout'",
     )
     assert {rank for (rank,) in timeouts} == set(range(job.ranks)) - {hang.rank}
 
