@@ -35,6 +35,7 @@ MODEL_PARALLEL = JobShape(steps=24, tensor=8, pipeline=4, checkpoint_every=10)
 JOBS = {
     "plain": (32, (PLAIN,)),
     "model_parallel": (64, (MODEL_PARALLEL,)),
+    "one_replica": (16, (JobShape(steps=20, pipeline=16),)),
     "two_jobs": (
         64,
         (
@@ -56,6 +57,7 @@ WORLDS = [
     ("plain", "roce", "hang"),
     ("model_parallel", "roce", "hang"),
     ("model_parallel", "infiniband", None),
+    ("one_replica", "roce", "hang"),
     ("two_jobs", "roce", None),
 ]
 
