@@ -6,10 +6,10 @@ from pathlib import Path
 from fabricobs.simulate.cluster import Nic
 from fabricobs.simulate.fabric import Fabric
 from fabricobs.simulate.facts import GpuError, LinkFlap
+from fabricobs.simulate.links import flap_moments
 from fabricobs.simulate.output import clock, write_lines
 from fabricobs.simulate.randomness import stream
 from fabricobs.simulate.world import World
-from fabricobs.simulate.writers.nccl import flap_moments
 from fabricobs.simulate.writers.processes import host_offset, process_ids
 
 _UP_SECONDS = 3 * 86400.0  # before the first job

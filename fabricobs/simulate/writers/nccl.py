@@ -9,6 +9,7 @@ import numpy as np
 from fabricobs.simulate.cluster import Integers
 from fabricobs.simulate.fabric import Fabric
 from fabricobs.simulate.facts import Hang, LinkFlap
+from fabricobs.simulate.links import flap_moments
 from fabricobs.simulate.output import clock, write_lines
 from fabricobs.simulate.randomness import Random, stream
 from fabricobs.simulate.run import Run
@@ -289,14 +290,6 @@ def _link_events(world: World, run: Run, host: int, processes: Sequence[_Process
                         f"transport/net_ib/common.cc:122 NCCL WARN NET/IB : {nic.device}:1 "
                         f"Got non-fatal async event: {event}"
                     )
-
-
-def flap_moments(run: Run, fact: LinkFlap) -> list[float]:
-    """When the cable goes down: while its NIC transfers gradients."""
-    rank = fact.nic - run.job.first_gpu
-    gradients = [collective.scope for collective in run.job.collectives].index("data")
-    steps = [step for step in fact.steps if step < run.steps]
-    return [float(run.start[step, gradients, rank]) + 0.05 for step in steps]
 
 
 def _closed(processes: Sequence[_Process]) -> Iterator[str]:
