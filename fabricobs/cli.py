@@ -7,7 +7,7 @@ enough data). Heavy libraries are imported by the verb that uses them.
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer.exceptions import TyperException
@@ -36,7 +36,7 @@ ContentOption = Annotated[
     typer.Option("--content", help="Folder with your own ingest/, queries/ and models/."),
 ]
 DEFAULT_STORE = Path("fabric-store")
-DEMO_SEED = 20260302
+DEMO_SEED = 20260322
 
 
 @app.command()
@@ -378,7 +378,7 @@ def _require_store(store: Path) -> None:
         _fail(f"{store}: no store here; make one with `fabricobs ingest LOGS --store {store}`")
 
 
-def _fail(text: str) -> None:
+def _fail(text: str) -> NoReturn:
     print(f"fabricobs: {text}", file=sys.stderr)
     raise typer.Exit(UNKNOWN)
 
