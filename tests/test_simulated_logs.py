@@ -35,6 +35,7 @@ MODEL_PARALLEL = JobShape(steps=24, tensor=8, pipeline=4, checkpoint_every=10)
 JOBS = {
     "plain": (32, (PLAIN,)),
     "model_parallel": (64, (MODEL_PARALLEL,)),
+    "one_replica": (16, (JobShape(steps=20, pipeline=16),)),
     "two_jobs": (
         64,
         (
@@ -56,6 +57,7 @@ WORLDS = [
     ("plain", "roce", "hang"),
     ("model_parallel", "roce", "hang"),
     ("model_parallel", "infiniband", None),
+    ("one_replica", "roce", "hang"),
     ("two_jobs", "roce", None),
 ]
 
@@ -271,7 +273,8 @@ def test_a_hang_shows_who_is_behind(store_of: MakeStore, jobs: str) -> None:
     mates = set(np.flatnonzero(job.data_group == job.data_group[hang.rank]).tolist())
     assert waiting == (set() if jobs == "plain" else mates)
     timeouts = ask(
-        store_of(*key), "SELECT DISTINCT rank FROM nccl_events WHERE kind = 'watchdog_timeout'"
+        store_of(*key),
+        "SELECT DISTINCT launch_rank FROM nccl_events WHERE kind = 'watchdog_timeout'",
     )
     assert {rank for (rank,) in timeouts} == set(range(job.ranks)) - {hang.rank}
 

@@ -60,6 +60,8 @@ def write_inspector(directory: Path, world: World, fabric: Fabric) -> None:
             name, pid = world.cluster.host_name(host), int(pids[rank])
             own = {group.scope: (group, place) for group, place in joined}
             called = [i for i, c in enumerate(job.collectives) if c.scope in own]
+            if not called:
+                continue
             template = "".join(
                 _line(*own[job.collectives[i].scope], nodes, job.collectives[i], name, pid)
                 for i in called

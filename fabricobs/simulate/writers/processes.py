@@ -27,7 +27,10 @@ _NAMES: dict[GroupScope, str] = {
 
 @dataclass(frozen=True)
 class Communicator:
-    """A process group: `number` counts those of the job, `members` [N] are its ranks, in order."""
+    """A process group: `number` counts those of the job, `members` [N] are its ranks, in order.
+
+    Number 0 is the group of the whole job, there or not.
+    """
 
     job: Job
     number: int
@@ -39,6 +42,11 @@ class Communicator:
     def name(self) -> str:
         """PyTorch's description of the group."""
         return _NAMES[self.scope]
+
+    @property
+    def local_number(self) -> int:
+        """Its number among the groups of each of its processes."""
+        return list(_NAMES).index(self.scope)
 
     @property
     def size(self) -> int:
@@ -55,6 +63,7 @@ class Communicator:
 def communicators(job: Job, seed: int) -> tuple[Communicator, ...]:
     """All groups of two or more ranks; that of the whole job only where no other is as large."""
     found: list[Communicator] = []
+    count = 0
     scopes: tuple[GroupScope, ...] = ("world", "data", "tensor")
     for number, scope in enumerate(scopes):
         group = np.zeros(job.ranks, dtype=np.int64) if scope == "world" else job.group(scope)
@@ -63,8 +72,9 @@ def communicators(job: Job, seed: int) -> tuple[Communicator, ...]:
             continue
         hashes = stream(seed, 21, job.index, number).randint(2**31 - 1, size=(groups, 2))
         for members, (high, low) in zip(_by_group(group), hashes, strict=True):
+            count += scope != "world"
             comm_id = f"0x{int(high) << 32 | int(low):x}"
-            found.append(Communicator(job, len(found), scope, members, comm_id))
+            found.append(Communicator(job, count, scope, members, comm_id))
     return tuple(found)
 
 

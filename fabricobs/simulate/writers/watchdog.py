@@ -37,11 +37,16 @@ _CALLS = {
 }
 
 
+# The groups of a process, with its rank in each.
+_Own = dict[GroupScope, tuple[Communicator, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call of a rank, in seconds since the start of the job; `done` is None while it waits."""
+    """A call of a group's rank, in seconds since the start of the job; `done` None if it waits."""
 
     group: Communicator
+    rank: int
     sequence: int
     collective: Collective
     called: float
@@ -81,7 +86,7 @@ def _record(run: Run, hang: Hang, groups: tuple[Communicator, ...]) -> list[list
     silent = run.job.data_group == run.job.data_group[hang.rank]
     recorders = []
     for rank, joined in enumerate(memberships(groups)):
-        own = {group.scope: group for group, _ in joined}
+        own = {group.scope: (group, place) for group, place in joined}
         calls = [
             call
             for step in range(max(run.steps - _RECORDED_STEPS, 0), run.steps)
@@ -93,22 +98,20 @@ def _record(run: Run, hang: Hang, groups: tuple[Communicator, ...]) -> list[list
     return recorders
 
 
-def _calls(run: Run, step: int, rank: int, own: dict[GroupScope, Communicator]) -> Iterator[_Call]:
+def _calls(run: Run, step: int, rank: int, own: _Own) -> Iterator[_Call]:
     """What a rank called in a step, the tensor group's many calls left out."""
     for place, index in enumerate(_data_collectives(run.job)):
         called, done = run.arrival[step, index, rank], run.done[step, index, rank]
         if "data" in own:
             collective = run.job.collectives[index]
             sequence = _CALLS_PER_STEP * step + place + 1
-            yield _Call(own["data"], sequence, collective, float(called), float(done))
+            yield _Call(*own["data"], sequence, collective, float(called), float(done))
         if place == 0 and "world" in own:
             summed = float(run.done[step, index].max())
-            yield _norm(own["world"], step, float(done), summed)
+            yield _norm(*own["world"], step, float(done), summed)
 
 
-def _last_calls(
-    run: Run, rank: int, own: dict[GroupScope, Communicator], *, waits: bool
-) -> Iterator[_Call]:
+def _last_calls(run: Run, rank: int, own: _Own, *, waits: bool) -> Iterator[_Call]:
     """The step in which the job hangs: who has its gradients waits for the norm of the others'."""
     first = _data_collectives(run.job)[0]
     called = float(run.end[-1, rank] + run.arrival[-1, first, rank] - run.begin[-1, rank])
@@ -116,19 +119,19 @@ def _last_calls(
     if "data" in own:
         sequence = _CALLS_PER_STEP * run.steps + 1
         collective = run.job.collectives[first]
-        yield _Call(own["data"], sequence, collective, called, None if waits else done)
+        yield _Call(*own["data"], sequence, collective, called, None if waits else done)
     if not waits and "world" in own:
-        yield _norm(own["world"], run.steps, done, None)
+        yield _norm(*own["world"], run.steps, done, None)
 
 
 def _data_collectives(job: Job) -> list[int]:
     return [index for index, c in enumerate(job.collectives) if c.scope == "data"]
 
 
-def _norm(world: Communicator, step: int, called: float, done: float | None) -> _Call:
+def _norm(world: Communicator, rank: int, step: int, called: float, done: float | None) -> _Call:
     """The sum of the gradients' norm over the job, one number; the first call is a barrier."""
     collective = Collective("AllReduce", "data", world.size, 1, 7, 4, 0)
-    return _Call(world, step + 2, collective, called, done)
+    return _Call(world, rank, step + 2, collective, called, done)
 
 
 def _lines(
@@ -141,11 +144,13 @@ def _lines(
     moment = call.called + timeout + late
     going_in, coming_out = call.elements
     operation, _ = _CALLS[call.collective.name]
-    prefix = f"[PG ID {group.number} PG GUID {group.number}({group.name}) Rank {rank}]"
+    # PyTorch names the rank in the group; the launcher's prefix names that in the job.
+    ids = f"PG ID {group.local_number} PG GUID {group.number}({group.name})"
+    prefix = f"[{ids} Rank {call.rank}]"
     texts = (
         (
             632,
-            f"[Rank {rank}] Watchdog caught collective operation timeout: "
+            f"[Rank {call.rank}] Watchdog caught collective operation timeout: "
             f"WorkNCCL(SeqNum={call.sequence}, OpType={operation}, NumelIn={going_in}, "
             f"NumelOut={coming_out}, Timeout(ms)={timeout * 1000:.0f}) ran for "
             f"{(timeout + late) * 1000:.0f} milliseconds before timing out.",
@@ -172,10 +177,10 @@ def _dump(calls: list[_Call], offset: float) -> str:
     """A flight recorder as JSON; the newest call is the last."""
     groups = {call.group.number: call.group for call in calls}
     status = {}
-    for number, group in groups.items():
+    for group in groups.values():
         own = [call for call in calls if call.group is group]
         ended = [call.sequence for call in own if call.done is not None]
-        status[str(number)] = {
+        status[str(group.local_number)] = {
             "last_enqueued_collective": own[-1].sequence,
             "last_started_collective": own[-1].sequence,
             "last_completed_collective": max(ended, default=-1),
@@ -205,7 +210,7 @@ def _entry(number: int, call: _Call, offset: float) -> dict[str, Any]:
 
     return {
         "record_id": number,
-        "pg_id": call.group.number,
+        "pg_id": call.group.local_number,
         "process_group": [str(call.group.number), call.group.name],
         "collective_seq_id": call.sequence,
         "p2p_seq_id": 0,
