@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fabricobs.store.arrow import coded_schema
+from fabricobs.formats.columns import nulls
+from fabricobs.store.arrow import array_of, coded_schema
 
 UNPARSED_SAMPLES = 20
 UNPARSED_TEXT = 500
@@ -93,11 +94,11 @@ def _to_arrow(table: str, given: Mapping[str, Any]) -> pa.Table:
     for column in schema:
         values = given.get(column.name)
         if values is None:
-            columns.append(pa.nulls(length, column.type))
+            columns.append(nulls(length, column.type))
         elif isinstance(values, pa.ChunkedArray):
             columns.append(_as_type(values, column.type))
         else:
-            columns.append(pa.array(values, column.type))
+            columns.append(array_of(values, column.type))
     return pa.Table.from_arrays(columns, schema=schema)
 
 

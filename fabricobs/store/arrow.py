@@ -1,6 +1,8 @@
 """The tables of the store as Arrow schemas."""
 
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,3 +34,8 @@ def coded_schema(table: str) -> pa.Schema:
 def table_schema(table: str) -> pa.Schema:
     """Return the Arrow schema of a table, all columns nullable."""
     return pa.schema([(column.name, _ARROW[column.type]) for column in TABLES[table].columns])
+
+
+def array_of(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """Return values as an array. `pa.array` would import pandas, where that is installed."""
+    return pa.scalar(values, None if kind is None else pa.list_(kind)).values
