@@ -17,6 +17,7 @@ from fabricobs.errors import UserError
 
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Diagnosis
+    from fabricobs.inputs import IngestReport, Options
 
 UNKNOWN = 3
 INTERRUPTED = 130
@@ -48,14 +49,11 @@ def ingest(
     workers: Annotated[int, typer.Option(help="Processes that read; 0: one a core.")] = 0,
 ) -> None:
     """Read logs into the store. Reading the same again changes nothing."""
-    import os
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-    from fabricobs.ingest import ingest as run
-    from fabricobs.planning import Options
-    from fabricobs.report.progress import ProgressBar
-    from fabricobs.report.terminal import ingest_table
-    from fabricobs.store.parts import Store
+    from fabricobs import seen
+    from fabricobs.inputs import Options, discover
+    from fabricobs.report.account import ingest_table
 
     try:
         ZoneInfo(tz)
@@ -65,13 +63,9 @@ def ingest(
         if not path.exists() and not path.is_symlink():
             _fail(f"{path}: no such file or directory")
     options = Options(job, tz, tuple(content or ()))
-    bar = ProgressBar()
-    try:
-        report = run(
-            logs, Store(store), options, workers=workers or os.cpu_count() or 1, progress=bar
-        )
-    finally:
-        bar.close()
+    report = seen.unchanged(discover(logs, store), seen.load(store, options))
+    if report is None:
+        report = _read(logs, store, options, workers)
     print(ingest_table(report))
     if not report.outcomes:
         _fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
@@ -82,6 +76,25 @@ def ingest(
     if report.problems:
         partly = all(outcome.formats for outcome in report.problems)
         raise typer.Exit(1 if partly else UNKNOWN)
+
+
+def _read(logs: list[Path], store: Path, options: "Options", workers: int) -> "IngestReport":
+    """Ingest with a progress bar, where somebody sees it."""
+    import os
+
+    from fabricobs.ingest import ingest as run
+    from fabricobs.store.parts import Store
+
+    workers = workers or os.cpu_count() or 1
+    if not sys.stderr.isatty():
+        return run(logs, Store(store), options, workers=workers)
+    from fabricobs.report.progress import ProgressBar
+
+    bar = ProgressBar()
+    try:
+        return run(logs, Store(store), options, workers=workers, progress=bar)
+    finally:
+        bar.close()
 
 
 @app.command()

@@ -5,13 +5,7 @@ with the others, so threads, processes or machines may run them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    Executor,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    as_completed,
-)
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,49 +13,20 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fabricobs import seen
 from fabricobs.formats.archive import members
 from fabricobs.formats.catalogue import ARCHIVE, Format, load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import FileResult, count_lines, read_file, reads_by_columns
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import SourceError
-from fabricobs.planning import (
-    FileOutcome,
-    Known,
-    Options,
-    PlannedFile,
-    batches_of,
-    discover,
-    plan_file,
-    plan_member,
-)
+from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options, discover
+from fabricobs.planning import Known, PlannedFile, batches_of, plan_file, plan_member
 from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.tables import TABLES
 
 _PARALLEL_BYTES = 64 << 20
 _SHAPES = 10
-
-
-@dataclass(slots=True)
-class IngestReport:
-    """Every file of the input, in path order."""
-
-    outcomes: list[FileOutcome] = field(default_factory=list)
-
-    @property
-    def read(self) -> list[FileOutcome]:
-        """Return the files that were read now."""
-        return [o for o in self.outcomes if o.formats and not o.unchanged]
-
-    @property
-    def problems(self) -> list[FileOutcome]:
-        """Return the files that could not be read, or not to their end."""
-        return [o for o in self.outcomes if o.problem is not None]
-
-    @property
-    def unrecognised(self) -> list[FileOutcome]:
-        """Return the files that show no known format."""
-        return [o for o in self.outcomes if o.unrecognised is not None]
 
 
 class Progress(Protocol):
@@ -86,9 +51,6 @@ class Silence:
         """Say nothing."""
 
 
-_Run = Callable[[Sequence[list[PlannedFile]], Store, Options, int], Iterator[list[FileOutcome]]]
-
-
 def ingest(
     inputs: Sequence[Path],
     store: Store,
@@ -103,68 +65,83 @@ def ingest(
     what it was.
     """
     progress = progress or Silence()
+    files = list(discover(inputs, store.path))
+    looks = {file.name: seen.look_at(file) for file in files}
+    progress.begin(len(files), sum(look[0] for look in looks.values() if look is not None))
     store.create()
     store.settle()
-    catalogue = load_catalogue(options.content)
+    noted = seen.load(store.path, options)
     report = IngestReport()
-    known = Known(store.known_files())
-    plan: list[PlannedFile] = []
-    for path, below_root, root_name in discover(inputs, store.path):
-        planned = plan_file(path, below_root, root_name, catalogue, options, known)
-        if isinstance(planned, FileOutcome):
-            report.outcomes.append(planned)
-        else:
-            plan.append(planned)
-            known.add(planned)
-    batches = list(batches_of(plan))
-    progress.begin(len(plan), sum(planned.size_bytes for planned in plan))
-    run = _executor_for(plan) if workers > 1 and len(batches) > 1 else _here
-    for outcomes in run(batches, store, options, workers):
+    plan = _plan(files, store, options, report)
+    for outcomes in _read_all(batches_of(plan), store, options, workers):
         report.outcomes.extend(outcomes)
         for outcome in outcomes:
             progress.done(outcome)
     store.settle()
     report.outcomes.sort(key=lambda outcome: str(outcome.path))
+    for outcome in report.outcomes:
+        look = looks.get(str(outcome.path))
+        if look is not None and outcome.stored:
+            noted[str(outcome.path)] = (*look, " ".join(outcome.formats))
+    seen.keep(noted, store.path, options)
     return report
 
 
-def _executor_for(plan: Sequence[PlannedFile]) -> _Run:
-    """Choose who reads: threads where compiled code does the work, else processes if they pay."""
-    by_columns = sum(p.size_bytes for p in plan if reads_by_columns(p.recognised, p.size_bytes))
-    by_lines = sum(p.size_bytes for p in plan) - by_columns
-    if by_lines >= _PARALLEL_BYTES:
-        return _in_processes
-    return _in_threads if by_columns >= _PARALLEL_BYTES else _here
+def _plan(
+    files: Sequence[InputFile], store: Store, options: Options, report: IngestReport
+) -> Iterator[PlannedFile]:
+    """Yield the files to read, in path order; the report gets those that are done with."""
+    catalogue = load_catalogue(options.content)
+    known = Known(store.known_files())
+    for file in files:
+        planned = plan_file(file, catalogue, options, known)
+        if isinstance(planned, FileOutcome):
+            report.outcomes.append(planned)
+        else:
+            known.add(planned)
+            yield planned
 
 
-def _here(
-    batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
+def _read_all(
+    batches: Iterator[list[PlannedFile]], store: Store, options: Options, workers: int
 ) -> Iterator[list[FileOutcome]]:
-    for batch in batches:
-        yield ingest_batch(batch, store.path, options)
+    """Read batches: those of compiled code by threads, while others are planned yet.
+
+    The others go to processes if there is enough to pay for their start.
+    """
+    if workers == 1:
+        for batch in batches:
+            yield ingest_batch(batch, store.path, options)
+        return
+    by_lines: list[list[PlannedFile]] = []
+    with ThreadPoolExecutor(workers) as threads:
+        futures: list[Future[list[FileOutcome]]] = []
+        for batch in batches:
+            if _by_columns(batch):
+                futures.append(threads.submit(ingest_batch, batch, store.path, options))
+            else:
+                by_lines.append(batch)
+        if len(by_lines) > 1 and sum(map(_size, by_lines)) >= _PARALLEL_BYTES:
+            # Forking a process that has started threads may hang the child: start clean ones.
+            with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+                pending = [pool.submit(ingest_batch, b, store.path, options) for b in by_lines]
+                for done in as_completed(pending):
+                    yield done.result()
+        else:
+            for batch in by_lines:
+                yield ingest_batch(batch, store.path, options)
+        for done in as_completed(futures):
+            yield done.result()
 
 
-def _in_threads(
-    batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
-) -> Iterator[list[FileOutcome]]:
-    yield from _gathered(ThreadPoolExecutor(workers), batches, store, options)
+def _by_columns(batch: Sequence[PlannedFile]) -> bool:
+    """Say whether compiled code does most of a batch, so that threads run side by side."""
+    bulk = sum(p.size_bytes for p in batch if reads_by_columns(p.recognised, p.size_bytes))
+    return 2 * bulk >= _size(batch)
 
 
-def _in_processes(
-    batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
-) -> Iterator[list[FileOutcome]]:
-    # Forking a process that has started threads may hang the child: start clean ones.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    yield from _gathered(pool, batches, store, options)
-
-
-def _gathered(
-    pool: Executor, batches: Sequence[list[PlannedFile]], store: Store, options: Options
-) -> Iterator[list[FileOutcome]]:
-    with pool:
-        futures = [pool.submit(ingest_batch, batch, store.path, options) for batch in batches]
-        for future in as_completed(futures):
-            yield future.result()
+def _size(batch: Sequence[PlannedFile]) -> int:
+    return sum(planned.size_bytes for planned in batch)
 
 
 def ingest_batch(
@@ -343,6 +320,7 @@ def _outcome(
         unused=result.unused,
         first_unread=samples[0] if samples else None,
         size_bytes=planned.size_bytes,
+        stored=True,
         span=spans.get(planned.file_id),
         shapes=tuple(tally.shapes.most_common(_SHAPES)),
     )

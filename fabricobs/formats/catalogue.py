@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabricobs.content import ContentError
+from fabricobs.formats import ENGINE_VERSION
 from fabricobs.formats.archive import is_archive
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.detection import Detector
@@ -43,8 +44,6 @@ Snapshot = (
 )
 Compiled = LineFormat | Snapshot | RecordFormat | TreeFormat | DocumentFormat | WholeFormat
 
-# Raise it when the engine reads the same definition differently than before.
-ENGINE_VERSION = 3
 ARCHIVE = "tar"
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}

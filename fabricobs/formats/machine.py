@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -20,12 +21,20 @@ _HERE = Path(__file__).parent
 # What the machine code is made of.
 _SOURCES = ("bytesearch", "numerals", "programs", "matches", "kernel")
 
+# Threads that begin together shall not compile it twice.
+_LOADING = Lock()
+
 Matcher = Callable[[NDArray[np.int64]], int]
 
 
-@cache
 def matcher() -> Matcher:
-    """Return the compiled `match_block`: it takes the addresses and lengths of its arrays."""
+    """Return the compiled `match_lines`: it takes the addresses and lengths of its arrays."""
+    with _LOADING:
+        return _matcher()
+
+
+@cache
+def _matcher() -> Matcher:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = _machine()

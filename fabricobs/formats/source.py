@@ -30,6 +30,7 @@ _LARGEST_RATIO = 500
 _FREE_BYTES = 64 << 20
 _NEWLINE = 10
 _LOOKED_BACK = 1 << 16
+_DIGESTED = 1 << 18
 # What may be read beyond the end of a text: the matcher looks at many bytes at a time.
 MARGIN = 64
 
@@ -74,6 +75,11 @@ def open_plain(path: Path) -> BinaryIO:
         return path.open("rb")
     most = path.stat().st_size * _LARGEST_RATIO + _FREE_BYTES
     return cast(BinaryIO, io.BufferedReader(_Bounded(_decompressed(path, compression), most)))
+
+
+def is_plain(stream: BinaryIO) -> bool:
+    """Say whether a stream of `open_plain` is the file itself."""
+    return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
 
 
 def _decompressed(path: Path, compression: str) -> BinaryIO:
@@ -131,9 +137,9 @@ def read_ends(path: Path) -> bytes:
             if not head:
                 raise SourceError(f"cannot be decompressed: {error}") from error
             return bytes(head)
-        size = path.stat().st_size
-        if len(head) < HEAD or compression_of(path) is not None:
+        if len(head) < HEAD or not is_plain(stream):
             return bytes(head)
+        size = path.stat().st_size
         parts = [bytes(head)]
         if size > HEAD + TAIL + _SLICES * _SLICE:
             for number in range(1, _SLICES + 1):
@@ -148,11 +154,12 @@ def digest(path: Path, length: int | None = None) -> str:
     """Digest the bytes on disk, all of them or the first `length`."""
     hasher = xxhash.xxh3_128()
     left = length
-    with path.open("rb") as file:
-        while piece := file.read(BLOCK if left is None else min(BLOCK, left)):
-            hasher.update(piece)
+    room = memoryview(bytearray(_DIGESTED))
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(room if left is None else room[:left]):
+            hasher.update(room[:size])
             if left is not None:
-                left -= len(piece)
+                left -= size
     return hasher.hexdigest()
 
 
@@ -211,8 +218,8 @@ def _after_last_newline(view: memoryview, begin: int, end: int) -> int:
 
 def _read_into(stream: BinaryIO, room: memoryview) -> tuple[int, Exception | None]:
     """Fill the room as far as the stream goes; one that fails still gives what came before."""
-    if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
-        return stream.readinto(room), None
+    if is_plain(stream):
+        return cast(io.BufferedReader, stream).readinto(room), None
     size = 0
     read = getattr(stream, "read1", stream.read)
     try:
