@@ -5,7 +5,15 @@ with the others, so threads, processes or machines may run them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import (
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+)
+from contextlib import contextmanager
+from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,17 +23,29 @@ import pyarrow.compute as pc
 
 from fabricobs import seen
 from fabricobs.formats.archive import members
-from fabricobs.formats.catalogue import ARCHIVE, Format, load_catalogue
+from fabricobs.formats.catalogue import ARCHIVE, Catalogue, Format, load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import FileResult, count_lines, read_file, reads_by_columns
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import SourceError
 from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options, discover
-from fabricobs.planning import Known, PlannedFile, batches_of, plan_file, plan_member
+from fabricobs.planning import (
+    Known,
+    PlannedFile,
+    batches_of,
+    beside_known,
+    plan_file,
+    plan_files,
+    plan_member,
+    unchanged,
+)
 from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.tables import TABLES
 
 _PARALLEL_BYTES = 64 << 20
+# Fewer are planned before other processes have started.
+_PARALLEL_FILES = 4_000
+_PLANNED_AT_ONCE = 250
 _SHAPES = 10
 
 
@@ -71,12 +91,22 @@ def ingest(
     store.create()
     store.settle()
     noted = seen.load(store.path, options)
+    catalogue = load_catalogue(options.content)
+    known = Known(store.known_files())
     report = IngestReport()
-    plan = _plan(files, store, options, report)
-    for outcomes in _read_all(batches_of(plan), store, options, workers):
-        report.outcomes.extend(outcomes)
-        for outcome in outcomes:
-            progress.done(outcome)
+    new: list[InputFile] = []
+    for file in files:
+        outcome = unchanged(file, catalogue, options, known)
+        if outcome is None:
+            new.append(file)
+        else:
+            report.outcomes.append(outcome)
+    with _processes(workers if len(new) >= _PARALLEL_FILES else 1) as pool:
+        plan = _to_read(_planned(new, catalogue, options, pool), known, report)
+        for outcomes in _read_all(batches_of(plan), store, options, workers, pool):
+            report.outcomes.extend(outcomes)
+            for outcome in outcomes:
+                progress.done(outcome)
     store.settle()
     report.outcomes.sort(key=lambda outcome: str(outcome.path))
     for outcome in report.outcomes:
@@ -87,31 +117,55 @@ def ingest(
     return report
 
 
-def _plan(
-    files: Sequence[InputFile], store: Store, options: Options, report: IngestReport
+@contextmanager
+def _processes(workers: int) -> Iterator[Executor | None]:
+    """Lend processes that share nothing; None for a single one, which needs no other."""
+    if workers == 1:
+        yield None
+        return
+    # Forking a process that has started threads may hang the child: start clean ones.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+def _planned(
+    files: Sequence[InputFile], catalogue: Catalogue, options: Options, pool: Executor | None
+) -> Iterator[PlannedFile | FileOutcome]:
+    """Yield what each file is, in order."""
+    if pool is None:
+        yield from (plan_file(file, catalogue, options) for file in files)
+        return
+    chunks = [files[at : at + _PLANNED_AT_ONCE] for at in range(0, len(files), _PLANNED_AT_ONCE)]
+    for planned in pool.map(plan_files, chunks, repeat(options)):
+        yield from planned
+
+
+def _to_read(
+    planned: Iterator[PlannedFile | FileOutcome], known: Known, report: IngestReport
 ) -> Iterator[PlannedFile]:
-    """Yield the files to read, in path order; the report gets those that are done with."""
-    catalogue = load_catalogue(options.content)
-    known = Known(store.known_files())
-    for file in files:
-        planned = plan_file(file, catalogue, options, known)
-        if isinstance(planned, FileOutcome):
-            report.outcomes.append(planned)
+    """Yield the files to read; the report gets those that are done with."""
+    for each in planned:
+        file = beside_known(each, known) if isinstance(each, PlannedFile) else each
+        if isinstance(file, FileOutcome):
+            report.outcomes.append(file)
         else:
-            known.add(planned)
-            yield planned
+            known.add(file)
+            yield file
 
 
 def _read_all(
-    batches: Iterator[list[PlannedFile]], store: Store, options: Options, workers: int
+    batches: Iterator[list[PlannedFile]],
+    store: Store,
+    options: Options,
+    workers: int,
+    pool: Executor | None,
 ) -> Iterator[list[FileOutcome]]:
-    """Read batches: those of compiled code by threads, while others are planned yet.
+    """Read batches while later ones are planned: threads read those of compiled code.
 
     The others go to processes if there is enough to pay for their start.
     """
     if workers == 1:
-        for batch in batches:
-            yield ingest_batch(batch, store.path, options)
+        yield from (ingest_batch(batch, store.path, options) for batch in batches)
         return
     by_lines: list[list[PlannedFile]] = []
     with ThreadPoolExecutor(workers) as threads:
@@ -119,25 +173,26 @@ def _read_all(
         for batch in batches:
             if _by_columns(batch):
                 futures.append(threads.submit(ingest_batch, batch, store.path, options))
+            elif pool is not None:
+                futures.append(pool.submit(ingest_batch, batch, store.path, options))
             else:
                 by_lines.append(batch)
-        if len(by_lines) > 1 and sum(map(_size, by_lines)) >= _PARALLEL_BYTES:
-            # Forking a process that has started threads may hang the child: start clean ones.
-            with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-                pending = [pool.submit(ingest_batch, b, store.path, options) for b in by_lines]
-                for done in as_completed(pending):
-                    yield done.result()
-        else:
-            for batch in by_lines:
-                yield ingest_batch(batch, store.path, options)
-        for done in as_completed(futures):
-            yield done.result()
+        pays = len(by_lines) > 1 and sum(map(_size, by_lines)) >= _PARALLEL_BYTES
+        with _processes(workers if pays else 1) as started:
+            if started is None:
+                yield from (ingest_batch(batch, store.path, options) for batch in by_lines)
+            else:
+                futures += [
+                    started.submit(ingest_batch, batch, store.path, options) for batch in by_lines
+                ]
+            for done in as_completed(futures):
+                yield done.result()
 
 
 def _by_columns(batch: Sequence[PlannedFile]) -> bool:
     """Say whether compiled code does most of a batch, so that threads run side by side."""
-    bulk = sum(p.size_bytes for p in batch if reads_by_columns(p.recognised, p.size_bytes))
-    return 2 * bulk >= _size(batch)
+    by_columns = [p for p in batch if reads_by_columns(p.recognised, p.size_bytes)]
+    return 2 * _size(by_columns) >= _size(batch)
 
 
 def _size(batch: Sequence[PlannedFile]) -> int:
@@ -151,7 +206,7 @@ def ingest_batch(
     store = Store(store_path)
     writer = BatchWriter(store)
     spans: dict[str, tuple[Any, Any]] = {}
-    rows = Rows()
+    rows = Rows(expected_bytes=sum(planned.size_bytes for planned in batch))
 
     def flush() -> None:
         for table, part in rows.drain():

@@ -5,11 +5,20 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
+from functools import cache
 from pathlib import Path, PurePath
+from stat import S_ISREG
 from typing import Any
 
 from fabricobs.formats.archive import Member
-from fabricobs.formats.catalogue import ARCHIVE, Catalogue, Format, Recognised, is_parquet
+from fabricobs.formats.catalogue import (
+    ARCHIVE,
+    Catalogue,
+    Format,
+    Recognised,
+    is_parquet,
+    load_catalogue,
+)
 from fabricobs.formats.places import Place, read_place
 from fabricobs.formats.source import SourceError, digest, read_ends
 from fabricobs.inputs import FileOutcome, InputFile, Options
@@ -51,31 +60,61 @@ class Known:
         self.ids.add(planned.file_id)
 
 
-def plan_file(
+def unchanged(
     file: InputFile, catalogue: Catalogue, options: Options, known: Known
-) -> PlannedFile | FileOutcome:
-    """Decide what a file is; an outcome at once if it is unreadable or already in the store."""
-    path, below_root, root_name = file.path, file.below_root, file.root_name
+) -> FileOutcome | None:
+    """Return the outcome of a file that was read before and not touched since, else None."""
+    earlier = known.by_path.get(file.name, [])
+    path = file.path
+    try:
+        stat = path.stat() if earlier else None
+    except OSError:
+        return None  # planning says why
+    for before in earlier:
+        if stat is not None and _untouched(
+            before, stat.st_size, stat.st_mtime_ns // 1000, catalogue, options
+        ):
+            names = tuple(filter(None, before.formats.split(",")))
+            return FileOutcome(path, names, unchanged=True, stored=True)
+    return None
+
+
+def plan_file(file: InputFile, catalogue: Catalogue, options: Options) -> PlannedFile | FileOutcome:
+    """Decide what a file is, whatever the store holds; an outcome if it cannot be read."""
+    path = file.path
     try:
         stat = path.stat()
-        if not path.is_file():
+        if not S_ISREG(stat.st_mode):
             return FileOutcome(path, problem="is no regular file")
-        earlier = known.by_path.get(str(path), [])
         modified_us = stat.st_mtime_ns // 1000
-        for before in earlier:
-            if _untouched(before, stat.st_size, modified_us, catalogue, options):
-                names = tuple(filter(None, before.formats.split(",")))
-                return FileOutcome(path, names, unchanged=True, stored=True)
-        planned = _plan(path, path, below_root, root_name, modified_us, catalogue, options)
+        return _plan(path, path, file.below_root, file.root_name, modified_us, catalogue, options)
     except OSError as error:
         return FileOutcome(path, problem=f"cannot be read: {error.strerror or error}")
     except SourceError as error:
         return FileOutcome(path, problem=str(error))
+
+
+def plan_files(found: Sequence[InputFile], options: Options) -> list[PlannedFile | FileOutcome]:
+    """Plan some files in a process of its own, which loads the definitions once."""
+    catalogue = _catalogue_of_process(options.content)
+    return [plan_file(each, catalogue, options) for each in found]
+
+
+@cache
+def _catalogue_of_process(content: tuple[Path, ...]) -> Catalogue:
+    return load_catalogue(content)
+
+
+def beside_known(planned: PlannedFile, known: Known) -> PlannedFile | FileOutcome:
+    """Say what a planned file is to those already known: a copy, what one became, or new."""
     if planned.file_id in known.ids:
-        return FileOutcome(path, planned.recognised.names, unchanged=True, stored=True)
-    for before in earlier:
-        if _succeeds(planned, before):
-            return replace(planned, replaces=before.file_id)
+        return FileOutcome(planned.path, planned.recognised.names, unchanged=True, stored=True)
+    try:
+        for before in known.by_path.get(str(planned.path), []):
+            if _succeeds(planned, before):
+                return replace(planned, replaces=before.file_id)
+    except OSError as error:
+        return FileOutcome(planned.path, problem=f"cannot be read: {error.strerror or error}")
     return planned
 
 

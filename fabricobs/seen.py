@@ -1,8 +1,8 @@
-"""What the input looked like when the store took it in, so that an unchanged one is known at once.
+"""What the input looked like when the store took it in: an unchanged one is known at once.
 
 `STORE/.seen.json` keeps, of every file in the store, its size, the times of its last change and
-status change in nanoseconds, and its inode. Nothing but the system sets the second time, so a file
-that answers all four as before holds what it held. A file changed within two seconds of being looked at
+status change in nanoseconds, and its inode. Only the system sets the second time, so a file that
+answers all four as before holds what it held. A file changed within two seconds of being looked at
 is not noted: a clock may tick more coarsely than a program writes.
 
 What is noted counts only with the same settings (version, options, and the size and time of every

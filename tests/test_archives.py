@@ -13,8 +13,7 @@ import pytest
 from conftest import ROOT
 from fabricobs.formats import source
 from fabricobs.ingest import ingest
-from fabricobs.inputs import IngestReport
-from fabricobs.inputs import Options
+from fabricobs.inputs import IngestReport, Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 

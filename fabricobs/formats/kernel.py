@@ -101,7 +101,7 @@ def _run(
             if at < 0:
                 return failed
             continue
-        if op == _END or op == _OPEN:
+        if op in (_END, _OPEN):
             if at == stop:
                 return 0
             if op == _END or data[at] != _BLANK:
@@ -167,9 +167,9 @@ def _candidates(data: Bytes, at: int, stop: int, programs: Programs) -> int:
         if word < 0:
             return 0
         start = programs.words[word]
-        if programs.words[word + 1] - start == length:
-            if holds(data, at, programs.texts, start, length):
-                return word + 1
+        same_length = programs.words[word + 1] - start == length
+        if same_length and holds(data, at, programs.texts, start, length):
+            return word + 1
         place = (place + np.uint64(1)) & mask
 
 
@@ -219,9 +219,9 @@ def _intern(data: Bytes, at: int, length: int, vocabulary: Vocabulary, known: in
             begins[known + 1] = begin + length
             vocabulary.standing[known] = NEW
             return known
-        if begins[number + 1] - begins[number] == length:
-            if holds(data, at, arena, begins[number], length):
-                return number
+        same_length = begins[number + 1] - begins[number] == length
+        if same_length and holds(data, at, arena, begins[number], length):
+            return number
         place = (place + np.uint64(1)) & mask
 
 
@@ -230,7 +230,7 @@ def _number_texts(
     data: Bytes, texts: int, found: Found, row: int, vocabulary: Vocabulary, known: int
 ) -> int:
     """Put numbers in the place of a row's texts; returns how many texts are known then."""
-    fields, begins = found.fields, vocabulary.begins
+    fields = found.fields
     slot = 0
     while texts != 0:
         if texts & 1 != 0:
@@ -288,8 +288,10 @@ def match_lines(
         prefix = -1
         if plain and len(mark) > 0:
             length = begins[last + 1] - begins[last] if last >= 0 else 0
-            if last >= 0 and at + length < stop and holds(
-                data, at, vocabulary.arena, begins[last], length
+            if (
+                last >= 0
+                and at + length < stop
+                and holds(data, at, vocabulary.arena, begins[last], length)
             ):
                 begin = at + length
                 prefix = last

@@ -5,6 +5,7 @@ Loading numba and what it keeps itself takes a third of a second, this a twentie
 
 import ctypes
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -23,6 +24,8 @@ _SOURCES = ("bytesearch", "numerals", "programs", "matches", "kernel")
 
 # Threads that begin together shall not compile it twice.
 _LOADING = Lock()
+
+_OF_NUMBA = re.compile("numba_|NRT_")
 
 Matcher = Callable[[NDArray[np.int64]], int]
 
@@ -84,8 +87,11 @@ def _made(machine: llvm.TargetMachine) -> bytes:
     """Compile the matcher; the symbol of its code is `entry`."""
     from fabricobs.formats.kernel import entry
 
-    text = entry.inspect_llvm().replace(entry.native_name, "entry")
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(entry.inspect_llvm().replace(entry.native_name, "entry"))
+    # numba's own functions report errors of Python, of which the matcher knows none.
+    unused = [f.name for f in module.functions if f.is_declaration and _OF_NUMBA.match(f.name)]
+    stubs = "\n".join(f"define void @{name}() {{ unreachable }}" for name in unused)
+    module.link_in(llvm.parse_assembly(stubs))
     return machine.emit_object(module)
 
 

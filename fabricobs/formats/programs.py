@@ -73,9 +73,7 @@ class Programs(NamedTuple):
     mark: NDArray[np.uint8]
 
 
-def compile_programs(
-    templates: Sequence[Template], outcomes: Sequence[int], mark: str
-) -> Programs:
+def compile_programs(templates: Sequence[Template], outcomes: Sequence[int], mark: str) -> Programs:
     """Compile templates in the order in which they are tried."""
     code: list[tuple[int, int, int]] = []
     starts = [0]
@@ -112,9 +110,7 @@ def compile_programs(
 
 
 def _texts_of(template: Template) -> int:
-    return sum(
-        1 << slot for slot, (_, kind) in enumerate(template.fields) if kind not in NUMERIC
-    )
+    return sum(1 << slot for slot, (_, kind) in enumerate(template.fields) if kind not in NUMERIC)
 
 
 def _word_table(words: Sequence[bytes]) -> NDArray[np.int32]:

@@ -150,6 +150,17 @@ def read_ends(path: Path) -> bytes:
         return b"\n".join(parts)
 
 
+def read_document(stream: BinaryIO, most_bytes: int) -> bytes:
+    """Read a stream that has to be in memory; SourceError if it breaks off or is far too long."""
+    try:
+        data = stream.read(most_bytes + 1)
+    except BROKEN as error:
+        raise SourceError(f"breaks off: {error}") from error
+    if len(data) > most_bytes:
+        raise SourceError(f"longer than {most_bytes >> 20} MiB")
+    return data
+
+
 def digest(path: Path, length: int | None = None) -> str:
     """Digest the bytes on disk, all of them or the first `length`."""
     hasher = xxhash.xxh3_128()
