@@ -5,7 +5,7 @@ function asks where its array ends.
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from llvmlite import ir
@@ -15,15 +15,22 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _STRIDE = 32
 _BLANK = np.uint8(32)
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
 _EIGHT = 8
 
-compiled = njit(error_model="numpy", _nrt=False)
+
+class _Compiler(Protocol):
+    def __call__(self, function: _Function) -> _Function: ...
+
+
+# Nothing here counts references or raises errors of Python.
+compiled = cast(_Compiler, njit(error_model="numpy", _nrt=False))
 # Inlined at every call: an array handed over costs more than what most of these do with it.
-inlined = njit(error_model="numpy", forceinline=True, _nrt=False)
+inlined = cast(_Compiler, njit(error_model="numpy", forceinline=True, _nrt=False))
 
 
 def _load_type(typing_context: Any, data: Any, at: Any) -> Any:

@@ -4,8 +4,10 @@ numba makes machine code of everything here, and `machine.py` keeps it. A line t
 decide beyond doubt is left to the expressions.
 """
 
+from typing import Any
+
 import numpy as np
-from numba import carray, cfunc, types
+from numba import carray, cfunc
 from numpy.typing import NDArray
 
 from fabricobs.formats.bytesearch import (
@@ -339,8 +341,8 @@ def match_lines(
     return reason
 
 
-@cfunc(types.int64(types.CPointer(types.int64)))
-def entry(words: NDArray[np.int64]) -> int:
+@cfunc("int64(CPointer(int64))")
+def entry(words: Any) -> int:
     """Run `match_lines` on arrays told by address and length, in the order of its parameters."""
     w = carray(words, 46)
     programs = Programs(

@@ -53,7 +53,7 @@ def _matcher() -> Matcher:
 
     def match(words: NDArray[np.int64]) -> int:
         assert engine  # it owns the code
-        return call(words.ctypes.data)
+        return int(call(words.ctypes.data))
 
     return match
 
@@ -92,7 +92,7 @@ def _made(machine: llvm.TargetMachine) -> bytes:
     unused = [f.name for f in module.functions if f.is_declaration and _OF_NUMBA.match(f.name)]
     stubs = "\n".join(f"define void @{name}() {{ unreachable }}" for name in unused)
     module.link_in(llvm.parse_assembly(stubs))
-    return machine.emit_object(module)
+    return bytes(machine.emit_object(module))
 
 
 def _places() -> Iterator[Path]:
