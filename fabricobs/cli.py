@@ -5,6 +5,7 @@ Data goes to standard output, notes to standard error. Exit codes follow the mon
 enough data). Heavy libraries are imported by the verb that uses them.
 """
 
+import gc
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,6 +83,7 @@ def _read(logs: list[Path], store: Path, options: "Options", workers: int) -> "I
     """Ingest with a progress bar, where somebody sees it."""
     import os
 
+    _keep_pandas_out()
     from fabricobs.ingest import ingest as run
     from fabricobs.store.parts import Store
 
@@ -95,6 +97,19 @@ def _read(logs: list[Path], store: Path, options: "Options", workers: int) -> "I
         return run(logs, Store(store), options, workers=workers, progress=bar)
     finally:
         bar.close()
+
+
+def _keep_pandas_out() -> None:
+    """Keep pyarrow from importing pandas, where installed, just to see that no list is a Series."""
+    if "pandas" in sys.modules:
+        return
+    import pyarrow as pa
+
+    sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        _ = pa.lib.pandas_api.have_pandas  # it looks once
+    finally:
+        del sys.modules["pandas"]
 
 
 @app.command()
@@ -355,6 +370,8 @@ def _no_verb(
 
 def main() -> None:
     """Run the command line; a mistake of the user is one line and exit code 3, no traceback."""
+    # What modules and definitions make while they load lives as long as the process.
+    gc.set_threshold(100_000)
     try:
         code = app(standalone_mode=False)
     except TyperException as error:

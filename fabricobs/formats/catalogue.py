@@ -330,8 +330,7 @@ def _compile(definition: Definition) -> Compiled:
 
 def _compile_path(source: str) -> Template:
     template = compile_template(source, whole=False, default_type="name")
-    pattern = compile_regex(f"(?:^|/){template.pattern.pattern}$")
-    return Template(source, pattern, template.fields, None, "")
+    return Template(source, f"(?:^|/){template.expression}$", template.fields, None, "")
 
 
 def _begins_a_document(text: str) -> bool:

@@ -7,8 +7,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fabricobs.store.arrow import array_of
-
 # A column of one text or of nulls is a slice of one made before, up to this length.
 _SHARED = 1 << 17
 
@@ -39,7 +37,7 @@ def coded(codes: NDArray[np.int32], values: list[Any]) -> pa.Array:
     if len(values) == len(given) == 1:
         return constant(given[0], len(codes))
     if not any(isinstance(value, str) for value in given):
-        return array_of(values).take(numbers(codes))
+        return pa.array(values).take(numbers(codes))
     if len(given) == len(values):
         return _dictionary(numbers(codes), given)
     present = np.array([value is not None for value in values])
@@ -50,7 +48,7 @@ def coded(codes: NDArray[np.int32], values: list[Any]) -> pa.Array:
 
 
 def _dictionary(places: pa.Array, values: list[str]) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(places, array_of(values, pa.string()), safe=False)
+    return pa.DictionaryArray.from_arrays(places, pa.array(values, pa.string()), safe=False)
 
 
 @cache

@@ -7,7 +7,7 @@ decide beyond doubt is left to the expressions.
 from typing import Any
 
 import numpy as np
-from numba import carray, cfunc
+from numba import carray, cfunc  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
 from fabricobs.formats.bytesearch import (

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fabricobs.formats.columns import nulls
 from fabricobs.formats.stacks import Shape, Stack, frames
-from fabricobs.store.arrow import array_of, coded_schema
+from fabricobs.store.arrow import coded_schema
 
 UNPARSED_SAMPLES = 20
 UNPARSED_TEXT = 500
@@ -110,7 +110,7 @@ def _to_arrow(table: str, given: Mapping[str, Any]) -> pa.Table:
         elif isinstance(values, pa.ChunkedArray):
             columns.append(_as_type(values, column.type))
         else:
-            columns.append(array_of(values, column.type))
+            columns.append(pa.array(values, column.type))
     return pa.Table.from_arrays(columns, schema=schema)
 
 

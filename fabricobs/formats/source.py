@@ -194,7 +194,7 @@ def whole_lines(stream: BinaryIO) -> Iterator[tuple[NDArray[np.uint8], int]]:
     one the end may be missing. Raises SourceError as `line_blocks` does.
     """
     buffer = np.empty(BLOCK + 2 * LONGEST_LINE + MARGIN, np.uint8)
-    view = memoryview(buffer)
+    view = buffer.data
     rest = 0
     broken: Exception | None = None
     while broken is None:

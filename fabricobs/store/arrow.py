@@ -1,8 +1,6 @@
 """The tables of the store as Arrow schemas."""
 
-from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import pyarrow as pa
 
@@ -41,8 +39,3 @@ def empty_table(table: str) -> pa.Table:
     """Return a table without rows."""
     schema = table_schema(table)
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-
-
-def array_of(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """Return values as an array. `pa.array` would import pandas, where that is installed."""
-    return pa.scalar(values, None if kind is None else pa.list_(kind)).values
