@@ -150,6 +150,7 @@ class Catalogue:
         self._detect_text = Detectors(_detectors(definitions, "text"))
         self._detect_path = _detectors(definitions, "path")
         self._detect_magic = _detectors(definitions, "magic")
+        self._settings: dict[tuple[Any, ...], str] = {}
         self._order = {name: place for place, name in enumerate(self.formats)}
         self._by_other_signs = frozenset(
             name for name, d in definitions.items() if d.detect.text is None and not d.companion
@@ -174,13 +175,16 @@ class Catalogue:
 
     def settings(self, formats: Sequence[Format], options: dict[str, str | None]) -> str:
         """Digest what, besides the bytes, decides the rows of a file."""
-        deciding = {
-            "engine": ENGINE_VERSION,
-            "formats": sorted((f.name, f.definition.version) for f in formats),
-            **options,
-        }
-        text = json.dumps(deciding, sort_keys=True)
-        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        key = (*sorted(f.name for f in formats), *options.items())
+        if key not in self._settings:
+            deciding = {
+                "engine": ENGINE_VERSION,
+                "formats": sorted((f.name, f.definition.version) for f in formats),
+                **options,
+            }
+            text = json.dumps(deciding, sort_keys=True)
+            self._settings[key] = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        return self._settings[key]
 
     def recognise(self, ends: bytes, path: str) -> Recognised:
         """Say what a file is, from its first and last bytes and its path."""
