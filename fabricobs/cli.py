@@ -107,7 +107,7 @@ def _keep_pandas_out() -> None:
 
     sys.modules["pandas"] = None  # type: ignore[assignment]
     try:
-        _ = pa.lib.pandas_api.have_pandas  # it looks once
+        pa.array([])  # it looks once
     finally:
         del sys.modules["pandas"]
 

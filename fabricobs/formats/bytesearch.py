@@ -28,9 +28,9 @@ class _Compiler(Protocol):
 
 
 # Nothing here counts references or raises errors of Python.
-compiled = cast(_Compiler, njit(error_model="numpy", _nrt=False))
+compiled = cast(_Compiler, njit(error_model="numpy", _nrt=False))  # type: ignore[call-overload]
 # Inlined at every call: an array handed over costs more than what most of these do with it.
-inlined = cast(_Compiler, njit(error_model="numpy", forceinline=True, _nrt=False))
+inlined = cast(_Compiler, njit(error_model="numpy", forceinline=True, _nrt=False))  # type: ignore[call-overload]
 
 
 def _load_type(typing_context: Any, data: Any, at: Any) -> Any:

@@ -26,7 +26,7 @@ from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, split_header
 from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.sections import SectionsFormat
-from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
+from fabricobs.formats.templates import Template, TemplateError, compile_template
 from fabricobs.formats.trees import TreeFormat
 from fabricobs.formats.walk import WalkFormat
 from fabricobs.formats.whole import WholeFormat

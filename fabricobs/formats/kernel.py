@@ -165,7 +165,7 @@ def _candidates(data: Bytes, at: int, stop: int, programs: Programs) -> int:
     mask = np.uint64(len(table) - 1)
     place = ((key + np.uint64(length)) * _HASHING >> np.uint64(40)) & mask
     while True:
-        word = table[place]
+        word = int(table[place])
         if word < 0:
             return 0
         start = programs.words[word]
@@ -180,7 +180,7 @@ def _match(data: Bytes, at: int, stop: int, programs: Programs, found: Found, ro
     """Return the first template that fits the message, LEFT if that is not sure."""
     which = _candidates(data, at, stop, programs)
     for k in range(programs.lists[which], programs.lists[which + 1]):
-        template = programs.candidates[k]
+        template = int(programs.candidates[k])
         if not programs.followed[template]:
             first = programs.starts[template]
             start, length = programs.code[first, 1], programs.code[first, 2]
@@ -212,7 +212,7 @@ def _intern(data: Bytes, at: int, length: int, vocabulary: Vocabulary, known: in
     mask = np.uint64(len(places) - 1)
     place = (key ^ (key >> np.uint64(29))) & mask
     while True:
-        number = places[place]
+        number = int(places[place])
         if number < 0:
             places[place] = known
             begin = begins[known]

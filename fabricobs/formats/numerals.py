@@ -4,6 +4,8 @@ Each function reads the number that begins at `at` and returns where it ends, or
 with its value. What stands at `stop` is no digit.
 """
 
+from typing import Any
+
 import numpy as np
 
 from fabricobs.formats.bytesearch import Bytes, inlined, load, trailing_zeros
@@ -46,7 +48,7 @@ def _digits(word: np.uint64) -> int:
 
 
 @inlined
-def _decimal(word: np.uint64, digits: int) -> int:
+def _decimal(word: np.uint64, digits: int) -> Any:
     """Return the number that the first 1 to 8 bytes spell (Lemire's two multiplications)."""
     values = (word ^ _ZEROS) << np.uint64(64 - 8 * digits)
     values = values * np.uint64(10) + (values >> np.uint64(8))
@@ -56,7 +58,7 @@ def _decimal(word: np.uint64, digits: int) -> int:
 
 
 @inlined
-def whole(data: Bytes, at: int) -> tuple[int, int]:
+def whole(data: Bytes, at: int) -> tuple[int, Any]:
     """Read -?digits."""
     negative = data[at] == _MINUS
     if negative:
@@ -77,7 +79,7 @@ def whole(data: Bytes, at: int) -> tuple[int, int]:
 
 
 @inlined
-def hexadecimal(data: Bytes, at: int) -> tuple[int, int]:
+def hexadecimal(data: Bytes, at: int) -> tuple[int, Any]:
     """Read hexadecimal digits, 0x before them if given."""
     if data[at] == _ZERO and data[at + 1] == _X:
         at += 2
@@ -106,7 +108,7 @@ def hexadecimal(data: Bytes, at: int) -> tuple[int, int]:
 
 
 @inlined
-def decimal_number(data: Bytes, at: int) -> tuple[int, int]:
+def decimal_number(data: Bytes, at: int) -> tuple[int, Any]:
     """Read a decimal number without exponent; its value is the bits of the binary number."""
     negative = data[at] == _MINUS
     if negative:
