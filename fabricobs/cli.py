@@ -105,11 +105,17 @@ def _keep_pandas_out() -> None:
         return
     import pyarrow as pa
 
-    sys.modules["pandas"] = None  # type: ignore[assignment]
+    class Absent:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    absent = Absent()
+    sys.meta_path.insert(0, absent)  # type: ignore[arg-type]
     try:
         pa.array([])  # it looks once
     finally:
-        del sys.modules["pandas"]
+        sys.meta_path.remove(absent)  # type: ignore[arg-type]
 
 
 @app.command()

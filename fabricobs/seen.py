@@ -49,7 +49,9 @@ def unchanged(files: Iterable[InputFile], noted: Notes) -> IngestReport | None:
         note = noted.get(file.name)
         if note is None or note[:-1] != look_at(file):
             return None
-        outcomes.append(FileOutcome(file.path, tuple(note[-1].split()), unchanged=True))
+        outcomes.append(
+            FileOutcome(file.path, tuple(note[-1].split()), unchanged=True, stored=True)
+        )
     if not outcomes:
         return None
     return IngestReport(sorted(outcomes, key=lambda outcome: str(outcome.path)))

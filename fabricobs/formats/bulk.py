@@ -90,8 +90,7 @@ def can_read(line_format: object, size_bytes: int) -> bool:
 class BulkReader:
     """One marked `lines` format reading one big file.
 
-    Rows are held until there is no more room for them; `flush` must then write what `rows` has,
-    because the room is used again.
+    Rows are held until there is no more room for them; what `flush` writes then makes room again.
     """
 
     def __init__(
@@ -133,9 +132,7 @@ class BulkReader:
             length += 1
         progress = self._progress
         progress[[matches.AT, matches.LINE, matches.END]] = 0, first, length
-        given = addresses(
-            data, *self._known.programs, *self._vocabulary, *self._found, self._progress
-        )
+        given = self._addresses(data)
         while True:
             reason = self._match(given)
             self._read_slow_lines(data)
@@ -145,12 +142,17 @@ class BulkReader:
                 self._judge(int(progress[matches.ASKED]))
             else:
                 self._make_room()
+                given = self._addresses(data)
 
     def finish(self) -> None:
         """Hand over the rows that are still held."""
         self._hand_over(int(self._progress[matches.ROWS]))
         self._tally.skip(int(self._progress[matches.SKIPPED]))
         self._progress[matches.SKIPPED] = 0
+
+    def _addresses(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:
+        known = self._known.programs
+        return addresses(data, *known, *self._vocabulary, *self._found, self._progress)
 
     def _new_bases(self) -> dict[str, dict[str, Any]]:
         return {
@@ -201,6 +203,9 @@ class BulkReader:
         """Write all rows, and forget them and all texts."""
         self._hand_over(int(self._progress[matches.ROWS]))
         self._flush()
+        if self._rows.pending:
+            # Somebody holds them instead: theirs is the room.
+            self._found = matches.new_found(self._known.slots)
         self._first_row = 0
         self._judged.clear()
         self._prefix_fields.clear()

@@ -78,6 +78,11 @@ class Rows:
         self._pending_framed += count
 
     @property
+    def pending(self) -> int:
+        """Return how many rows wait to be drained."""
+        return self._pending_rows + self._pending_framed
+
+    @property
     def is_full(self) -> bool:
         """Say whether it is time to drain: what is held grows no further with the input."""
         return self._pending_rows >= _MOST_ROWS or self._pending_framed >= _MOST_FRAMED
