@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
 

@@ -14,7 +14,7 @@ from conftest import ROOT, Rows
 from fabricobs.diagnosis.findings import SEVERITIES, Diagnosis, confidence_of, severity_of_loss
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.simulate.cases import write_case
 from fabricobs.simulate.scenarios import load_scenario
 from fabricobs.store.parts import Store

@@ -31,6 +31,7 @@ from fabricobs.formats.source import (
     line_blocks,
     open_plain,
     read_document,
+    whole_lines,
 )
 from fabricobs.formats.trees import LONGEST_DOCUMENT, TreeFormat, read_trees
 from fabricobs.formats.walk import WalkReader
@@ -192,39 +193,38 @@ def _read_text(
     flush: Callable[[], None],
 ) -> None:
     readers = _text_readers(recognised.formats, context, rows)
-    bulk = _bulk_reader(path, readers, context, rows, tally)
 
-    def slow_line(number: int, line: bytes) -> None:
-        _read_block(LineBlock(number, line), readers, tally, context)
+    def line_by_line(block: LineBlock) -> None:
+        _read_block(block, readers, tally, context)
+        if rows.is_full:
+            flush()
 
+    marked = _for_bulk(path, readers) if not recognised.wrapping else None
+    bulk = BulkReader(marked, context, rows, tally, line_by_line, flush) if marked else None
     try:
         with open_plain(path) as stream:
-            for block in unwrapped(line_blocks(stream), recognised.wrapping):
-                if bulk is not None and not block.overlong:
-                    bulk.read(block, slow_line)
-                else:
-                    _read_block(block, readers, tally, context)
-                if rows.is_full:
-                    flush()
+            if bulk is None:
+                for block in unwrapped(line_blocks(stream), recognised.wrapping):
+                    line_by_line(block)
+            else:
+                number = 1
+                for buffer, length in whole_lines(stream):
+                    number = bulk.read(buffer, length, number)
     finally:
+        if bulk is not None:
+            bulk.finish()
         for reader in readers:
             finish = getattr(reader, "finish", None)
             if finish is not None:
                 finish()
 
 
-def _bulk_reader(
-    path: Path,
-    readers: Sequence[TextReader],
-    context: Context,
-    rows: Rows,
-    tally: Tally,
-) -> BulkReader | None:
-    """Return a bulk reader for the first format of a big file that one can read."""
+def _for_bulk(path: Path, readers: Sequence[TextReader]) -> LineReader | None:
+    """Return the first reader of a big file whose lines the compiled matcher can take."""
     size_bytes = path.stat().st_size
     for reader in readers:
         if isinstance(reader, LineReader) and can_read(reader.format, size_bytes):
-            return BulkReader(reader, context, rows, tally)
+            return reader
     return None
 
 
