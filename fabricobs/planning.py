@@ -96,10 +96,11 @@ def discover(inputs: Sequence[Path], store: Path) -> Iterator[tuple[Path, PurePa
                 for name in folders
                 if not name.startswith(".") and Path(folder, name) != stored
             )
+            here = Path(folder)
+            below_root = PurePath(here.relative_to(root))
             for name in sorted(names):
                 if not name.startswith("."):
-                    path = Path(folder, name)
-                    yield path, PurePath(path.relative_to(root)), root.name
+                    yield here / name, below_root / name, root.name
 
 
 # A file, its path below the directory given, and that directory's name.
