@@ -17,7 +17,7 @@ from pathlib import Path
 from fabricobs.bench.scoring import Score, score_case
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.simulate.cases import write_case
 from fabricobs.simulate.logs import usual_kinds
 from fabricobs.simulate.scenarios import load_scenario, scenario_names

@@ -77,11 +77,13 @@ class Layout:
 
     def names_of(self, texts: bytes) -> Names | None:
         """Return the identities a column of texts tells; None if one cannot be meant."""
-        if texts not in self.names:
+        found = self.names.get(texts)
+        if found is None:
+            found = self._read_names(texts.decode().split("\n")[:-1])
             if len(self.names) >= _MOST_NAMES:
                 self.names.clear()
-            self.names[texts] = self._read_names(texts.decode().split("\n")[:-1])
-        return self.names[texts]
+            self.names[texts] = found
+        return found
 
     def _read_names(self, texts: Sequence[str]) -> Names | None:
         columns = tuple(target.column.name for target in self.identity)
