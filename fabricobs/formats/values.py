@@ -32,7 +32,7 @@ _GBPS = {"": 1.0, "K": 1e-6, "M": 1e-3, "G": 1.0, "T": 1e3}
 _THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _DATE_AND_TIME = re.compile(r"(\d{4})-(\d+)-(\d+),(\d+):(\d+):(\d+)\.(\d)(?:,([-+])(\d+):(\d+))?")
 _EPOCH = re.compile(r"\d+(?:\.\d+)?")
-_EARLIEST, _LATEST = (
+EARLIEST_US, LATEST_US = (
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (1990, 2100)
 )
 _INT64 = 1 << 63
@@ -286,7 +286,7 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
     else:
         found = _ISO.search(stripped)
         micros = _iso(found, zone) if found is not None else _c_locale(stripped, zone)
-    if not _EARLIEST <= micros <= _LATEST:
+    if not EARLIEST_US <= micros <= LATEST_US:
         raise ValueError(f"{text!r} is no time between 1990 and 2100")
     return micros
 
