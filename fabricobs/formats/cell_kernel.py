@@ -14,6 +14,10 @@ from fabricobs.formats.words import (
     Wide,
     compiled,
     find_byte,
+    load,
+    repeated,
+    whole_number,
+    zero_bytes,
 )
 
 Flags = NDArray[np.uint8]
@@ -35,8 +39,7 @@ _QUOTE, _NEWLINE, _RETURN, _SPACE, _MINUS, _DOT, _ZERO, _NINE, _COLON = (
     57,
     58,
 )
-# 10^18 fits 64 bits; a longer number is left, and wraps.
-_MOST_DIGITS = 18
+_EIGHT = 8
 # Decimal to binary is exact up to 15 digits and 22 places (Clinger 1990).
 _EXACT_DIGITS = 15
 _TENS = 10.0 ** np.arange(23)
@@ -44,12 +47,27 @@ _MICROS = 10 ** np.arange(7)
 
 
 @compiled
-def count_odd(data: Bytes, delimiter: int) -> int:
-    """Return how many bytes are quotes, or control characters that part neither cells nor lines."""
-    odd = 0
-    for c in data:
-        odd += ((c < _SPACE) & (c != _NEWLINE) & (c != delimiter)) | (c == _QUOTE)
-    return odd
+def is_plain(data: Bytes, delimiter: int) -> bool:
+    """Say that no byte is a quote, or a control character that parts neither cells nor lines."""
+    quotes, spaces, tops = repeated(_QUOTE), repeated(_SPACE), repeated(128)
+    at = 0
+    while at + _EIGHT <= len(data):
+        word = load(data, at)
+        if (zero_bytes(word ^ quotes) | ((word - spaces) & ~word & tops)) != 0 and not _is_plain(
+            data, at, at + _EIGHT, delimiter
+        ):
+            return False
+        at += _EIGHT
+    return _is_plain(data, at, len(data), delimiter)
+
+
+@compiled
+def _is_plain(data: Bytes, at: int, stop: int, delimiter: int) -> bool:
+    for i in range(at, stop):
+        c = data[i]
+        if c == _QUOTE or (c < _SPACE and c not in (_NEWLINE, delimiter)):
+            return False
+    return True
 
 
 @compiled
@@ -137,12 +155,8 @@ def whole_cells(data: Bytes, cells: Wide, values: Wide, states: Flags) -> int:
         negative = data[at] == _MINUS
         if negative:
             at += 1
-        begin = at
-        value = 0
-        while at < stop and _ZERO <= data[at] <= _NINE:
-            value = value * 10 + (data[at] - _ZERO)
-            at += 1
-        if at == stop and 0 < at - begin <= _MOST_DIGITS:
+        value = whole_number(data, at, stop)
+        if value >= 0:
             values[i] = -value if negative else value
             states[i] = READ
         else:
@@ -247,24 +261,32 @@ def _fraction(data: Bytes, at: int, stop: int) -> int:
 
 
 @compiled
+def _epoch_digits(data: Bytes, at: int, stop: int) -> int:
+    """Return what digits make: 19 of them are nanoseconds."""
+    if stop - at < 19:
+        return whole_number(data, at, stop)
+    first = whole_number(data, at, stop - 1)
+    last = whole_number(data, stop - 1, stop)
+    return first * 10 + last if 0 <= first < 900_000_000_000_000_000 and last >= 0 else -1
+
+
+@compiled
 def _epoch(data: Bytes, at: int, stop: int) -> int:
     """Return an epoch of any unit as microseconds, -1 for what is none."""
-    point = at
-    while point < stop and _ZERO <= data[point] <= _NINE:
-        point += 1
-    if point == at or point - at > _MOST_DIGITS + 1:
-        return -1
-    if point - at > _MOST_DIGITS and data[at] > _ZERO + 8:
-        return -1
-    number = _digits(data, at, point - at)
+    point = stop
     micros = 0
-    if point < stop:
+    if stop - at > 7:
         # A fraction of smaller units than seconds may have lost digits on its way here.
-        if data[point] != _DOT or number >= 100_000_000_000:
-            return -1
+        for i in range(stop - 7, stop):
+            if data[i] == _DOT:
+                point = i
+    number = _epoch_digits(data, at, point)
+    if point < stop:
         micros = _fraction(data, point + 1, stop)
-        if micros < 0:
+        if micros < 0 or number >= 100_000_000_000:
             return -1
+    if number < 0:
+        return -1
     if number < 100_000_000_000:
         return number * 1_000_000 + micros
     if number < 100_000_000_000_000:

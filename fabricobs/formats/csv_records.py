@@ -135,7 +135,7 @@ def _read_compiled(data: bytes, first: int, header: _Header, sink: RecordSink) -
     cells = np.empty((len(header.wanted), count), np.int64)
     states = np.empty(count, np.uint8)
     delimiter = ord(header.delimiter)
-    plain = cell_kernel.count_odd(block.data, delimiter) == 0
+    plain = cell_kernel.is_plain(block.data, delimiter)
     cell_kernel.csv_cells(block.data, block.bounds, plain, delimiter, slots, cells, states)
     for line in np.flatnonzero(states == cell_kernel.SLOW).tolist():
         text = _plain(block.line(line))

@@ -155,16 +155,14 @@ class PackedCells:
     def _by_text(self, target: Target, zone: tzinfo) -> tuple[pa.Array, Refused]:
         """Return a column whose distinct texts are converted by Python."""
         refused: Refused = {}
-        present = self.cells >= 0
-        if present.all():
-            rows = np.arange(len(self.cells))
-        else:
-            rows = np.flatnonzero(present)
+        rows = np.flatnonzero(self.cells >= 0)
         codes, texts = self._distinct(rows)
         given = self._decoded(texts, codes, rows, target, zone, refused)
-        of_all = np.full(len(self.cells), len(given), np.int32)
-        of_all[rows] = codes
-        return coded(of_all, [*given, None], _ARROW[target.column.type]), refused
+        if len(rows) < len(self.cells):
+            of_present, codes = codes, np.full(len(self.cells), len(given), np.int32)
+            codes[rows] = of_present
+            given.append(None)
+        return coded(codes, given, _ARROW[target.column.type]), refused
 
     def _distinct(self, rows: Wide) -> tuple[NDArray[np.int32], list[str]]:
         """Return the number of each row's text, and the texts."""
@@ -209,13 +207,12 @@ def coded(codes: NDArray[np.int32], values: Sequence[Any], type_: pa.DataType = 
     """Return the column whose row `i` is `values[codes[i]]`, null where that is None."""
     if type_ != _CODES:
         return pa.array(values, type_).take(pa.array(codes))
+    texts = pa.array([value for value in values if value is not None], pa.string())
+    if len(texts) == len(values):
+        return pa.DictionaryArray.from_arrays(codes, texts)
     missing = np.array([value is None for value in values])
     places = (np.cumsum(~missing) - 1).astype(np.int32)
-    mask = missing[codes]
-    texts = pa.array([value for value in values if value is not None], pa.string())
-    return pa.DictionaryArray.from_arrays(
-        pa.array(places[codes], mask=mask if mask.any() else None), texts
-    )
+    return pa.DictionaryArray.from_arrays(pa.array(places[codes], mask=missing[codes]), texts)
 
 
 def constant(value: Any, count: int) -> pa.Array:

@@ -90,10 +90,12 @@ def _to_arrow(table: str, given: Mapping[str, Any]) -> pa.Table:
     schema = coded_schema(table)
     length = len(next(iter(given.values())))
     columns = []
+    # Most columns of a table are empty in any one format: those of a type share one array.
+    empty = {type_: pa.nulls(length, type_) for type_ in set(schema.types)}
     for column in schema:
         values = given.get(column.name)
         if values is None:
-            columns.append(pa.nulls(length, column.type))
+            columns.append(empty[column.type])
         elif isinstance(values, pa.ChunkedArray):
             columns.append(_as_type(values, column.type))
         else:

@@ -21,6 +21,8 @@ LENGTHS = (1 << LENGTH_BITS) - 1
 _ONES = np.uint64(0x0101010101010101)
 _TOPS = np.uint64(0x8080808080808080)
 _EIGHT = 8
+# Blocks of shorter lines are looked through twice.
+_USUAL_LINE = 20
 
 compiled = njit(cache=True, nogil=True)
 
@@ -80,8 +82,11 @@ class NumberedLines:
 def numbered(data: bytes) -> NumberedLines:
     """Find the lines of a block; the last one may lack its newline."""
     text = np.frombuffer(data if data.endswith(b"\n") else data + b"\n", np.uint8)
-    bounds = np.empty(data.count(b"\n") + 2, np.int64)
+    bounds = np.empty(len(text) // _USUAL_LINE + 2, np.int64)
     lines = line_bounds(text, bounds)
+    if lines >= len(bounds):
+        bounds = np.empty(lines + 1, np.int64)
+        line_bounds(text, bounds)
     return NumberedLines(text, bounds[: lines + 1])
 
 
@@ -138,9 +143,13 @@ def find_byte(data: Bytes, at: int, stop: int, byte: int) -> int:
 
 @compiled
 def line_bounds(data: Bytes, bounds: Wide) -> int:
-    """Fill in where each line begins, and one more; returns how many newlines there are."""
+    """Fill in where each line begins, and one more; returns how many newlines there are.
+
+    Newlines for which `bounds` has no room are counted alone.
+    """
     line = 0
     at = 0
+    room = len(bounds)
     bounds[0] = 0
     newlines = repeated(10)
     low = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -150,15 +159,54 @@ def line_bounds(data: Bytes, bounds: Wide) -> int:
         found = ~(((differing & low) + low) | differing | low)
         while found != 0:
             line += 1
-            bounds[line] = at + (trailing_zeros(found) >> 3) + 1
+            if line < room:
+                bounds[line] = at + (trailing_zeros(found) >> 3) + 1
             found &= found - np.uint64(1)
         at += _EIGHT
     while at < len(data):
         if data[at] == 10:
             line += 1
-            bounds[line] = at + 1
+            if line < room:
+                bounds[line] = at + 1
         at += 1
     return line
+
+
+@compiled
+def whole_number(data: Bytes, at: int, stop: int) -> int:
+    """Return the number that up to 18 digits make, -1 if they are none or more."""
+    count = stop - at
+    if count < 1 or count > 18:
+        return -1
+    if count > 16 or stop < 16:
+        value = 0
+        for i in range(at, stop):
+            if data[i] < 48 or data[i] > 57:
+                return -1
+            value = value * 10 + (data[i] - 48)
+        return value
+    last = _eight_digits(load(data, stop - _EIGHT), min(count, _EIGHT))
+    if count <= _EIGHT or last < 0:
+        return int(last)
+    first = _eight_digits(load(data, stop - 2 * _EIGHT), count - _EIGHT)
+    return int(first * 100_000_000 + last) if first >= 0 else -1
+
+
+@compiled
+def _eight_digits(word: np.uint64, count: int) -> np.int64:
+    """Return the number the last `count` bytes of a word make, -1 if one is no digit."""
+    unread = np.uint64(64 - 8 * count)
+    zeros = np.uint64(0x3030303030303030)
+    if count < _EIGHT:
+        word = ((word >> unread) << unread) | (zeros >> np.uint64(8 * count))
+    tops = np.uint64(0xF0F0F0F0F0F0F0F0)
+    if (word & tops) != zeros or ((word + np.uint64(0x0606060606060606)) & tops) != zeros:
+        return np.int64(-1)
+    # Pairs of digits, then fours, then all eight are put together.
+    word = (word & np.uint64(0x0F0F0F0F0F0F0F0F)) * np.uint64(2561) >> np.uint64(8)
+    word = (word & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(6553601) >> np.uint64(16)
+    word = (word & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(42949672960001) >> np.uint64(32)
+    return np.int64(word)
 
 
 @compiled
