@@ -45,7 +45,7 @@ Snapshot = (
 Compiled = LineFormat | Snapshot | RecordFormat | TreeFormat | DocumentFormat | WholeFormat
 
 # Raise it when the engine reads the same definition differently than before.
-ENGINE_VERSION = 3
+ENGINE_VERSION = 4
 ARCHIVE = "tar"
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}
