@@ -1,9 +1,13 @@
 """Big files of records are read by compiled code: the rows must be those of reading by Python."""
 
 import json
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -160,3 +164,40 @@ def test_a_saturated_counter_is_kept_as_the_negative_number_it_is(tmp_path: Path
     tables, _ = assert_same(text.encode(), tmp_path, "port_csv", "csv")
     row = tables["port_samples"][0]
     assert (row["rx_packets"], row["rx_bytes"], row["tx_bytes"]) == (-3, -1, 327680)
+
+
+def test_parquet_columns_of_every_type(tmp_path: Path) -> None:
+    moment = datetime(2026, 3, 2, 9, 0, 41, 250_000)
+    micros = 1_772_442_041_250_000
+    times = {
+        "timestamp[s, tz]": pa.array([moment.replace(microsecond=0)], pa.timestamp("s", "UTC")),
+        "timestamp[ns]": pa.array([moment], pa.timestamp("ns")),
+        "micros": pa.array([micros]),
+        "nanos": pa.array([micros * 1000 + 1]),
+        "seconds": pa.array([micros / 1e6]),
+        "text": pa.array([moment.isoformat()]),
+        "codes": pa.array([moment.isoformat()]).dictionary_encode(),
+    }
+    for name, ts in times.items():
+        table = pa.table(
+            {
+                "step": pa.array([7], pa.uint64()),
+                "rank": pa.array([Decimal("3")]),
+                "timestamp": ts,
+                "step_time_s": pa.array([1.5], pa.float32()),
+                "loss": pa.array(["2.5"]),
+                "host": pa.array(["a "]).dictionary_encode(),
+            }
+        )
+        path = tmp_path / "steps.parquet"
+        pq.write_table(pa.concat_tables([table, table.slice(0, 0), empty_row(table)]), path)
+        tables, told = read(path, Recognised("parquet", (CATALOGUE.formats["step_records"],)))
+        (row,) = tables["steps"]
+        assert row["ts"].replace(microsecond=0) == moment.replace(microsecond=0), name
+        assert (row["step"], row["rank"], row["step_time_ms"]) == (7, 3, 1500.0)
+        assert (row["loss"], row["host"], row["ts_source"]) == (2.5, "a", "inline")
+        assert told["counts"] == (2, 1, 0, 1)
+
+
+def empty_row(table: pa.Table) -> pa.Table:
+    return pa.table([pa.nulls(1, field.type) for field in table.schema], schema=table.schema)
