@@ -111,11 +111,11 @@ def _keep_pandas_out() -> None:
                 raise ModuleNotFoundError(name)
 
     absent = Absent()
-    sys.meta_path.insert(0, absent)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, absent)
     try:
         pa.array([])  # it looks once
     finally:
-        sys.meta_path.remove(absent)  # type: ignore[arg-type]
+        sys.meta_path.remove(absent)
 
 
 @app.command()
