@@ -87,7 +87,11 @@ def ingest(
 @app.command()
 def sql(
     statement: Annotated[
-        str | None, typer.Argument(help="SQL, a file that holds it, or - for standard input.")
+        str | None,
+        typer.Argument(
+            help="SQL, a file that holds it, or - for standard input. "
+            "Without it: a shell on a terminal, else standard input."
+        ),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     format: Annotated[str, typer.Option(help="table, csv, json or parquet.")] = "table",
@@ -98,6 +102,11 @@ def sql(
     from fabricobs.ask import run_statement
 
     _require_store(store)
+    if statement is None and out is None and sys.stdin.isatty() and sys.stdout.isatty():
+        from fabricobs.shell.loop import run_shell
+
+        run_shell(store, format, tuple(content or ()))
+        return
     run_statement(_statement(statement), store, format, out, tuple(content or ()))
 
 
