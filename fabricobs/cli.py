@@ -157,6 +157,30 @@ def diagnose(
 
 
 @app.command()
+def explain(
+    finding: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="Id of a finding, or how it begins; none lists them."),
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    anew: Annotated[bool, typer.Option("--anew", help="Judge anew, do not look at those kept.")] = (
+        False
+    ),
+    content: ContentOption = None,
+) -> None:
+    """Print one finding in full, with the rows and the SQL behind it."""
+    from fabricobs.report.explanation import explanation_text, find_finding, known_findings
+
+    _require_store(store)
+    extra = tuple(content or ())
+    if finding is None:
+        for known in known_findings(store, extra, anew):
+            print(f"{known.id}  {known.severity:8}  {known.title}")
+        return
+    print(explanation_text(find_finding(finding, store, extra, anew), store, extra))
+
+
+@app.command()
 def report(
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("fabricobs-report.html"),
