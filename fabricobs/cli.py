@@ -181,6 +181,28 @@ def explain(
 
 
 @app.command()
+def compare(
+    a: Annotated[
+        str, typer.Argument(help="A job, a window FROM..TO of times in UTC, or steps:FIRST..LAST.")
+    ],
+    b: Annotated[str, typer.Argument(help="The other side, in any of these forms.")],
+    store: StoreOption = DEFAULT_STORE,
+    job: Annotated[str | None, typer.Option(help="Whose windows and steps, if several.")] = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    content: ContentOption = None,
+) -> None:
+    """Print what changed between two jobs, windows of time or ranges of steps."""
+    from fabricobs.diagnosis.comparison import compare as run
+    from fabricobs.report.comparison import comparison_json, comparison_text
+
+    if format not in {"text", "json"}:
+        _fail(f"--format {format}: use text or json")
+    _require_store(store)
+    compared = run(a, b, store, job, tuple(content or ()))
+    print(comparison_json(compared) if format == "json" else comparison_text(compared))
+
+
+@app.command()
 def report(
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("fabricobs-report.html"),
