@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from fabricobs.diagnosis.model import Threshold
 from fabricobs.diagnosis.statistics import (
     SMALLEST_SHIFT,
     Array,
@@ -19,16 +20,41 @@ from fabricobs.diagnosis.statistics import (
 
 Answer = Literal["higher", "lower", "no change", "cannot tell"]
 
-# Six values are the fewest whose extremes hold the median at 95 %: 1 - 2 * 0.5^6 = 0.97.
-FEWEST = 6
-# Share of false ones among all changes told (Benjamini and Hochberg 1995).
-FALSE_DISCOVERIES = 0.01
-# Cliff's delta from which an effect is at least medium (Romano et al. 2006).
-SMALLEST_EFFECT = 0.33
-# "No change" says that a change of so much can be excluded: Greyhound's 10 % (arXiv 2410.12588).
-EXCLUDED_SHIFT = 0.10
-# Rates of rare events must at least double or halve, as pauses must for `ecmp_skew`.
-_SMALLEST_RATIO = 2
+THRESHOLDS = {
+    "fewest": Threshold(
+        value=6,
+        unit="values a side",
+        meaning="Fewer cannot be told apart",
+        source="The fewest whose extremes hold the median at 95 %: 1 - 2 * 0.5^6 = 0.97",
+    ),
+    "false_discoveries": Threshold(
+        value=0.01,
+        meaning="Largest share of false ones among the changes told (Mann-Whitney; errors: Fisher)",
+        source="Benjamini and Hochberg 1995, over all numbers of one comparison",
+    ),
+    "effect": Threshold(
+        value=0.33,
+        meaning="Cliff's delta from which a difference is a change",
+        source="Romano et al. 2006: a medium effect",
+    ),
+    "shift": Threshold(
+        value=SMALLEST_SHIFT,
+        meaning="Shift of the median from which a difference is a change",
+        source="Half of the 10 % of Greyhound (arXiv 2410.12588)",
+    ),
+    "excluded": Threshold(
+        value=0.10,
+        meaning='Shift that the 95 % intervals of both medians must exclude for "no change"',
+        source="Greyhound (arXiv 2410.12588): 10 %",
+    ),
+    "error_ratio": Threshold(
+        value=2,
+        meaning="Errors must come in so many times the share of intervals, or its inverse",
+        source="As pauses must for ecmp_skew: they come in bursts",
+    ),
+}
+FEWEST = int(THRESHOLDS["fewest"].value)
+EXCLUDED_SHIFT = THRESHOLDS["excluded"].value
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +161,11 @@ def _answered(change: Change, pair: Pair | None) -> Change:
         few = f"{change.a_count} and {change.b_count} values are too few"
         return replace(change, reason=change.reason or few)
     way: Answer = "higher" if change.effect > 0 else "lower"
-    certain = change.q < FALSE_DISCOVERIES
+    certain = change.q < THRESHOLDS["false_discoveries"].value
     if pair is None:
         return replace(change, answer=way) if certain and _doubled(change) else change
-    large = change.shift is None or abs(change.shift) >= SMALLEST_SHIFT
-    if certain and large and abs(change.effect) >= SMALLEST_EFFECT:
+    large = change.shift is None or abs(change.shift) >= THRESHOLDS["shift"].value
+    if certain and large and abs(change.effect) >= THRESHOLDS["effect"].value:
         return replace(change, answer=way)
     if _is_excluded(pair):
         return replace(change, answer="no change")
@@ -148,7 +174,7 @@ def _answered(change: Change, pair: Pair | None) -> Change:
 
 def _doubled(change: Change) -> bool:
     less, more = sorted((change.a or 0.0, change.b or 0.0))
-    return more >= _SMALLEST_RATIO * less
+    return more >= THRESHOLDS["error_ratio"].value * less
 
 
 def _is_excluded(pair: Pair) -> bool:
