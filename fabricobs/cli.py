@@ -122,7 +122,11 @@ def _keep_pandas_out() -> None:
 @app.command()
 def sql(
     statement: Annotated[
-        str | None, typer.Argument(help="SQL, a file that holds it, or - for standard input.")
+        str | None,
+        typer.Argument(
+            help="SQL, a file that holds it, or - for standard input. "
+            "Without it: a shell on a terminal, else standard input."
+        ),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     format: Annotated[str, typer.Option(help="table, csv, json or parquet.")] = "table",
@@ -133,6 +137,11 @@ def sql(
     from fabricobs.ask import run_statement
 
     _require_store(store)
+    if statement is None and out is None and sys.stdin.isatty() and sys.stdout.isatty():
+        from fabricobs.shell.loop import run_shell
+
+        run_shell(store, format, tuple(content or ()))
+        return
     run_statement(_statement(statement), store, format, out, tuple(content or ()))
 
 
@@ -180,6 +189,52 @@ def diagnose(
     except OSError as error:
         print(f"fabricobs: findings not kept in {store}: {error.strerror}", file=sys.stderr)
     raise typer.Exit(_exit_code(found, fail_on))
+
+
+@app.command()
+def explain(
+    finding: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="Id of a finding, or how it begins; none lists them."),
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    anew: Annotated[bool, typer.Option("--anew", help="Judge anew, do not look at those kept.")] = (
+        False
+    ),
+    content: ContentOption = None,
+) -> None:
+    """Print one finding in full, with the rows and the SQL behind it."""
+    from fabricobs.report.explanation import explanation_text, find_finding, known_findings
+
+    _require_store(store)
+    extra = tuple(content or ())
+    if finding is None:
+        for known in known_findings(store, extra, anew):
+            print(f"{known.id}  {known.severity:8}  {known.title}")
+        return
+    print(explanation_text(find_finding(finding, store, extra, anew), store, extra))
+
+
+@app.command()
+def compare(
+    a: Annotated[
+        str, typer.Argument(help="A job, a window FROM..TO of times in UTC, or steps:FIRST..LAST.")
+    ],
+    b: Annotated[str, typer.Argument(help="The other side, in any of these forms.")],
+    store: StoreOption = DEFAULT_STORE,
+    job: Annotated[str | None, typer.Option(help="Whose windows and steps, if several.")] = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    content: ContentOption = None,
+) -> None:
+    """Print what changed between two jobs, windows of time or ranges of steps."""
+    from fabricobs.diagnosis.comparison import compare as run
+    from fabricobs.report.comparison import comparison_json, comparison_text
+
+    if format not in {"text", "json"}:
+        _fail(f"--format {format}: use text or json")
+    _require_store(store)
+    compared = run(a, b, store, job, tuple(content or ()))
+    print(comparison_json(compared) if format == "json" else comparison_text(compared))
 
 
 @app.command()

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from fabricobs.inputs import FileOutcome, IngestReport
+from fabricobs.report.layout import MOST_NAMED, aligned
 
 _MOST_SHAPES = 3
-_MOST_NAMED = 5
 
 
 def ingest_table(report: IngestReport) -> str:
@@ -74,26 +74,14 @@ def _unread(outcomes: Iterable[FileOutcome]) -> list[str]:
             )
         if outcome.unused:
             lines.append(f"{outcome.path}: columns without a use: {', '.join(outcome.unused[:8])}")
-    return [*lines[:_MOST_NAMED], *_and_more(lines)]
+    return [*lines[:MOST_NAMED], *_and_more(lines)]
 
 
 def _named(title: str, outcomes: Sequence[FileOutcome]) -> list[str]:
     lines = [f"{outcome.path}: {title}: {outcome.unrecognised}" for outcome in outcomes]
-    return [*lines[:_MOST_NAMED], *_and_more(lines)]
+    return [*lines[:MOST_NAMED], *_and_more(lines)]
 
 
 def _and_more(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - _MOST_NAMED
+    more = len(lines) - MOST_NAMED
     return [f"... and {more:,} more; see tables `files` and `unparsed`"] if more > 0 else []
-
-
-def aligned(rows: Sequence[tuple[str, ...]]) -> str:
-    """Return rows as a table of text, numbers to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )

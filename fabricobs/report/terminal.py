@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING
 
 from fabricobs.formats.trial import Trial
 from fabricobs.report import documents
-from fabricobs.report.account import aligned
+from fabricobs.report.layout import (
+    aligned,
+    few,
+    labelled,
+    listed,
+    printable,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Coverage, Diagnosis, Driver, Finding, Question
-
-_MOST_NAMED = 5
-_WIDTH = 100
-_LABEL_WIDTH = 12
 
 
 def diagnosis_text(found: "Diagnosis") -> str:
     """Return a diagnosis for a terminal: verdict, six answers, findings, what the data cover."""
     blocks = [
-        _wrapped(found.verdict.sentence),
+        wrapped(found.verdict.sentence),
         "\n".join(["Six questions", *(_question_text(q) for q in found.verdict.questions)]),
         *(_finding_text(finding) for finding in found.findings),
     ]
@@ -36,9 +39,9 @@ def diagnosis_text(found: "Diagnosis") -> str:
 
 def _question_text(question: "Question") -> str:
     label = f"  {question.answer:<9}"
-    lines = [_wrapped(f"{question.question} {question.evidence}", label)]
+    lines = [wrapped(f"{question.question} {question.evidence}", label)]
     if question.answer == "unknown" and question.settled_by:
-        lines.append(_wrapped(f"Settled by: {question.settled_by}", " " * len(label)))
+        lines.append(wrapped(f"Settled by: {question.settled_by}", " " * len(label)))
     return "\n".join(lines)
 
 
@@ -47,22 +50,23 @@ def _finding_text(finding: "Finding") -> str:
     since = documents.moment_words(finding.start, finding.start_step)
     until = documents.moment_words(finding.end, finding.end_step)
     parts = [
-        _wrapped(finding.title, f"[{finding.severity} {finding.confidence:.2f}] ", hang=2),
-        _labelled("since", since),
-        _labelled("until", until),
-        _labelled("cost", documents.cost_words(finding)),
-        _labelled("culprits", _few([entity.label for entity in finding.entities]) or "none named"),
+        wrapped(finding.title, f"[{finding.severity} {finding.confidence:.2f}] ", hang=2),
+        labelled("id", f"{finding.id}; `fabricobs explain {finding.id}` tells all"),
+        labelled("since", since),
+        labelled("until", until),
+        labelled("cost", documents.cost_words(finding)),
+        labelled("culprits", few([entity.label for entity in finding.entities]) or "none named"),
     ]
     for count, names in documents.by_type(finding.related).items():
-        parts.append(_labelled("affected", f"{count}: {_few(names)}"))
+        parts.append(labelled("affected", f"{count}: {few(names)}"))
     if finding.explanation:
-        parts.append(_wrapped(finding.explanation, "  "))
+        parts.append(wrapped(finding.explanation, "  "))
     if finding.drivers:
         parts.append(_driver_table(finding.drivers))
-    parts.extend(_listed("Next steps", finding.next_steps))
-    parts.extend(_listed("It would be refuted by", finding.refuted_by))
+    parts.extend(listed("Next steps", finding.next_steps))
+    parts.extend(listed("It would be refuted by", finding.refuted_by))
     if finding.query:
-        parts.append(_labelled("query", _query_command(finding.query)))
+        parts.append(labelled("query", _query_command(finding.query)))
     return "\n".join(parts)
 
 
@@ -71,15 +75,15 @@ def _driver_table(drivers: Sequence["Driver"]) -> str:
     for driver in drivers:
         numbers = (driver.value, driver.peer, driver.threshold)
         value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)
-        rows.append((_printable(driver.feature), value, peer, threshold))
+        rows.append((printable(driver.feature), value, peer, threshold))
     return textwrap.indent(aligned(rows), "    ")
 
 
 def _coverage_text(coverage: "Coverage") -> str:
     facts = "; ".join(f"{name} {value}" for name, value in coverage.facts)
-    lines = ["Data", _wrapped(facts or "nothing counted", "  ")]
+    lines = ["Data", wrapped(facts or "nothing counted", "  ")]
     if coverage.missing:
-        lines.append(_wrapped("; ".join(coverage.missing), "  missing: "))
+        lines.append(wrapped("; ".join(coverage.missing), "  missing: "))
     return "\n".join(lines)
 
 
@@ -87,36 +91,6 @@ def _query_command(query: str) -> str:
     """Return the command that shows the rows: a question by its name, other SQL as it is."""
     verb = "sql" if any(character.isspace() for character in query) else "query"
     return f"fabricobs {verb} {shlex.quote(query)}"
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    rest = f" and {more:,} more" if more > 0 else ""
-    return ", ".join(names[:_MOST_NAMED]) + rest
-
-
-def _labelled(label: str, text: str) -> str:
-    return _wrapped(text, f"  {label:<{_LABEL_WIDTH}}")
-
-
-def _listed(title: str, items: Sequence[str]) -> list[str]:
-    return [f"  {title}", *(_wrapped(item, "    - ") for item in items)] if items else []
-
-
-def _wrapped(text: str, lead: str = "", hang: int | None = None) -> str:
-    """Return the text in lines of the terminal's width, the first led by `lead`."""
-    return textwrap.fill(
-        _printable(text),
-        _WIDTH,
-        initial_indent=lead,
-        subsequent_indent=" " * (len(lead) if hang is None else hang),
-        break_on_hyphens=False,
-    )
-
-
-def _printable(text: str) -> str:
-    """Return text that cannot move the cursor or colour the screen: log text may hold escapes."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def trial_text(trial: Trial, most: int) -> str:
