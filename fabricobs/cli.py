@@ -5,9 +5,10 @@ Data goes to standard output, notes to standard error. Exit codes follow the mon
 enough data). Heavy libraries are imported by the verb that uses them.
 """
 
+import gc
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer.exceptions import TyperException
@@ -17,6 +18,7 @@ from fabricobs.errors import UserError
 
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Diagnosis
+    from fabricobs.inputs import IngestReport, Options
 
 UNKNOWN = 3
 INTERRUPTED = 130
@@ -36,7 +38,7 @@ ContentOption = Annotated[
     typer.Option("--content", help="Folder with your own ingest/, queries/ and models/."),
 ]
 DEFAULT_STORE = Path("fabric-store")
-DEMO_SEED = 20260302
+DEMO_SEED = 20260322
 
 
 @app.command()
@@ -49,14 +51,11 @@ def ingest(
     workers: Annotated[int, typer.Option(help="Processes that read; 0: one a core.")] = 0,
 ) -> None:
     """Read logs into the store. Reading the same again changes nothing."""
-    import os
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-    from fabricobs.ingest import ingest as run
-    from fabricobs.planning import Options
-    from fabricobs.report.progress import ProgressBar
-    from fabricobs.report.terminal import ingest_table
-    from fabricobs.store.parts import Store
+    from fabricobs import seen
+    from fabricobs.inputs import Options, discover
+    from fabricobs.report.account import ingest_table
 
     try:
         ZoneInfo(tz)
@@ -66,13 +65,9 @@ def ingest(
         if not path.exists() and not path.is_symlink():
             _fail(f"{path}: no such file or directory")
     options = Options(job, tz, tuple(content or ()))
-    bar = ProgressBar()
-    try:
-        report = run(
-            logs, Store(store), options, workers=workers or os.cpu_count() or 1, progress=bar
-        )
-    finally:
-        bar.close()
+    report = seen.unchanged(discover(logs, store), seen.load(store, options))
+    if report is None:
+        report = _read(logs, store, options, workers)
     print(ingest_table(report))
     if not report.outcomes:
         _fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
@@ -83,6 +78,45 @@ def ingest(
     if report.problems:
         partly = all(outcome.formats for outcome in report.problems)
         raise typer.Exit(1 if partly else UNKNOWN)
+
+
+def _read(logs: list[Path], store: Path, options: "Options", workers: int) -> "IngestReport":
+    """Ingest with a progress bar, where somebody sees it."""
+    import os
+
+    _keep_pandas_out()
+    from fabricobs.ingest import ingest as run
+    from fabricobs.store.parts import Store
+
+    workers = workers or os.cpu_count() or 1
+    if not sys.stderr.isatty():
+        return run(logs, Store(store), options, workers=workers)
+    from fabricobs.report.progress import ProgressBar
+
+    bar = ProgressBar()
+    try:
+        return run(logs, Store(store), options, workers=workers, progress=bar)
+    finally:
+        bar.close()
+
+
+def _keep_pandas_out() -> None:
+    """Keep pyarrow from importing pandas, where installed, just to see that no list is a Series."""
+    if "pandas" in sys.modules:
+        return
+    import pyarrow as pa
+
+    class Absent:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    absent = Absent()
+    sys.meta_path.insert(0, absent)
+    try:
+        pa.array([])  # it looks once
+    finally:
+        sys.meta_path.remove(absent)
 
 
 @app.command()
@@ -378,7 +412,7 @@ def _require_store(store: Path) -> None:
         _fail(f"{store}: no store here; make one with `fabricobs ingest LOGS --store {store}`")
 
 
-def _fail(text: str) -> None:
+def _fail(text: str) -> NoReturn:
     print(f"fabricobs: {text}", file=sys.stderr)
     raise typer.Exit(UNKNOWN)
 
@@ -398,6 +432,8 @@ def _no_verb(
 
 def main() -> None:
     """Run the command line; a mistake of the user is one line and exit code 3, no traceback."""
+    # What modules and definitions make while they load lives as long as the process.
+    gc.set_threshold(100_000)
     try:
         code = app(standalone_mode=False)
     except TyperException as error:

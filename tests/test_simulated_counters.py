@@ -10,7 +10,7 @@ import pytest
 
 from fabricobs.ask import find_question
 from fabricobs.ingest import IngestReport, ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.simulate.collection import (
     Reader,
     read_host,
