@@ -19,12 +19,14 @@ from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
+from fabricobs.diagnosis.workload import find_workload_imbalance
 
 Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 
 METHODS: dict[str, Method] = {
     "ecmp_skew": find_ecmp_skew,
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
+    "workload_imbalance": find_workload_imbalance,
     "standout": lambda evidence, model, paces: find_standouts(evidence, model),
 }
 REST = "throughput_drop"
