@@ -59,6 +59,8 @@ class Entity:
         """Return the name a person would say."""
         if self.type == "rank":
             return f"rank {self.rank}" + (f" on {self.host}" if self.host else "")
+        if self.type == "gpu" and self.gpu is not None:
+            return f"GPU {self.gpu} of {self.host}"
         parts = [self.switch, self.host, self.nic, self.port, self.job]
         return " ".join(part for part in parts if part) or self.type
 

@@ -14,6 +14,8 @@ from fabricobs.diagnosis.attribution import (
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
+from fabricobs.diagnosis.gpu_error import find_gpu_errors
+from fabricobs.diagnosis.hang import find_hangs
 from fabricobs.diagnosis.job import JobPace, job_paces
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.standout import find_standouts
@@ -26,6 +28,8 @@ Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 METHODS: dict[str, Method] = {
     "ecmp_skew": find_ecmp_skew,
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
+    "hang": find_hangs,
+    "gpu_error": find_gpu_errors,
     "workload_imbalance": find_workload_imbalance,
     "standout": lambda evidence, model, paces: find_standouts(evidence, model),
 }
