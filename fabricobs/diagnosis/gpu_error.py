@@ -20,7 +20,7 @@ def find_gpu_errors(evidence: Evidence, model: Model, paces: Sequence[JobPace]) 
     """Return one finding a GPU whose driver reports an error of the GPU; a unit is a host's log."""
     told, hosts = evidence.frame("kernel_hosts").row(0)
     rows = evidence.frame("gpu_errors").rows(named=True)
-    times = rank_times(evidence) if rows else []
+    times = rank_times(evidence) if rows else ()
     findings = tuple(_finding(row, times, model, evidence) for row in rows)
     return Judgement(findings, judged=told, unjudged=hosts - told)
 

@@ -1,7 +1,7 @@
 """How long each rank works in each step before it calls the collective: steps by ranks."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import polars as pl
@@ -86,8 +86,12 @@ class RankTimes:
         return float((ends.max() - ends.min()) / np.timedelta64(1, "s")) / 3600 if len(ends) else 0.0
 
 
-def rank_times(evidence: Evidence) -> list[RankTimes]:
-    """Return the times of every job: its step records, else what its collectives tell."""
+@lru_cache(maxsize=1)
+def rank_times(evidence: Evidence) -> tuple[RankTimes, ...]:
+    """Return the times of every job: its step records, else what its collectives tell.
+
+    Several methods ask for the same store's: the last answer is kept.
+    """
     rows = evidence.frame("rank_steps")
     told = [_of_job(job, measured=True) for job in _jobs(rows)]
     found = [times for times in told if times is not None]
@@ -96,7 +100,7 @@ def rank_times(evidence: Evidence) -> list[RankTimes]:
         times = None if job["job"][0] in known else _of_job(job, measured=False)
         if times is not None:
             found.append(times)
-    return found
+    return tuple(found)
 
 
 def _jobs(rows: pl.DataFrame) -> list[pl.DataFrame]:
