@@ -11,7 +11,10 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     as_completed,
 )
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,25 +23,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fabricobs.formats.archive import members
-from fabricobs.formats.catalogue import ARCHIVE, Format, load_catalogue
+from fabricobs.formats.catalogue import ARCHIVE, Catalogue, Format, load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import FileResult, count_lines, read_file, reads_by_columns
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import SourceError
 from fabricobs.planning import (
     FileOutcome,
+    Found,
     Known,
     Options,
     PlannedFile,
     batches_of,
+    beside_known,
     discover,
     plan_file,
+    plan_files,
     plan_member,
+    unchanged,
 )
 from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.tables import TABLES
 
 _PARALLEL_BYTES = 64 << 20
+# Fewer are planned before other processes have started.
+_PARALLEL_FILES = 4_000
+_PLANNED_AT_ONCE = 250
 _SHAPES = 10
 
 
@@ -108,32 +118,64 @@ def ingest(
     catalogue = load_catalogue(options.content)
     report = IngestReport()
     known = Known(store.known_files())
-    plan: list[PlannedFile] = []
-    for path, below_root, root_name in discover(inputs, store.path):
-        planned = plan_file(path, below_root, root_name, catalogue, options, known)
-        if isinstance(planned, FileOutcome):
-            report.outcomes.append(planned)
+    found: list[Found] = []
+    for each in discover(inputs, store.path):
+        outcome = unchanged(each[0], catalogue, options, known)
+        if outcome is not None:
+            report.outcomes.append(outcome)
         else:
-            plan.append(planned)
-            known.add(planned)
-    batches = list(batches_of(plan))
-    progress.begin(len(plan), sum(planned.size_bytes for planned in plan))
-    run = _executor_for(plan) if workers > 1 and len(batches) > 1 else _here
-    for outcomes in run(batches, store, options, workers):
-        report.outcomes.extend(outcomes)
-        for outcome in outcomes:
-            progress.done(outcome)
+            found.append(each)
+    with _processes(workers if len(found) >= _PARALLEL_FILES else 1) as pool:
+        plan: list[PlannedFile] = []
+        for planned in _planned(found, catalogue, options, pool):
+            if isinstance(planned, PlannedFile):
+                planned = beside_known(planned, known)
+            if isinstance(planned, FileOutcome):
+                report.outcomes.append(planned)
+            else:
+                plan.append(planned)
+                known.add(planned)
+        batches = list(batches_of(plan))
+        progress.begin(len(plan), sum(planned.size_bytes for planned in plan))
+        run = _executor_for(plan, pool) if workers > 1 and len(batches) > 1 else _here
+        for outcomes in run(batches, store, options, workers):
+            report.outcomes.extend(outcomes)
+            for outcome in outcomes:
+                progress.done(outcome)
     store.settle()
     report.outcomes.sort(key=lambda outcome: str(outcome.path))
     return report
 
 
-def _executor_for(plan: Sequence[PlannedFile]) -> _Run:
+@contextmanager
+def _processes(workers: int) -> Iterator[Executor | None]:
+    """Lend processes that share nothing; None for a single one, which needs no other."""
+    if workers == 1:
+        yield None
+        return
+    # Forking a process that has started threads may hang the child: start clean ones.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+def _planned(
+    found: Sequence[Found], catalogue: Catalogue, options: Options, pool: Executor | None
+) -> Iterator[PlannedFile | FileOutcome]:
+    """Yield what each file is, in order."""
+    if pool is None:
+        yield from (plan_file(each, catalogue, options) for each in found)
+        return
+    chunks = [found[at : at + _PLANNED_AT_ONCE] for at in range(0, len(found), _PLANNED_AT_ONCE)]
+    for planned in pool.map(plan_files, chunks, repeat(options)):
+        yield from planned
+
+
+def _executor_for(plan: Sequence[PlannedFile], pool: Executor | None) -> _Run:
     """Choose who reads: threads where compiled code does the work, else processes if they pay."""
     by_columns = sum(p.size_bytes for p in plan if reads_by_columns(p.recognised, p.size_bytes))
     by_lines = sum(p.size_bytes for p in plan) - by_columns
     if by_lines >= _PARALLEL_BYTES:
-        return _in_processes
+        return _in_processes if pool is None else partial(_gathered, pool)
     return _in_threads if by_columns >= _PARALLEL_BYTES else _here
 
 
@@ -147,24 +189,28 @@ def _here(
 def _in_threads(
     batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
 ) -> Iterator[list[FileOutcome]]:
-    yield from _gathered(ThreadPoolExecutor(workers), batches, store, options)
+    with ThreadPoolExecutor(workers) as pool:
+        yield from _gathered(pool, batches, store, options, workers)
 
 
 def _in_processes(
     batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
 ) -> Iterator[list[FileOutcome]]:
-    # Forking a process that has started threads may hang the child: start clean ones.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    yield from _gathered(pool, batches, store, options)
+    with _processes(workers) as pool:
+        assert pool is not None
+        yield from _gathered(pool, batches, store, options, workers)
 
 
 def _gathered(
-    pool: Executor, batches: Sequence[list[PlannedFile]], store: Store, options: Options
+    pool: Executor,
+    batches: Sequence[list[PlannedFile]],
+    store: Store,
+    options: Options,
+    workers: int,
 ) -> Iterator[list[FileOutcome]]:
-    with pool:
-        futures = [pool.submit(ingest_batch, batch, store.path, options) for batch in batches]
-        for future in as_completed(futures):
-            yield future.result()
+    futures = [pool.submit(ingest_batch, batch, store.path, options) for batch in batches]
+    for future in as_completed(futures):
+        yield future.result()
 
 
 def ingest_batch(
@@ -174,7 +220,7 @@ def ingest_batch(
     store = Store(store_path)
     writer = BatchWriter(store)
     spans: dict[str, tuple[Any, Any]] = {}
-    rows = Rows()
+    rows = Rows(expected_bytes=sum(planned.size_bytes for planned in batch))
 
     def flush() -> None:
         for table, part in rows.drain():

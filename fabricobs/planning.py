@@ -6,12 +6,21 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from functools import cache
 from pathlib import Path, PurePath
+from stat import S_ISREG
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from fabricobs.formats.archive import Member
-from fabricobs.formats.catalogue import ARCHIVE, Catalogue, Format, Recognised, is_parquet
+from fabricobs.formats.catalogue import (
+    ARCHIVE,
+    Catalogue,
+    Format,
+    Recognised,
+    is_parquet,
+    load_catalogue,
+)
 from fabricobs.formats.places import Place, read_place
 from fabricobs.formats.source import SourceError, digest, read_ends
 from fabricobs.store.parts import KnownFile
@@ -93,6 +102,10 @@ def discover(inputs: Sequence[Path], store: Path) -> Iterator[tuple[Path, PurePa
                     yield path, PurePath(path.relative_to(root)), root.name
 
 
+# A file, its path below the directory given, and that directory's name.
+Found = tuple[Path, PurePath, str]
+
+
 class Known:
     """What the store holds, looked up by path and by file id."""
 
@@ -108,35 +121,59 @@ class Known:
         self.ids.add(planned.file_id)
 
 
-def plan_file(
-    path: Path,
-    below_root: PurePath,
-    root_name: str,
-    catalogue: Catalogue,
-    options: Options,
-    known: Known,
-) -> PlannedFile | FileOutcome:
-    """Decide what a file is; an outcome at once if it is unreadable or already in the store."""
+def unchanged(
+    path: Path, catalogue: Catalogue, options: Options, known: Known
+) -> FileOutcome | None:
+    """Return the outcome of a file that was read before and not touched since, else None."""
+    earlier = known.by_path.get(str(path), [])
+    try:
+        stat = path.stat() if earlier else None
+    except OSError:
+        return None  # planning says why
+    for before in earlier:
+        if stat is not None and _untouched(
+            before, stat.st_size, stat.st_mtime_ns // 1000, catalogue, options
+        ):
+            return FileOutcome(path, tuple(filter(None, before.formats.split(","))), unchanged=True)
+    return None
+
+
+def plan_file(found: Found, catalogue: Catalogue, options: Options) -> PlannedFile | FileOutcome:
+    """Decide what a file is, whatever the store holds; an outcome if it cannot be read."""
+    path, below_root, root_name = found
     try:
         stat = path.stat()
-        if not path.is_file():
+        if not S_ISREG(stat.st_mode):
             return FileOutcome(path, problem="is no regular file")
-        earlier = known.by_path.get(str(path), [])
         modified_us = stat.st_mtime_ns // 1000
-        for before in earlier:
-            if _untouched(before, stat.st_size, modified_us, catalogue, options):
-                names = tuple(filter(None, before.formats.split(",")))
-                return FileOutcome(path, names, unchanged=True)
-        planned = _plan(path, path, below_root, root_name, modified_us, catalogue, options)
+        return _plan(path, path, below_root, root_name, modified_us, catalogue, options)
     except OSError as error:
         return FileOutcome(path, problem=f"cannot be read: {error.strerror or error}")
     except SourceError as error:
         return FileOutcome(path, problem=str(error))
+
+
+def plan_files(found: Sequence[Found], options: Options) -> list[PlannedFile | FileOutcome]:
+    """Plan some files in a process of its own, which loads the definitions once."""
+    catalogue = _catalogue_of_process(options.content)
+    return [plan_file(each, catalogue, options) for each in found]
+
+
+@cache
+def _catalogue_of_process(content: tuple[Path, ...]) -> Catalogue:
+    return load_catalogue(content)
+
+
+def beside_known(planned: PlannedFile, known: Known) -> PlannedFile | FileOutcome:
+    """Say what a planned file is to those already known: a copy, what one became, or new."""
     if planned.file_id in known.ids:
-        return FileOutcome(path, planned.recognised.names, unchanged=True)
-    for before in earlier:
-        if _succeeds(planned, before):
-            return replace(planned, replaces=before.file_id)
+        return FileOutcome(planned.path, planned.recognised.names, unchanged=True)
+    try:
+        for before in known.by_path.get(str(planned.path), []):
+            if _succeeds(planned, before):
+                return replace(planned, replaces=before.file_id)
+    except OSError as error:
+        return FileOutcome(planned.path, problem=f"cannot be read: {error.strerror or error}")
     return planned
 
 

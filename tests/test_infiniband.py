@@ -2,8 +2,7 @@
 
 import pytest
 
-from fabricobs.formats import infiniband
-from fabricobs.formats.values import parse_rdma_port
+from fabricobs.formats.values import infiniband, parse_rdma_port
 
 
 @pytest.mark.parametrize("text", ["0x2c903006e29b0", "0x0002c903006e29b0", "0002c903006e29b0"])

@@ -51,6 +51,24 @@ def test_the_same_input_twice_changes_no_byte(tmp_path: Path) -> None:
     assert bytes_of(read(copied, store=tmp_path / "s")) == before
 
 
+def test_several_processes_write_the_store_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = tmp_path / "logs"
+    subprocess.run(["cp", "-rp", ROOT / "sample_data" / "logs" / "switches", logs], check=True)
+    (logs / "again").mkdir()
+    subprocess.run(["cp", "-rp", logs / "leaf01", logs / "again" / "leaf01"], check=True)
+    (logs / "gone").symlink_to(tmp_path / "nowhere")
+    monkeypatch.setattr("fabricobs.planning._BATCH_FILES", 50)
+    one = ingest([logs], Store(tmp_path / "one"), Options(), workers=1)
+    monkeypatch.setattr("fabricobs.ingest._PARALLEL_FILES", 10)
+    monkeypatch.setattr("fabricobs.ingest._PARALLEL_BYTES", 0)
+    several = ingest([logs], Store(tmp_path / "several"), Options(), workers=2)
+    assert several == one
+    assert sum(outcome.unchanged for outcome in one.outcomes) > 1
+    assert bytes_of(tmp_path / "several") == bytes_of(tmp_path / "one")
+
+
 def test_every_line_of_the_sample_is_accounted_for(sample_store: Path) -> None:
     assert ask(
         sample_store, "SELECT count(*) FROM files WHERE lines <> parsed + ignored + unparsed"

@@ -1,6 +1,6 @@
 """Evidence: the answers of the store, as frames, before anything is judged."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,20 @@ if TYPE_CHECKING:
     import duckdb
 
 
+# Rises of all counters: a dozen evidence queries begin with them.
+_ASKED_OFTEN = ("port_rates", "priority_rates")
+
+
 class Evidence:
     """Runs the queries of `queries/evidence/` once each, on one session."""
 
     def __init__(self, store: Path, extra: Sequence[Path] = ()) -> None:
-        self._session: duckdb.DuckDBPyConnection = open_session(store, extra=extra)
+        self._session: duckdb.DuckDBPyConnection = open_session(
+            store, extra=extra, work_out=_ASKED_OFTEN
+        )
         self._paths = content.files("queries", ".sql", extra)
         self._frames: dict[str, pl.DataFrame] = {}
+        self._ahead: dict[str, float] = {}
 
     def gpu_hours(self, job: str | None, hours: float, loss_share: float | None) -> float | None:
         """Return the GPU hours a loss cost: share, times duration, times the job's ranks."""
@@ -28,10 +35,24 @@ class Evidence:
             return None
         return round(loss_share * hours * int(sizes["ranks"][0]), 2)
 
+    def set_clocks(self, seconds_ahead: Mapping[str, float]) -> None:
+        """Take back the time of devices whose clocks are ahead, in frames asked for from now on."""
+        self._ahead = dict(seconds_ahead)
+
     def frame(self, name: str) -> pl.DataFrame:
-        """Return the rows of one evidence query."""
+        """Return the rows of one evidence query, times of devices by the job's clock."""
         if name not in self._frames:
             statement = self._paths[f"evidence/{name}"].read_text(encoding="utf-8")
             # A NaN in a log is no number: it must not win every comparison.
-            self._frames[name] = self._session.sql(statement).pl().fill_nan(None)
+            self._frames[name] = self._shifted(self._session.sql(statement).pl().fill_nan(None))
         return self._frames[name]
+
+    def _shifted(self, rows: pl.DataFrame) -> pl.DataFrame:
+        if not self._ahead or "device" not in rows.columns:
+            return rows
+        ahead = pl.col("device").replace_strict(self._ahead, default=0.0, return_dtype=pl.Float64)
+        return rows.with_columns(
+            pl.col(name) - pl.duration(microseconds=(ahead * 1e6).cast(pl.Int64))
+            for name in ("ts_before", "ts")
+            if name in rows.columns
+        )

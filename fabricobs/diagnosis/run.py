@@ -12,6 +12,7 @@ from fabricobs.diagnosis.attribution import (
     unexplained,
     without_named,
 )
+from fabricobs.diagnosis.clocks import device_offsets, host_offsets
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
@@ -44,6 +45,10 @@ def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
     """Judge a store; ContentError if a model names a method that does not exist."""
     models = load_models(extra)
     evidence = Evidence(store, extra)
+    offsets = device_offsets(evidence)
+    evidence.set_clocks(
+        {o.device: o.seconds for o in offsets if o.seconds is not None and o.certain}
+    )
     rest = models[REST]
     paces = job_paces(
         evidence.frame("step_times"),
@@ -71,5 +76,5 @@ def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
         verdict=give_verdict(evidence, ordered, paces, judgements),
         findings=ordered,
         segments=tuple(segment for pace in paces for segment in pace.segments),
-        coverage=describe_coverage(evidence),
+        coverage=describe_coverage(evidence, offsets, host_offsets(evidence)),
     )

@@ -3,11 +3,12 @@
 Missing data reads as unknown, never as ok.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import polars as pl
 
+from fabricobs.diagnosis.clocks import Offset, describe_offsets
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Coverage, Finding, Judgement, Question, Verdict
 from fabricobs.diagnosis.job import JobPace
@@ -221,7 +222,9 @@ def _moment(time: datetime | None) -> str:
     return "unknown" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def describe_coverage(evidence: Evidence) -> Coverage:
+def describe_coverage(
+    evidence: Evidence, devices: Sequence[Offset], hosts: Sequence[Offset]
+) -> Coverage:
     """Say what the store holds, and what would let more be judged."""
     row = evidence.frame("coverage").row(0, named=True)
     interval = row["interval_seconds"]
@@ -239,7 +242,8 @@ def describe_coverage(evidence: Evidence) -> Coverage:
         ("gaps in the counters", f"{row['gaps']:,}"),
         ("from", _moment(row["first_time"])),
         ("to", _moment(row["last_time"])),
-        ("clock offsets of the switches", "not estimated"),
+        ("clocks of devices that count bytes", describe_offsets(devices)),
+        ("clocks of hosts", describe_offsets(hosts)),
     )
     wanted = {
         "steps": "step times: the trainer's log or per-rank step records",

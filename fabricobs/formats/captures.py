@@ -6,7 +6,11 @@ format takes.
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fabricobs.formats.lines import Outcome, TextReader
+from fabricobs.formats.ruled import TableReader
 
 
 class CaptureReader:
@@ -16,6 +20,7 @@ class CaptureReader:
         self._companions = companions
         self._readers = readers
         self._last: TextReader | None = None
+        self.has_tables = any(isinstance(r, TableReader) and r.cuts_rows for r in readers)
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Offer a line to the companions, then to every reader until one takes it."""
@@ -31,6 +36,15 @@ class CaptureReader:
             if outcome is Outcome.PARSED or outcome is Outcome.IGNORED:
                 return outcome
         return self._first_taker(line, number)
+
+    def take_rows(self, data: NDArray[np.uint8], at: int, number: int) -> tuple[int, int]:
+        """Take rows of the table that is open at `at`; nothing else looks like one of its rows.
+
+        Returns how many lines they are and where they end.
+        """
+        if isinstance(self._last, TableReader):
+            return self._last.take_rows(data, at, number)
+        return 0, at
 
     def finish(self) -> None:
         """Hand over what is still open."""
@@ -48,7 +62,10 @@ class CaptureReader:
     def _first_taker(self, line: str, number: int) -> Outcome | str:
         """Offer to the reader that knows a beginning, then to the last taker, then to the rest."""
         failure = ""
-        for reader in sorted(self._readers, key=lambda reader: self._turn(reader, line)):
+        turns = self._readers
+        if len(turns) > 1:
+            turns = sorted(turns, key=lambda reader: self._turn(reader, line))
+        for reader in turns:
             outcome = reader.offer(line, number)
             if isinstance(outcome, str):
                 # What is damaged for one format may be sound for another, unless it is surely its.

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from fabricobs.content import ContentError
 from fabricobs.formats.archive import is_archive
 from fabricobs.formats.definition import Definition, load_definitions
-from fabricobs.formats.detection import Detector
+from fabricobs.formats.detection import Detector, Detectors
 from fabricobs.formats.document import DocumentFormat
 from fabricobs.formats.jsontext import BEGINS
 from fabricobs.formats.keyvalue import KeyValueFormat
@@ -27,7 +27,6 @@ from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.sections import SectionsFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
 from fabricobs.formats.trees import TreeFormat
-from fabricobs.formats.values import VALUE_TYPES
 from fabricobs.formats.walk import WalkFormat
 from fabricobs.formats.whole import WholeFormat
 from fabricobs.formats.wrapping import Wrapping, unwrap, wrapping_of
@@ -51,6 +50,20 @@ _OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}
 SNAPSHOT_READERS = frozenset(
     {"table", "keyvalue", "value", "paragraphs", "walk", "sections", "matrix", "prometheus"}
 )
+_COMPILED: dict[str, Callable[[Definition], Compiled]] = {
+    "lines": LineFormat,
+    "table": TableFormat,
+    "keyvalue": KeyValueFormat,
+    "value": KeyValueFormat,
+    "paragraphs": ParagraphFormat,
+    "walk": WalkFormat,
+    "sections": SectionsFormat,
+    "matrix": MatrixFormat,
+    "prometheus": PrometheusFormat,
+    "json": TreeFormat,
+    "yaml": DocumentFormat,
+    **dict.fromkeys(RECORD_READERS, RecordFormat),
+}
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
 _API_ANSWER = '"resultType"'
@@ -83,6 +96,9 @@ class Format:
         self.definition = definition
         self.reader = definition.reader[0]
 
+    def __reduce__(self) -> tuple[Callable[[Definition], "Format"], tuple[Definition]]:
+        return _format_of, (self.definition,)
+
     @cached_property
     def compiled(self) -> Compiled:
         """Return what reads the format; ContentError names what is wrong in the definition."""
@@ -114,11 +130,17 @@ class Format:
         for template in self.paths:
             found = template.pattern.search(path)
             if found is not None:
-                return {
-                    name: VALUE_TYPES[type_name].parse(text)
-                    for (name, type_name), text in zip(template.fields, found.groups(), strict=True)
-                }
+                return template.read(found)
         return None if self.paths else {}
+
+
+_FORMATS: dict[tuple[str, str], Format] = {}
+
+
+def _format_of(definition: Definition) -> Format:
+    """Return the one format of a definition in this process, which is compiled only once."""
+    key = (definition.name, definition.version)
+    return _FORMATS.setdefault(key, Format(definition))
 
 
 class Catalogue:
@@ -126,9 +148,14 @@ class Catalogue:
 
     def __init__(self, definitions: dict[str, Definition]) -> None:
         self.formats = {name: Format(d) for name, d in definitions.items()}
-        self._detect_text = _detectors(definitions, "text")
+        self._detect_text = Detectors(_detectors(definitions, "text"))
         self._detect_path = _detectors(definitions, "path")
         self._detect_magic = _detectors(definitions, "magic")
+        self._settings: dict[tuple[Any, ...], str] = {}
+        self._order = {name: place for place, name in enumerate(self.formats)}
+        self._by_other_signs = frozenset(
+            name for name, d in definitions.items() if d.detect.text is None and not d.companion
+        )
 
     def companions(self) -> tuple[Format, ...]:
         """Return the formats read along with every file of counters."""
@@ -149,13 +176,16 @@ class Catalogue:
 
     def settings(self, formats: Sequence[Format], options: dict[str, str | None]) -> str:
         """Digest what, besides the bytes, decides the rows of a file."""
-        deciding = {
-            "engine": ENGINE_VERSION,
-            "formats": sorted((f.name, f.definition.version) for f in formats),
-            **options,
-        }
-        text = json.dumps(deciding, sort_keys=True)
-        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        key = (*sorted(f.name for f in formats), *options.items())
+        if key not in self._settings:
+            deciding = {
+                "engine": ENGINE_VERSION,
+                "formats": sorted((f.name, f.definition.version) for f in formats),
+                **options,
+            }
+            text = json.dumps(deciding, sort_keys=True)
+            self._settings[key] = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        return self._settings[key]
 
     def recognise(self, ends: bytes, path: str) -> Recognised:
         """Say what a file is, from its first and last bytes and its path."""
@@ -171,18 +201,16 @@ class Catalogue:
         if "\x1b" in text:
             text = ANSI.sub("", text)
         magic = ends[:_MAGIC_BYTES].decode("latin-1")
-        showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
+        showing = self._showing(text, path, magic)
         for format_ in showing:
             if format_.reader in READERS:
                 return Recognised("whole", (format_,))
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
         trees = tuple(f for f in showing if f.reader == "json")
-        begin = BEGINS.search(text)
-        if begin is not None and text.count("\n", 0, begin.start()) <= _MOST_LINES_ABOVE:
-            metrics = tuple(f for f in showing if f.reader == "prometheus")
-            if trees or (metrics and _API_ANSWER in text):
-                return Recognised("json", self._together(trees) or metrics)
+        metrics = tuple(f for f in showing if f.reader == "prometheus" and _API_ANSWER in text)
+        if (trees or metrics) and _begins_a_document(text):
+            return Recognised("json", self._together(trees) or metrics)
         showing = tuple(f for f in showing if f not in trees)
         for syntax in ("jsonl", "csv"):
             formats = self._records(showing, syntax, text)
@@ -197,7 +225,7 @@ class Catalogue:
         bare = without_prefixes(text, always=bool(wrapping))
         if wrapping or bare:
             text = f"{text}\n{bare}"
-            showing = tuple(f for f in self.formats.values() if self._shows(f, text, path, magic))
+            showing = self._showing(text, path, magic)
         lined = {"lines", *SNAPSHOT_READERS}
         formats = _specific([f for f in showing if f.reader in lined])
         if any(f.has_companions for f in formats):
@@ -212,6 +240,12 @@ class Catalogue:
             return (*trees, *self.companions())
         return trees[:1]
 
+    def _showing(self, text: str, path: str, magic: str) -> tuple[Format, ...]:
+        """Return the formats a file shows, in the order of the definitions."""
+        names = self._by_other_signs | self._detect_text.candidates(text)
+        formats = [self.formats[name] for name in sorted(names, key=self._order.__getitem__)]
+        return tuple(f for f in formats if self._shows(f, text, path, magic))
+
     def _shows(self, format_: Format, text: str, path: str, magic: str) -> bool:
         detect = format_.definition.detect
         if format_.definition.companion:
@@ -221,16 +255,15 @@ class Catalogue:
         if detect.path is not None and not self._detect_path[format_.name].found_in(path):
             return False
         if detect.text is not None:
-            return self._detect_text[format_.name].found_in(text)
+            return self._detect_text.found_in(format_.name, text)
         return bool(detect.columns) or detect.path is not None or detect.magic is not None
 
     def _records(self, showing: Sequence[Format], syntax: str, text: str) -> tuple[Format, ...]:
         """Return the record formats whose columns the first line fills, best fit first."""
-        keys = _keys_of_first_line(text, syntax)
+        able = [format_ for format_ in showing if syntax in format_.definition.reader]
+        keys = _keys_of_first_line(text, syntax) if able else None
         fitting: list[tuple[int, Format]] = []
-        for format_ in showing:
-            if syntax not in format_.definition.reader:
-                continue
+        for format_ in able:
             compiled = format_.compiled
             assert isinstance(compiled, RecordFormat)
             by_text = format_.definition.detect.text is not None and not compiled.required
@@ -293,31 +326,11 @@ def load_catalogue(extra: Sequence[Path] = ()) -> Catalogue:
 
 def _compile(definition: Definition) -> Compiled:
     reader = definition.reader[0]
-    if reader == "lines":
-        return LineFormat(definition)
     if reader in READERS:
         return WholeFormat(definition)
-    if not definition.block:
+    if reader != "lines" and not definition.block:
         raise TemplateError(f"reader {reader!r} needs a [[block]]")
-    if reader == "table":
-        return TableFormat(definition)
-    if reader == "json":
-        return TreeFormat(definition)
-    if reader in {"keyvalue", "value"}:
-        return KeyValueFormat(definition)
-    if reader == "sections":
-        return SectionsFormat(definition)
-    if reader == "matrix":
-        return MatrixFormat(definition)
-    if reader == "yaml":
-        return DocumentFormat(definition)
-    if reader == "paragraphs":
-        return ParagraphFormat(definition)
-    if reader == "prometheus":
-        return PrometheusFormat(definition)
-    if reader == "walk":
-        return WalkFormat(definition)
-    return RecordFormat(definition)
+    return _COMPILED[reader](definition)
 
 
 def _compile_path(source: str) -> Template:
@@ -326,8 +339,14 @@ def _compile_path(source: str) -> Template:
     return Template(source, pattern, template.fields, None, "")
 
 
+def _begins_a_document(text: str) -> bool:
+    """Say whether a JSON document stands at the top, below few lines of something else."""
+    begin = BEGINS.search(text)
+    return begin is not None and text.count("\n", 0, begin.start()) <= _MOST_LINES_ABOVE
+
+
 def _keys_of_first_line(text: str, syntax: str) -> list[str] | None:
-    line = next((line for line in text.split("\n") if line.strip()), "").strip().lstrip("\ufeff")
+    line = text.lstrip().partition("\n")[0].strip().lstrip("\ufeff")
     if syntax == "csv":
         return split_header(line)[0]
     if not line.startswith("{"):

@@ -1,18 +1,21 @@
 """Rows from keys and values: what a table's line and a counter dump have in common."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block
 from fabricobs.formats.joins import Join
-from fabricobs.formats.mapping import ColumnMapping, Target
+from fabricobs.formats.layouts import Cut
+from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target
 from fabricobs.formats.rows import Rows
+from fabricobs.formats.stacks import Stack
 from fabricobs.formats.templates import compile_template
 
-# Columns that say which row a value belongs to; all others are what was measured.
-IDENTITY = ("device", "port", "priority", "queue", "ts")
 _MOST_OPEN_ROWS = 5_000
+# What every row of a table begins with.
+StartOf = Callable[[str], Mapping[str, Any]]
 
 
 class CellBlock:
@@ -42,6 +45,8 @@ class CellRows:
         self._overwrite = overwrite
         self._open: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._starts: dict[tuple[int, str], tuple[int, dict[str, Any]]] = {}
+        self._stacks: list[Stack] = []
+        self._taken: set[tuple[Any, ...]] = set()
 
     def add(
         self,
@@ -68,6 +73,69 @@ class CellRows:
                     continue
                 others[key] = int(text.replace(",", ""))
             known += 1
+        self._unstack()
+        start_of = partial(self._start, block)
+        self._put(start_of, shared, measured, number)
+        table = block.mapping.table
+        if others and "other" in column_names(table):
+            for key, count in others.items():
+                self._put_other(start_of, table, shared, key, count, number)
+        return known
+
+    def add_cut(self, block: CellBlock, cut: Cut, number: int) -> None:
+        """Add rows that were cut at once; `number` is the line of the first."""
+        starts = {f.table: self._start(block, f.table) for f in cut.layout.families}
+        stack = Stack(starts, cut.names, [cut], [number])
+        if self._open or not cut.names.differ:
+            self._unstack()
+            self._put_rows(stack)
+        elif self._stacks and self._stacks[-1].takes(cut, starts):
+            self._stacks[-1].cuts.append(cut)
+            self._stacks[-1].numbers.append(number)
+        elif self._stacks and not self._is_apart(stack):
+            self._unstack()
+            self._put_rows(stack)
+        else:
+            self._stacks.append(stack)
+
+    def flush(self) -> None:
+        """Hand over the rows collected so far."""
+        for key, row in self._open.items():
+            self._rows.add(key[0], row)
+        self._open.clear()
+        for stack in self._stacks:
+            self._rows.add_stack(stack)
+        self._stacks.clear()
+        self._taken.clear()
+
+    def _is_apart(self, stack: Stack) -> bool:
+        """Say whether none of its rows may share a row with those stacked before; note them."""
+        if not self._taken:
+            self._taken.update(*(earlier.identities for earlier in self._stacks))
+        apart = self._taken.isdisjoint(stack.identities)
+        self._taken |= stack.identities
+        return apart
+
+    def _unstack(self) -> None:
+        """Open the rows stacked so far: what comes next may belong to them."""
+        stacks, self._stacks = self._stacks, []
+        self._taken.clear()
+        for stack in stacks:
+            self._put_rows(stack)
+
+    def _put_rows(self, stack: Stack) -> None:
+        for cut, first in zip(stack.cuts, stack.numbers, strict=True):
+            for place, row in enumerate(cut.names.rows):
+                shared = dict(zip(cut.names.columns, row, strict=True))
+                self._put(stack.starts.__getitem__, shared, cut.cells(place), first + place)
+
+    def _put(
+        self,
+        start_of: StartOf,
+        shared: Mapping[str, Any],
+        measured: Iterable[tuple[Target, Any]],
+        number: int,
+    ) -> None:
         if len(self._open) >= _MOST_OPEN_ROWS:
             self.flush()
         # The cells of a line share few rows: each is looked up once.
@@ -76,34 +144,31 @@ class CellRows:
             place = (target.table, *target.fields)
             row = found.get(place)
             if row is None:
-                row = self._row(block, target.table, {**shared, **dict(target.fields)}, number)
+                identity = {**shared, **dict(target.fields)}
+                row = self._row(start_of, target.table, identity, number)
             if row.get(target.column.name) is not None and not self._overwrite:
                 identity = {**shared, **dict(target.fields)}
-                row = self._row(block, target.table, identity, number, fresh=True)
+                row = self._row(start_of, target.table, identity, number, fresh=True)
             found[place] = row
             row[target.column.name] = value
-        if others and "other" in column_names(block.mapping.table):
-            for key, count in others.items():
-                self._put_other(block, shared, key, count, number)
-        return known
-
-    def flush(self) -> None:
-        """Hand over the rows collected so far."""
-        for key, row in self._open.items():
-            self._rows.add(key[0], row)
-        self._open.clear()
 
     def _put_other(
-        self, block: CellBlock, identity: Mapping[str, Any], key: str, count: int, number: int
+        self,
+        start_of: StartOf,
+        table: str,
+        identity: Mapping[str, Any],
+        key: str,
+        count: int,
+        number: int,
     ) -> None:
-        row = self._row(block, block.mapping.table, identity, number)
+        row = self._row(start_of, table, identity, number)
         if key in (row.get("other") or {}) and not self._overwrite:
-            row = self._row(block, block.mapping.table, identity, number, fresh=True)
+            row = self._row(start_of, table, identity, number, fresh=True)
         row.setdefault("other", {})[key] = count
 
     def _row(
         self,
-        block: CellBlock,
+        start_of: StartOf,
         table: str,
         identity: Mapping[str, Any],
         number: int,
@@ -111,7 +176,7 @@ class CellRows:
         fresh: bool = False,
     ) -> dict[str, Any]:
         names = column_names(table)
-        start = self._start(block, table)
+        start = start_of(table)
         told = {name: value for name, value in identity.items() if name in names}
         key = (table, *(told.get(name, start.get(name)) for name in IDENTITY))
         row = self._open.get(key)

@@ -1,15 +1,17 @@
 """Detection expressions, each behind the texts one of which must be there for it to match.
 
-Looking for a plain text is a hundred times as fast as trying an expression, and most of the formats
-are not in a file.
+Looking for plain texts, all at once, is a hundred times as fast as trying the expressions, and most
+of the formats are not in a file.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
+
+from ahocorasick_rs import AhoCorasick, Implementation
 
 from fabricobs.formats.templates import compile_regex
 
@@ -19,21 +21,74 @@ _MOST = 24
 
 
 class Detector:
-    """A compiled expression; `literals` are texts one of which every match holds, or none known."""
+    """A compiled expression, and the texts without which it cannot match.
+
+    Every match holds one text of each of `choices`; the first choice is the most telling.
+    """
 
     def __init__(self, source: str) -> None:
         self.pattern = compile_regex(source)
-        self._lower = bool(self.pattern.flags & re.IGNORECASE)
-        literals = _required(parser.parse(source, self.pattern.flags))
-        self.literals = tuple(t.lower() for t in literals) if self._lower else literals
+        self.in_any_case = bool(self.pattern.flags & re.IGNORECASE)
+        choices = _choices(parser.parse(source, self.pattern.flags))
+        if self.in_any_case:
+            choices = [tuple(text.lower() for text in choice) for choice in choices]
+        self.choices = choices
+
+    @property
+    def telling(self) -> tuple[str, ...]:
+        """Return the texts worth looking for before all others; none if every file has them."""
+        choice = self.choices[0] if self.choices else ()
+        return choice if choice and _shortest(choice) >= _SHORTEST else ()
 
     def found_in(self, text: str) -> bool:
         """Say whether the expression is found anywhere in the text."""
-        if self.literals:
-            searched = _lowered(text) if self._lower else text
-            if not any(literal in searched for literal in self.literals):
+        searched = _lowered(text) if self.in_any_case else text
+        # A single letter is found, or not, in the least time.
+        for choice in reversed(self.choices):
+            for literal in choice:
+                if literal in searched:
+                    break
+            else:
                 return False
         return self.pattern.search(text) is not None
+
+
+class Detectors:
+    """Detection expressions by name, tried only where a text holds what they need.
+
+    One pass over the text finds the most telling texts of all of them, in any case.
+    """
+
+    def __init__(self, detectors: Mapping[str, Detector]) -> None:
+        self._detectors = detectors
+        self._always = frozenset(name for name, d in detectors.items() if not d.telling)
+        bearers: dict[str, set[tuple[str, str]]] = {}
+        for name, detector in detectors.items():
+            for text in detector.telling:
+                spelled = "" if detector.in_any_case else text
+                bearers.setdefault(text.lower(), set()).add((name, spelled))
+        self._bearers = list(bearers.values())
+        # The fastest of its forms; the texts are few hundred.
+        self._automaton = AhoCorasick(list(bearers), implementation=Implementation.DFA)
+
+    def candidates(self, text: str) -> set[str]:
+        """Return the names of those that may be found in the text; all others are not."""
+        lowered = _lowered(text)
+        hits = self._automaton.find_matches_as_indexes(lowered, overlapping=True)
+        # A few letters become two in small: then nobody knows how a hit was spelled.
+        aligned = len(lowered) == len(text)
+        found = {(number, text[a:b] if aligned else "") for number, a, b in hits}
+        names = {
+            name
+            for number, hit in found
+            for name, spelled in self._bearers[number]
+            if not spelled or not hit or spelled == hit
+        }
+        return names | self._always
+
+    def found_in(self, name: str, text: str) -> bool:
+        """Say whether the expression of that name is found anywhere in the text."""
+        return self._detectors[name].found_in(text)
 
 
 @lru_cache(maxsize=1)
@@ -42,14 +97,13 @@ def _lowered(text: str) -> str:
     return text.lower()
 
 
-def _required(parsed: Any) -> tuple[str, ...]:
-    """Return texts one of which must be in whatever the parsed expression matches."""
-    best: tuple[str, ...] = ()
-    for candidate in _candidates(parsed):
-        usable = len(candidate) <= _MOST and min(map(len, candidate)) >= _SHORTEST
-        if usable and min(map(len, candidate)) > min(map(len, best), default=0):
-            best = candidate
-    return best
+def _choices(parsed: Any) -> list[tuple[str, ...]]:
+    """Return choices of texts, one of each of which is in whatever the parsed expression matches.
+
+    The one with the longest texts comes first.
+    """
+    usable = {choice: None for choice in _candidates(parsed) if 0 < len(choice) <= _MOST}
+    return sorted(usable, key=lambda choice: -_shortest(choice))
 
 
 def _candidates(parsed: Any) -> Iterator[tuple[str, ...]]:
@@ -71,7 +125,7 @@ def _candidates(parsed: Any) -> Iterator[tuple[str, ...]]:
         elif op is constants.BRANCH:
             branches = [max(_candidates(b), key=_shortest, default=()) for b in argument[1]]
             if all(branches):
-                yield tuple(text for branch in branches for text in branch)
+                yield tuple({text: None for branch in branches for text in branch})
     if run:
         yield (run,)
 

@@ -7,7 +7,9 @@ from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
 from fabricobs.formats.lines import Outcome
 from fabricobs.formats.rows import Rows
-from fabricobs.formats.values import VALUE_TYPES
+
+# The fields of a pair that the columns of a block read, not their types.
+_PAIR = ("key", "value")
 
 
 class KeyValueFormat:
@@ -15,7 +17,6 @@ class KeyValueFormat:
 
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
-        self.one_value = "value" in definition.reader
         self.block = CellBlock(definition.block[0], definition.name)
 
 
@@ -49,16 +50,9 @@ class KeyValueReader:
         if found is None:
             self._active = not self._block.headers
             return Outcome.NOT_MINE
-        given = dict(self._given)
-        key = value = ""
-        for (name, type_name), text in zip(self._block.pair.fields, found.groups(), strict=True):
-            if name == "key":
-                key = text
-            elif name == "value":
-                value = text
-            else:
-                given[name] = VALUE_TYPES[type_name].parse(text)
         try:
+            given = self._given | self._block.pair.read(found, as_text=_PAIR)
+            key, value = (str(given.pop(name, "")) for name in _PAIR)
             known = self._cells.add(self._block, [(key, value)], number, given)
         except ValueError as error:
             return f"{self._format.name}: {error}"
@@ -80,10 +74,7 @@ class KeyValueReader:
                 continue
             self._cells.flush()
             if header.fields:
-                fields = {
-                    name: VALUE_TYPES[type_name].parse(text)
-                    for (name, type_name), text in zip(header.fields, found.groups(), strict=True)
-                }
+                fields = header.read(found)
                 # With `join` headers nest: an inner one adds to what the outer ones told.
                 self._told = {**self._told, **fields} if self._block.join else fields
                 self._given = {**self._told, **self._block.join.columns(self._told)}

@@ -19,11 +19,12 @@ from fabricobs.formats.templates import (
     compile_regex,
     compile_template,
 )
-from fabricobs.formats.values import TIME_PATTERN, VALUE_TYPES, ZONED, parse_time, parse_whole
+from fabricobs.formats.values import TIME_PATTERN, parse_time, parse_whole
 from fabricobs.store.tables import TABLES
 
 _TIME = re.compile(TIME_PATTERN)
 _SHORTEST_TIME = 19
+_MOST_FOREIGN = 500
 
 
 class Outcome(Enum):
@@ -62,6 +63,8 @@ class LineFormat:
         self.anchor = compile_regex(definition.anchor) if definition.anchor else None
         self.rules = [_compile_rule(rule, definition.name) for rule in definition.line]
         entries = [(rule, template) for rule in self.rules for template in rule.templates]
+        # Headers of tables, which come again in every file of a kind.
+        self._foreign: set[str] = set()
         self._others = [entry for entry in entries if entry[1].first_word is None]
         self._by_word = {
             word: [entry for entry in entries if entry[1].first_word in {None, word}]
@@ -75,14 +78,22 @@ class LineFormat:
 
         `known` are the fields a rule may ask for: the anchor's and what earlier lines left.
         """
+        if message in self._foreign:
+            return None
+        fits_none = True
         for rule, template in self._candidates(message.split(" ", 1)[0]):
             if template.literal not in message:
                 continue
             if any(known.get(name) != value for name, value in rule.definition.when.items()):
+                fits_none = False
                 continue
             found = template.pattern.match(message)
             if found is not None:
                 return rule, template, found
+        if fits_none and self.anchor is None:
+            if len(self._foreign) >= _MOST_FOREIGN:
+                self._foreign.clear()
+            self._foreign.add(message)
         return None
 
     def _candidates(self, word: str) -> list[tuple[_Rule, Template]]:
@@ -168,11 +179,11 @@ class LineReader:
             return Outcome.NOT_MINE
         rule, template, found = hit
         try:
-            captured = _captured(template, found, self._context.zone)
+            captured = template.read(found, self._context.zone)
             for extra in rule.find:
                 other = extra.pattern.search(line)
                 if other is not None:
-                    captured.update(_captured(extra, other, self._context.zone))
+                    captured.update(extra.read(other, self._context.zone))
         except ValueError as error:
             return f"{self.format.name}: {error}"
         definition = rule.definition
@@ -210,23 +221,13 @@ class LineReader:
             return
         searched = (captured["rest"] or "") if "rest" in captured else line
         for found in rule.each.pattern.finditer(searched):
-            yield {**fields, **_captured(rule.each, found, self._context.zone)}
+            yield {**fields, **rule.each.read(found, self._context.zone)}
 
 
 def _fill(row: dict[str, Any], fields: dict[str, Any]) -> None:
     row.update(fields)
     if fields.get("ts") is not None:
         row["ts_source"] = "inline"
-
-
-def _captured(template: Template, found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
-    captured: dict[str, Any] = {}
-    for (name, type_name), text in zip(template.fields, found.groups(), strict=True):
-        if type_name in ZONED:
-            captured[name] = parse_time(text, zone)
-        else:
-            captured[name] = VALUE_TYPES[type_name].parse(text)
-    return captured
 
 
 @cache

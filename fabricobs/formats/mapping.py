@@ -15,6 +15,8 @@ from fabricobs.formats.templates import Template, TemplateError, compile_templat
 from fabricobs.formats.values import DEFAULT_TYPE, VALUE_TYPES, Value
 from fabricobs.store.tables import TABLES, Column
 
+# Columns that say which row a value belongs to; all others are what was measured.
+IDENTITY = ("device", "port", "priority", "queue", "ts")
 _TARGET = re.compile(r"^(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
 
 
@@ -71,10 +73,7 @@ class ColumnMapping:
         for template, target in self._patterns:
             match = template.pattern.match(key)
             if match is not None:
-                fields = tuple(
-                    (name, VALUE_TYPES[type_name].parse(text))
-                    for (name, type_name), text in zip(template.fields, match.groups(), strict=True)
-                )
+                fields = tuple(template.read(match).items())
                 return Target(target.table, target.column, target.parse, target.factor, fields)
         return any(template.pattern.match(key) for template in self._ignored)
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from fabricobs.formats.templates import compile_template
-from fabricobs.formats.values import VALUE_TYPES
 
 
 class NameMaps:
@@ -25,10 +24,5 @@ class NameMaps:
             for name, number in held.items() if isinstance(held, dict) else ():
                 match = template.pattern.match(str(name))
                 if match is not None:
-                    found[str(number)] = {
-                        field: VALUE_TYPES[type_name].parse(text)
-                        for (field, type_name), text in zip(
-                            template.fields, match.groups(), strict=True
-                        )
-                    }
+                    found[str(number)] = template.read(match)
         return found

@@ -8,11 +8,11 @@ can cut. A header's fields hold for the whole paragraph. A line that tells only 
 import re
 from collections.abc import Iterable
 
-from fabricobs.formats.cells import IDENTITY, CellBlock, CellRows
+from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.lines import Outcome
-from fabricobs.formats.mapping import Target
+from fabricobs.formats.mapping import IDENTITY, Target
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import Template, TemplateError, compile_template
 from fabricobs.formats.values import Value

@@ -7,6 +7,7 @@ Sites keep snapshots as `2025-03-04T10-15-02/leaf01/show_pfc_counters.txt`,
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from pathlib import PurePath
 
 from fabricobs.formats.values import parse_time
@@ -57,14 +58,20 @@ def _time_in(part: str, zone: tzinfo) -> int | None:
     match = _STAMP.search(part)
     if match is not None:
         digits = (match["date"] + match["clock"]).translate({ord("-"): None, ord(":"): None})
-        layout = "%Y%m%d%H%M%S" if len(digits) == 14 else "%Y%m%d%H%M"
-        try:
-            moment = datetime.strptime(digits, layout).replace(tzinfo=zone)
-        except ValueError:
-            return None
-        return int(moment.timestamp()) * 1_000_000
+        return _moment(digits, zone)
     epoch = _EPOCH.search(part)
     return parse_time(epoch[0]) if epoch is not None else None
+
+
+@lru_cache(maxsize=4096)
+def _moment(digits: str, zone: tzinfo) -> int | None:
+    """Return a stamp in microseconds; a snapshot of many devices has it in every name."""
+    layout = "%Y%m%d%H%M%S" if len(digits) == 14 else "%Y%m%d%H%M"
+    try:
+        moment = datetime.strptime(digits, layout).replace(tzinfo=zone)
+    except ValueError:
+        return None
+    return int(moment.timestamp()) * 1_000_000
 
 
 def _device(below_root: PurePath, root_name: str) -> str | None:
@@ -87,5 +94,6 @@ def _device_in_name(file_name: str) -> str | None:
     return name if name and name.lower() not in _GENERIC else None
 
 
+@lru_cache(maxsize=4096)
 def _without_time(text: str) -> str:
     return _EPOCH.sub("", _STAMP.sub("", text)).strip("-_. ")

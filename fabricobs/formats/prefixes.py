@@ -12,6 +12,7 @@ from datetime import tzinfo
 from functools import lru_cache
 from typing import Any
 
+from fabricobs.formats.detection import Detector
 from fabricobs.formats.values import parse_time
 
 _ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
@@ -32,7 +33,7 @@ _SERVICES = (
 )
 _PREFIXES = tuple(re.compile(expression) for expression in (*_LAUNCHERS, *_SERVICES))
 _UNNAMED = re.compile(r"\?P<\w+>")
-_LABELLED = re.compile(_UNNAMED.sub("?:", "|".join(rf"^{e}" for e in _LAUNCHERS)), re.MULTILINE)
+_LABELLED = Detector(_UNNAMED.sub("?:", "|".join(rf"^{e}" for e in _LAUNCHERS)))
 # One look for the many lines that bear none.
 _ANY = re.compile(_UNNAMED.sub("?:", "|".join((*_LAUNCHERS, *_SERVICES))))
 _MOST = 4  # prefixes on one line
@@ -81,7 +82,7 @@ def without_prefixes(text: str, *, always: bool) -> str:
     Nothing if no launcher labelled them, unless `always`.
     """
     head = text[:_LOOKED_AT]
-    if not always and _LABELLED.search(head) is None:
+    if not always and not _LABELLED.found_in(head):
         return ""
     return "\n".join(rest for line in head.split("\n") for rest, _ in peeled(line))
 

@@ -4,6 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from fabricobs.formats.apis import read_answers
 from fabricobs.formats.bulk import BulkReader, can_read
@@ -11,23 +14,41 @@ from fabricobs.formats.captures import CaptureReader
 from fabricobs.formats.catalogue import ANSI, RECORD_READERS, Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.document import DocumentFormat, DocumentReader
-from fabricobs.formats.keyvalue import KeyValueFormat, KeyValueReader, ValueReader
-from fabricobs.formats.lines import LineFormat, LineReader, Outcome, TextReader
-from fabricobs.formats.matrix import MatrixFormat, MatrixReader
-from fabricobs.formats.paragraphs import ParagraphFormat, ParagraphReader
+from fabricobs.formats.keyvalue import KeyValueReader, ValueReader
+from fabricobs.formats.lines import LineReader, Outcome, TextReader
+from fabricobs.formats.matrix import MatrixReader
+from fabricobs.formats.paragraphs import ParagraphReader
 from fabricobs.formats.prefixes import columns_told, peeled
 from fabricobs.formats.prometheus import PrometheusFormat, PrometheusReader
 from fabricobs.formats.readers import READERS
 from fabricobs.formats.records import RecordFormat, RecordReader
 from fabricobs.formats.rows import Rows, Tally
-from fabricobs.formats.ruled import TableFormat, TableReader
-from fabricobs.formats.sections import SectionsFormat, SectionsReader
-from fabricobs.formats.source import BROKEN, LineBlock, SourceError, line_blocks, open_plain
+from fabricobs.formats.ruled import TableReader
+from fabricobs.formats.sections import SectionsReader
+from fabricobs.formats.source import (
+    LineBlock,
+    SourceError,
+    line_blocks,
+    open_plain,
+    read_document,
+)
 from fabricobs.formats.trees import LONGEST_DOCUMENT, TreeFormat, read_trees
-from fabricobs.formats.walk import WalkFormat, WalkReader
+from fabricobs.formats.walk import WalkReader
 from fabricobs.formats.whole import WholeFile, WholeFormat
 from fabricobs.formats.wrapping import unwrapped
 
+# What reads a text line by line, by the reader its definition names.
+_READERS: dict[str, Callable[[Any, Context, Rows], TextReader]] = {
+    "lines": LineReader,
+    "table": TableReader,
+    "keyvalue": KeyValueReader,
+    "value": ValueReader,
+    "paragraphs": ParagraphReader,
+    "walk": WalkReader,
+    "sections": SectionsReader,
+    "matrix": MatrixReader,
+    "prometheus": PrometheusReader,
+}
 # Ray prints a line of many workers once.
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
 
@@ -123,12 +144,7 @@ def _read_json(
     path: Path, formats: Sequence[Format], context: Context, rows: Rows, tally: Tally
 ) -> None:
     with open_plain(path) as stream:
-        try:
-            data = stream.read(LONGEST_DOCUMENT + 1)
-        except BROKEN as error:
-            raise SourceError(f"breaks off: {error}") from error
-    if len(data) > LONGEST_DOCUMENT:
-        raise SourceError(f"longer than {LONGEST_DOCUMENT >> 20} MiB")
+        data = read_document(stream, LONGEST_DOCUMENT)
     trees = [f.compiled for f in formats if isinstance(f.compiled, TreeFormat)]
     if trees:
         between = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
@@ -215,11 +231,36 @@ def _bulk_reader(
 def _read_block(
     block: LineBlock, readers: list[TextReader], tally: Tally, context: Context
 ) -> None:
+    capture = readers[0] if readers else None
+    if isinstance(capture, CaptureReader) and capture.has_tables and not block.overlong:
+        _read_capture(block, capture, readers, tally, context)
+        return
     for number, line in _numbered_lines(block):
         if line is None:
             tally.miss(number, "longer than 1 MiB", "")
         else:
             _offer(line, number, readers, tally, context)
+
+
+def _read_capture(
+    block: LineBlock,
+    capture: CaptureReader,
+    readers: list[TextReader],
+    tally: Tally,
+    context: Context,
+) -> None:
+    """Read the rows of tables many at a time, what stands between them line by line."""
+    data = np.frombuffer(block.data, np.uint8)
+    at, number = 0, block.first
+    while at < len(data):
+        lines, at = capture.take_rows(data, at, number)
+        tally.read(lines)
+        number += lines
+        end = block.data.find(b"\n", at) + 1 or len(data)
+        for _, line in _numbered_lines(LineBlock(number, block.data[at:end])):
+            _offer(line or "", number, readers, tally, context)
+        at = end
+        number += 1
 
 
 def _offer(
@@ -315,21 +356,4 @@ def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
     if format_.definition.place is not None:
         context.placed[format_.name] = format_.definition.place
         context = context.within()
-    if isinstance(compiled, LineFormat):
-        return LineReader(compiled, context, rows)
-    if isinstance(compiled, TableFormat):
-        return TableReader(compiled, context, rows)
-    if isinstance(compiled, SectionsFormat):
-        return SectionsReader(compiled, context, rows)
-    if isinstance(compiled, MatrixFormat):
-        return MatrixReader(compiled, context, rows)
-    if isinstance(compiled, ParagraphFormat):
-        return ParagraphReader(compiled, context, rows)
-    if isinstance(compiled, PrometheusFormat):
-        return PrometheusReader(compiled, context, rows)
-    if isinstance(compiled, WalkFormat):
-        return WalkReader(compiled, context, rows)
-    assert isinstance(compiled, KeyValueFormat)
-    if compiled.one_value:
-        return ValueReader(compiled, context, rows)
-    return KeyValueReader(compiled, context, rows)
+    return _READERS[format_.reader](compiled, context, rows)

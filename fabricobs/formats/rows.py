@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fabricobs.formats.stacks import Shape, Stack, frames
 from fabricobs.store.arrow import coded_schema
 
 UNPARSED_SAMPLES = 20
@@ -39,12 +40,14 @@ def shape_of(text: str) -> str:
 class Rows:
     """Rows by table and shape: a shape is the columns a row fills, so no cell is stored twice.
 
-    Readers that work in columns add whole Arrow tables; the others add single rows.
+    Readers that work in columns add whole Arrow tables or stacks of cuts; the others single rows.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, expected_bytes: int = 0) -> None:
+        self.expected_bytes = expected_bytes  # of all inputs whose rows these are
         self._shapes: dict[tuple[str, tuple[str, ...]], list[tuple[Any, ...]]] = {}
         self._frames: list[tuple[str, pa.Table]] = []
+        self._stacks: dict[Shape, list[Stack]] = {}
         self.count = 0
         self._pending_rows = 0
         self._pending_framed = 0
@@ -66,6 +69,13 @@ class Rows:
             self.count += frame.num_rows
             self._pending_framed += frame.num_rows
 
+    def add_stack(self, stack: Stack) -> None:
+        """Add rows cut from ruled tables."""
+        count = stack.row_count
+        self._stacks.setdefault(stack.shape, []).append(stack)
+        self.count += count
+        self._pending_framed += count
+
     @property
     def is_full(self) -> bool:
         """Say whether it is time to drain: what is held grows no further with the input."""
@@ -77,10 +87,12 @@ class Rows:
         for (table, columns), rows in self._shapes.items():
             given = dict(zip(columns, zip(*rows, strict=True), strict=True))
             parts.setdefault(table, []).append(_to_arrow(table, given))
+        for stacks in self._stacks.values():
+            self._frames.extend(frames(stacks))
         for table, frame in self._frames:
             given = {name: frame.column(name) for name in frame.column_names}
             parts.setdefault(table, []).append(_to_arrow(table, given))
-        self._shapes, self._frames = {}, []
+        self._shapes, self._frames, self._stacks = {}, [], {}
         self._pending_rows = self._pending_framed = 0
         for table, tables in parts.items():
             yield table, pa.concat_tables(tables).unify_dictionaries()

@@ -7,11 +7,16 @@ header; a name too long for its column stands alone on the line before.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Block, Definition
+from fabricobs.formats.layouts import Layout, cut_rows, layout_of
 from fabricobs.formats.lines import Outcome
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
@@ -21,6 +26,23 @@ _RULE = re.compile(r"^\s*(?:-+|=+)\s*$")
 _PORT = re.compile(r"[A-Za-z-]+\d[\d/.]*$")
 _DASHES = re.compile(r"-+")
 _BLANKS = re.compile(r"\s{2,}")
+# Below this the line-by-line way is done before the compiled cutter is loaded.
+_LEAST_BYTES = 2 << 20
+_MOST_HEADERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """What a header and the ruler under it say: begin, end and name of each column, the blanks
+    between them, and how their rows are cut at once, if they are."""
+
+    columns: list[tuple[int, int, str]]
+    gaps: list[tuple[int, int]]
+    layout: Layout | None
+
+    def fits(self, line: str) -> bool:
+        """Say whether the columns of the line are parted where those of the ruler are."""
+        return not any(line[begin:end].strip() for begin, end in self.gaps)
 
 
 class TableBlock(CellBlock):
@@ -30,6 +52,18 @@ class TableBlock(CellBlock):
         super().__init__(block, format_name)
         self.titles = tuple(compile_template(source) for source in block.title)
         self.by_ruler = block.split == "ruler"
+        self._ruled: dict[tuple[str, str], Ruled] = {}
+
+    def ruled(self, header: str, ruler: str) -> Ruled | None:
+        """Return what these two lines say; None if the second is no ruler."""
+        found = self._ruled.get((header, ruler))
+        if found is None and _RULER.match(ruler):
+            if len(self._ruled) >= _MOST_HEADERS:
+                self._ruled.clear()
+            columns, gaps = _cut(header, ruler), _gaps(ruler)
+            layout = layout_of(columns, gaps, self.mapping)
+            found = self._ruled[header, ruler] = Ruled(columns, gaps, layout)
+        return found
 
 
 class TableFormat:
@@ -67,12 +101,12 @@ class TableReader:
     def __init__(self, table_format: TableFormat, context: Context, rows: Rows) -> None:
         self._format = table_format
         self._has_titles = any(block.titles for block in table_format.blocks)
+        self.cuts_rows = rows.expected_bytes >= _LEAST_BYTES
         self._cells = CellRows(context, rows)
         self._titled: TableBlock | None = None
         self._block: TableBlock | None = None
         self._header = ""
-        self._columns: list[tuple[int, int, str]] = []
-        self._gaps: list[tuple[int, int]] = []
+        self._ruled: Ruled | None = None
         self._after_gap = False
         self._held = ""
 
@@ -85,26 +119,38 @@ class TableReader:
                 return Outcome.IGNORED
         block = self._format.block_of(line, self._titled)
         if block is not None:
-            self._block, self._header, self._columns = block, line, []
+            self._block, self._header, self._ruled = block, line, None
             self._titled, self._after_gap, self._held = None, False, ""
             return Outcome.IGNORED
         if self._block is None:
             return Outcome.NOT_MINE
         if not self._block.by_ruler:
             return self._offer_words(self._block, line, number)
-        if _RULER.match(line):
-            self._columns = _cut(self._header, line)
-            runs = [match.span() for match in _DASHES.finditer(line)]
-            self._gaps = [(end, begin) for (_, end), (begin, _) in pairwise(runs)]
+        ruled = self._block.ruled(self._header, line)
+        if ruled is not None:
+            self._ruled = ruled
             return Outcome.IGNORED
-        if not self._columns or _RULE.match(line):
+        if self._ruled is None or _RULE.match(line):
             self._block = None
             return Outcome.NOT_MINE
         if not line.strip():
             # Some tables part their groups by a blank line.
             self._after_gap = True
             return Outcome.NOT_MINE
-        return self._row(self._block, line, number)
+        return self._row(self._block, self._ruled, line, number)
+
+    def take_rows(self, data: NDArray[np.uint8], at: int, number: int) -> tuple[int, int]:
+        """Take the rows of the open table that stand at `at`, as far as they are beyond doubt.
+
+        Returns how many lines they are and where they end.
+        """
+        if self._block is None or self._ruled is None or self._ruled.layout is None:
+            return 0, at
+        cut = cut_rows(data, at, self._ruled.layout)
+        if cut is None:
+            return 0, at
+        self._cells.add_cut(self._block, cut, number)
+        return cut.lines, cut.end
 
     def opens(self, line: str) -> bool:
         """Say whether a table begins here."""
@@ -120,11 +166,11 @@ class TableReader:
         """Hand over what is still open."""
         self._cells.flush()
 
-    def _row(self, block: TableBlock, line: str, number: int) -> Outcome | str:
-        if self._after_gap and not self._fits_ruler(line):
+    def _row(self, block: TableBlock, ruled: Ruled, line: str, number: int) -> Outcome | str:
+        if self._after_gap and not ruled.fits(line):
             self._block = None
             return Outcome.NOT_MINE
-        cells = [(name, line[begin:end].strip()) for begin, end, name in self._columns]
+        cells = [(name, line[begin:end].strip()) for begin, end, name in ruled.columns]
         if " " in cells[0][1]:
             self._block = None
             return Outcome.NOT_MINE
@@ -132,7 +178,7 @@ class TableReader:
             # More of the row above: its last cell holds several lines.
             more = not any(text for _, text in cells[:-1])
             return Outcome.IGNORED if more else Outcome.NOT_MINE
-        if not self._fits_ruler(line):
+        if not ruled.fits(line):
             return f"{self._format.name}: the cells do not stand under the ruler"
         return self._add(block, cells, number)
 
@@ -160,15 +206,17 @@ class TableReader:
             return f"{self._format.name}: {error}"
         return Outcome.PARSED if known else f"{self._format.name}: no column is known"
 
-    def _fits_ruler(self, line: str) -> bool:
-        """Say whether the columns of the line are parted where those of the ruler are."""
-        return not any(line[begin:end].strip() for begin, end in self._gaps)
-
 
 def _first_words(blocks: Sequence[TableBlock]) -> list[list[str]]:
     """Return the words headers begin with, each in a list; none if a field begins one."""
     words = [header.first_word for block in blocks for header in block.headers]
     return [[word] for word in words if word] if all(words) else []
+
+
+def _gaps(ruler: str) -> list[tuple[int, int]]:
+    """Return begin and end of what parts the columns."""
+    runs = [match.span() for match in _DASHES.finditer(ruler)]
+    return [(end, begin) for (_, end), (begin, _) in pairwise(runs)]
 
 
 def _cut(header: str, ruler: str) -> list[tuple[int, int, str]]:

@@ -38,6 +38,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\xfd7zXZ\x00", "xz"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
+_LONGEST_MAGIC = max(len(magic) for magic, _ in _MAGIC)
 
 
 class SourceError(Exception):
@@ -57,17 +58,25 @@ def compression_of(path: Path) -> str | None:
     """Return gzip, bzip2, xz or zstd by the first bytes, None for plain files."""
     try:
         with path.open("rb") as file:
-            head = file.read(6)
+            return _compression(file.read(_LONGEST_MAGIC))
     except OSError as error:
         raise SourceError(f"cannot be opened: {error.strerror}") from error
+
+
+def _compression(head: bytes) -> str | None:
     return next((name for magic, name in _MAGIC if head.startswith(magic)), None)
 
 
 def open_plain(path: Path) -> BinaryIO:
     """Open a file, decompressing it as its first bytes say."""
-    compression = compression_of(path)
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise SourceError(f"cannot be opened: {error.strerror}") from error
+    compression = _compression(file.peek(_LONGEST_MAGIC))
     if compression is None:
-        return path.open("rb")
+        return file
+    file.close()
     most = path.stat().st_size * _LARGEST_RATIO + _FREE_BYTES
     return cast(BinaryIO, io.BufferedReader(_Bounded(_decompressed(path, compression), most)))
 
@@ -138,6 +147,17 @@ def read_ends(path: Path) -> bytes:
         stream.seek(max(size - TAIL, HEAD))
         parts.append(stream.read(TAIL))
         return b"\n".join(parts)
+
+
+def read_document(stream: BinaryIO, most_bytes: int) -> bytes:
+    """Read a stream that has to be in memory; SourceError if it breaks off or is far too long."""
+    try:
+        data = stream.read(most_bytes + 1)
+    except BROKEN as error:
+        raise SourceError(f"breaks off: {error}") from error
+    if len(data) > most_bytes:
+        raise SourceError(f"longer than {most_bytes >> 20} MiB")
+    return data
 
 
 def digest(path: Path, length: int | None = None) -> str:

@@ -7,10 +7,11 @@ brace.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 
-from fabricobs.formats.values import VALUE_TYPES
+from fabricobs.formats.values import VALUE_TYPES, ZONED, Value, parse_time
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(?P<name>\w*)(?::(?P<type>\w+))?\}")
 # Look-around and back-references: what Rust's regex engine refuses.
@@ -38,6 +39,23 @@ class Template:
 
     def __str__(self) -> str:
         return self.source
+
+    def read(
+        self, found: re.Match[str], zone: tzinfo = UTC, *, as_text: Container[str] = ()
+    ) -> dict[str, Value]:
+        """Return the fields of a match, some just as they are written.
+
+        `zone` holds for times that name none. ValueError if a text cannot be meant.
+        """
+        fields: dict[str, Value] = {}
+        for (name, type_name), text in zip(self.fields, found.groups(), strict=True):
+            if name in as_text:
+                fields[name] = text
+            elif type_name in ZONED:
+                fields[name] = parse_time(text, zone)
+            else:
+                fields[name] = VALUE_TYPES[type_name].parse(text)
+        return fields
 
 
 def compile_template(source: str, *, whole: bool = True, default_type: str = "word") -> Template:

@@ -17,16 +17,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fabricobs.formats.cells import IDENTITY, CellBlock, CellRows
+from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.jsontext import documents, unfolded
 from fabricobs.formats.lines import Outcome, TextReader
-from fabricobs.formats.mapping import ColumnMapping, Target, check_column
+from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target, check_column
 from fabricobs.formats.oids import NameMaps
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.templates import Template, TemplateError, compile_template
-from fabricobs.formats.values import VALUE_TYPES
 
 LONGEST_DOCUMENT = 256 << 20
 _STEP = re.compile(r"(?P<key>[\w:-]*)(?P<items>\[\])?")
@@ -325,10 +324,7 @@ def _fields(template: Template, key: str) -> dict[str, Any] | None:
     if found is None:
         return None
     try:
-        return {
-            name: VALUE_TYPES[type_name].parse(text)
-            for (name, type_name), text in zip(template.fields, found.groups(), strict=True)
-        }
+        return template.read(found)
     except ValueError:
         return None
 

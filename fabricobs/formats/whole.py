@@ -12,11 +12,11 @@ from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
 from fabricobs.formats.mapping import ColumnMapping
 from fabricobs.formats.rows import Rows, Tally
-from fabricobs.formats.source import BROKEN, SourceError
+from fabricobs.formats.source import BROKEN, SourceError, read_document
 
 # 1990 to 2100: a time outside is none.
 _EARLIEST_US, _LATEST_US = 631_152_000_000_000, 4_102_444_800_000_000
-LONGEST_DOCUMENT = 512 << 20
+_LONGEST_DOCUMENT = 512 << 20
 
 
 class WholeFormat:
@@ -56,13 +56,7 @@ class WholeFile:
 
     def read_all(self) -> bytes:
         """Read a document that has to be in memory; SourceError if it is far too long."""
-        try:
-            data = self.stream.read(LONGEST_DOCUMENT + 1)
-        except BROKEN as error:
-            raise SourceError(f"breaks off: {error}") from error
-        if len(data) > LONGEST_DOCUMENT:
-            raise SourceError(f"longer than {LONGEST_DOCUMENT >> 20} MiB")
-        return data
+        return read_document(self.stream, _LONGEST_DOCUMENT)
 
     def pieces(self, size: int) -> Iterator[bytes]:
         """Yield the file piece by piece; SourceError where it breaks off, after what it gave."""

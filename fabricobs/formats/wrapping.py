@@ -22,6 +22,9 @@ _LOOKED_AT = 5
 
 def wrapping_of(head: bytes) -> Wrapping:
     """Say how the lines of a text are wrapped, from its first ones; '' if they are not."""
+    begin = head[:65536].lstrip()[:1]
+    if begin != b"{" and not begin.isdigit():
+        return ""
     lines = [line for line in head[:65536].split(b"\n", 50)[:50] if line.strip()][:_LOOKED_AT]
     if lines and all(_CRI.match(line.rstrip(b"\r")) for line in lines):
         return "cri"

@@ -13,6 +13,7 @@ Integers = NDArray[np.int64]
 _NIC_BUSES = (0x1A, 0x3C, 0x4D, 0x5E, 0x9C, 0xBC, 0xCC, 0xDC)
 _GPU_BUSES = (0x18, 0x2A, 0x3A, 0x5D, 0x9A, 0xAB, 0xBA, 0xDB)
 _LANES = {100: 4, 200: 4, 400: 8, 800: 8}
+_SPINE_PORT_NAMES = {100: "", 200: "Two", 400: "Four", 800: "Eight"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +90,6 @@ class Uplink:
     spine: int
     spine_position: int
 
-    @property
-    def spine_port(self) -> str:
-        """Name of the spine's port at the other end."""
-        return f"FourHundredGigE1/0/{self.spine_position + 1}"
-
 
 @dataclass(frozen=True)
 class Cluster:
@@ -158,6 +154,12 @@ class Cluster:
         first = leaf * self.uplinks_per_leaf
         return self.uplinks[first : first + self.uplinks_per_leaf]
 
+    def uplinks_of_spine(self, spine: int) -> tuple[Uplink, ...]:
+        """Uplinks that end at one spine, in order of its ports."""
+        return tuple(
+            sorted((u for u in self.uplinks if u.spine == spine), key=lambda u: u.spine_position)
+        )
+
     def nic_lanes(self, nic: Nic) -> tuple[int, ...]:
         """Lanes of the leaf port a NIC is cabled to."""
         count = _LANES[self.shape.nic_gbps]
@@ -178,6 +180,11 @@ class Cluster:
         """SONiC name of the leaf port of an uplink."""
         return f"Ethernet{self.uplink_lanes(uplink)[0]}"
 
+    def spine_port(self, uplink: Uplink) -> str:
+        """Name of the spine port of an uplink, as the spines' operating system calls it."""
+        speed = _SPINE_PORT_NAMES[self.shape.uplink_gbps]
+        return f"{speed}HundredGigE1/0/{uplink.spine_position + 1}"
+
     def nic_alias(self, nic: Nic) -> str:
         """Alias of the leaf port of a NIC; two NIC ports share a cage."""
         return f"etp{nic.position // 2 + 1}{'ab'[nic.position % 2]}"
@@ -194,6 +201,10 @@ class Cluster:
     def uplink_port_number(self, uplink: Uplink) -> int:
         """InfiniBand number of the leaf port of an uplink."""
         return self._nic_ports_of_leaf(uplink.leaf) + uplink.position + 1
+
+    def spine_port_number(self, uplink: Uplink) -> int:
+        """InfiniBand number of the spine port of an uplink, from 1."""
+        return uplink.spine_position + 1
 
     def leaf_guid(self, leaf: int) -> int:
         """InfiniBand GUID of a leaf."""

@@ -4,70 +4,125 @@ In life a round comes a little early or late, is missing or taken twice, clocks 
 device that restarts begins again at 0.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from fabricobs.simulate.cluster import Integers
-from fabricobs.simulate.counters import Sum
+from fabricobs.simulate.counters import Moments, PortGroup
+from fabricobs.simulate.effects import Floats
+from fabricobs.simulate.fabric import Fabric
 from fabricobs.simulate.randomness import stream
 from fabricobs.simulate.world import World
 
 WORD = 2**32
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One look at a device: when it really was, and when the device's clock says it was.
-
-    Both in seconds since the start of the first job.
-    """
-
-    moment: float
-    shown: float
+_SHORT_OF_WRAP = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
     """A switch or host as a collector sees it: `offset` seconds its clock is ahead.
 
-    Its counters start from 0 again at `restart`, None if they never do.
+    `moments` [M] are when its rounds really were, in seconds since the start of the first job; one
+    taken twice stands there twice. Its counters start from 0 again at `restart`, None if never.
     """
 
     name: str
     offset: float
     restart: float | None
-    rounds: tuple[Round, ...]
+    moments: Floats
 
-    def since_restart(self, moment: float) -> Iterator[float]:
-        """The moments whose readings make a counter's value: it, less the last restart if any."""
-        yield moment
-        if self.restart is not None and moment >= self.restart:
-            yield self.restart
+    def clock(self, delay: float = 0.0) -> Floats:
+        """What the device's clock says [M] some seconds into each round."""
+        return self.moments + delay + self.offset
+
+    def shown(self, read: Callable[[Floats], Integers], delay: float = 0.0) -> Integers:
+        """What a counter shows in each round [M, ...]: after a restart, its rise since."""
+        moments = self.moments + delay
+        values = read(moments)
+        if self.restart is not None:
+            values[moments >= self.restart] -= read(np.array([self.restart]))
+        return values
+
+    def every(self, seconds: float) -> "Device":
+        """The device with only the first round of each so many seconds, for what seldom changes."""
+        _, first = np.unique(self.moments // seconds, return_index=True)
+        return replace(self, moments=self.moments[first])
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The counters of the ports of one device, its groups of ports one after another."""
+
+    device: Device
+    groups: tuple[PortGroup, ...]
+
+    def at(self, counter: Callable[[PortGroup, Floats], Integers], moments: Moments) -> Integers:
+        """A counter [..., P] of all ports at any moments [...], as if it had never restarted."""
+        parts = [counter(group, np.asarray(moments)) for group in self.groups]
+        return np.concatenate(parts, axis=-1)
+
+    def shown(
+        self, counter: Callable[[PortGroup, Floats], Integers], delay: float = 0.0
+    ) -> Integers:
+        """What a counter [M, ..., P] of all ports shows in each round."""
+        return self.device.shown(lambda moments: self.at(counter, moments), delay)
+
+    def errors(self, name: str, delay: float = 0.0) -> Integers:
+        """What an error counter [M, P] of all ports shows in each round."""
+        return self.shown(lambda group, moments: group.error_count(name, moments), delay)
+
+
+def read_leaf(world: World, fabric: Fabric, leaf: int) -> Reader:
+    """A leaf: its NIC ports first, then its uplinks, in port order."""
+    cluster = world.cluster
+    device = watch_device(world, leaf, cluster.leaf_name(leaf), host=False)
+    nics = np.array([nic.index for nic in cluster.nics_of_leaf(leaf)], dtype=np.int64)
+    uplinks = np.array([uplink.index for uplink in cluster.uplinks_of_leaf(leaf)])
+    return Reader(device, (fabric.leaf_nic_ports.of(nics), fabric.leaf_uplinks.of(uplinks)))
+
+
+def read_spine(world: World, fabric: Fabric, spine: int) -> Reader:
+    """A spine, in port order."""
+    cluster = world.cluster
+    device = watch_device(world, cluster.leaves + spine, cluster.spine_name(spine), host=False)
+    uplinks = np.array([uplink.index for uplink in cluster.uplinks_of_spine(spine)])
+    return Reader(device, (fabric.spine_ports.of(uplinks),))
+
+
+def read_host(world: World, fabric: Fabric, host: int) -> Reader:
+    """A host's NICs, in device order."""
+    device = watch_device(world, host, world.cluster.host_name(host), host=True)
+    nics = np.array([nic.index for nic in world.cluster.nics_of_host(host)])
+    return Reader(device, (fabric.nics.of(nics),))
 
 
 def watch_device(world: World, number: int, name: str, *, host: bool) -> Device:
-    """A device's clock, restart and rounds; `number` is its own among all devices of the world."""
+    """A device's clock, restart and rounds; `number` is its own among all devices of the world.
+
+    Moments and offsets are whole milliseconds, as collectors print them.
+    """
     wanted = world.shape.collection
     random = stream(world.seed, 8, int(host), number)
     interval = wanted.host_interval if host else wanted.switch_interval
     offset = wanted.clock_spread_seconds * float(random.standard_normal())
     end = world.duration + 2 * interval
-    rounds = []
+    moments = []
     for count in range(-2, int(end // interval) + 1):
         moment = interval * (count + float(random.uniform(-1, 1)) * wanted.jitter)
         missing, doubled = random.random_sample(2)
         if missing < wanted.missing:
             continue
-        rounds.append(Round(moment, moment + offset))
-        if doubled < wanted.duplicated:
-            rounds.append(rounds[-1])
-    return Device(name, offset, _restart(world, number, host=host), tuple(rounds))
+        moments += [moment, moment] if doubled < wanted.duplicated else [moment]
+    restart = None if host else _restart(world, number)
+    return Device(name, round(offset, 3), restart, np.round(moments, 3))
 
 
-def thirty_two_bits(world: World, device: Device, meter: Sum, moment: float) -> Integers:
-    """A 32-bit counter [N] as a NIC shows it: it wraps, some time during the run if so wanted."""
-    before = WORD - 50 if world.shape.collection.near_wrap else 0
-    shown: Integers = (before + meter.at(moment)) % WORD
+def thirty_two_bits(world: World, counts: Integers) -> Integers:
+    """A 32-bit counter as a NIC shows it: it wraps, some time during the run if so wanted."""
+    before = WORD - _SHORT_OF_WRAP if world.shape.collection.near_wrap else 0
+    shown: Integers = (before + counts) % WORD
     return shown
 
 
@@ -77,13 +132,12 @@ def saturated(counts: Integers, bits: int) -> Integers:
     return stopped
 
 
-def _restart(world: World, number: int, *, host: bool) -> float | None:
-    """The first devices by a random order restart, switches before hosts."""
+def _restart(world: World, number: int) -> float | None:
+    """When a switch restarts: the first leaves of a random order do, in the midst of the job."""
     wanted = world.shape.collection.resets
-    devices = world.cluster.leaves
-    if host or not wanted:
+    if not wanted:
         return None
     random = stream(world.seed, 9)
-    chosen = [int(device) for device in random.permutation(devices)[:wanted]]
+    chosen = [int(leaf) for leaf in random.permutation(world.cluster.leaves)[:wanted]]
     share = float(random.uniform(0.3, 0.7))
     return world.courses[0].run.duration * share if number in chosen else None

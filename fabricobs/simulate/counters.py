@@ -15,6 +15,8 @@ DATA_PACKET_BYTES = 4096
 CONTROL_PACKET_BYTES = 110
 MICROSECONDS_PER_FRAME = 11
 
+Moments = float | Floats
+
 # Seconds before the job; keeps background traffic above 0 at any reading.
 BACKGROUND_SINCE = 3600.0
 
@@ -41,17 +43,18 @@ class Meter:
     edges: Floats
     totals: Floats
 
-    def at(self, moment: float) -> Integers:
-        """Whole amounts [P] up to a moment in seconds since the start of the job."""
-        after = int(np.searchsorted(self.edges, moment, side="right"))
-        if after == 0:
-            return np.zeros(self.totals.shape[1], dtype=np.int64)
-        if after == len(self.edges):
-            return _whole(self.totals[-1])
+    def at(self, moments: Moments) -> Integers:
+        """Whole amounts [..., P] up to moments [...] in seconds since the start of the job."""
+        wanted = np.clip(moments, self.edges[0], self.edges[-1])
+        after = np.clip(np.searchsorted(self.edges, wanted, side="right"), 1, len(self.edges) - 1)
         before = self.edges[after - 1]
-        weight = (moment - before) / (self.edges[after] - before)
+        weight = (wanted - before) / np.maximum(self.edges[after] - before, 1e-9)
         growth = self.totals[after] - self.totals[after - 1]
-        return _whole(self.totals[after - 1] + growth * weight)
+        return _whole(self.totals[after - 1] + growth * weight[..., None])
+
+    def of(self, ports: Integers) -> "Meter":
+        """The meter of some of the ports."""
+        return Meter(self.edges, self.totals[:, ports])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,16 @@ class Sum:
     ports: int
     meters: tuple[Meter, ...]
 
-    def at(self, moment: float) -> Integers:
-        """Whole amounts [P] up to a moment in seconds since the start of the job."""
-        total = np.zeros(self.ports, dtype=np.int64)
+    def at(self, moments: Moments) -> Integers:
+        """Whole amounts [..., P] up to moments [...] in seconds since the start of the job."""
+        total = np.zeros((*np.shape(moments), self.ports), dtype=np.int64)
         for meter in self.meters:
-            total += meter.at(moment)
+            total += meter.at(moments)
         return total
+
+    def of(self, ports: Integers) -> "Sum":
+        """The sum for some of the ports."""
+        return Sum(len(ports), tuple(meter.of(ports) for meter in self.meters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +87,17 @@ class Direction:
     storage: Sum
     background: Floats
 
-    def bytes_at(self, moment: float) -> Integers:
-        """Bytes [8, P] by priority that crossed up to a moment."""
-        by_priority = _whole(self.background * (moment + BACKGROUND_SINCE))
-        by_priority[DATA_PRIORITY] += self.data.at(moment)
-        by_priority[STORAGE_PRIORITY] += self.storage.at(moment)
+    def bytes_at(self, moments: Moments) -> Integers:
+        """Bytes [..., 8, P] by priority that crossed up to moments [...]."""
+        seconds = np.asarray(moments)[..., None, None] + BACKGROUND_SINCE
+        by_priority = _whole(self.background * seconds)
+        by_priority[..., DATA_PRIORITY, :] += self.data.at(moments)
+        by_priority[..., STORAGE_PRIORITY, :] += self.storage.at(moments)
         return by_priority
+
+    def of(self, ports: Integers) -> "Direction":
+        """The traffic over some of the cables."""
+        return Direction(self.data.of(ports), self.storage.of(ports), self.background[:, ports])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,44 +120,58 @@ class PortGroup:
     pause_before: Integers
     errors_before: Mapping[str, Integers]
 
-    def rx_bytes(self, moment: float) -> Integers:
-        """Received bytes [8, P] by priority."""
-        value: Integers = self.rx_before + self.rx.bytes_at(moment)
+    def rx_bytes(self, moments: Moments) -> Integers:
+        """Received bytes [..., 8, P] by priority."""
+        value: Integers = self.rx_before + self.rx.bytes_at(moments)
         return value
 
-    def tx_bytes(self, moment: float) -> Integers:
-        """Sent bytes [8, P] by priority."""
-        value: Integers = self.tx_before + self.tx.bytes_at(moment)
+    def tx_bytes(self, moments: Moments) -> Integers:
+        """Sent bytes [..., 8, P] by priority."""
+        value: Integers = self.tx_before + self.tx.bytes_at(moments)
         return value
 
-    def rx_pause_microseconds(self, moment: float) -> Integers:
-        """Time [P] the neighbour asked this port to stop sending."""
-        value: Integers = self.pause_before[0] + self.rx_pauses.at(moment)
+    def rx_pause_microseconds(self, moments: Moments) -> Integers:
+        """Time [..., P] the neighbour asked this port to stop sending."""
+        value: Integers = self.pause_before[0] + self.rx_pauses.at(moments)
         return value
 
-    def tx_pause_microseconds(self, moment: float) -> Integers:
-        """Time [P] this port asked its neighbour to stop sending."""
-        value: Integers = self.pause_before[1] + self.tx_pauses.at(moment)
+    def tx_pause_microseconds(self, moments: Moments) -> Integers:
+        """Time [..., P] this port asked its neighbour to stop sending."""
+        value: Integers = self.pause_before[1] + self.tx_pauses.at(moments)
         return value
 
-    def rx_pause_frames(self, moment: float) -> Integers:
-        """Received pause frames [P]."""
-        value: Integers = self.rx_pause_microseconds(moment) // MICROSECONDS_PER_FRAME
+    def rx_pause_frames(self, moments: Moments) -> Integers:
+        """Received pause frames [..., P]."""
+        value: Integers = self.rx_pause_microseconds(moments) // MICROSECONDS_PER_FRAME
         return value
 
-    def tx_pause_frames(self, moment: float) -> Integers:
-        """Sent pause frames [P]."""
-        value: Integers = self.tx_pause_microseconds(moment) // MICROSECONDS_PER_FRAME
+    def tx_pause_frames(self, moments: Moments) -> Integers:
+        """Sent pause frames [..., P]."""
+        value: Integers = self.tx_pause_microseconds(moments) // MICROSECONDS_PER_FRAME
         return value
 
-    def error_count(self, name: str, moment: float) -> Integers:
-        """Errors [P] of one name."""
-        value: Integers = self.errors_before[name] + self.errors[name].at(moment)
+    def error_count(self, name: str, moments: Moments) -> Integers:
+        """Errors [..., P] of one name."""
+        value: Integers = self.errors_before[name] + self.errors[name].at(moments)
         return value
+
+    def of(self, ports: Integers) -> "PortGroup":
+        """The counters of some of the ports."""
+        return PortGroup(
+            rx=self.rx.of(ports),
+            tx=self.tx.of(ports),
+            rx_pauses=self.rx_pauses.of(ports),
+            tx_pauses=self.tx_pauses.of(ports),
+            errors={name: total.of(ports) for name, total in self.errors.items()},
+            rx_before=self.rx_before[:, ports],
+            tx_before=self.tx_before[:, ports],
+            pause_before=self.pause_before[:, ports],
+            errors_before={name: before[ports] for name, before in self.errors_before.items()},
+        )
 
 
 def packets(by_priority: Integers) -> Integers:
-    """Packets that many bytes [8, P] make, by priority."""
+    """Packets that many bytes [..., 8, P] make, by priority."""
     sizes = np.full((PRIORITIES, 1), CONTROL_PACKET_BYTES)
     sizes[DATA_PRIORITY] = DATA_PACKET_BYTES
     count: Integers = by_priority // sizes

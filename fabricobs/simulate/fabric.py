@@ -30,7 +30,7 @@ _PACKETS_PER_CNP = 6
 _SYMBOLS_PER_LOST_PACKET = 3.0
 _FAR_END_SHARE = 0.2  # of a bad cable's errors; the near end's receiver counts the rest
 _TIMEOUTS_PER_LOST_PACKET = 0.02
-_STORMS_PER_SECOND = 0.4  # that a watchdog detects while a NIC storms
+_STORMS_PER_SECOND = 0.4  # that begin while a NIC pauses its port most of the time
 _CHECKPOINT_BYTES_PER_PARAMETER = 14  # weights, master weights and two moments
 
 
@@ -39,8 +39,8 @@ class Fabric:
     """Counters of all ports: NICs and their leaf ports [N], uplinks and their spine ports [U].
 
     `ecn_marked`, `cnp_sent` and `out_of_sequence` [N] count at the receiving NIC; `cnp_handled`,
-    `sequence_errors` and `timeouts` [N] at the sending one. `storms` [N] counts what the watchdog
-    of each leaf port detected.
+    `sequence_errors` and `timeouts` [N] at the sending one. `storms` [N] counts the pause storms of
+    each NIC, which the watchdog of its leaf port detects if there is one.
     """
 
     nics: PortGroup
@@ -266,7 +266,7 @@ def _add_errors(
         for fact in world.facts:
             if isinstance(fact, LinkFlap):
                 downs[list(fact.steps), fact.nic] = 1
-            if isinstance(fact, PauseStorm) and fact.watchdog:
+            if isinstance(fact, PauseStorm):
                 seconds = steps.edges[1::2] - steps.edges[::2]
                 pausing = np.stack([e.nic_pausing[fact.nic] for e in effects])[course.state]
                 storms[:, fact.nic] = (pausing > 0) * seconds * _STORMS_PER_SECOND

@@ -7,6 +7,20 @@ from typing import Literal
 
 from fabricobs.simulate.fabric import Fabric
 from fabricobs.simulate.world import World
+from fabricobs.simulate.writers.counters_db import write_switch_db
+from fabricobs.simulate.writers.ethtool import write_ethtool
+from fabricobs.simulate.writers.host_facts import write_host_facts
+from fabricobs.simulate.writers.inspector import write_inspector
+from fabricobs.simulate.writers.kernel_log import write_kernel_logs
+from fabricobs.simulate.writers.megatron import write_megatron
+from fabricobs.simulate.writers.nccl import write_nccl
+from fabricobs.simulate.writers.perfquery import write_perfquery
+from fabricobs.simulate.writers.port_csv import write_spines
+from fabricobs.simulate.writers.sonic import write_switches
+from fabricobs.simulate.writers.step_records import write_step_records
+from fabricobs.simulate.writers.subnet import write_subnet
+from fabricobs.simulate.writers.sysfs import write_sysfs
+from fabricobs.simulate.writers.watchdog import write_watchdog
 
 Family = Literal["timing", "counters", "logs"]
 Write = Callable[[Path, World, Fabric], None]
@@ -23,7 +37,25 @@ class Kind:
     write: Write
 
 
-KINDS: tuple[Kind, ...] = ()
+_ROCE, _INFINIBAND = ("roce",), ("infiniband",)
+_BOTH = (*_ROCE, *_INFINIBAND)
+
+KINDS: tuple[Kind, ...] = (
+    Kind("nccl", "logs", _BOTH, usual=True, write=write_nccl),
+    Kind("inspector", "timing", _BOTH, usual=True, write=write_inspector),
+    Kind("steps", "timing", _BOTH, usual=True, write=write_step_records),
+    Kind("train", "timing", _BOTH, usual=True, write=write_megatron),
+    Kind("watchdog", "logs", _BOTH, usual=True, write=write_watchdog),
+    Kind("kernel", "logs", _BOTH, usual=True, write=write_kernel_logs),
+    Kind("host_facts", "logs", _BOTH, usual=True, write=write_host_facts),
+    Kind("switches", "counters", _ROCE, usual=True, write=write_switches),
+    Kind("spines", "counters", _ROCE, usual=True, write=write_spines),
+    Kind("switch_db", "counters", _ROCE, usual=False, write=write_switch_db),
+    Kind("ethtool", "counters", _ROCE, usual=True, write=write_ethtool),
+    Kind("sysfs", "counters", _BOTH, usual=True, write=write_sysfs),
+    Kind("perfquery", "counters", _INFINIBAND, usual=True, write=write_perfquery),
+    Kind("subnet", "counters", _INFINIBAND, usual=True, write=write_subnet),
+)
 
 
 def write_logs(directory: Path, world: World, fabric: Fabric, kinds: Sequence[Kind]) -> None:

@@ -56,12 +56,17 @@ def init_script(store: Path, extra: Sequence[Path] = ()) -> str:
 
 
 def open_session(
-    store: Path, sql: str | None = None, extra: Sequence[Path] = ()
+    store: Path,
+    sql: str | None = None,
+    extra: Sequence[Path] = (),
+    *,
+    work_out: Sequence[str] = (),
 ) -> "duckdb.DuckDBPyConnection":
     """Open an in-memory DuckDB whose views show the store.
 
     With `sql` only the views it needs are made: binding all of them costs more than a small
-    query does.
+    query does. The views in `work_out` are worked out once and kept as tables, for a session that
+    asks them often.
     """
     import duckdb
 
@@ -75,7 +80,16 @@ def open_session(
     for name, text in scripts:
         if needed is None or name in needed:
             connection.execute(text)
+            for view in _made(text) & set(work_out):
+                connection.execute(f"CREATE TABLE worked_out AS FROM {view}")
+                connection.execute(f"DROP VIEW {view}")
+                connection.execute(f"ALTER TABLE worked_out RENAME TO {view}")
     return connection
+
+
+def _made(text: str) -> set[str]:
+    """Return what a script creates."""
+    return {created.lower() for created in _CREATES.findall(text)}
 
 
 def _needed(sql: str, scripts: Sequence[tuple[str, str]]) -> set[str]:
@@ -83,8 +97,7 @@ def _needed(sql: str, scripts: Sequence[tuple[str, str]]) -> set[str]:
     words = {word.lower() for word in _WORD.findall(sql)}
     needed: set[str] = set()
     for name, text in reversed(scripts):
-        made = {created.lower() for created in _CREATES.findall(text)}
-        if made & words:
+        if _made(text) & words:
             needed.add(name)
             words |= {word.lower() for word in _WORD.findall(text)}
     return needed | {table for table in TABLES if table in words}

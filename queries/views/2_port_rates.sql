@@ -4,12 +4,41 @@
 -- Every counter column is the rise in that interval, NULL where it cannot be known (see rise).
 -- `gap` marks an interval more than three times the usual one: rates hold, maxima do not.
 CREATE OR REPLACE VIEW port_rates AS
-WITH info AS (
+WITH rules AS (
   SELECT format, map_from_entries(list((counter, {
     'most': 2 ^ width, 'width': width, 'overflow': overflow, 'kind': kind
-  }))) AS of
+  }))) AS rules
   FROM (SELECT DISTINCT * FROM counter_info WHERE table_name = 'port_samples')
   GROUP BY format
+),
+-- Looked up once a format: a map asked in every row costs more than all else here.
+info AS (
+  SELECT format, {
+    rx_bytes: rules['rx_bytes'], tx_bytes: rules['tx_bytes'], rx_packets: rules['rx_packets'],
+    tx_packets: rules['tx_packets'], rx_errors: rules['rx_errors'], tx_errors: rules['tx_errors'],
+    rx_discards: rules['rx_discards'], tx_discards: rules['tx_discards'],
+    rx_oversize: rules['rx_oversize'], symbol_errors: rules['symbol_errors'],
+    link_error_recovery: rules['link_error_recovery'], link_downed: rules['link_downed'],
+    rcv_remote_physical_errors: rules['rcv_remote_physical_errors'],
+    local_link_integrity_errors: rules['local_link_integrity_errors'],
+    excessive_buffer_overrun: rules['excessive_buffer_overrun'],
+    rcv_switch_relay_errors: rules['rcv_switch_relay_errors'], vl15_dropped: rules['vl15_dropped'],
+    xmit_wait: rules['xmit_wait'], fec_corrected: rules['fec_corrected'],
+    fec_uncorrected: rules['fec_uncorrected'], out_of_sequence: rules['out_of_sequence'],
+    packet_seq_err: rules['packet_seq_err'], local_ack_timeout_err: rules['local_ack_timeout_err'],
+    rnr_nak_retry_err: rules['rnr_nak_retry_err'],
+    implied_nak_seq_err: rules['implied_nak_seq_err'],
+    duplicate_request: rules['duplicate_request'],
+    roce_adaptive_retransmissions: rules['roce_adaptive_retransmissions'],
+    roce_slow_restart: rules['roce_slow_restart'], rx_icrc_errors: rules['rx_icrc_errors'],
+    rx_out_of_buffer: rules['rx_out_of_buffer'],
+    np_ecn_marked_packets: rules['np_ecn_marked_packets'], np_cnp_sent: rules['np_cnp_sent'],
+    rp_cnp_handled: rules['rp_cnp_handled'], rp_cnp_ignored: rules['rp_cnp_ignored'],
+    pause_storm_warnings: rules['pause_storm_warnings'],
+    pause_storm_errors: rules['pause_storm_errors'], pause_rx_frames: rules['pause_rx_frames'],
+    pause_tx_frames: rules['pause_tx_frames']
+  } AS of
+  FROM rules
 ),
 -- One row a moment: duplicated snapshots and counters from several files of one dump fall together.
 moments AS (
@@ -101,43 +130,43 @@ paired AS (
 )
 SELECT job, format, device, port, ts_before, ts, ts_source, seconds,
   seconds > 3 * median(seconds) OVER (PARTITION BY job, format, device, port) AS gap,
-  rise(rx_bytes_before, rx_bytes, of['rx_bytes'], seconds) AS rx_bytes,
-  rise(tx_bytes_before, tx_bytes, of['tx_bytes'], seconds) AS tx_bytes,
-  rise(rx_packets_before, rx_packets, of['rx_packets'], seconds) AS rx_packets,
-  rise(tx_packets_before, tx_packets, of['tx_packets'], seconds) AS tx_packets,
-  rise(rx_errors_before, rx_errors, of['rx_errors'], seconds) AS rx_errors,
-  rise(tx_errors_before, tx_errors, of['tx_errors'], seconds) AS tx_errors,
-  rise(rx_discards_before, rx_discards, of['rx_discards'], seconds) AS rx_discards,
-  rise(tx_discards_before, tx_discards, of['tx_discards'], seconds) AS tx_discards,
-  rise(rx_oversize_before, rx_oversize, of['rx_oversize'], seconds) AS rx_oversize,
-  rise(symbol_errors_before, symbol_errors, of['symbol_errors'], seconds) AS symbol_errors,
-  rise(link_error_recovery_before, link_error_recovery, of['link_error_recovery'], seconds) AS link_error_recovery,
-  rise(link_downed_before, link_downed, of['link_downed'], seconds) AS link_downed,
-  rise(rcv_remote_physical_errors_before, rcv_remote_physical_errors, of['rcv_remote_physical_errors'], seconds) AS rcv_remote_physical_errors,
-  rise(local_link_integrity_errors_before, local_link_integrity_errors, of['local_link_integrity_errors'], seconds) AS local_link_integrity_errors,
-  rise(excessive_buffer_overrun_before, excessive_buffer_overrun, of['excessive_buffer_overrun'], seconds) AS excessive_buffer_overrun,
-  rise(rcv_switch_relay_errors_before, rcv_switch_relay_errors, of['rcv_switch_relay_errors'], seconds) AS rcv_switch_relay_errors,
-  rise(vl15_dropped_before, vl15_dropped, of['vl15_dropped'], seconds) AS vl15_dropped,
-  rise(xmit_wait_before, xmit_wait, of['xmit_wait'], seconds) AS xmit_wait,
-  rise(fec_corrected_before, fec_corrected, of['fec_corrected'], seconds) AS fec_corrected,
-  rise(fec_uncorrected_before, fec_uncorrected, of['fec_uncorrected'], seconds) AS fec_uncorrected,
-  rise(out_of_sequence_before, out_of_sequence, of['out_of_sequence'], seconds) AS out_of_sequence,
-  rise(packet_seq_err_before, packet_seq_err, of['packet_seq_err'], seconds) AS packet_seq_err,
-  rise(local_ack_timeout_err_before, local_ack_timeout_err, of['local_ack_timeout_err'], seconds) AS local_ack_timeout_err,
-  rise(rnr_nak_retry_err_before, rnr_nak_retry_err, of['rnr_nak_retry_err'], seconds) AS rnr_nak_retry_err,
-  rise(implied_nak_seq_err_before, implied_nak_seq_err, of['implied_nak_seq_err'], seconds) AS implied_nak_seq_err,
-  rise(duplicate_request_before, duplicate_request, of['duplicate_request'], seconds) AS duplicate_request,
-  rise(roce_adaptive_retransmissions_before, roce_adaptive_retransmissions, of['roce_adaptive_retransmissions'], seconds) AS roce_adaptive_retransmissions,
-  rise(roce_slow_restart_before, roce_slow_restart, of['roce_slow_restart'], seconds) AS roce_slow_restart,
-  rise(rx_icrc_errors_before, rx_icrc_errors, of['rx_icrc_errors'], seconds) AS rx_icrc_errors,
-  rise(rx_out_of_buffer_before, rx_out_of_buffer, of['rx_out_of_buffer'], seconds) AS rx_out_of_buffer,
-  rise(np_ecn_marked_packets_before, np_ecn_marked_packets, of['np_ecn_marked_packets'], seconds) AS np_ecn_marked_packets,
-  rise(np_cnp_sent_before, np_cnp_sent, of['np_cnp_sent'], seconds) AS np_cnp_sent,
-  rise(rp_cnp_handled_before, rp_cnp_handled, of['rp_cnp_handled'], seconds) AS rp_cnp_handled,
-  rise(rp_cnp_ignored_before, rp_cnp_ignored, of['rp_cnp_ignored'], seconds) AS rp_cnp_ignored,
-  rise(pause_storm_warnings_before, pause_storm_warnings, of['pause_storm_warnings'], seconds) AS pause_storm_warnings,
-  rise(pause_storm_errors_before, pause_storm_errors, of['pause_storm_errors'], seconds) AS pause_storm_errors,
-  rise(pause_rx_frames_before, pause_rx_frames, of['pause_rx_frames'], seconds) AS pause_rx_frames,
-  rise(pause_tx_frames_before, pause_tx_frames, of['pause_tx_frames'], seconds) AS pause_tx_frames
+  rise(rx_bytes_before, rx_bytes, of.rx_bytes, seconds) AS rx_bytes,
+  rise(tx_bytes_before, tx_bytes, of.tx_bytes, seconds) AS tx_bytes,
+  rise(rx_packets_before, rx_packets, of.rx_packets, seconds) AS rx_packets,
+  rise(tx_packets_before, tx_packets, of.tx_packets, seconds) AS tx_packets,
+  rise(rx_errors_before, rx_errors, of.rx_errors, seconds) AS rx_errors,
+  rise(tx_errors_before, tx_errors, of.tx_errors, seconds) AS tx_errors,
+  rise(rx_discards_before, rx_discards, of.rx_discards, seconds) AS rx_discards,
+  rise(tx_discards_before, tx_discards, of.tx_discards, seconds) AS tx_discards,
+  rise(rx_oversize_before, rx_oversize, of.rx_oversize, seconds) AS rx_oversize,
+  rise(symbol_errors_before, symbol_errors, of.symbol_errors, seconds) AS symbol_errors,
+  rise(link_error_recovery_before, link_error_recovery, of.link_error_recovery, seconds) AS link_error_recovery,
+  rise(link_downed_before, link_downed, of.link_downed, seconds) AS link_downed,
+  rise(rcv_remote_physical_errors_before, rcv_remote_physical_errors, of.rcv_remote_physical_errors, seconds) AS rcv_remote_physical_errors,
+  rise(local_link_integrity_errors_before, local_link_integrity_errors, of.local_link_integrity_errors, seconds) AS local_link_integrity_errors,
+  rise(excessive_buffer_overrun_before, excessive_buffer_overrun, of.excessive_buffer_overrun, seconds) AS excessive_buffer_overrun,
+  rise(rcv_switch_relay_errors_before, rcv_switch_relay_errors, of.rcv_switch_relay_errors, seconds) AS rcv_switch_relay_errors,
+  rise(vl15_dropped_before, vl15_dropped, of.vl15_dropped, seconds) AS vl15_dropped,
+  rise(xmit_wait_before, xmit_wait, of.xmit_wait, seconds) AS xmit_wait,
+  rise(fec_corrected_before, fec_corrected, of.fec_corrected, seconds) AS fec_corrected,
+  rise(fec_uncorrected_before, fec_uncorrected, of.fec_uncorrected, seconds) AS fec_uncorrected,
+  rise(out_of_sequence_before, out_of_sequence, of.out_of_sequence, seconds) AS out_of_sequence,
+  rise(packet_seq_err_before, packet_seq_err, of.packet_seq_err, seconds) AS packet_seq_err,
+  rise(local_ack_timeout_err_before, local_ack_timeout_err, of.local_ack_timeout_err, seconds) AS local_ack_timeout_err,
+  rise(rnr_nak_retry_err_before, rnr_nak_retry_err, of.rnr_nak_retry_err, seconds) AS rnr_nak_retry_err,
+  rise(implied_nak_seq_err_before, implied_nak_seq_err, of.implied_nak_seq_err, seconds) AS implied_nak_seq_err,
+  rise(duplicate_request_before, duplicate_request, of.duplicate_request, seconds) AS duplicate_request,
+  rise(roce_adaptive_retransmissions_before, roce_adaptive_retransmissions, of.roce_adaptive_retransmissions, seconds) AS roce_adaptive_retransmissions,
+  rise(roce_slow_restart_before, roce_slow_restart, of.roce_slow_restart, seconds) AS roce_slow_restart,
+  rise(rx_icrc_errors_before, rx_icrc_errors, of.rx_icrc_errors, seconds) AS rx_icrc_errors,
+  rise(rx_out_of_buffer_before, rx_out_of_buffer, of.rx_out_of_buffer, seconds) AS rx_out_of_buffer,
+  rise(np_ecn_marked_packets_before, np_ecn_marked_packets, of.np_ecn_marked_packets, seconds) AS np_ecn_marked_packets,
+  rise(np_cnp_sent_before, np_cnp_sent, of.np_cnp_sent, seconds) AS np_cnp_sent,
+  rise(rp_cnp_handled_before, rp_cnp_handled, of.rp_cnp_handled, seconds) AS rp_cnp_handled,
+  rise(rp_cnp_ignored_before, rp_cnp_ignored, of.rp_cnp_ignored, seconds) AS rp_cnp_ignored,
+  rise(pause_storm_warnings_before, pause_storm_warnings, of.pause_storm_warnings, seconds) AS pause_storm_warnings,
+  rise(pause_storm_errors_before, pause_storm_errors, of.pause_storm_errors, seconds) AS pause_storm_errors,
+  rise(pause_rx_frames_before, pause_rx_frames, of.pause_rx_frames, seconds) AS pause_rx_frames,
+  rise(pause_tx_frames_before, pause_tx_frames, of.pause_tx_frames, seconds) AS pause_tx_frames
 FROM paired LEFT JOIN info USING (format)
 WHERE ts_before IS NOT NULL AND seconds > 0;

@@ -4,12 +4,27 @@
 -- Every counter column is the rise in that interval, NULL where it cannot be known (see rise).
 -- `gap` marks an interval more than three times the usual one: rates hold, maxima do not.
 CREATE OR REPLACE VIEW priority_rates AS
-WITH info AS (
+WITH rules AS (
   SELECT format, map_from_entries(list((counter, {
     'most': 2 ^ width, 'width': width, 'overflow': overflow, 'kind': kind
-  }))) AS of
+  }))) AS rules
   FROM (SELECT DISTINCT * FROM counter_info WHERE table_name = 'priority_samples')
   GROUP BY format
+),
+-- Looked up once a format: a map asked in every row costs more than all else here.
+info AS (
+  SELECT format, {
+    rx_bytes: rules['rx_bytes'], tx_bytes: rules['tx_bytes'], rx_packets: rules['rx_packets'],
+    tx_packets: rules['tx_packets'], pfc_rx_frames: rules['pfc_rx_frames'],
+    pfc_tx_frames: rules['pfc_tx_frames'], pfc_rx_pause_us: rules['pfc_rx_pause_us'],
+    pfc_tx_pause_us: rules['pfc_tx_pause_us'], pfc_rx_transitions: rules['pfc_rx_transitions'],
+    ecn_marked_packets: rules['ecn_marked_packets'], ecn_marked_bytes: rules['ecn_marked_bytes'],
+    drop_packets: rules['drop_packets'], drop_bytes: rules['drop_bytes'],
+    watermark_bytes: rules['watermark_bytes'],
+    headroom_watermark_bytes: rules['headroom_watermark_bytes'],
+    pfcwd_detected: rules['pfcwd_detected'], pfcwd_restored: rules['pfcwd_restored']
+  } AS of
+  FROM rules
 ),
 -- One row a moment: duplicated snapshots and counters from several files of one dump fall together.
 moments AS (
@@ -59,22 +74,22 @@ paired AS (
 )
 SELECT job, format, device, port, priority, queue, ts_before, ts, ts_source, seconds,
   seconds > 3 * median(seconds) OVER (PARTITION BY job, format, device, port, priority, queue) AS gap,
-  rise(rx_bytes_before, rx_bytes, of['rx_bytes'], seconds) AS rx_bytes,
-  rise(tx_bytes_before, tx_bytes, of['tx_bytes'], seconds) AS tx_bytes,
-  rise(rx_packets_before, rx_packets, of['rx_packets'], seconds) AS rx_packets,
-  rise(tx_packets_before, tx_packets, of['tx_packets'], seconds) AS tx_packets,
-  rise(pfc_rx_frames_before, pfc_rx_frames, of['pfc_rx_frames'], seconds) AS pfc_rx_frames,
-  rise(pfc_tx_frames_before, pfc_tx_frames, of['pfc_tx_frames'], seconds) AS pfc_tx_frames,
-  rise(pfc_rx_pause_us_before, pfc_rx_pause_us, of['pfc_rx_pause_us'], seconds) AS pfc_rx_pause_us,
-  rise(pfc_tx_pause_us_before, pfc_tx_pause_us, of['pfc_tx_pause_us'], seconds) AS pfc_tx_pause_us,
-  rise(pfc_rx_transitions_before, pfc_rx_transitions, of['pfc_rx_transitions'], seconds) AS pfc_rx_transitions,
-  rise(ecn_marked_packets_before, ecn_marked_packets, of['ecn_marked_packets'], seconds) AS ecn_marked_packets,
-  rise(ecn_marked_bytes_before, ecn_marked_bytes, of['ecn_marked_bytes'], seconds) AS ecn_marked_bytes,
-  rise(drop_packets_before, drop_packets, of['drop_packets'], seconds) AS drop_packets,
-  rise(drop_bytes_before, drop_bytes, of['drop_bytes'], seconds) AS drop_bytes,
-  rise(watermark_bytes_before, watermark_bytes, of['watermark_bytes'], seconds) AS watermark_bytes,
-  rise(headroom_watermark_bytes_before, headroom_watermark_bytes, of['headroom_watermark_bytes'], seconds) AS headroom_watermark_bytes,
-  rise(pfcwd_detected_before, pfcwd_detected, of['pfcwd_detected'], seconds) AS pfcwd_detected,
-  rise(pfcwd_restored_before, pfcwd_restored, of['pfcwd_restored'], seconds) AS pfcwd_restored
+  rise(rx_bytes_before, rx_bytes, of.rx_bytes, seconds) AS rx_bytes,
+  rise(tx_bytes_before, tx_bytes, of.tx_bytes, seconds) AS tx_bytes,
+  rise(rx_packets_before, rx_packets, of.rx_packets, seconds) AS rx_packets,
+  rise(tx_packets_before, tx_packets, of.tx_packets, seconds) AS tx_packets,
+  rise(pfc_rx_frames_before, pfc_rx_frames, of.pfc_rx_frames, seconds) AS pfc_rx_frames,
+  rise(pfc_tx_frames_before, pfc_tx_frames, of.pfc_tx_frames, seconds) AS pfc_tx_frames,
+  rise(pfc_rx_pause_us_before, pfc_rx_pause_us, of.pfc_rx_pause_us, seconds) AS pfc_rx_pause_us,
+  rise(pfc_tx_pause_us_before, pfc_tx_pause_us, of.pfc_tx_pause_us, seconds) AS pfc_tx_pause_us,
+  rise(pfc_rx_transitions_before, pfc_rx_transitions, of.pfc_rx_transitions, seconds) AS pfc_rx_transitions,
+  rise(ecn_marked_packets_before, ecn_marked_packets, of.ecn_marked_packets, seconds) AS ecn_marked_packets,
+  rise(ecn_marked_bytes_before, ecn_marked_bytes, of.ecn_marked_bytes, seconds) AS ecn_marked_bytes,
+  rise(drop_packets_before, drop_packets, of.drop_packets, seconds) AS drop_packets,
+  rise(drop_bytes_before, drop_bytes, of.drop_bytes, seconds) AS drop_bytes,
+  rise(watermark_bytes_before, watermark_bytes, of.watermark_bytes, seconds) AS watermark_bytes,
+  rise(headroom_watermark_bytes_before, headroom_watermark_bytes, of.headroom_watermark_bytes, seconds) AS headroom_watermark_bytes,
+  rise(pfcwd_detected_before, pfcwd_detected, of.pfcwd_detected, seconds) AS pfcwd_detected,
+  rise(pfcwd_restored_before, pfcwd_restored, of.pfcwd_restored, seconds) AS pfcwd_restored
 FROM paired LEFT JOIN info USING (format)
 WHERE ts_before IS NOT NULL AND seconds > 0;

@@ -1,66 +1,60 @@
 """Per-port CSV of the spines: increments since the row before, every few seconds."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 
-from fabricobs.simulate.cluster import UPLINK_GBPS, Cluster, Uplink, spine_name
-from fabricobs.simulate.counters import Floats, packets
+from fabricobs.simulate.collection import Device, Reader, read_spine
+from fabricobs.simulate.counters import PortGroup, packets
+from fabricobs.simulate.effects import Floats
 from fabricobs.simulate.fabric import Fabric
 from fabricobs.simulate.output import clock, epoch_microseconds, write_lines
-from fabricobs.simulate.run import stream
+from fabricobs.simulate.world import World
 
 _HEADER = (
     "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,InRatio,OutRatio"
 )
+_ROW = "%s,%s,%s,%s,%d,%d,%d,%d,%.2f,%.2f"
 _WEEKDAYS = "一二三四五六日"
 _LOCAL_TIME = timedelta(hours=8)
-_SHORTEST_INTERVAL, _LONGEST_INTERVAL = 7.0, 10.0
 
 
-def write_spines(
-    directory: Path, cluster: Cluster, fabric: Fabric, *, end: float, seed: int
-) -> None:
-    """Write one file a spine port, from shortly before the job until after its `end`."""
-    for number, uplink in enumerate(cluster.uplinks):
-        spine = spine_name(uplink.spine)
-        moments = _moments(end, stream(seed, 200 + number))
-        name = uplink.spine_port.replace("/", "_") + ".csv"
-        rows = _rows(spine, uplink, number, fabric, moments)
-        write_lines(directory / spine / name, [_HEADER, *rows])
+def write_spines(directory: Path, world: World, fabric: Fabric) -> None:
+    """Write one file a spine port, from shortly before the job until after it."""
+    cluster = world.cluster
+    for spine in range(cluster.spines):
+        reader = read_spine(world, fabric, spine)
+        name = reader.device.name
+        moments, rows = np.unique(reader.device.moments, return_inverse=True)
+        times = _times(reader.device)
+        increments, ratios = _increments(reader, moments, cluster.shape.uplink_gbps)
+        # The first round has no row before it; a round taken twice is written twice.
+        written = [int(row) - 1 for row in rows if row]
+        for index, uplink in enumerate(cluster.uplinks_of_spine(spine)):
+            port = cluster.spine_port(uplink)
+            counts, shares = increments[:, :, index].tolist(), ratios[:, :, index].tolist()
+            lines = (
+                _ROW % (*time, name, port, *counts[row], *shares[row])
+                for time, row in zip(times[len(times) - len(written) :], written, strict=True)
+            )
+            path = directory / name / f"{port.replace('/', '_')}.csv"
+            write_lines(path, [_HEADER, *lines])
 
 
-def _moments(end: float, random: np.random.RandomState) -> Floats:
-    count = int((end + 30) / _SHORTEST_INTERVAL)
-    intervals = random.uniform(_SHORTEST_INTERVAL, _LONGEST_INTERVAL, count)
-    # Whole milliseconds, as in the file, so that a row's interval is exactly its increment's.
-    moments = np.round(np.cumsum(intervals) - 20, 3)
-    return moments[: int(np.searchsorted(moments, end + 15))]
+def _increments(reader: Reader, moments: Floats, gbps: int) -> tuple[np.ndarray, Floats]:
+    """Increments [M - 1, 4, P] of packets and bytes in and out, and per cent [M - 1, 2, P]."""
+    received, sent = reader.at(PortGroup.rx_bytes, moments), reader.at(PortGroup.tx_bytes, moments)
+    counters = [each.sum(axis=1) for b in (received, sent) for each in (packets(b), b)]
+    increments = np.diff(np.stack(counters, axis=1), axis=0)
+    line_bits = np.diff(moments)[:, None, None] * gbps * 1e9
+    return increments, increments[:, (1, 3)] * 8 / line_bits * 100
 
 
-def _rows(
-    spine: str, uplink: Uplink, number: int, fabric: Fabric, moments: Floats
-) -> Iterator[str]:
-    ports = fabric.spine_ports
-    counters = np.stack(
-        [
-            [
-                packets(received)[:, number].sum(),
-                received[:, number].sum(),
-                packets(sent)[:, number].sum(),
-                sent[:, number].sum(),
-            ]
-            for received, sent in ((ports.rx_bytes(m), ports.tx_bytes(m)) for m in moments)
-        ]
-    )
-    for row, increments in enumerate(np.diff(counters, axis=0), start=1):
-        line_bits = (moments[row] - moments[row - 1]) * UPLINK_GBPS * 1e9
-        ratios = [f"{increments[column] * 8 / line_bits * 100:.2f}" for column in (1, 3)]
-        milliseconds = epoch_microseconds(moments[row]) // 1000
-        cells = [_local_time(moments[row]), milliseconds, spine, uplink.spine_port]
-        yield ",".join(str(cell) for cell in [*cells, *increments, *ratios])
+def _times(device: Device) -> list[tuple[str, int]]:
+    """Local text and Unix milliseconds of each round, by the device's clock."""
+    moments = device.clock().tolist()
+    return [(_local_time(moment), epoch_microseconds(moment) // 1000) for moment in moments]
 
 
 def _local_time(moment: float) -> str:

@@ -1,125 +1,163 @@
-"""What `show` commands print on a SONiC leaf: counters every minute, status and LLDP once."""
+"""What `show` commands print on a SONiC leaf: counters every round, the rest seldom or once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from fabricobs.simulate.cluster import (
-    LEAVES,
-    NIC_GBPS,
-    UPLINK_GBPS,
-    Cluster,
-    leaf_name,
-    spine_name,
+from fabricobs.simulate.cluster import Integers
+from fabricobs.simulate.collection import Reader, read_leaf
+from fabricobs.simulate.counters import (
+    DATA_PACKET_BYTES,
+    DATA_PRIORITY,
+    PRIORITIES,
+    PortGroup,
+    packets,
 )
-from fabricobs.simulate.counters import DATA_PRIORITY, PRIORITIES, Integers, packets
+from fabricobs.simulate.effects import Floats
 from fabricobs.simulate.fabric import Fabric
-from fabricobs.simulate.output import clock, write_lines
-from fabricobs.simulate.run import stream
-
-ROUND_SECONDS = 60
-CLOCK_OFFSETS = {"leaf02": 0.3}  # seconds a leaf's clock is ahead of the job's
+from fabricobs.simulate.facts import PauseStorm
+from fabricobs.simulate.links import Links, links_of
+from fabricobs.simulate.output import write_snapshots
+from fabricobs.simulate.world import World
+from fabricobs.simulate.writers.ruled import grouped, ruled_table
+from fabricobs.simulate.writers.sonic_settings import ecn, lldp_table, pfc_priority
 
 _RATE_SECONDS = 5.0  # over which the switch smooths its rates
-_PFC_DELAY = 0.4  # after the first command of a round
-_QUEUE_DELAY = 0.9
-_OLD_DROPS = {"Ethernet12": 214, "Ethernet88": 37}  # from before the job; they never grow
+_STATUS_SECONDS = 300.0  # between two looks at what seldom changes
+_RESTORATION_SECONDS = 0.4  # of the watchdog
+# The commands of a round run one after another.
+_PFC_DELAY, _QUEUE_DELAY, _WATCHDOG_DELAY, _STATUS_DELAY, _SETTINGS_DELAY = 0.4, 0.9, 1.6, 2.1, 2.5
+
+_MULTICAST_QUEUES = ("MC8", "MC9")
+_QUEUES = (*(f"UC{priority}" for priority in range(PRIORITIES)), *_MULTICAST_QUEUES)
+_MODULES = {
+    100: "QSFP28 or later",
+    200: "QSFP56",
+    400: "QSFP-DD Double Density 8X Pluggable Transceiver",
+    800: "OSFP 8X Pluggable Transceiver",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class _Ports:
-    """Names and speeds of a leaf's ports, NIC ports first, and how to cut them from the fabric."""
+class _Port:
+    """One port of a leaf; `nic` is the NIC cabled to it, None for an uplink."""
 
-    names: tuple[str, ...]
-    gbps: tuple[int, ...]
-    nic_ranks: tuple[int, ...]
-    uplinks: tuple[int, ...]
-
-    def select(self, of_nic_ports: Integers, of_uplinks: Integers) -> Integers:
-        """Values of this leaf's ports from two fabric-wide arrays, ports on the last axis."""
-        nic_ports = of_nic_ports[..., list(self.nic_ranks)]
-        return np.concatenate([nic_ports, of_uplinks[..., list(self.uplinks)]], axis=-1)
+    name: str
+    alias: str
+    lanes: tuple[int, ...]
+    gbps: int
+    module: str
+    nic: int | None
 
 
-def write_switches(
-    directory: Path, cluster: Cluster, fabric: Fabric, *, end: float, seed: int
-) -> None:
-    """Write every leaf's folder; rounds run from the start of the job until after its `end`."""
-    for leaf in range(LEAVES):
-        name = leaf_name(leaf)
-        ports = _ports_of_leaf(cluster, leaf)
-        folder = directory / name
-        write_lines(folder / "show_interfaces_status.txt", _status(cluster, leaf))
-        write_lines(folder / "show_lldp_table.txt", _lldp(cluster, leaf))
-        jitter = stream(seed, 100 + leaf)
-        for number in range(int(end // ROUND_SECONDS) + 2):
-            moment = number * ROUND_SECONDS + jitter.uniform(-1, 1)
-            stamp = f"{clock(moment + CLOCK_OFFSETS.get(name, 0)):%Y%m%d_%H%M%S}"
-            tables = {
-                "show_interfaces_counters.txt": _interfaces(ports, fabric, moment),
-                "show_pfc_counters.txt": _pfc(ports, fabric, moment + _PFC_DELAY),
-                "show_queue_counters.txt.gz": _queues(ports, fabric, moment + _QUEUE_DELAY),
-            }
-            for command, lines in tables.items():
-                write_lines(folder / f"{stamp}_{command}", lines)
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    number: int
+    ports: tuple[_Port, ...]
+    reader: Reader
+
+    @property
+    def names(self) -> list[str]:
+        return [port.name for port in self.ports]
 
 
-def ruled_table(
-    headers: Sequence[str], rows: Sequence[Sequence[str]], *, align: str = ">"
-) -> Iterator[str]:
-    """Lines of a table in the layout of SONiC's commands: a rule under each column, two blanks.
+def write_switches(directory: Path, world: World, fabric: Fabric) -> None:
+    """Write a folder a leaf, a file a command; each round is appended under the leaf's time."""
+    links = links_of(world)
+    watchdog = has_watchdog(world)
+    for number in range(world.cluster.leaves):
+        leaf = _leaf(world, fabric, number, links)
+        device = leaf.reader.device
+        folder = directory / device.name
+        rounds = [
+            ("interfaces_counters.txt", 0.0, _interfaces(leaf, links)),
+            ("pfc_counters.txt", _PFC_DELAY, _pfc(leaf)),
+            ("queue_counters.txt.gz", _QUEUE_DELAY, _queues(leaf)),
+        ]
+        if watchdog:
+            rounds.append(("pfcwd_stats.txt", _WATCHDOG_DELAY, _watchdog(leaf, world, fabric)))
+        for command, delay, outputs in rounds:
+            write_snapshots(folder / f"show_{command}", device.clock(delay), outputs)
+        seldom = device.every(_STATUS_SECONDS)
+        status = [_status(leaf, links, moment) for moment in seldom.moments + _STATUS_DELAY]
+        write_snapshots(folder / "show_interfaces_status.txt", seldom.clock(_STATUS_DELAY), status)
+        once = device.clock(_SETTINGS_DELAY)[:1]
+        for command, output in (
+            ("lldp_table", lldp_table(world.cluster, number)),
+            ("pfc_priority", pfc_priority(world, number, leaf.names)),
+            ("ecn", ecn(world, number)),
+        ):
+            write_snapshots(folder / f"show_{command}.txt", once, [output])
 
-    Right-aligned columns are at least two wider than their header, left-aligned ones are not.
-    """
-    padding = 2 if align == ">" else 0
-    widths = [
-        max(len(header) + padding, *(len(row[column]) for row in rows))
-        for column, header in enumerate(headers)
+
+def has_watchdog(world: World) -> bool:
+    """Whether the leaves have a PFC watchdog: where a storm lasts, nobody has switched it on."""
+    return not any(isinstance(fact, PauseStorm) and not fact.watchdog for fact in world.facts)
+
+
+def _leaf(world: World, fabric: Fabric, number: int, links: Links) -> _Leaf:
+    cluster = world.cluster
+    ports = [
+        _Port(
+            name=cluster.nic_port(nic),
+            alias=cluster.nic_alias(nic),
+            lanes=cluster.nic_lanes(nic),
+            gbps=links.gbps[nic.index],
+            module=_MODULES[cluster.shape.nic_gbps],
+            nic=nic.index,
+        )
+        for nic in cluster.nics_of_leaf(number)
     ]
-    for row in (headers, ["-" * width for width in widths], *rows):
-        cells = (f"{cell:{align}{width}}" for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
+    ports += [
+        _Port(
+            name=cluster.uplink_port(uplink),
+            alias=cluster.uplink_alias(uplink),
+            lanes=cluster.uplink_lanes(uplink),
+            gbps=cluster.shape.uplink_gbps,
+            module=_MODULES[cluster.shape.uplink_gbps],
+            nic=None,
+        )
+        for uplink in cluster.uplinks_of_leaf(number)
+    ]
+    return _Leaf(number, tuple(ports), read_leaf(world, fabric, number))
 
 
-def _ports_of_leaf(cluster: Cluster, leaf: int) -> _Ports:
-    nics, uplinks = cluster.nics_of_leaf(leaf), cluster.uplinks_of_leaf(leaf)
-    return _Ports(
-        names=(*(nic.leaf_port for nic in nics), *(uplink.port for uplink in uplinks)),
-        gbps=(NIC_GBPS,) * len(nics) + (UPLINK_GBPS,) * len(uplinks),
-        nic_ranks=tuple(nic.rank for nic in nics),
-        uplinks=tuple(cluster.uplinks.index(uplink) for uplink in uplinks),
-    )
+def _up(leaf: _Leaf, links: Links, moment: float) -> list[bool]:
+    return [port.nic is None or links.is_up(port.nic, moment) for port in leaf.ports]
 
 
-def _rx_bytes(ports: _Ports, fabric: Fabric, moment: float) -> Integers:
-    return ports.select(
-        fabric.leaf_nic_ports.rx_bytes(moment), fabric.leaf_uplinks.rx_bytes(moment)
-    )
-
-
-def _tx_bytes(ports: _Ports, fabric: Fabric, moment: float) -> Integers:
-    return ports.select(
-        fabric.leaf_nic_ports.tx_bytes(moment), fabric.leaf_uplinks.tx_bytes(moment)
-    )
-
-
-def _interfaces(ports: _Ports, fabric: Fabric, moment: float) -> Iterator[str]:
-    sides = []
-    for read in (_rx_bytes, _tx_bytes):
-        now, earlier = read(ports, fabric, moment), read(ports, fabric, moment - _RATE_SECONDS)
-        sides.append((packets(now).sum(axis=0), (now - earlier).sum(axis=0) / _RATE_SECONDS))
-    rows = []
-    for index, (name, gbps) in enumerate(zip(ports.names, ports.gbps, strict=True)):
-        row = [name, "U"]
-        for (count, rate), drops in zip(sides, (_OLD_DROPS.get(name, 0), 0), strict=True):
-            share = rate[index] * 8 / (gbps * 1e9)
-            row += [f"{count[index]:,}", _rate(rate[index]), f"{share:.2%}", "0", f"{drops:,}", "0"]
-        rows.append(row)
+def _interfaces(leaf: _Leaf, links: Links) -> list[str]:
+    received, sent = _traffic(leaf, PortGroup.rx_bytes), _traffic(leaf, PortGroup.tx_bytes)
+    broken = leaf.reader.errors("crc").tolist()
+    dropped = leaf.reader.errors("dropped").tolist()
     columns = ("OK", "BPS", "UTIL", "ERR", "DRP", "OVR")
-    headers = [f"{side}_{column}" for side in ("RX", "TX") for column in columns]
-    return ruled_table(["IFACE", "STATE", *headers], rows)
+    headers = ["IFACE", "STATE", *(f"{side}_{name}" for side in ("RX", "TX") for name in columns)]
+    none = ["0"] * len(leaf.ports)
+    tables = []
+    for now, moment in enumerate(leaf.reader.device.moments.tolist()):
+        state = ["U" if up else "D" for up in _up(leaf, links, moment)]
+        rx = [*received[now], grouped(broken[now]), none, none]
+        tx = [*sent[now], none, grouped(dropped[now]), none]
+        tables.append(ruled_table(headers, [leaf.names, state, *rx, *tx]))
+    return tables
+
+
+def _traffic(
+    leaf: _Leaf, counter: Callable[[PortGroup, Floats], Integers]
+) -> list[tuple[list[str], list[str], list[str]]]:
+    """Columns of packets, rate and utilisation one way, in each round."""
+    reader, moments = leaf.reader, leaf.reader.device.moments
+    line_rate = np.array([port.gbps for port in leaf.ports]) * 1e9 / 8
+    counts = packets(reader.shown(counter)).sum(axis=1)
+    rise = reader.at(counter, moments) - reader.at(counter, moments - _RATE_SECONDS)
+    rates = rise.sum(axis=1) / _RATE_SECONDS
+    rounds = zip(counts.tolist(), rates.tolist(), (rates / line_rate).tolist(), strict=True)
+    return [
+        (grouped(count), [_rate(value) for value in rate], [f"{value:.2%}" for value in share])
+        for count, rate, share in rounds
+    ]
 
 
 def _rate(bytes_per_second: float) -> str:
@@ -129,62 +167,101 @@ def _rate(bytes_per_second: float) -> str:
     return f"{bytes_per_second:.2f} B/s"
 
 
-def _pfc(ports: _Ports, fabric: Fabric, moment: float) -> Iterator[str]:
-    nic_ports, uplinks = fabric.leaf_nic_ports, fabric.leaf_uplinks
-    received = ports.select(nic_ports.rx_pause_frames(moment), uplinks.rx_pause_frames(moment))
-    sent = ports.select(nic_ports.tx_pause_frames(moment), uplinks.tx_pause_frames(moment))
+def _pfc(leaf: _Leaf) -> list[str]:
+    received = leaf.reader.shown(PortGroup.rx_pause_frames, _PFC_DELAY).tolist()
+    sent = leaf.reader.shown(PortGroup.tx_pause_frames, _PFC_DELAY).tolist()
     classes = [f"PFC{priority}" for priority in range(PRIORITIES)]
-    for title, frames in (("Port Rx", received), ("Port Tx", sent)):
-        rows = []
-        for name, count in zip(ports.names, frames, strict=True):
-            cells = [f"{count:,}" if p == DATA_PRIORITY else "0" for p in range(PRIORITIES)]
-            rows.append([name, *cells])
-        yield from ruled_table([title, *classes], rows)
-        yield ""
+    none = ["0"] * len(leaf.ports)
+    names = leaf.names
+
+    def table(title: str, frames: Sequence[int]) -> str:
+        cells = [none] * PRIORITIES
+        cells[DATA_PRIORITY] = grouped(frames)
+        return ruled_table([title, *classes], [names, *cells])
+
+    return [
+        f"{table('Port Rx', rx)}\n{table('Port Tx', tx)}\n"
+        for rx, tx in zip(received, sent, strict=True)
+    ]
 
 
-def _queues(ports: _Ports, fabric: Fabric, moment: float) -> Iterator[str]:
-    sent = _tx_bytes(ports, fabric, moment)
-    sent_packets = packets(sent)
-    yield "For namespace :"
+def _queues(leaf: _Leaf) -> list[str]:
+    sent = leaf.reader.shown(PortGroup.tx_bytes, _QUEUE_DELAY)
+    by_port = _by_port(sent), _by_port(packets(sent))
+    dropped = leaf.reader.errors("dropped", _QUEUE_DELAY).tolist()
     headers = ["Port", "TxQ", "Counter/pkts", "Counter/bytes", "Drop/pkts", "Drop/bytes"]
-    for index, name in enumerate(ports.names):
-        rows = [
-            [name, f"UC{p}", f"{sent_packets[p, index]:,}", f"{sent[p, index]:,}", "0", "0"]
-            for p in range(PRIORITIES)
+    multicast = ["0"] * len(_MULTICAST_QUEUES)
+    none = ["0"] * len(_QUEUES)
+    names = [[name] * len(_QUEUES) for name in leaf.names]
+    outputs = []
+    for now, drops in enumerate(dropped):
+        tables = ["For namespace :\n"]
+        for index, name in enumerate(names):
+            amounts, counts = by_port[0][now][index], by_port[1][now][index]
+            lost, lost_bytes = none, none
+            if drops[index]:
+                lost, lost_bytes = [*none], [*none]
+                lost[DATA_PRIORITY] = f"{drops[index]:,}"
+                lost_bytes[DATA_PRIORITY] = f"{drops[index] * DATA_PACKET_BYTES:,}"
+            cells = [grouped(counts) + multicast, grouped(amounts) + multicast]
+            tables.append(ruled_table(headers, [name, _QUEUES, *cells, lost, lost_bytes]))
+            tables.append("\n")
+        outputs.append("".join(tables))
+    return outputs
+
+
+def _by_port(values: Integers) -> list[list[list[int]]]:
+    """Values [M, 8, P] as lists, ports before priorities."""
+    turned: list[list[list[int]]] = values.swapaxes(1, 2).tolist()
+    return turned
+
+
+def _watchdog(leaf: _Leaf, world: World, fabric: Fabric) -> list[str]:
+    """`show pfcwd stats`; what the watchdog drops is what the queue drops."""
+    device = leaf.reader.device
+    nics = np.array([port.nic for port in leaf.ports if port.nic is not None], dtype=np.int64)
+    storms = fabric.storms.of(nics)
+    detected = device.shown(storms.at, _WATCHDOG_DELAY)
+    restored = device.shown(lambda m: storms.at(m - _RESTORATION_SECONDS), _WATCHDOG_DELAY)
+    dropped = leaf.reader.shown(lambda group, m: group.errors["dropped"].at(m), _WATCHDOG_DELAY)
+    calm = len(leaf.ports) - len(nics)
+    headers = ["QUEUE", "STATUS", "STORM DETECTED/RESTORED", "TX OK/DROP", "RX OK/DROP"]
+    headers += ["TX LAST OK/DROP", "RX LAST OK/DROP"]
+    queues = [f"{name}:{DATA_PRIORITY}" for name in leaf.names]
+    none = ["0/0"] * len(leaf.ports)
+    tables = []
+    for began, ended, lost in zip(detected, restored, dropped[:, : len(nics)], strict=True):
+        pairs = list(zip(began.tolist(), ended.tolist(), lost.tolist(), strict=True))
+        status = ["stormed" if b > e else "operational" for b, e, _ in pairs]
+        counts = [f"{b}/{e}" for b, e, _ in pairs]
+        drops = [f"0/{d if b else 0}" for b, _, d in pairs]
+        cells = [
+            queues,
+            status + ["operational"] * calm,
+            counts + ["0/0"] * calm,
+            drops + ["0/0"] * calm,
+            none,
+            none,
+            none,
         ]
-        rows += [[name, f"MC{queue}", "0", "0", "0", "0"] for queue in (8, 9)]
-        yield from ruled_table(headers, rows)
-        yield ""
+        tables.append(ruled_table(headers, cells))
+    return tables
 
 
-def _status(cluster: Cluster, leaf: int) -> Iterator[str]:
-    ports = [
-        (n.leaf_port, n.lanes, NIC_GBPS, n.leaf_alias, "QSFP56") for n in cluster.nics_of_leaf(leaf)
-    ]
-    ports += [
-        (u.port, u.lanes, UPLINK_GBPS, u.alias, "QSFP-DD") for u in cluster.uplinks_of_leaf(leaf)
-    ]
-    rows = []
-    for name, lanes, gbps, alias, module in ports:
-        lane_list = ",".join(str(lane) for lane in lanes)
-        row = [name, lane_list, f"{gbps}G", "9100", "rs", alias, "routed", "up", "up", module]
-        rows.append([*row, "off"])
-    headers = ["Interface", "Lanes", "Speed", "MTU", "FEC", "Alias", "Vlan", "Oper", "Admin"]
-    return ruled_table([*headers, "Type", "Asym PFC"], rows)
-
-
-def _lldp(cluster: Cluster, leaf: int) -> Iterator[str]:
-    rows = [
-        [nic.leaf_port, nic.host_name, nic.mac, "O", nic.netdev]
-        for nic in cluster.nics_of_leaf(leaf)
-    ]
-    rows += [
-        [up.port, spine_name(up.spine), up.spine_port, "BR", f"{up.spine_port} Interface"]
-        for up in cluster.uplinks_of_leaf(leaf)
-    ]
-    yield "Capability codes: (R) Router, (B) Bridge, (O) Other"
-    headers = ["LocalPort", "RemoteDevice", "RemotePortID", "Capability", "RemotePortDescr"]
-    yield from ruled_table(headers, rows, align="<")
-    yield "-" * 50
-    yield f"Total entries displayed:  {len(rows)}"
+def _status(leaf: _Leaf, links: Links, moment: float) -> str:
+    ports = leaf.ports
+    up = ["up" if is_up else "down" for is_up in _up(leaf, links, moment)]
+    columns = {
+        "Interface": leaf.names,
+        "Lanes": [",".join(map(str, port.lanes)) for port in ports],
+        "Speed": [f"{port.gbps}G" for port in ports],
+        "MTU": ["9100"] * len(ports),
+        "FEC": ["rs"] * len(ports),
+        "Alias": [port.alias for port in ports],
+        "Vlan": ["routed"] * len(ports),
+        "Oper": up,
+        "Admin": ["up"] * len(ports),
+        "Type": [port.module for port in ports],
+        "Asym PFC": ["off"] * len(ports),
+    }
+    return ruled_table(list(columns), list(columns.values()))

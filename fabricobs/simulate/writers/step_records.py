@@ -1,83 +1,98 @@
 """Step records of every rank as a site's own logger writes them, in another format on each host."""
 
-import json
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from fabricobs.simulate import workload
-from fabricobs.simulate.cluster import GPUS_PER_HOST, HOSTS, host_name
-from fabricobs.simulate.output import clock, iso_milliseconds, write_lines
+from fabricobs.simulate.effects import Floats
+from fabricobs.simulate.fabric import Fabric
+from fabricobs.simulate.output import JOB_START, write_text
 from fabricobs.simulate.run import Run
+from fabricobs.simulate.shapes import GPUS_PER_HOST
+from fabricobs.simulate.world import World
+from fabricobs.simulate.writers.processes import host_offset, job_folder
+
+# [rows] each: step, rank, host, timestamp (end of the step, UTC), step_time_ms, compute_ms, comm_ms
+# (waiting included), data_ms, and stage where there are several.
+Columns = dict[str, NDArray[np.generic]]
 
 
-class StepRecord(NamedTuple):
-    """One step of one rank; `timestamp` is its end in UTC, `comm_ms` includes waiting."""
-
-    step: int
-    rank: int
-    host: str
-    timestamp: datetime
-    step_time_ms: float
-    compute_ms: float
-    comm_ms: float
-    data_ms: float
-
-
-def write_step_records(directory: Path, run: Run) -> None:
+def write_step_records(directory: Path, world: World, fabric: Fabric) -> None:
     """Write one file a host with the 8 ranks' records, step by step."""
-    directory.mkdir(parents=True, exist_ok=True)
-    writers: tuple[tuple[str, Callable[[Path, list[StepRecord]], None]], ...] = (
-        (".jsonl.gz", _write_json_lines),
-        (".csv", _write_csv),
-        (".csv.gz", _write_csv),
-        (".parquet", _write_parquet),
-    )
-    for host, (suffix, write) in zip(range(HOSTS), writers, strict=True):
-        write(directory / f"{host_name(host)}{suffix}", _records(run, host))
+    for course in world.courses:
+        run = course.run
+        folder = job_folder(directory, world, run.job)
+        folder.mkdir(parents=True, exist_ok=True)
+        moments = _milliseconds_of(run)
+        for place, host in enumerate(run.job.hosts):
+            suffix, write = _WRITERS[place % len(_WRITERS)]
+            name, offset = world.cluster.host_name(host), host_offset(world, host)
+            write(folder / f"{name}{suffix}", _records(run, moments, place, name, offset))
 
 
-def _records(run: Run, host: int) -> list[StepRecord]:
-    communication = run.collective_seconds.sum(axis=1)
-    first = host * GPUS_PER_HOST
-    return [
-        StepRecord(
-            step=step + 1,
-            rank=rank,
-            host=host_name(host),
-            timestamp=clock(float(run.end[step, rank])),
-            step_time_ms=_milliseconds(run.step_seconds[step, rank]),
-            compute_ms=_milliseconds(run.compute[step, rank]),
-            comm_ms=_milliseconds(communication[step, rank]),
-            data_ms=_milliseconds(run.data[step, rank]),
-        )
-        for step in range(workload.STEPS)
-        for rank in range(first, first + GPUS_PER_HOST)
-    ]
+def _milliseconds_of(run: Run) -> dict[str, Floats]:
+    """The times [S, R] of the records in milliseconds."""
+    seconds = {
+        "step_time_ms": run.step_seconds,
+        "compute_ms": run.compute,
+        "comm_ms": run.communication,
+        "data_ms": run.data,
+    }
+    return {name: np.round(values * 1000, 2) for name, values in seconds.items()}
 
 
-def _milliseconds(seconds: np.float64) -> float:
-    return round(float(seconds) * 1000, 2)
+def _records(run: Run, moments: dict[str, Floats], place: int, host: str, offset: float) -> Columns:
+    ranks = np.arange(place * GPUS_PER_HOST, (place + 1) * GPUS_PER_HOST)
+    rows = run.steps * GPUS_PER_HOST
+    ended = np.round((run.end[:, ranks] + offset) * 1000).astype("timedelta64[ms]")
+    columns: Columns = {
+        "step": np.repeat(np.arange(1, run.steps + 1), GPUS_PER_HOST),
+        "rank": np.tile(ranks, run.steps),
+        "host": np.full(rows, host),
+        "timestamp": (np.datetime64(JOB_START.replace(tzinfo=None), "ms") + ended).ravel(),
+        **{name: values[:, ranks].ravel() for name, values in moments.items()},
+    }
+    if run.job.shape.pipeline > 1:
+        columns["stage"] = np.tile(run.job.stage[ranks], run.steps)
+    return columns
 
 
-def _as_text(record: StepRecord) -> dict[str, object]:
-    return record._asdict() | {"timestamp": iso_milliseconds(record.timestamp)}
+def _write_json_lines(path: Path, columns: Columns) -> None:
+    members = ", ".join(f'"{name}": {_place(name, quote=True)}' for name in columns)
+    write_text(path, _filled(f"{{{members}}}\n", columns))
 
 
-def _write_json_lines(path: Path, records: list[StepRecord]) -> None:
-    write_lines(path, (json.dumps(_as_text(record)) for record in records))
+def _write_csv(path: Path, columns: Columns) -> None:
+    row = ",".join(_place(name, quote=False) for name in columns)
+    write_text(path, ",".join(columns) + "\n" + _filled(f"{row}\n", columns))
 
 
-def _write_csv(path: Path, records: list[StepRecord]) -> None:
-    rows = (",".join(str(value) for value in _as_text(record).values()) for record in records)
-    write_lines(path, [",".join(StepRecord._fields), *rows])
+def _write_parquet(path: Path, columns: Columns) -> None:
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    arrays["timestamp"] = arrays["timestamp"].cast(pa.timestamp("us", tz="UTC"))
+    pq.write_table(pa.table(arrays), path, compression="zstd")
 
 
-def _write_parquet(path: Path, records: list[StepRecord]) -> None:
-    table = pa.Table.from_pylist([record._asdict() for record in records])
-    pq.write_table(table, path, compression="zstd")
+_WRITERS: tuple[tuple[str, Callable[[Path, Columns], None]], ...] = (
+    (".jsonl.gz", _write_json_lines),
+    (".csv", _write_csv),
+    (".csv.gz", _write_csv),
+    (".parquet", _write_parquet),
+)
+
+
+def _place(name: str, *, quote: bool) -> str:
+    if name in {"host", "timestamp"}:
+        return '"%s"' if quote else "%s"
+    return "%.10g" if name.endswith("_ms") else "%d"
+
+
+def _filled(row: str, columns: Columns) -> str:
+    """One row after another, from a row with a place for each column's value."""
+    texts = columns | {"timestamp": np.char.add(columns["timestamp"].astype("U23"), "Z")}
+    values = zip(*(column.tolist() for column in texts.values()), strict=True)
+    return "".join([row % each for each in values])

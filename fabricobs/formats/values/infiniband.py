@@ -1,5 +1,7 @@
 """How the InfiniBand tools print GUIDs, LIDs, lanes, rates and states."""
 
+from fabricobs.formats.values.kinds import ValueType
+
 # Gb/s of data one lane carries, by the names and signalling rates the tools print.
 _LANE_GBPS = {
     "SDR": 2.5,
@@ -121,3 +123,21 @@ def _in_64_bits(number: int, text: str) -> int:
 
 def _code(text: str) -> int:
     return 0 if text.lower() in _NO_VALUE else int(text, 0)
+
+
+TYPES: dict[str, ValueType] = {
+    "guid": ValueType(r"(?:0x)?[0-9a-fA-F]{8,16}", parse_guid, ("VARCHAR",)),
+    "lid": ValueType(r"0x[0-9a-fA-F]+|\d+", parse_lid, ("VARCHAR",)),
+    "ib_port": ValueType(r"\d+", parse_port, ("VARCHAR",)),
+    "hex_port": ValueType(r"[0-9a-f]+", parse_hex_port, ("VARCHAR",)),
+    "lanes": ValueType(r"\d+[xX]", parse_lanes, ("BIGINT",)),
+    "lane": ValueType(r"[A-Z]+\d*|\d+\.?\d*|\?+", parse_lane, ("DOUBLE",)),
+    "mlxlink_speed": ValueType(r"\S+", parse_mlxlink_speed, ("DOUBLE",)),
+    "mlxlink_device": ValueType(r"\S+?", parse_mlxlink_device, ("VARCHAR",)),
+    "lanes_code": ValueType(r"\d+", parse_lanes_code, ("BIGINT",)),
+    "lane_code": ValueType(r"\d+", parse_lane_code, ("DOUBLE",)),
+    "ib_mtu": ValueType(r"\d+", parse_mtu_code, ("BIGINT",)),
+    "state": ValueType(r"(?:\d+: *)?\w+", parse_state, ("VARCHAR",)),
+    "words": ValueType(r"\d+", parse_words, ("BIGINT",)),
+    "pma": ValueType(r"\S+", parse_pma, ("BIGINT",)),
+}

@@ -1,0 +1,55 @@
+"""What hosts print: their devices, GPUs and links, and addresses that were scraped."""
+
+import re
+
+from fabricobs.formats.values.kinds import ValueType
+from fabricobs.formats.values.texts import parse_text
+
+_INSTANCE_PORT = re.compile(r"(?:https?://)?(.+?)(?::\d+)?(?:/.*)?")
+
+
+def parse_instance(text: str) -> str | None:
+    """Read the device of a scraped address, gpu-a07:9100 or https://gpu-a07:9100/metrics."""
+    found = _INSTANCE_PORT.fullmatch(text.strip())
+    return parse_text(found[1].strip("[]")) if found is not None else None
+
+
+def parse_rdma_port(text: str) -> str:
+    """Read a port of an RDMA device (mlx5_0/ports/1, 'mlx5_0' port 1) as mlx5_0/1."""
+    return text.replace("'", "").replace("/ports/", "/").replace(" port ", "/")
+
+
+def parse_gpu(text: str) -> str:
+    """Name a GPU by its index, as the topology matrix does."""
+    return f"GPU{int(text)}"
+
+
+def parse_nvlink(text: str) -> str:
+    """Name a NVLink, and a counter of it: Link 3: Replay Errors."""
+    return f"NV{text.replace(':', '')}"
+
+
+def parse_mtu(text: str) -> int:
+    """Read an ibv_mtu in bytes: 1 is 256, 5 is 4096."""
+    if text not in {"1", "2", "3", "4", "5"}:
+        raise ValueError(f"{text!r} is no ibv_mtu")
+    return 128 << int(text)
+
+
+TYPES: dict[str, ValueType] = {
+    "node": ValueType(r"[A-Z]+/[0-9a-f-]+", parse_text, ("VARCHAR",)),
+    "ifname": ValueType(r"[a-z][a-z0-9]*\d[a-z0-9]*", parse_text, ("VARCHAR",)),
+    "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
+    "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
+    "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
+    "pci": ValueType(
+        r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?", parse_text, ("VARCHAR",)
+    ),
+    "pcie_limited": ValueType(
+        r"[\d.]+ Gb/s available PCIe bandwidth, .*", parse_text, ("VARCHAR",)
+    ),
+    "gpu": ValueType(r"\d+", parse_gpu, ("VARCHAR",)),
+    "topo_nic": ValueType(r"NIC\d+", parse_text, ("VARCHAR",)),
+    "nvlink": ValueType(r"Link \d+", parse_nvlink, ("VARCHAR",)),
+    "nvlink_errors": ValueType(r"Link \d+: [A-Z][\w ]*", parse_nvlink, ("VARCHAR",)),
+}

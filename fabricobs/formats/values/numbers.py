@@ -1,0 +1,130 @@
+"""Numbers, shares, durations and sizes as logs and counters print them."""
+
+import re
+
+from fabricobs.formats.values.kinds import NO_VALUE, ValueType
+
+_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_INT64 = 1 << 63
+_SPAN = re.compile(r"(\d+\.?\d*) ?(ns|us|ms|s|sec|seconds)?")
+_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3, "seconds": 1e3, None: 1.0}
+
+
+def parse_whole(text: str) -> int | None:
+    """Read a whole number, thousands commas allowed; 2^63 and above wraps to its negative."""
+    try:
+        number = int(text)
+    except ValueError:
+        if text.lower() in NO_VALUE:
+            return None
+        number = int(without_thousands(text))
+    return in_64_bits(number, text)
+
+
+def in_64_bits(number: int, text: str) -> int:
+    """Return the number, from 2^63 on its negative; ValueError beyond 64 bits."""
+    if -_INT64 <= number < _INT64:
+        return number
+    if _INT64 <= number < 2 * _INT64:
+        return number - 2 * _INT64
+    raise ValueError(f"{text} does not fit 64 bits")
+
+
+def without_thousands(text: str) -> str:
+    """Take thousands commas out; a comma elsewhere is none, and the number is refused."""
+    return text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
+
+
+def parse_hex(text: str) -> int:
+    """Read a hexadecimal number, with or without 0x."""
+    return in_64_bits(int(text, 16), text)
+
+
+def parse_number(text: str) -> float | None:
+    """Read a decimal number, thousands commas allowed."""
+    return None if text.lower() in NO_VALUE else float(without_thousands(text))
+
+
+def parse_thousands(text: str) -> float | None:
+    """Read a number of the next larger unit: seconds for a column of ms, ms for one of us."""
+    value = parse_number(text)
+    return None if value is None else value * 1000
+
+
+def parse_millionths(text: str) -> float | None:
+    """Read seconds for a column of microseconds."""
+    value = parse_number(text)
+    return None if value is None else value * 1e6
+
+
+def parse_rate(text: str) -> float | None:
+    """Read a rate per second as the ms one of them takes; a rate of 0 says nothing."""
+    value = parse_number(text)
+    return 1000 / value if value else None
+
+
+def parse_clock(text: str) -> float:
+    """Read the minutes and seconds, or hours too, of a progress bar in ms."""
+    seconds = 0
+    for part in text.split(":"):
+        seconds = seconds * 60 + int(part)
+    return seconds * 1000.0
+
+
+def parse_span(text: str) -> float:
+    """Read a duration that carries its unit in ms; a bare number is ms."""
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no duration")
+    return float(match[1]) * _MS[match[2]]
+
+
+def parse_size(text: str) -> int:
+    """Read a size as programs of this field print it (678.86 MB), in bytes; K is 1024."""
+    bare = text.rstrip("iB")
+    scale: int = 1024 ** ("KMGT".find(bare[-1:]) + 1)
+    return round(float(bare.rstrip("KMGT ")) * scale)
+
+
+def parse_gbits(text: str) -> float | None:
+    """Read Gbit/s as GB/s."""
+    value = parse_number(text)
+    return None if value is None else value / 8
+
+
+def parse_bucket(text: str) -> int:
+    """Read a range of sizes (4-5MB) as its lower bound in bytes; the units are of 1024."""
+    unit = "KMGT".find(text.rstrip("B")[-1:]) + 1
+    scale: int = 1024**unit
+    return int(text.partition("-")[0]) * scale
+
+
+def parse_percent(text: str) -> float:
+    """Read a share in percent, its sign given or not."""
+    return float(text.rstrip("%"))
+
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
+
+
+TYPES: dict[str, ValueType] = {
+    "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
+    "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
+    "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
+    "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
+    "amount": ValueType(
+        r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?", parse_number, ("DOUBLE",)
+    ),
+    "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
+    "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
+    "seconds": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
+    "seconds_in_us": ValueType(_NUMBER, parse_millionths, ("DOUBLE",)),
+    "millis": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
+    "rate": ValueType(_NUMBER, parse_rate, ("DOUBLE",)),
+    "span": ValueType(r"\d+\.?\d* ?(?:ns|us|ms|s)?", parse_span, ("DOUBLE",)),
+    "timed": ValueType(r"\d+\.?\d* ?(?:ns|us|ms|seconds|sec|s)\b", parse_span, ("DOUBLE",)),
+    "clock": ValueType(r"\d+(?::\d\d){1,2}", parse_clock, ("DOUBLE",)),
+    "size": ValueType(r"\d+\.?\d* ?[KMGT]?i?B", parse_size, ("BIGINT",)),
+    "gbits": ValueType(_NUMBER, parse_gbits, ("DOUBLE",)),
+    "bucket": ValueType(r"\d+-\d+[KMGT]?B", parse_bucket, ("BIGINT",)),
+}

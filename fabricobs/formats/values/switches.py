@@ -1,0 +1,119 @@
+"""What switches print: ports, states, rates and amounts."""
+
+import re
+
+from fabricobs.formats.values.kinds import NO_VALUE, ValueType
+from fabricobs.formats.values.numbers import without_thousands
+from fabricobs.formats.values.texts import parse_text
+
+_SPEED = re.compile(r"([\d.]+) ?([KMGT]?)(?:b/s|b/sec|bps|bit/s)?\b", re.IGNORECASE)
+_GBPS = {"": 1.0, "K": 1e-6, "M": 1e-3, "G": 1.0, "T": 1e3}
+
+
+def parse_speed(text: str) -> float | None:
+    """Read a link rate (400G, 100M, 400 Gb/sec (4X NDR)) in Gb/s; a bare number is Gb/s."""
+    if text.lower() in NO_VALUE:
+        return None
+    match = _SPEED.match(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no link rate")
+    return float(match[1]) * _GBPS[match[2].upper()]
+
+
+_PORT_WORD = re.compile(r"([A-Za-z][A-Za-z-]*) ?(\d.*)")
+_PORT_WORDS = {
+    **dict.fromkeys(("Et", "Eth"), "Ethernet"),
+    **dict.fromkeys(("Po", "port-channel", "Port-channel"), "Port-Channel"),
+    **dict.fromkeys(("Ma", "management"), "Management"),
+    **dict.fromkeys(("Lo", "loopback"), "Loopback"),
+    "Vl": "Vlan",
+}
+_TRAFFIC = re.compile(r"(\d[\d.,]*) ?(?:([KMGTP])i?B|Bytes)?")
+_THOUSAND_TIMES: dict[str, int] = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+}
+_UP = frozenset({"up", "up(1)", "1", "connected"})
+_CLI_SPEED = re.compile(r"(?:a-)?(\d+(?:\.\d+)?)([MGT]?)", re.IGNORECASE)
+_MBPS = {"": 1e-3, "M": 1e-3, "G": 1.0, "T": 1e3}
+
+
+def parse_switch_port(text: str) -> str:
+    """Read a port of EOS or NX-OS by its full name: Et1/1 and Eth1/1 are Ethernet1/1."""
+    match = _PORT_WORD.fullmatch(text)
+    if match is None:
+        return text
+    return _PORT_WORDS.get(match[1], match[1]) + match[2]
+
+
+def parse_link_state(text: str) -> str:
+    """Read the many words for a working link as up, all others as down."""
+    return "up" if text.lower() in _UP else "down"
+
+
+def parse_cli_speed(text: str) -> float | None:
+    """Read a rate of a status table (a-40G, 25G, 1000) in Gb/s; a bare number is Mb/s."""
+    match = _CLI_SPEED.fullmatch(text.strip())
+    return float(match[1]) * _MBPS[match[2].upper()] if match is not None else None
+
+
+def parse_traffic(text: str) -> int | None:
+    """Read an amount for people (9.98 KB, 300 Bytes, 12) as bytes; the rest is rounded away."""
+    if text.lower() in NO_VALUE:
+        return None
+    match = _TRAFFIC.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no amount")
+    return round(float(without_thousands(match[1])) * _THOUSAND_TIMES[match[2] or ""])
+
+
+def parse_priority_group(text: str) -> str:
+    """Name an ingress priority group as the command line does."""
+    return f"PG{text}"
+
+
+def parse_oid(text: str) -> str | None:
+    """Keep an object id of SAI; other text is none."""
+    return text if text.startswith("oid:0x") else None
+
+
+def parse_yang_port(text: str) -> str | None:
+    """Read the port of a path: interfaces/interface[name=Ethernet4]/state."""
+    found = re.search(r"interface\[name=([^\]]+)\]", text)
+    return parse_switch_port(found[1]) if found is not None else None
+
+
+# What EOS and NX-OS print in the Status column, and the states of IF-MIB.
+_STATES = (
+    r"connected|notconnect|notconnec|disabled|inactive|err-?disabled|errdisable|up|down|"
+    r"suspnd|suspended|monitoring|(?:sfp|xcvr|sdp)[A-Z][A-Za-z]+|noOperMem\w*|channelDo\w*|"
+    r"linkFlapE\w*|\w+\(\d\)"
+)
+# Commands that may follow a prompt of EOS or NX-OS; `QoS-Group# Bandwidth` is a table header.
+_PROMPTED = (
+    r"sh|sho|show|bash|term|terminal|enable|en|exit|end|conf|configure|clear|date|watch|run|no"
+)
+_CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
+
+
+TYPES: dict[str, ValueType] = {
+    "switch_port": ValueType(r"[A-Za-z][A-Za-z-]*\d[\w/.:-]*", parse_switch_port, ("VARCHAR",)),
+    "sonic_port": ValueType(r"[A-Za-z][A-Za-z-]*\d+", parse_text, ("VARCHAR",)),
+    "link_state": ValueType(_STATES, parse_link_state, ("VARCHAR",)),
+    "cli_speed": ValueType(_CLI_SPEEDS, parse_cli_speed, ("DOUBLE",)),
+    "traffic": ValueType(
+        r"\d[\d.,]*(?: (?:Bytes|[KMGTP]i?B))?|n/a|-", parse_traffic, ("BIGINT", "DOUBLE")
+    ),
+    "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
+    "prompted": ValueType(_PROMPTED, parse_text, ("VARCHAR",)),
+    "sai_path": ValueType(r"(?:[\w:-]*/)*", parse_text, ("VARCHAR",)),
+    "oid": ValueType(r"oid:0x[0-9a-f]+", parse_oid, ("VARCHAR",)),
+    "nvue": ValueType(r"(?:(?:link|counters|stats|netstat|qos)\.)*", parse_text, ("VARCHAR",)),
+    "yang": ValueType(r"(?:\S*[/.:])?", parse_text, ("VARCHAR",)),
+    "yang_port": ValueType(r"\S+", parse_yang_port, ("VARCHAR",)),
+    "pg": ValueType(r"\d+", parse_priority_group, ("VARCHAR",)),
+}

@@ -1,0 +1,43 @@
+"""Words and texts that stay what they are, and flags."""
+
+from fabricobs.formats.values.kinds import NO_VALUE, ValueType
+
+
+def parse_text(text: str) -> str | None:
+    """Keep text as it is, without blanks around it."""
+    stripped = text.strip()
+    return None if stripped.lower() in NO_VALUE else stripped
+
+
+def parse_flag(text: str) -> bool:
+    """Read 0/1, true/false, enabled/disabled or on/off."""
+    lowered = text.lower()
+    if lowered in {"1", "true", "enabled", "on", "yes"}:
+        return True
+    if lowered in {"0", "false", "disabled", "off", "no"}:
+        return False
+    raise ValueError(f"{text!r} is neither 0 nor 1")
+
+
+def parse_program(text: str) -> str | None:
+    """Read the name of a program from how it was called; an option is none."""
+    return None if text.startswith("-") else text.rpartition("/")[2] or None
+
+
+TYPES: dict[str, ValueType] = {
+    "word": ValueType(r"\S+?", parse_text, ("VARCHAR",)),
+    "text": ValueType(r".*?", parse_text, ("VARCHAR",)),
+    "name": ValueType(r"[^/\s]+", parse_text, ("VARCHAR",)),
+    "device": ValueType(r"[^:/\s\[\](){}<>=,;]+", parse_text, ("VARCHAR",)),
+    "quoted": ValueType(r'[^"]*', parse_text, ("VARCHAR",)),
+    "host": ValueType(r"[A-Za-z0-9][\w.-]*", parse_text, ("VARCHAR",)),
+    "source": ValueType(r"[^\s:]+:\d+", parse_text, ("VARCHAR",)),
+    "address": ValueType(r"[0-9a-fA-F:.]+", parse_text, ("VARCHAR",)),
+    "suffix": ValueType(r"(?:[-_]\d[\d_T-]*)?(?:\.\w+)?", parse_text, ("VARCHAR",)),
+    "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
+    "is": ValueType(r" *[:=]? *", parse_text, ("VARCHAR",)),
+    "rule": ValueType(r"-{7,}|={7,}", parse_text, ("VARCHAR",)),
+    "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
+    "program": ValueType(r"\S+", parse_program, ("VARCHAR",)),
+    "metric": ValueType(r"[A-Za-z_:][\w:]*", parse_text, ("VARCHAR",)),
+}

@@ -1,0 +1,156 @@
+"""Moments, as microseconds since 1970 UTC."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from email.utils import parsedate_to_datetime
+
+from fabricobs.formats.values.kinds import ValueType
+
+TIME_PATTERN = (
+    r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z|[+-]\d\d:?\d\d)?"
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4}"
+    r"|[A-Z][a-z]{2} +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})?"
+)
+SHORT_TIME_PATTERN = r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
+_ISO = re.compile(
+    r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?"
+)
+_DATE_AND_TIME = re.compile(r"(\d{4})-(\d+)-(\d+),(\d+):(\d+):(\d+)\.(\d)(?:,([-+])(\d+):(\d+))?")
+_EPOCH = re.compile(r"\d+(?:\.\d+)?")
+EARLIEST_US, LATEST_US = (
+    int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (1990, 2100)
+)
+
+
+def parse_stamp(text: str) -> int:
+    """Read 20250304-101502 (UTC) as microseconds."""
+    digits = "".join(c for c in text if c.isdigit())
+    moment = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 1_000_000
+
+
+def parse_refresh(text: str) -> int | None:
+    """Read when a counter was last taken, in seconds since 1970; 0 is never."""
+    return parse_time(text) if float(text) else None
+
+
+def parse_show_clock(text: str) -> int:
+    """Read `10:15:02.123 UTC Tue Mar 04 2025`, what `show clock` prints, as UTC microseconds."""
+    words = text.split()
+    clock, _, fraction = words[0].partition(".")
+    moment = datetime.strptime(" ".join([*words[-3:], clock]), "%b %d %Y %H:%M:%S")
+    micros = int(fraction.ljust(6, "0")[:6]) if fraction else 0
+    return int(moment.replace(tzinfo=UTC).timestamp()) * 1_000_000 + micros
+
+
+def parse_date_and_time(text: str) -> int:
+    """Read SNMP's DateAndTime (2025-3-4,10:15:2.0,+0:0) as microseconds; without zone UTC."""
+    found = _DATE_AND_TIME.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no DateAndTime")
+    year, month, day, hour, minute, second, tenth = (int(found[i]) for i in range(1, 8))
+    zone = UTC
+    if found[8]:
+        away = timedelta(hours=int(found[9]), minutes=int(found[10]))
+        zone = timezone(-away if found[8] == "-" else away)
+    moment = datetime(year, month, day, hour, minute, second, tenth * 100_000, zone)
+    return int(moment.timestamp() * 10) * 100_000
+
+
+def parse_time(text: str, zone: tzinfo = UTC) -> int:
+    """Read a time as microseconds since 1970 UTC; `zone` holds where the text names none.
+
+    Takes ISO 8601 and its relatives, the C locale's `date`, and epochs, whose unit follows from
+    their size (below 1e11 seconds, 1e14 milliseconds, 1e17 microseconds, else nanoseconds).
+    ValueError for what is no time, or none of this age (1990 to 2100).
+    """
+    stripped = text.strip()
+    if stripped[:1].isdigit() and _EPOCH.fullmatch(stripped):
+        micros = _epoch(stripped)
+    else:
+        found = _ISO.search(stripped)
+        micros = _iso(found, zone) if found is not None else _c_locale(stripped, zone)
+    if not EARLIEST_US <= micros <= LATEST_US:
+        raise ValueError(f"{text!r} is no time between 1990 and 2100")
+    return micros
+
+
+def _iso(found: re.Match[str], zone: tzinfo) -> int:
+    year, month, day, hour, minute, second = (int(found[i]) for i in range(1, 7))
+    moment = datetime(year, month, day, hour, minute, second, tzinfo=_zone(found[8], zone))
+    return int(moment.timestamp()) * 1_000_000 + int((found[7] or "0").ljust(6, "0")[:6])
+
+
+def _zone(text: str | None, default: tzinfo) -> tzinfo:
+    if text is None:
+        return default
+    if text == "Z":
+        return UTC
+    parsed = datetime.strptime(text.replace(":", ""), "%z").tzinfo
+    assert parsed is not None
+    return parsed
+
+
+def _epoch(text: str) -> int:
+    whole, _, fraction = text.partition(".")
+    number = int(whole)
+    micros = int(fraction.ljust(6, "0")[:6]) if fraction else 0
+    if number < 10**11:
+        return number * 1_000_000 + micros
+    if number < 10**14:
+        return number * 1000 + micros // 1000
+    return number if number < 10**17 else number // 1000
+
+
+def _c_locale(text: str, zone: tzinfo) -> int:
+    words = text.split()
+    if len(words) == 3:
+        return _without_year(text, zone)
+    if len(words) >= 5 and words[1].isdigit():
+        return _day_first(words, zone)
+    if len(words) == 6 and words[4] in {"UTC", "GMT"}:
+        moment = parsedate_to_datetime(
+            f"{words[0]}, {words[2]} {words[1]} {words[5]} {words[3]} +0000"
+        )
+    else:
+        kept = " ".join(words[1:4] + words[-1:])
+        moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=zone)
+    return int(moment.timestamp()) * 1_000_000
+
+
+def _without_year(text: str, zone: tzinfo) -> int:
+    """Read syslog's `Mar  4 10:15:02`: the latest such moment that is not ahead of the clock."""
+    limit = datetime.now(tz=UTC) + timedelta(days=1)
+    for year in range(limit.year, limit.year - 8, -1):
+        try:
+            moment = datetime.strptime(f"{year} {text}", "%Y %b %d %H:%M:%S").replace(tzinfo=zone)
+        except ValueError:
+            continue  # February 29th is not in every year
+        if moment <= limit:
+            return int(moment.timestamp()) * 1_000_000
+    raise ValueError(f"{text!r} is no time")
+
+
+def _day_first(words: list[str], zone: tzinfo) -> int:
+    """Read `Mon 02 Mar 2026 09:00:00 AM UTC`, what `date` prints in an English locale."""
+    half = next((word for word in words if word in {"AM", "PM"}), None)
+    layout = "%d %b %Y %I:%M:%S %p" if half else "%d %b %Y %H:%M:%S"
+    kept = " ".join(words[1:5] + ([half] if half else []))
+    named = UTC if words[-1] in {"UTC", "GMT"} else zone
+    return int(datetime.strptime(kept, layout).replace(tzinfo=named).timestamp()) * 1_000_000
+
+
+_CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{2,5} [A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{4}"
+# Types of text that needs a time zone to be a moment.
+ZONED = frozenset({"time", "short_time"})
+
+
+TYPES: dict[str, ValueType] = {
+    "time": ValueType(TIME_PATTERN, parse_time, ("TIMESTAMP",)),
+    "short_time": ValueType(SHORT_TIME_PATTERN, parse_time, ("TIMESTAMP",)),
+    "stamp": ValueType(r"20\d{6}[-_T]\d{6}Z?", parse_stamp, ("TIMESTAMP",)),
+    "show_clock": ValueType(_CLOCK, parse_show_clock, ("TIMESTAMP",)),
+    "date_and_time": ValueType(r"\S+", parse_date_and_time, ("TIMESTAMP",)),
+    "epoch": ValueType(r"\d{10,19}(?:\.\d+)?", parse_time, ("TIMESTAMP",)),
+    "refresh": ValueType(r"\d+(?:\.\d+)?", parse_refresh, ("TIMESTAMP",)),
+}

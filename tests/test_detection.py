@@ -1,0 +1,48 @@
+"""Formats are recognised by texts looked for at once: never other than by their expressions."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricobs.formats.catalogue import load_catalogue
+from fabricobs.formats.detection import Detector, Detectors
+
+SOURCES = {
+    name: format_.definition.detect.text
+    for name, format_ in load_catalogue().formats.items()
+    if format_.definition.detect.text is not None
+}
+TEXTS = [
+    sample.text
+    for format_ in load_catalogue().formats.values()
+    for sample in format_.definition.sample
+]
+
+
+def found(detectors: Detectors, text: str) -> set[str]:
+    return {name for name in detectors.candidates(text) if detectors.found_in(name, text)}
+
+
+def test_every_sample_shows_what_the_expressions_find() -> None:
+    detectors = Detectors({name: Detector(source) for name, source in SOURCES.items()})
+    plain = {name: re.compile(source, re.MULTILINE) for name, source in SOURCES.items()}
+    for sample in TEXTS:
+        # In small letters the second one is longer than the text.
+        for text in (sample, "İ" + sample, sample.upper(), sample.lower()):
+            assert found(detectors, text) == {n for n, p in plain.items() if p.search(text)}
+
+
+@given(text=st.text(alphabet="aAbBc1 :\n", max_size=12))
+def test_expressions_with_choices_cases_and_repeats(text: str) -> None:
+    sources = {
+        "case": "(?i)ab+ c",
+        "choice": "^(?:ab|Bc): ?1",
+        "repeat": "(?:AB){2}",
+        "optional": "(?:ab)?c1",
+        "anything": "^.$",
+        "within": "(a(b|B)c)+",
+    }
+    detectors = Detectors({name: Detector(source) for name, source in sources.items()})
+    plain = {n for n, source in sources.items() if re.search(source, text, re.MULTILINE)}
+    assert found(detectors, text) == plain
