@@ -85,7 +85,10 @@ class Driver:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One cause. `entities` are the culprits, `related` the victims and the path."""
+    """One cause. `entities` are the culprits, `related` the victims and the path.
+
+    `bursts` are first and last step of each stretch in which a cause that comes and goes acts.
+    """
 
     kind: str
     entities: tuple[Entity, ...]
@@ -106,6 +109,7 @@ class Finding:
     refuted_by: tuple[str, ...] = ()
     next_steps: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
+    bursts: tuple[tuple[int, int], ...] = ()
 
     @property
     def id(self) -> str:

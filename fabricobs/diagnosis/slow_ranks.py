@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import Integers, RankTimes
+from fabricobs.diagnosis.rank_times import Integers, RankTimes, nan_median
 from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array
 
 Flags = NDArray[np.bool_]
@@ -49,9 +49,11 @@ class SlowUnit:
         return float(self.late[self.first : self.last + 1].mean())
 
     @property
-    def bursts(self) -> int:
-        """Stretches of such steps, gaps of less than 5 steps bridged."""
-        return 1 + int((np.diff(np.flatnonzero(self.late)) > _GAP_STEPS).sum())
+    def bursts(self) -> tuple[tuple[int, int], ...]:
+        """First and last index of each stretch of such steps, gaps of less than 5 bridged."""
+        late = np.flatnonzero(self.late)
+        parts = np.split(late, np.flatnonzero(np.diff(late) > _GAP_STEPS) + 1)
+        return tuple((int(part[0]), int(part[-1])) for part in parts)
 
 
 def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
@@ -126,8 +128,8 @@ def _z_among_peers(values: Array) -> Array:
 
     The values are shares, so the floor of the deviation is that share itself.
     """
-    centre = np.nanmedian(values, axis=1, keepdims=True)
-    spread = MAD_TO_SIGMA * np.nanmedian(np.abs(values - centre), axis=1, keepdims=True)
+    centre = nan_median(values, axis=1)[:, None]
+    spread = MAD_TO_SIGMA * nan_median(np.abs(values - centre), axis=1)[:, None]
     return np.asarray((values - centre) / np.maximum(spread, MAD_FLOOR))
 
 
@@ -145,24 +147,24 @@ def _last_again(excess: Array, model: Model) -> Integers:
     """Return, per unit, the first step index at which it was last too often for chance.
 
     A unit is last in a step if its excess is the largest and above the limit; alike, each would be
-    in one of `units` steps. Binomial test; Benjamini-Hochberg over the units.
+    in one of `units` of the steps that have a last one. Binomial test; Benjamini-Hochberg over the
+    units.
     """
     steps, units = excess.shape
     moments = np.full(units, _NEVER)
-    if units < 2 or not steps:
-        return moments
     filled = np.nan_to_num(excess, nan=-np.inf)
-    last = np.zeros((steps, units), dtype=bool)
-    late = np.flatnonzero(filled.max(axis=1) > model.limit("excess"))
-    last[late, filled[late].argmax(axis=1)] = True
-    counts = last.sum(axis=0)
-    p = stats.binom.sf(counts - 1, steps, 1 / units)
+    late = np.flatnonzero(filled.max(axis=1, initial=-np.inf) > model.limit("excess"))
+    if units < 2 or not len(late):
+        return moments
+    last = filled[late].argmax(axis=1)
+    counts = np.bincount(last, minlength=units)
+    p = stats.binom.sf(counts - 1, len(late), 1 / units)
     kept = stats.false_discovery_control(p) < model.limit("last_q")
     for unit in np.flatnonzero(kept & (counts >= _FEWEST_LAST)):
-        so_far = np.cumsum(last[:, unit])
-        p_then = stats.binom.sf(so_far - 1, np.arange(1, steps + 1), 1 / units)
+        so_far = np.cumsum(last == unit)
+        p_then = stats.binom.sf(so_far - 1, np.arange(1, len(late) + 1), 1 / units)
         sure = (p_then < model.limit("last_q") / units) & (so_far >= _FEWEST_LAST)
-        moments[unit] = int(sure.argmax()) if sure.any() else steps - 1
+        moments[unit] = late[int(sure.argmax())] if sure.any() else steps - 1
     return moments
 
 
@@ -170,7 +172,7 @@ def _unit(
     times: RankTimes, columns: Integers, host: str | None, moment: int, model: Model
 ) -> list[SlowUnit]:
     """The unit with the steps in which it is late; nothing if it waits as long as the others do."""
-    excess = np.nanmedian(times.excess[:, columns], axis=1)
+    excess = nan_median(times.excess[:, columns], axis=1)
     usual = float(np.nanquantile(excess, 0.95))
     late = excess > max(usual / 2, model.limit("small_excess") / 2)
     late &= _in_company(late)

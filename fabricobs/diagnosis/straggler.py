@@ -18,13 +18,15 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import RankTimes, rank_times
+from fabricobs.diagnosis.rank_times import RankTimes, nan_median, rank_times
 from fabricobs.diagnosis.slow_ranks import SlowUnit, find_slow, judged_ranks
 from fabricobs.diagnosis.statistics import change_points
 from fabricobs.diagnosis.telling import driver
 
 # From this share of late steps on a unit is slow throughout, not in bursts.
 _THROUGHOUT = 0.9
+# A unit late so soon after the warm-up was so from the start; change points are as far off at most.
+_AT_START_STEPS = 10
 
 
 def find_stragglers(evidence: Evidence, model: Model) -> Judgement:
@@ -52,14 +54,11 @@ def moment_of(times: RankTimes, index: int) -> datetime | None:
 
 def onset_of(times: RankTimes, unit: SlowUnit) -> int:
     """Return the index of the step at which a unit fell behind for good, near its first late one."""
-    excess = np.nanmedian(times.excess[:, unit.columns], axis=1)
+    excess = nan_median(times.excess[:, unit.columns], axis=1)
     known = np.flatnonzero(np.isfinite(excess))
     cuts = known[change_points(1 + excess[known], smallest=5)]
-    near = [int(cut) for cut in cuts if abs(cut - unit.first) < 2 * _GAP]
+    near = [int(cut) for cut in cuts if abs(cut - unit.first) < 2 * _AT_START_STEPS]
     return min(near, key=lambda cut: abs(cut - unit.first), default=unit.first)
-
-
-_GAP = 10
 
 
 def _finding(
@@ -111,6 +110,9 @@ def _finding(
         query=model.query,
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),
+        bursts=()
+        if throughout
+        else tuple((int(times.steps[a]), int(times.steps[b])) for a, b in unit.bursts),
     )
 
 
@@ -129,12 +131,12 @@ def _ranks_of(times: RankTimes, unit: SlowUnit) -> tuple[Entity, ...]:
 
 
 def _since(times: RankTimes, unit: SlowUnit, begin: int) -> str:
-    return f" since step {begin}" if unit.first > _GAP else ""
+    return f" since step {begin}" if unit.first > _AT_START_STEPS else ""
 
 
 def _in_bursts(times: RankTimes, unit: SlowUnit, begin: int) -> str:
     end = int(times.steps[unit.last])
-    return f" in {unit.bursts} bursts, {unit.share:.0%} of the steps {begin} to {end}"
+    return f" in {len(unit.bursts)} bursts, {unit.share:.0%} of the steps {begin} to {end}"
 
 
 def _work(times: RankTimes, unit: SlowUnit) -> str:
