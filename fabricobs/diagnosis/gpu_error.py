@@ -43,7 +43,9 @@ def _finding(
         "reports of the driver", row["events"], 0, "", None, None, "NVIDIA's Xid catalogue"
     )
     felt = cost is not None and cost.felt
-    lost = (driver(model, "least_loss", "share of throughput lost", cost.loss_share),) if cost else ()
+    lost = (
+        (driver(model, "least_loss", "share of throughput lost", cost.loss_share),) if cost else ()
+    )
     return tell(
         model,
         evidence,
@@ -62,7 +64,7 @@ def _finding(
 
 
 def _cost(row: dict[str, Any], times: Sequence[RankTimes], model: Model) -> Cost | None:
-    """What the GPU's rank cost its job from the first report on; None where its times are missing."""
+    """What the GPU's rank cost its job from the first report on; None without its times."""
     for job in times:
         if job.job != row["job"] or row["rank"] not in job.ranks:
             continue

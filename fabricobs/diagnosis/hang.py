@@ -112,7 +112,9 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         "waited": stall.waited,
         "proof": _proof(stall, named=named),
     }
-    families = {"log"} | ({"timing"} if stall.by_progress and stall.last_step is not None else set())
+    families = {"log"} | (
+        {"timing"} if stall.by_progress and stall.last_step is not None else set()
+    )
     waits = driver(
         model, "most_missing", "share of the ranks missing", round(len(stall.missing) / ranks, 3)
     )
@@ -140,7 +142,9 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
 
 def _proof(stall: _Stall, *, named: bool) -> str:
     if not named:
-        return "All ranks have launched the same, or too many say nothing: look at network and GPUs."
+        return (
+            "All ranks have launched the same, or too many say nothing: look at network and GPUs."
+        )
     if stall.by_progress:
         return "By sequence numbers it is behind its group and waits in nothing itself."
     return "It alone says nothing: no watchdog of its own gave up."

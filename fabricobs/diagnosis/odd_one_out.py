@@ -1,7 +1,7 @@
 """The odd one out: a host or rank whose facts differ from its peers', or are wrong by themselves.
 
-One method for all models that name a query of facts: who differs, how many agree on the usual value,
-and what it costs.
+One method for all models that name a query of facts: who differs, how many agree on the usual
+value, and what it costs.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class _Odd:
-    """A fact in which hosts differ: rows of those that do, and the hosts that agree, of all asked."""
+    """A fact in which hosts differ: rows of those that do; hosts that agree, of all asked."""
 
     fact: str
     part: str | None
@@ -169,7 +169,9 @@ def _culprits(
 def _who(culprits: Sequence[Entity], worst: _Odd) -> str:
     if culprits[0].type == "job":
         return f"{worst.hosts - worst.agreeing} of {worst.hosts} hosts"
-    names = [culprit.host or "" if culprit.type == "host" else culprit.label for culprit in culprits]
+    names = [
+        culprit.host or "" if culprit.type == "host" else culprit.label for culprit in culprits
+    ]
     if len(names) > _SHOWN:
         return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
     return " and ".join(names)
@@ -195,6 +197,4 @@ def _drivers(odd: Sequence[_Odd], model: Model) -> tuple[Driver, ...]:
 def _cost_driver(cost: Cost | None) -> tuple[Driver, ...]:
     if cost is None:
         return ()
-    return (
-        Driver("throughput lost", round(cost.loss_share, 4), 0, "", None, None, cost.against),
-    )
+    return (Driver("throughput lost", round(cost.loss_share, 4), 0, "", None, None, cost.against),)

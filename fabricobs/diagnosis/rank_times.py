@@ -72,9 +72,11 @@ class RankTimes:
         peers' median and see what the step would take (what-if of arXiv 2505.05713).
         """
         during = self.between(first, last)
-        own = self.own_ms[during]
+        own, peer = self.own_ms[during], self.peer_ms[during]
+        if not self.measured:
+            own, peer = own - peer, np.zeros_like(peer)
         without = own.copy()
-        without[:, culprits] = np.fmin(own[:, culprits], self.peer_ms[during][:, culprits])
+        without[:, culprits] = np.fmin(own[:, culprits], peer[:, culprits])
         slowest, rest = nan_max(own), nan_max(without)
         total = float(np.nansum(self.step_ms[during]))
         return max(float(np.nansum(slowest - rest)) / total, 0.0) if total else 0.0
@@ -83,7 +85,9 @@ class RankTimes:
         """Hours between the ends of two steps."""
         ends = self.ends[(self.steps >= first) & (self.steps <= last)]
         ends = ends[~np.isnat(ends)]
-        return float((ends.max() - ends.min()) / np.timedelta64(1, "s")) / 3600 if len(ends) else 0.0
+        return (
+            float((ends.max() - ends.min()) / np.timedelta64(1, "s")) / 3600 if len(ends) else 0.0
+        )
 
 
 @lru_cache(maxsize=1)

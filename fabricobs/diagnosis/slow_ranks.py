@@ -16,6 +16,10 @@ Flags = NDArray[np.bool_]
 _NEVER = np.iinfo(np.int64).max
 # Steps in which a unit must have been last before its share of them means anything.
 _FEWEST_LAST = 5
+# Where more of the ranks are last by turns, they are a group with work of its own, not slow ones.
+_MOST_LAST = 1 / 3
+# Others must wait for this share at least of what a unit works longer: else it holds up nobody.
+_LEAST_WAIT = 0.3
 # A burst ends where so many steps pass without the unit standing out (METHODS: merge gaps < 5).
 _GAP_STEPS = 5
 
@@ -58,15 +62,20 @@ class SlowUnit:
 
 def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
     """Return the slow hosts and the slow ranks of other hosts of one job."""
-    moments = np.minimum(_sustained(times, model), _last_again(times.excess, model))
+    again = _last_again(times.excess, model)
+    if (again < _NEVER).mean() > _MOST_LAST:
+        again[:] = _NEVER
+    moments = np.minimum(_sustained(times, model), again)
     by_host = _hosts(times)
     units: list[SlowUnit] = []
     whole_hosts = _last_again(_host_excess(times, by_host, model), model)
     for (host, columns), as_one in zip(by_host.items(), whole_hosts, strict=True):
         known = np.sort(moments[columns])
         share = float((known < _NEVER).mean())
+        as_one = as_one if len(columns) <= _MOST_LAST * len(times.ranks) else _NEVER
         if len(columns) > 1 and (share >= model.limit("host_share") or as_one < _NEVER):
-            moment = int(min(known[int(np.ceil(share * len(known))) - 1], as_one))
+            most = int(np.ceil(model.limit("host_share") * len(known))) - 1
+            moment = int(min(known[most], as_one))
             units += _unit(times, columns, host, moment, model)
             moments[columns] = _NEVER
     for column in np.flatnonzero(moments < _NEVER):
@@ -83,7 +92,7 @@ def judged_ranks(times: RankTimes, units: list[SlowUnit], model: Model) -> int:
     judged = 0
     for stage in np.unique(times.stages):
         members = times.stages == stage
-        usual = np.nanmedian(times.excess[:, members & others], axis=0) if others.any() else []
+        usual = nan_median(times.excess[:, members & others], axis=0)
         low, high = np.quantile(usual, [0.1, 0.9]) if len(usual) else (0.0, 0.0)
         if high - low <= model.limit("excess"):
             judged += int((members & enough).sum())
@@ -178,10 +187,18 @@ def _unit(
     late &= _in_company(late)
     if not late.any():
         return []
-    comm = np.nanmedian(times.comm_ms[late], axis=0) if np.isfinite(times.comm_ms).any() else None
-    if comm is not None and not np.nanmedian(comm[columns]) < np.nanmedian(comm):
+    if not _makes_others_wait(times, columns, late):
         return []
     return [SlowUnit(columns, host, late, max(moment, int(np.flatnonzero(late)[0])))]
+
+
+def _makes_others_wait(times: RankTimes, columns: Integers, late: Flags) -> bool:
+    """Say whether the unit communicates less by what it works longer; true where nothing tells."""
+    peers = times.stages == times.stages[columns[0]]
+    comm = nan_median(times.comm_ms[late], axis=0)
+    waited = float(np.median(comm[peers]) - np.median(comm[columns]))
+    longer = nan_median((times.own_ms - times.peer_ms)[late], axis=0)
+    return bool(np.isnan(waited) or waited > _LEAST_WAIT * float(np.median(longer[columns])))
 
 
 def _in_company(late: Flags) -> Flags:

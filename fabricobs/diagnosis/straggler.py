@@ -53,7 +53,7 @@ def moment_of(times: RankTimes, index: int) -> datetime | None:
 
 
 def onset_of(times: RankTimes, unit: SlowUnit) -> int:
-    """Return the index of the step at which a unit fell behind for good, near its first late one."""
+    """Return the index of the step at which a unit fell behind, near its first late one."""
     excess = nan_median(times.excess[:, unit.columns], axis=1)
     known = np.flatnonzero(np.isfinite(excess))
     cuts = known[change_points(1 + excess[known], smallest=5)]
@@ -61,9 +61,7 @@ def onset_of(times: RankTimes, unit: SlowUnit) -> int:
     return min(near, key=lambda cut: abs(cut - unit.first), default=unit.first)
 
 
-def _finding(
-    times: RankTimes, unit: SlowUnit, model: Model, evidence: Evidence
-) -> Finding | None:
+def _finding(times: RankTimes, unit: SlowUnit, model: Model, evidence: Evidence) -> Finding | None:
     """Tell of a unit; None if replacing it would win too little back."""
     throughout = unit.share >= _THROUGHOUT
     first = onset_of(times, unit) if throughout else unit.first

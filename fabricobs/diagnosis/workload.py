@@ -21,7 +21,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import RankTimes, nan_max, nan_median, rank_times
+from fabricobs.diagnosis.rank_times import Integers, RankTimes, nan_max, nan_median, rank_times
 from fabricobs.diagnosis.statistics import Array, change_points
 from fabricobs.diagnosis.straggler import moment_of
 from fabricobs.diagnosis.telling import driver
@@ -173,9 +173,11 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
     if alike < model.limit("alike"):
         return None
     added = float(np.sum(values[begin:end] - usual))
-    longer = float(np.sum(steps[begin:end] - np.median(np.delete(steps, np.s_[begin:end])))) if len(
-        rest
-    ) else added
+    longer = (
+        float(np.sum(steps[begin:end] - np.median(np.delete(steps, np.s_[begin:end]))))
+        if len(rest)
+        else added
+    )
     value = float(np.median(values[begin:end]))
     return _Form(
         what=f"all ranks wait {value:,.0f} ms a step for their data"
@@ -224,7 +226,7 @@ def _worst_stretch(values: Array, bounds: list[int]) -> tuple[int, int]:
     return parts[first][0], parts[last][1]
 
 
-def _units(times: RankTimes) -> tuple[Array, list[str]]:
+def _units(times: RankTimes) -> tuple[Integers, list[str]]:
     """Unit of each rank [R] and the units' names: hosts where there are several, else ranks."""
     hosts = sorted({str(host) for host in times.hosts})
     if len(hosts) >= _FEWEST_HOSTS:
@@ -240,15 +242,13 @@ def _share(part: float, whole: float) -> float:
     return float(min(max(part / whole, 0.0), 1.0)) if whole > 0 else 0.0
 
 
-def _ranges(ranks: Array) -> str:
+def _ranges(ranks: Integers) -> str:
     """Ranks as a person writes them: 0-7, 12."""
     runs = np.split(ranks, np.flatnonzero(np.diff(ranks) != 1) + 1)
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
-def _finding(
-    times: RankTimes, forms: Sequence[_Form], model: Model, evidence: Evidence
-) -> Finding:
+def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: Evidence) -> Finding:
     form = forms[0]
     last = len(times.steps) - 1
     begin, end = int(times.steps[form.first]), int(times.steps[last])
