@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check fix bench wheel clean
+.PHONY: demo test check fix docs bench wheel clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ check: $(VENV)/.ready  ## format, lint, types, import contracts, definitions, do
 fix: $(VENV)/.ready  ## what check complains about and a machine can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python -m fabricobs.docs
+
+docs: $(VENV)/.ready  ## the manual in docs/ and the lists in README.md, from the content and the code
 	$(BIN)/python -m fabricobs.docs
 
 bench: $(VENV)/.ready  ## speed of reading against named baselines; writes 3 GB to the temporary directory

@@ -19,6 +19,8 @@ _MOST_ROWS_SHOWN = 200
 _WIDE_OUTPUT = 250
 _CHUNK_ROWS = 10_000
 
+OUTPUTS = ("table", "csv", "json", "parquet")
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -77,12 +79,27 @@ def run_statement(
 
     Raises QueryError for a statement that writes, does not parse or fails.
     """
-    if output not in {"table", "csv", "json", "parquet"}:
-        raise QueryError(f"--format {output}: use table, csv, json or parquet")
+    check_output(output)
     if output == "parquet" and out is None and sys.stdout.isatty():
         raise QueryError("parquet is binary: give --out FILE or a pipe")
     connection = open_session(store, sql, extra)
     check_read_only(connection, sql)
+    write_rows(connection, sql, output, out)
+
+
+def check_output(output: str) -> None:
+    """Raise QueryError unless rows can be written so."""
+    if output not in OUTPUTS:
+        raise QueryError(f"--format {output}: use {', '.join(OUTPUTS[:-1])} or {OUTPUTS[-1]}")
+
+
+def write_rows(
+    connection: duckdb.DuckDBPyConnection, sql: str, output: str, out: Path | None = None
+) -> None:
+    """Run a statement known to read only and print its rows, or write them to `out`.
+
+    Raises QueryError if it fails.
+    """
     try:
         if output == "table":
             _write_table(connection.sql(sql), out)

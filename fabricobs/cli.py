@@ -5,9 +5,10 @@ Data goes to standard output, notes to standard error. Exit codes follow the mon
 enough data). Heavy libraries are imported by the verb that uses them.
 """
 
+import gc
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer.exceptions import TyperException
@@ -17,6 +18,7 @@ from fabricobs.errors import UserError
 
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Diagnosis
+    from fabricobs.inputs import IngestReport, Options
 
 UNKNOWN = 3
 INTERRUPTED = 130
@@ -36,7 +38,7 @@ ContentOption = Annotated[
     typer.Option("--content", help="Folder with your own ingest/, queries/ and models/."),
 ]
 DEFAULT_STORE = Path("fabric-store")
-DEMO_SEED = 20260302
+DEMO_SEED = 20260322
 
 
 @app.command()
@@ -49,14 +51,11 @@ def ingest(
     workers: Annotated[int, typer.Option(help="Processes that read; 0: one a core.")] = 0,
 ) -> None:
     """Read logs into the store. Reading the same again changes nothing."""
-    import os
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-    from fabricobs.ingest import ingest as run
-    from fabricobs.planning import Options
-    from fabricobs.report.progress import ProgressBar
-    from fabricobs.report.terminal import ingest_table
-    from fabricobs.store.parts import Store
+    from fabricobs import seen
+    from fabricobs.inputs import Options, discover
+    from fabricobs.report.account import ingest_table
 
     try:
         ZoneInfo(tz)
@@ -66,13 +65,9 @@ def ingest(
         if not path.exists() and not path.is_symlink():
             _fail(f"{path}: no such file or directory")
     options = Options(job, tz, tuple(content or ()))
-    bar = ProgressBar()
-    try:
-        report = run(
-            logs, Store(store), options, workers=workers or os.cpu_count() or 1, progress=bar
-        )
-    finally:
-        bar.close()
+    report = seen.unchanged(discover(logs, store), seen.load(store, options))
+    if report is None:
+        report = _read(logs, store, options, workers)
     print(ingest_table(report))
     if not report.outcomes:
         _fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
@@ -85,10 +80,53 @@ def ingest(
         raise typer.Exit(1 if partly else UNKNOWN)
 
 
+def _read(logs: list[Path], store: Path, options: "Options", workers: int) -> "IngestReport":
+    """Ingest with a progress bar, where somebody sees it."""
+    import os
+
+    _keep_pandas_out()
+    from fabricobs.ingest import ingest as run
+    from fabricobs.store.parts import Store
+
+    workers = workers or os.cpu_count() or 1
+    if not sys.stderr.isatty():
+        return run(logs, Store(store), options, workers=workers)
+    from fabricobs.report.progress import ProgressBar
+
+    bar = ProgressBar()
+    try:
+        return run(logs, Store(store), options, workers=workers, progress=bar)
+    finally:
+        bar.close()
+
+
+def _keep_pandas_out() -> None:
+    """Keep pyarrow from importing pandas, where installed, just to see that no list is a Series."""
+    if "pandas" in sys.modules:
+        return
+    import pyarrow as pa
+
+    class Absent:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    absent = Absent()
+    sys.meta_path.insert(0, absent)
+    try:
+        pa.array([])  # it looks once
+    finally:
+        sys.meta_path.remove(absent)
+
+
 @app.command()
 def sql(
     statement: Annotated[
-        str | None, typer.Argument(help="SQL, a file that holds it, or - for standard input.")
+        str | None,
+        typer.Argument(
+            help="SQL, a file that holds it, or - for standard input. "
+            "Without it: a shell on a terminal, else standard input."
+        ),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     format: Annotated[str, typer.Option(help="table, csv, json or parquet.")] = "table",
@@ -99,6 +137,11 @@ def sql(
     from fabricobs.ask import run_statement
 
     _require_store(store)
+    if statement is None and out is None and sys.stdin.isatty() and sys.stdout.isatty():
+        from fabricobs.shell.loop import run_shell
+
+        run_shell(store, format, tuple(content or ()))
+        return
     run_statement(_statement(statement), store, format, out, tuple(content or ()))
 
 
@@ -146,6 +189,52 @@ def diagnose(
     except OSError as error:
         print(f"fabricobs: findings not kept in {store}: {error.strerror}", file=sys.stderr)
     raise typer.Exit(_exit_code(found, fail_on))
+
+
+@app.command()
+def explain(
+    finding: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="Id of a finding, or how it begins; none lists them."),
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    anew: Annotated[bool, typer.Option("--anew", help="Judge anew, do not look at those kept.")] = (
+        False
+    ),
+    content: ContentOption = None,
+) -> None:
+    """Print one finding in full, with the rows and the SQL behind it."""
+    from fabricobs.report.explanation import explanation_text, find_finding, known_findings
+
+    _require_store(store)
+    extra = tuple(content or ())
+    if finding is None:
+        for known in known_findings(store, extra, anew):
+            print(f"{known.id}  {known.severity:8}  {known.title}")
+        return
+    print(explanation_text(find_finding(finding, store, extra, anew), store, extra))
+
+
+@app.command()
+def compare(
+    a: Annotated[
+        str, typer.Argument(help="A job, a window FROM..TO of times in UTC, or steps:FIRST..LAST.")
+    ],
+    b: Annotated[str, typer.Argument(help="The other side, in any of these forms.")],
+    store: StoreOption = DEFAULT_STORE,
+    job: Annotated[str | None, typer.Option(help="Whose windows and steps, if several.")] = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    content: ContentOption = None,
+) -> None:
+    """Print what changed between two jobs, windows of time or ranges of steps."""
+    from fabricobs.diagnosis.comparison import compare as run
+    from fabricobs.report.comparison import comparison_json, comparison_text
+
+    if format not in {"text", "json"}:
+        _fail(f"--format {format}: use text or json")
+    _require_store(store)
+    compared = run(a, b, store, job, tuple(content or ()))
+    print(comparison_json(compared) if format == "json" else comparison_text(compared))
 
 
 @app.command()
@@ -378,7 +467,7 @@ def _require_store(store: Path) -> None:
         _fail(f"{store}: no store here; make one with `fabricobs ingest LOGS --store {store}`")
 
 
-def _fail(text: str) -> None:
+def _fail(text: str) -> NoReturn:
     print(f"fabricobs: {text}", file=sys.stderr)
     raise typer.Exit(UNKNOWN)
 
@@ -398,6 +487,8 @@ def _no_verb(
 
 def main() -> None:
     """Run the command line; a mistake of the user is one line and exit code 3, no traceback."""
+    # What modules and definitions make while they load lives as long as the process.
+    gc.set_threshold(100_000)
     try:
         code = app(standalone_mode=False)
     except TyperException as error:

@@ -7,9 +7,10 @@ from typing import Any
 from fabricobs import content
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
+from fabricobs.report.account import ingest_table
 from fabricobs.report.page import write_page
-from fabricobs.report.terminal import diagnosis_text, ingest_table
+from fabricobs.report.terminal import diagnosis_text
 from fabricobs.simulate.cases import write_case
 from fabricobs.simulate.scenarios import load_scenario
 from fabricobs.store.parts import Store

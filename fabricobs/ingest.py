@@ -7,13 +7,12 @@ with the others, so threads, processes or machines may run them.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     Executor,
+    Future,
     ProcessPoolExecutor,
     ThreadPoolExecutor,
     as_completed,
 )
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,21 +21,19 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fabricobs import seen
 from fabricobs.formats.archive import members
 from fabricobs.formats.catalogue import ARCHIVE, Catalogue, Format, load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import FileResult, count_lines, read_file, reads_by_columns
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import SourceError
+from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options, discover
 from fabricobs.planning import (
-    FileOutcome,
-    Found,
     Known,
-    Options,
     PlannedFile,
     batches_of,
     beside_known,
-    discover,
     plan_file,
     plan_files,
     plan_member,
@@ -50,28 +47,6 @@ _PARALLEL_BYTES = 64 << 20
 _PARALLEL_FILES = 4_000
 _PLANNED_AT_ONCE = 250
 _SHAPES = 10
-
-
-@dataclass(slots=True)
-class IngestReport:
-    """Every file of the input, in path order."""
-
-    outcomes: list[FileOutcome] = field(default_factory=list)
-
-    @property
-    def read(self) -> list[FileOutcome]:
-        """Return the files that were read now."""
-        return [o for o in self.outcomes if o.formats and not o.unchanged]
-
-    @property
-    def problems(self) -> list[FileOutcome]:
-        """Return the files that could not be read, or not to their end."""
-        return [o for o in self.outcomes if o.problem is not None]
-
-    @property
-    def unrecognised(self) -> list[FileOutcome]:
-        """Return the files that show no known format."""
-        return [o for o in self.outcomes if o.unrecognised is not None]
 
 
 class Progress(Protocol):
@@ -96,9 +71,6 @@ class Silence:
         """Say nothing."""
 
 
-_Run = Callable[[Sequence[list[PlannedFile]], Store, Options, int], Iterator[list[FileOutcome]]]
-
-
 def ingest(
     inputs: Sequence[Path],
     store: Store,
@@ -113,37 +85,35 @@ def ingest(
     what it was.
     """
     progress = progress or Silence()
+    files = list(discover(inputs, store.path))
+    looks = {file.name: seen.look_at(file) for file in files}
+    progress.begin(len(files), sum(look[0] for look in looks.values() if look is not None))
     store.create()
     store.settle()
+    noted = seen.load(store.path, options)
     catalogue = load_catalogue(options.content)
-    report = IngestReport()
     known = Known(store.known_files())
-    found: list[Found] = []
-    for each in discover(inputs, store.path):
-        outcome = unchanged(each[0], catalogue, options, known)
-        if outcome is not None:
-            report.outcomes.append(outcome)
+    report = IngestReport()
+    new: list[InputFile] = []
+    for file in files:
+        outcome = unchanged(file, catalogue, options, known)
+        if outcome is None:
+            new.append(file)
         else:
-            found.append(each)
-    with _processes(workers if len(found) >= _PARALLEL_FILES else 1) as pool:
-        plan: list[PlannedFile] = []
-        for planned in _planned(found, catalogue, options, pool):
-            if isinstance(planned, PlannedFile):
-                planned = beside_known(planned, known)
-            if isinstance(planned, FileOutcome):
-                report.outcomes.append(planned)
-            else:
-                plan.append(planned)
-                known.add(planned)
-        batches = list(batches_of(plan))
-        progress.begin(len(plan), sum(planned.size_bytes for planned in plan))
-        run = _executor_for(plan, pool) if workers > 1 and len(batches) > 1 else _here
-        for outcomes in run(batches, store, options, workers):
+            report.outcomes.append(outcome)
+    with _processes(workers if len(new) >= _PARALLEL_FILES else 1) as pool:
+        plan = _to_read(_planned(new, catalogue, options, pool), known, report)
+        for outcomes in _read_all(batches_of(plan), store, options, workers, pool):
             report.outcomes.extend(outcomes)
             for outcome in outcomes:
                 progress.done(outcome)
     store.settle()
     report.outcomes.sort(key=lambda outcome: str(outcome.path))
+    for outcome in report.outcomes:
+        look = looks.get(str(outcome.path))
+        if look is not None and outcome.stored:
+            noted[str(outcome.path)] = (*look, " ".join(outcome.formats))
+    seen.keep(noted, store.path, options)
     return report
 
 
@@ -159,58 +129,74 @@ def _processes(workers: int) -> Iterator[Executor | None]:
 
 
 def _planned(
-    found: Sequence[Found], catalogue: Catalogue, options: Options, pool: Executor | None
+    files: Sequence[InputFile], catalogue: Catalogue, options: Options, pool: Executor | None
 ) -> Iterator[PlannedFile | FileOutcome]:
     """Yield what each file is, in order."""
     if pool is None:
-        yield from (plan_file(each, catalogue, options) for each in found)
+        yield from (plan_file(file, catalogue, options) for file in files)
         return
-    chunks = [found[at : at + _PLANNED_AT_ONCE] for at in range(0, len(found), _PLANNED_AT_ONCE)]
+    chunks = [files[at : at + _PLANNED_AT_ONCE] for at in range(0, len(files), _PLANNED_AT_ONCE)]
     for planned in pool.map(plan_files, chunks, repeat(options)):
         yield from planned
 
 
-def _executor_for(plan: Sequence[PlannedFile], pool: Executor | None) -> _Run:
-    """Choose who reads: threads where compiled code does the work, else processes if they pay."""
-    by_columns = sum(p.size_bytes for p in plan if reads_by_columns(p.recognised, p.size_bytes))
-    by_lines = sum(p.size_bytes for p in plan) - by_columns
-    if by_lines >= _PARALLEL_BYTES:
-        return _in_processes if pool is None else partial(_gathered, pool)
-    return _in_threads if by_columns >= _PARALLEL_BYTES else _here
+def _to_read(
+    planned: Iterator[PlannedFile | FileOutcome], known: Known, report: IngestReport
+) -> Iterator[PlannedFile]:
+    """Yield the files to read; the report gets those that are done with."""
+    for each in planned:
+        file = beside_known(each, known) if isinstance(each, PlannedFile) else each
+        if isinstance(file, FileOutcome):
+            report.outcomes.append(file)
+        else:
+            known.add(file)
+            yield file
 
 
-def _here(
-    batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
-) -> Iterator[list[FileOutcome]]:
-    for batch in batches:
-        yield ingest_batch(batch, store.path, options)
-
-
-def _in_threads(
-    batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
-) -> Iterator[list[FileOutcome]]:
-    with ThreadPoolExecutor(workers) as pool:
-        yield from _gathered(pool, batches, store, options, workers)
-
-
-def _in_processes(
-    batches: Sequence[list[PlannedFile]], store: Store, options: Options, workers: int
-) -> Iterator[list[FileOutcome]]:
-    with _processes(workers) as pool:
-        assert pool is not None
-        yield from _gathered(pool, batches, store, options, workers)
-
-
-def _gathered(
-    pool: Executor,
-    batches: Sequence[list[PlannedFile]],
+def _read_all(
+    batches: Iterator[list[PlannedFile]],
     store: Store,
     options: Options,
     workers: int,
+    pool: Executor | None,
 ) -> Iterator[list[FileOutcome]]:
-    futures = [pool.submit(ingest_batch, batch, store.path, options) for batch in batches]
-    for future in as_completed(futures):
-        yield future.result()
+    """Read batches while later ones are planned: threads read those of compiled code.
+
+    The others go to processes if there is enough to pay for their start.
+    """
+    if workers == 1:
+        yield from (ingest_batch(batch, store.path, options) for batch in batches)
+        return
+    by_lines: list[list[PlannedFile]] = []
+    with ThreadPoolExecutor(workers) as threads:
+        futures: list[Future[list[FileOutcome]]] = []
+        for batch in batches:
+            if _by_columns(batch):
+                futures.append(threads.submit(ingest_batch, batch, store.path, options))
+            elif pool is not None:
+                futures.append(pool.submit(ingest_batch, batch, store.path, options))
+            else:
+                by_lines.append(batch)
+        pays = len(by_lines) > 1 and sum(map(_size, by_lines)) >= _PARALLEL_BYTES
+        with _processes(workers if pays else 1) as started:
+            if started is None:
+                yield from (ingest_batch(batch, store.path, options) for batch in by_lines)
+            else:
+                futures += [
+                    started.submit(ingest_batch, batch, store.path, options) for batch in by_lines
+                ]
+            for done in as_completed(futures):
+                yield done.result()
+
+
+def _by_columns(batch: Sequence[PlannedFile]) -> bool:
+    """Say whether compiled code does most of a batch, so that threads run side by side."""
+    by_columns = [p for p in batch if reads_by_columns(p.recognised, p.size_bytes)]
+    return 2 * _size(by_columns) >= _size(batch)
+
+
+def _size(batch: Sequence[PlannedFile]) -> int:
+    return sum(planned.size_bytes for planned in batch)
 
 
 def ingest_batch(
@@ -389,6 +375,7 @@ def _outcome(
         unused=result.unused,
         first_unread=samples[0] if samples else None,
         size_bytes=planned.size_bytes,
+        stored=True,
         span=spans.get(planned.file_id),
         shapes=tuple(tally.shapes.most_common(_SHAPES)),
     )

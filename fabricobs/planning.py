@@ -1,16 +1,14 @@
-"""Planning an ingest: which files there are, what each is, and which are in the store already."""
+"""Planning an ingest: what each file is, and which are in the store already."""
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC
 from functools import cache
 from pathlib import Path, PurePath
 from stat import S_ISREG
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from fabricobs.formats.archive import Member
 from fabricobs.formats.catalogue import (
@@ -23,25 +21,12 @@ from fabricobs.formats.catalogue import (
 )
 from fabricobs.formats.places import Place, read_place
 from fabricobs.formats.source import SourceError, digest, read_ends
+from fabricobs.inputs import FileOutcome, InputFile, Options
 from fabricobs.store.parts import KnownFile
 
 _BATCH_BYTES = 64 << 20
 _BATCH_FILES = 1_000
 _MINUTE_US = 60_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the user says about the input: job name, time zone of bare times, own content."""
-
-    job: str | None = None
-    zone: str = "UTC"
-    content: tuple[Path, ...] = ()
-
-    @property
-    def tzinfo(self) -> tzinfo:
-        """Return the zone of times that name none."""
-        return UTC if self.zone == "UTC" else ZoneInfo(self.zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,52 +45,6 @@ class PlannedFile:
     replaces: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileOutcome:
-    """What became of one file of the input."""
-
-    path: Path
-    formats: tuple[str, ...] = ()
-    lines: int = 0
-    parsed: int = 0
-    ignored: int = 0
-    unparsed: int = 0
-    unclaimed: int = 0
-    rows: int = 0
-    unchanged: bool = False
-    problem: str | None = None
-    unrecognised: str | None = None
-    unused: tuple[str, ...] = ()
-    first_unread: tuple[int, str, str] | None = None
-    size_bytes: int = 0
-    span: tuple[datetime, datetime] | None = None  # first and last time of its rows
-    shapes: tuple[tuple[str, int], ...] = ()  # of its unclaimed lines, most frequent first
-
-
-def discover(inputs: Sequence[Path], store: Path) -> Iterator[tuple[Path, PurePath, str]]:
-    """Yield each file with its path below the directory given and that directory's name."""
-    stored = Path(os.path.abspath(store))  # noqa: PTH100
-    for given in inputs:
-        root = Path(os.path.abspath(given))  # noqa: PTH100 (no symlink is followed)
-        if not root.is_dir():
-            yield root, PurePath(root.name), root.parent.name
-            continue
-        for folder, folders, names in os.walk(root):
-            folders[:] = sorted(
-                name
-                for name in folders
-                if not name.startswith(".") and Path(folder, name) != stored
-            )
-            for name in sorted(names):
-                if not name.startswith("."):
-                    path = Path(folder, name)
-                    yield path, PurePath(path.relative_to(root)), root.name
-
-
-# A file, its path below the directory given, and that directory's name.
-Found = tuple[Path, PurePath, str]
-
-
 class Known:
     """What the store holds, looked up by path and by file id."""
 
@@ -122,10 +61,11 @@ class Known:
 
 
 def unchanged(
-    path: Path, catalogue: Catalogue, options: Options, known: Known
+    file: InputFile, catalogue: Catalogue, options: Options, known: Known
 ) -> FileOutcome | None:
     """Return the outcome of a file that was read before and not touched since, else None."""
-    earlier = known.by_path.get(str(path), [])
+    earlier = known.by_path.get(file.name, [])
+    path = file.path
     try:
         stat = path.stat() if earlier else None
     except OSError:
@@ -134,26 +74,27 @@ def unchanged(
         if stat is not None and _untouched(
             before, stat.st_size, stat.st_mtime_ns // 1000, catalogue, options
         ):
-            return FileOutcome(path, tuple(filter(None, before.formats.split(","))), unchanged=True)
+            names = tuple(filter(None, before.formats.split(",")))
+            return FileOutcome(path, names, unchanged=True, stored=True)
     return None
 
 
-def plan_file(found: Found, catalogue: Catalogue, options: Options) -> PlannedFile | FileOutcome:
+def plan_file(file: InputFile, catalogue: Catalogue, options: Options) -> PlannedFile | FileOutcome:
     """Decide what a file is, whatever the store holds; an outcome if it cannot be read."""
-    path, below_root, root_name = found
+    path = file.path
     try:
         stat = path.stat()
         if not S_ISREG(stat.st_mode):
             return FileOutcome(path, problem="is no regular file")
         modified_us = stat.st_mtime_ns // 1000
-        return _plan(path, path, below_root, root_name, modified_us, catalogue, options)
+        return _plan(path, path, file.below_root, file.root_name, modified_us, catalogue, options)
     except OSError as error:
         return FileOutcome(path, problem=f"cannot be read: {error.strerror or error}")
     except SourceError as error:
         return FileOutcome(path, problem=str(error))
 
 
-def plan_files(found: Sequence[Found], options: Options) -> list[PlannedFile | FileOutcome]:
+def plan_files(found: Sequence[InputFile], options: Options) -> list[PlannedFile | FileOutcome]:
     """Plan some files in a process of its own, which loads the definitions once."""
     catalogue = _catalogue_of_process(options.content)
     return [plan_file(each, catalogue, options) for each in found]
@@ -167,7 +108,7 @@ def _catalogue_of_process(content: tuple[Path, ...]) -> Catalogue:
 def beside_known(planned: PlannedFile, known: Known) -> PlannedFile | FileOutcome:
     """Say what a planned file is to those already known: a copy, what one became, or new."""
     if planned.file_id in known.ids:
-        return FileOutcome(planned.path, planned.recognised.names, unchanged=True)
+        return FileOutcome(planned.path, planned.recognised.names, unchanged=True, stored=True)
     try:
         for before in known.by_path.get(str(planned.path), []):
             if _succeeds(planned, before):
@@ -276,8 +217,8 @@ def _place(place: Place, recognised: Recognised, modified_us: int) -> Place:
     return Place(place.device, ts, "mtime")
 
 
-def batches_of(plan: Sequence[PlannedFile]) -> Iterator[list[PlannedFile]]:
-    """Group files in path order into batches of bounded size."""
+def batches_of(plan: Iterable[PlannedFile]) -> Iterator[list[PlannedFile]]:
+    """Group files in path order into batches of bounded size, each as soon as it is full."""
     batch: list[PlannedFile] = []
     size = 0
     for planned in plan:
@@ -286,5 +227,8 @@ def batches_of(plan: Sequence[PlannedFile]) -> Iterator[list[PlannedFile]]:
             batch, size = [], 0
         batch.append(planned)
         size += planned.size_bytes
+        if size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
     if batch:
         yield batch

@@ -1,6 +1,7 @@
 """What tests share: the sample cluster's store, the corpus where it is there, the command line."""
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
 
@@ -18,6 +19,38 @@ ROOT = Path(__file__).parents[1]
 
 Rows = dict[str, list[dict[str, object]]]
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+NOISE = [
+    b"\x00",
+    b"\r",
+    b"\x1b[31m",
+    b"\xff\xfe",
+    b"\n\n",
+    b"18446744073709551615",
+    b",,,,",
+    b'"',
+    b"{",
+]
+
+
+def mutate(text: bytes, seed: int) -> bytes:
+    """Damage a sample as logs get damaged: torn, doubled, cut and mixed lines."""
+    chance = random.Random(seed)
+    damaged = bytearray(text)
+    for _ in range(chance.randint(1, 8)):
+        at = chance.randrange(len(damaged) + 1)
+        match chance.randrange(4):
+            case 0:
+                damaged[at:at] = chance.choice(NOISE)
+            case 1:
+                del damaged[at : at + chance.randint(1, 40)]
+            case 2:
+                damaged[at:at] = damaged[: chance.randint(0, 200)]
+            case _:
+                del damaged[at:]
+                damaged += text
+    return bytes(damaged)
 
 
 @pytest.fixture(scope="session")

@@ -1,48 +1,18 @@
 """No line disappears: lines = parsed + ignored + unparsed, whatever is in a file."""
 
-import random
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import mutate
 from fabricobs.formats.catalogue import load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
 from fabricobs.formats.rows import Rows, sampled
 
 CATALOGUE = load_catalogue()
-NOISE = [
-    b"\x00",
-    b"\r",
-    b"\x1b[31m",
-    b"\xff\xfe",
-    b"\n\n",
-    b"18446744073709551615",
-    b",,,,",
-    b'"',
-    b"{",
-]
-
-
-def mutate(text: bytes, seed: int) -> bytes:
-    """Damage a sample as logs get damaged: torn, doubled, cut and mixed lines."""
-    chance = random.Random(seed)
-    damaged = bytearray(text)
-    for _ in range(chance.randint(1, 8)):
-        at = chance.randrange(len(damaged) + 1)
-        match chance.randrange(4):
-            case 0:
-                damaged[at:at] = chance.choice(NOISE)
-            case 1:
-                del damaged[at : at + chance.randint(1, 40)]
-            case 2:
-                damaged[at:at] = damaged[: chance.randint(0, 200)]
-            case _:
-                del damaged[at:]
-                damaged += text
-    return bytes(damaged)
 
 
 @pytest.mark.parametrize("name", CATALOGUE.formats)

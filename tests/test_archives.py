@@ -12,8 +12,8 @@ import pytest
 
 from conftest import ROOT
 from fabricobs.formats import source
-from fabricobs.ingest import IngestReport, ingest
-from fabricobs.planning import Options
+from fabricobs.ingest import ingest
+from fabricobs.inputs import IngestReport, Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 

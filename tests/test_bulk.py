@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricobs.formats import bulk
+from fabricobs.formats import bulk, machine, matches
 from fabricobs.formats.catalogue import Catalogue, Recognised, load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
@@ -40,6 +40,36 @@ def assert_same(text: str, folder: Path, formats: tuple[Any, ...] = tuple(MARKED
         patch.setattr(bulk, "LEAST_BYTES", 0)
         got = read(path, formats)
     assert got == expected
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.randoms(use_true_random=False))
+def test_rooms_that_are_soon_full(seed: Any, tmp_path_factory: Any) -> None:
+    lines = [seed.choice(LINES) for _ in range(60)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matches, "_ROWS", 5)
+        patch.setattr(matches, "_LEFT_LINES", 3)
+        patch.setattr(matches, "_TEXTS", 32)
+        assert_same("\n".join(lines), tmp_path_factory.mktemp("bulk"))
+
+
+def test_overlong_lines(tmp_path: Path) -> None:
+    overlong = LINES[0] + "x" * (1 << 20)
+    assert_same("\n".join([LINES[0], overlong, LINES[1]]), tmp_path, tuple(MARKED[:1]))
+
+
+def test_machine_code_that_cannot_be_kept_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(machine, "_places", lambda: [tmp_path / "file", tmp_path / "kept"])
+    machine._keep("matcher.o", b"code")
+    assert machine._kept("matcher.o") == b"code"
+    (tmp_path / "kept" / "matcher.o").write_bytes(b"torn\ncode")
+    assert machine._kept("matcher.o") is None
+    monkeypatch.setattr(machine, "_places", lambda: [tmp_path / "file"])
+    machine._keep("matcher.o", b"code")
+    assert machine._kept("matcher.o") is None
 
 
 def test_the_samples(tmp_path: Path) -> None:

@@ -153,8 +153,8 @@ class TestExitCodes:
         assert kept.stdout == "kind\necmp_skew\n"
 
     def test_the_bar_can_be_raised_or_removed(self, fabricobs: Run, own_store: Path) -> None:
-        for bar in ("critical", "never"):
-            assert fabricobs("diagnose", "--store", own_store, "--fail-on", bar).returncode == 0
+        for bar, code in (("critical", 2), ("never", 0)):
+            assert fabricobs("diagnose", "--store", own_store, "--fail-on", bar).returncode == code
 
     def test_json_holds_the_contract(self, fabricobs: Run, own_store: Path) -> None:
         found = json.loads(fabricobs("diagnose", "--format", "json", "--store", own_store).stdout)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 

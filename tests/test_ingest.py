@@ -14,7 +14,7 @@ import pytest
 
 from conftest import ROOT, Run
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 from fabricobs.store.tables import TABLES

@@ -269,7 +269,8 @@ def test_json_has_the_fields_of_schema_version_1(diagnosis: Diagnosis) -> None:
     assert [q["answer"] for q in document["verdict"]["questions"]] == ["problem", "ok", "unknown"]
     first = document["findings"][0]
     assert list(first) == [
-        *("id", "kind", "severity", "confidence", "entities", "related", "start", "end"),
+        *("id", "kind", "severity", "confidence", "families", "entities", "related"),
+        *("start", "end"),
         *("start_step", "end_step", "detected_at", "loss_share", "gpu_hours_lost", "title"),
         *("explanation", "drivers", "query", "sql", "refuted_by", "next_steps"),
     ]

@@ -1,13 +1,21 @@
-"""The simulator: its physics hold, and the same seed tells the same story."""
+"""The simulator: its physics hold, and the same seed tells the same story, byte for byte."""
 
+import gzip
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import ROOT
+from conftest import Run as Command
+from fabricobs.cli import DEMO_SEED
+from fabricobs.simulate.cases import write_case
 from fabricobs.simulate.fabric import Fabric, observe
 from fabricobs.simulate.faults import FAULTS
 from fabricobs.simulate.run import Run
@@ -311,3 +319,60 @@ def test_a_size_that_does_not_fit_is_refused() -> None:
 def test_collection_limits_are_checked() -> None:
     with pytest.raises(ValueError, match="switch_interval"):
         CollectionShape(switch_interval=0.1)
+
+
+def content(path: Path) -> object:
+    """What a file says, free of what other releases of zlib or Arrow pack differently."""
+    if path.suffix == ".parquet":
+        return pq.read_table(path).to_pydict()
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
+def files(directory: Path) -> dict[Path, Path]:
+    """The generated files of a case by relative path."""
+    found = [directory / "truth.json", *(directory / "logs").rglob("*")]
+    return {path.relative_to(directory): path for path in found if path.is_file()}
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        write_case(tmp_path / name, load_scenario("two_faults").sized(64), seed=21)
+    one, other = files(tmp_path / "one"), files(tmp_path / "other")
+    assert one.keys() == other.keys()
+    assert all(one[name].read_bytes() == other[name].read_bytes() for name in one)
+
+
+def test_the_committed_sample_is_what_the_simulator_writes(tmp_path: Path) -> None:
+    write_case(tmp_path, load_scenario("sample"), seed=DEMO_SEED)
+    committed, written = files(ROOT / "sample_data"), files(tmp_path)
+    assert committed.keys() == written.keys()
+    for name, path in committed.items():
+        assert content(path) == content(written[name]), name
+
+
+def test_the_committed_sample_is_small() -> None:
+    size = sum(p.stat().st_size for p in (ROOT / "sample_data").rglob("*") if p.is_file())
+    assert size < 3_000_000
+
+
+def test_a_practice_set_hides_its_answers(fabricobs: Command, tmp_path: Path) -> None:
+    done = fabricobs("simulate", tmp_path, "--cases", 2, "--gpus", 64, "--only", "train")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"answers", "case01", "case02"}
+    assert not list(tmp_path.glob("case*/**/truth.json"))
+    answer = json.loads((tmp_path / "answers" / "case01.json").read_text())
+    assert answer["scenario"] in scenario_names()
+    assert [path.name for path in (tmp_path / "case01" / "logs").iterdir()] == ["train"]
+
+
+def test_a_kind_of_log_that_does_not_exist_is_named(fabricobs: Command, tmp_path: Path) -> None:
+    done = fabricobs("simulate", tmp_path / "x", "healthy", "--without", "syslog")
+    assert done.returncode == 3
+    assert "no kind of log 'syslog'; one of nccl, " in done.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_every_kind_of_log_is_listed(fabricobs: Command) -> None:
+    listed = fabricobs("simulate", "--list").stdout
+    for name in (*scenario_names(), "switches", "perfquery", "inspector"):
+        assert f"  {name} " in listed

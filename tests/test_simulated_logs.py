@@ -10,7 +10,7 @@ import pytest
 
 from fabricobs.ask import find_question
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.simulate.fabric import observe
 from fabricobs.simulate.facts import Hang, LinkFlap
 from fabricobs.simulate.logs import KINDS

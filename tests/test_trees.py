@@ -8,7 +8,7 @@ import pytest
 
 from fabricobs.formats.catalogue import load_catalogue
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 from fabricobs.store.tables import TABLES

@@ -17,9 +17,9 @@ from pathlib import Path
 from fabricobs.bench.scoring import Score, score_case
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.simulate.cases import write_case
-from fabricobs.simulate.logs import KINDS, usual_kinds
+from fabricobs.simulate.logs import usual_kinds
 from fabricobs.simulate.scenarios import load_scenario, scenario_names
 from fabricobs.store.parts import Store
 
@@ -84,25 +84,29 @@ def _run_in(folder: Path, case: Case) -> Result:
     began = time.perf_counter()
     scenario = load_scenario(case.scenario).sized(case.gpus)
     truth = write_case(folder, scenario, seed=case.seed)
-    simulated = time.perf_counter() - began
-    families = {kind.name: kind.family for kind in KINDS}
-    kinds = [kind.name for kind in usual_kinds(scenario.shape.cluster.fabric)]
-    ingested = diagnosed = 0.0
+    simulated = time.perf_counter()
+    stores = _ingest_families(folder, scenario.shape.cluster.fabric)
+    ingested = time.perf_counter()
     scores = {}
     for view in case.views:
-        wanted = [name for name in kinds if view in {EVERYTHING, families[name]}]
-        inputs = [folder / "logs" / name for name in wanted if (folder / "logs" / name).exists()]
-        store = folder / f"store-{view}"
-        began = time.perf_counter()
-        ingest(inputs, Store(store), Options(), workers=1)
-        ingested += time.perf_counter() - began
-        began = time.perf_counter()
-        found = diagnose(store)
-        diagnosed += time.perf_counter() - began
         scores[view] = score_case(
             truth,
-            found,
+            diagnose(stores[view]),
             interval_seconds=scenario.shape.collection.switch_interval,
             step_seconds=truth["jobs"][0]["step_seconds"],
         )
-    return Result(case, scores, simulated, ingested, diagnosed)
+    diagnosed = time.perf_counter()
+    return Result(case, scores, simulated - began, ingested - simulated, diagnosed - ingested)
+
+
+def _ingest_families(folder: Path, fabric: str) -> dict[str, Path]:
+    """One store a family of evidence, and one of all: their batches together."""
+    stores = {view: folder / f"store-{view}" for view in (EVERYTHING, *ABLATIONS)}
+    for family in ABLATIONS:
+        logs = [
+            folder / "logs" / kind.name for kind in usual_kinds(fabric) if kind.family == family
+        ]
+        written = [path for path in logs if path.exists()]
+        ingest(written, Store(stores[family]), Options(), workers=1)
+        shutil.copytree(stores[family], stores[EVERYTHING], dirs_exist_ok=True)
+    return stores

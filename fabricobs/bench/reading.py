@@ -22,9 +22,10 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One process: wall-clock seconds, peak resident MiB of its largest process."""
+    """One run: wall-clock and processor seconds, peak resident MiB of its largest process."""
 
     seconds: float
+    processor_seconds: float
     peak_mib: float
 
 
@@ -80,11 +81,16 @@ def _timed(command: Sequence[str | Path]) -> Run:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise RuntimeError(f"{command}: {errors.decode()[-500:]}")
-    return Run(time.perf_counter() - started, usage.ru_maxrss / 1024)
+    seconds = time.perf_counter() - started
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def _median(runs: Sequence[Run]) -> Run:
-    return Run(statistics.median(run.seconds for run in runs), max(run.peak_mib for run in runs))
+    return Run(
+        statistics.median(run.seconds for run in runs),
+        statistics.median(run.processor_seconds for run in runs),
+        max(run.peak_mib for run in runs),
+    )
 
 
 def _ingest(folder: Path, store: Path, workers: int) -> list[str | Path]:
@@ -117,7 +123,8 @@ def _measure(case: Case, folder: Path, runs: int) -> None:
     met = "met" if ratio >= case.least_ratio else "MISSED"
     print(
         f"{case.name:31} {size / 1e6:7.0f} {case.baseline:16} {base.seconds:7.2f} "
-        f"{full.seconds:7.2f} {size / 1e6 / full.seconds:6.0f} {ratio:6.2f} "
+        f"{full.seconds:7.2f} {base.processor_seconds:8.2f} {full.processor_seconds:8.2f} "
+        f"{size / 1e6 / full.seconds:6.0f} {ratio:6.2f} "
         f"{case.least_ratio:5.2f} {met:6} {single.seconds / full.seconds:6.2f} "
         f"{second.seconds / full.seconds:6.1%} {full.peak_mib:6.0f}",
         flush=True,
@@ -144,7 +151,8 @@ def main() -> None:
     options = parser.parse_args()
     root = options.inputs / f"fabricobs-bench-{options.share:g}"
     print(
-        f"{'input':31} {'MB':>7} {'baseline':16} {'base s':>7} {'ours s':>7} {'MB/s':>6} "
+        f"{'input':31} {'MB':>7} {'baseline':16} {'base s':>7} {'ours s':>7} "
+        f"{'base cpu':>8} {'ours cpu':>8} {'MB/s':>6} "
         f"{'ratio':>6} {'bar':>5} {'':6} {'1 to N':>6} {'again':>6} {'MiB':>6}"
     )
     for case in cases(options.share):

@@ -12,7 +12,7 @@ SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high", "critical")
 
 # Share of throughput lost at which a severity begins. The 10 % mark is that of Greyhound and of
 # the "straggling job", S >= 1.1 (arXiv 2410.12588, 2505.05713); the others halve and double it.
-_LOSS_CLASSES: tuple[tuple[float, Severity], ...] = (
+LOSS_CLASSES: tuple[tuple[float, Severity], ...] = (
     (0.20, "critical"),
     (0.10, "high"),
     (0.05, "medium"),
@@ -29,7 +29,7 @@ def severity_of_loss(loss_share: float | None) -> Severity:
     """Return the severity of a share of throughput lost (0 to 1); None is info."""
     if loss_share is None:
         return "info"
-    return next((name for least, name in _LOSS_CLASSES if loss_share >= least), "info")
+    return next((name for least, name in LOSS_CLASSES if loss_share >= least), "info")
 
 
 def confidence_of(families: set[str]) -> float:

@@ -12,13 +12,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fabricobs.formats import matches
+from fabricobs.formats.columns import coded, constant, numbers
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import LineRule
 from fabricobs.formats.lines import LineFormat, LineReader
+from fabricobs.formats.machine import addresses, matcher
 from fabricobs.formats.prefixes import prefix_of
-from fabricobs.formats.programs import Programs, compile_programs
+from fabricobs.formats.programs import IGNORED, LEFT, NUMERIC, ROW, Programs, compile_programs
 from fabricobs.formats.rows import Rows, Tally
-from fabricobs.formats.source import LineBlock
+from fabricobs.formats.source import LONGEST_LINE, LineBlock
 from fabricobs.formats.templates import Template
 from fabricobs.formats.values import VALUE_TYPES
 
@@ -26,8 +29,9 @@ from fabricobs.formats.values import VALUE_TYPES
 # machine does once, takes as long as 30 MB do.
 LEAST_BYTES = 8 << 20
 
-Whole = NDArray[np.int64]
-SlowLine = Callable[[int, bytes], None]
+_NEWLINE = 10
+
+SlowLine = Callable[[LineBlock], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,35 +43,37 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Matcher:
+class _Known:
     """A format's programs, and what each template fills."""
 
     programs: Programs
     entries: tuple[_Entry, ...]
-    mark: NDArray[np.uint8]
     tables: tuple[str, ...]
+    slots: int
 
 
 @cache
-def _matcher(line_format: LineFormat) -> _Matcher:
+def _known(line_format: LineFormat) -> _Known:
     entries = tuple(
         _Entry(rule.definition, template)
         for rule in line_format.rules
         for template in rule.templates
     )
-    usable = [_gives_one_row(entry.rule) for entry in entries]
-    return _Matcher(
-        compile_programs([entry.template for entry in entries], usable),
+    templates = [entry.template for entry in entries]
+    outcomes = [_outcome(entry.rule) for entry in entries]
+    return _Known(
+        compile_programs(templates, outcomes, line_format.mark),
         entries,
-        np.frombuffer(line_format.mark.encode(), np.uint8),
         tuple({e.rule.table for e in entries if e.rule.table is not None}),
+        max((len(template.fields) for template in templates), default=0),
     )
 
 
-def _gives_one_row(rule: LineRule) -> bool:
-    """Say whether a match of the rule's template is all there is to a line."""
-    own = rule.keep or rule.find or rule.each or rule.when or rule.advance
-    return rule.table is not None and not own
+def _outcome(rule: LineRule) -> int:
+    """Say what becomes of a line of the rule: LEFT where there is more to it than its template."""
+    if rule.keep or rule.find or rule.each or rule.when or rule.advance:
+        return LEFT
+    return IGNORED if rule.table is None else ROW
 
 
 def can_read(line_format: object, size_bytes: int) -> bool:
@@ -82,46 +88,102 @@ def can_read(line_format: object, size_bytes: int) -> bool:
 
 
 class BulkReader:
-    """One marked `lines` format reading one big file."""
+    """One marked `lines` format reading one big file.
 
-    def __init__(self, reader: LineReader, context: Context, rows: Rows, tally: Tally) -> None:
+    Rows are held until there is no more room for them; what `flush` writes then makes room again.
+    """
+
+    def __init__(
+        self,
+        reader: LineReader,
+        context: Context,
+        rows: Rows,
+        tally: Tally,
+        slow_line: SlowLine,
+        flush: Callable[[], None],
+    ) -> None:
         self._reader = reader
         self._format = reader.format
         self._context = context
         self._rows = rows
         self._tally = tally
-        self._matcher = _matcher(reader.format)
-        self._prefixes: dict[bytes, dict[str, Any] | None] = {}
+        self._slow_line = slow_line
+        self._flush = flush
+        self._known = _known(reader.format)
+        self._match = matcher()
+        self._vocabulary = matches.new_vocabulary()
+        self._found = matches.new_found(self._known.slots)
+        self._progress = matches.new_progress()
+        self._judged: dict[bytes, dict[str, Any] | None] = {}
+        self._prefix_fields: dict[int, dict[str, Any]] = {}
+        self._first_row = 0  # of those not handed over
+        self._bases = self._new_bases()
+        self._generation = context.generation
 
-    def read(self, block: LineBlock, slow_line: SlowLine) -> None:
-        """Read a block; `slow_line` gets number and bytes of every line that is left, in order."""
-        matched = _match(block.data, self._matcher)
-        self._check_prefixes(matched)
-        bases, generation, begin = self._bases(), self._context.generation, 0
-        for line in np.flatnonzero(matched.rules < 0).tolist():
-            slow_line(block.first + line, matched.line(line))
-            if self._context.generation != generation:
-                # What this line said holds for the lines below it, not for those above.
-                self._emit(matched, begin, line, block.first, bases)
-                bases, generation, begin = self._bases(), self._context.generation, line + 1
-        self._emit(matched, begin, len(matched.rules), block.first, bases)
+    def read(self, data: NDArray[np.uint8], length: int, first: int) -> int:
+        """Read the whole lines in the first `length` bytes; return the number of the next line.
 
-    def _bases(self) -> dict[str, dict[str, Any]]:
+        At least `programs.MARGIN` bytes must follow; one of them may be written. `first` is the
+        number of the first line.
+        """
+        # The last line of a file may lack its newline.
+        if data[length - 1] != _NEWLINE:
+            data[length] = _NEWLINE
+            length += 1
+        progress = self._progress
+        progress[[matches.AT, matches.LINE, matches.END]] = 0, first, length
+        given = self._addresses(data)
+        while True:
+            reason = self._match(given)
+            self._read_slow_lines(data)
+            if reason == matches.DONE:
+                return int(progress[matches.LINE])
+            if reason == matches.ASKS:
+                self._judge(int(progress[matches.ASKED]))
+            else:
+                self._make_room()
+                given = self._addresses(data)
+
+    def finish(self) -> None:
+        """Hand over the rows that are still held."""
+        self._hand_over(int(self._progress[matches.ROWS]))
+        self._tally.skip(int(self._progress[matches.SKIPPED]))
+        self._progress[matches.SKIPPED] = 0
+
+    def _addresses(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:
+        known = self._known.programs
+        return addresses(data, *known, *self._vocabulary, *self._found, self._progress)
+
+    def _new_bases(self) -> dict[str, dict[str, Any]]:
         return {
             table: self._context.base(table, self._format.name, snapshot=False)
-            for table in self._matcher.tables
+            for table in self._known.tables
         }
 
-    def _check_prefixes(self, matched: "_Matched") -> None:
-        """Read each distinct prefix by the anchor; lines of one it refuses are slow."""
-        matched.prefix_fields = []
-        for number, text in enumerate(matched.prefix_texts):
-            if text not in self._prefixes:
-                self._prefixes[text] = self._read_prefix(text.decode())
-            fields = self._prefixes[text]
-            if fields is None:
-                matched.rules[matched.prefixes == number] = -1
-            matched.prefix_fields.append(fields or {})
+    def _read_slow_lines(self, data: NDArray[np.uint8]) -> None:
+        """Read the lines the matcher left, in order."""
+        count = int(self._progress[matches.LEFT_LINES])
+        self._progress[matches.LEFT_LINES] = 0
+        for number, begin, end in self._found.left[:count].tolist():
+            if end - begin > LONGEST_LINE + 1:
+                self._slow_line(LineBlock(number, b"\n", (number,)))
+            else:
+                self._slow_line(LineBlock(number, data[begin:end].tobytes()))
+            if self._context.generation != self._generation:
+                # What this line said holds for the lines below it, not for those above.
+                rows = self._progress[matches.ROWS]
+                self._hand_over(int(np.searchsorted(self._found.lines[:rows], number)))
+                self._bases, self._generation = self._new_bases(), self._context.generation
+
+    def _judge(self, number: int) -> None:
+        """Read a new prefix by the anchor; lines of one it refuses are slow."""
+        text = self._text(number)
+        if text not in self._judged:
+            self._judged[text] = self._read_prefix(text.decode())
+        fields = self._judged[text]
+        self._prefix_fields[number] = fields or {}
+        standing = matches.REFUSED if fields is None else matches.ACCEPTED
+        self._vocabulary.standing[number] = standing
 
     def _read_prefix(self, text: str) -> dict[str, Any] | None:
         assert self._format.anchor is not None
@@ -133,147 +195,89 @@ class BulkReader:
         except ValueError:
             return None
 
-    def _emit(
-        self,
-        matched: "_Matched",
-        begin: int,
-        end: int,
-        first: int,
-        bases: dict[str, dict[str, Any]],
-    ) -> None:
-        """Add the rows of lines `begin` to `end`, by template."""
-        rules = matched.rules[begin:end]
-        counts = np.bincount(rules[rules >= 0], minlength=len(self._matcher.entries))
+    def _text(self, number: int) -> bytes:
+        begin, end = self._vocabulary.begins[number : number + 2].tolist()
+        return self._vocabulary.arena[begin:end].tobytes()
+
+    def _make_room(self) -> None:
+        """Write all rows, and forget them and all texts."""
+        self._hand_over(int(self._progress[matches.ROWS]))
+        self._flush()
+        if self._rows.pending:
+            # Somebody holds them instead: theirs is the room.
+            self._found = matches.new_found(self._known.slots)
+        self._first_row = 0
+        self._judged.clear()
+        self._prefix_fields.clear()
+        self._vocabulary.places.fill(-1)
+        self._progress[[matches.ROWS, matches.KNOWN, matches.LAST]] = 0, 0, -1
+
+    def _hand_over(self, end: int) -> None:
+        """Add the rows up to row `end`, by template."""
+        begin, self._first_row = self._first_row, end
+        if begin == end:
+            return
+        templates = self._found.templates[begin:end]
+        counts = np.bincount(templates, minlength=1)
         for number in np.flatnonzero(counts).tolist():
-            entry = self._matcher.entries[number]
-            lines = np.flatnonzero(rules == number) + begin
+            entry = self._known.entries[number]
+            chosen: slice | NDArray[np.int64] = slice(begin, end)
+            if counts[number] < end - begin:
+                chosen = np.flatnonzero(templates == number) + begin
             assert entry.rule.table is not None
-            base = bases[entry.rule.table]
-            self._rows.add_frame(entry.rule.table, _frame(matched, lines, entry, base, first))
-            self._tally.read(len(lines))
+            self._rows.add_frame(entry.rule.table, self._frame(chosen, int(counts[number]), entry))
+            self._tally.read(int(counts[number]))
+
+    def _frame(self, chosen: slice | NDArray[np.int64], count: int, entry: _Entry) -> pa.Table:
+        """Return some rows of one template: what `LineReader` would give for each."""
+        table = entry.rule.table or ""
+        base = self._bases[table]
+        names = column_names(table)
+        constants = {**base, **entry.rule.set}
+        columns = {n: constant(v, count) for n, v in constants.items() if v is not None}
+        columns["line"] = numbers(self._found.lines[chosen])
+        prefixes = self._prefix_columns(self._found.prefixes[chosen], table, base)
+        columns.update((n, column) for n, column in prefixes.items() if n not in entry.rule.set)
+        for slot, (name, type_name) in enumerate(entry.template.fields):
+            if name in names:
+                columns[name] = self._column(self._found.fields[slot][chosen], type_name)
+        return pa.table(columns)
+
+    def _column(self, values: NDArray[np.int64], type_name: str) -> pa.Array:
+        """Return a captured field of some lines as a column."""
+        if type_name == "number":
+            return numbers(values.view(np.float64))
+        if type_name in NUMERIC:
+            return numbers(values)
+        used, codes = _compact(values)
+        parse = VALUE_TYPES[type_name].parse
+        return coded(codes, [parse(self._text(number).decode()) for number in used])
+
+    def _prefix_columns(
+        self, prefixes: NDArray[np.int32], table: str, base: dict[str, Any]
+    ) -> dict[str, pa.Array]:
+        """Return what the prefixes tell: each distinct one is read once."""
+        used, codes = _compact(prefixes)
+        fields = [self._prefix_fields[number] for number in used]
+        names = {name for each in fields for name in each} & column_names(table)
+        columns = {
+            name: coded(codes, [each.get(name, base.get(name)) for each in fields])
+            for name in names
+        }
+        if "ts" in names:
+            sources = [
+                "inline" if each.get("ts") is not None else base["ts_source"] for each in fields
+            ]
+            columns["ts_source"] = coded(codes, sources)
+        return columns
 
 
-@dataclass(slots=True)
-class _Matched:
-    """A block after the matcher: by line its template or -1, its prefix, its values."""
-
-    data: NDArray[np.uint8]
-    bounds: Whole
-    rules: NDArray[np.int32]
-    prefixes: NDArray[np.int32]
-    fields: Whole  # lines x slots
-    prefix_texts: list[bytes]
-    prefix_fields: list[dict[str, Any]]
-
-    def line(self, number: int) -> bytes:
-        """Return a line's bytes and its newline."""
-        return self.data[self.bounds[number] : self.bounds[number + 1]].tobytes()
-
-
-def _match(data: bytes, matcher: _Matcher) -> _Matched:
-    from fabricobs.formats import kernel
-
-    # The last line of a file may lack its newline.
-    text = np.frombuffer(data if data.endswith(b"\n") else data + b"\n", np.uint8)
-    lines, others = kernel.survey(text)
-    bounds = np.empty(lines + 1, np.int64)
-    kernel.line_bounds(text, bounds)
-    programs = matcher.programs
-    rules = np.empty(lines, np.int32)
-    prefixes = np.full(lines, -1, np.int32)
-    fields = np.empty((lines, max(programs.slots, 1)), np.int64)
-    seen = np.empty(lines, np.int64)
-    known = kernel.match_block(
-        text, bounds, others == lines, matcher.mark, programs.code, programs.starts,
-        programs.followed, programs.usable, programs.texts, programs.classes, programs.words,
-        programs.candidates, programs.lists, rules, prefixes, fields.reshape(-1), fields.shape[1],
-        _slots(lines), seen,
-    )  # fmt: skip
-    return _Matched(text, bounds, rules, prefixes, fields, _texts(text, seen[:known]), [])
-
-
-def _slots(entries: int) -> Whole:
-    """Return an empty hash table for up to `entries` texts."""
-    return np.full(1 << (2 * entries).bit_length(), -1, np.int64)
-
-
-def _texts(data: NDArray[np.uint8], packed: Whole) -> list[bytes]:
-    from fabricobs.formats import kernel
-
-    begins = packed >> kernel.LENGTH_BITS
-    ends = begins + (packed & ((1 << kernel.LENGTH_BITS) - 1))
-    return [data[a:b].tobytes() for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
-
-
-def _frame(
-    matched: _Matched, lines: Whole, entry: _Entry, base: dict[str, Any], first: int
-) -> pa.Table:
-    """Return the rows of the lines that fit one template: what `LineReader` would give for each."""
-    table = entry.rule.table or ""
-    names = column_names(table)
-    count = len(lines)
-    columns = {name: _constant(table, name, value, count) for name, value in base.items()}
-    columns["line"] = pa.array(lines + first)
-    columns.update(_prefix_columns(matched, lines, table, base))
-    for name, value in entry.rule.set.items():
-        columns[name] = _constant(table, name, value, count)
-    for slot, (name, type_name) in enumerate(entry.template.fields):
-        if name in names:
-            values = np.ascontiguousarray(matched.fields[lines, slot])
-            columns[name] = _column(matched.data, values, type_name)
-    return pa.table(columns)
-
-
-def _constant(table: str, name: str, value: Any, count: int) -> pa.Array:
-    """Return a column of one value."""
-    if value is None:
-        return pa.nulls(count)
-    if isinstance(value, str):
-        return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array([value]))
-    return pa.repeat(pa.scalar(value), count)
-
-
-def _column(data: NDArray[np.uint8], values: Whole, type_name: str) -> pa.Array:
-    """Return a captured field of some lines as a column."""
-    from fabricobs.formats import kernel
-
-    if type_name in {"int", "hex"}:
-        return pa.array(values)
-    if type_name == "number":
-        return pa.array(values.view(np.float64))
-    codes = np.empty(len(values), np.int32)
-    seen = np.empty(len(values), np.int64)
-    known = kernel.intern_column(data, values, codes, _slots(len(values)), seen)
-    parse = VALUE_TYPES[type_name].parse
-    return _coded(codes, [parse(text.decode()) for text in _texts(data, seen[:known])])
-
-
-def _coded(codes: NDArray[np.int32], values: list[Any]) -> pa.Array:
-    """Return the column whose row `i` is `values[codes[i]]`, null where that is None."""
-    if any(isinstance(value, str) for value in values):
-        given = [value for value in values if value is not None]
-        places = np.cumsum([value is not None for value in values]).astype(np.int32) - 1
-        indices = places[codes]
-        missing = np.array([value is None for value in values])[codes]
-        return pa.DictionaryArray.from_arrays(
-            pa.array(indices, mask=missing if len(given) < len(values) else None), pa.array(given)
-        )
-    return pa.array(values).take(pa.array(codes))
-
-
-def _prefix_columns(
-    matched: _Matched, lines: Whole, table: str, base: dict[str, Any]
-) -> dict[str, pa.Array]:
-    """Return what the prefixes tell: each distinct one is read once."""
-    codes = matched.prefixes[lines]
-    used = np.unique(codes)
-    codes = np.searchsorted(used, codes).astype(np.int32)
-    fields = [matched.prefix_fields[number] for number in used.tolist()]
-    names = {name for each in fields for name in each} & column_names(table)
-    columns = {
-        name: _coded(codes, [each.get(name, base.get(name)) for each in fields]) for name in names
-    }
-    if "ts" in names:
-        sources = ["inline" if each.get("ts") is not None else base["ts_source"] for each in fields]
-        columns["ts_source"] = _coded(codes, sources)
-    return columns
+def _compact(numbers: NDArray[Any]) -> tuple[list[int], NDArray[np.int32]]:
+    """Return the distinct numbers in order, and for each given one its place among them."""
+    counts = np.bincount(numbers)
+    used = np.flatnonzero(counts)
+    if len(used) == 1:
+        return used.tolist(), np.zeros(len(numbers), np.int32)
+    places = np.empty(len(counts), np.int32)
+    places[used] = np.arange(len(used), dtype=np.int32)
+    return used.tolist(), places[numbers]

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabricobs.content import ContentError
+from fabricobs.formats import ENGINE_VERSION
 from fabricobs.formats.archive import is_archive
+from fabricobs.formats.csv_records import split_header
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.detection import Detector, Detectors
 from fabricobs.formats.document import DocumentFormat
@@ -22,10 +24,10 @@ from fabricobs.formats.paragraphs import ParagraphFormat
 from fabricobs.formats.prefixes import without_prefixes
 from fabricobs.formats.prometheus import PrometheusFormat
 from fabricobs.formats.readers import READERS
-from fabricobs.formats.records import RecordFormat, split_header
+from fabricobs.formats.records import RecordFormat
 from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.sections import SectionsFormat
-from fabricobs.formats.templates import Template, TemplateError, compile_regex, compile_template
+from fabricobs.formats.templates import Template, TemplateError, compile_template
 from fabricobs.formats.trees import TreeFormat
 from fabricobs.formats.walk import WalkFormat
 from fabricobs.formats.whole import WholeFormat
@@ -42,8 +44,6 @@ Snapshot = (
 )
 Compiled = LineFormat | Snapshot | RecordFormat | TreeFormat | DocumentFormat | WholeFormat
 
-# Raise it when the engine reads the same definition differently than before.
-ENGINE_VERSION = 3
 ARCHIVE = "tar"
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}
@@ -335,8 +335,7 @@ def _compile(definition: Definition) -> Compiled:
 
 def _compile_path(source: str) -> Template:
     template = compile_template(source, whole=False, default_type="name")
-    pattern = compile_regex(f"(?:^|/){template.pattern.pattern}$")
-    return Template(source, pattern, template.fields, None, "")
+    return Template(source, f"(?:^|/){template.expression}$", template.fields, None, "")
 
 
 def _begins_a_document(text: str) -> bool:

@@ -33,6 +33,7 @@ class Detector:
         if self.in_any_case:
             choices = [tuple(text.lower() for text in choice) for choice in choices]
         self.choices = choices
+        self._marked = [[(_rarest(text), text) for text in choice] for choice in choices]
 
     @property
     def telling(self) -> tuple[str, ...]:
@@ -44,9 +45,9 @@ class Detector:
         """Say whether the expression is found anywhere in the text."""
         searched = _lowered(text) if self.in_any_case else text
         # A single letter is found, or not, in the least time.
-        for choice in reversed(self.choices):
-            for literal in choice:
-                if literal in searched:
+        for choice in reversed(self._marked):
+            for mark, literal in choice:
+                if mark in searched and literal in searched:
                     break
             else:
                 return False
@@ -128,6 +129,13 @@ def _candidates(parsed: Any) -> Iterator[tuple[str, ...]]:
                 yield tuple({text: None for branch in branches for text in branch})
     if run:
         yield (run,)
+
+
+def _rarest(text: str) -> str:
+    """Return the letter of a text that the fewest files have: a sign, or else a capital."""
+    return max(
+        text, key=lambda c: (not c.isalnum() and not c.isspace(), c.isupper(), not c.isspace())
+    )
 
 
 def _shortest(texts: tuple[str, ...]) -> int:

@@ -4,7 +4,7 @@ Many snapshots print the same header. Their rows are cut by the compiled cutter 
 until a part is written; identities (ports, queues) repeat from file to file and are read once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -77,11 +77,13 @@ class Layout:
 
     def names_of(self, texts: bytes) -> Names | None:
         """Return the identities a column of texts tells; None if one cannot be meant."""
-        if texts not in self.names:
+        found = self.names.get(texts)
+        if found is None:
+            found = self._read_names(texts.decode().split("\n")[:-1])
             if len(self.names) >= _MOST_NAMES:
                 self.names.clear()
-            self.names[texts] = self._read_names(texts.decode().split("\n")[:-1])
-        return self.names[texts]
+            self.names[texts] = found
+        return found
 
     def _read_names(self, texts: Sequence[str]) -> Names | None:
         columns = tuple(target.column.name for target in self.identity)
@@ -129,61 +131,70 @@ def layout_of(
     `columns` are begin, end and name, `gaps` the blanks between them. None for a table that holds
     anything else: its lines are read one by one.
     """
-    identity: list[Target] = []
-    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], dict[str, int]] = {}
-    kinds: list[int | tuple[Any, str]] = []
-    targets: dict[tuple[Any, str], Target] = {}
-    keeps_others = "other" in column_names(mapping.table)
-    for _, _, name in columns:
-        target = mapping.resolve(name)
-        if isinstance(target, bool):
-            if not target and keeps_others:
-                return None
-            kinds.append(PASSED)
-        elif target.column.name in IDENTITY:
-            if target.column.name in {"ts", *(known.column.name for known in identity)}:
-                return None
-            identity.append(target)
-            kinds.append(TEXT)
-        else:
-            group = groups.setdefault((target.table, target.fields), {})
-            counts = target.parse is parse_whole and target.factor is None
-            if not counts or target.column.name in group:
-                return None
-            group[target.column.name] = len(kinds)
-            targets[(target.table, target.fields), target.column.name] = target
-            kinds.append(((target.table, target.fields), target.column.name))
-    if not groups or kinds[0] != TEXT:
+    resolved = [mapping.resolve(name) for _, _, name in columns]
+    targets = [target for target in resolved if isinstance(target, Target)]
+    identity = [target for target in targets if target.column.name in IDENTITY]
+    measured = [target for target in targets if target.column.name not in IDENTITY]
+    filled = [(target.table, target.fields, target.column.name) for target in measured]
+    if (
+        not identity
+        or resolved[0] is not identity[0]
+        or not measured
+        or not all(_is_count(target) for target in measured)
+        or not _differ(filled)
+        or not _differ(["ts", *(target.column.name for target in identity)])
+        or (False in resolved and "other" in column_names(mapping.table))
+    ):
         return None
-    families = _families({key: tuple(group) for key, group in groups.items()})
+    families = _families(measured)
     order = [
-        ((family.table, fields), name)
+        (family.table, fields, name)
         for family in families
         for fields in family.fields
         for name in family.columns
     ]
-    place_of = {key: place for place, key in enumerate(order)}
-    places = [kind if isinstance(kind, int) else place_of[kind] for kind in kinds]
     return Layout(
         begins=np.array([begin for begin, _, _ in columns], np.int64),
         ends=np.array([*(begin for begin, _ in gaps), columns[-1][0] + 1], np.int64),
-        places=np.array(places, np.int64),
+        places=np.array([_place(target, order) for target in resolved], np.int64),
         width=len(order),
         families=tuple(families),
         identity=tuple(identity),
-        targets=tuple(targets[key] for key in order),
+        targets=tuple(measured[filled.index(key)] for key in order),
     )
 
 
-def _families(groups: Mapping[tuple[str, Any], tuple[str, ...]]) -> list[Family]:
+def _is_count(target: Target) -> bool:
+    return target.parse is parse_whole and target.factor is None
+
+
+def _differ(things: Sequence[Hashable]) -> bool:
+    return len(set(things)) == len(things)
+
+
+def _place(target: Target | bool, order: Sequence[tuple[str, Any, str]]) -> int:
+    """Return what a column is to the cutter."""
+    if isinstance(target, bool):
+        return PASSED
+    if target.column.name in IDENTITY:
+        return TEXT
+    return order.index((target.table, target.fields, target.column.name))
+
+
+def _families(measured: Sequence[Target]) -> list[Family]:
     """Put the rows of a line that fill the same columns together."""
-    alike: dict[tuple[str, tuple[str, ...]], list[Any]] = {}
-    for (table, fields), columns in groups.items():
-        alike.setdefault((table, columns), []).append(fields)
+    columns: dict[tuple[str, Any], tuple[str, ...]] = {}
+    for target in measured:
+        key = (target.table, target.fields)
+        columns[key] = (*columns.get(key, ()), target.column.name)
+    alike: dict[tuple[Any, ...], list[Any]] = {}
+    for (table, fields), filled in columns.items():
+        told = tuple(name for name, _ in fields)
+        alike.setdefault((table, filled, told), []).append(fields)
     families: list[Family] = []
     first = 0
-    for (table, columns), fields in alike.items():
-        families.append(Family(table, tuple(fields), columns, first))
+    for (table, filled, _), rows in alike.items():
+        families.append(Family(table, tuple(rows), filled, first))
         first += families[-1].width
     return families
 

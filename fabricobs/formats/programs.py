@@ -7,13 +7,14 @@ or for anything beyond plain ASCII, the matcher passes the line to the expressio
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricobs.formats.source import MARGIN
 from fabricobs.formats.templates import Template, pieces_of
 from fabricobs.formats.values import VALUE_TYPES
 
@@ -39,33 +40,40 @@ _TAKEN = {
     Op.NUMBER: "0123456789.eE+-",
 }
 _BLANK = 32
+# Multiplying by it spreads bytes over 64 bits: 2^64 divided by the golden ratio (Knuth).
+HASHING = 0x9E3779B97F4A7C15
 _ONE_CLASS = re.compile(r"\[[^\]]*(?:\\\][^\]]*)*\]\+|\\[wS]\+")
 _OPS = {"word": Op.WORD, "text": Op.TEXT, "int": Op.WHOLE, "hex": Op.HEX, "number": Op.NUMBER}
+NUMERIC = frozenset({"int", "hex", "number"})
 
 
-@dataclass(frozen=True, slots=True)
-class Programs:
+# What becomes of a line that fits a template.
+ROW, IGNORED, LEFT = 0, 1, -1
+
+
+class Programs(NamedTuple):
     """All templates of a format, flat: `code[starts[i] : starts[i + 1]]` is template `i`.
 
     A template no program can follow is the one instruction LITERAL, which is looked for anywhere.
-    `usable` says whether a match gives a row here; a line that fits another template goes to the
-    expressions. `words[i] : words[i + 1]` in `texts` are the first words with a list of candidates
-    of their own, `candidates[lists[i + 1] : lists[i + 2]]`; list 0 is for every other word.
+    `words[i] : words[i + 1]` in `texts` are the first words with a list of candidates of their own,
+    `candidates[lists[i + 1] : lists[i + 2]]`; list 0 is for every other word.
     """
 
     code: NDArray[np.int32]  # instructions x 3
     starts: NDArray[np.int32]
-    followed: NDArray[np.bool_]  # by a program, not by its literal alone
-    usable: NDArray[np.bool_]
+    followed: NDArray[np.uint8]  # by a program, not by its literal alone
+    outcomes: NDArray[np.int32]
+    texts_of: NDArray[np.int64]  # bit `i`: field `i` of the template is a text
     texts: NDArray[np.uint8]
-    classes: NDArray[np.bool_]  # classes x 256, flat
+    classes: NDArray[np.uint8]  # classes x 256, flat
     words: NDArray[np.int32]
+    word_table: NDArray[np.int32]  # hash table of words, -1 where empty
     candidates: NDArray[np.int32]
     lists: NDArray[np.int32]
-    slots: int
+    mark: NDArray[np.uint8]
 
 
-def compile_programs(templates: Sequence[Template], usable: Sequence[bool]) -> Programs:
+def compile_programs(templates: Sequence[Template], outcomes: Sequence[int], mark: str) -> Programs:
     """Compile templates in the order in which they are tried."""
     code: list[tuple[int, int, int]] = []
     starts = [0]
@@ -88,15 +96,34 @@ def compile_programs(templates: Sequence[Template], usable: Sequence[bool]) -> P
     return Programs(
         code=np.array(code, np.int32).reshape(-1, 3),
         starts=np.array(starts, np.int32),
-        followed=np.array(followed, np.bool_),
-        usable=np.array(usable, np.bool_) & followed,
-        texts=np.frombuffer(bytes(texts) + bytes(8), np.uint8),
-        classes=np.frombuffer(b"".join(classes) or bytes(256), np.bool_),
+        followed=np.array(followed, np.uint8),
+        outcomes=np.array(outcomes, np.int32),
+        texts_of=np.array([_texts_of(template) for template in templates], np.int64),
+        texts=np.frombuffer(bytes(texts) + bytes(MARGIN), np.uint8),
+        classes=np.frombuffer(b"".join(classes) or bytes(256), np.uint8),
         words=np.array(words, np.int32),
+        word_table=_word_table([word.encode() for word in first_words]),
         candidates=np.array([i for part in lists for i in part], np.int32),
         lists=np.cumsum([0, *map(len, lists)]).astype(np.int32),
-        slots=max((len(template.fields) for template in templates), default=0),
+        mark=np.frombuffer(mark.encode() + bytes(MARGIN), np.uint8)[: len(mark.encode())],
     )
+
+
+def _texts_of(template: Template) -> int:
+    return sum(1 << slot for slot, (_, kind) in enumerate(template.fields) if kind not in NUMERIC)
+
+
+def _word_table(words: Sequence[bytes]) -> NDArray[np.int32]:
+    """Return the hash table the matcher looks words up in: by their first eight bytes."""
+    size = 1 << (4 * len(words)).bit_length()
+    table = np.full(size, -1, np.int32)
+    for number, word in enumerate(words):
+        key = int.from_bytes(word[:8].rjust(8, b"\0"), "little") + len(word)
+        place = (key * HASHING % (1 << 64) >> 40) & (size - 1)
+        while table[place] >= 0:
+            place = (place + 1) & (size - 1)
+        table[place] = number
+    return table
 
 
 def _program(

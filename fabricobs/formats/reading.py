@@ -13,15 +13,18 @@ from fabricobs.formats.bulk import BulkReader, can_read
 from fabricobs.formats.captures import CaptureReader
 from fabricobs.formats.catalogue import ANSI, RECORD_READERS, Format, Recognised
 from fabricobs.formats.context import Context
+from fabricobs.formats.csv_records import read_csv
 from fabricobs.formats.document import DocumentFormat, DocumentReader
+from fabricobs.formats.json_records import read_jsonl
 from fabricobs.formats.keyvalue import KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineReader, Outcome, TextReader
 from fabricobs.formats.matrix import MatrixReader
 from fabricobs.formats.paragraphs import ParagraphReader
+from fabricobs.formats.parquet_records import read_parquet
 from fabricobs.formats.prefixes import columns_told, peeled
 from fabricobs.formats.prometheus import PrometheusFormat, PrometheusReader
 from fabricobs.formats.readers import READERS
-from fabricobs.formats.records import RecordFormat, RecordReader
+from fabricobs.formats.records import LEAST_BYTES, RecordFormat, RecordSink
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableReader
 from fabricobs.formats.sections import SectionsReader
@@ -31,6 +34,7 @@ from fabricobs.formats.source import (
     line_blocks,
     open_plain,
     read_document,
+    whole_lines,
 )
 from fabricobs.formats.trees import LONGEST_DOCUMENT, TreeFormat, read_trees
 from fabricobs.formats.walk import WalkReader
@@ -92,9 +96,11 @@ def read_file(
             with open_plain(path) as stream:
                 DocumentReader(document, context, rows, tally).read(line_blocks(stream))
         else:
-            reader = _record_reader(recognised.formats[0], context, rows, tally)
-            _read_records(path, recognised.syntax, reader, flush)
-            unused = tuple(sorted(reader.unused))
+            record_format = recognised.formats[0].compiled
+            assert isinstance(record_format, RecordFormat)
+            sink = RecordSink(record_format, context, rows, tally)
+            _read_records(path, recognised.syntax, sink, flush)
+            unused = tuple(sorted(sink.unused))
     except SourceError as error:
         problem = str(error)
     except OSError as error:
@@ -105,7 +111,7 @@ def read_file(
 def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
     """Say whether compiled code does most of the reading, so that threads run side by side."""
     if recognised.syntax in RECORD_READERS:
-        return True
+        return recognised.syntax == "parquet" or size_bytes >= LEAST_BYTES
     return any(can_read(format_.compiled, size_bytes) for format_ in recognised.formats)
 
 
@@ -126,18 +132,13 @@ def count_lines(path: Path) -> FileResult:
     return FileResult(tally, 0, problem)
 
 
-def _record_reader(format_: Format, context: Context, rows: Rows, tally: Tally) -> RecordReader:
-    assert isinstance(format_.compiled, RecordFormat)
-    return RecordReader(format_.compiled, context, rows, tally)
-
-
-def _read_records(path: Path, syntax: str, reader: RecordReader, flush: Callable[[], None]) -> None:
+def _read_records(path: Path, syntax: str, sink: RecordSink, flush: Callable[[], None]) -> None:
     if syntax == "parquet":
-        reader.read_parquet(path)
+        read_parquet(path, sink, flush)
         return
-    read = reader.read_csv if syntax == "csv" else reader.read_jsonl
+    read = read_csv if syntax == "csv" else read_jsonl
     with open_plain(path) as stream:
-        read(_flushing(line_blocks(stream), reader.rows, flush))
+        read(_flushing(line_blocks(stream), sink.rows, flush), sink, path.stat().st_size)
 
 
 def _read_json(
@@ -192,39 +193,38 @@ def _read_text(
     flush: Callable[[], None],
 ) -> None:
     readers = _text_readers(recognised.formats, context, rows)
-    bulk = _bulk_reader(path, readers, context, rows, tally)
 
-    def slow_line(number: int, line: bytes) -> None:
-        _read_block(LineBlock(number, line), readers, tally, context)
+    def line_by_line(block: LineBlock) -> None:
+        _read_block(block, readers, tally, context)
+        if rows.is_full:
+            flush()
 
+    marked = _for_bulk(path, readers) if not recognised.wrapping else None
+    bulk = BulkReader(marked, context, rows, tally, line_by_line, flush) if marked else None
     try:
         with open_plain(path) as stream:
-            for block in unwrapped(line_blocks(stream), recognised.wrapping):
-                if bulk is not None and not block.overlong:
-                    bulk.read(block, slow_line)
-                else:
-                    _read_block(block, readers, tally, context)
-                if rows.is_full:
-                    flush()
+            if bulk is None:
+                for block in unwrapped(line_blocks(stream), recognised.wrapping):
+                    line_by_line(block)
+            else:
+                number = 1
+                for buffer, length in whole_lines(stream):
+                    number = bulk.read(buffer, length, number)
     finally:
+        if bulk is not None:
+            bulk.finish()
         for reader in readers:
             finish = getattr(reader, "finish", None)
             if finish is not None:
                 finish()
 
 
-def _bulk_reader(
-    path: Path,
-    readers: Sequence[TextReader],
-    context: Context,
-    rows: Rows,
-    tally: Tally,
-) -> BulkReader | None:
-    """Return a bulk reader for the first format of a big file that one can read."""
+def _for_bulk(path: Path, readers: Sequence[TextReader]) -> LineReader | None:
+    """Return the first reader of a big file whose lines the compiled matcher can take."""
     size_bytes = path.stat().st_size
     for reader in readers:
         if isinstance(reader, LineReader) and can_read(reader.format, size_bytes):
-            return BulkReader(reader, context, rows, tally)
+            return reader
     return None
 
 

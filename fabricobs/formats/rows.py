@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fabricobs.formats.columns import nulls
 from fabricobs.formats.stacks import Shape, Stack, frames
 from fabricobs.store.arrow import coded_schema
 
@@ -77,6 +78,11 @@ class Rows:
         self._pending_framed += count
 
     @property
+    def pending(self) -> int:
+        """Return how many rows wait to be drained."""
+        return self._pending_rows + self._pending_framed
+
+    @property
     def is_full(self) -> bool:
         """Say whether it is time to drain: what is held grows no further with the input."""
         return self._pending_rows >= _MOST_ROWS or self._pending_framed >= _MOST_FRAMED
@@ -105,7 +111,7 @@ def _to_arrow(table: str, given: Mapping[str, Any]) -> pa.Table:
     for column in schema:
         values = given.get(column.name)
         if values is None:
-            columns.append(pa.nulls(length, column.type))
+            columns.append(nulls(length, column.type))
         elif isinstance(values, pa.ChunkedArray):
             columns.append(_as_type(values, column.type))
         else:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 BLOCK = 4 << 20
 LONGEST_LINE = 1 << 20
@@ -28,6 +29,10 @@ _SLICE = 1 << 15
 _LARGEST_RATIO = 500
 _FREE_BYTES = 64 << 20
 _NEWLINE = 10
+_LOOKED_BACK = 1 << 16
+_DIGESTED = 1 << 18
+# What may be read beyond the end of a text: the matcher looks at many bytes at a time.
+MARGIN = 64
 
 # What the decompressors raise when a file ends early or holds garbage.
 BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error)
@@ -79,6 +84,11 @@ def open_plain(path: Path) -> BinaryIO:
     file.close()
     most = path.stat().st_size * _LARGEST_RATIO + _FREE_BYTES
     return cast(BinaryIO, io.BufferedReader(_Bounded(_decompressed(path, compression), most)))
+
+
+def is_plain(stream: BinaryIO) -> bool:
+    """Say whether a stream of `open_plain` is the file itself."""
+    return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
 
 
 def _decompressed(path: Path, compression: str) -> BinaryIO:
@@ -136,9 +146,9 @@ def read_ends(path: Path) -> bytes:
             if not head:
                 raise SourceError(f"cannot be decompressed: {error}") from error
             return bytes(head)
-        size = path.stat().st_size
-        if len(head) < HEAD or compression_of(path) is not None:
+        if len(head) < HEAD or not is_plain(stream):
             return bytes(head)
+        size = path.stat().st_size
         parts = [bytes(head)]
         if size > HEAD + TAIL + _SLICES * _SLICE:
             for number in range(1, _SLICES + 1):
@@ -164,11 +174,12 @@ def digest(path: Path, length: int | None = None) -> str:
     """Digest the bytes on disk, all of them or the first `length`."""
     hasher = xxhash.xxh3_128()
     left = length
-    with path.open("rb") as file:
-        while piece := file.read(BLOCK if left is None else min(BLOCK, left)):
-            hasher.update(piece)
+    room = memoryview(bytearray(_DIGESTED))
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(room if left is None else room[:left]):
+            hasher.update(room[:size])
             if left is not None:
-                left -= len(piece)
+                left -= size
     return hasher.hexdigest()
 
 
@@ -178,46 +189,66 @@ def line_blocks(stream: BinaryIO) -> Iterator[LineBlock]:
     Raises SourceError where the stream breaks off (truncated gzip), after what it gave.
     """
     number = 1
-    rest = b""
-    broken: Exception | None = None
-    while broken is None:
-        piece, broken = _read_block(stream)
-        if not piece:
-            break
-        end = piece.rfind(b"\n") + 1
-        if end == 0:
-            rest = _bounded(rest + piece)
-            continue
-        data = b"".join((rest, memoryview(piece)[:end]))
-        rest = piece[end:]
-        block, lines = _without_overlong(number, data)
+    for buffer, length in whole_lines(stream):
+        block, lines = _without_overlong(number, buffer[:length].tobytes())
         yield block
         number += lines
+
+
+def whole_lines(stream: BinaryIO) -> Iterator[tuple[NDArray[np.uint8], int]]:
+    """Yield a buffer and how many of its bytes are the next whole lines.
+
+    It is the same buffer each time: what is in it holds until the next is asked for. `MARGIN`
+    bytes follow that may be read and written. The last line may lack its newline; of an overlong
+    one the end may be missing. Raises SourceError as `line_blocks` does.
+    """
+    buffer = np.empty(BLOCK + 2 * LONGEST_LINE + MARGIN, np.uint8)
+    view = buffer.data
+    rest = 0
+    broken: Exception | None = None
+    while broken is None:
+        read, broken = _read_into(stream, view[rest : rest + BLOCK])
+        if read == 0:
+            break
+        length = rest + read
+        end = _after_last_newline(view, rest, length)
+        if end:
+            yield buffer, end
+            rest = length - end
+            buffer[:rest] = buffer[end:length].copy()
+        else:
+            # Only the head of a line that is overlong anyway is kept.
+            rest = min(length, 2 * LONGEST_LINE)
     if rest:
-        yield _without_overlong(number, rest)[0]
+        yield buffer, rest
     if broken is not None:
         raise SourceError(f"breaks off: {broken}") from broken
 
 
-def _read_block(stream: BinaryIO) -> tuple[bytes, Exception | None]:
-    """Read about a block; a decompressor that fails still gives what came before."""
-    if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
-        return stream.read(BLOCK), None
-    parts: list[bytes] = []
+def _after_last_newline(view: memoryview, begin: int, end: int) -> int:
+    """Return what follows the last newline between two places, 0 if there is none."""
+    while end > begin:
+        start = max(begin, end - _LOOKED_BACK)
+        found = bytes(view[start:end]).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _read_into(stream: BinaryIO, room: memoryview) -> tuple[int, Exception | None]:
+    """Fill the room as far as the stream goes; one that fails still gives what came before."""
+    if is_plain(stream):
+        return cast(io.BufferedReader, stream).readinto(room), None
     size = 0
     read = getattr(stream, "read1", stream.read)
     try:
-        while size < BLOCK and (part := read(BLOCK - size)):
-            parts.append(part)
+        while size < len(room) and (part := read(len(room) - size)):
+            room[size : size + len(part)] = part
             size += len(part)
     except BROKEN as error:
-        return b"".join(parts), error
-    return b"".join(parts), None
-
-
-def _bounded(rest: bytes) -> bytes:
-    """Keep only the head of a line that is overlong anyway."""
-    return rest if len(rest) <= 2 * LONGEST_LINE else rest[: 2 * LONGEST_LINE]
+        return size, error
+    return size, None
 
 
 def _without_overlong(number: int, data: bytes) -> tuple[LineBlock, int]:

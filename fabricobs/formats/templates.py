@@ -10,6 +10,7 @@ import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from functools import cached_property
 
 from fabricobs.formats.values import VALUE_TYPES, ZONED, Value, parse_time
 
@@ -22,16 +23,16 @@ class TemplateError(ValueError):
     """A template or regular expression that cannot be used."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Template:
-    """A compiled template: `fields` maps each captured name to its type, in order.
+    """A template: `fields` maps each captured name to its type, in order.
 
     `literal` is the longest text a matching line must hold: looking for it is far cheaper than
     trying the expression.
     """
 
     source: str
-    pattern: re.Pattern[str]
+    expression: str
     fields: tuple[tuple[str, str], ...]
     first_word: str | None
     literal: str
@@ -39,6 +40,11 @@ class Template:
 
     def __str__(self) -> str:
         return self.source
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Return the compiled expression; most templates of a format meet no line of a file."""
+        return re.compile(self.expression)
 
     def read(
         self, found: re.Match[str], zone: tzinfo = UTC, *, as_text: Container[str] = ()
@@ -59,7 +65,7 @@ class Template:
 
 
 def compile_template(source: str, *, whole: bool = True, default_type: str = "word") -> Template:
-    """Compile `source`; `whole` anchors it at both ends (else it is searched for)."""
+    """Read the template `source`; `whole` anchors it at both ends (else it is searched for)."""
     body, open_ended = _body(source)
     parts: list[str] = []
     fields: list[tuple[str, str]] = []
@@ -79,7 +85,7 @@ def compile_template(source: str, *, whole: bool = True, default_type: str = "wo
     # A blank stands for several: only what lies between blanks is sure to be in the line.
     literal = max((word for text in literals for word in text.split(" ")), key=len)
     first_word = _first_word(body)
-    return Template(source, re.compile(pattern), tuple(fields), first_word, literal, open_ended)
+    return Template(source, pattern, tuple(fields), first_word, literal, open_ended)
 
 
 def pieces_of(source: str) -> Iterator[tuple[str | None, str, bool]]:

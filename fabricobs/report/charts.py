@@ -103,14 +103,15 @@ def step_timeline(
 def uplink_shares(
     connection: "DuckDBPyConnection", finding: Finding, extra: Sequence[Path] = ()
 ) -> alt.LayerChart | None:
-    """Draw the share of each uplink of the accused switch over time, and the even share."""
-    switch = next((entity.switch for entity in finding.entities if entity.switch), None)
-    if switch is None:
-        return None
-    points = rows(connection, "uplink_shares", extra, switch=switch, most=_MOST_POINTS)
+    """Draw the share of each uplink of the accused switch over time, and the even share.
+
+    Where none is accused, the switch whose uplinks are the least even is drawn.
+    """
+    accused = next((entity.switch for entity in finding.entities if entity.switch), None)
+    points = rows(connection, "uplink_shares", extra, switch=accused, most=_MOST_POINTS)
     if not points:
         return None
-    links = int(points[0]["links"])
+    switch, links = points[0]["switch"], int(points[0]["links"])
     present = {point["port"] for point in points}
     related = [e.port for e in finding.related if e.switch == switch and e.port is not None]
     hot = [port for port in related if port in present]

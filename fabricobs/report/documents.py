@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from fabricobs.ask import Question as StoredQuestion
 
 _FAMILY_WORDS = {"log": "log messages"}
+# What a finding and its JSON say in the same words.
+_PLAIN = (
+    "kind severity confidence title explanation start_step end_step loss_share gpu_hours_lost query"
+).split()
 _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
 
 
@@ -133,6 +137,7 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> dict[st
         "kind": finding.kind,
         "severity": finding.severity,
         "confidence": _number(finding.confidence),
+        "families": list(finding.families),
         "entities": [entity.as_dict() for entity in finding.entities],
         "related": [entity.as_dict() for entity in finding.related],
         "start": iso(finding.start),
@@ -150,6 +155,24 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> dict[st
         "refuted_by": list(finding.refuted_by),
         "next_steps": list(finding.next_steps),
     }
+
+
+def finding_of(document: Mapping[str, Any]) -> Finding:
+    """Return the finding a JSON document tells of; what an older version left out is empty."""
+    made: dict[str, Any] = {name: document[name] for name in _PLAIN}
+    made |= {name: _moment(document[name]) for name in ("start", "end", "detected_at")}
+    made |= {
+        name: tuple(document.get(name, ())) for name in ("families", "refuted_by", "next_steps")
+    }
+    made |= {
+        name: tuple(Entity(**entity) for entity in document[name])
+        for name in ("entities", "related")
+    }
+    return Finding(**made, drivers=tuple(Driver(**driver) for driver in document["drivers"]))
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=None)
 
 
 def _driver(driver: Driver) -> dict[str, Any]:

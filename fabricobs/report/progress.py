@@ -10,18 +10,17 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from fabricobs.planning import FileOutcome
+from fabricobs.inputs import FileOutcome
 
 
 class ProgressBar:
-    """A bar on standard error; nothing at all where that is no terminal."""
+    """A bar on standard error."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
         files = TextColumn("{task.fields[files]}/{task.fields[all_files]} files")
         self._bar = Progress(
             BarColumn(), files, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
-            console=console, transient=True, disable=not console.is_terminal,
+            console=Console(stderr=True), transient=True,
         )  # fmt: skip
         self._task = self._bar.add_task("ingest", total=None, files=0, all_files=0)
         self._files = 0

@@ -1,118 +1,29 @@
-"""What the terminal shows: the account of an ingest, and a diagnosis as text."""
+"""A diagnosis as text for the terminal, and what a format made of a file."""
 
 import shlex
 import textwrap
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fabricobs.formats.trial import Trial
-from fabricobs.ingest import IngestReport
-from fabricobs.planning import FileOutcome
 from fabricobs.report import documents
+from fabricobs.report.layout import (
+    aligned,
+    few,
+    labelled,
+    listed,
+    printable,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Coverage, Diagnosis, Driver, Finding, Question
-
-_MOST_SHAPES = 3
-_MOST_NAMED = 5
-_WIDTH = 100
-_LABEL_WIDTH = 12
-
-
-def ingest_table(report: IngestReport) -> str:
-    """Return the account of an ingest: a line a format, then what stayed unread."""
-    by_format: dict[str, list[FileOutcome]] = {}
-    for outcome in report.read:
-        by_format.setdefault(" + ".join(outcome.formats), []).append(outcome)
-    rows: list[tuple[str, ...]] = [
-        ("format", "files", "lines", "parsed", "ignored", "unread", "rows", "from", "to")
-    ]
-    for name, outcomes in sorted(by_format.items()):
-        rows.append((name, *(f"{n:,}" for n in _sums(outcomes)), *_span(outcomes)))
-    rows.append(("all", *(f"{n:,}" for n in _sums(report.read)), *_span(report.read)))
-    lines = [_align(rows)]
-    unchanged = sum(outcome.unchanged for outcome in report.outcomes)
-    if unchanged:
-        lines.append(f"{unchanged:,} files were in the store already and have not changed.")
-    lines.extend(_unread(report.read))
-    lines.extend(_named("not recognised", report.unrecognised))
-    lines.extend(_shapes(report.outcomes))
-    return "\n".join(lines)
-
-
-def _span(outcomes: Sequence[FileOutcome]) -> tuple[str, str]:
-    """Return first and last time of the rows of some files, as text."""
-    spans = [outcome.span for outcome in outcomes if outcome.span is not None]
-    if not spans:
-        return "", ""
-    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
-    return f"{first:%Y-%m-%d %H:%M:%S}", f"{last:%Y-%m-%d %H:%M:%S}"
-
-
-def _shapes(outcomes: Sequence[FileOutcome]) -> list[str]:
-    """Return the most frequent shapes of lines no format claims: what is worth a definition."""
-    counted: Counter[str] = Counter()
-    for outcome in outcomes:
-        counted.update(dict(outcome.shapes))
-    if not counted:
-        return []
-    return [
-        "Most frequent among the lines no format claims (`fabricobs formats new` begins one):",
-        *(f"  {count:6,} x  {shape}" for shape, count in counted.most_common(_MOST_SHAPES)),
-    ]
-
-
-def _sums(outcomes: Sequence[FileOutcome]) -> tuple[int, ...]:
-    return (
-        len(outcomes),
-        sum(o.lines for o in outcomes),
-        sum(o.parsed for o in outcomes),
-        sum(o.ignored for o in outcomes),
-        sum(o.unparsed for o in outcomes),
-        sum(o.rows for o in outcomes),
-    )
-
-
-def _unread(outcomes: Iterable[FileOutcome]) -> list[str]:
-    lines = []
-    for outcome in outcomes:
-        missed = outcome.unparsed - outcome.unclaimed
-        if missed and outcome.first_unread is not None:
-            number, reason, text = outcome.first_unread
-            lines.append(
-                f"{outcome.path}:{number}: {missed:,} lines unread; {reason}: {text[:100]}"
-            )
-        if outcome.unused:
-            lines.append(f"{outcome.path}: columns without a use: {', '.join(outcome.unused[:8])}")
-    return [*lines[:_MOST_NAMED], *_and_more(lines)]
-
-
-def _named(title: str, outcomes: Sequence[FileOutcome]) -> list[str]:
-    lines = [f"{outcome.path}: {title}: {outcome.unrecognised}" for outcome in outcomes]
-    return [*lines[:_MOST_NAMED], *_and_more(lines)]
-
-
-def _and_more(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - _MOST_NAMED
-    return [f"... and {more:,} more; see tables `files` and `unparsed`"] if more > 0 else []
-
-
-def _align(rows: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
 
 
 def diagnosis_text(found: "Diagnosis") -> str:
     """Return a diagnosis for a terminal: verdict, six answers, findings, what the data cover."""
     blocks = [
-        _wrapped(found.verdict.sentence),
+        wrapped(found.verdict.sentence),
         "\n".join(["Six questions", *(_question_text(q) for q in found.verdict.questions)]),
         *(_finding_text(finding) for finding in found.findings),
     ]
@@ -128,9 +39,9 @@ def diagnosis_text(found: "Diagnosis") -> str:
 
 def _question_text(question: "Question") -> str:
     label = f"  {question.answer:<9}"
-    lines = [_wrapped(f"{question.question} {question.evidence}", label)]
+    lines = [wrapped(f"{question.question} {question.evidence}", label)]
     if question.answer == "unknown" and question.settled_by:
-        lines.append(_wrapped(f"Settled by: {question.settled_by}", " " * len(label)))
+        lines.append(wrapped(f"Settled by: {question.settled_by}", " " * len(label)))
     return "\n".join(lines)
 
 
@@ -139,22 +50,23 @@ def _finding_text(finding: "Finding") -> str:
     since = documents.moment_words(finding.start, finding.start_step)
     until = documents.moment_words(finding.end, finding.end_step)
     parts = [
-        _wrapped(finding.title, f"[{finding.severity} {finding.confidence:.2f}] ", hang=2),
-        _labelled("since", since),
-        _labelled("until", until),
-        _labelled("cost", documents.cost_words(finding)),
-        _labelled("culprits", _few([entity.label for entity in finding.entities]) or "none named"),
+        wrapped(finding.title, f"[{finding.severity} {finding.confidence:.2f}] ", hang=2),
+        labelled("id", f"{finding.id}; `fabricobs explain {finding.id}` tells all"),
+        labelled("since", since),
+        labelled("until", until),
+        labelled("cost", documents.cost_words(finding)),
+        labelled("culprits", few([entity.label for entity in finding.entities]) or "none named"),
     ]
     for count, names in documents.by_type(finding.related).items():
-        parts.append(_labelled("affected", f"{count}: {_few(names)}"))
+        parts.append(labelled("affected", f"{count}: {few(names)}"))
     if finding.explanation:
-        parts.append(_wrapped(finding.explanation, "  "))
+        parts.append(wrapped(finding.explanation, "  "))
     if finding.drivers:
         parts.append(_driver_table(finding.drivers))
-    parts.extend(_listed("Next steps", finding.next_steps))
-    parts.extend(_listed("It would be refuted by", finding.refuted_by))
+    parts.extend(listed("Next steps", finding.next_steps))
+    parts.extend(listed("It would be refuted by", finding.refuted_by))
     if finding.query:
-        parts.append(_labelled("query", _query_command(finding.query)))
+        parts.append(labelled("query", _query_command(finding.query)))
     return "\n".join(parts)
 
 
@@ -163,15 +75,15 @@ def _driver_table(drivers: Sequence["Driver"]) -> str:
     for driver in drivers:
         numbers = (driver.value, driver.peer, driver.threshold)
         value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)
-        rows.append((_printable(driver.feature), value, peer, threshold))
-    return textwrap.indent(_align(rows), "    ")
+        rows.append((printable(driver.feature), value, peer, threshold))
+    return textwrap.indent(aligned(rows), "    ")
 
 
 def _coverage_text(coverage: "Coverage") -> str:
     facts = "; ".join(f"{name} {value}" for name, value in coverage.facts)
-    lines = ["Data", _wrapped(facts or "nothing counted", "  ")]
+    lines = ["Data", wrapped(facts or "nothing counted", "  ")]
     if coverage.missing:
-        lines.append(_wrapped("; ".join(coverage.missing), "  missing: "))
+        lines.append(wrapped("; ".join(coverage.missing), "  missing: "))
     return "\n".join(lines)
 
 
@@ -179,36 +91,6 @@ def _query_command(query: str) -> str:
     """Return the command that shows the rows: a question by its name, other SQL as it is."""
     verb = "sql" if any(character.isspace() for character in query) else "query"
     return f"fabricobs {verb} {shlex.quote(query)}"
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    rest = f" and {more:,} more" if more > 0 else ""
-    return ", ".join(names[:_MOST_NAMED]) + rest
-
-
-def _labelled(label: str, text: str) -> str:
-    return _wrapped(text, f"  {label:<{_LABEL_WIDTH}}")
-
-
-def _listed(title: str, items: Sequence[str]) -> list[str]:
-    return [f"  {title}", *(_wrapped(item, "    - ") for item in items)] if items else []
-
-
-def _wrapped(text: str, lead: str = "", hang: int | None = None) -> str:
-    """Return the text in lines of the terminal's width, the first led by `lead`."""
-    return textwrap.fill(
-        _printable(text),
-        _WIDTH,
-        initial_indent=lead,
-        subsequent_indent=" " * (len(lead) if hang is None else hang),
-        break_on_hyphens=False,
-    )
-
-
-def _printable(text: str) -> str:
-    """Return text that cannot move the cursor or colour the screen: log text may hold escapes."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def trial_text(trial: Trial, most: int) -> str:

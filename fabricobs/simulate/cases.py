@@ -74,11 +74,10 @@ def choose_kinds(only: Sequence[str], without: Sequence[str]) -> tuple[Kind, ...
 
 def describe() -> str:
     """The scenarios and the kinds of log, a line each."""
-    lines = ["Scenarios"]
-    for name in scenario_names():
-        lines.append(f"  {name:28} {load_scenario(name).shape.title}")
-    lines.append("Kinds of log (* written unless left out)")
-    for kind in KINDS:
-        mark = "*" if kind.usual else " "
-        lines.append(f"  {kind.name:14}{mark} {kind.family:9} {', '.join(kind.fabrics)}")
-    return "\n".join(lines)
+    scenarios = [f"  {name:28} {load_scenario(name).shape.title}" for name in scenario_names()]
+    kinds = [
+        f"  {kind.name:14} {'*' if kind.usual else ' '} {kind.family:9} {', '.join(kind.fabrics)}"
+        for kind in KINDS
+    ]
+    heading = "Kinds of log (* written unless left out)"
+    return "\n".join(["Scenarios", *scenarios, heading, *kinds])

@@ -120,9 +120,10 @@ def watch_device(world: World, number: int, name: str, *, host: bool) -> Device:
 
 
 def thirty_two_bits(world: World, counts: Integers) -> Integers:
-    """A 32-bit counter as a NIC shows it: it wraps, some time during the run if so wanted."""
-    before = WORD - _SHORT_OF_WRAP if world.shape.collection.near_wrap else 0
-    shown: Integers = (before + counts) % WORD
+    """A 32-bit counter [M, ...] as a NIC shows it: if so wanted, it wraps at its first rises."""
+    if world.shape.collection.near_wrap:
+        counts = counts - counts[0] + (WORD - _SHORT_OF_WRAP)
+    shown: Integers = counts % WORD
     return shown
 
 

@@ -25,7 +25,7 @@ class Links:
 
 def links_of(world: World) -> Links:
     """Speed and spans without light of every NIC's cable."""
-    gbps = [world.cluster.shape.nic_gbps] * len(world.cluster.nics)
+    gbps: list[int] = [world.cluster.shape.nic_gbps] * len(world.cluster.nics)
     down = {}
     for fact in world.facts:
         if isinstance(fact, SlowPort):

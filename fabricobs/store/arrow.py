@@ -32,3 +32,10 @@ def coded_schema(table: str) -> pa.Schema:
 def table_schema(table: str) -> pa.Schema:
     """Return the Arrow schema of a table, all columns nullable."""
     return pa.schema([(column.name, _ARROW[column.type]) for column in TABLES[table].columns])
+
+
+@cache
+def empty_table(table: str) -> pa.Table:
+    """Return a table without rows."""
+    schema = table_schema(table)
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

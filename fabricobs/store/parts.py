@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fabricobs.errors import UserError
-from fabricobs.store.arrow import coded_schema, table_schema
+from fabricobs.store.arrow import coded_schema, empty_table
 from fabricobs.store.session import is_store
 from fabricobs.store.tables import TABLES
 
@@ -78,7 +78,7 @@ class Store:
             if not is_store(self.path):
                 batch = BatchWriter(self)
                 for table in TABLES:
-                    batch.write(table, table_schema(table).empty_table())
+                    batch.write(table, empty_table(table))
                 with self._locked():
                     batch.move_to("schema")
         except OSError as error:
@@ -99,7 +99,8 @@ class Store:
         for batch in self.batches():
             part = self.path / batch / "files.parquet"
             if part.exists():
-                rows = pq.read_table(part, columns=list(_KNOWN_COLUMNS)).to_pylist()
+                with pq.ParquetFile(part) as file:
+                    rows = file.read(columns=list(_KNOWN_COLUMNS)).to_pylist()
                 known.extend(KnownFile(batch=batch, **row) for row in rows)
         return known
 
@@ -256,12 +257,18 @@ def _sort_key(column: pa.ChunkedArray) -> NDArray[np.int64]:
 
 def _is_sorted(keys: list[NDArray[np.int64]]) -> bool:
     """Say whether rows are in order by the keys, the first one deciding most."""
-    rest_equal = np.ones(len(keys[0]) - 1, np.bool_)
+    undecided: NDArray[np.bool_] | None = None  # None: all of them
     for key in keys:
-        steps = np.sign(key[1:] - key[:-1])
-        if (steps[rest_equal] < 0).any():
+        later, earlier = key[1:], key[:-1]
+        equal = later == earlier
+        if equal.all():
+            continue
+        falling = later < earlier
+        if (falling if undecided is None else falling & undecided).any():
             return False
-        rest_equal &= steps == 0
+        undecided = equal if undecided is None else undecided & equal
+        if not undecided.any():
+            break
     return True
 
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import duckdb
 
 _CREATES = re.compile(r"create\s+(?:or\s+replace\s+)?(?:view|macro|table)\s+(\w+)", re.IGNORECASE)
+_DERIVED = re.compile(
+    r"((?:^--.*\n)*)^create\s+(?:or\s+replace\s+)?(?:view|table)\s+(\w+)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _WORD = re.compile(r"\w+")
 
 
@@ -90,6 +94,33 @@ def open_session(
 def _made(text: str) -> set[str]:
     """Return what a script creates."""
     return {created.lower() for created in _CREATES.findall(text)}
+
+
+def columns_by_name(connection: "duckdb.DuckDBPyConnection") -> dict[str, list[tuple[str, str]]]:
+    """Return name and type of the columns of every table and view of a session, by its name."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, column, kind in connection.execute(
+        "SELECT table_name, column_name, data_type FROM duckdb_columns() "
+        "WHERE NOT internal ORDER BY table_name, column_index"
+    ).fetchall():
+        found.setdefault(name, []).append((column, kind))
+    return found
+
+
+def keywords(connection: "duckdb.DuckDBPyConnection") -> list[str]:
+    """Return the words of DuckDB's SQL, in small letters."""
+    rows = connection.execute("SELECT keyword_name FROM duckdb_keywords() ORDER BY 1").fetchall()
+    return [row[0] for row in rows]
+
+
+def derived(extra: Sequence[Path] = ()) -> dict[str, str]:
+    """Return what the comment above each view, and each table worked out, says of it."""
+    found: dict[str, str] = {}
+    for _, text in view_scripts(extra):
+        for comment, name in _DERIVED.findall(text):
+            lines = [line.removeprefix("--").strip() for line in comment.splitlines()]
+            found[name] = " ".join(lines)
+    return found
 
 
 def _needed(sql: str, scripts: Sequence[tuple[str, str]]) -> set[str]:

@@ -1,7 +1,8 @@
 -- question: Which share of its uplink traffic did the switch $switch send through each link over time?
--- Of several groups of links, the least even one. Intervals that carry less than a quarter of the
--- usual traffic are left out: idle links look as uneven as can be.
+-- Without a switch, of any. Of several groups of links, the least even one. Intervals that carry less
+-- than a quarter of the usual traffic are left out: idle links look as uneven as can be.
 -- columns:
+--   switch        Its name
 --   uplink_group  Name of the group of equal-cost links
 --   links         Links of the group
 --   intervals     Counter intervals in the point
@@ -9,10 +10,11 @@
 --   port          Port of the switch
 --   share         Share of the group's traffic, by bytes (packets where bytes are not counted), 0 to 1
 WITH intervals AS (
-  SELECT uplink_group, ts, links, imbalance, ports, loads, sent,
+  SELECT device, uplink_group, ts, links, imbalance, ports, loads, sent,
     median(sent) OVER (PARTITION BY uplink_group) AS usual
   FROM uplink_intervals
-  WHERE device = $switch AND NOT coalesce(gap, false) AND links = members AND links >= 2 AND sent > 0
+  WHERE coalesce(device = $switch::VARCHAR, true)
+    AND NOT coalesce(gap, false) AND links = members AND links >= 2 AND sent > 0
 ),
 busy AS (
   SELECT *, avg(imbalance) OVER (PARTITION BY uplink_group) AS unevenness
@@ -24,7 +26,7 @@ least_even AS (
   QUALIFY uplink_group = first_value(uplink_group) OVER (ORDER BY unevenness DESC, uplink_group)
 ),
 placed AS (
-  SELECT uplink_group, ts, links, ports, loads, dense_rank() OVER (ORDER BY ts) - 1 AS place,
+  SELECT device, uplink_group, ts, links, ports, loads, dense_rank() OVER (ORDER BY ts) - 1 AS place,
     greatest($most // max(links) OVER (), 1) AS points
   FROM least_even
 ),
@@ -33,9 +35,11 @@ binned AS (
   FROM placed
 ),
 by_port AS (
-  SELECT uplink_group, links, ts, point, unnest(ports) AS port, unnest(loads) AS load FROM binned
+  SELECT device, uplink_group, links, ts, point, unnest(ports) AS port, unnest(loads) AS load
+  FROM binned
 )
-SELECT uplink_group, any_value(links) AS links, count(DISTINCT ts) AS intervals,
+SELECT any_value(device) AS switch, uplink_group, any_value(links) AS links,
+  count(DISTINCT ts) AS intervals,
   max(max(ts)) OVER (PARTITION BY point) AS moment, port,
   sum(load) / nullif(sum(sum(load)) OVER (PARTITION BY point), 0) AS share
 FROM by_port

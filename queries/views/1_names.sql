@@ -90,6 +90,7 @@ FROM port_samples p LEFT JOIN device_names n ON n.id = p.device
 -- The sum over all ports of a switch is no port.
 WHERE p.port IS DISTINCT FROM 'ALL';
 
+-- Counters of priorities and queues, by the names the devices go by.
 CREATE OR REPLACE VIEW named_priority_samples AS
 SELECT p.* REPLACE (coalesce(n.device, p.device) AS device)
 FROM priority_samples p LEFT JOIN device_names n ON n.id = p.device;

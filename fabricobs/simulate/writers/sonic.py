@@ -72,12 +72,12 @@ def write_switches(directory: Path, world: World, fabric: Fabric) -> None:
         device = leaf.reader.device
         folder = directory / device.name
         rounds = [
-            ("interfaces_counters.txt", 0.0, _interfaces(leaf, links)),
-            ("pfc_counters.txt", _PFC_DELAY, _pfc(leaf)),
+            ("interfaces_counters.txt.gz", 0.0, _interfaces(leaf, links)),
+            ("pfc_counters.txt.gz", _PFC_DELAY, _pfc(leaf)),
             ("queue_counters.txt.gz", _QUEUE_DELAY, _queues(leaf)),
         ]
         if watchdog:
-            rounds.append(("pfcwd_stats.txt", _WATCHDOG_DELAY, _watchdog(leaf, world, fabric)))
+            rounds.append(("pfcwd_stats.txt.gz", _WATCHDOG_DELAY, _watchdog(leaf, world, fabric)))
         for command, delay, outputs in rounds:
             write_snapshots(folder / f"show_{command}", device.clock(delay), outputs)
         seldom = device.every(_STATUS_SECONDS)

@@ -1,0 +1,154 @@
+"""The two sides of a comparison: jobs, windows of time or ranges of steps of one job."""
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from fabricobs import content
+from fabricobs.diagnosis.job import WARM_UP_STEPS
+from fabricobs.errors import UserError
+
+if TYPE_CHECKING:
+    import duckdb
+
+_STEPS = re.compile(r"steps:(\d*)\.\.(\d*)")
+_PARAMETER = re.compile(r"\$(\w+)")
+_FORMS = (
+    "a job, a window like 2026-03-02T09:10..2026-03-02T09:20 (UTC), or steps like steps:100..150"
+)
+
+
+class SideError(UserError):
+    """A side that cannot be told, or holds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side: steps `first_step` to `last_step`, what happened after `begin` up to `end`, UTC.
+
+    `steps` is their number; what the store does not tell is None.
+    """
+
+    text: str
+    kind: Literal["job", "window", "steps"]
+    job: str | None = None
+    begin: datetime | None = None
+    end: datetime | None = None
+    first_step: int | None = None
+    last_step: int | None = None
+    steps: int = 0
+
+
+class Asker:
+    """Runs the queries of `queries/compare/` for one side at a time, on one session."""
+
+    def __init__(self, connection: "duckdb.DuckDBPyConnection", extra: Sequence[Path] = ()) -> None:
+        self._connection = connection
+        self._paths = content.files("queries", ".sql", extra)
+        self._frames: dict[tuple[str, Side | None], pl.DataFrame] = {}
+
+    def frame(self, name: str, side: Side | None = None) -> pl.DataFrame:
+        """Return the rows of one query, for a side if it asks for one."""
+        if (name, side) not in self._frames:
+            self._frames[name, side] = self._asked(name, side)
+        return self._frames[name, side]
+
+    def _asked(self, name: str, side: Side | None) -> pl.DataFrame:
+        sql = self._paths[f"compare/{name}"].read_text(encoding="utf-8")
+        given: dict[str, Any] = {}
+        if side is not None:
+            fields = ("job", "begin", "end", "first_step", "last_step")
+            given = {field: getattr(side, field) for field in fields}
+            given["whole_job"] = side.kind == "job"
+        wanted = set(_PARAMETER.findall(sql))
+        used = {field: value for field, value in given.items() if field in wanted}
+        rows: pl.DataFrame = self._connection.sql(sql, params=used).pl()
+        return rows.fill_nan(None)
+
+
+def two_sides(a: str, b: str, job: str | None, asker: Asker) -> tuple[Side, Side]:
+    """Return both sides as the store fills them; SideError says what is wrong with them.
+
+    `job` is whose windows and steps are meant, where the store holds several.
+    """
+    jobs: list[str | None] = asker.frame("jobs")["job"].to_list()
+    sides = [_resolved(_parsed(text, job, jobs), asker) for text in (a, b)]
+    _check_apart(*sides)
+    return sides[0], sides[1]
+
+
+def _parsed(text: str, job: str | None, jobs: Sequence[str | None]) -> Side:
+    if text in jobs:
+        return Side(text, "job", job=text)
+    if not (".." in text or text.startswith("steps:")):
+        named = [name for name in jobs if name is not None]
+        close = difflib.get_close_matches(text, named, n=1)
+        known = (
+            f"did you mean {close[0]}?" if close else f"jobs: {', '.join(named) or 'none named'}"
+        )
+        raise SideError(f"{text}: no such job; {known}. A side is {_FORMS}")
+    own = _own_job(job, jobs)
+    if text.startswith("steps:"):
+        match = _STEPS.fullmatch(text)
+        if match is None:
+            raise SideError(f"{text}: steps are written steps:FIRST..LAST, like steps:100..150")
+        first, last = (int(number) if number else None for number in match.groups())
+        return Side(text, "steps", job=own, first_step=first, last_step=last)
+    begin, _, end = text.partition("..")
+    return Side(text, "window", job=own, begin=_moment(begin), end=_moment(end))
+
+
+def _own_job(job: str | None, jobs: Sequence[str | None]) -> str | None:
+    if job is not None:
+        if job not in jobs:
+            raise SideError(f"--job {job}: no such job in the store")
+        return job
+    if len(jobs) > 1:
+        named = ", ".join(name for name in jobs if name is not None)
+        raise SideError(f"the store holds several jobs: give --job, one of {named}")
+    return jobs[0] if jobs else None
+
+
+def _moment(text: str) -> datetime | None:
+    """Return a time in UTC without a zone; None where a window is open."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise SideError(f"{text}: no time; a side is {_FORMS}") from error
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _resolved(side: Side, asker: Asker) -> Side:
+    """Return the side with the steps and times it covers; of a job without its first steps."""
+    span = asker.frame("span", side).row(0, named=True)
+    if side.kind == "job" and span["steps"] > 2 * WARM_UP_STEPS:
+        warm = replace(side, first_step=span["first_step"] + WARM_UP_STEPS)
+        span = asker.frame("span", warm).row(0, named=True)
+    if side.kind == "steps" and not span["steps"]:
+        raise SideError(f"{side.text}: the store has none of these steps")
+    filled = replace(side, **span)
+    if filled.begin is not None and filled.end is not None and filled.begin >= filled.end:
+        raise SideError(f"{side.text}: it ends before it begins")
+    return filled
+
+
+def _check_apart(a: Side, b: Side) -> None:
+    """Raise SideError if the sides share data: what is on both sides cannot have changed."""
+    if a.job != b.job:
+        return
+    if None not in (a.first_step, a.last_step, b.first_step, b.last_step):
+        shared = a.first_step <= b.last_step and b.first_step <= a.last_step  # type: ignore[operator]
+    elif None not in (a.begin, a.end, b.begin, b.end):
+        shared = a.begin < b.end and b.begin < a.end  # type: ignore[operator]
+    else:
+        shared = a == b
+    if shared:
+        raise SideError(f"{a.text} and {b.text} overlap: compare what is apart")

@@ -1,0 +1,1 @@
+"""The manual: pages made from the definitions, the queries, the models and the code."""

@@ -1,0 +1,29 @@
+"""The reference of the Python front in docs/python.md, from its signatures and docstrings."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import fabricobs
+from fabricobs.docs.markdown import page
+from fabricobs.opened import OpenStore
+
+
+def python_reference() -> str:
+    """Return a section for `fabricobs.open` and each method of what it gives."""
+    methods = [
+        (name, member)
+        for name, member in vars(OpenStore).items()
+        if not name.startswith("_") and inspect.isfunction(member)
+    ]
+    sections = [_section("fabricobs.open", fabricobs.open)]
+    sections += [_section(f"OpenStore.{name}", member) for name, member in methods]
+    return page(*sections).strip()
+
+
+def _section(name: str, function: Callable[..., Any]) -> str:
+    written = re.sub(r"\(self(?:, )?", "(", str(inspect.signature(function)))
+    plain = re.sub(r"\b(?:pathlib|typing|collections\.abc)\.", "", written)
+    unquoted = re.sub(r"(: |-> )'([^']*)'", r"\1\2", plain)
+    return page(f"### {name}", f"`{name}{unquoted}`", inspect.getdoc(function) or "")

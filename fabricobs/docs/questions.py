@@ -1,0 +1,39 @@
+"""The questions of `queries/`: the list in README.md, and docs/queries.md with their columns."""
+
+import itertools
+
+from fabricobs.ask import Question, questions
+from fabricobs.docs.markdown import code, page, table
+
+
+def questions_table() -> str:
+    """Return the table of questions, from the headers of the queries."""
+    rows = ((f"`{q.name}`", q.question) for q in questions().values())
+    return table(("`fabricobs query`", "answers"), rows)
+
+
+def queries_page() -> str:
+    """Return docs/queries.md: every question, its columns, how to read the answer."""
+    return page(
+        "# Questions",
+        "Made from the headers of `queries/`, whose README says how to write one. Each is a single "
+        "statement of DuckDB's SQL that also runs in the `duckdb` shell. Null means unknown.",
+        *map(_section, questions().values()),
+    )
+
+
+def _section(question: Question) -> str:
+    return page(
+        f"## {question.name}",
+        question.question,
+        _advice(question.sql),
+        table(("column", "meaning"), question.columns),
+        code(question.example, "sh"),
+    )
+
+
+def _advice(sql: str) -> str:
+    """Return what the header says below the example: how to read the answer."""
+    header = itertools.takewhile(lambda line: line.startswith("--"), sql.splitlines())
+    below = itertools.dropwhile(lambda line: not line.startswith("-- example:"), header)
+    return "\n".join(line.removeprefix("--").strip() for line in below if "example:" not in line)

@@ -1,0 +1,119 @@
+"""What an ingest is given and what it answers: files, options and the outcome of each file.
+
+Nothing heavy is imported here: an ingest that finds nothing to do needs no more than this.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path, PurePath
+from zoneinfo import ZoneInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user says about the input: job name, time zone of bare times, own content."""
+
+    job: str | None = None
+    zone: str = "UTC"
+    content: tuple[Path, ...] = ()
+
+    @property
+    def tzinfo(self) -> tzinfo:
+        """Return the zone of times that name none."""
+        return UTC if self.zone == "UTC" else ZoneInfo(self.zone)
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file found: the directory given, and the file's path below it."""
+
+    root: str
+    below: str  # empty where the file itself was given
+
+    @property
+    def name(self) -> str:
+        """Return its path as text."""
+        return f"{self.root.rstrip('/')}/{self.below}" if self.below else self.root
+
+    @property
+    def path(self) -> Path:
+        """Return its path."""
+        return Path(self.name)
+
+    @property
+    def below_root(self) -> PurePath:
+        """Return its path below the directory given; its name where the file itself was given."""
+        return PurePath(self.below or PurePath(self.root).name)
+
+    @property
+    def root_name(self) -> str:
+        """Return the name of the directory given, or of the one the given file lies in."""
+        root = PurePath(self.root)
+        return root.name if self.below else root.parent.name
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of one file of the input."""
+
+    path: Path
+    formats: tuple[str, ...] = ()
+    lines: int = 0
+    parsed: int = 0
+    ignored: int = 0
+    unparsed: int = 0
+    unclaimed: int = 0
+    rows: int = 0
+    unchanged: bool = False
+    problem: str | None = None
+    unrecognised: str | None = None
+    unused: tuple[str, ...] = ()
+    first_unread: tuple[int, str, str] | None = None
+    size_bytes: int = 0
+    span: tuple[datetime, datetime] | None = None  # first and last time of its rows
+    shapes: tuple[tuple[str, int], ...] = ()  # of its unclaimed lines, most frequent first
+    stored: bool = False  # its rows, if it gives any, are in the store
+
+
+@dataclass(slots=True)
+class IngestReport:
+    """Every file of the input, in path order."""
+
+    outcomes: list[FileOutcome] = field(default_factory=list)
+
+    @property
+    def read(self) -> list[FileOutcome]:
+        """Return the files that were read now."""
+        return [o for o in self.outcomes if o.formats and not o.unchanged]
+
+    @property
+    def problems(self) -> list[FileOutcome]:
+        """Return the files that could not be read, or not to their end."""
+        return [o for o in self.outcomes if o.problem is not None]
+
+    @property
+    def unrecognised(self) -> list[FileOutcome]:
+        """Return the files that show no known format."""
+        return [o for o in self.outcomes if o.unrecognised is not None]
+
+
+def discover(inputs: Sequence[Path], store: Path) -> Iterator[InputFile]:
+    """Yield each file below the inputs, the store's own left out."""
+    stored = os.path.abspath(store)  # noqa: PTH100
+    for given in inputs:
+        root = os.path.abspath(given)  # noqa: PTH100 (no symlink is followed)
+        if not Path(root).is_dir():
+            yield InputFile(root, "")
+            continue
+        for folder, folders, names in os.walk(root):
+            folders[:] = sorted(
+                name
+                for name in folders
+                if not name.startswith(".") and f"{folder.rstrip('/')}/{name}" != stored
+            )
+            below = folder[len(root.rstrip("/")) + 1 :]
+            for name in sorted(names):
+                if not name.startswith("."):
+                    yield InputFile(root, f"{below}/{name}" if below else name)

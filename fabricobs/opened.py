@@ -1,0 +1,155 @@
+"""A store in Python: ask it, judge it, draw it. `fabricobs.open` gives one.
+
+Everything reads: nothing here writes to the store. Each call opens a session of its own, so what
+another process has ingested meanwhile is seen.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabricobs.ask import find_question, questions
+from fabricobs.errors import UserError
+from fabricobs.store.session import (
+    QueryError,
+    check_read_only,
+    columns_by_name,
+    is_store,
+    open_session,
+)
+
+if TYPE_CHECKING:
+    import altair as alt
+    import duckdb
+
+    from fabricobs.diagnosis.comparison import Comparison
+    from fabricobs.diagnosis.findings import Diagnosis, Finding
+
+_WIDTH = 720
+
+# The questions that can be drawn, each by a function of `report.charts`.
+CHARTS = {
+    "collective_wait": "collective_times",
+    "slowest_ranks": "rank_compute",
+    "steps_that_stand_out": "step_timeline",
+    "uplink_balance": "uplink_shares",
+}
+
+
+class ChartError(UserError):
+    """A chart that is not there, or has no data in this store."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStore:
+    """A store to ask: its directory, and folders of the user's own content.
+
+    Answers of `sql` and `query` are relations of DuckDB: `.pl()` gives a polars frame, `.df()`
+    pandas, `.to_arrow_table()` Arrow, `.fetchall()` tuples, `.show()` prints. A mistake of the
+    caller raises `fabricobs.UserError` whose text says what to do.
+    """
+
+    path: Path
+    content: tuple[Path, ...] = ()
+
+    def sql(
+        self, statement: str, parameters: Mapping[str, Any] | Sequence[Any] | None = None
+    ) -> "duckdb.DuckDBPyRelation":
+        """Return the rows of a statement of DuckDB's SQL over every table and view.
+
+        `parameters` fill `$name` or `?`. UserError for a statement that writes or does not bind.
+        """
+        import duckdb
+
+        connection = open_session(self.path, statement, self.content)
+        check_read_only(connection, statement)
+        try:
+            return connection.sql(statement, params=parameters)
+        except duckdb.Error as error:
+            raise QueryError(str(error)) from error
+
+    def query(self, name: str) -> "duckdb.DuckDBPyRelation":
+        """Return the rows of a question of `queries/`; UserError names the nearest."""
+        return self.sql(find_question(name, self.content).sql)
+
+    def queries(self) -> dict[str, str]:
+        """Return the questions by name."""
+        return {name: found.question for name, found in questions(self.content).items()}
+
+    def tables(self) -> dict[str, list[str]]:
+        """Return the columns of every table and view by its name."""
+        with open_session(self.path, extra=self.content) as connection:
+            found = columns_by_name(connection)
+        return {name: [column for column, _ in columns] for name, columns in found.items()}
+
+    def diagnosis(self) -> "Diagnosis":
+        """Judge the store now: verdict, six answers, findings, segments of one pace, coverage."""
+        from fabricobs.diagnosis.run import diagnose
+
+        return diagnose(self.path, self.content)
+
+    def findings(self) -> "tuple[Finding, ...]":
+        """Judge the store now and return its findings, the largest loss first."""
+        return self.diagnosis().findings
+
+    def compare(self, a: str, b: str, job: str | None = None) -> "Comparison":
+        """Return what changed between two jobs, windows or step ranges.
+
+        Sides are written as for `fabricobs compare`; UserError says what is wrong with one.
+        """
+        from fabricobs.diagnosis.comparison import compare
+
+        return compare(a, b, self.path, job, self.content)
+
+    def chart(
+        self,
+        name: str,
+        finding: "Finding | None" = None,
+        *,
+        switch: str | None = None,
+        job: str | None = None,
+    ) -> "alt.LayerChart":
+        """Draw the answer to a question, one of `fabricobs.opened.CHARTS`; a notebook shows it.
+
+        A `finding` is marked, and says which switch or job is drawn; else `switch` and `job` do, or
+        the switch with the least even uplinks and the job without a name are taken. ChartError
+        where no such chart is, or the store has no data for it.
+        """
+        from fabricobs.diagnosis.findings import Entity, Finding
+        from fabricobs.report import charts
+
+        if name not in CHARTS:
+            close = difflib.get_close_matches(name, CHARTS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(CHARTS)}"
+            raise ChartError(f"no chart {name!r}: {hint}")
+        subject = finding or Finding(
+            kind=name,
+            entities=(Entity("switch", switch=switch, job=job),),
+            severity="info",
+            confidence=0.0,
+            title="",
+            explanation="",
+        )
+        with open_session(self.path, extra=self.content) as connection:
+            if name == "steps_that_stand_out":
+                marked = [] if finding is None else [finding]
+                drawn = charts.step_timeline(connection, [], marked, self.content)
+            else:
+                drawn = getattr(charts, CHARTS[name])(connection, subject, self.content)
+        if drawn is None:
+            raise ChartError(
+                f"{name}: the store has no data for this chart; job= or switch= choose"
+            )
+        return drawn.properties(width=_WIDTH)
+
+
+def open_store(store: str | Path, content: Sequence[str | Path] = ()) -> OpenStore:
+    """Return the store of a directory; UserError if none is there."""
+    path = Path(store)
+    if not is_store(path):
+        raise UserError(
+            f"{path}: no store here; make one with `fabricobs ingest LOGS --store {path}`"
+        )
+    return OpenStore(path, tuple(map(Path, content)))

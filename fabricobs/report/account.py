@@ -1,0 +1,87 @@
+"""The account of an ingest as text: what was read, and what stayed unread."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from fabricobs.inputs import FileOutcome, IngestReport
+from fabricobs.report.layout import MOST_NAMED, aligned
+
+_MOST_SHAPES = 3
+
+
+def ingest_table(report: IngestReport) -> str:
+    """Return the account of an ingest: a line a format, then what stayed unread."""
+    by_format: dict[str, list[FileOutcome]] = {}
+    for outcome in report.read:
+        by_format.setdefault(" + ".join(outcome.formats), []).append(outcome)
+    rows: list[tuple[str, ...]] = [
+        ("format", "files", "lines", "parsed", "ignored", "unread", "rows", "from", "to")
+    ]
+    for name, outcomes in sorted(by_format.items()):
+        rows.append((name, *(f"{n:,}" for n in _sums(outcomes)), *_span(outcomes)))
+    rows.append(("all", *(f"{n:,}" for n in _sums(report.read)), *_span(report.read)))
+    lines = [aligned(rows)]
+    unchanged = sum(outcome.unchanged for outcome in report.outcomes)
+    if unchanged:
+        lines.append(f"{unchanged:,} files were in the store already and have not changed.")
+    lines.extend(_unread(report.read))
+    lines.extend(_named("not recognised", report.unrecognised))
+    lines.extend(_shapes(report.outcomes))
+    return "\n".join(lines)
+
+
+def _span(outcomes: Sequence[FileOutcome]) -> tuple[str, str]:
+    """Return first and last time of the rows of some files, as text."""
+    spans = [outcome.span for outcome in outcomes if outcome.span is not None]
+    if not spans:
+        return "", ""
+    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
+    return f"{first:%Y-%m-%d %H:%M:%S}", f"{last:%Y-%m-%d %H:%M:%S}"
+
+
+def _shapes(outcomes: Sequence[FileOutcome]) -> list[str]:
+    """Return the most frequent shapes of lines no format claims: what is worth a definition."""
+    counted: Counter[str] = Counter()
+    for outcome in outcomes:
+        counted.update(dict(outcome.shapes))
+    if not counted:
+        return []
+    return [
+        "Most frequent among the lines no format claims (`fabricobs formats new` begins one):",
+        *(f"  {count:6,} x  {shape}" for shape, count in counted.most_common(_MOST_SHAPES)),
+    ]
+
+
+def _sums(outcomes: Sequence[FileOutcome]) -> tuple[int, ...]:
+    return (
+        len(outcomes),
+        sum(o.lines for o in outcomes),
+        sum(o.parsed for o in outcomes),
+        sum(o.ignored for o in outcomes),
+        sum(o.unparsed for o in outcomes),
+        sum(o.rows for o in outcomes),
+    )
+
+
+def _unread(outcomes: Iterable[FileOutcome]) -> list[str]:
+    lines = []
+    for outcome in outcomes:
+        missed = outcome.unparsed - outcome.unclaimed
+        if missed and outcome.first_unread is not None:
+            number, reason, text = outcome.first_unread
+            lines.append(
+                f"{outcome.path}:{number}: {missed:,} lines unread; {reason}: {text[:100]}"
+            )
+        if outcome.unused:
+            lines.append(f"{outcome.path}: columns without a use: {', '.join(outcome.unused[:8])}")
+    return [*lines[:MOST_NAMED], *_and_more(lines)]
+
+
+def _named(title: str, outcomes: Sequence[FileOutcome]) -> list[str]:
+    lines = [f"{outcome.path}: {title}: {outcome.unrecognised}" for outcome in outcomes]
+    return [*lines[:MOST_NAMED], *_and_more(lines)]
+
+
+def _and_more(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - MOST_NAMED
+    return [f"... and {more:,} more; see tables `files` and `unparsed`"] if more > 0 else []

@@ -1,0 +1,183 @@
+"""One finding in full: what it says, what it rests on, and the rows behind it."""
+
+import difflib
+import textwrap
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
+from pathlib import Path
+
+import polars as pl
+
+from fabricobs.diagnosis.findings import Driver, Entity, Finding, severity_of_loss
+from fabricobs.diagnosis.run import diagnose
+from fabricobs.errors import UserError
+from fabricobs.report import documents
+from fabricobs.report.history import kept_findings
+from fabricobs.report.layout import aligned, labelled, listed, printable, wrapped
+from fabricobs.store.session import open_session
+
+_MOST_ROWS = 12
+_MOST_SUGGESTED = 5
+# Columns of a question that name a part of the cluster, by the field of an entity.
+_COLUMNS = {
+    "rank": ("rank", "last_rank"),
+    "host": ("host", "device"),
+    "switch": ("switch", "device", "leaf"),
+    "port": ("port", "leaf_port"),
+    "nic": ("nic",),
+    "job": ("job",),
+}
+_TIMES = ("window_start", "ts", "last_seen")
+
+
+class UnknownFindingError(UserError):
+    """No finding, or several, of that id."""
+
+
+def known_findings(store: Path, extra: Sequence[Path] = (), anew: bool = False) -> list[Finding]:
+    """Return the findings kept in the store, or those of a diagnosis made now where none is."""
+    kept = [] if anew else kept_findings(store, extra)
+    return kept or list(diagnose(store, extra).findings)
+
+
+def find_finding(
+    wanted: str, store: Path, extra: Sequence[Path] = (), anew: bool = False
+) -> Finding:
+    """Return the finding whose id begins so: a kept one, else one of a diagnosis made now.
+
+    With `anew` nothing kept is looked at. UnknownFindingError names the nearest ids.
+    """
+    kept = [] if anew else kept_findings(store, extra)
+    known = kept if _begins(wanted, kept) else [*kept, *diagnose(store, extra).findings]
+    fitting = {finding.id: finding for finding in reversed(_begins(wanted, known))}
+    if len(fitting) == 1:
+        return next(iter(fitting.values()))
+    if fitting:
+        raise UnknownFindingError(f"{wanted}: several findings begin so:\n{_named(known, fitting)}")
+    ids = {finding.id: None for finding in known}
+    near = difflib.get_close_matches(wanted, ids, n=_MOST_SUGGESTED, cutoff=0) or list(ids)
+    told = f"; there are:\n{_named(known, near)}" if ids else ", and nothing is found in this store"
+    raise UnknownFindingError(f"{wanted}: no finding of that id{told}")
+
+
+def _begins(wanted: str, findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.id.startswith(wanted.lower())]
+
+
+def _named(findings: Sequence[Finding], ids: Sequence[str] | dict[str, Finding]) -> str:
+    titles = {finding.id: finding.title for finding in findings}
+    return "\n".join(f"  {id_}  {printable(titles[id_])}" for id_ in ids)
+
+
+def explanation_text(finding: Finding, store: Path, extra: Sequence[Path] = ()) -> str:
+    """Return a finding in full, with the SQL behind it and the rows that are about it."""
+    sql = documents.question_sql(finding.query, extra)
+    blocks = [
+        wrapped(finding.title, f"{finding.id}  "),
+        "\n".join(_facts(finding)),
+        wrapped(finding.explanation, "  ") if finding.explanation else "",
+        _drivers_text(finding.drivers),
+        "\n".join(listed("It would be refuted by", finding.refuted_by)),
+        "\n".join(listed("Next steps", finding.next_steps)),
+    ]
+    if sql:
+        blocks.append(_rows_text(finding, sql, store, extra))
+        blocks.append(f"  SQL ({finding.query})\n" + textwrap.indent(sql.strip(), "    "))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _facts(finding: Finding) -> list[str]:
+    lines = [
+        labelled("kind", finding.kind),
+        labelled("severity", _severity_words(finding)),
+        labelled("confidence", documents.confidence_words(finding)),
+        labelled("since", documents.moment_words(finding.start, finding.start_step)),
+        labelled("until", documents.moment_words(finding.end, finding.end_step)),
+        labelled("detectable", documents.utc(finding.detected_at)),
+        labelled("cost", documents.cost_words(finding)),
+        labelled("culprits", _all(finding.entities) or "none named"),
+    ]
+    for count, names in documents.by_type(finding.related).items():
+        lines.append(labelled("affected", f"{count}: {', '.join(names)}"))
+    return lines
+
+
+def _severity_words(finding: Finding) -> str:
+    by_loss = severity_of_loss(finding.loss_share)
+    if finding.loss_share is None or by_loss != finding.severity:
+        return finding.severity
+    return f"{finding.severity}, by the share of throughput lost"
+
+
+def _all(entities: Sequence[Entity]) -> str:
+    return ", ".join(entity.label for entity in entities)
+
+
+def _drivers_text(drivers: Sequence[Driver]) -> str:
+    if not drivers:
+        return ""
+    rows = [("  What it rests on", "value", "peers", "robust z", "threshold")]
+    for driver in drivers:
+        numbers = (driver.value, driver.peer, driver.threshold)
+        value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)
+        z = documents.number(driver.robust_z)
+        rows.append((f"    {printable(driver.feature)}", value, peer, z, threshold))
+    lines = [aligned(rows)]
+    sources = [f"{d.feature}: {d.source}" for d in drivers if d.source]
+    lines.extend(listed("Sources of the thresholds", sources))
+    return "\n".join(lines)
+
+
+def _rows_text(finding: Finding, sql: str, store: Path, extra: Sequence[Path]) -> str:
+    with open_session(store, sql, extra) as connection:
+        answer = connection.sql(sql).pl()
+    about = rows_about(finding, answer)
+    title = f"Rows about it, {min(len(about), _MOST_ROWS)} of {len(about):,}"
+    if about.is_empty():
+        title, about = f"Rows, none of them about it by name; {len(answer):,} in all", answer
+    if about.is_empty():
+        return "  No rows: what it was judged from is no longer in the store."
+    shown = about.head(_MOST_ROWS)
+    shown = shown[[column.name for column in shown if column.null_count() < len(column)]]
+    table = [tuple(shown.columns), *(tuple(map(_cell, row)) for row in shown.iter_rows())]
+    return f"  {title}\n" + textwrap.indent(aligned(table), "    ")
+
+
+def rows_about(finding: Finding, answer: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a question that name the culprits; only those of its time if there are."""
+    named = [test for entity in finding.entities if (test := _names(entity, answer)) is not None]
+    about = answer.filter(reduce(or_, named)) if named else answer.clear()
+    time = next((name for name in _TIMES if name in answer.columns), None)
+    if time is None or finding.start is None:
+        return about
+    during = pl.col(time) >= finding.start
+    if finding.end is not None:
+        during &= pl.col(time) <= finding.end
+    within = about.filter(during)
+    return about if within.is_empty() else within
+
+
+def _names(entity: Entity, answer: pl.DataFrame) -> pl.Expr | None:
+    """Return the test whether a row names the entity, None where no column could."""
+    tests: list[pl.Expr] = []
+    for field, columns in _COLUMNS.items():
+        value = getattr(entity, field)
+        column = next((name for name in columns if name in answer.columns), None)
+        if value is None:
+            continue
+        if column is not None:
+            tests.append(pl.col(column) == value)
+        elif field == "switch" and "uplink_group" in answer.columns:
+            tests.append(pl.col("uplink_group").str.starts_with(f"{value} "))
+        elif field != "job":
+            return None
+    return reduce(and_, tests) if tests else None
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return documents.number(value)
+    return printable(str(value))[:40]

@@ -1,0 +1,53 @@
+"""Text for a terminal: wrapped lines, labels, lists and aligned columns."""
+
+import textwrap
+from collections.abc import Sequence
+
+WIDTH = 100
+MOST_NAMED = 5
+_LABEL_WIDTH = 12
+
+
+def wrapped(text: str, lead: str = "", hang: int | None = None) -> str:
+    """Return the text in lines of the terminal's width, the first led by `lead`."""
+    return textwrap.fill(
+        printable(text),
+        WIDTH,
+        initial_indent=lead,
+        subsequent_indent=" " * (len(lead) if hang is None else hang),
+        break_on_hyphens=False,
+    )
+
+
+def labelled(label: str, text: str) -> str:
+    """Return a text behind its label, in lines of the terminal's width."""
+    return wrapped(text, f"  {label:<{_LABEL_WIDTH}}")
+
+
+def listed(title: str, items: Sequence[str]) -> list[str]:
+    """Return a title and a line or more for each item; nothing where there is none."""
+    return [f"  {title}", *(wrapped(item, "    - ") for item in items)] if items else []
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> str:
+    """Return rows as columns, the first to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def few(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - MOST_NAMED
+    rest = f" and {more:,} more" if more > 0 else ""
+    return ", ".join(names[:MOST_NAMED]) + rest
+
+
+def printable(text: str) -> str:
+    """Return text that cannot move the cursor or colour the screen: log text may hold escapes."""
+    return "".join(c if c.isprintable() else " " for c in text)

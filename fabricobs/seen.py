@@ -1,0 +1,97 @@
+"""What the input looked like when the store took it in: an unchanged one is known at once.
+
+`STORE/.seen.json` keeps, of every file in the store, its size, the times of its last change and
+status change in nanoseconds, and its inode. Only the system sets the second time, so a file that
+answers all four as before holds what it held. A file changed within two seconds of being looked at
+is not noted: a clock may tick more coarsely than a program writes.
+
+What is noted counts only with the same settings (version, options, and the size and time of every
+definition) over the same batches. In any doubt the files are looked at as if for the first time.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from fabricobs import __version__, content
+from fabricobs.formats import ENGINE_VERSION
+from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options
+
+_NAME = ".seen.json"
+_SETTLED_NS = 2_000_000_000
+
+# Size, change, status change, inode.
+Look = tuple[int, int, int, int]
+# By path: the look taken before the file was read, and the names of its formats.
+Notes = dict[str, tuple[int, int, int, int, str]]
+
+
+def look_at(file: InputFile) -> Look | None:
+    """Return what shows that a file changes; None if it is gone, or changed a moment ago."""
+    now_ns = time.time_ns()
+    try:
+        stat = os.stat(file.name)  # noqa: PTH116 (a Path each costs more than the look)
+    except OSError:
+        return None
+    if max(stat.st_mtime_ns, stat.st_ctime_ns) > now_ns - _SETTLED_NS:
+        return None
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
+
+
+def unchanged(files: Iterable[InputFile], noted: Notes) -> IngestReport | None:
+    """Return the report of an ingest that has nothing to do; None if that is not sure."""
+    outcomes = []
+    for file in files:
+        note = noted.get(file.name)
+        if note is None or note[:-1] != look_at(file):
+            return None
+        outcomes.append(
+            FileOutcome(file.path, tuple(note[-1].split()), unchanged=True, stored=True)
+        )
+    if not outcomes:
+        return None
+    return IngestReport(sorted(outcomes, key=lambda outcome: str(outcome.path)))
+
+
+def load(store: Path, options: Options) -> Notes:
+    """Return what is noted and still counts."""
+    try:
+        noted = json.loads((store / _NAME).read_bytes())
+        if noted["settings"] == _settings(options) and noted["batches"] == _batches(store):
+            return {path: tuple(note) for path, note in noted["files"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
+    return {}
+
+
+def keep(noted: Notes, store: Path, options: Options) -> None:
+    """Keep notes of files whose rows are all in the store now."""
+    document = {"settings": _settings(options), "batches": _batches(store), "files": noted}
+    unfinished = store / f"{_NAME}.{os.getpid()}"
+    # Notes save time and nothing else: a store that cannot keep them is whole without.
+    with suppress(OSError):
+        unfinished.write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")
+        unfinished.replace(store / _NAME)
+
+
+def _settings(options: Options) -> str:
+    """Digest what, besides its bytes, decides how a file is read."""
+    looks = []
+    for name, path in content.files("ingest", ".toml", options.content).items():
+        stat = path.stat()
+        looks.append((name, str(path), stat.st_size, stat.st_mtime_ns))
+    deciding = (__version__, ENGINE_VERSION, options.job, options.zone, looks)
+    return hashlib.blake2b(json.dumps(deciding).encode(), digest_size=12).hexdigest()
+
+
+def _batches(store: Path) -> list[str]:
+    """Return the names of the batches that hold files of the input."""
+    return sorted(
+        entry.name
+        for entry in os.scandir(store)
+        if not entry.name.startswith(".") and (Path(entry.path) / "files.parquet").exists()
+    )

@@ -1,0 +1,89 @@
+"""The shell of `fabricobs sql` on a terminal: reads statements and commands, prints answers."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
+from fabricobs.shell.commands import COMMANDS, Shell, check_printed
+from fabricobs.shell.completion import Names, SqlCompleter
+from fabricobs.shell.text import is_whole
+from fabricobs.store.session import QueryError, keywords, open_session
+
+_PROMPT = "fabricobs> "
+_WORTH_TELLING_S = 1.0
+
+
+def run_shell(store: Path, output: str = "table", extra: Sequence[Path] = ()) -> None:
+    """Ask the store in a shell until the user leaves it; nothing is written but the history."""
+    check_printed(output)
+    shell = Shell(open_session(store, extra=extra), extra, output)
+    session: PromptSession[str] = PromptSession(
+        history=open_history(history_file()),
+        completer=SqlCompleter(names_of(shell)),
+        complete_in_thread=True,
+        auto_suggest=AutoSuggestFromHistory(),
+        multiline=Condition(lambda: not is_whole(get_app().current_buffer.text)),
+        prompt_continuation=lambda width, line, wrapped: "." * (width - 1) + " ",
+    )
+    print(f"{store}, read-only. End statements with a semicolon; .help lists the commands.")
+    while not shell.leaving:
+        try:
+            _answer(shell, session.prompt(_PROMPT))
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+
+
+def names_of(shell: Shell) -> Names:
+    """Return what the shell completes."""
+    arguments = {name: tuple(command.choices(shell)) for name, command in COMMANDS.items()}
+    return Names(shell.columns, tuple(keywords(shell.connection)), arguments)
+
+
+def history_file() -> Path:
+    """Return where the history is kept, as the XDG base directory specification 0.8 says."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    state = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
+    return state / "fabricobs" / "sql_history"
+
+
+def open_history(path: Path) -> History:
+    """Open the history for this user alone; one that cannot be written lasts for this shell."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        with path.open("a"):
+            return FileHistory(path)
+    except OSError as error:
+        print(f"fabricobs: history not kept in {path}: {error.strerror}", file=sys.stderr)
+        return InMemoryHistory()
+
+
+def _answer(shell: Shell, text: str) -> None:
+    """Print the answer to what was typed; a mistake is one line."""
+    begun = time.monotonic()
+    try:
+        shell.run(text)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+    except QueryError as error:
+        print(in_one_line(error), file=sys.stderr)
+    else:
+        taken_s = time.monotonic() - begun
+        if taken_s >= _WORTH_TELLING_S:
+            print(f"{taken_s:.1f} s", file=sys.stderr)
+
+
+def in_one_line(error: QueryError) -> str:
+    """Return a message without DuckDB's copy of the statement, in one line."""
+    told = str(error).partition("\n\nLINE ")[0].partition("\nLINE ")[0]
+    return " ".join(told.split())

@@ -1,0 +1,139 @@
+"""`fabricobs explain`: which finding is meant, and that nothing of it is left out."""
+
+import json
+import shutil
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from conftest import Run
+from fabricobs.diagnosis.findings import Diagnosis, Driver, Entity, Finding, Verdict
+from fabricobs.report.documents import diagnosis_json, finding_of
+from fabricobs.report.explanation import (
+    UnknownFindingError,
+    explanation_text,
+    find_finding,
+    rows_about,
+)
+from fabricobs.report.history import keep_findings, kept_findings
+from fabricobs.store.parts import Store
+
+START = datetime(2026, 3, 2, 9)
+FINDING = Finding(
+    kind="straggler",
+    entities=(Entity("rank", rank=3, host="node01"),),
+    related=(Entity("host", host="node02"),),
+    severity="high",
+    confidence=0.85,
+    families=("timing", "log"),
+    title="rank 3 computes longer",
+    explanation="It arrives last.",
+    start=START,
+    end=START + timedelta(hours=1),
+    start_step=100,
+    end_step=200,
+    detected_at=START + timedelta(minutes=5),
+    loss_share=0.12,
+    gpu_hours_lost=3.5,
+    drivers=(Driver("computation", 812.0, 700.0, "ms", 9.5, 735.0, "Greyhound"),),
+    query="slowest_ranks",
+    refuted_by=("Longer sequences.",),
+    next_steps=("Swap the host.",),
+)
+OTHER = replace(FINDING, entities=(Entity("rank", rank=5, host="node01"),), title="rank 5")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    store = Store(tmp_path / "store")
+    store.create()
+    return store.path
+
+
+def keep(store: Path, *findings: Finding) -> None:
+    keep_findings(Diagnosis(Verdict("", (), True), findings), store)
+
+
+def test_a_finding_survives_its_json() -> None:
+    text = diagnosis_json(Diagnosis(Verdict("", (), True), (FINDING,)))
+    assert finding_of(json.loads(text)["findings"][0]) == FINDING
+
+
+def test_the_judgement_that_saw_the_newest_data_is_meant(store: Path) -> None:
+    later = replace(FINDING, end=START + timedelta(hours=2), title="later")
+    keep(store, later)
+    keep(store, FINDING)
+    assert [finding.title for finding in kept_findings(store)] == ["later"]
+    assert find_finding(FINDING.id, store) == later
+
+
+def test_the_beginning_of_an_id_suffices_where_it_is_one(store: Path) -> None:
+    keep(store, FINDING, OTHER)
+    length = next(n for n in range(1, 13) if FINDING.id[:n] != OTHER.id[:n])
+    assert find_finding(FINDING.id[:length].upper(), store) == FINDING
+    with pytest.raises(UnknownFindingError, match="several findings begin so") as error:
+        find_finding("", store)
+    assert OTHER.id in str(error.value)
+
+
+def test_an_unknown_id_names_the_nearest(store: Path) -> None:
+    keep(store, FINDING)
+    with pytest.raises(UnknownFindingError, match=f"(?s)no finding of that id.*{FINDING.id}"):
+        find_finding("nothing", store)
+
+
+def test_a_store_without_findings_says_so(store: Path) -> None:
+    with pytest.raises(UnknownFindingError, match="nothing is found in this store"):
+        find_finding("abc", store)
+
+
+def test_everything_it_says_is_told(store: Path) -> None:
+    text = explanation_text(FINDING, store)
+    told = (
+        FINDING.id, "straggler", "high", "0.85 (timing, log messages)", "step 100", "step 200",
+        "2026-03-02 09:05:00 UTC", "12.0% of the throughput", "3.5 GPU hours", "rank 3 on node01",
+        "1 host: node02", "It arrives last.", "812 ms", "700 ms", "9.5", "735 ms",
+        "computation: Greyhound", "Longer sequences.", "Swap the host.", "no longer in the store",
+        "SQL (slowest_ranks)", "-- question: Which ranks arrive last",
+    )  # fmt: skip
+    assert [words for words in told if words not in text] == []
+
+
+class TestRowsAboutIt:
+    def test_all_its_names_must_fit(self) -> None:
+        answer = pl.DataFrame({"rank": [3, 3, 4], "host": ["node01", "node02", "node01"]})
+        assert rows_about(FINDING, answer).rows() == [(3, "node01")]
+
+    def test_a_group_of_uplinks_bears_the_name_of_its_switch(self) -> None:
+        skew = replace(FINDING, entities=(Entity("switch", switch="leaf1"),), start=None)
+        answer = pl.DataFrame({"uplink_group": ["leaf1 uplinks", "leaf10 uplinks"]})
+        assert rows_about(skew, answer).rows() == [("leaf1 uplinks",)]
+
+    def test_those_of_its_time_come_alone_if_there_are(self) -> None:
+        times = [START - timedelta(hours=1), START + timedelta(minutes=1)]
+        answer = pl.DataFrame({"rank": [3, 3], "host": ["node01"] * 2, "ts": times})
+        assert rows_about(FINDING, answer)["ts"].to_list() == times[1:]
+        before = answer.head(1)
+        assert rows_about(FINDING, before).equals(before)
+
+    def test_no_row_is_about_what_no_column_names(self) -> None:
+        answer = pl.DataFrame({"device": ["leaf01"]})
+        assert rows_about(FINDING, answer).is_empty()
+
+
+def test_the_command(fabricobs: Run, sample_store: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(sample_store, tmp_path / "own"))
+    told = fabricobs("diagnose", "--store", store).stdout
+    listed = fabricobs("explain", "--store", store).stdout.splitlines()
+    assert len(listed) == 1
+    id_ = listed[0].split()[0]
+    assert f"fabricobs explain {id_}" in told
+    kept = fabricobs("explain", id_[:5], "--store", store)
+    assert kept.returncode == 0, kept.stderr
+    assert "leaf01 uplinks" in kept.stdout
+    assert fabricobs("explain", id_, "--anew", "--store", store).stdout == kept.stdout
+    wrong = fabricobs("explain", "zzz", "--store", store)
+    assert (wrong.returncode, id_ in wrong.stderr) == (3, True)

@@ -1,0 +1,103 @@
+"""The store in Python: what `fabricobs.open` gives, and that importing costs nothing."""
+
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+import fabricobs
+from fabricobs.opened import CHARTS, ChartError, OpenStore
+
+
+@pytest.fixture(scope="module")
+def opened(sample_store: Path) -> OpenStore:
+    return fabricobs.open(sample_store)
+
+
+def test_importing_loads_no_library() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import fabricobs; fabricobs.open\n"
+        "print(sorted(name for name in set(sys.modules) - before if name.startswith("
+        "('duckdb', 'polars', 'pyarrow', 'numpy', 'altair', 'typer', 'pydantic'))))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+def test_rows_come_as_frames(opened: OpenStore) -> None:
+    frame = opened.sql("SELECT host, count(*) AS n FROM job_ranks GROUP BY host ORDER BY host").pl()
+    assert frame.rows() == [("node01", 8), ("node02", 8), ("node03", 8), ("node04", 8)]
+
+
+def test_a_statement_takes_parameters(opened: OpenStore) -> None:
+    named = opened.sql("SELECT max(step) FROM step_times WHERE step < $n", {"n": 50})
+    assert named.fetchall() == [(49,)]
+    assert opened.sql("SELECT ? + 1", [datetime(2026, 3, 2).day]).fetchall() == [(3,)]
+
+
+def test_questions_by_name(opened: OpenStore) -> None:
+    assert "uplink_balance" in opened.queries()
+    groups = opened.query("uplink_balance").pl()["uplink_group"].unique()
+    assert "leaf01 uplinks" in groups.to_list()
+
+
+def test_tables_and_views_with_their_columns(opened: OpenStore) -> None:
+    tables = opened.tables()
+    assert "step_time_ms" in tables["steps"]
+    assert "pure_us" in tables["collective_calls"]
+
+
+def test_the_store_is_judged(opened: OpenStore) -> None:
+    (finding,) = opened.findings()
+    assert (finding.kind, finding.entities[0].switch) == ("ecmp_skew", "leaf01")
+    title = opened.chart("uplink_balance", finding).to_dict()["title"]["text"]
+    assert "leaf01" in title
+
+
+def test_two_sides_are_compared(opened: OpenStore) -> None:
+    step_time = opened.compare("steps:11..100", "steps:200..300").step_time
+    assert step_time is not None
+    assert step_time.answer == "higher"
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_is_drawn_without_a_finding(opened: OpenStore, name: str) -> None:
+    drawn = opened.chart(name).to_dict()
+    assert drawn["layer"]
+    assert drawn["width"] > 0
+
+
+def test_a_chart_is_of_the_switch_asked_for(opened: OpenStore) -> None:
+    title = opened.chart("uplink_balance", switch="leaf02").to_dict()["title"]["text"]
+    assert "leaf02" in title
+    with pytest.raises(ChartError, match="no data"):
+        opened.chart("uplink_balance", switch="leaf99")
+
+
+def test_every_chart_is_a_question(opened: OpenStore) -> None:
+    assert CHARTS.keys() <= opened.queries().keys()
+
+
+def test_a_store_of_ones_own_questions(sample_store: Path, tmp_path: Path) -> None:
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "mine.sql").write_text("-- question: One?\nSELECT 1 AS one")
+    assert fabricobs.open(sample_store, [tmp_path]).query("mine").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda s: s.sql("DELETE FROM steps"), "read-only"),
+        (lambda s: s.sql("SELECT * FROM stepz"), "stepz"),
+        (lambda s: s.query("uplink_balanc"), "did you mean uplink_balance"),
+        (lambda s: s.chart("uplink_balanc"), "did you mean uplink_balance"),
+        (lambda s: s.chart("topology"), "one of"),
+        (lambda s: s.compare("steps:1..2", "steps:2..3"), "overlap"),
+        (lambda s: fabricobs.open(s.path / "nowhere"), "no store here"),
+    ],
+)
+def test_a_mistake_says_what_to_do(opened: OpenStore, mistake: object, said: str) -> None:
+    with pytest.raises(fabricobs.UserError, match=said):
+        mistake(opened)  # type: ignore[operator]

@@ -1,0 +1,203 @@
+"""Big files of records are read by compiled code: the rows must be those of reading by Python."""
+
+import json
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import mutate
+from fabricobs.formats import records
+from fabricobs.formats.catalogue import Recognised, load_catalogue
+from fabricobs.formats.context import Context
+from fabricobs.formats.reading import read_file
+from fabricobs.formats.rows import Rows, Tally
+
+CATALOGUE = load_catalogue()
+CSV_HEADER = "iteration,global_rank,timestamp,iter_time_s,loss,host"
+CELLS = [
+    "7", "-7", "+7", " 8 ", "007", "1,234", "1_000", "9223372036854775807", "9223372036854775808",
+    "18446744073709551615", "36893488147419103232", "123456789012345678", "1.5", "-0.25", "1e3",
+    "0.1234567890123456789", "nan", "inf", "n/a", "-", "", "x", "é", "a b", "a,b", 'a"b', '"', "\t",
+    "1772442041", "1772442041.5", "1772442041500", "1772442041500000", "1772442041500000000",
+    "2026-03-02T09:00:41.250Z", "2026-03-02 09:00:41", "2026/03/02_09:00:41", "2026-02-30T09:00:41",
+    "2026-03-02T09:00:41+02:00", "0001-01-01 00:00:00", "Mon Mar  2 09:00:41 2026",
+]  # fmt: skip
+
+
+def read(path: Path, shown: Recognised) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+    rows = Rows()
+    result = read_file(path, shown, Context("f"), rows, lambda: None)
+    tables: dict[str, list[Any]] = {}
+    for table, part in rows.drain():
+        tables.setdefault(table, []).extend(part.to_pylist())
+    return {t: sorted(r, key=str) for t, r in tables.items()}, account(result.tally)
+
+
+def account(tally: Tally) -> dict[str, Any]:
+    assert tally.lines == tally.parsed + tally.ignored + tally.unparsed
+    counts = (tally.lines, tally.parsed, tally.ignored, tally.unparsed)
+    # Which of the misses are kept may differ where there are more than are kept.
+    kept = sorted(tally.samples) if tally.unparsed < 20 else []
+    return {"counts": counts, "samples": kept}
+
+
+def assert_same(
+    data: bytes, folder: Path, name: str, syntax: str
+) -> tuple[dict[str, list[Any]], Any]:
+    shown = Recognised(syntax, (CATALOGUE.formats[name],))
+    path = folder / "records"
+    path.write_bytes(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records.PACE, "read_bytes", 0)
+        expected = read(path, shown)
+        patch.setattr(records.PACE, "read_bytes", records.LEAST_BYTES)
+        got = read(path, shown)
+    # NaN is not equal to itself.
+    assert repr(got) == repr(expected)
+    return got
+
+
+SAMPLES = [
+    (format_.name, CATALOGUE.recognise(sample.data, f"/logs/{sample.path}").syntax, sample.data)
+    for format_ in CATALOGUE.formats.values()
+    if {"csv", "jsonl"} & {*format_.definition.reader}
+    for sample in format_.definition.sample
+]
+
+
+@pytest.mark.parametrize(("name", "syntax", "data"), SAMPLES)
+def test_the_samples_and_what_happens_to_files(
+    name: str, syntax: str, data: bytes, tmp_path: Path
+) -> None:
+    tables, _ = assert_same(data, tmp_path, name, syntax)
+    assert any(tables.values())
+    assert_same(data * 3, tmp_path, name, syntax)
+    assert_same(data.replace(b"\n", b"\r\n"), tmp_path, name, syntax)
+    assert_same(data.rstrip(b"\n"), tmp_path, name, syntax)
+    assert_same(b"\xef\xbb\xbf" + data, tmp_path, name, syntax)
+    for seed in range(40):
+        assert_same(mutate(data * 3, seed), tmp_path, name, syntax)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_csv_cells_of_every_kind(data: st.DataObject, tmp_path_factory: Any) -> None:
+    cell = st.sampled_from(CELLS) | st.text(max_size=4)
+    lines = [CSV_HEADER]
+    for _ in range(data.draw(st.integers(1, 8))):
+        cells = data.draw(st.lists(cell, min_size=5, max_size=7))
+        quoted = data.draw(st.booleans())
+        lines.append(",".join(f'"{cell}"' if quoted else cell for cell in cells))
+    text = "\n".join(lines)
+    assert_same(
+        text.encode("utf-8", "replace"), tmp_path_factory.mktemp("csv"), "step_records", "csv"
+    )
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(CELLS) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_json_values_of_every_kind(data: st.DataObject, tmp_path_factory: Any) -> None:
+    base = {"iteration": 7, "global_rank": 1, "timestamp": 1772442041.5, "iter_time_s": 1.5}
+    lines = [json.dumps(base | {"loss": 2.5, "host": "a"})]
+    for _ in range(data.draw(st.integers(1, 8))):
+        record = dict(base) | {"loss": 2.5, "host": "a", "extra": [1, {"a": "]}"}]}
+        for key in data.draw(st.lists(st.sampled_from([*record, "new"]), max_size=2)):
+            record[key] = data.draw(VALUES)
+        line = json.dumps(record, ensure_ascii=data.draw(st.booleans()))
+        damage = data.draw(st.sampled_from(["", "", "", "tear", "put"]))
+        place = data.draw(st.integers(0, len(line)))
+        if damage:
+            odd = data.draw(st.sampled_from(['"', ",", "{", "0", "\\", " ", "\x00", "\x1f", "é"]))
+            line = line[:place] + ("" if damage == "tear" else odd + line[place:])
+        lines += [line, line]
+    text = "\n".join(lines)
+    assert_same(
+        text.encode("utf-8", "replace"), tmp_path_factory.mktemp("json"), "step_records", "jsonl"
+    )
+
+
+def test_what_an_inspector_header_says_holds_for_the_lines_below(tmp_path: Path) -> None:
+    def header(rank: int) -> str:
+        return json.dumps(
+            {"header": {"id": "0x9", "rank": rank}, "metadata": {"hostname": f"n{rank}"}}
+            | {"dump_stats": {"coll_records": 2}}
+        )
+
+    def call(number: int) -> str:
+        perf = {"coll": "AllReduce", "coll_sn": number, "coll_msg_size_bytes": 8}
+        return json.dumps({"coll_perf": perf | {"coll_exec_time_us": 5.5}})
+
+    lines = [call(1), header(3), call(2), call(3), '{"torn', call(4), header(4), "{}", call(5)]
+    tables, told = assert_same("\n".join(lines).encode(), tmp_path, "nccl_inspector", "jsonl")
+    ranks = {row["seq"]: (row["rank"], row["host"]) for row in tables["collectives"]}
+    n3 = (3, "n3")
+    assert ranks == {1: (None, None), 2: n3, 3: n3, 4: n3, 5: (4, "n4")}
+    assert told["counts"] == (9, 5, 2, 2)
+
+
+def test_a_cell_that_is_no_number_costs_its_cell_alone(tmp_path: Path) -> None:
+    text = f"{CSV_HEADER}\n7,x,2026-03-02T09:00:41Z,1.5,2.5,a\n8,1,2026-03-02T09:00:42Z,1.5,?,a\n"
+    tables, told = assert_same(text.encode(), tmp_path, "step_records", "csv")
+    assert [(row["step"], row["loss"]) for row in tables["steps"]] == [(8, None)]
+    assert told["samples"][0][0] == 2
+
+
+def test_a_saturated_counter_is_kept_as_the_negative_number_it_is(tmp_path: Path) -> None:
+    text = (
+        "SaveTime,SaveTimeUTC,DeviceName,PortName,InPkts,InOctets,OutPkts,OutOctets,A,B\n"
+        "x,1772442000500,spine01,P1,-3,18446744073709551615,80,327680,0,0\n"
+    )
+    tables, _ = assert_same(text.encode(), tmp_path, "port_csv", "csv")
+    row = tables["port_samples"][0]
+    assert (row["rx_packets"], row["rx_bytes"], row["tx_bytes"]) == (-3, -1, 327680)
+
+
+def test_parquet_columns_of_every_type(tmp_path: Path) -> None:
+    moment = datetime(2026, 3, 2, 9, 0, 41, 250_000)
+    micros = 1_772_442_041_250_000
+    times = {
+        "timestamp[s, tz]": pa.array([moment.replace(microsecond=0)], pa.timestamp("s", "UTC")),
+        "timestamp[ns]": pa.array([moment], pa.timestamp("ns")),
+        "micros": pa.array([micros]),
+        "nanos": pa.array([micros * 1000 + 1]),
+        "seconds": pa.array([micros / 1e6]),
+        "text": pa.array([moment.isoformat()]),
+        "codes": pa.array([moment.isoformat()]).dictionary_encode(),
+    }
+    for name, ts in times.items():
+        table = pa.table(
+            {
+                "step": pa.array([7], pa.uint64()),
+                "rank": pa.array([Decimal("3")]),
+                "timestamp": ts,
+                "step_time_s": pa.array([1.5], pa.float32()),
+                "loss": pa.array(["2.5"]),
+                "host": pa.array(["a "]).dictionary_encode(),
+            }
+        )
+        path = tmp_path / "steps.parquet"
+        pq.write_table(pa.concat_tables([table, table.slice(0, 0), empty_row(table)]), path)
+        tables, told = read(path, Recognised("parquet", (CATALOGUE.formats["step_records"],)))
+        (row,) = tables["steps"]
+        assert row["ts"].replace(microsecond=0) == moment.replace(microsecond=0), name
+        assert (row["step"], row["rank"], row["step_time_ms"]) == (7, 3, 1500.0)
+        assert (row["loss"], row["host"], row["ts_source"]) == (2.5, "a", "inline")
+        assert told["counts"] == (2, 1, 0, 1)
+
+
+def empty_row(table: pa.Table) -> pa.Table:
+    return pa.table([pa.nulls(1, field.type) for field in table.schema], schema=table.schema)
