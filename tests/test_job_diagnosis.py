@@ -165,6 +165,22 @@ class TestUnevenWork:
         assert "stage 3 (ranks 24-31)" in finding.title
         assert finding.drivers[1].value >= 0.8
 
+    def test_the_stages_of_records_without_one_are_those_of_the_groups(
+        self, make_store: Make
+    ) -> None:
+        compute = quiet()
+        compute[:, 24:] *= 1.3
+        groups = [list(range(first, first + 8)) for first in range(0, 32, 8)]
+        everyone = [list(range(32))]
+        calls = [
+            *collectives(compute[:3], groups, 1, 1 << 30),
+            *collectives(compute[:3], everyone, 4, 4),
+        ]
+        rows = records(compute) | {"collectives": calls}
+        (finding,) = diagnose(make_store(rows)).findings
+        assert finding.kind == "workload_imbalance"
+        assert "stage 3 (ranks 24-31)" in finding.title
+
     def test_another_rank_last_in_every_step(self, make_store: Make) -> None:
         compute = np.random.default_rng(2).normal(700, 70, (120, 32))
         (finding,) = diagnose(make_store(records(compute))).findings

@@ -6,6 +6,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.job import WARM_UP_STEPS
@@ -97,7 +99,8 @@ def rank_times(evidence: Evidence) -> tuple[RankTimes, ...]:
     Several methods ask for the same store's: the last answer is kept.
     """
     rows = evidence.frame("rank_steps")
-    told = [_of_job(job, measured=True) for job in _jobs(rows)]
+    groups = evidence.frame("rank_groups")
+    told = [_of_job(_staged(job, groups), measured=True) for job in _jobs(rows)]
     found = [times for times in told if times is not None]
     known = {times.job for times in found}
     for job in _jobs(evidence.frame("rank_calls")):
@@ -109,6 +112,30 @@ def rank_times(evidence: Evidence) -> tuple[RankTimes, ...]:
 
 def _jobs(rows: pl.DataFrame) -> list[pl.DataFrame]:
     return rows.drop_nulls("own_ms").partition_by("job", maintain_order=True)
+
+
+def _staged(rows: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    """Number the stages by the job's groups where its records tell of one stage only.
+
+    Ranks that sum gradients together, or share tensors, are of one stage: what such groups connect.
+    """
+    own = groups.filter(pl.col("job").eq_missing(pl.lit(rows["job"][0])))
+    if rows["stage"].n_unique() > 1 or own.is_empty():
+        return rows
+    ranks = rows["rank"].unique().sort()
+    own = own.filter(pl.col("rank").is_in(ranks.implode()))
+    at_rank = ranks.search_sorted(own["rank"]).to_numpy()
+    at_group = own["comm_id"].rank("dense").to_numpy() - 1 + len(ranks)
+    nodes = len(ranks) + own["comm_id"].n_unique()
+    links = coo_matrix((np.ones(len(own)), (at_rank, at_group)), shape=(nodes, nodes))
+    _, labels = connected_components(links, directed=False)
+    # Stages count in the order of their first ranks.
+    _, first, stages = np.unique(labels[: len(ranks)], return_index=True, return_inverse=True)
+    stages = np.argsort(np.argsort(first))[stages]
+    if np.bincount(stages).min() < _FEWEST_PEERS:
+        return rows
+    of_rank = pl.DataFrame({"rank": ranks, "stage": stages})
+    return rows.drop("stage").join(of_rank, on="rank", how="left", maintain_order="left")
 
 
 def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:

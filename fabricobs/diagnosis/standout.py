@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.rank_times import RankTimes, nan_median, rank_times
 from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array
 
 _CLIP = 20.0
@@ -85,7 +86,7 @@ _PORTS = _Subject(
 def find_standouts(evidence: Evidence, model: Model) -> Judgement:
     """Return the parts that stand out in several numbers at once, as information."""
     compared = (
-        (_RANKS, _rank_features(evidence.frame("rank_steps"))),
+        *((_RANKS, _rank_features(job)) for job in rank_times(evidence) if job.measured),
         (_NICS, evidence.frame("nic_features")),
         (_PORTS, evidence.frame("port_features")),
     )
@@ -97,16 +98,22 @@ def find_standouts(evidence: Evidence, model: Model) -> Judgement:
     return Judgement(tuple(found), sum(len(parts) for _, parts in compared))
 
 
-def _rank_features(steps: pl.DataFrame) -> pl.DataFrame:
-    return (
-        steps.drop_nulls("compute_ms")
-        .group_by("job", "stage", "rank", maintain_order=True)
-        .agg(
-            pl.col("host").first(),
-            pl.col("compute_ms").quantile(0.95).alias("compute_p95_ms"),
-            pl.col("compute_ms", "comm_ms", "data_ms").median(),
-        )
-    )
+def _rank_features(times: RankTimes) -> pl.DataFrame:
+    """One row a rank: medians over the steps, and the 95th percentile of computation."""
+    compute = times.own_ms - np.nan_to_num(times.data_ms)
+    return pl.DataFrame(
+        {
+            "job": [times.job] * len(times.ranks),
+            "stage": times.stages,
+            "rank": times.ranks,
+            "host": times.hosts,
+            "compute_ms": nan_median(compute, axis=0),
+            "compute_p95_ms": np.nanquantile(compute, 0.95, axis=0),
+            "comm_ms": nan_median(times.comm_ms, axis=0),
+            "data_ms": nan_median(times.data_ms, axis=0),
+        },
+        schema_overrides={"job": pl.String, "host": pl.String},
+    ).fill_nan(None)
 
 
 @dataclass(frozen=True, slots=True)
