@@ -1,6 +1,7 @@
 """A diagnosis from a store: evidence, methods, attribution, verdict."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from fabricobs.content import ContentError
@@ -15,17 +16,26 @@ from fabricobs.diagnosis.clocks import device_offsets, host_offsets
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
+from fabricobs.diagnosis.gpu_error import find_gpu_errors
+from fabricobs.diagnosis.hang import find_hangs
 from fabricobs.diagnosis.job import JobPace, job_paces
 from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.diagnosis.odd_one_out import find_odd_ones
 from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
+from fabricobs.diagnosis.workload import find_workload_imbalance
 
 Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 
 METHODS: dict[str, Method] = {
     "ecmp_skew": find_ecmp_skew,
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
+    "odd_one_out": find_odd_ones,
+    "odd_setting": partial(find_odd_ones, costs=False),
+    "hang": find_hangs,
+    "gpu_error": find_gpu_errors,
+    "workload_imbalance": find_workload_imbalance,
     "standout": lambda evidence, model, paces: find_standouts(evidence, model),
 }
 REST = "throughput_drop"
