@@ -16,6 +16,8 @@ from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace, job_paces
+from fabricobs.diagnosis.link_errors import find_link_errors
+from fabricobs.diagnosis.link_flap import find_link_flaps
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
@@ -25,6 +27,8 @@ Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 
 METHODS: dict[str, Method] = {
     "ecmp_skew": find_ecmp_skew,
+    "link_errors": find_link_errors,
+    "link_flap": find_link_flaps,
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
     "standout": lambda evidence, model, paces: find_standouts(evidence, model),
 }
