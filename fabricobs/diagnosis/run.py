@@ -12,6 +12,7 @@ from fabricobs.diagnosis.attribution import (
     without_named,
 )
 from fabricobs.diagnosis.clocks import device_offsets, host_offsets
+from fabricobs.diagnosis.degraded_link import find_degraded_links
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
@@ -26,6 +27,7 @@ from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
 Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 
 METHODS: dict[str, Method] = {
+    "degraded_link": find_degraded_links,
     "ecmp_skew": find_ecmp_skew,
     "link_errors": find_link_errors,
     "link_flap": find_link_flaps,
