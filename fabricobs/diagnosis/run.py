@@ -13,12 +13,15 @@ from fabricobs.diagnosis.attribution import (
     without_named,
 )
 from fabricobs.diagnosis.clocks import device_offsets, host_offsets
+from fabricobs.diagnosis.degraded_link import find_degraded_links
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
 from fabricobs.diagnosis.gpu_error import find_gpu_errors
 from fabricobs.diagnosis.hang import find_hangs
 from fabricobs.diagnosis.job import JobPace, job_paces
+from fabricobs.diagnosis.link_errors import find_link_errors
+from fabricobs.diagnosis.link_flap import find_link_flaps
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.odd_one_out import find_odd_ones
 from fabricobs.diagnosis.standout import find_standouts
@@ -29,7 +32,10 @@ from fabricobs.diagnosis.workload import find_workload_imbalance
 Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 
 METHODS: dict[str, Method] = {
+    "degraded_link": find_degraded_links,
     "ecmp_skew": find_ecmp_skew,
+    "link_errors": find_link_errors,
+    "link_flap": find_link_flaps,
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
     "odd_one_out": find_odd_ones,
     "odd_setting": partial(find_odd_ones, costs=False),

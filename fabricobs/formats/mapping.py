@@ -16,7 +16,7 @@ from fabricobs.formats.values import DEFAULT_TYPE, VALUE_TYPES, Value
 from fabricobs.store.tables import TABLES, Column
 
 # Columns that say which row a value belongs to; all others are what was measured.
-IDENTITY = ("device", "port", "priority", "queue", "ts")
+IDENTITY = ("device", "port", "priority", "queue", "profile", "ts")
 _TARGET = re.compile(r"^(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
 
 

@@ -560,6 +560,20 @@ _TABLES = (
         ("device", "port", "ts"),
     ),
     Table(
+        "settings",
+        "what a switch is set to do",
+        "commands that print a configuration",
+        (
+            *_ORIGIN,
+            *_TIMED,
+            *_PORT,
+            _text("profile", "Profile the setting belongs to; null for a setting of a port"),
+            _text("name", "lossless_priorities of a port; else as the command prints it"),
+            _text("value", "Its value, as printed"),
+        ),
+        ("device", "port", "profile", "name"),
+    ),
+    Table(
         "links",
         "two ends of a cable as one end tells it",
         "LLDP and fabric discovery",

@@ -87,6 +87,11 @@ def parse_yang_port(text: str) -> str | None:
     return parse_switch_port(found[1]) if found is not None else None
 
 
+def parse_classes(text: str) -> str:
+    """Read a list of traffic classes; N/A says that there are none."""
+    return "none" if text == "N/A" else text
+
+
 # What EOS and NX-OS print in the Status column, and the states of IF-MIB.
 _STATES = (
     r"connected|notconnect|notconnec|disabled|inactive|err-?disabled|errdisable|up|down|"
@@ -115,5 +120,6 @@ TYPES: dict[str, ValueType] = {
     "nvue": ValueType(r"(?:(?:link|counters|stats|netstat|qos)\.)*", parse_text, ("VARCHAR",)),
     "yang": ValueType(r"(?:\S*[/.:])?", parse_text, ("VARCHAR",)),
     "yang_port": ValueType(r"\S+", parse_yang_port, ("VARCHAR",)),
+    "classes": ValueType(r"\d(?:,\d)*|N/A", parse_classes, ("VARCHAR",)),
     "pg": ValueType(r"\d+", parse_priority_group, ("VARCHAR",)),
 }

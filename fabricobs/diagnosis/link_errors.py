@@ -1,0 +1,231 @@
+"""Link errors: cables whose receivers count broken symbols or packets while the job runs.
+
+Only what rises counts: totals from before the run are normal. What is counted while the link is
+down or trains anew is that event's, not the cable's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+from fabricobs.diagnosis.cables import (
+    Cable,
+    End,
+    cables_in,
+    during,
+    ends_in,
+    entities_of,
+    moment,
+    spans_of,
+)
+from fabricobs.diagnosis.cost import Cost, Span, cost_of
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Driver, Finding, Judgement, Severity
+from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.telling import driver, tell
+
+# What a receiver counts of a bad transceiver, fibre or connector.
+WIRE_ERRORS = (
+    "symbol_errors",
+    "fec_uncorrected",
+    "rx_errors",
+    "rx_icrc_errors",
+    "link_error_recovery",
+    "local_link_integrity_errors",
+)
+RETRANSMISSIONS = (
+    "packet_seq_err",
+    "out_of_sequence",
+    "local_ack_timeout_err",
+    "implied_nak_seq_err",
+    "duplicate_request",
+    "roce_adaptive_retransmissions",
+)
+_VICTIMS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """One counter of one end: its rise in all, in how many intervals, and when that sufficed.
+
+    `rate` is by 10^12 bits received, None where the source counts no bytes.
+    """
+
+    end: End
+    counter: str
+    risen: float
+    intervals: int
+    sufficed: datetime | None
+    rate: float | None
+
+    @property
+    def words(self) -> str:
+        """What was counted where."""
+        rate = f" ({self.rate:,.2g} in 10^12 bits)" if self.rate is not None else ""
+        return (
+            f"{self.end.label} counted {self.risen:,.0f} {self.counter} "
+            f"in {self.intervals} intervals{rate}"
+        )
+
+
+def find_link_errors(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+    """Return a finding for each cable with sustained errors; a unit judged is a port."""
+    sick = evidence.frame("sick_intervals")
+    wire = sick.filter(pl.col("counter").is_in(WIRE_ERRORS))
+    findings = []
+    for cable in cables_in(wire):
+        steady = _without_downs(cable, sick)
+        counts = [count for end in steady.ends for count in _counts(steady.at(end), end, model)]
+        if any(count.sufficed for count in counts):
+            findings.append(_finding(steady, counts, sick, evidence, model, paces))
+    ports = evidence.frame("counted_ports")
+    judged = len(ports.filter("known", pl.col("stopped").is_null()))
+    return Judgement(tuple(findings), judged, len(ports) - judged)
+
+
+def sick_spans(evidence: Evidence, model: Model) -> list[Span]:
+    """Return when any cable had sustained errors: what is lost then may be lost there."""
+    wire = evidence.frame("sick_intervals").filter(pl.col("counter").is_in(WIRE_ERRORS))
+    parts = [
+        rows
+        for _, rows in wire.group_by("owner", "part", "counter")
+        if _sufficed(rows.sort("ts"), model) is not None
+    ]
+    return spans_of(pl.concat(parts)) if parts else []
+
+
+def _without_downs(cable: Cable, sick: pl.DataFrame) -> Cable:
+    ends = pl.struct("owner", "part").is_in([{"owner": e.owner, "part": e.part} for e in cable.ends])
+    downs = sick.filter(pl.col("counter") == "link_downed", ends)
+    return Cable(cable.near, cable.far, cable.rows.filter(~during(spans_of(downs))))
+
+
+def _counts(rows: pl.DataFrame, end: End, model: Model) -> list[_Count]:
+    counts = []
+    for (counter,), of_counter in rows.group_by("counter", maintain_order=True):
+        ordered = of_counter.sort("ts")
+        risen = float(ordered["risen"].sum())
+        received = ordered["rx_bytes"].drop_nulls()
+        bits = 8.0 * float(received.sum()) if len(received) == len(ordered) else 0.0
+        counts.append(
+            _Count(
+                end=end,
+                counter=str(counter),
+                risen=risen,
+                intervals=len(ordered),
+                sufficed=_sufficed(ordered, model),
+                rate=risen / bits * 1e12 if bits else None,
+            )
+        )
+    return counts
+
+
+def _sufficed(rows: pl.DataFrame, model: Model) -> datetime | None:
+    """Return the end of the interval with which a counter's rises, in order, were no accident."""
+    enough = (pl.col("risen").cum_sum() > model.limit("risen")) | (
+        pl.int_range(1, pl.len() + 1) >= model.limit("intervals")
+    )
+    moments = rows.filter(enough)["ts"]
+    return None if moments.is_empty() else moments[0]
+
+
+def _finding(
+    cable: Cable,
+    counts: Sequence[_Count],
+    sick: pl.DataFrame,
+    evidence: Evidence,
+    model: Model,
+    paces: list[JobPace],
+) -> Finding:
+    worst = max(counts, key=lambda count: count.risen)
+    cable = cable if worst.end == cable.near else cable.turned()
+    spans = spans_of(cable.rows)
+    resent = _resent(cable, sick, spans)
+    cost = cost_of(evidence, paces, spans)
+    far = cable.far.label if cable.far else "an end no log names"
+    of_far = [count for count in counts if count.end != worst.end]
+    words = {
+        "near": worst.end.label,
+        "far": far,
+        "counter": worst.counter,
+        "risen": worst.risen,
+        "since": moment(spans[0][0]),
+        "counted": "; ".join(c.words for c in [worst, *sorted(of_far, key=lambda c: -c.risen)[:1]]),
+        "resent": _resent_sentence(resent),
+        "switch": next((end.owner for end in cable.ends if not end.is_nic), worst.end.owner),
+        "port": next((end.part for end in cable.ends if not end.is_nic), worst.end.part),
+    }
+    return tell(
+        model,
+        evidence,
+        words,
+        entities=entities_of(cable.ends),
+        related=entities_of([e for e in ends_in(resent, _VICTIMS) if e not in cable.ends]),
+        families=_families(of_far, resent, cost),
+        drivers=_drivers(counts, resent, model),
+        start=spans[0][0],
+        end=spans[-1][1],
+        detected_at=min(c.sufficed for c in counts if c.sufficed is not None),
+        cost=cost,
+        unmeasured=_unmeasured(counts, resent, model),
+    )
+
+
+def _resent(cable: Cable, sick: pl.DataFrame, spans: Sequence[Span]) -> pl.DataFrame:
+    """Return what NICs sent again meanwhile: the cable's NIC, or the hosts below its switches."""
+    resent = sick.filter(pl.col("counter").is_in(RETRANSMISSIONS), during(spans))
+    nics = [end for end in cable.ends if end.is_nic]
+    if nics:
+        own = resent.filter(pl.col("owner") == nics[0].owner, pl.col("part") == nics[0].part)
+        return resent if len(own) else resent.clear()
+    return resent.filter(pl.col("far_owner").is_in([end.owner for end in cable.ends]))
+
+
+def _resent_sentence(resent: pl.DataFrame) -> str:
+    if resent.is_empty():
+        return "No NIC over it is known to have sent packets again."
+    packets = float(resent.filter(pl.col("counter") == resent["counter"][0])["risen"].sum())
+    hosts = resent["owner"].n_unique()
+    return f"Meanwhile NICs of {hosts} hosts counted {packets:,.0f} {resent['counter'][0]}."
+
+
+def _families(of_far: Sequence[_Count], resent: pl.DataFrame, cost: Cost | None) -> set[str]:
+    families = {"counters"}
+    if of_far:
+        families.add("topology")
+    if len(resent):
+        families.add("correlation")
+    if cost is not None and cost.felt:
+        families.add("timing")
+    return families
+
+
+def _unmeasured(counts: Sequence[_Count], resent: pl.DataFrame, model: Model) -> Severity:
+    """A cable within its standard's error rate, over which nothing is sent again, is `low`."""
+    rates = [count.rate for count in counts if count.rate is not None]
+    tolerated = bool(rates) and max(rates) < model.limit("rate")
+    return "low" if tolerated and resent.is_empty() else "medium"
+
+
+def _drivers(
+    counts: Sequence[_Count], resent: pl.DataFrame, model: Model
+) -> list[Driver]:
+    drivers = [
+        driver(model, "risen", f"{c.counter} of {c.end.label}", c.risen, peer=0.0)
+        for c in sorted(counts, key=lambda count: -count.risen)
+    ]
+    worst = max(counts, key=lambda count: count.risen)
+    drivers.append(
+        driver(model, "intervals", f"intervals with {worst.counter}", float(worst.intervals))
+    )
+    if worst.rate is not None:
+        drivers.append(
+            driver(model, "rate", f"{worst.counter} rate", worst.rate, unit="per 10^12 bits")
+        )
+    for (counter,), rows in resent.group_by("counter", maintain_order=True):
+        total = float(rows["risen"].sum())
+        drivers.append(driver(model, "risen", f"{counter} of NICs over it", total, peer=0.0))
+    return drivers

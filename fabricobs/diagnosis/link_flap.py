@@ -1,0 +1,172 @@
+"""Link flaps: links that went down while the job ran, by counters, kernel, NCCL and status."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+import polars as pl
+
+from fabricobs.diagnosis.cables import (
+    CLOCK_SLACK,
+    Cable,
+    cables_in,
+    entities_of,
+    moment,
+)
+from fabricobs.diagnosis.cost import Span, cost_of
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Driver, Finding, Judgement
+from fabricobs.diagnosis.job import WARM_UP_STEPS, JobPace
+from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.statistics import robust_z
+from fabricobs.diagnosis.telling import driver, tell
+
+# Messages of one event come from several processes and logs, within this time.
+_ONE_EVENT = timedelta(seconds=15)
+_SOURCES = {"kernel": "log", "NCCL": "log", "status": "counters", "counter": "counters"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Downs:
+    """How often a cable went down: `spans`, one an event, are when; `told` by which sources."""
+
+    cable: Cable
+    spans: tuple[Span, ...]
+    times: int
+    told: tuple[str, ...]
+
+
+def find_link_flaps(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+    """Return a finding for each cable that went down during the job; a unit judged is a port."""
+    ran = _ran(evidence, paces)
+    ports = evidence.frame("counted_ports")
+    judged = len(ports.filter("known"))
+    if ran is None:
+        return Judgement((), 0, len(ports))
+    rows = _downs(evidence).filter(pl.col("ts") >= ran[0], pl.col("ts_before") <= ran[1])
+    found = [_counted(cable) for cable in cables_in(rows)]
+    findings = [_finding(downs, evidence, model, paces) for downs in found]
+    return Judgement(tuple(findings), judged, len(ports) - judged)
+
+
+def _ran(evidence: Evidence, paces: list[JobPace]) -> Span | None:
+    """Return when the jobs ran; else when counters were taken: a log may go back for weeks."""
+    times = [pace.steps["ts"].drop_nulls() for pace in paces]
+    known = [time for time in times if len(time)]
+    if known:
+        return min(t[0] for t in known) - CLOCK_SLACK, max(t[-1] for t in known) + CLOCK_SLACK
+    row = evidence.frame("coverage").row(0, named=True)
+    if row["first_time"] is None or row["last_time"] is None:
+        return None
+    return row["first_time"], row["last_time"]
+
+
+def _downs(evidence: Evidence) -> pl.DataFrame:
+    """Return a row for each time something told that a port was down."""
+    counted = evidence.frame("sick_intervals").filter(pl.col("counter") == "link_downed")
+    told = evidence.frame("link_downs").with_columns(
+        pl.col("ts").alias("ts_before"), pl.lit(1.0).alias("risen")
+    )
+    columns = ("owner", "part", "is_nic", "far_owner", "far_part", "far_is_nic")
+    names = (*columns, "ts_before", "ts", "risen", "source")
+    parts = [counted.with_columns(pl.lit("counter").alias("source")), told]
+    return pl.concat([part.select(names) for part in parts], how="vertical_relaxed")
+
+
+def _counted(cable: Cable) -> _Downs:
+    """Join what several sources tell of one event; what counters count beyond that is more."""
+    exact = cable.rows.filter(pl.col("source").is_in(["kernel", "NCCL"])).sort("ts")
+    spans: list[Span] = []
+    for time in exact["ts"]:
+        if not spans or time - spans[-1][1] > _ONE_EVENT:
+            spans.append((time, time))
+    rest = cable.rows.filter(pl.col("source").is_in(["counter", "status"])).sort("ts")
+    for begin, end in rest.select("ts_before", "ts").iter_rows():
+        known = any(a <= end + _ONE_EVENT and b >= begin - _ONE_EVENT for a, b in spans)
+        if not known:
+            spans.append((begin, end))
+    counters = cable.rows.filter(pl.col("source") == "counter")
+    by_end = counters.group_by("owner", "part").agg(pl.col("risen").sum())["risen"]
+    times = max(len(spans), int(by_end.max() or 0))  # type: ignore[arg-type]
+    told = tuple(sorted(cable.rows["source"].unique().to_list()))
+    return _Downs(cable, tuple(sorted(spans)), times, told)
+
+
+def _finding(downs: _Downs, evidence: Evidence, model: Model, paces: list[JobPace]) -> Finding:
+    cable, spans = downs.cable, downs.spans
+    cost = cost_of(evidence, paces, _hit(evidence, spans, model) or spans)
+    families = {_SOURCES[source] for source in downs.told}
+    if cost is not None and cost.felt:
+        families.add("timing")
+    words = {
+        "near": cable.near.label,
+        "far": cable.far.label if cable.far else "an end no log names",
+        "times": "once" if downs.times == 1 else f"{downs.times} times",
+        "since": moment(spans[0][0]),
+        "moments": ", ".join(f"{begin:%H:%M:%S}" for begin, _ in spans[:10]),
+        "sources": ", ".join(downs.told),
+        "flaps": _flaps(spans, downs.times, model),
+        "host": next((end.owner for end in cable.ends if end.is_nic), cable.near.owner),
+        "port": next((end.label for end in cable.ends if not end.is_nic), cable.near.label),
+    }
+    return tell(
+        model,
+        evidence,
+        words,
+        entities=entities_of(cable.ends),
+        families=families,
+        drivers=_drivers(downs, model),
+        start=spans[0][0],
+        end=spans[-1][1],
+        detected_at=spans[0][1],
+        cost=cost,
+        unmeasured="medium",
+    )
+
+
+def _hit(evidence: Evidence, spans: Sequence[Span], model: Model) -> list[Span]:
+    """Return the steps that ran while the link was down and are far longer than the usual one.
+
+    A span each, of the step's end. Counters date an event to an interval of many steps, of which
+    one or two waited.
+    """
+    hit: list[Span] = []
+    for steps in evidence.frame("job_steps").partition_by("job"):
+        timed = steps.drop_nulls(["ts", "step_time_ms"]).sort("step").slice(WARM_UP_STEPS)
+        if timed.is_empty():
+            continue
+        times = timed["step_time_ms"].to_numpy().astype(np.float64)
+        long = timed.with_columns(
+            (pl.col("ts") - pl.duration(microseconds=pl.col("step_time_ms") * 1000)).alias("began"),
+            pl.Series("z", robust_z(times)),
+        ).filter(pl.col("z") > model.limit("z"))
+        for begin, end in spans:
+            waited = long.filter(
+                pl.col("ts") >= begin - CLOCK_SLACK, pl.col("began") <= end + CLOCK_SLACK
+            )
+            hit += [(time, time) for time in waited["ts"]]
+    return hit
+
+
+def _flaps(spans: Sequence[Span], times: int, model: Model) -> str:
+    within = timedelta(seconds=model.limit("within"))
+    often = any(
+        later[0] - earlier[1] <= within
+        for earlier, later in zip(spans, spans[1:], strict=False)
+    )
+    if times > len(spans) or often:
+        return "It comes and goes: an optic or connector at its limit, or a port that retrains."
+    return "One event may be a hand on a cable."
+
+
+def _drivers(downs: _Downs, model: Model) -> list[Driver]:
+    ends = downs.cable.rows.filter(pl.col("source") == "counter").group_by(
+        "owner", "part", maintain_order=True
+    )
+    drivers = [driver(model, "downs", "times the link went down", float(downs.times), peer=0.0)]
+    for (owner, part), rows in ends:
+        risen = float(rows["risen"].sum())
+        drivers.append(driver(model, "downs", f"link_downed of {owner} {part}", risen, peer=0.0))
+    return drivers
+

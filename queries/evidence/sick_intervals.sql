@@ -1,0 +1,40 @@
+-- question: In which intervals did which port count errors, drops, lost links or retransmissions?
+-- Rises only; of several sources of one counter the one that saw most (the others have stopped at
+-- their highest value). `owner` and `part` are host and NIC, or switch and port; `far_...` is the
+-- other end of the cable.
+WITH rose AS (
+  SELECT * FROM port_rates
+  WHERE greatest(rx_errors, symbol_errors, fec_uncorrected, link_error_recovery,
+    local_link_integrity_errors, rx_icrc_errors, link_downed, rx_discards, tx_discards,
+    out_of_sequence, packet_seq_err, local_ack_timeout_err, implied_nak_seq_err,
+    duplicate_request, roce_adaptive_retransmissions) > 0
+),
+rises AS (
+  SELECT device, port, format, ts_before, ts, seconds, rx_bytes, counter, risen
+  FROM rose UNPIVOT (risen FOR counter IN (
+    rx_errors, symbol_errors, fec_uncorrected, link_error_recovery, local_link_integrity_errors,
+    rx_icrc_errors, link_downed, rx_discards, tx_discards, out_of_sequence, packet_seq_err,
+    local_ack_timeout_err, implied_nak_seq_err, duplicate_request, roce_adaptive_retransmissions
+  ))
+  UNION ALL
+  SELECT device, port, format, ts_before, ts, seconds, NULL, counter, risen
+  FROM (
+    SELECT device, port, format, ts_before, ts, seconds,
+      sum(drop_packets)::BIGINT AS drop_packets, sum(pfcwd_detected)::BIGINT AS pfcwd_detected
+    FROM priority_rates
+    WHERE drop_packets > 0 OR pfcwd_detected > 0
+    GROUP BY ALL
+  ) UNPIVOT (risen FOR counter IN (drop_packets, pfcwd_detected))
+),
+placed AS (
+  SELECT r.*, coalesce(p.owner, r.device) AS owner, coalesce(p.part, r.port) AS part,
+    coalesce(p.is_nic, false) AS is_nic,
+    sum(r.risen) OVER (PARTITION BY p.owner, p.part, r.counter, r.format) AS seen
+  FROM rises r LEFT JOIN port_parts p ON p.device = r.device AND p.port = r.port
+  WHERE r.risen > 0
+)
+SELECT d.device, d.owner, d.part, d.is_nic, e.far_owner, e.far_part, e.far_is_nic, d.counter,
+  d.ts_before, d.ts, d.seconds, d.risen::DOUBLE AS risen, d.rx_bytes
+FROM placed d LEFT JOIN cable_ends e ON e.owner = d.owner AND e.part = d.part
+QUALIFY dense_rank() OVER (PARTITION BY d.owner, d.part, d.counter ORDER BY d.seen DESC, d.format) = 1
+ORDER BY d.owner, d.part, d.counter, d.ts

@@ -1,0 +1,56 @@
+-- What the RDMA ports of hosts are called: by verbs (mlx5_0/1), as a device, as a net device. A
+-- name that two NICs of a host share names neither.
+CREATE OR REPLACE TABLE nic_names AS
+WITH known AS (
+  SELECT host_name(device) AS host, port, alias FROM named_status
+  WHERE regexp_matches(port, '^[a-z][a-z0-9_]*/\d+$')
+  UNION
+  SELECT host, nic || '/1', net_device FROM rank_paths WHERE nic IS NOT NULL
+),
+names AS (
+  SELECT host, split_part(port, '/', 1) AS nic,
+    unnest([port, split_part(port, '/', 1), alias]) AS name
+  FROM known
+)
+SELECT host, name, any_value(nic) AS nic FROM names
+WHERE name IS NOT NULL GROUP BY host, name HAVING count(DISTINCT nic) = 1;
+
+-- The part a port is, whatever counters, status commands and neighbours call it: `owner` and `part`
+-- are host and NIC, or switch and port.
+CREATE OR REPLACE TABLE port_parts AS
+WITH asked AS (
+  SELECT device, port FROM named_samples
+  UNION SELECT device, port FROM named_priority_samples
+  UNION SELECT device, port FROM named_status
+  UNION SELECT device, port FROM canonical_links
+  UNION SELECT remote_device, remote_port FROM canonical_links
+  UNION SELECT remote_device, remote_port_description FROM canonical_links
+)
+SELECT c.device, c.port, CASE WHEN h.host IS NULL AND n.nic IS NULL THEN c.device
+    ELSE host_name(c.device) END AS owner,
+  coalesce(n.nic, a.port, c.port) AS part, h.host IS NOT NULL OR n.nic IS NOT NULL AS is_nic
+FROM asked c
+LEFT JOIN nic_names n ON n.host = host_name(c.device) AND n.name = c.port
+LEFT JOIN port_aliases a ON a.device = host_name(c.device) AND a.name = c.port
+LEFT JOIN training_hosts h ON h.host = host_name(c.device)
+WHERE c.device IS NOT NULL AND c.port IS NOT NULL;
+
+-- Both ends of every cable, each as a part and with the part at its other end, as last told.
+CREATE OR REPLACE TABLE cable_ends AS
+WITH told AS (
+  SELECT p.owner, p.part, p.is_nic, r.owner AS far_owner, r.part AS far_part,
+    r.is_nic AS far_is_nic, l.ts,
+    -- A net device's name before an address that names nothing.
+    row_number() OVER (PARTITION BY p.owner, p.part ORDER BY l.ts DESC NULLS LAST,
+      n.nic IS NULL, regexp_matches(r.port, '^([0-9A-Fa-f]{2}:){5}')) AS rank
+  FROM canonical_links l
+  JOIN port_parts p ON p.device = l.device AND p.port = l.port
+  JOIN port_parts r ON r.device = l.remote_device
+    AND (r.port = l.remote_port OR (r.is_nic AND r.port = l.remote_port_description))
+  LEFT JOIN nic_names n ON n.host = r.owner AND n.name = r.port
+)
+SELECT owner, part, is_nic, far_owner, far_part, far_is_nic, ts FROM told WHERE rank = 1
+UNION
+SELECT far_owner, far_part, far_is_nic, owner, part, is_nic, ts FROM told
+WHERE rank = 1
+QUALIFY row_number() OVER (PARTITION BY far_owner, far_part ORDER BY ts DESC NULLS LAST, part) = 1;
