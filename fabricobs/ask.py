@@ -12,7 +12,14 @@ from typing import TextIO
 import duckdb
 
 from fabricobs import content
-from fabricobs.store.session import QueryError, check_read_only, open_session, rounded
+from fabricobs.store.session import (
+    NO_SITE,
+    QueryError,
+    Site,
+    check_read_only,
+    open_session,
+    rounded,
+)
 
 _HEADER = re.compile(r"^-- ?(\w+): ?(.*)$")
 _MOST_ROWS_SHOWN = 200
@@ -71,7 +78,13 @@ def load_question(name: str, path: Path) -> Question:
 
 
 def run_statement(
-    sql: str, store: Path, output: str, out: Path | None, extra: Sequence[Path] = ()
+    sql: str,
+    store: Path,
+    output: str,
+    out: Path | None,
+    extra: Sequence[Path] = (),
+    *,
+    site: Site = NO_SITE,
 ) -> None:
     """Run a reading statement and print its rows, or write them to `out`.
 
@@ -81,7 +94,7 @@ def run_statement(
         raise QueryError(f"--format {output}: use table, csv, json or parquet")
     if output == "parquet" and out is None and sys.stdout.isatty():
         raise QueryError("parquet is binary: give --out FILE or a pipe")
-    connection = open_session(store, sql, extra)
+    connection = open_session(store, sql, extra, site=site)
     check_read_only(connection, sql)
     try:
         if output == "table":

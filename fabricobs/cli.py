@@ -1,11 +1,11 @@
 """The command line: each verb calls one function and prints what it gives.
 
-Data goes to standard output, notes to standard error. Exit codes follow the monitoring plug-ins:
-0 nothing at or above --fail-on, 1 warning, 2 critical, 3 unknown (bad usage, unreadable input, not
-enough data). Heavy libraries are imported by the verb that uses them.
+Data goes to standard output, notes to standard error. Heavy libraries are imported by the verb that
+uses them. What the verbs share is in `verbs.py`, those of operation are in `operate/commands.py`.
 """
 
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +14,27 @@ from typer.exceptions import TyperException
 
 from fabricobs import __version__
 from fabricobs.errors import UserError
+from fabricobs.operate import commands
+from fabricobs.verbs import (
+    UNKNOWN,
+    ConfigOption,
+    ContentOption,
+    FailOnOption,
+    JobOption,
+    StoreOption,
+    ZoneOption,
+    check_fail_on,
+    check_inputs,
+    configured,
+    exit_code,
+    fail,
+    require_store,
+)
 
 if TYPE_CHECKING:
+    from fabricobs.config import Config
     from fabricobs.diagnosis.findings import Diagnosis
 
-UNKNOWN = 3
 INTERRUPTED = 130
 
 app = typer.Typer(
@@ -28,28 +44,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-StoreOption = Annotated[
-    Path, typer.Option("--store", envvar="FABRICOBS_STORE", help="Directory of the store.")
-]
-ContentOption = Annotated[
-    list[Path] | None,
-    typer.Option("--content", help="Folder with your own ingest/, queries/ and models/."),
-]
-DEFAULT_STORE = Path("fabric-store")
-
 
 @app.command()
 def ingest(
     logs: Annotated[list[Path], typer.Argument(help="Files and directories to read.")],
-    store: StoreOption = DEFAULT_STORE,
-    job: Annotated[str | None, typer.Option(help="Name of the job these logs are of.")] = None,
-    tz: Annotated[str, typer.Option(help="Time zone of times that name none.")] = "UTC",
+    store: StoreOption = None,
+    job: JobOption = None,
+    tz: ZoneOption = None,
     content: ContentOption = None,
     workers: Annotated[int, typer.Option(help="Processes that read; 0: one a core.")] = 0,
+    config: ConfigOption = None,
 ) -> None:
     """Read logs into the store. Reading the same again changes nothing."""
     import os
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     from fabricobs.ingest import ingest as run
     from fabricobs.planning import Options
@@ -57,28 +64,28 @@ def ingest(
     from fabricobs.report.terminal import ingest_table
     from fabricobs.store.parts import Store
 
-    try:
-        ZoneInfo(tz)
-    except (ZoneInfoNotFoundError, ValueError):
-        _fail(f"--tz {tz}: no such time zone; use a name like UTC or Europe/Berlin")
-    for path in logs:
-        if not path.exists() and not path.is_symlink():
-            _fail(f"{path}: no such file or directory")
-    options = Options(job, tz, tuple(content or ()))
+    options = {"store": store, "job": job, "tz": tz, "content": content}
+    site = configured(config, options)
+    inputs = logs if site.host_map is None else [*logs, site.host_map]
+    check_inputs(inputs)
     bar = ProgressBar()
     try:
         report = run(
-            logs, Store(store), options, workers=workers or os.cpu_count() or 1, progress=bar
+            inputs,
+            Store(site.store),
+            Options(site.job, site.tz, site.content),
+            workers=workers or os.cpu_count() or 1,
+            progress=bar,
         )
     finally:
         bar.close()
     print(ingest_table(report))
     if not report.outcomes:
-        _fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
+        fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
     for outcome in report.problems:
         print(f"fabricobs: {outcome.path}: {outcome.problem}", file=sys.stderr)
     if not any(outcome.formats for outcome in report.outcomes):
-        _fail("no file shows a format that fabricobs knows; `fabricobs formats` lists them")
+        fail("no file shows a format that fabricobs knows; `fabricobs formats` lists them")
     if report.problems:
         partly = all(outcome.formats for outcome in report.problems)
         raise typer.Exit(1 if partly else UNKNOWN)
@@ -89,47 +96,50 @@ def sql(
     statement: Annotated[
         str | None, typer.Argument(help="SQL, a file that holds it, or - for standard input.")
     ] = None,
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = None,
     format: Annotated[str, typer.Option(help="table, csv, json or parquet.")] = "table",
     out: Annotated[Path | None, typer.Option(help="Write here instead.")] = None,
     content: ContentOption = None,
+    config: ConfigOption = None,
 ) -> None:
     """Ask the store in DuckDB SQL: every table and view of `fabricobs schema`."""
-    from fabricobs.ask import run_statement
-
-    _require_store(store)
-    run_statement(_statement(statement), store, format, out, tuple(content or ()))
+    site = configured(config, {"store": store, "content": content})
+    require_store(site.store)
+    _ask(_statement(statement), site, format, out)
 
 
 @app.command()
 def query(
     name: Annotated[str | None, typer.Argument(help="Name of a question.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the questions.")] = False,
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = None,
     format: Annotated[str, typer.Option(help="table, csv, json or parquet.")] = "table",
     out: Annotated[Path | None, typer.Option(help="Write here instead.")] = None,
     content: ContentOption = None,
+    config: ConfigOption = None,
 ) -> None:
     """Ask one of the questions in queries/."""
-    from fabricobs.ask import find_question, questions, run_statement
+    from fabricobs.ask import find_question, questions
 
-    extra = tuple(content or ())
+    site = configured(config, {"store": store, "content": content})
     if list_ or name is None:
-        for question in questions(extra).values():
+        for question in questions(site.content).values():
             print(f"{question.name:34} {question.question}")
         return
-    _require_store(store)
-    run_statement(find_question(name, extra).sql, store, format, out, extra)
+    require_store(site.store)
+    _ask(find_question(name, site.content).sql, site, format, out)
 
 
 @app.command()
 def diagnose(
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = None,
     format: Annotated[str, typer.Option(help="text or json.")] = "text",
-    fail_on: Annotated[
-        str, typer.Option(help="Lowest severity that counts: low ... critical, or never.")
-    ] = "low",
+    fail_on: FailOnOption = "low",
+    window: Annotated[
+        str | None, typer.Option(help="Judge so much before the newest data, as 6h; else all.")
+    ] = None,
     content: ContentOption = None,
+    config: ConfigOption = None,
 ) -> None:
     """Judge the store: the verdict, six answers and the findings."""
     from fabricobs.report.documents import diagnosis_json
@@ -137,28 +147,43 @@ def diagnose(
     from fabricobs.report.terminal import diagnosis_text
 
     if format not in {"text", "json"}:
-        _fail(f"--format {format}: use text or json")
-    found = _diagnose(store, tuple(content or ()))
+        fail(f"--format {format}: use text or json")
+    check_fail_on(fail_on)
+    site = configured(config, {"store": store, "content": content, "watch.window": window})
+    found, _ = _diagnose(site, windowed=window is not None)
     print(diagnosis_json(found) if format == "json" else diagnosis_text(found))
     try:
-        keep_findings(found, store)
+        keep_findings(found, site.store)
     except OSError as error:
-        print(f"fabricobs: findings not kept in {store}: {error.strerror}", file=sys.stderr)
-    raise typer.Exit(_exit_code(found, fail_on))
+        print(f"fabricobs: findings not kept in {site.store}: {error.strerror}", file=sys.stderr)
+    raise typer.Exit(exit_code(found, fail_on))
 
 
 @app.command()
 def report(
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = None,
     out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("fabricobs-report.html"),
+    window: Annotated[
+        str | None, typer.Option(help="Judge so much before the newest data, as 6h; else all.")
+    ] = None,
     content: ContentOption = None,
+    config: ConfigOption = None,
 ) -> None:
     """Write the diagnosis as one HTML file that needs no network."""
     from fabricobs.report.page import write_page
+    from fabricobs.store.upkeep import reading
 
-    found = _diagnose(store, tuple(content or ()))
-    write_page(found, store, out, tuple(content or ()))
+    site = configured(config, {"store": store, "content": content, "watch.window": window})
+    found, since = _diagnose(site, windowed=window is not None)
+    with reading(site.store):
+        write_page(found, site.store, out, site.content, since=since, site=site.site)
     print(out)
+
+
+app.command()(commands.watch)
+app.command()(commands.prune)
+app.command()(commands.schedule)
+app.command()(commands.config)
 
 
 @app.command()
@@ -189,12 +214,15 @@ app.add_typer(formats_app, name="formats")
 
 
 @formats_app.callback(invoke_without_command=True)
-def formats(context: typer.Context, content: ContentOption = None) -> None:
+def formats(
+    context: typer.Context, content: ContentOption = None, config: ConfigOption = None
+) -> None:
     """List the formats fabricobs reads."""
     from fabricobs.formats.definition import load_definitions
 
     if context.invoked_subcommand is None:
-        for name, definition in load_definitions(tuple(content or ())).items():
+        site = configured(config, {"content": content})
+        for name, definition in load_definitions(site.content).items():
             print(f"{name:28} {definition.title}")
 
 
@@ -203,6 +231,7 @@ def formats_try(
     name: Annotated[str, typer.Argument(help="The format.", metavar="FORMAT")],
     file: Annotated[Path, typer.Argument(help="A file to read with it.")],
     content: ContentOption = None,
+    config: ConfigOption = None,
     most: Annotated[int, typer.Option(help="Rows shown of each table.")] = 20,
 ) -> None:
     """Show the rows a format makes of a file, and the lines it leaves."""
@@ -211,8 +240,9 @@ def formats_try(
     from fabricobs.report.terminal import trial_text
 
     if not file.is_file():
-        _fail(f"{file}: no such file")
-    trial = try_format(name, file, load_catalogue(tuple(content or ())))
+        fail(f"{file}: no such file")
+    site = configured(config, {"content": content})
+    trial = try_format(name, file, load_catalogue(site.content))
     print(trial_text(trial, most))
     if not trial.rows or trial.problem:
         raise typer.Exit(UNKNOWN)
@@ -230,12 +260,12 @@ def formats_new(
     from fabricobs.formats.trial import skeleton
 
     if not file.is_file():
-        _fail(f"{file}: no such file")
+        fail(f"{file}: no such file")
     if not name.isidentifier():
-        _fail(f"{name}: a format's name is letters, digits and underscores")
+        fail(f"{name}: a format's name is letters, digits and underscores")
     target = content / "ingest" / f"{name}.toml"
     if target.exists():
-        _fail(f"{target}: is there already")
+        fail(f"{target}: is there already")
     text = skeleton(name, file)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
@@ -243,11 +273,11 @@ def formats_new(
 
 
 @app.command()
-def check(content: ContentOption = None) -> None:
+def check(content: ContentOption = None, config: ConfigOption = None) -> None:
     """Check that every definition, query and model of the content is sound."""
     from fabricobs.soundness import check_content
 
-    mistakes = list(check_content(tuple(content or ())))
+    mistakes = list(check_content(configured(config, {"content": content}).content))
     for mistake in mistakes:
         print(mistake, file=sys.stderr)
     if mistakes:
@@ -259,8 +289,9 @@ def check(content: ContentOption = None) -> None:
 def schema(
     table: Annotated[str | None, typer.Argument(help="One table only.")] = None,
     views: Annotated[bool, typer.Option("--views", help="SQL for a plain duckdb shell.")] = False,
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = None,
     content: ContentOption = None,
+    config: ConfigOption = None,
 ) -> None:
     """Print the tables and their columns, with type, unit and meaning."""
     from fabricobs.store.tables import TABLES
@@ -268,11 +299,12 @@ def schema(
     if views:
         from fabricobs.store.session import init_script
 
-        _require_store(store)
-        print(init_script(store.absolute(), tuple(content or ())), end="")
+        site = configured(config, {"store": store, "content": content})
+        require_store(site.store)
+        print(init_script(site.store.absolute(), site.content), end="")
         return
     if table is not None and table not in TABLES:
-        _fail(f"no table {table!r}; one of {', '.join(TABLES)}")
+        fail(f"no table {table!r}; one of {', '.join(TABLES)}")
     for name, described in TABLES.items():
         if table in {None, name}:
             print(f"{name}: {described.row} (from {described.source})")
@@ -285,46 +317,45 @@ def _statement(given: str | None) -> str:
     """Return the SQL meant by the argument: itself, the content of a file, or standard input."""
     if given is None or given == "-":
         if given is None and sys.stdin.isatty():
-            _fail("give a statement, a file that holds one, or - for standard input")
+            fail("give a statement, a file that holds one, or - for standard input")
         return sys.stdin.read()
     if given.endswith(".sql"):
         path = Path(given)
         if not path.is_file():
-            _fail(f"{path}: no such file")
+            fail(f"{path}: no such file")
         return path.read_text(encoding="utf-8")
     return given
 
 
-def _diagnose(store: Path, extra: tuple[Path, ...]) -> "Diagnosis":
+def _ask(statement: str, site: "Config", format: str, out: Path | None) -> None:
+    from fabricobs.ask import run_statement
+    from fabricobs.store.upkeep import reading
+
+    with reading(site.store):
+        run_statement(statement, site.store, format, out, site.content, site=site.site)
+
+
+def _diagnose(site: "Config", *, windowed: bool) -> "tuple[Diagnosis, datetime | None]":
+    """Return the diagnosis, and where its window begins."""
     from fabricobs.diagnosis.run import diagnose as run
+    from fabricobs.store.session import newest_time
+    from fabricobs.store.upkeep import reading
 
-    _require_store(store)
-    return run(store, extra)
-
-
-def _exit_code(found: "Diagnosis", fail_on: str) -> int:
-    from fabricobs.diagnosis.findings import SEVERITIES
-
-    if fail_on == "never":
-        return 0
-    if fail_on not in SEVERITIES:
-        _fail(f"--fail-on {fail_on}: use never or one of {', '.join(SEVERITIES)}")
-    worst = found.worst_severity
-    if worst is None or SEVERITIES.index(worst) < SEVERITIES.index(fail_on):
-        return 0 if found.verdict.judged else UNKNOWN
-    return 2 if worst in {"high", "critical"} else 1
-
-
-def _require_store(store: Path) -> None:
-    from fabricobs.store.session import is_store
-
-    if not is_store(store):
-        _fail(f"{store}: no store here; make one with `fabricobs ingest LOGS --store {store}`")
-
-
-def _fail(text: str) -> None:
-    print(f"fabricobs: {text}", file=sys.stderr)
-    raise typer.Exit(UNKNOWN)
+    require_store(site.store)
+    with reading(site.store):
+        since = None
+        if windowed and site.watch.window is not None:
+            newest = newest_time(site.store, datetime.max)
+            since = None if newest is None else newest - site.watch.window
+        found = run(
+            site.store,
+            site.content,
+            since=since,
+            site=site.site,
+            thresholds=site.thresholds,
+            gpu_hour_price=site.gpu_hour_price,
+        )
+    return found, since
 
 
 @app.callback(invoke_without_command=True)

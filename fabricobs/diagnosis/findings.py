@@ -99,6 +99,7 @@ class Finding:
     detected_at: datetime | None = None
     loss_share: float | None = None
     gpu_hours_lost: float | None = None
+    cost: float | None = None  # of those hours, in the currency of the site's gpu_hour_price
     drivers: tuple[Driver, ...] = ()
     query: str = ""
     refuted_by: tuple[str, ...] = ()

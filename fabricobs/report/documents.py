@@ -41,6 +41,11 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
     return json.dumps(document, indent=2, allow_nan=False)
 
 
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """Return one finding as it stands in the JSON of a diagnosis."""
+    return _finding(finding, _stored_questions())
+
+
 def question_sql(query: str, extra: Sequence[Path] = ()) -> str:
     """Return the SQL of the question of that name, or the text itself if there is none."""
     return _sql_of(query, _stored_questions(extra))
@@ -85,7 +90,8 @@ def cost_words(finding: Finding) -> str:
     if finding.loss_share is not None:
         parts.append(f"{percent(finding.loss_share)} of the throughput")
     if finding.gpu_hours_lost is not None:
-        parts.append(f"{number(finding.gpu_hours_lost)} GPU hours")
+        price = "" if finding.cost is None else f" (worth {finding.cost:,.2f})"
+        parts.append(f"{number(finding.gpu_hours_lost)} GPU hours{price}")
     return ", ".join(parts) or "not measured"
 
 
@@ -142,6 +148,7 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> dict[st
         "detected_at": iso(finding.detected_at),
         "loss_share": _number(finding.loss_share),
         "gpu_hours_lost": _number(finding.gpu_hours_lost),
+        "cost": _number(finding.cost),
         "title": finding.title,
         "explanation": finding.explanation,
         "drivers": [_driver(driver) for driver in finding.drivers],

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,27 @@ if TYPE_CHECKING:
 
 _CREATES = re.compile(r"create\s+(?:or\s+replace\s+)?(?:view|macro|table)\s+(\w+)", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
+_SITE_SCRIPT = "views/0_site"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRate:
+    """The rate of the ports whose device and port match; `*` and `?` stand for any."""
+
+    device: str
+    port: str
+    speed_gbps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a site says of its fabric that no log tells: link rates, the job's 802.1p priorities."""
+
+    link_rates: tuple[LinkRate, ...] = ()
+    priorities: tuple[int, ...] = ()
+
+
+NO_SITE = Site()
 
 
 class QueryError(UserError):
@@ -25,13 +48,19 @@ def is_store(path: Path) -> bool:
     return (path / "schema" / "files.parquet").exists()
 
 
-def base_view(table: str, store: str) -> str:
-    """Return the statement that shows the parts of `table` below the directory `store`."""
+def base_view(table: str, store: str, since: datetime | None = None) -> str:
+    """Return the statement that shows the parts of `table` below the directory `store`.
+
+    With `since` (UTC) a table of what happened shows no row before it; rows without a time stay.
+    """
     escaped = re.sub(r"([\[?*])", r"[\1]", store)
     pattern = f"{escaped}/*/{table}.parquet".replace("'", "''")
+    window = ""
+    if since is not None and TABLES[table].dated:
+        window = f" WHERE ts >= TIMESTAMP '{since:%Y-%m-%d %H:%M:%S.%f}' OR ts IS NULL"
     return (
         f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM read_parquet('{pattern}', "
-        "union_by_name=true, hive_partitioning=false);"
+        f"union_by_name=true, hive_partitioning=false){window};"
     )
 
 
@@ -56,9 +85,14 @@ def init_script(store: Path, extra: Sequence[Path] = ()) -> str:
 
 
 def open_session(
-    store: Path, sql: str | None = None, extra: Sequence[Path] = ()
+    store: Path,
+    sql: str | None = None,
+    extra: Sequence[Path] = (),
+    *,
+    since: datetime | None = None,
+    site: Site = NO_SITE,
 ) -> "duckdb.DuckDBPyConnection":
-    """Open an in-memory DuckDB whose views show the store.
+    """Open an in-memory DuckDB whose views show the store, from `since` (UTC) on.
 
     With `sql` only the views it needs are made: binding all of them costs more than a small
     query does.
@@ -71,11 +105,43 @@ def open_session(
     needed = None if sql is None else _needed(sql, scripts)
     for table in TABLES:
         if needed is None or table in needed:
-            connection.execute(base_view(table, str(store)))
+            connection.execute(base_view(table, str(store), since))
     for name, text in scripts:
         if needed is None or name in needed:
             connection.execute(text)
+        if name == _SITE_SCRIPT and (needed is None or name in needed):
+            _tell_site(connection, site)
     return connection
+
+
+def newest_time(store: Path, no_later_than: datetime) -> datetime | None:
+    """Return the time of the newest step, collective or counter; None if none has one.
+
+    The time a file was last changed counts only where nothing else tells; times after
+    `no_later_than` are those of a clock that is wrong. Both are UTC without a zone.
+    """
+    with open_session(store, "steps collectives port_samples priority_samples") as connection:
+        row = connection.execute(
+            "SELECT max(ts) FILTER (ts_source <> 'mtime'), max(ts) FROM ("
+            + " UNION ALL ".join(
+                f"SELECT ts, ts_source FROM {table}"
+                for table in ("steps", "collectives", "port_samples", "priority_samples")
+            )
+            + ") WHERE ts <= ?",
+            [no_later_than],
+        ).fetchone()
+    times: tuple[datetime | None, datetime | None] = row or (None, None)
+    return times[0] or times[1]
+
+
+def _tell_site(connection: "duckdb.DuckDBPyConnection", site: Site) -> None:
+    for rate in site.link_rates:
+        connection.execute(
+            "INSERT INTO site_link_rates VALUES (?, ?, ?)",
+            [rate.device, rate.port, rate.speed_gbps],
+        )
+    for priority in site.priorities:
+        connection.execute("INSERT INTO site_priorities VALUES (?)", [priority])
 
 
 def _needed(sql: str, scripts: Sequence[tuple[str, str]]) -> set[str]:
