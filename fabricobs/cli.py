@@ -32,7 +32,7 @@ from fabricobs.verbs import (
 )
 
 if TYPE_CHECKING:
-    from fabricobs.config import Config
+    from fabricobs.config.schema import Config
     from fabricobs.diagnosis.findings import Diagnosis
 
 INTERRUPTED = 130

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from fabricobs.config import Config
+    from fabricobs.config.schema import Config
     from fabricobs.diagnosis.findings import Diagnosis
 
 UNKNOWN = 3
@@ -44,7 +44,7 @@ FailOnOption = Annotated[
 
 def configured(file: Path | None, options: dict[str, Any]) -> "Config":
     """Return the configuration in force, with what the options of a verb say."""
-    from fabricobs.config import load
+    from fabricobs.config.load import load
 
     config = load(file, options).config
     check_zone(config.tz)

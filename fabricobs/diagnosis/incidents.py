@@ -6,24 +6,29 @@ of the data, so that a late, slow or restarted watch judges as one that was alwa
 the data themselves have stopped is told by our clock. All times are UTC without a zone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from fabricobs.diagnosis.findings import SEVERITIES, Finding, Severity
+from fabricobs.diagnosis.findings import SEVERITIES, UNEXPLAINED, Finding, Severity
 
 State = Literal["firing", "recovering", "resolved"]
 News = Literal["new", "worse", "resolved"]
-Ending = Literal["recovered", "no_data"]
+Ending = Literal["recovered", "explained", "no_data"]
 
 
 @dataclass(frozen=True, slots=True)
 class Timers:
-    """How long the data must go on without a fault, and how long they may be missing."""
+    """How long the data must go on without a fault, and how long they may be missing.
+
+    `unexplained_after`: a loss without a cause opens an incident when it has lasted so long, since
+    the evidence of a cause, counters above all, comes later than the steps that show the loss.
+    """
 
     recovering_after: timedelta = timedelta(minutes=5)
     resolved_after: timedelta = timedelta(minutes=15)
+    unexplained_after: timedelta = timedelta(minutes=10)
     stale_after: timedelta = timedelta(hours=1)
 
 
@@ -99,7 +104,7 @@ def advance(
     if it is of severity `least` or worse and still there.
     """
     present = _worst_by_id(findings)
-    after = [_continued(one, present.get(one.finding.id), moment, timers) for one in incidents]
+    after = [_continued(one, present, moment, timers) for one in incidents]
     events = [
         Event(news, new, moment.now)
         for old, new in zip(incidents, after, strict=True)
@@ -125,9 +130,10 @@ def _worst_by_id(findings: Iterable[Finding]) -> dict[str, Finding]:
 
 
 def _continued(
-    incident: Incident, finding: Finding | None, moment: Moment, timers: Timers
+    incident: Incident, present: Mapping[str, Finding], moment: Moment, timers: Timers
 ) -> Incident:
-    """Return an open incident after a round that found `finding` of it, or nothing."""
+    """Return an open incident after a round, with what it found by id."""
+    finding = present.get(incident.finding.id)
     if finding is not None:
         raised = incident.raised
         if _rank(finding.severity) > _rank(incident.severity):
@@ -136,6 +142,8 @@ def _continued(
         incident = replace(incident, finding=finding, raised=raised, last_seen=last_seen)
     if moment.now - moment.advanced >= timers.stale_after:
         return replace(incident, state="resolved", closed_at=moment.now, ending="no_data")
+    if finding is None and _is_explained(incident, present.values()):
+        return replace(incident, state="resolved", closed_at=moment.now, ending="explained")
     without = moment.newest - incident.last_seen
     if without >= timers.resolved_after:
         return replace(incident, state="resolved", closed_at=moment.now, ending="recovered")
@@ -151,7 +159,22 @@ def _news(old: Incident, new: Incident) -> News | None:
 def _begins(finding: Finding, moment: Moment, timers: Timers, least: Severity) -> bool:
     still_there = moment.newest - (finding.end or moment.newest) < timers.recovering_after
     fresh = moment.now - moment.advanced < timers.stale_after
-    return still_there and fresh and _rank(finding.severity) >= max(_rank(least), 1)
+    begin = finding.start or moment.newest
+    early = finding.kind == UNEXPLAINED and moment.newest - begin < timers.unexplained_after
+    serious = _rank(finding.severity) >= max(_rank(least), 1)
+    return still_there and fresh and serious and not early
+
+
+def _is_explained(incident: Incident, findings: Iterable[Finding]) -> bool:
+    """Say whether a loss without a cause is now that of a finding which names one."""
+    return incident.finding.kind == UNEXPLAINED and any(
+        finding.loss_share is not None
+        and finding.start is not None
+        and finding.start <= incident.last_seen
+        and incident.finding.start is not None
+        and (finding.end is None or finding.end >= incident.finding.start)
+        for finding in findings
+    )
 
 
 def _rank(severity: Severity) -> int:

@@ -84,7 +84,7 @@ def prune(
     config: ConfigOption = None,
 ) -> None:
     """Take old rows out of the store and merge its small parts; a watch may run meanwhile."""
-    from fabricobs.config import duration_words
+    from fabricobs.config.schema import duration_words
     from fabricobs.store import upkeep
     from fabricobs.store.parts import Store
 
@@ -113,7 +113,7 @@ def schedule(
     config: ConfigOption = None,
 ) -> None:
     """Print a unit ready to install that runs the watch: cron, systemd, kubernetes or slurm."""
-    from fabricobs.config import load
+    from fabricobs.config.load import load
     from fabricobs.operate import schedules
 
     loaded = load(config, {"store": store, "watch.every": every})
@@ -133,7 +133,7 @@ def schedule(
 
 def config(config: ConfigOption = None) -> None:
     """Print the configuration in force, and where each value is from."""
-    from fabricobs.config import in_force, load
+    from fabricobs.config.load import in_force, load
 
     rows = list(in_force(load(config)))
     keys = max(len(key) for key, _, _ in rows)

@@ -16,7 +16,11 @@ from fabricobs.report.documents import cost_words, finding_document, iso, moment
 from fabricobs.report.history import keep_event
 
 _WORDS = {"new": "New", "worse": "Worse", "resolved": "Resolved"}
-_ENDINGS = {"recovered": "The data have gone on without it.", "no_data": "No data come any more."}
+_ENDINGS = {
+    "recovered": "The data have gone on without it.",
+    "explained": "Another finding names its cause.",
+    "no_data": "No data come any more.",
+}
 
 
 class History:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from fabricobs.config import Notify, Secret
+from fabricobs.config.schema import Notify, Secret
 from fabricobs.diagnosis.incidents import Event, Incident
 from fabricobs.operate.alertmanager import Alertmanager
 from fabricobs.operate.messages import Apprise, History, Webhook

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from fabricobs.config import Config, duration_words
+from fabricobs.config.schema import Config, duration_words
 from fabricobs.errors import UserError
 
 _LONGEST_ROUND = timedelta(hours=1)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import duckdb
 
-from fabricobs.config import Config, duration_words
+from fabricobs.config.schema import Config, duration_words
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.incidents import Event, Incident, Moment, Timers, advance
 from fabricobs.diagnosis.run import diagnose
@@ -60,7 +60,12 @@ class Watch:
         self._page = config.watch.report or config.store / "report.html"
         self._options = Options(config.job, config.tz, config.content)
         watch = config.watch
-        self._timers = Timers(watch.recovering_after, watch.resolved_after, watch.stale_after)
+        self._timers = Timers(
+            watch.recovering_after,
+            watch.resolved_after,
+            watch.unexplained_after,
+            watch.stale_after,
+        )
         self._targets: Targets = targets_of(config.notify, config.store, watch.every)
         self._memory = load_memory(config.store)
         self._told_problems: set[tuple[Path, str | None]] = set()
@@ -70,21 +75,16 @@ class Watch:
         every = self._config.watch.every.total_seconds()
         # What stands is told at once: the alerts of a watch that was restarted must not run out.
         publish(self._targets, self._memory, _now(), self._say)
-        due = time.monotonic()
         while True:
             began = time.monotonic()
             yield self.round()
             took = time.monotonic() - began
-            due += every
-            missed = int(max(time.monotonic() - due, 0) // every)
-            if time.monotonic() > due:
-                left_out = f"; {missed} left out" if missed else ""
+            if took > every:
                 self._say(
                     f"the round took {took:.1f} s, longer than the interval of "
-                    f"{duration_words(self._config.watch.every)}: the next begins late{left_out}"
+                    f"{duration_words(self._config.watch.every)}: the next begins at once"
                 )
-                due += missed * every
-            time.sleep(max(due - time.monotonic(), 0))
+            time.sleep(max(every - took, 0))
 
     def round(self) -> Round:
         """Run one round; what fails in it is said, and the rest of it goes on."""
