@@ -128,7 +128,7 @@ class TestALossWithoutACause:
     st.lists(st.tuples(st.integers(1, 9), st.booleans(), st.sampled_from(SEVERITIES)), max_size=30)
 )
 def test_events_always_come_in_order(steps: list[tuple[int, bool, str]]) -> None:
-    """Whatever is found when: new first, then only worse and worse ones, resolved once at the end."""
+    """Whatever is found when: new first, then only worse ones, resolved once at the end."""
     rounds = []
     minute = 0
     for pause, present, severity in steps:

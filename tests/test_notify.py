@@ -1,4 +1,4 @@
-"""Notifications: what a target gets, what happens while it is down, and that secrets stay secret."""
+"""Notifications: what a target gets, what happens while it is down, that secrets stay secret."""
 
 import json
 import subprocess
@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from loopback import alertmanager, get_json, prometheus, receiver, tool, wait_for
 
 from fabricobs.config.schema import Config
 from fabricobs.diagnosis.findings import Entity, Finding
@@ -18,7 +19,6 @@ from fabricobs.operate.post import DeliveryError, post_json
 from fabricobs.operate.state import Memory, WatchError, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
 from fabricobs.store.parts import Store
-from loopback import alertmanager, get_json, prometheus, receiver, tool, wait_for
 
 NOW = datetime.now(UTC).replace(tzinfo=None)
 FINDING = Finding(
@@ -103,8 +103,9 @@ def test_only_a_success_is_one(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:1/hunter2", "http://[hunter2", "http://hunter2.invalid/", "ftp:hunter2"]
-)  # fmt: skip
+    "url",
+    ["http://127.0.0.1:1/hunter2", "http://[hunter2", "http://hunter2.invalid/", "ftp:hunter2"],
+)
 def test_what_went_wrong_is_said_without_the_address(url: str) -> None:
     with pytest.raises(DeliveryError) as caught:
         post_json(url, {}, token="hunter2")
@@ -201,9 +202,9 @@ class TestMemory:
             load_memory(store)
 
     def test_a_second_watch_is_told_of_the_first(self, store: Path) -> None:
+        second = only_watch(store)
         with only_watch(store), pytest.raises(WatchError, match=r"process \d+ is watching it"):
-            with only_watch(store):
-                pass
+            second.__enter__()
         with only_watch(store):
             pass
 

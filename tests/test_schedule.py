@@ -1,4 +1,4 @@
-"""`fabricobs schedule`: units that their schedulers take, checked by the schedulers' own programs."""
+"""`fabricobs schedule`: units their schedulers take, checked by the schedulers' own programs."""
 
 import os
 import subprocess
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from loopback import tool
 
 from conftest import ROOT, Run
-from loopback import tool
 
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site: a program called fabricobs on the search path, and logs with a blank in their name."""
+    """A site: a program called fabricobs on the search path, logs with a blank in their name."""
     program = tmp_path / "bin" / "fabricobs"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\necho "$@" >> "$(dirname "$0")/called"\n')
