@@ -171,7 +171,7 @@ def report(
 ) -> None:
     """Write the diagnosis as one HTML file that needs no network."""
     from fabricobs.report.page import write_page
-    from fabricobs.store.upkeep import reading
+    from fabricobs.store.exchange import reading
 
     site = configured(config, {"store": store, "content": content, "watch.window": window})
     found, since = _diagnose(site, windowed=window is not None)
@@ -329,7 +329,7 @@ def _statement(given: str | None) -> str:
 
 def _ask(statement: str, site: "Config", format: str, out: Path | None) -> None:
     from fabricobs.ask import run_statement
-    from fabricobs.store.upkeep import reading
+    from fabricobs.store.exchange import reading
 
     with reading(site.store):
         run_statement(statement, site.store, format, out, site.content, site=site.site)
@@ -338,8 +338,8 @@ def _ask(statement: str, site: "Config", format: str, out: Path | None) -> None:
 def _diagnose(site: "Config", *, windowed: bool) -> "tuple[Diagnosis, datetime | None]":
     """Return the diagnosis, and where its window begins."""
     from fabricobs.diagnosis.run import diagnose as run
+    from fabricobs.store.exchange import reading
     from fabricobs.store.session import newest_time
-    from fabricobs.store.upkeep import reading
 
     require_store(site.store)
     with reading(site.store):

@@ -17,7 +17,7 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
 from fabricobs.planning import Options
 from fabricobs.report.history import keep_findings
-from fabricobs.store import upkeep
+from fabricobs.store import exchange, upkeep
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 from fabricobs.store.tables import TABLES
@@ -138,16 +138,17 @@ def test_an_exchange_cut_anywhere_is_finished(store: Store, missing: str) -> Non
     for name in back:
         shutil.copytree(kept / name, store.path / name)
     (store.path / merged / "exchange.json").write_text(str(old).replace("'", '"'))
-    with upkeep.reading(store.path):
+    with exchange.reading(store.path):
         assert steps(store) == before
     assert store.batches() == sorted([merged, "schema"])
 
 
 def test_who_reads_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "_LONGEST_WAIT_S", 0.3)
-    from fabricobs.store.parts import StoreError
-
-    with upkeep.reading(store.path), pytest.raises(StoreError, match="somebody has been reading"):
+    monkeypatch.setattr(exchange, "_LONGEST_WAIT_S", 0.3)
+    with (
+        exchange.reading(store.path),
+        pytest.raises(exchange.BusyError, match="somebody has been reading"),
+    ):
         upkeep.compact(store, LATER)
     assert upkeep.compact(store, LATER) == DAYS - 1
 
@@ -164,7 +165,7 @@ def test_killed_while_it_prunes_nothing_is_lost_or_doubled(store: Store, seed: i
         time.sleep(chance.uniform(0.2, 1.5))
         process.kill()
         process.wait()
-        with upkeep.reading(store.path):
+        with exchange.reading(store.path):
             found = steps(store)
         assert found == sorted(set(found))
         assert found[-5:] == list(range(8, 13))

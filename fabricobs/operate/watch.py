@@ -27,9 +27,10 @@ from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
 from fabricobs.planning import Options
 from fabricobs.report.page import write_page
+from fabricobs.store.exchange import reading
 from fabricobs.store.parts import Store
 from fabricobs.store.session import newest_time
-from fabricobs.store.upkeep import compact, prune, reading, small_batches
+from fabricobs.store.upkeep import compact, prune, small_batches
 
 _MANY_SMALL_BATCHES = 64
 # A clock that is further ahead than this is wrong, and its times are no news.

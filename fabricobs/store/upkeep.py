@@ -1,17 +1,8 @@
-"""Upkeep of a store beside its writers and readers: small batches merged, old rows taken out.
+"""Upkeep of a store beside its writers and readers: small batches merged, old rows taken out."""
 
-Batches are exchanged in an order that a kill cannot harm: the new batch, which bears the names of
-those it stands for in `exchange.json`, is renamed into place, then those go, then the note. Who
-comes upon a note finishes the exchange. Readers hold `STORE/.readers` shared, an exchange holds it
-alone, so nobody sees a row twice or not at all.
-"""
-
-import fcntl
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -23,18 +14,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fabricobs.store.arrow import table_schema
-from fabricobs.store.parts import BatchWriter, Store, StoreError, batch_name, drop_rows
+from fabricobs.store.exchange import NOTE, alone, finish, finish_left
+from fabricobs.store.parts import BatchWriter, Store, batch_name, drop_rows
 from fabricobs.store.session import newest_time
 from fabricobs.store.tables import TABLES
 
-_NOTE = "exchange.json"
 _SMALL_BYTES = 4 << 20
 _MERGED_BYTES = 16 << 20
 _FEWEST_TO_MERGE = 4
 # A file changed so lately may grow again; merged with others, all of them would be written anew.
 _SETTLED_AFTER = timedelta(hours=1)
-_LONGEST_WAIT_S = 60.0
-_WAIT_STEP_S = 0.1
 
 _Change = Callable[[Path], None]
 
@@ -47,33 +36,16 @@ class Pruned:
     freed_bytes: int
 
 
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Hold the store for reading: nobody exchanges batches meanwhile.
-
-    A store on a read-only disk is read without it: nobody changes that.
-    """
-    try:
-        _finish_left(path)
-        file = (path / ".readers").open("a")
-    except OSError:
-        yield
-        return
-    with file:
-        fcntl.flock(file, fcntl.LOCK_SH)
-        yield
-
-
 def compact(store: Store, now: datetime | None = None) -> int:
     """Merge small batches whose files have come to rest; return how many batches went.
 
-    `now` is UTC without a zone. StoreError if readers hold the store for longer than a minute.
+    `now` is UTC without a zone. BusyError if readers hold the store for longer than a minute.
     """
     limit = (now or _now()) - _SETTLED_AFTER
-    _finish_left(store.path)
+    finish_left(store.path)
     merged = 0
     for group in _groups(_small_batches(store, limit)):
-        with _alone(store.path), store.locked():
+        with alone(store.path), store.locked():
             names = [name for name in group if (store.path / name).is_dir()]
             if len(names) > 1:
                 _exchange(store, names, partial(_merge, store, names))
@@ -88,14 +60,14 @@ def prune(store: Store, keep: timedelta, now: datetime | None = None) -> Pruned:
     its formats and device: the last that is known of a cable or a port. `now` is UTC, no zone.
     """
     moment = now or _now()
-    _finish_left(store.path)
+    finish_left(store.path)
     newest = newest_time(store.path, moment + timedelta(days=1))
     if newest is None:
         return Pruned(0, 0)
     old = _old_files(store, newest - keep)
     files = freed = 0
     for batch, ids in old.items():
-        with _alone(store.path), store.locked():
+        with alone(store.path), store.locked():
             if not (store.path / batch).is_dir():
                 continue
             before = _size(store.path / batch)
@@ -118,43 +90,10 @@ def _exchange(store: Store, names: Sequence[str], write: _Change) -> str:
         made = folder / name
         made.mkdir()
         write(made)
-        (made / _NOTE).write_text(json.dumps(list(names)), encoding="utf-8")
+        (made / NOTE).write_text(json.dumps(list(names)), encoding="utf-8")
         made.rename(store.path / name)
-    _finish(store.path)
+    finish(store.path)
     return name
-
-
-def _finish_left(path: Path) -> None:
-    """Finish the exchange that a kill has cut, if there is one."""
-    if any(path.glob(f"*/{_NOTE}")):
-        with _alone(path), Store(path).locked():
-            _finish(path)
-
-
-def _finish(path: Path) -> None:
-    """Take out the batches that others stand for."""
-    for note in path.glob(f"*/{_NOTE}"):
-        for name in json.loads(note.read_text(encoding="utf-8")):
-            shutil.rmtree(path / name, ignore_errors=True)
-        note.unlink()
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold the store while nobody reads; StoreError if that takes longer than a minute."""
-    with (path / ".readers").open("a") as file:
-        give_up = time.monotonic() + _LONGEST_WAIT_S
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > give_up:
-                    raise StoreError(
-                        f"store {path}: somebody has been reading it for a minute; try again later"
-                    ) from None
-                time.sleep(_WAIT_STEP_S)
-        yield
 
 
 def _small_batches(store: Store, limit: datetime) -> list[tuple[str, int]]:
