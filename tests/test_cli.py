@@ -2,13 +2,18 @@
 
 import io
 import json
+import os
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import Run
+from conftest import ROOT, Run
+from fabricobs import seen
 from fabricobs.cli import app
 
 VERBS = sorted(
@@ -24,22 +29,53 @@ def test_every_verb_explains_itself(fabricobs: Run, verb: str) -> None:
     assert "Usage" in result.stdout
 
 
-def test_help_loads_no_heavy_library(fabricobs: Run) -> None:
-    import subprocess
-    import sys
+HEAVY = {
+    "altair", "duckdb", "numba", "numpy", "polars", "prompt_toolkit", "pyarrow", "pydantic", "rich",
+    "scipy", "sklearn",
+}  # fmt: skip
 
+
+def heavy_libraries(*arguments: object) -> set[str]:
+    """Return which heavy libraries a command line loads."""
     code = (
-        "import sys; sys.argv = ['fabricobs', '--help']\n"
+        f"import sys; sys.argv = {['fabricobs', *map(str, arguments)]}\n"
         "from fabricobs.cli import main\n"
         "try: main()\n"
-        "except SystemExit: pass\n"
-        "heavy = {'polars', 'pyarrow', 'sklearn', 'altair', 'numpy', 'duckdb', 'scipy'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+        "except SystemExit as left: assert not left.code\n"
+        f"print(*({HEAVY} & set(sys.modules)), file=sys.stderr)"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert result.stderr.strip() == "[]"
+    return set(result.stderr.split())
+
+
+class TestLoads:
+    """What a verb need not load it does not: nothing is configured here."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_configured(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in os.environ:
+            if name.startswith("FABRICOBS_"):
+                monkeypatch.delenv(name)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))
+        monkeypatch.chdir(tmp_path)
+
+    def test_help(self) -> None:
+        assert heavy_libraries("--help") == set()
+
+    def test_a_small_statement(self, sample_store: Path) -> None:
+        asked = heavy_libraries("sql", "SELECT count(*) FROM steps", "--store", sample_store)
+        assert asked == {"duckdb"}
+
+    def test_an_ingest_of_nothing_new(self, tmp_path: Path) -> None:
+        log = tmp_path / "a.log"
+        log.write_text('{"step": 1, "rank": 0, "step_time_ms": 10.0}\n')
+        os.utime(log, ns=(0, 0))
+        time.sleep(seen._SETTLED_NS / 1e9 + 0.1)  # the status change is the system's to set
+        assert "pyarrow" in heavy_libraries("ingest", log)
+        assert heavy_libraries("ingest", log) == set()
 
 
 class TestSql:
