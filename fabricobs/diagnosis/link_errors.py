@@ -83,7 +83,21 @@ def find_link_errors(evidence: Evidence, model: Model, paces: list[JobPace]) -> 
             findings.append(_finding(steady, counts, sick, evidence, model, paces))
     ports = evidence.frame("counted_ports")
     judged = len(ports.filter("known", pl.col("stopped").is_null()))
-    return Judgement(tuple(findings), judged, len(ports) - judged)
+    unjudged = len(ports) - judged + _uncounted_ports(evidence, ports)
+    return Judgement(tuple(findings), judged, unjudged)
+
+
+def _uncounted_ports(evidence: Evidence, ports: pl.DataFrame) -> int:
+    """Return the number of ports on cables between devices that count nothing.
+
+    Where NICs tell what they send again, no cable between them loses anything unseen.
+    """
+    if evidence.frame("loss_counters")["resends"].any():
+        return 0
+    ends = evidence.frame("cable_ends")
+    counted = ports["owner"].unique().to_list()
+    seen = pl.col("owner").is_in(counted) | pl.col("far_owner").is_in(counted)
+    return len(ends.filter(~seen))
 
 
 def sick_spans(evidence: Evidence, model: Model) -> list[Span]:
@@ -98,7 +112,9 @@ def sick_spans(evidence: Evidence, model: Model) -> list[Span]:
 
 
 def _without_downs(cable: Cable, sick: pl.DataFrame) -> Cable:
-    ends = pl.struct("owner", "part").is_in([{"owner": e.owner, "part": e.part} for e in cable.ends])
+    ends = pl.struct("owner", "part").is_in(
+        [{"owner": e.owner, "part": e.part} for e in cable.ends]
+    )
     downs = sick.filter(pl.col("counter") == "link_downed", ends)
     return Cable(cable.near, cable.far, cable.rows.filter(~during(spans_of(downs))))
 
@@ -214,9 +230,7 @@ def _unmeasured(counts: Sequence[_Count], resent: pl.DataFrame, model: Model) ->
     return "low" if tolerated and resent.is_empty() else "medium"
 
 
-def _drivers(
-    counts: Sequence[_Count], resent: pl.DataFrame, model: Model
-) -> list[Driver]:
+def _drivers(counts: Sequence[_Count], resent: pl.DataFrame, model: Model) -> list[Driver]:
     drivers = [
         driver(model, "risen", f"{c.counter} of {c.end.label}", c.risen, peer=0.0)
         for c in sorted(counts, key=lambda count: -count.risen)

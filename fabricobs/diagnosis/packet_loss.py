@@ -81,9 +81,7 @@ def _where_dropped(
 def _own_drops(sick: pl.DataFrame, evidence: Evidence, model: Model) -> pl.DataFrame:
     """Return drops of ports that are neither paused nor watched nor down, one counter a port."""
     parts = ["owner", "part"]
-    paused = evidence.frame("paused_ports").filter(
-        pl.col("rx_pause_share") > model.limit("paused")
-    )
+    paused = evidence.frame("paused_ports").filter(pl.col("rx_pause_share") > model.limit("paused"))
     watched = sick.filter(pl.col("counter") == "pfcwd_detected")
     downs = sick.filter(pl.col("counter") == "link_downed")
     drops = sick.filter(pl.col("counter").is_in(_DROPS))
@@ -138,8 +136,10 @@ def _where_resent(resent: pl.DataFrame, counters: pl.DataFrame, model: Model) ->
     gaps = resent.filter(pl.col("counter") == "out_of_sequence")
     missing = gaps if len(gaps) else proofs
     nics = missing.group_by("owner", "part", "is_nic", "far_owner").agg(pl.col("risen").sum())
-    by_leaf = nics.drop_nulls("far_owner").group_by("far_owner").agg(
-        pl.col("risen").sum(), pl.len().alias("nics")
+    by_leaf = (
+        nics.drop_nulls("far_owner")
+        .group_by("far_owner")
+        .agg(pl.col("risen").sum(), pl.len().alias("nics"))
     )
     share = model.limit("one_place")
     total = float(nics["risen"].sum())
@@ -205,7 +205,9 @@ def _lossy_class(loss: _Loss, evidence: Evidence) -> str | None:
 
 
 def _counted(rows: pl.DataFrame) -> str:
-    totals = rows.group_by("counter").agg(pl.col("risen").sum(), pl.struct("owner", "part").n_unique().alias("ports"))
+    totals = rows.group_by("counter").agg(
+        pl.col("risen").sum(), pl.struct("owner", "part").n_unique().alias("ports")
+    )
     ordered = totals.sort("risen", "counter", descending=[True, False])
     return ", ".join(f"{n:,.0f} {name} on {ports} ports" for name, n, ports in ordered.iter_rows())
 
