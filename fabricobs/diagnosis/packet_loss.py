@@ -1,7 +1,8 @@
 """Packet loss: packets of the class that must lose none are dropped, and sent again.
 
-Drops while the port is paused, or by a watchdog, are a storm's; drops and retransmissions while a
-cable breaks data or a link is down are that cable's. What no NIC sends again was not RDMA's.
+Drops while the port is paused, or by a watchdog, are a storm's, and so is what only NICs tell of
+while any port is paused. Drops and retransmissions while a cable breaks data or a link is down are
+that cable's. What no NIC sends again was not RDMA's.
 """
 
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ def find_packet_loss(evidence: Evidence, model: Model, paces: list[JobPace]) -> 
     counters = evidence.frame("loss_counters")
     resent = _unexplained(sick, evidence, model)
     losses = _where_dropped(sick, resent, counters, evidence, model)
-    if not losses:
+    if not losses and _paused(evidence, model).is_empty():
         losses = _where_resent(resent, counters, model)
     findings = tuple(_finding(loss, evidence, model, paces) for loss in losses)
     judged = len(counters.filter(pl.col("resends") | pl.col("drops")))
@@ -81,7 +82,7 @@ def _where_dropped(
 def _own_drops(sick: pl.DataFrame, evidence: Evidence, model: Model) -> pl.DataFrame:
     """Return drops of ports that are neither paused nor watched nor down, one counter a port."""
     parts = ["owner", "part"]
-    paused = evidence.frame("paused_ports").filter(pl.col("rx_pause_share") > model.limit("paused"))
+    paused = _paused(evidence, model)
     watched = sick.filter(pl.col("counter") == "pfcwd_detected")
     downs = sick.filter(pl.col("counter") == "link_downed")
     drops = sick.filter(pl.col("counter").is_in(_DROPS))
@@ -90,6 +91,11 @@ def _own_drops(sick: pl.DataFrame, evidence: Evidence, model: Model) -> pl.DataF
     most = drops.group_by(*parts, "counter").agg(pl.col("risen").sum().alias("total"))
     first = most.sort("total", "counter", descending=[True, False]).unique(parts, keep="first")
     return drops.join(first, on=[*parts, "counter"], how="semi")
+
+
+def _paused(evidence: Evidence, model: Model) -> pl.DataFrame:
+    """Return the ports that somebody paused for more of the time than is usual."""
+    return evidence.frame("paused_ports").filter(pl.col("pause_share") > model.limit("paused"))
 
 
 def _dates(rows: pl.DataFrame, model: Model) -> list[datetime]:
