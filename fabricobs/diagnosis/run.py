@@ -1,6 +1,7 @@
 """A diagnosis from a store: evidence, methods, attribution, verdict."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from fabricobs.content import ContentError
@@ -16,14 +17,18 @@ from fabricobs.diagnosis.degraded_link import find_degraded_links
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
+from fabricobs.diagnosis.gpu_error import find_gpu_errors
+from fabricobs.diagnosis.hang import find_hangs
 from fabricobs.diagnosis.job import JobPace, job_paces
 from fabricobs.diagnosis.link_errors import find_link_errors
 from fabricobs.diagnosis.link_flap import find_link_flaps
 from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.diagnosis.odd_one_out import find_odd_ones
 from fabricobs.diagnosis.packet_loss import find_packet_loss
 from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
+from fabricobs.diagnosis.workload import find_workload_imbalance
 
 Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 
@@ -34,6 +39,11 @@ METHODS: dict[str, Method] = {
     "link_flap": find_link_flaps,
     "packet_loss": find_packet_loss,
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
+    "odd_one_out": find_odd_ones,
+    "odd_setting": partial(find_odd_ones, costs=False),
+    "hang": find_hangs,
+    "gpu_error": find_gpu_errors,
+    "workload_imbalance": find_workload_imbalance,
     "standout": lambda evidence, model, paces: find_standouts(evidence, model),
 }
 REST = "throughput_drop"

@@ -17,6 +17,17 @@ from fabricobs.diagnosis.job import JobPace
 _OF_LINKS = ("link_errors", "link_flap", "degraded_link", "packet_loss")
 _NOTHING = Judgement()
 
+# Findings that answer a question, in the order of the questions, wherever else they come from.
+_KINDS_BY_QUESTION: tuple[tuple[str, ...], ...] = (
+    (),
+    ("straggler", "gpu_error", "hang"),
+    ("link_errors", "link_flap", "degraded_link", "packet_loss"),
+    ("ecmp_skew", "oversubscription", "congestion", "pfc_storm", "ecn_misconfigured"),
+    ("socket_fallback", "nic_affinity", "config_mismatch"),
+    ("gdr_disabled",),
+)
+_NOT_THE_NETWORK = "workload_imbalance"
+
 
 def give_verdict(
     evidence: Evidence,
@@ -25,13 +36,17 @@ def give_verdict(
     judgements: Mapping[str, Judgement],
 ) -> Verdict:
     """Answer the six questions and sum them up; `judgements` by kind of finding."""
-    questions = (
+    said = (
         _everywhere(findings, paces),
         _slow_rank(findings, paces, judgements.get("straggler", _NOTHING)),
         _sick_link(findings, judgements),
         _uneven_routing(findings, judgements.get("ecmp_skew", _NOTHING)),
         _choice(evidence),
         _gpudirect(evidence),
+    )
+    questions = tuple(
+        _named(question, kinds, findings) or question
+        for question, kinds in zip(said, _KINDS_BY_QUESTION, strict=True)
     )
     judged = any(question.answer != "unknown" for question in questions)
     return Verdict(_sentence(findings, questions, paces), questions, judged)
@@ -45,7 +60,8 @@ def _sentence(
         top = serious[0]
         cost = f", which costs {top.loss_share:.0%} of the throughput" if top.loss_share else ""
         more = f" {len(serious) - 1} more below." if len(serious) > 1 else ""
-        return f"{top.title}{cost}.{more}"
+        blame = " It is not the network." if _only_workload(serious, questions) else ""
+        return f"{top.title}{cost}.{blame}{more}"
     trouble = [question for question in questions if question.answer == "problem"]
     if trouble:
         return f"No loss is measured, but: {trouble[0].evidence}"
@@ -56,6 +72,23 @@ def _sentence(
         return f"Nothing wrong in what can be judged; {unknown} of 6 questions stay open."
     rest = f"; {unknown} of 6 questions stay open" if unknown else ""
     return f"Nothing wrong: the job keeps its pace and no part stands out{rest}."
+
+
+def _only_workload(serious: list[Finding], questions: tuple[Question, ...]) -> bool:
+    """Say whether the work explains all that was found, and links and routing were judged."""
+    judged_ok = all(question.answer == "ok" for question in questions[2:4])
+    return judged_ok and all(finding.kind == _NOT_THE_NETWORK for finding in serious)
+
+
+def _named(
+    question: Question, kinds: tuple[str, ...], findings: tuple[Finding, ...]
+) -> Question | None:
+    """The answer a named cause gives, None where none does."""
+    causes = [f for f in findings if f.kind in kinds and f.severity != "info"]
+    if not causes:
+        return None
+    more = f" {len(causes) - 1} more." if len(causes) > 1 else ""
+    return Question(question.question, "problem", f"{causes[0].title}.{more}")
 
 
 def _everywhere(findings: tuple[Finding, ...], paces: list[JobPace]) -> Question:

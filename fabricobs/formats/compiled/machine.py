@@ -85,7 +85,7 @@ def _version() -> str:
 
 def _made(machine: llvm.TargetMachine) -> bytes:
     """Compile the matcher; the symbol of its code is `entry`."""
-    from fabricobs.formats.kernel import entry
+    from fabricobs.formats.compiled.kernel import entry
 
     module = llvm.parse_assembly(entry.inspect_llvm().replace(entry.native_name, "entry"))
     # numba's own functions report errors of Python, of which the matcher knows none.

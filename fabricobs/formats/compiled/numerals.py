@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fabricobs.formats.bytesearch import Bytes, inlined, load, trailing_zeros
+from fabricobs.formats.compiled.bytesearch import Bytes, inlined, load, trailing_zeros
 
 FAILED = -1
 UNSURE = -2

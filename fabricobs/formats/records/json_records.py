@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricobs.formats.json_shapes import Shape, compile_shapes, learn
-from fabricobs.formats.record_columns import Cells, PackedCells, ReadCells
-from fabricobs.formats.records import PACE, RecordFormat, RecordSink
+from fabricobs.formats.records.columns import Cells, PackedCells, ReadCells
+from fabricobs.formats.records.json_shapes import Shape, compile_shapes, learn
+from fabricobs.formats.records.sink import PACE, RecordFormat, RecordSink
 from fabricobs.formats.source import LineBlock
 
 # Beyond that a file has no shapes, and trying them costs more than it gains.
@@ -164,7 +164,7 @@ class _Reader:
 
     def read_compiled(self, block: LineBlock) -> None:
         """Read a block by compiled code; the lines it leaves are read by Python."""
-        from fabricobs.formats import json_kernel, words
+        from fabricobs.formats.compiled import json_kernel, words
 
         lines = words.numbered(block.data)
         count = len(lines.bounds) - 1
@@ -207,7 +207,7 @@ class _Reader:
     def _match(
         self, lines: Any, numbers: NDArray[np.int64], cells: NDArray[np.int64], shapes: Any
     ) -> None:
-        from fabricobs.formats import json_kernel
+        from fabricobs.formats.compiled import json_kernel
 
         if not self._shapes:
             return

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from fabricobs.formats.record_columns import ArrowCells, Cells
-from fabricobs.formats.records import RecordSink
+from fabricobs.formats.records.columns import ArrowCells, Cells
+from fabricobs.formats.records.sink import RecordSink
 
 _ROWS = 100_000
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.mapping import ColumnMapping, Target
-from fabricobs.formats.record_columns import Cells, Refused, coded, constant
+from fabricobs.formats.records.columns import Cells, Refused, coded, constant
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LineBlock
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabricobs.formats.record_columns import Cells, PackedCells, ReadCells
-from fabricobs.formats.records import PACE, RecordSink
+from fabricobs.formats.records.columns import Cells, PackedCells, ReadCells
+from fabricobs.formats.records.sink import PACE, RecordSink
 from fabricobs.formats.source import LineBlock
 
 
@@ -125,7 +125,7 @@ def _split(text: str, delimiter: str) -> list[str]:
 
 def _read_compiled(data: bytes, first: int, header: _Header, sink: RecordSink) -> None:
     """Read a block by compiled code; the lines it leaves are read by Python."""
-    from fabricobs.formats import cell_kernel, words
+    from fabricobs.formats.compiled import cell_kernel, words
 
     block = words.numbered(data)
     count = len(block.bounds) - 1

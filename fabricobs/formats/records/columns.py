@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fabricobs.formats.mapping import Target
-from fabricobs.formats.record_values import from_json, from_text
+from fabricobs.formats.records.values import from_json, from_text
 from fabricobs.formats.values import EARLIEST_US, LATEST_US, VALUE_TYPES
 from fabricobs.store.tables import Type
 
@@ -92,7 +92,7 @@ class PackedCells:
 
     def value(self, row: int) -> Any:
         """Return one value of JSON, None for none."""
-        from fabricobs.formats import words
+        from fabricobs.formats.compiled import words
 
         at, length = divmod(int(self.cells[row]), 1 << words.LENGTH_BITS)
         return (
@@ -103,7 +103,7 @@ class PackedCells:
 
     def fill(self, target: Target, zone: tzinfo) -> tuple[pa.Array, Refused]:
         """Convert by compiled code; what that leaves is converted by Python, each text once."""
-        from fabricobs.formats import cell_kernel
+        from fabricobs.formats.compiled import cell_kernel
 
         kind = target.column.type
         states = np.empty(len(self.cells), np.uint8)
@@ -139,7 +139,7 @@ class PackedCells:
         zone: tzinfo,
     ) -> tuple[pa.Array, Refused]:
         """Return a column of numbers, the cells that are left converted by Python."""
-        from fabricobs.formats import cell_kernel
+        from fabricobs.formats.compiled import cell_kernel
 
         refused: Refused = {}
         if left:
@@ -166,7 +166,7 @@ class PackedCells:
 
     def _distinct(self, rows: Wide) -> tuple[NDArray[np.int32], list[str]]:
         """Return the number of each row's text, and the texts."""
-        from fabricobs.formats import words
+        from fabricobs.formats.compiled import words
 
         pieces = np.ascontiguousarray(self.cells[rows])
         codes = np.empty(len(pieces), np.int32)

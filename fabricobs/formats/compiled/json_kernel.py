@@ -7,7 +7,7 @@ an escape or a control character in a value, is left to the reader in Python.
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricobs.formats.words import (
+from fabricobs.formats.compiled.words import (
     LENGTH_BITS,
     Bytes,
     Wide,

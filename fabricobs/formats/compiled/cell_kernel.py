@@ -7,7 +7,7 @@ wants is left to the readers in Python.
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricobs.formats.words import (
+from fabricobs.formats.compiled.words import (
     LENGTH_BITS,
     LENGTHS,
     Bytes,

@@ -10,7 +10,7 @@ import numpy as np
 from numba import carray, cfunc  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
-from fabricobs.formats.bytesearch import (
+from fabricobs.formats.compiled.bytesearch import (
     Bytes,
     address,
     compiled,
@@ -22,7 +22,7 @@ from fabricobs.formats.bytesearch import (
     to_blank,
     to_unprintable,
 )
-from fabricobs.formats.matches import (
+from fabricobs.formats.compiled.matches import (
     ACCEPTED,
     ASKED,
     ASKS,
@@ -40,8 +40,8 @@ from fabricobs.formats.matches import (
     Found,
     Vocabulary,
 )
-from fabricobs.formats.numerals import FAILED, UNSURE, decimal_number, hexadecimal, whole
-from fabricobs.formats.programs import HASHING, IGNORED, LEFT, Op, Programs
+from fabricobs.formats.compiled.numerals import FAILED, UNSURE, decimal_number, hexadecimal, whole
+from fabricobs.formats.compiled.programs import HASHING, IGNORED, LEFT, Op, Programs
 from fabricobs.formats.source import LONGEST_LINE, MARGIN
 
 _LITERAL, _WHOLE, _HEX, _NUMBER, _WORD, _TEXT, _CLASS, _END, _OPEN = (int(op) for op in Op)
