@@ -24,6 +24,7 @@ from fabricobs.diagnosis.link_errors import find_link_errors
 from fabricobs.diagnosis.link_flap import find_link_flaps
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.odd_one_out import find_odd_ones
+from fabricobs.diagnosis.packet_loss import find_packet_loss
 from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
@@ -36,6 +37,7 @@ METHODS: dict[str, Method] = {
     "ecmp_skew": find_ecmp_skew,
     "link_errors": find_link_errors,
     "link_flap": find_link_flaps,
+    "packet_loss": find_packet_loss,
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
     "odd_one_out": find_odd_ones,
     "odd_setting": partial(find_odd_ones, costs=False),
