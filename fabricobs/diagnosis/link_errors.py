@@ -98,7 +98,9 @@ def sick_spans(evidence: Evidence, model: Model) -> list[Span]:
 
 
 def _without_downs(cable: Cable, sick: pl.DataFrame) -> Cable:
-    ends = pl.struct("owner", "part").is_in([{"owner": e.owner, "part": e.part} for e in cable.ends])
+    ends = pl.struct("owner", "part").is_in(
+        [{"owner": e.owner, "part": e.part} for e in cable.ends]
+    )
     downs = sick.filter(pl.col("counter") == "link_downed", ends)
     return Cable(cable.near, cable.far, cable.rows.filter(~during(spans_of(downs))))
 
@@ -210,9 +212,7 @@ def _unmeasured(counts: Sequence[_Count], resent: pl.DataFrame, model: Model) ->
     return "low" if tolerated and resent.is_empty() else "medium"
 
 
-def _drivers(
-    counts: Sequence[_Count], resent: pl.DataFrame, model: Model
-) -> list[Driver]:
+def _drivers(counts: Sequence[_Count], resent: pl.DataFrame, model: Model) -> list[Driver]:
     drivers = [
         driver(model, "risen", f"{c.counter} of {c.end.label}", c.risen, peer=0.0)
         for c in sorted(counts, key=lambda count: -count.risen)

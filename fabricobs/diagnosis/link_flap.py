@@ -152,8 +152,7 @@ def _hit(evidence: Evidence, spans: Sequence[Span], model: Model) -> list[Span]:
 def _flaps(spans: Sequence[Span], times: int, model: Model) -> str:
     within = timedelta(seconds=model.limit("within"))
     often = any(
-        later[0] - earlier[1] <= within
-        for earlier, later in zip(spans, spans[1:], strict=False)
+        later[0] - earlier[1] <= within for earlier, later in zip(spans, spans[1:], strict=False)
     )
     if times > len(spans) or often:
         return "It comes and goes: an optic or connector at its limit, or a port that retrains."
@@ -169,4 +168,3 @@ def _drivers(downs: _Downs, model: Model) -> list[Driver]:
         risen = float(rows["risen"].sum())
         drivers.append(driver(model, "downs", f"link_downed of {owner} {part}", risen, peer=0.0))
     return drivers
-

@@ -12,6 +12,7 @@ from fabricobs.diagnosis.attribution import (
     without_named,
 )
 from fabricobs.diagnosis.clocks import device_offsets, host_offsets
+from fabricobs.diagnosis.congestion import find_congestion
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
@@ -19,6 +20,10 @@ from fabricobs.diagnosis.job import JobPace, job_paces
 from fabricobs.diagnosis.link_errors import find_link_errors
 from fabricobs.diagnosis.link_flap import find_link_flaps
 from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.diagnosis.mixed_traffic import find_mixed_traffic
+from fabricobs.diagnosis.oversubscription import find_oversubscription
+from fabricobs.diagnosis.pfc_storm import find_pfc_storms
+from fabricobs.diagnosis.silent_ecn import find_silent_ecn
 from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
@@ -26,9 +31,14 @@ from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
 Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 
 METHODS: dict[str, Method] = {
+    "congestion": find_congestion,
     "ecmp_skew": find_ecmp_skew,
     "link_errors": find_link_errors,
     "link_flap": find_link_flaps,
+    "mixed_traffic": find_mixed_traffic,
+    "oversubscription": find_oversubscription,
+    "pfc_storm": find_pfc_storms,
+    "silent_ecn": find_silent_ecn,
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
     "standout": lambda evidence, model, paces: find_standouts(evidence, model),
 }
@@ -60,7 +70,8 @@ def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
             raise ContentError(
                 f"models/{model.name}.toml: no method {model.method!r}; one of {known}"
             )
-        judgements[model.kind] = METHODS[model.method](evidence, model, paces)
+        judged = METHODS[model.method](evidence, model, paces)
+        judgements[model.kind] = judgements.get(model.kind, Judgement()).joined(judged)
     findings: list[Finding] = [f for j in judgements.values() for f in j.findings]
     findings = fold_symptoms(fold_downstream(findings, evidence), models, evidence)
     findings = without_named(findings)
