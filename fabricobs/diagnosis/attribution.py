@@ -58,7 +58,9 @@ def fold_symptoms(
     A cause takes what its model says it explains, where both touch the same NIC, port, host or
     switch and the symptom did not begin before it.
     """
-    explains = {model.kind: set(model.explains) for model in models.values()}
+    explains: dict[str, set[str]] = {}
+    for model in models.values():
+        explains.setdefault(model.kind, set()).update(model.explains)
     places = Places(evidence)
     causes = list(findings)
     for symptom in findings:

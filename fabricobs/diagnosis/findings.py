@@ -130,6 +130,14 @@ class Judgement:
     judged: int = 0
     unjudged: int = 0
 
+    def joined(self, other: "Judgement") -> "Judgement":
+        """Return both: of two models of one kind, or of nothing yet and one."""
+        return Judgement(
+            (*self.findings, *other.findings),
+            self.judged + other.judged,
+            self.unjudged + other.unjudged,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

@@ -15,6 +15,7 @@ from fabricobs.diagnosis.attribution import (
     without_named,
 )
 from fabricobs.diagnosis.clocks import device_offsets, host_offsets
+from fabricobs.diagnosis.congestion import find_congestion
 from fabricobs.diagnosis.degraded_link import find_degraded_links
 from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
@@ -24,8 +25,13 @@ from fabricobs.diagnosis.hang import find_hangs
 from fabricobs.diagnosis.job import JobPace, job_paces
 from fabricobs.diagnosis.link_errors import find_link_errors
 from fabricobs.diagnosis.link_flap import find_link_flaps
+from fabricobs.diagnosis.mixed_traffic import find_mixed_traffic
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.odd_one_out import find_odd_ones
+from fabricobs.diagnosis.oversubscription import find_oversubscription
+from fabricobs.diagnosis.packet_loss import find_packet_loss
+from fabricobs.diagnosis.pfc_storm import find_pfc_storms
+from fabricobs.diagnosis.silent_ecn import find_silent_ecn
 from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
@@ -35,17 +41,23 @@ from fabricobs.store.session import NO_SITE, Site
 Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 
 METHODS: dict[str, Method] = {
+    "congestion": find_congestion,
     "degraded_link": find_degraded_links,
     "ecmp_skew": find_ecmp_skew,
+    "gpu_error": find_gpu_errors,
+    "hang": find_hangs,
     "link_errors": find_link_errors,
     "link_flap": find_link_flaps,
-    "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
+    "mixed_traffic": find_mixed_traffic,
     "odd_one_out": find_odd_ones,
     "odd_setting": partial(find_odd_ones, costs=False),
-    "hang": find_hangs,
-    "gpu_error": find_gpu_errors,
-    "workload_imbalance": find_workload_imbalance,
+    "oversubscription": find_oversubscription,
+    "packet_loss": find_packet_loss,
+    "pfc_storm": find_pfc_storms,
+    "silent_ecn": find_silent_ecn,
     "standout": lambda evidence, model, paces: find_standouts(evidence, model),
+    "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
+    "workload_imbalance": find_workload_imbalance,
 }
 REST = "throughput_drop"
 
@@ -88,7 +100,8 @@ def diagnose(
             raise ContentError(
                 f"models/{model.name}.toml: no method {model.method!r}; one of {known}"
             )
-        judgements[model.kind] = METHODS[model.method](evidence, model, paces)
+        judged = METHODS[model.method](evidence, model, paces)
+        judgements[model.kind] = judgements.get(model.kind, Judgement()).joined(judged)
     findings: list[Finding] = [f for j in judgements.values() for f in j.findings]
     findings = fold_symptoms(fold_downstream(findings, evidence), models, evidence)
     findings = without_named(findings)

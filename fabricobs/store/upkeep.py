@@ -101,7 +101,8 @@ def _small_batches(store: Store, limit: datetime) -> list[tuple[str, int]]:
     changed: dict[str, datetime] = {}
     for file in store.known_files():
         changed[file.batch] = max(changed.get(file.batch, file.modified), file.modified)
-    sizes = [(name, _size(store.path / name)) for name in store.batches() if name != "schema"]
+    rows = [name for name in store.batches() if not name.startswith("schema")]
+    sizes = [(name, _size(store.path / name)) for name in rows]
     return [
         (name, size)
         for name, size in sizes

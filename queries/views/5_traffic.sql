@@ -12,10 +12,9 @@ FROM priority_rates
 WHERE queue IS NOT NULL
 GROUP BY job, device, port, format, ts_before, ts, seconds;
 
--- The balance of every uplink group in every interval, by bytes sent (packets where no source
--- counts bytes). `imbalance` is max/mean - 1, `jain` is 1 for even and 1/n for one link alone,
--- `top_half_share` is the share of the busier half of the links.
-CREATE OR REPLACE VIEW uplink_intervals AS
+-- Ports of uplink groups in every interval, from the one source that counts most: bytes before
+-- packets. `often` says that samples of the group are closer than 30 s.
+CREATE OR REPLACE VIEW uplink_ports AS
 WITH ranked AS (
   SELECT t.*, g.uplink_group, g.members, g.speed_gbps,
     coalesce(t.tx_bytes, t.tx_packets) AS sent,
@@ -28,19 +27,23 @@ WITH ranked AS (
     LEFT JOIN port_aliases a ON a.device = host_name(t.device) AND a.name = t.port
   ) t JOIN uplink_groups g USING (device, port)
   WHERE coalesce(t.tx_bytes, t.tx_packets) IS NOT NULL
-),
+)
+SELECT *, median(seconds) OVER (PARTITION BY job, uplink_group) < 30 AS often
+FROM ranked WHERE preference = 1;
+
+-- The balance of every uplink group in every interval, by bytes sent (packets where no source
+-- counts bytes). `imbalance` is max/mean - 1, `jain` is 1 for even and 1/n for one link alone,
+-- `top_half_share` is the share of the busier half of the links.
+CREATE OR REPLACE VIEW uplink_intervals AS
+WITH
 -- Ports of one snapshot share its time. Samples closer than 30 s are often taken port by port, and
 -- balance within seconds means nothing: they are summed to minutes.
-aligned AS (
-  SELECT *, median(seconds) OVER (PARTITION BY job, uplink_group) < 30 AS often
-  FROM ranked WHERE preference = 1
-),
 windows AS (
   SELECT job, device, uplink_group, members, port, any_value(speed_gbps) AS speed_gbps,
     min(ts_before) AS ts_before,
     CASE WHEN often THEN time_bucket(INTERVAL 60 SECONDS, ts) + INTERVAL 60 SECONDS ELSE ts END AS ts,
     sum(seconds) AS seconds, bool_or(gap) AS gap, sum(sent) AS sent, sum(tx_bytes) AS tx_bytes
-  FROM aligned
+  FROM uplink_ports
   GROUP BY job, device, uplink_group, members, port,
     CASE WHEN often THEN time_bucket(INTERVAL 60 SECONDS, ts) + INTERVAL 60 SECONDS ELSE ts END
 ),
@@ -70,3 +73,22 @@ SELECT job, device, uplink_group, min(ts_before) AS ts_before, ts, max(seconds) 
   list(load ORDER BY port) AS loads
 FROM shares
 GROUP BY job, device, uplink_group, ts;
+
+-- The same of single intervals, where all ports of a group were read at one moment: balance over
+-- some seconds tells nothing of the usual, but much of what no hash can do.
+CREATE OR REPLACE VIEW uplink_snapshots AS
+WITH weighed AS (
+  SELECT *,
+    CASE WHEN count(speed_gbps) OVER g = count(*) OVER g THEN speed_gbps ELSE 1 END AS weight
+  FROM uplink_ports
+  WINDOW g AS (PARTITION BY job, uplink_group, ts_before, ts)
+)
+SELECT job, device, uplink_group, ts_before, ts, any_value(seconds) AS seconds, bool_or(gap) AS gap,
+  any_value(members) AS members, sum(sent) AS sent,
+  8e-9 * sum(tx_bytes) / any_value(seconds) AS tx_gbps,
+  sum(speed_gbps) AS capacity_gbps,
+  list(port ORDER BY port) AS ports,
+  list(sent / nullif(weight, 0) ORDER BY port) AS loads
+FROM weighed
+GROUP BY job, device, uplink_group, ts_before, ts
+HAVING count(*) = any_value(members) AND count(*) >= 2;

@@ -1,0 +1,71 @@
+"""Stretches of intervals in a row in which something holds: raised at two, short gaps bridged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Neighbouring intervals in which something holds; the first that suffice end `detected_at`."""
+
+    begin: datetime
+    end: datetime
+    detected_at: datetime
+    windows: int
+
+
+def stretches(rows: pl.DataFrame, least: int) -> list[Stretch]:
+    """Join the intervals (`ts_before`, `ts`) of one device that follow each other.
+
+    Gaps shorter than two intervals are bridged; stretches of fewer than `least` are dropped.
+    """
+    moments = rows.select("ts_before", "ts").unique().sort("ts")
+    found: list[Stretch] = []
+    run: list[tuple[datetime, datetime]] = []
+    for begin, end in moments.iter_rows():
+        if run and begin - run[-1][1] >= 2 * (end - begin):
+            found.extend(_closed(run, least))
+            run = []
+        run.append((begin, end))
+    found.extend(_closed(run, least))
+    return found
+
+
+def _closed(run: Sequence[tuple[datetime, datetime]], least: int) -> list[Stretch]:
+    if len(run) < least:
+        return []
+    return [Stretch(run[0][0], run[-1][1], run[least - 1][1], len(run))]
+
+
+def overlapping(rows: pl.DataFrame, found: Sequence[Stretch]) -> pl.DataFrame:
+    """Return the intervals that lie in one of the stretches for more than half of their time."""
+    return rows.filter(_inside(found))
+
+
+def outside(rows: pl.DataFrame, found: Sequence[Stretch]) -> pl.DataFrame:
+    """Return the intervals of which more than half lies in none of the stretches."""
+    return rows.filter(~_inside(found))
+
+
+def _inside(found: Sequence[Stretch]) -> pl.Expr:
+    middle = pl.col("ts_before") + (pl.col("ts") - pl.col("ts_before")) / 2
+    return pl.any_horizontal(
+        pl.lit(value=False), *(middle.is_between(each.begin, each.end) for each in found)
+    )
+
+
+def spans(found: Sequence[Stretch]) -> list[tuple[datetime, datetime]]:
+    """Return begin and end of each stretch."""
+    return [(each.begin, each.end) for each in found]
+
+
+def earliest(found: Sequence[Stretch]) -> tuple[datetime, datetime, datetime]:
+    """Return when the first began, the last ended, and it was first sure."""
+    return (
+        min(each.begin for each in found),
+        max(each.end for each in found),
+        min(each.detected_at for each in found),
+    )

@@ -1,0 +1,66 @@
+-- Every name of a NIC (RDMA device, its port, net device), and the leaf port it is cabled to.
+CREATE OR REPLACE VIEW nic_ends AS
+SELECT n.host, n.nic, n.name, c.far_owner AS leaf, c.far_part AS leaf_port
+FROM nic_names n LEFT JOIN cable_ends c ON c.owner = n.host AND c.part = n.nic;
+
+-- How long each port paused its neighbour and stood paused in each interval, over all priorities:
+-- `tx_share`, `rx_share` of the time (null where only frames are counted), and frames a second.
+-- Of several sources of one port the one with durations is taken, then the more frequent one.
+CREATE OR REPLACE VIEW pause_intervals AS
+WITH by_port AS (
+  SELECT format, device, port, ts_before, ts, any_value(seconds) AS seconds,
+    sum(pfc_tx_frames) / any_value(seconds) AS tx_frames_per_second,
+    sum(pfc_rx_frames) / any_value(seconds) AS rx_frames_per_second,
+    max(pfc_tx_pause_us) / any_value(seconds) / 1e6 AS tx_share,
+    max(pfc_rx_pause_us) / any_value(seconds) / 1e6 AS rx_share
+  FROM priority_rates
+  WHERE coalesce(pfc_rx_frames, pfc_tx_frames, pfc_rx_pause_us, pfc_tx_pause_us) IS NOT NULL
+  GROUP BY format, device, port, ts_before, ts
+),
+best AS (
+  SELECT device, format FROM by_port
+  GROUP BY device, format
+  QUALIFY row_number() OVER (
+    PARTITION BY device
+    ORDER BY count(coalesce(tx_share, rx_share)) = 0, median(seconds), format
+  ) = 1
+)
+SELECT device, port, ts_before, ts, seconds, tx_frames_per_second, rx_frames_per_second,
+  tx_share, rx_share
+FROM by_port SEMI JOIN best USING (device, format);
+
+-- Bytes each NIC received and sent in its busiest class in each interval, as it counts them itself
+-- or as its leaf port's queue does (received only). `snapshot` holds NICs read at one time, so that
+-- they can be compared however few steps an interval holds.
+CREATE OR REPLACE VIEW nic_bytes AS
+WITH classes AS (
+  SELECT format, device, port, ts_before, ts, seconds, queue IS NOT NULL AS at_switch,
+    coalesce(queue, priority::VARCHAR) AS class, rx_bytes, tx_bytes
+  FROM priority_rates
+  WHERE coalesce(rx_bytes, tx_bytes) IS NOT NULL AND NOT coalesce(gap, false)
+),
+busiest AS (
+  SELECT format, class FROM classes GROUP BY format, class
+  QUALIFY row_number() OVER (
+    PARTITION BY format ORDER BY sum(coalesce(tx_bytes, rx_bytes)) DESC, class
+  ) = 1
+),
+counted AS (
+  SELECT format, device, port, ts_before, ts, seconds, rx_bytes, tx_bytes, at_switch
+  FROM classes SEMI JOIN busiest USING (format, class)
+  UNION ALL
+  SELECT format, device, port, ts_before, ts, seconds, rx_bytes, tx_bytes, false
+  FROM port_rates
+  WHERE coalesce(rx_bytes, tx_bytes) IS NOT NULL AND NOT coalesce(gap, false)
+    AND format NOT IN (SELECT format FROM busiest)
+)
+SELECT 'switch' AS seen_at, c.format, c.device || ' ' || c.ts AS snapshot, n.host, n.nic,
+  n.leaf AS switch, n.leaf_port AS port, c.device, c.ts_before, c.ts, c.seconds,
+  c.tx_bytes AS received, CASE WHEN c.at_switch THEN NULL ELSE c.rx_bytes END AS sent
+FROM counted c
+JOIN (SELECT DISTINCT host, nic, leaf, leaf_port FROM nic_ends) n
+  ON n.leaf = c.device AND n.leaf_port = c.port
+UNION ALL
+SELECT 'nic', c.format, c.device || ' ' || c.ts, n.host, n.nic, n.leaf, n.leaf_port, c.device,
+  c.ts_before, c.ts, c.seconds, c.rx_bytes, c.tx_bytes
+FROM counted c JOIN nic_ends n ON n.host = host_name(c.device) AND n.name = c.port;
