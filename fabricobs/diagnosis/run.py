@@ -19,8 +19,9 @@ from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace, job_paces
 from fabricobs.diagnosis.link_errors import find_link_errors
 from fabricobs.diagnosis.link_flap import find_link_flaps
-from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.mixed_traffic import find_mixed_traffic
+from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.diagnosis.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.oversubscription import find_oversubscription
 from fabricobs.diagnosis.pfc_storm import find_pfc_storms
 from fabricobs.diagnosis.silent_ecn import find_silent_ecn
@@ -36,6 +37,7 @@ METHODS: dict[str, Method] = {
     "link_errors": find_link_errors,
     "link_flap": find_link_flaps,
     "mixed_traffic": find_mixed_traffic,
+    "one_way_uplink": find_one_way_uplinks,
     "oversubscription": find_oversubscription,
     "pfc_storm": find_pfc_storms,
     "silent_ecn": find_silent_ecn,

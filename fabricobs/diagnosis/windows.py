@@ -9,7 +9,7 @@ import polars as pl
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Neighbouring intervals in which something holds; `detected_at` ends the first that suffice."""
+    """Neighbouring intervals in which something holds; `detected_at` is when it was first sure."""
 
     begin: datetime
     end: datetime
