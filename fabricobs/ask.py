@@ -98,7 +98,7 @@ def write_rows(
 ) -> None:
     """Run a statement known to read only and print its rows, or write them to `out`.
 
-    Raises QueryError if it fails.
+    Raises QueryError if it fails, KeyboardInterrupt if the user stops it.
     """
     try:
         if output == "table":
@@ -111,6 +111,11 @@ def write_rows(
             _write_parquet(connection.sql(sql), out)
     except duckdb.Error as error:
         raise QueryError(f"the statement failed: {error}") from error
+    except RuntimeError as error:
+        # How DuckDB tells of Ctrl-C.
+        if "interrupted" not in str(error):
+            raise
+        raise KeyboardInterrupt from error
 
 
 def _write_table(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:

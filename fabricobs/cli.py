@@ -8,19 +8,26 @@ enough data). Heavy libraries are imported by the verb that uses them.
 import gc
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from fabricobs import __version__
+from fabricobs import __version__, asking
 from fabricobs.errors import UserError
+from fabricobs.verbs import (
+    DEFAULT_STORE,
+    UNKNOWN,
+    ContentOption,
+    StoreOption,
+    fail,
+    require_store,
+)
 
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Diagnosis
     from fabricobs.inputs import IngestReport, Options
 
-UNKNOWN = 3
 INTERRUPTED = 130
 
 app = typer.Typer(
@@ -30,14 +37,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-StoreOption = Annotated[
-    Path, typer.Option("--store", envvar="FABRICOBS_STORE", help="Directory of the store.")
-]
-ContentOption = Annotated[
-    list[Path] | None,
-    typer.Option("--content", help="Folder with your own ingest/, queries/ and models/."),
-]
-DEFAULT_STORE = Path("fabric-store")
 DEMO_SEED = 20260322
 
 
@@ -60,21 +59,21 @@ def ingest(
     try:
         ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError):
-        _fail(f"--tz {tz}: no such time zone; use a name like UTC or Europe/Berlin")
+        fail(f"--tz {tz}: no such time zone; use a name like UTC or Europe/Berlin")
     for path in logs:
         if not path.exists() and not path.is_symlink():
-            _fail(f"{path}: no such file or directory")
+            fail(f"{path}: no such file or directory")
     options = Options(job, tz, tuple(content or ()))
     report = seen.unchanged(discover(logs, store), seen.load(store, options))
     if report is None:
         report = _read(logs, store, options, workers)
     print(ingest_table(report))
     if not report.outcomes:
-        _fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
+        fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
     for outcome in report.problems:
         print(f"fabricobs: {outcome.path}: {outcome.problem}", file=sys.stderr)
     if not any(outcome.formats for outcome in report.outcomes):
-        _fail("no file shows a format that fabricobs knows; `fabricobs formats` lists them")
+        fail("no file shows a format that fabricobs knows; `fabricobs formats` lists them")
     if report.problems:
         partly = all(outcome.formats for outcome in report.problems)
         raise typer.Exit(1 if partly else UNKNOWN)
@@ -136,7 +135,7 @@ def sql(
     """Ask the store in DuckDB SQL: every table and view of `fabricobs schema`."""
     from fabricobs.ask import run_statement
 
-    _require_store(store)
+    require_store(store)
     if statement is None and out is None and sys.stdin.isatty() and sys.stdout.isatty():
         from fabricobs.shell.loop import run_shell
 
@@ -162,7 +161,7 @@ def query(
         for question in questions(extra).values():
             print(f"{question.name:34} {question.question}")
         return
-    _require_store(store)
+    require_store(store)
     run_statement(find_question(name, extra).sql, store, format, out, extra)
 
 
@@ -181,7 +180,7 @@ def diagnose(
     from fabricobs.report.terminal import diagnosis_text
 
     if format not in {"text", "json"}:
-        _fail(f"--format {format}: use text or json")
+        fail(f"--format {format}: use text or json")
     found = _diagnose(store, tuple(content or ()))
     print(diagnosis_json(found) if format == "json" else diagnosis_text(found))
     try:
@@ -191,50 +190,8 @@ def diagnose(
     raise typer.Exit(_exit_code(found, fail_on))
 
 
-@app.command()
-def explain(
-    finding: Annotated[
-        str | None,
-        typer.Argument(metavar="ID", help="Id of a finding, or how it begins; none lists them."),
-    ] = None,
-    store: StoreOption = DEFAULT_STORE,
-    anew: Annotated[bool, typer.Option("--anew", help="Judge anew, do not look at those kept.")] = (
-        False
-    ),
-    content: ContentOption = None,
-) -> None:
-    """Print one finding in full, with the rows and the SQL behind it."""
-    from fabricobs.report.explanation import explanation_text, find_finding, known_findings
-
-    _require_store(store)
-    extra = tuple(content or ())
-    if finding is None:
-        for known in known_findings(store, extra, anew):
-            print(f"{known.id}  {known.severity:8}  {known.title}")
-        return
-    print(explanation_text(find_finding(finding, store, extra, anew), store, extra))
-
-
-@app.command()
-def compare(
-    a: Annotated[
-        str, typer.Argument(help="A job, a window FROM..TO of times in UTC, or steps:FIRST..LAST.")
-    ],
-    b: Annotated[str, typer.Argument(help="The other side, in any of these forms.")],
-    store: StoreOption = DEFAULT_STORE,
-    job: Annotated[str | None, typer.Option(help="Whose windows and steps, if several.")] = None,
-    format: Annotated[str, typer.Option(help="text or json.")] = "text",
-    content: ContentOption = None,
-) -> None:
-    """Print what changed between two jobs, windows of time or ranges of steps."""
-    from fabricobs.diagnosis.comparison import compare as run
-    from fabricobs.report.comparison import comparison_json, comparison_text
-
-    if format not in {"text", "json"}:
-        _fail(f"--format {format}: use text or json")
-    _require_store(store)
-    compared = run(a, b, store, job, tuple(content or ()))
-    print(comparison_json(compared) if format == "json" else comparison_text(compared))
+app.command()(asking.explain)
+app.command()(asking.compare)
 
 
 @app.command()
@@ -293,7 +250,7 @@ def simulate(
         print(describe())
         return
     if directory is None:
-        _fail("give the directory to write to, or --list")
+        fail("give the directory to write to, or --list")
     kinds = choose_kinds(only or (), without or ())
     if not scenarios:
         write_practice(directory, cases=cases, seed=seed, gpus=gpus, kinds=kinds)
@@ -356,7 +313,7 @@ def formats_try(
     from fabricobs.report.terminal import trial_text
 
     if not file.is_file():
-        _fail(f"{file}: no such file")
+        fail(f"{file}: no such file")
     trial = try_format(name, file, load_catalogue(tuple(content or ())))
     print(trial_text(trial, most))
     if not trial.rows or trial.problem:
@@ -375,12 +332,12 @@ def formats_new(
     from fabricobs.formats.trial import skeleton
 
     if not file.is_file():
-        _fail(f"{file}: no such file")
+        fail(f"{file}: no such file")
     if not name.isidentifier():
-        _fail(f"{name}: a format's name is letters, digits and underscores")
+        fail(f"{name}: a format's name is letters, digits and underscores")
     target = content / "ingest" / f"{name}.toml"
     if target.exists():
-        _fail(f"{target}: is there already")
+        fail(f"{target}: is there already")
     text = skeleton(name, file)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
@@ -413,11 +370,11 @@ def schema(
     if views:
         from fabricobs.store.session import init_script
 
-        _require_store(store)
+        require_store(store)
         print(init_script(store.absolute(), tuple(content or ())), end="")
         return
     if table is not None and table not in TABLES:
-        _fail(f"no table {table!r}; one of {', '.join(TABLES)}")
+        fail(f"no table {table!r}; one of {', '.join(TABLES)}")
     for name, described in TABLES.items():
         if table in {None, name}:
             print(f"{name}: {described.row} (from {described.source})")
@@ -430,12 +387,12 @@ def _statement(given: str | None) -> str:
     """Return the SQL meant by the argument: itself, the content of a file, or standard input."""
     if given is None or given == "-":
         if given is None and sys.stdin.isatty():
-            _fail("give a statement, a file that holds one, or - for standard input")
+            fail("give a statement, a file that holds one, or - for standard input")
         return sys.stdin.read()
     if given.endswith(".sql"):
         path = Path(given)
         if not path.is_file():
-            _fail(f"{path}: no such file")
+            fail(f"{path}: no such file")
         return path.read_text(encoding="utf-8")
     return given
 
@@ -443,7 +400,7 @@ def _statement(given: str | None) -> str:
 def _diagnose(store: Path, extra: tuple[Path, ...]) -> "Diagnosis":
     from fabricobs.diagnosis.run import diagnose as run
 
-    _require_store(store)
+    require_store(store)
     return run(store, extra)
 
 
@@ -453,23 +410,11 @@ def _exit_code(found: "Diagnosis", fail_on: str) -> int:
     if fail_on == "never":
         return 0
     if fail_on not in SEVERITIES:
-        _fail(f"--fail-on {fail_on}: use never or one of {', '.join(SEVERITIES)}")
+        fail(f"--fail-on {fail_on}: use never or one of {', '.join(SEVERITIES)}")
     worst = found.worst_severity
     if worst is None or SEVERITIES.index(worst) < SEVERITIES.index(fail_on):
         return 0 if found.verdict.judged else UNKNOWN
     return 2 if worst in {"high", "critical"} else 1
-
-
-def _require_store(store: Path) -> None:
-    from fabricobs.store.session import is_store
-
-    if not is_store(store):
-        _fail(f"{store}: no store here; make one with `fabricobs ingest LOGS --store {store}`")
-
-
-def _fail(text: str) -> NoReturn:
-    print(f"fabricobs: {text}", file=sys.stderr)
-    raise typer.Exit(UNKNOWN)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,6 +1,7 @@
 """The demo: a cluster whose fault is known, from its logs to the report."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,15 @@ from fabricobs.inputs import Options
 from fabricobs.report.account import ingest_table
 from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text
-from fabricobs.simulate.cases import write_case
+from fabricobs.simulate.cases import by_job, write_case
+from fabricobs.simulate.logs import KINDS
 from fabricobs.simulate.scenarios import load_scenario
 from fabricobs.store.parts import Store
 
 
 def run_demo(out: Path) -> None:
     """Ingest sample_data into `out/store`, print what is found, write `out/report.html`."""
-    _show(content.shipped("sample_data") / "logs", out)
+    _show([(None, [content.shipped("sample_data") / "logs"])], out)
 
 
 def run_scenario(name: str, out: Path, *, gpus: int | None, seed: int) -> None:
@@ -28,7 +30,7 @@ def run_scenario(name: str, out: Path, *, gpus: int | None, seed: int) -> None:
     shutil.rmtree(case, ignore_errors=True)
     truth = write_case(case, scenario, seed=seed)
     print(f"{scenario.shape.title}. {scenario.shape.teaches}\n")
-    _show(case / "logs", case)
+    _show(by_job(case / "logs", truth, KINDS), case)
     print("\nThe answer")
     for line in _answer(truth):
         print(f"  {line}")
@@ -50,10 +52,11 @@ def _answer(truth: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _show(logs: Path, out: Path) -> None:
+def _show(logs: Sequence[tuple[str | None, list[Path]]], out: Path) -> None:
     store = out / "store"
     shutil.rmtree(store, ignore_errors=True)
-    print(ingest_table(ingest([logs], Store(store), Options())))
+    for job, folders in logs:
+        print(ingest_table(ingest(folders, Store(store), Options(job))))
     print()
     found = diagnose(store)
     print(diagnosis_text(found))

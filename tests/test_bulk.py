@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricobs.formats import bulk, machine, matches
+from fabricobs.formats import bulk
 from fabricobs.formats.catalogue import Catalogue, Recognised, load_catalogue
+from fabricobs.formats.compiled import machine, matches
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
 from fabricobs.formats.rows import Rows, Tally

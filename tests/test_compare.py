@@ -179,6 +179,12 @@ class TestJobs:
         (setting,) = [s for s in compared.settings if s.name.startswith("NCCL_")]
         assert (setting.name, setting.only_a, setting.only_b) == ("NCCL_ALGO", ("Ring",), ("Tree",))
 
+    def test_jobs_of_which_only_nccl_tells_are_compared(self, make_store: Make) -> None:
+        said = environment("before", NCCL_ALGO="Ring") + environment("after", NCCL_ALGO="Tree")
+        text = comparison_text(compare("before", "after", make_store({"nccl_env": said})))
+        assert text.startswith("No number was measured on both sides; settings that differ: 1.")
+        assert "only A: Ring; only B: Tree" in text
+
     def test_what_was_not_measured_is_named(self, compared: Comparison) -> None:
         assert "balance of uplinks" in compared.missing
         assert "error counters" in compared.missing

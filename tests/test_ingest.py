@@ -259,3 +259,14 @@ def test_duckdb_alone_reads_the_store(sample_store: Path) -> None:
         .fetchall()
     )
     assert rows == [(32 * 300 + 300,)]
+
+
+def test_a_store_of_an_older_version_is_read_and_gets_what_it_lacks(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    store.create()
+    (store.path / "schema" / "settings.parquet").unlink()
+    assert open_session(store.path).sql("SELECT device FROM settings").fetchall() == []
+    store.create()
+    store.create()
+    assert len(list(store.path.glob("schema-*"))) == 1
+    assert open_session(store.path).sql("SELECT device FROM settings").fetchall() == []

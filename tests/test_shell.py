@@ -212,6 +212,23 @@ def test_a_session_on_a_terminal(sample_store: Path, tmp_path: Path) -> None:
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
 
 
+def test_a_long_statement_can_be_stopped() -> None:
+    code = (
+        "import duckdb, os, signal, threading\n"
+        "from fabricobs.ask import write_rows\n"
+        "endless = 'SELECT count(*) FROM range(10000000) a, range(100000) b '\n"
+        "endless += 'WHERE a.range * b.range % 7 = 3'\n"
+        "stop = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Timer(2, stop).start()\n"
+        "try: write_rows(duckdb.connect(), endless, 'csv')\n"
+        "except KeyboardInterrupt: print('stopped')\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert told.stdout == "stopped\n"
+
+
 def test_the_history_is_where_the_specification_says(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -167,8 +167,8 @@ def test_jobs_side_by_side_have_folders_of_their_own(store_of: MakeStore) -> Non
         "SELECT DISTINCT split_part(path, '/logs/', 2) FROM files WHERE path LIKE '%/train/%'",
     )
     assert sorted(row[0] for row in rows) == [
-        "train/pretrain/node03.log",
-        "train/tune/node08.log",
+        "pretrain/train/node03.log",
+        "tune/train/node08.log",
     ]
 
 

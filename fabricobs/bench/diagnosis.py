@@ -8,17 +8,18 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from fabricobs.bench.scoring import Score, score_case
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
-from fabricobs.simulate.cases import write_case
+from fabricobs.simulate.cases import by_job, write_case
 from fabricobs.simulate.logs import usual_kinds
 from fabricobs.simulate.scenarios import load_scenario, scenario_names
 from fabricobs.store.parts import Store
@@ -85,7 +86,7 @@ def _run_in(folder: Path, case: Case) -> Result:
     scenario = load_scenario(case.scenario).sized(case.gpus)
     truth = write_case(folder, scenario, seed=case.seed)
     simulated = time.perf_counter()
-    stores = _ingest_families(folder, scenario.shape.cluster.fabric)
+    stores = _ingest_families(folder, truth)
     ingested = time.perf_counter()
     scores = {}
     for view in case.views:
@@ -99,14 +100,12 @@ def _run_in(folder: Path, case: Case) -> Result:
     return Result(case, scores, simulated - began, ingested - simulated, diagnosed - ingested)
 
 
-def _ingest_families(folder: Path, fabric: str) -> dict[str, Path]:
+def _ingest_families(folder: Path, truth: Mapping[str, Any]) -> dict[str, Path]:
     """One store a family of evidence, and one of all: their batches together."""
     stores = {view: folder / f"store-{view}" for view in (EVERYTHING, *ABLATIONS)}
     for family in ABLATIONS:
-        logs = [
-            folder / "logs" / kind.name for kind in usual_kinds(fabric) if kind.family == family
-        ]
-        written = [path for path in logs if path.exists()]
-        ingest(written, Store(stores[family]), Options(), workers=1)
+        kinds = [kind for kind in usual_kinds(truth["fabric"]) if kind.family == family]
+        for job, logs in by_job(folder / "logs", truth, kinds):
+            ingest(logs, Store(stores[family]), Options(job), workers=1)
         shutil.copytree(stores[family], stores[EVERYTHING], dirs_exist_ok=True)
     return stores

@@ -136,6 +136,8 @@ def unexplained(
             rest = slowdown.loss_share - explained
             if slowdown.loss_share < model.limit("loss"):
                 continue
+            if any(_is_burst(finding, slowdown) for finding in findings):
+                continue
             if explained < model.limit("explained") * slowdown.loss_share:
                 left.append(_drop(slowdown, rest, model, evidence))
     return left
@@ -148,6 +150,19 @@ def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:
         return False
     earliest = slowdown.first_step - _SLACK_STEPS
     return earliest <= finding.start_step <= slowdown.last_step
+
+
+def _is_burst(finding: Finding, slowdown: Slowdown) -> bool:
+    """Say whether a slowdown is made of bursts of a cause that comes and goes.
+
+    More than half of its steps: then the median that made it a slowdown is theirs.
+    """
+    jobs = {entity.job for entity in finding.entities if entity.type in {"rank", "host", "job"}}
+    if jobs and slowdown.job not in jobs:
+        return False
+    first, last = slowdown.first_step, slowdown.last_step
+    covered = sum(max(0, min(last, end) - max(first, begin) + 1) for begin, end in finding.bursts)
+    return 2 * covered > last - first + 1
 
 
 def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> Finding:

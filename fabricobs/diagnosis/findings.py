@@ -59,6 +59,8 @@ class Entity:
         """Return the name a person would say."""
         if self.type == "rank":
             return f"rank {self.rank}" + (f" on {self.host}" if self.host else "")
+        if self.type == "gpu" and self.gpu is not None:
+            return f"GPU {self.gpu} of {self.host}"
         parts = [self.switch, self.host, self.nic, self.port, self.job]
         return " ".join(part for part in parts if part) or self.type
 
@@ -83,7 +85,10 @@ class Driver:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One cause. `entities` are the culprits, `related` the victims and the path."""
+    """One cause. `entities` are the culprits, `related` the victims and the path.
+
+    `bursts` are first and last step of each stretch in which a cause that comes and goes acts.
+    """
 
     kind: str
     entities: tuple[Entity, ...]
@@ -104,6 +109,7 @@ class Finding:
     refuted_by: tuple[str, ...] = ()
     next_steps: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
+    bursts: tuple[tuple[int, int], ...] = ()
 
     @property
     def id(self) -> str:

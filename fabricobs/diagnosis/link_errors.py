@@ -83,7 +83,21 @@ def find_link_errors(evidence: Evidence, model: Model, paces: list[JobPace]) -> 
             findings.append(_finding(steady, counts, sick, evidence, model, paces))
     ports = evidence.frame("counted_ports")
     judged = len(ports.filter("known", pl.col("stopped").is_null()))
-    return Judgement(tuple(findings), judged, len(ports) - judged)
+    unjudged = len(ports) - judged + _uncounted_ports(evidence, ports)
+    return Judgement(tuple(findings), judged, unjudged)
+
+
+def _uncounted_ports(evidence: Evidence, ports: pl.DataFrame) -> int:
+    """Return the number of ports on cables between devices that count nothing.
+
+    Where NICs tell what they send again, no cable between them loses anything unseen.
+    """
+    if evidence.frame("loss_counters")["resends"].any():
+        return 0
+    ends = evidence.frame("cable_ends")
+    counted = ports["owner"].unique().to_list()
+    seen = pl.col("owner").is_in(counted) | pl.col("far_owner").is_in(counted)
+    return len(ends.filter(~seen))
 
 
 def sick_spans(evidence: Evidence, model: Model) -> list[Span]:
@@ -92,7 +106,7 @@ def sick_spans(evidence: Evidence, model: Model) -> list[Span]:
     parts = [
         rows
         for _, rows in wire.group_by("owner", "part", "counter")
-        if _sufficed(rows.sort("ts"), model) is not None
+        if sufficed(rows.sort("ts"), model) is not None
     ]
     return spans_of(pl.concat(parts)) if parts else []
 
@@ -118,15 +132,19 @@ def _counts(rows: pl.DataFrame, end: End, model: Model) -> list[_Count]:
                 counter=str(counter),
                 risen=risen,
                 intervals=len(ordered),
-                sufficed=_sufficed(ordered, model),
+                sufficed=sufficed(ordered, model),
                 rate=risen / bits * 1e12 if bits else None,
             )
         )
     return counts
 
 
-def _sufficed(rows: pl.DataFrame, model: Model) -> datetime | None:
-    """Return the end of the interval with which a counter's rises, in order, were no accident."""
+def sufficed(rows: pl.DataFrame, model: Model) -> datetime | None:
+    """Return the end of the interval with which the rises of a counter were no accident, or None.
+
+    Rows are the intervals in which it rose, in order of time; the model has the thresholds
+    `intervals` and `risen`, of which one must be reached.
+    """
     enough = (pl.col("risen").cum_sum() > model.limit("risen")) | (
         pl.int_range(1, pl.len() + 1) >= model.limit("intervals")
     )
@@ -189,9 +207,9 @@ def _resent(cable: Cable, sick: pl.DataFrame, spans: Sequence[Span]) -> pl.DataF
 def _resent_sentence(resent: pl.DataFrame) -> str:
     if resent.is_empty():
         return "No NIC over it is known to have sent packets again."
-    packets = float(resent.filter(pl.col("counter") == resent["counter"][0])["risen"].sum())
+    most = resent.group_by("counter").agg(pl.col("risen").sum()).sort("risen", "counter").row(-1)
     hosts = resent["owner"].n_unique()
-    return f"Meanwhile NICs of {hosts} hosts counted {packets:,.0f} {resent['counter'][0]}."
+    return f"Meanwhile NICs of {hosts} hosts counted {most[1]:,.0f} {most[0]}."
 
 
 def _families(of_far: Sequence[_Count], resent: pl.DataFrame, cost: Cost | None) -> set[str]:

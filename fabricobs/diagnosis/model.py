@@ -34,7 +34,8 @@ class Wording(_Part):
 class Model(_Part):
     """One diagnosis: question, method, thresholds with their sources, wording, what next.
 
-    `explains` names the kinds of finding that are its symptoms where they touch the same part.
+    `explains` names the kinds of finding that are its symptoms where they touch the same part,
+    `evidence` the query of `queries/evidence/` that a method for several models starts from.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Model(_Part):
     question: str
     method: str
     query: str
+    evidence: str = ""
     explains: tuple[str, ...] = ()
     threshold: dict[str, Threshold] = {}
     wording: Wording

@@ -1,10 +1,13 @@
 """Standouts: an isolation forest ranks what no rule names; it never accuses.
 
-Its own cut-off flags healthy ranks, so a rank is shown only if a single number of it is also far
-from its peers, and always as information.
+Judged are ranks by their times, NICs and switch ports by their counters. The forest's own cut-off
+flags healthy ones, so a part is shown only if a single number of it is also far from its peers, and
+always as information.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,71 +16,145 @@ from numpy.typing import NDArray
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.statistics import Array, robust_z
+from fabricobs.diagnosis.rank_times import RankTimes, nan_median, rank_times
+from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array
 
-_FEATURES = {
-    "compute_ms": "computation",
-    "compute_p95_ms": "95th percentile of computation",
-    "comm_ms": "exposed communication",
-    "data_ms": "waiting for data",
-}
 _CLIP = 20.0
 _CONFIDENCE = 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class _Feature:
+    """A number of a part: what it is called, its unit, and the least difference worth a look."""
+
+    name: str
+    words: str
+    unit: str
+    least: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What is compared: parts of one sort, their features, and the entity of a row."""
+
+    name: str
+    family: str
+    features: tuple[_Feature, ...]
+    entity: Callable[[dict[str, Any]], Entity]
+
+
+_RANKS = _Subject(
+    "ranks",
+    "timing",
+    (
+        _Feature("compute_ms", "computation", "ms"),
+        _Feature("compute_p95_ms", "95th percentile of computation", "ms"),
+        _Feature("comm_ms", "exposed communication", "ms"),
+        _Feature("data_ms", "waiting for data", "ms"),
+    ),
+    lambda row: Entity("rank", rank=int(row["rank"]), host=row["host"], job=row["job"]),
+)
+_NICS = _Subject(
+    "NICs",
+    "counters",
+    (
+        _Feature("traffic_gbps", "traffic", "Gb/s", 1.0),
+        _Feature("out_of_sequence_per_gb", "packets out of sequence", "per GB", 1.0),
+        _Feature("cnp_sent_per_second", "congestion notifications sent", "per s", 10.0),
+        _Feature("cnp_handled_per_second", "congestion notifications obeyed", "per s", 10.0),
+        _Feature("errors_per_gb", "errors", "per GB", 0.1),
+        _Feature("tx_pause_share", "share of time it paused its leaf", "", 0.001),
+        _Feature("rx_pause_share", "share of time it was paused", "", 0.001),
+    ),
+    lambda row: Entity("nic", host=row["host"], nic=row["nic"]),
+)
+_PORTS = _Subject(
+    "ports",
+    "counters",
+    (
+        _Feature("sent_gbps", "traffic sent", "Gb/s", 1.0),
+        _Feature("sent_kpps", "packets sent", "thousand per s", 10.0),
+        _Feature("errors_per_second", "errors", "per s", 0.1),
+        _Feature("discards_per_second", "discards", "per s", 1.0),
+        _Feature("pause_tx_per_second", "pause frames sent", "per s", 10.0),
+        _Feature("pause_rx_per_second", "pause frames received", "per s", 10.0),
+    ),
+    lambda row: Entity("port", switch=row["switch"], port=row["port"]),
+)
+
+
 def find_standouts(evidence: Evidence, model: Model) -> Judgement:
-    """Return the ranks that stand out in several numbers at once, as information."""
-    ranks = _features(evidence.frame("rank_steps"))
-    found: list[Finding] = []
-    for job in ranks.partition_by("job", "stage", maintain_order=True):
-        if len(job) >= model.limit("fewest_ranks"):
-            found.extend(_standouts(job, model))
-    return Judgement(tuple(found), len(ranks))
-
-
-def _features(steps: pl.DataFrame) -> pl.DataFrame:
-    return (
-        steps.drop_nulls("compute_ms")
-        .group_by("job", "stage", "rank", maintain_order=True)
-        .agg(
-            pl.col("host").first(),
-            pl.col("compute_ms").quantile(0.95).alias("compute_p95_ms"),
-            pl.col("compute_ms", "comm_ms", "data_ms").median(),
-        )
+    """Return the parts that stand out in several numbers at once, as information."""
+    compared = (
+        *((_RANKS, _rank_features(job)) for job in rank_times(evidence) if job.measured),
+        (_NICS, evidence.frame("nic_features")),
+        (_PORTS, evidence.frame("port_features")),
     )
+    found: list[Finding] = []
+    for subject, parts in compared:
+        for peers in parts.partition_by("job", "stage", maintain_order=True):
+            if len(peers) >= model.limit("fewest_ranks"):
+                found.extend(_standouts(peers, subject, model))
+    return Judgement(tuple(found), sum(len(parts) for _, parts in compared))
+
+
+def _rank_features(times: RankTimes) -> pl.DataFrame:
+    """One row a rank: medians over the steps, and the 95th percentile of computation."""
+    compute = times.own_ms - np.nan_to_num(times.data_ms)
+    return pl.DataFrame(
+        {
+            "job": [times.job] * len(times.ranks),
+            "stage": times.stages,
+            "rank": times.ranks,
+            "host": times.hosts,
+            "compute_ms": nan_median(compute, axis=0),
+            "compute_p95_ms": np.nanquantile(compute, 0.95, axis=0),
+            "comm_ms": nan_median(times.comm_ms, axis=0),
+            "data_ms": nan_median(times.data_ms, axis=0),
+        },
+        schema_overrides={"job": pl.String, "host": pl.String},
+    ).fill_nan(None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """Numbers of the ranks of one stage; arrays are ranks x features, `isolation` is by rank."""
+    """Numbers of parts of one sort; arrays are parts x features, `isolation` is by part."""
 
-    names: list[str]
+    features: tuple[_Feature, ...]
     values: Array
     medians: Array
     z: Array
     far: NDArray[np.bool_]
     isolation: Array
-    parts: Array
+    shares: Array
 
 
-def _standouts(ranks: pl.DataFrame, model: Model) -> list[Finding]:
-    names = [name for name in _FEATURES if ranks[name].null_count() == 0]
-    values = ranks.select(names).to_numpy().astype(np.float64)
-    z = np.column_stack([robust_z(values[:, i]) for i in range(len(names))])
+def _standouts(parts: pl.DataFrame, subject: _Subject, model: Model) -> list[Finding]:
+    told = tuple(f for f in subject.features if parts[f.name].null_count() == 0)
+    if not told:
+        return []
+    values = parts.select([f.name for f in told]).cast(pl.Float64).to_numpy()
     medians = np.median(values, axis=0)
+    # A counter that is 0 nearly everywhere has no spread: the least difference worth a look is it.
+    least = np.array([f.least for f in told]) / model.limit("z")
+    spread = MAD_TO_SIGMA * np.median(np.abs(values - medians), axis=0)
+    spread = np.maximum.reduce(
+        [spread, MAD_FLOOR * np.abs(medians), least, np.full(len(told), 1e-12)]
+    )
+    z = (values - medians) / spread
     excess = np.abs(values / np.maximum(medians, 1e-9) - 1)
     far = (np.abs(z) > model.limit("z")) & (excess > model.limit("excess"))
     if not far.any():
         return []
-    scores = _Scores(names, values, medians, z, far, *_forest(np.clip(z, -_CLIP, _CLIP)))
+    scores = _Scores(told, values, medians, z, far, *_forest(np.clip(z, -_CLIP, _CLIP)))
     order = [int(i) for i in np.argsort(-scores.isolation) if far[i].any()]
-    return [_finding(ranks, i, scores, model) for i in order[: int(model.limit("most"))]]
+    return [_finding(parts, i, scores, subject, model) for i in order[: int(model.limit("most"))]]
 
 
 def _forest(z: Array) -> tuple[Array, Array]:
-    """Return each rank's isolation score (0 to 1) and what each feature adds to it.
+    """Return each part's isolation score (0 to 1) and what each feature adds to it.
 
-    A feature's part is the fall of the score when the peers' median takes its place.
+    A feature's share is the fall of the score when the peers' median takes its place.
     """
     from sklearn.ensemble import IsolationForest
 
@@ -91,28 +168,30 @@ def _forest(z: Array) -> tuple[Array, Array]:
     return scores, shares
 
 
-def _finding(ranks: pl.DataFrame, i: int, scores: _Scores, model: Model) -> Finding:
-    row = ranks.row(i, named=True)
-    who = Entity("rank", rank=int(row["rank"]), host=row["host"], job=row["job"])
+def _finding(
+    parts: pl.DataFrame, i: int, scores: _Scores, subject: _Subject, model: Model
+) -> Finding:
+    who = subject.entity(parts.row(i, named=True))
     drivers = tuple(
         Driver(
-            feature=_FEATURES[scores.names[k]],
-            value=round(float(scores.values[i, k]), 1),
-            peer=round(float(scores.medians[k]), 1),
-            unit="ms",
+            feature=scores.features[k].words,
+            value=round(float(scores.values[i, k]), 3),
+            peer=round(float(scores.medians[k]), 3),
+            unit=scores.features[k].unit,
             robust_z=round(float(scores.z[i, k]), 1),
             threshold=None,
             source=model.threshold["z"].source,
         )
-        for k in np.argsort(-scores.parts[i])
+        for k in np.argsort(-scores.shares[i])
         if scores.far[i, k]
     )
-    features = ", ".join(f"{d.feature} {d.value:.0f} ms against {d.peer:.0f} ms" for d in drivers)
     words = {
         "who": who.label,
-        "host": row["host"] or "its host",
-        "peers": len(ranks) - 1,
-        "features": features,
+        "host": who.host or who.switch or "its host",
+        "peers": f"{len(parts) - 1} {subject.name}",
+        "features": ", ".join(
+            f"{d.feature} {d.value:,.3g} {d.unit} against {d.peer:,.3g}" for d in drivers
+        ),
         "score": float(scores.isolation[i]),
         "usual": float(np.median(scores.isolation)),
     }
@@ -121,7 +200,7 @@ def _finding(ranks: pl.DataFrame, i: int, scores: _Scores, model: Model) -> Find
         entities=(who,),
         severity="info",
         confidence=_CONFIDENCE,
-        families=("timing",),
+        families=(subject.family,),
         title=model.wording.title.format(**words),
         explanation=model.wording.explanation.format(**words),
         drivers=drivers,

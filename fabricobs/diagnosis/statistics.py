@@ -12,9 +12,9 @@ Array = NDArray[np.float64]
 # A step change must also differ this much in the median to count: half of Greyhound's 10 %.
 SMALLEST_SHIFT = 0.05
 _CLIP = 8.0
-_MAD_TO_SIGMA = 1.4826
+MAD_TO_SIGMA = 1.4826
 # Identical peers would give infinite distances: no peer group is taken as tighter than this.
-_MAD_FLOOR = 0.005
+MAD_FLOOR = 0.005
 _DRAWS = 4_000
 
 
@@ -31,8 +31,8 @@ def change_points(
     count = len(values)
     if count < 2 * smallest:
         return []
-    scale = _MAD_TO_SIGMA * float(np.median(np.abs(values - np.median(values))))
-    scale = max(scale, 1e-9 + _MAD_FLOOR * abs(float(np.median(values))))
+    scale = MAD_TO_SIGMA * float(np.median(np.abs(values - np.median(values))))
+    scale = max(scale, 1e-9 + MAD_FLOOR * abs(float(np.median(values))))
     z = np.clip((values - np.median(values)) / scale, -_CLIP, _CLIP)
     penalty = 3 * np.log(count) * max(float(np.var(np.diff(z))) / 2, 1e-6)
     algorithm = ruptures.KernelCPD(kernel="linear", min_size=smallest).fit(z.reshape(-1, 1))
@@ -124,8 +124,8 @@ def false_discovery(p_values: Sequence[float]) -> list[float]:
 def robust_z(values: Array) -> Array:
     """Return each value's distance from the median of all, in robust standard deviations."""
     middle = float(np.median(values))
-    spread = _MAD_TO_SIGMA * float(np.median(np.abs(values - middle)))
-    return np.asarray((values - middle) / max(spread, _MAD_FLOOR * abs(middle), 1e-12))
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(values - middle)))
+    return np.asarray((values - middle) / max(spread, MAD_FLOOR * abs(middle), 1e-12))
 
 
 def jain(loads: Array) -> float:

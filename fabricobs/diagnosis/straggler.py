@@ -1,14 +1,12 @@
-"""Stragglers: a rank that computes longer than its peers and arrives last, or its whole host.
+"""Stragglers: a rank that works longer than its peers and arrives last, or its whole host.
 
 The rank that arrives last has the SHORTEST collective time; the long ones are its victims.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
@@ -19,284 +17,173 @@ from fabricobs.diagnosis.findings import (
     confidence_of,
     severity_of_loss,
 )
-from fabricobs.diagnosis.job import WARM_UP_STEPS
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.statistics import change_points, robust_z
+from fabricobs.diagnosis.rank_times import RankTimes, nan_median, rank_times
+from fabricobs.diagnosis.slow_ranks import SlowUnit, find_slow, judged_ranks
+from fabricobs.diagnosis.statistics import change_points
+from fabricobs.diagnosis.telling import driver
 
-_FEWEST_PEERS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Slow:
-    """One rank's slow windows; times in ms."""
-
-    job: str | None
-    rank: int
-    host: str | None
-    windows: pl.DataFrame  # the flagged ones
-    share: float  # of all windows
+# From this share of late steps on a unit is slow throughout, not in bursts.
+_THROUGHOUT = 0.9
+# A unit late so soon after the warm-up was so from the start; change points are as far off at most.
+_AT_START_STEPS = 10
 
 
 def find_stragglers(evidence: Evidence, model: Model) -> Judgement:
     """Return one finding a straggling rank, or one a host whose ranks straggle together.
 
-    A unit is a rank: judged are those with peers over enough windows, none where the ranks of a
+    A unit is a rank: judged are those with peers over enough steps, none where the ranks of a
     stage fall into groups too far apart for a median to speak for all.
     """
-    steps = evidence.frame("rank_steps").drop_nulls("compute_ms")
-    ranks = _ranks(steps)
-    steps = steps.filter(pl.col("step") > pl.col("step").min().over("job") + WARM_UP_STEPS - 1)
-    if steps.is_empty():
-        return Judgement(unjudged=ranks)
-    scored = _score(_windows(steps, int(model.limit("window_steps"))))
-    slow = _persistent(scored, model)
-    findings = [
-        _finding(members, steps, model, evidence) for members in _by_host(slow, steps, model)
-    ]
-    named = {(one.job, one.rank) for one in slow}
-    judged = _judged(scored, named, model)
+    findings: list[Finding] = []
+    judged = ranks = 0
+    for times in rank_times(evidence):
+        units = find_slow(times, model)
+        told = [_finding(times, unit, model, evidence) for unit in units]
+        findings += [finding for finding in told if finding is not None]
+        judged += judged_ranks(times, units, model)
+        ranks += len(times.ranks)
     return Judgement(tuple(findings), judged, ranks - judged)
 
 
-def _ranks(rows: pl.DataFrame) -> int:
-    return rows.select(pl.struct("job", "rank").n_unique()).item() if len(rows) else 0
+def moment_of(times: RankTimes, index: int) -> datetime | None:
+    """Return when a step ended."""
+    moment = times.ends[index]
+    return None if np.isnat(moment) else moment.astype("datetime64[us]").item()
 
 
-def _judged(scored: pl.DataFrame, named: set[tuple[str | None, int]], model: Model) -> int:
-    """Count the ranks with enough scored windows, in stages whose other ranks are alike."""
-    judged = 0
-    for stage in scored.partition_by("job", "stage"):
-        rows = stage.group_by("job", "rank").agg(
-            pl.len().alias("windows"), pl.col("excess").median()
-        )
-        rows = rows.filter(pl.col("windows") >= int(model.limit("least_windows")))
-        others = [
-            excess
-            for job, rank, excess in rows.select("job", "rank", "excess").iter_rows()
-            if (job, rank) not in named
-        ]
-        low, high = np.quantile(others, [0.1, 0.9]) if others else (0.0, 0.0)
-        if high - low <= model.limit("excess"):
-            judged += len(rows)
-    return judged
+def onset_of(times: RankTimes, unit: SlowUnit) -> int:
+    """Return the index of the step at which a unit fell behind, near its first late one."""
+    excess = nan_median(times.excess[:, unit.columns], axis=1)
+    known = np.flatnonzero(np.isfinite(excess))
+    cuts = known[change_points(1 + excess[known], smallest=5)]
+    near = [int(cut) for cut in cuts if abs(cut - unit.first) < 2 * _AT_START_STEPS]
+    return min(near, key=lambda cut: abs(cut - unit.first), default=unit.first)
 
 
-def _windows(steps: pl.DataFrame, length: int) -> pl.DataFrame:
-    """Take the median of each rank over windows of `length` recorded steps, the last half full."""
-    position = pl.col("step").rank("dense").over("job") - 1
-    return (
-        steps.with_columns((position // length).alias("window"))
-        .group_by("job", "stage", "window", "rank")
-        .agg(
-            pl.col("compute_ms").median(),
-            pl.col("comm_ms").median(),
-            pl.col("host").first(),
-            pl.len().alias("steps"),
-            pl.col("step").min().alias("first_step"),
-            pl.col("step").max().alias("last_step"),
-            pl.col("ts").min().alias("start"),
-            pl.col("ts").max().alias("end"),
-        )
-        .filter(pl.col("steps") >= length / 2)
-        .sort("job", "stage", "window", "rank")
-    )
-
-
-def _score(windows: pl.DataFrame) -> pl.DataFrame:
-    """Add each rank's distance from the ranks of its stage in the same window."""
-    peers = ["job", "stage", "window"]
-    scored = []
-    for group in windows.partition_by(peers, maintain_order=True):
-        if len(group) < _FEWEST_PEERS:
-            continue
-        compute = group["compute_ms"].to_numpy().astype(np.float64)
-        scored.append(
-            group.with_columns(
-                pl.Series("z", robust_z(compute)),
-                (pl.col("compute_ms") / pl.col("compute_ms").median() - 1).alias("excess"),
-                pl.col("compute_ms").median().alias("peer_ms"),
-                pl.col("comm_ms").median().alias("peer_comm_ms"),
-            )
-        )
-    return pl.concat(scored) if scored else windows.clear()
-
-
-def _persistent(scored: pl.DataFrame, model: Model) -> list[_Slow]:
-    """Keep ranks that stand out in enough consecutive windows."""
-    if scored.is_empty():
-        return []
-    stands_out = (
-        (pl.col("excess") > model.limit("excess"))
-        & (pl.col("z") > model.limit("z"))
-        & (pl.col("comm_ms").is_null() | (pl.col("comm_ms") < pl.col("peer_comm_ms")))
-    )
-    slow: list[_Slow] = []
-    for rows in scored.with_columns(stands_out.alias("slow")).partition_by("job", "stage", "rank"):
-        rows = rows.sort("window")
-        if _longest_run(rows["slow"].to_list()) >= int(model.limit("least_windows")):
-            flagged = rows.filter(pl.col("slow"))
-            slow.append(
-                _Slow(
-                    job=rows["job"][0],
-                    rank=int(rows["rank"][0]),
-                    host=rows["host"][0],
-                    windows=flagged,
-                    share=len(flagged) / len(rows),
-                )
-            )
-    return slow
-
-
-def _longest_run(flags: list[bool]) -> int:
-    longest = run = 0
-    for flag in flags:
-        run = run + 1 if flag else 0
-        longest = max(longest, run)
-    return longest
-
-
-def _by_host(slow: list[_Slow], steps: pl.DataFrame, model: Model) -> list[list[_Slow]]:
-    """Put the ranks of one host together if most of that host's ranks are slow."""
-    ranks_of = {
-        (job, host): ranks
-        for job, host, ranks in steps.group_by("job", "host")
-        .agg(pl.col("rank").n_unique())
-        .iter_rows()
-    }
-    together: dict[Any, list[_Slow]] = {}
-    for one in slow:
-        same = sum(other.host == one.host and other.job == one.job for other in slow)
-        whole = (
-            one.host is not None
-            and same > 1
-            and same / ranks_of[one.job, one.host] >= model.limit("host_share")
-        )
-        key = (one.job, one.host) if whole else (one.job, one.host, one.rank)
-        together.setdefault(key, []).append(one)
-    return list(together.values())
-
-
-def _finding(
-    members: list[_Slow], steps: pl.DataFrame, model: Model, evidence: Evidence
-) -> Finding:
-    windows = pl.concat([member.windows for member in members])
-    worst = max(members, key=lambda member: float(member.windows["excess"].median() or 0))  # type: ignore[arg-type]
-    first, last = int(windows["first_step"].min()), int(windows["last_step"].max())  # type: ignore[arg-type]
-    first = _onset(members, steps, first, int(model.limit("window_steps")))
-    loss = _loss(members, steps, first, last)
-    host = worst.host or "the host"
-    whole_host = len(members) > 1
-    who = host if whole_host else Entity("rank", rank=worst.rank, host=worst.host).label
-    numbers = {
-        name: float(worst.windows[name].median() or 0.0)  # type: ignore[arg-type]
-        for name in ("excess", "compute_ms", "peer_ms", "z", "comm_ms", "peer_comm_ms")
-    }
-    begins_late = first > int(steps["step"].min()) + int(model.limit("window_steps"))  # type: ignore[arg-type]
+def _finding(times: RankTimes, unit: SlowUnit, model: Model, evidence: Evidence) -> Finding | None:
+    """Tell of a unit; None if replacing it would win too little back."""
+    throughout = unit.share >= _THROUGHOUT
+    first = onset_of(times, unit) if throughout else unit.first
+    begin, end = int(times.steps[first]), int(times.steps[unit.last])
+    loss = times.lost_share(unit.columns, begin, end)
+    if loss < model.limit("least_loss"):
+        return None
+    numbers = _numbers(times, unit)
+    culprit = _culprit(times, unit)
+    who = unit.host or culprit.label
     words = {
         "who": who,
-        "host": host,
+        "host": culprit.host or "the host",
+        "work": _work(times, unit),
         "excess": numbers["excess"],
-        "since": f" since step {first}" if begins_late else "",
-        "value": numbers["compute_ms"],
+        "since": _since(times, unit, begin) if throughout else _in_bursts(times, unit, begin),
+        "value": numbers["own_ms"],
         "peer": numbers["peer_ms"],
         "z": numbers["z"],
-        "share": worst.share,
+        "share": unit.share,
         "comm": numbers["comm_ms"],
         "comm_peer": numbers["peer_comm_ms"],
         "loss": loss,
     }
+    whole_host = unit.host is not None
     families = {"timing"} | ({"correlation"} if whole_host else set())
     return Finding(
         kind=model.kind,
-        entities=(_culprit(members, worst),),
-        related=tuple(
-            Entity("rank", rank=member.rank, host=member.host) for member in members if whole_host
-        ),
+        entities=(culprit,),
+        related=_ranks_of(times, unit) if whole_host else (),
         severity=severity_of_loss(loss),
         confidence=confidence_of(families),
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
         explanation=model.wording.explanation.format(**words),
-        start=windows["start"].min(),  # type: ignore[arg-type]
-        end=windows["end"].max(),  # type: ignore[arg-type]
-        start_step=first,
-        end_step=last,
-        detected_at=_second_window_end(worst),
+        start=moment_of(times, first),
+        end=moment_of(times, unit.last),
+        start_step=begin,
+        end_step=end,
+        detected_at=moment_of(times, unit.detected),
         loss_share=round(loss, 4),
-        gpu_hours_lost=evidence.gpu_hours(worst.job, _hours(windows), loss),
+        gpu_hours_lost=evidence.gpu_hours(times.job, times.hours(begin, end), loss),
         drivers=_drivers(numbers, model),
         query=model.query,
         refuted_by=model.refuted_by,
-        next_steps=tuple(text.format(host=host) for text in model.next_steps),
+        next_steps=tuple(text.format(**words) for text in model.next_steps),
+        bursts=()
+        if throughout
+        else tuple((int(times.steps[a]), int(times.steps[b])) for a, b in unit.bursts),
     )
 
 
-def _culprit(members: list[_Slow], worst: _Slow) -> Entity:
-    if len(members) > 1:
-        return Entity("host", host=worst.host, job=worst.job)
-    return Entity("rank", rank=worst.rank, host=worst.host, job=worst.job)
+def _culprit(times: RankTimes, unit: SlowUnit) -> Entity:
+    if unit.host is not None:
+        return Entity("host", host=unit.host, job=times.job)
+    (column,) = unit.columns
+    return Entity("rank", rank=int(times.ranks[column]), host=times.hosts[column], job=times.job)
 
 
-def _onset(members: list[_Slow], steps: pl.DataFrame, first: int, window: int) -> int:
-    """Return the step at which the culprits fell behind, near the window that shows it first."""
-    is_culprit = pl.col("rank").is_in([member.rank for member in members])
-    pace = (
-        steps.filter(pl.col("job").eq_missing(pl.lit(members[0].job)))
-        .group_by("step")
-        .agg(
-            (
-                pl.col("compute_ms").filter(is_culprit).median() / pl.col("compute_ms").median()
-            ).alias("ratio")
-        )
-        .filter(pl.col("ratio").is_finite())
-        .sort("step")
+def _ranks_of(times: RankTimes, unit: SlowUnit) -> tuple[Entity, ...]:
+    return tuple(
+        Entity("rank", rank=int(times.ranks[column]), host=times.hosts[column])
+        for column in unit.columns
     )
-    ratios = pace["ratio"].to_numpy().astype(np.float64)
-    cuts = [int(pace["step"][cut]) for cut in change_points(ratios, smallest=5)]
-    near = [step for step in cuts if abs(step - first) < window]
-    return min(near, key=lambda step: abs(step - first), default=first)
 
 
-def _loss(members: list[_Slow], steps: pl.DataFrame, first: int, last: int) -> float:
-    """Return the throughput that peers' times would win back, as a share.
-
-    Each step ends when the slowest rank has computed: replace the culprits by their peers'
-    median and see what the step would take (what-if of arXiv 2505.05713).
-    """
-    culprits = [member.rank for member in members]
-    during = steps.filter(
-        pl.col("step").is_between(first, last) & pl.col("job").eq_missing(members[0].job)
-    )
-    is_culprit = pl.col("rank").is_in(culprits)
-    per_step = during.group_by("step").agg(
-        pl.col("compute_ms").max().alias("slowest"),
-        pl.max_horizontal(
-            pl.col("compute_ms").filter(~is_culprit).max(), pl.col("compute_ms").median()
-        ).alias("without"),
-        pl.col("step_time_ms").median().alias("step_ms"),
-    )
-    lost = float((per_step["slowest"] - per_step["without"]).sum())
-    total = float(per_step["step_ms"].sum())
-    return max(lost / total, 0.0) if total else 0.0
+def _since(times: RankTimes, unit: SlowUnit, begin: int) -> str:
+    return f" since step {begin}" if unit.first > _AT_START_STEPS else ""
 
 
-def _second_window_end(slow: _Slow) -> datetime | None:
-    ends = slow.windows["end"].to_list()
-    return ends[min(1, len(ends) - 1)] if ends else None
+def _in_bursts(times: RankTimes, unit: SlowUnit, begin: int) -> str:
+    end = int(times.steps[unit.last])
+    return f" in {len(unit.bursts)} bursts, {unit.share:.0%} of the steps {begin} to {end}"
 
 
-def _hours(windows: pl.DataFrame) -> float:
-    start, end = windows["start"].min(), windows["end"].max()
-    if not isinstance(start, datetime) or not isinstance(end, datetime):
-        return 0.0
-    return (end - start).total_seconds() / 3600
+def _work(times: RankTimes, unit: SlowUnit) -> str:
+    """Say what takes the unit longer: computing, or waiting for its data."""
+    if not times.measured:
+        return "arrives at its collectives"
+    late = times.data_ms[unit.late]
+    if not np.isfinite(late).any():
+        return "computes"
+    slower = np.nanmedian(late[:, unit.columns]) - np.nanmedian(late)
+    own = np.nanmedian((times.own_ms - times.peer_ms)[unit.late][:, unit.columns])
+    return "waits for its data" if slower > own / 2 else "computes"
+
+
+def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, float]:
+    """Medians over the late steps, of the unit and of its peers."""
+    own, peer = times.own_ms[unit.late], times.peer_ms[unit.late]
+    stage = times.stages == times.stages[unit.columns[0]]
+    usual = np.nanmedian(times.excess[unit.late][:, stage], axis=0)
+    excess = float(np.nanmedian(times.excess[unit.late][:, unit.columns]))
+    spread = max(1.4826 * float(np.nanmedian(np.abs(usual - np.nanmedian(usual)))), 0.005)
+    comm = times.comm_ms[unit.late][:, stage]
+    has_comm = bool(np.isfinite(comm).any())
+    own_ms = float(np.nanmedian(own[:, unit.columns]))
+    best = float(np.nanmin(np.nanmedian(own[:, stage], axis=0)))
+    history = np.nanmedian(times.own_ms[:, unit.columns], axis=1)
+    return {
+        "excess": excess,
+        "own_ms": own_ms,
+        "peer_ms": float(np.nanmedian(peer[:, unit.columns])),
+        "z": excess / spread,
+        "comm_ms": float(np.nanmedian(times.comm_ms[unit.late][:, unit.columns]))
+        if has_comm
+        else 0.0,
+        "peer_comm_ms": float(np.nanmedian(comm)) if has_comm else 0.0,
+        "relative": best / own_ms,
+        "individual": float(np.nanquantile(history, 0.05)) / own_ms,
+    }
 
 
 def _drivers(numbers: dict[str, float], model: Model) -> tuple[Driver, ...]:
+    def given(threshold: str, feature: str, name: str, **more: Any) -> Driver:
+        return driver(model, threshold, feature, round(numbers[name], 3), **more)
+
     return (
+        given("excess", "own time over the peers' median, less 1", "excess", robust_z=numbers["z"]),
         Driver(
-            feature="computation per step",
-            value=round(numbers["compute_ms"], 1),
+            feature="own time per step",
+            value=round(numbers["own_ms"], 1),
             peer=round(numbers["peer_ms"], 1),
             unit="ms",
             robust_z=round(numbers["z"], 1),
@@ -312,4 +199,6 @@ def _drivers(numbers: dict[str, float], model: Model) -> tuple[Driver, ...]:
             threshold=None,
             source="The rank that arrives last communicates least",
         ),
+        given("score", "relative score: the fastest peer's time over this one's", "relative"),
+        given("score", "individual score: its own best time over that while slow", "individual"),
     )

@@ -13,10 +13,20 @@ from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Coverage, Finding, Judgement, Question, Verdict
 from fabricobs.diagnosis.job import JobPace
 
-# A counter that rose this often or this much while the job ran is no relic of the past.
-_SUSTAINED_INTERVALS = 3
-_SUSTAINED_RISE = 10
+# What a sick link is: of these, loss comes last, for it is what the others do.
+_OF_LINKS = ("link_errors", "link_flap", "degraded_link", "packet_loss")
 _NOTHING = Judgement()
+
+# Findings that answer a question, in the order of the questions, wherever else they come from.
+_KINDS_BY_QUESTION: tuple[tuple[str, ...], ...] = (
+    (),
+    ("straggler", "gpu_error", "hang"),
+    ("link_errors", "link_flap", "degraded_link", "packet_loss"),
+    ("ecmp_skew", "oversubscription", "congestion", "pfc_storm", "ecn_misconfigured"),
+    ("socket_fallback", "nic_affinity", "config_mismatch"),
+    ("gdr_disabled",),
+)
+_NOT_THE_NETWORK = "workload_imbalance"
 
 
 def give_verdict(
@@ -26,13 +36,17 @@ def give_verdict(
     judgements: Mapping[str, Judgement],
 ) -> Verdict:
     """Answer the six questions and sum them up; `judgements` by kind of finding."""
-    questions = (
+    said = (
         _everywhere(findings, paces),
         _slow_rank(findings, paces, judgements.get("straggler", _NOTHING)),
-        _sick_link(evidence),
+        _sick_link(findings, judgements),
         _uneven_routing(findings, judgements.get("ecmp_skew", _NOTHING)),
         _choice(evidence),
         _gpudirect(evidence),
+    )
+    questions = tuple(
+        _named(question, kinds, findings) or question
+        for question, kinds in zip(said, _KINDS_BY_QUESTION, strict=True)
     )
     judged = any(question.answer != "unknown" for question in questions)
     return Verdict(_sentence(findings, questions, paces), questions, judged)
@@ -46,7 +60,8 @@ def _sentence(
         top = serious[0]
         cost = f", which costs {top.loss_share:.0%} of the throughput" if top.loss_share else ""
         more = f" {len(serious) - 1} more below." if len(serious) > 1 else ""
-        return f"{top.title}{cost}.{more}"
+        blame = " It is not the network." if _only_workload(serious, questions) else ""
+        return f"{top.title}{cost}.{blame}{more}"
     trouble = [question for question in questions if question.answer == "problem"]
     if trouble:
         return f"No loss is measured, but: {trouble[0].evidence}"
@@ -57,6 +72,23 @@ def _sentence(
         return f"Nothing wrong in what can be judged; {unknown} of 6 questions stay open."
     rest = f"; {unknown} of 6 questions stay open" if unknown else ""
     return f"Nothing wrong: the job keeps its pace and no part stands out{rest}."
+
+
+def _only_workload(serious: list[Finding], questions: tuple[Question, ...]) -> bool:
+    """Say whether the work explains all that was found, and links and routing were judged."""
+    judged_ok = all(question.answer == "ok" for question in questions[2:4])
+    return judged_ok and all(finding.kind == _NOT_THE_NETWORK for finding in serious)
+
+
+def _named(
+    question: Question, kinds: tuple[str, ...], findings: tuple[Finding, ...]
+) -> Question | None:
+    """The answer a named cause gives, None where none does."""
+    causes = [f for f in findings if f.kind in kinds and f.severity != "info"]
+    if not causes:
+        return None
+    more = f" {len(causes) - 1} more." if len(causes) > 1 else ""
+    return Question(question.question, "problem", f"{causes[0].title}.{more}")
 
 
 def _everywhere(findings: tuple[Finding, ...], paces: list[JobPace]) -> Question:
@@ -124,34 +156,39 @@ def _slow_rank(
     return Question(question, "ok", f"{ranks:,} ranks compute alike.")
 
 
-def _sick_link(evidence: Evidence) -> Question:
+def _sick_link(findings: tuple[Finding, ...], judgements: Mapping[str, Judgement]) -> Question:
     question = "Is a link sick?"
-    counters = evidence.frame("error_rises")
-    if counters.is_empty():
+    sick = [f for f in findings if f.kind in _OF_LINKS and f.severity != "info"]
+    if sick:
+        return Question(question, "problem", sick[0].title + ".")
+    errors = judgements.get("link_errors", _NOTHING)
+    speeds = judgements.get("degraded_link", _NOTHING)
+    if not errors.judged:
         return Question(
             question,
             "unknown",
             "No error counter was sampled twice.",
             "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
         )
-    # A link that went down once has trained anew: that is never noise.
-    sick = counters.filter(
-        (pl.col("intervals_with_rise") >= _SUSTAINED_INTERVALS)
-        | (pl.col("risen") > _SUSTAINED_RISE)
-        | ((pl.col("counter") == "link_downed") & (pl.col("risen") > 0))
-    )
-    ports = counters.select(pl.struct("device", "port").n_unique()).item()
-    if sick.is_empty():
-        rose = counters.filter(pl.col("risen") > 0)
-        few = f", but for {int(rose['risen'].sum())} single errors" if len(rose) else ""
-        return Question(question, "ok", f"No error counter keeps rising on {ports:,} ports{few}.")
-    row = sick.row(0, named=True)
-    return Question(
-        question,
-        "problem",
-        f"{row['counter']} of {row['device']} {row['port']} rose by {row['risen']:,} in "
-        f"{row['intervals_with_rise']} of {row['intervals']} intervals.",
-    )
+    quiet = f"No error counter keeps rising on {errors.judged:,} ports"
+    if errors.unjudged:
+        return Question(
+            question,
+            "unknown",
+            f"{quiet}, but {errors.unjudged:,} ports tell too little: no counter at either end, or "
+            "one that has stopped at its highest value.",
+            "Counters of the switches between the hosts; 64-bit counters (perfquery -x), or "
+            "cleared ones (perfquery -R).",
+        )
+    if not speeds.judged:
+        return Question(
+            question,
+            "unknown",
+            f"{quiet}, but how fast the links run is not known.",
+            "show interfaces status of the switches, ibstat or sysfs of the hosts.",
+        )
+    text = f"{quiet}, and {speeds.judged:,} run at the speed of their peers."
+    return Question(question, "ok", text)
 
 
 def _uneven_routing(findings: tuple[Finding, ...], judgement: Judgement) -> Question:

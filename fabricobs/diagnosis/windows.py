@@ -9,7 +9,7 @@ import polars as pl
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Neighbouring intervals in which something holds; `detected_at` is when it was first sure."""
+    """Neighbouring intervals in which something holds; the first that suffice end `detected_at`."""
 
     begin: datetime
     end: datetime

@@ -12,14 +12,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fabricobs.formats import matches
 from fabricobs.formats.columns import coded, constant, numbers
+from fabricobs.formats.compiled import matches
+from fabricobs.formats.compiled.machine import addresses, matcher
+from fabricobs.formats.compiled.programs import (
+    IGNORED,
+    LEFT,
+    NUMERIC,
+    ROW,
+    Programs,
+    compile_programs,
+)
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import LineRule
 from fabricobs.formats.lines import LineFormat, LineReader
-from fabricobs.formats.machine import addresses, matcher
 from fabricobs.formats.prefixes import prefix_of
-from fabricobs.formats.programs import IGNORED, LEFT, NUMERIC, ROW, Programs, compile_programs
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LONGEST_LINE, LineBlock
 from fabricobs.formats.templates import Template

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricobs.formats.keyvalue import KeyValueReader
 from fabricobs.formats.lines import Outcome, TextReader
 from fabricobs.formats.ruled import TableReader
 
@@ -24,6 +25,8 @@ class CaptureReader:
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Offer a line to the companions, then to every reader until one takes it."""
+        if isinstance(self._last, KeyValueReader) and self._last.take_known(line, number):
+            return Outcome.PARSED
         if not line:
             for reader in self._readers:
                 reader.offer("", number)

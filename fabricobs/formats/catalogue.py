@@ -12,7 +12,6 @@ from typing import Any, Literal
 from fabricobs.content import ContentError
 from fabricobs.formats import ENGINE_VERSION
 from fabricobs.formats.archive import is_archive
-from fabricobs.formats.csv_records import split_header
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.detection import Detector, Detectors
 from fabricobs.formats.document import DocumentFormat
@@ -24,7 +23,8 @@ from fabricobs.formats.paragraphs import ParagraphFormat
 from fabricobs.formats.prefixes import without_prefixes
 from fabricobs.formats.prometheus import PrometheusFormat
 from fabricobs.formats.readers import READERS
-from fabricobs.formats.records import RecordFormat
+from fabricobs.formats.records.csv_records import split_header
+from fabricobs.formats.records.sink import RecordFormat
 from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.sections import SectionsFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_template

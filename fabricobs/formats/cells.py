@@ -47,6 +47,44 @@ class CellRows:
         self._starts: dict[tuple[int, str], tuple[int, dict[str, Any]]] = {}
         self._stacks: list[Stack] = []
         self._taken: set[tuple[Any, ...]] = set()
+        # The rows that a dump has open by table and fields; what is kept and what its header gave
+        # say which dump.
+        self._dump: tuple[int, Mapping[str, Any]] | None = None
+        self._of_dump: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+    def add_again(
+        self,
+        block: CellBlock,
+        key: str,
+        text: str,
+        number: int,
+        given: Mapping[str, Any],
+        fields: Mapping[str, Any],
+    ) -> bool:
+        """Add a cell of a dump to a row it has open; False if that must be done in full.
+
+        The same rows as `add` gives, without looking up what the lines before have told.
+        """
+        target = block.mapping.resolve(key)
+        if not isinstance(target, Target) or target.column.name in IDENTITY or self._stacks:
+            return False
+        generation = self._context.generation
+        if self._dump is None or self._dump[0] != generation or self._dump[1] is not given:
+            self._dump, self._of_dump = (generation, given), {}
+        place = (target.table, *target.fields, *fields.items())
+        row = self._of_dump.get(place)
+        if row is None:
+            if len(self._open) >= _MOST_OPEN_ROWS:
+                return False
+            identity = {**given, **fields, **dict(target.fields)}
+            row = self._row(partial(self._start, block), target.table, identity, number)
+            self._of_dump[place] = row
+        if row.get(target.column.name) is not None and not self._overwrite:
+            return False
+        value = target.convert(text)
+        if value is not None:
+            row[target.column.name] = value
+        return True
 
     def add(
         self,
@@ -107,6 +145,7 @@ class CellRows:
             self._rows.add_stack(stack)
         self._stacks.clear()
         self._taken.clear()
+        self._dump = None
 
     def _is_apart(self, stack: Stack) -> bool:
         """Say whether none of its rows may share a row with those stacked before; note them."""
@@ -184,6 +223,7 @@ class CellRows:
             return row
         if row is not None:
             self._rows.add(table, row)
+            self._dump = None
         row = self._open[key] = {**start, **told, "line": number}
         if identity.get("ts") is not None:
             row["ts_source"] = "inline"

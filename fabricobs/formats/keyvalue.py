@@ -34,9 +34,21 @@ class KeyValueReader:
         self._told: dict[str, Any] = {}
         self._given: dict[str, Any] = {}
         self._active = not self._block.headers
+        # What a line was without the number at its end: the key it gave and the fields beside it.
+        self._known: dict[str, tuple[str, dict[str, Any]]] = {}
+
+    def take_known(self, line: str, number: int) -> bool:
+        """Take a line of a dump that differs from an earlier one in the number at its end alone."""
+        head, value = _without_number(line)
+        if not self._active or head not in self._known:
+            return False
+        key, fields = self._known[head]
+        return self._cells.add_again(self._block, key, value, number, self._given, fields)
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Take headers and pairs."""
+        if self.take_known(line, number):
+            return Outcome.PARSED
         try:
             if self._header(line):
                 return Outcome.IGNORED
@@ -51,11 +63,14 @@ class KeyValueReader:
             self._active = not self._block.headers
             return Outcome.NOT_MINE
         try:
-            given = self._given | self._block.pair.read(found, as_text=_PAIR)
-            key, value = (str(given.pop(name, "")) for name in _PAIR)
-            known = self._cells.add(self._block, [(key, value)], number, given)
+            fields = self._block.pair.read(found, as_text=_PAIR)
+            key, value = (str(fields.pop(name, "")) for name in _PAIR)
+            known = self._cells.add(self._block, [(key, value)], number, self._given | fields)
         except ValueError as error:
             return f"{self._format.name}: {error}"
+        head, plain = _without_number(line)
+        if known and head and plain == value:
+            self._known[head] = (key, fields)
         return Outcome.PARSED if known else f"{self._format.name}: {key} has no whole number"
 
     def boundary(self, line: str, number: int) -> None:
@@ -81,6 +96,15 @@ class KeyValueReader:
             self._active = True
             return True
         return False
+
+
+def _without_number(line: str) -> tuple[str, str]:
+    """Cut a line before the plain whole number at its end; an empty head where there is none."""
+    for separator in (" ", ":"):
+        head, _, value = line.rpartition(separator)
+        if head and value.isdecimal() and value.isascii():
+            return head, value
+    return "", ""
 
 
 class ValueReader:

@@ -201,7 +201,7 @@ def _families(measured: Sequence[Target]) -> list[Family]:
 
 def cut_rows(data: Bytes, at: int, layout: Layout) -> Cut | None:
     """Cut the rows that stand from `at` on, up to a line in doubt; None if that is the first."""
-    from fabricobs.formats import ruled_kernel
+    from fabricobs.formats.compiled import ruled_kernel
 
     left = len(data) - at
     width = layout.width

@@ -13,18 +13,18 @@ from fabricobs.formats.bulk import BulkReader, can_read
 from fabricobs.formats.captures import CaptureReader
 from fabricobs.formats.catalogue import ANSI, RECORD_READERS, Format, Recognised
 from fabricobs.formats.context import Context
-from fabricobs.formats.csv_records import read_csv
 from fabricobs.formats.document import DocumentFormat, DocumentReader
-from fabricobs.formats.json_records import read_jsonl
 from fabricobs.formats.keyvalue import KeyValueReader, ValueReader
 from fabricobs.formats.lines import LineReader, Outcome, TextReader
 from fabricobs.formats.matrix import MatrixReader
 from fabricobs.formats.paragraphs import ParagraphReader
-from fabricobs.formats.parquet_records import read_parquet
 from fabricobs.formats.prefixes import columns_told, peeled
 from fabricobs.formats.prometheus import PrometheusFormat, PrometheusReader
 from fabricobs.formats.readers import READERS
-from fabricobs.formats.records import LEAST_BYTES, RecordFormat, RecordSink
+from fabricobs.formats.records.csv_records import read_csv
+from fabricobs.formats.records.json_records import read_jsonl
+from fabricobs.formats.records.parquet_records import read_parquet
+from fabricobs.formats.records.sink import LEAST_BYTES, RecordFormat, RecordSink
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.ruled import TableReader
 from fabricobs.formats.sections import SectionsReader

@@ -55,7 +55,8 @@ def comparison_text(compared: Comparison) -> str:
         blocks.append("NCCL and where it ran\n  no difference seen in what its logs tell")
     if compared.missing:
         blocks.append(_missing(compared))
-    blocks.append(wrapped(_LEGEND))
+    if compared.changes:
+        blocks.append(wrapped(_LEGEND))
     return "\n\n".join(blocks)
 
 
@@ -67,6 +68,10 @@ def sentence(compared: Comparison) -> str:
     counts = f"Of {len(compared.changes):,} numbers {changed:,} changed, {same:,} did not"
     counts += f", {unsure:,} cannot be told." if unsure else "."
     step = compared.step_time
+    if not compared.changes and compared.settings:
+        return (
+            f"No number was measured on both sides; settings that differ: {len(compared.settings)}."
+        )
     if not compared.changes:
         return "Cannot tell: the store holds nothing of either side that could be compared."
     return f"{_step_words(step)} {counts}"

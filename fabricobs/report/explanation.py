@@ -83,7 +83,8 @@ def explanation_text(finding: Finding, store: Path, extra: Sequence[Path] = ()) 
     ]
     if sql:
         blocks.append(_rows_text(finding, sql, store, extra))
-        blocks.append(f"  SQL ({finding.query})\n" + textwrap.indent(sql.strip(), "    "))
+        named = f" ({finding.query})" if finding.query != sql else ""
+        blocks.append(f"  SQL{named}\n" + textwrap.indent(sql.strip(), "    "))
     return "\n\n".join(block for block in blocks if block)
 
 

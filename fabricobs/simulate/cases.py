@@ -1,7 +1,7 @@
 """Writing cases: the logs of a scenario with its answer beside them, or a practice set."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,21 @@ def write_practice(
         write_case(folder, scenario, seed=seed + number, kinds=kinds, answer=answer)
         folders.append(folder)
     return folders
+
+
+def by_job(
+    logs: Path, truth: Mapping[str, Any], kinds: Sequence[Kind]
+) -> list[tuple[str | None, list[Path]]]:
+    """Folders of some kinds of a case's logs by the job to ingest them as, None for the rest."""
+    labels = [str(job["job"]) for job in truth["jobs"]]
+    parts: list[tuple[str | None, Path]] = [(None, logs)]
+    if len(labels) > 1:
+        parts += [(label, logs / label) for label in labels]
+    found = [
+        (job, [folder / kind.name for kind in kinds if (folder / kind.name).is_dir()])
+        for job, folder in parts
+    ]
+    return [(job, folders) for job, folders in found if folders]
 
 
 def choose_kinds(only: Sequence[str], without: Sequence[str]) -> tuple[Kind, ...] | None:

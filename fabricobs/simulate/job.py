@@ -168,7 +168,10 @@ class Job:
 
 
 def place_jobs(shapes: tuple[JobShape, ...], cluster: Cluster) -> tuple[Job, ...]:
-    """Give each job its hosts, one after another; ValueError if they do not fit."""
+    """Give each job its hosts, one after another; ValueError if that cannot be."""
+    names = [shape.name for shape in shapes]
+    if len(set(names)) < len(names):
+        raise ValueError(f"jobs need names of their own: {', '.join(names)}")
     jobs: list[Job] = []
     used = 0
     for index, shape in enumerate(shapes):

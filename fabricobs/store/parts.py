@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fabricobs.errors import UserError
-from fabricobs.store.arrow import coded_schema, empty_table
+from fabricobs.store.arrow import coded_schema, empty_table, table_schema
 from fabricobs.store.session import is_store
 from fabricobs.store.tables import TABLES
 
@@ -65,6 +65,28 @@ class KnownFile:
     replaces: str | None
 
 
+def _lacking(store: Path) -> list[str]:
+    """Return the tables of which no schema batch of a store has every column."""
+    known = sorted(store.glob("schema*"))
+    return [
+        table
+        for table in TABLES
+        if not any(
+            set(table_schema(table).names) <= set(pq.read_schema(path).names)
+            for batch in known
+            if (path := batch / f"{table}.parquet").exists()
+        )
+    ]
+
+
+def _schema_name(store: Path) -> str:
+    """Return the name of the next schema batch: `schema`, then one that tells which columns."""
+    if not is_store(store):
+        return "schema"
+    columns = "\n".join(f"{t} {' '.join(table_schema(t).names)}" for t in TABLES)
+    return f"schema-{hashlib.blake2b(columns.encode(), digest_size=6).hexdigest()}"
+
+
 class Store:
     """A directory of batches."""
 
@@ -72,15 +94,19 @@ class Store:
         self.path = path
 
     def create(self) -> None:
-        """Make the directory and its empty schema batch, unless they are there."""
+        """Make the directory and its empty schema batch, unless they are there.
+
+        A store of an older version gets a second one with the tables and columns it lacks.
+        """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            if not is_store(self.path):
+            lacking = _lacking(self.path)
+            if lacking:
                 batch = BatchWriter(self)
-                for table in TABLES:
+                for table in lacking:
                     batch.write(table, empty_table(table))
                 with self._locked():
-                    batch.move_to("schema")
+                    batch.move_to(_schema_name(self.path))
         except OSError as error:
             raise StoreError(f"store {self.path}: {error.strerror or error}") from error
         self._remove_abandoned()

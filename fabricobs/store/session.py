@@ -39,6 +39,16 @@ def base_view(table: str, store: str) -> str:
     )
 
 
+def _table_view(table: str, store: Path) -> str:
+    """Return the view of a table; of one that an older version did not know yet, an empty one."""
+    if (store / "schema" / f"{table}.parquet").exists() or any(store.glob(f"*/{table}.parquet")):
+        return base_view(table, str(store))
+    columns = ", ".join(
+        f'NULL::{column.type} AS "{column.name}"' for column in TABLES[table].columns
+    )
+    return f"CREATE OR REPLACE VIEW {table} AS SELECT {columns} WHERE false;"
+
+
 def view_scripts(extra: Sequence[Path] = ()) -> list[tuple[str, str]]:
     """Return name and text of every view script, in the order they build on each other."""
     found = content.files("queries", ".sql", extra)
@@ -53,7 +63,7 @@ def init_script(store: Path, extra: Sequence[Path] = ()) -> str:
     """Return what a plain `duckdb -init FILE` needs to run the queries over the store."""
     lines = [
         "SET TimeZone = 'UTC';",
-        *(base_view(table, str(store)) for table in TABLES),
+        *(_table_view(table, store) for table in TABLES),
         *(text for _, text in view_scripts(extra)),
     ]
     return "\n".join(lines) + "\n"
@@ -80,7 +90,7 @@ def open_session(
     needed = None if sql is None else _needed(sql, scripts)
     for table in TABLES:
         if needed is None or table in needed:
-            connection.execute(base_view(table, str(store)))
+            connection.execute(_table_view(table, store))
     for name, text in scripts:
         if needed is None or name in needed:
             connection.execute(text)

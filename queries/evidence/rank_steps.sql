@@ -1,18 +1,34 @@
--- question: How long did each rank compute, communicate and wait for data in each step?
-SELECT s.job, s.step, s.rank, coalesce(host_name(s.host), r.host) AS host, coalesce(s.stage, 0) AS stage,
-  max(s.ts) AS ts,
-  any_value(s.step_time_ms) AS step_time_ms,
-  any_value(s.compute_ms) AS compute_ms,
-  any_value(s.comm_ms) AS comm_ms,
-  any_value(s.data_ms) AS data_ms
-FROM (
+-- question: How long did each rank work, communicate and wait for data in each step?
+-- `own_ms` is what a rank does before it calls its collective: computation, and loading where told.
+-- Where no step record tells of computation, traced operations do (view `phases`).
+WITH records AS (
   -- A step repeated after a restart: the later attempt wins.
   SELECT * FROM steps
+  WHERE rank IS NOT NULL AND step IS NOT NULL
   QUALIFY row_number() OVER (
     PARTITION BY job, step, rank ORDER BY ts DESC NULLS LAST, line DESC
   ) = 1
+),
+told AS (
+  SELECT DISTINCT job FROM records WHERE compute_ms IS NOT NULL
+),
+operations AS (
+  SELECT job, step, rank, max(stage) AS stage, max(ts) AS ts,
+    max(start_ms + duration_ms) - min(start_ms) AS step_time_ms,
+    sum(duration_ms) FILTER (phase ILIKE '%compute%') AS compute_ms
+  FROM phases p
+  WHERE step IS NOT NULL AND rank IS NOT NULL AND duration_ms IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM told t WHERE t.job IS NOT DISTINCT FROM p.job)
+  GROUP BY job, step, rank
+  HAVING sum(duration_ms) FILTER (phase ILIKE '%compute%') > 0
+)
+SELECT s.job, s.step, s.rank, coalesce(host_name(s.host), r.host) AS host,
+  coalesce(s.stage, 0) AS stage, s.ts, s.step_time_ms, s.compute_ms, s.comm_ms, s.data_ms,
+  s.compute_ms + coalesce(s.data_ms, 0) AS own_ms
+FROM (
+  SELECT job, step, rank, host, stage, ts, step_time_ms, compute_ms, comm_ms, data_ms FROM records
+  UNION ALL BY NAME
+  SELECT * FROM operations
 ) s
 LEFT JOIN job_ranks r ON r.job IS NOT DISTINCT FROM s.job AND r.rank = s.rank
-WHERE s.rank IS NOT NULL AND s.step IS NOT NULL
-GROUP BY s.job, s.step, s.rank, coalesce(host_name(s.host), r.host), coalesce(s.stage, 0)
 ORDER BY s.job, s.step, s.rank

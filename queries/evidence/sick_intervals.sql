@@ -1,8 +1,16 @@
 -- question: In which intervals did which port count errors, drops, lost links or retransmissions?
 -- Rises only; of several sources of one counter the one that saw most (the others have stopped at
 -- their highest value). `owner` and `part` are host and NIC, or switch and port; `far_...` is the
--- other end of the cable.
-WITH rose AS (
+-- other end of the cable. Of the drops of queues only those of the queue that carries most of the
+-- device's traffic count: other classes may drop.
+WITH busiest AS (
+  SELECT device, format, arg_max(class, tx_bytes) AS class
+  FROM (
+    SELECT device, format, coalesce(queue, priority::VARCHAR) AS class, sum(tx_bytes) AS tx_bytes
+    FROM priority_rates WHERE tx_bytes > 0 GROUP BY ALL
+  ) GROUP BY device, format
+),
+rose AS (
   SELECT * FROM port_rates
   WHERE greatest(rx_errors, symbol_errors, fec_uncorrected, link_error_recovery,
     local_link_integrity_errors, rx_icrc_errors, link_downed, rx_discards, tx_discards,
@@ -21,8 +29,9 @@ rises AS (
   FROM (
     SELECT device, port, format, ts_before, ts, seconds,
       sum(drop_packets)::BIGINT AS drop_packets, sum(pfcwd_detected)::BIGINT AS pfcwd_detected
-    FROM priority_rates
-    WHERE drop_packets > 0 OR pfcwd_detected > 0
+    FROM priority_rates LEFT JOIN busiest b USING (device, format)
+    WHERE (drop_packets > 0 OR pfcwd_detected > 0)
+      AND coalesce(b.class = coalesce(queue, priority::VARCHAR), true)
     GROUP BY ALL
   ) UNPIVOT (risen FOR counter IN (drop_packets, pfcwd_detected))
 ),

@@ -99,12 +99,13 @@ def pointer(random: Random, base: int) -> int:
 
 
 def job_folder(directory: Path, world: World, job: Job) -> Path:
-    """Where a kind of log of a job goes: into a folder of its own if there are several jobs."""
-    labels = [course.run.job.label for course in world.courses]
-    if len(labels) == 1:
+    """Where a kind of log of a job goes: below a folder of the job if there are several.
+
+    So that each is ingested with its name: `fabricobs ingest logs/pretrain --job pretrain`.
+    """
+    if len(world.courses) == 1:
         return directory
-    alone = labels.count(job.label) == 1
-    return directory / (job.label if alone else f"{job.label}-{job.index + 1}")
+    return directory.parent / job.label / directory.name
 
 
 def host_offset(world: World, host: int) -> float:

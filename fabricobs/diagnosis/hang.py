@@ -1,0 +1,158 @@
+"""Hangs: ranks wait in a collective that never ends, for one that never called it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import (
+    Driver,
+    Entity,
+    Finding,
+    Judgement,
+    confidence_of,
+    severity_of_loss,
+)
+from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.telling import driver
+
+
+@dataclass(frozen=True, slots=True)
+class _Stall:
+    """A job that stands still: who waits, who is missing, since when and how long (s) it waited."""
+
+    job: str | None
+    waiting: pl.DataFrame
+    missing: pl.DataFrame
+    by_progress: bool  # the recorders show that the missing ranks are behind
+    start: datetime | None
+    last_step: int | None
+    waited: float
+
+
+def find_hangs(evidence: Evidence, model: Model, paces: Sequence[JobPace]) -> Judgement:
+    """Return one finding a job that stands still; a unit is a job.
+
+    A job that merely ended leaves no rank waiting: without a watchdog that gave up, or a process
+    that NCCL calls dead, nothing is found, and nothing is called well either.
+    """
+    findings: list[Finding] = []
+    stalls = evidence.frame("stalls")
+    jobs = stalls.partition_by("job", maintain_order=True)
+    judged = 0
+    for rows in jobs:
+        told = rows.filter(pl.col("timed_out") | pl.col("dead") | pl.col("behind").is_not_null())
+        judged += not told.is_empty()
+        stall = _stall(rows, evidence)
+        if stall is not None:
+            findings.append(_finding(stall, len(rows), model, evidence))
+    return Judgement(tuple(findings), judged, len(jobs) - judged)
+
+
+def _stall(rows: pl.DataFrame, evidence: Evidence) -> _Stall | None:
+    waiting, dead = rows.filter("timed_out"), rows.filter("dead")
+    if waiting.is_empty() and dead.is_empty():
+        return None
+    # The rank nobody waits for is where the chain ends: behind, and itself waiting in nothing.
+    behind = rows.filter((pl.col("behind") > 0) & ~pl.col("open") & ~pl.col("timed_out"))
+    silent = rows.filter(~pl.col("timed_out") & ~pl.col("open").fill_null(False))
+    missing = next((part for part in (behind, dead) if len(part)), silent)
+    job = rows["job"][0]
+    start, last_step = _last_step(job, evidence)
+    called = waiting["called_at"].min()
+    waited = waiting["waited_ms"].median()
+    return _Stall(
+        job=job,
+        waiting=waiting,
+        missing=missing,
+        by_progress=bool(len(behind) or len(dead)),
+        start=start or (called if isinstance(called, datetime) else None),
+        last_step=last_step,
+        waited=float(waited) / 1000 if isinstance(waited, float) else 0.0,
+    )
+
+
+def _last_step(job: str | None, evidence: Evidence) -> tuple[datetime | None, int | None]:
+    steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(job)))
+    steps = steps.sort("step")
+    return (None, None) if steps.is_empty() else (steps["ts"][-1], int(steps["step"][-1]))
+
+
+def _culprits(stall: _Stall, ranks: int, model: Model) -> tuple[Entity, ...]:
+    """The missing ranks, their host if they are all of one, or the job where they are too many."""
+    missing = stall.missing
+    if missing.is_empty() or len(missing) > model.limit("most_missing") * ranks:
+        return (Entity("job", job=stall.job),)
+    hosts = missing["host"].unique().drop_nulls()
+    if len(missing) > 1 and len(hosts) == 1 and missing["host"].null_count() == 0:
+        return (Entity("host", host=hosts[0], job=stall.job),)
+    return tuple(
+        Entity("rank", rank=rank, host=host, job=stall.job)
+        for rank, host in missing.select("rank", "host").iter_rows()
+    )
+
+
+def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Finding:
+    culprits = _culprits(stall, ranks, model)
+    named = culprits[0].type != "job"
+    end = None if stall.start is None else stall.start + timedelta(seconds=stall.waited)
+    op, seq = stall.waiting["op"].drop_nulls(), stall.waiting["seq"].drop_nulls()
+    words = {
+        "who": " and ".join(culprit.label for culprit in culprits[:3]) if named else "The job",
+        "host": culprits[0].host or "the hosts",
+        "rank": culprits[0].rank if culprits[0].rank is not None else "of the missing process",
+        "stands": "never came" if named else "stands still",
+        "since": "" if stall.last_step is None else f" after step {stall.last_step}",
+        "waiting": len(stall.waiting),
+        "ranks": ranks,
+        "call": f"{op[0]} {seq[0]}" if len(op) and len(seq) else "a collective",
+        "waited": stall.waited,
+        "proof": _proof(stall, named=named),
+    }
+    families = {"log"} | (
+        {"timing"} if stall.by_progress and stall.last_step is not None else set()
+    )
+    waits = driver(
+        model, "most_missing", "share of the ranks missing", round(len(stall.missing) / ranks, 3)
+    )
+    return Finding(
+        kind=model.kind,
+        entities=culprits,
+        severity=severity_of_loss(1.0),
+        confidence=confidence_of(families) if named else 0.5,
+        families=tuple(sorted(families)),
+        title=model.wording.title.format(**words),
+        explanation=model.wording.explanation.format(**words),
+        start=stall.start,
+        end=end,
+        start_step=None if stall.last_step is None else stall.last_step + 1,
+        end_step=None if stall.last_step is None else stall.last_step + 1,
+        detected_at=end,
+        loss_share=1.0,
+        gpu_hours_lost=evidence.gpu_hours(stall.job, stall.waited / 3600, 1.0),
+        drivers=(waits, *_progress_driver(stall)),
+        query=model.query,
+        refuted_by=model.refuted_by,
+        next_steps=tuple(text.format(**words) for text in model.next_steps),
+    )
+
+
+def _proof(stall: _Stall, *, named: bool) -> str:
+    if not named:
+        return (
+            "All ranks have launched the same, or too many say nothing: look at network and GPUs."
+        )
+    if stall.by_progress:
+        return "By sequence numbers it is behind its group and waits in nothing itself."
+    return "It alone says nothing: no watchdog of its own gave up."
+
+
+def _progress_driver(stall: _Stall) -> tuple[Driver, ...]:
+    behind = stall.missing["behind"].max()
+    if not isinstance(behind, int):
+        return ()
+    source = "The chain of waiting ends at the rank that waits in nothing (arXiv 2509.03018)"
+    return (Driver("collectives behind its group", behind, 0, "", None, None, source),)

@@ -1,0 +1,188 @@
+"""How long each rank works in each step before it calls the collective: steps by ranks."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.job import WARM_UP_STEPS
+from fabricobs.diagnosis.statistics import Array
+
+Integers = NDArray[np.int64]
+Moments = NDArray[np.datetime64]
+
+# A pause of the whole job, as for a checkpoint, makes a step this much longer than the median.
+_PAUSE = 2.5
+_FEWEST_PEERS = 4
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """Times of one job, warm-up left out: S steps by R ranks, in ms, NaN where nothing tells.
+
+    `own_ms` [S, R] is computation and loading: what a rank does before it calls; `comm_ms` [S, R]
+    is exposed communication, waiting included. `stages` [R] numbers groups of ranks with the same
+    work. `measured` is False where `own_ms` is derived from collectives and only its differences
+    between ranks mean anything.
+    """
+
+    job: str | None
+    steps: Integers
+    ends: Moments
+    step_ms: Array
+    ranks: Integers
+    hosts: tuple[str | None, ...]
+    stages: Integers
+    own_ms: Array
+    comm_ms: Array
+    data_ms: Array
+    measured: bool = True
+
+    @cached_property
+    def peer_ms(self) -> Array:
+        """Median of a rank's stage in each step, [S, R]."""
+        peers = np.full_like(self.own_ms, np.nan)
+        for stage in np.unique(self.stages):
+            members = self.stages == stage
+            if members.sum() >= _FEWEST_PEERS:
+                peers[:, members] = nan_median(self.own_ms[:, members], axis=1)[:, None]
+        return peers
+
+    @cached_property
+    def excess(self) -> Array:
+        """Share by which a rank's own time exceeds its stage's median, [S, R]."""
+        return np.asarray(self.own_ms / self.peer_ms - 1)
+
+    @cached_property
+    def steady(self) -> NDArray[np.bool_]:
+        """Steps [S] that no pause of the whole job stretches."""
+        return np.asarray(self.step_ms <= _PAUSE * np.nanmedian(self.step_ms))
+
+    def between(self, first: int, last: int) -> NDArray[np.bool_]:
+        """Steady steps [S] by number, both ends included."""
+        return np.asarray((self.steps >= first) & (self.steps <= last) & self.steady)
+
+    def lost_share(self, culprits: Integers, first: int, last: int) -> float:
+        """Return the throughput, 0 to 1, that peers' times would win back between two steps.
+
+        Each step ends when the slowest rank has worked: replace the `culprits` (columns) by their
+        peers' median and see what the step would take (what-if of arXiv 2505.05713).
+        """
+        during = self.between(first, last)
+        own, peer = self.own_ms[during], self.peer_ms[during]
+        if not self.measured:
+            own, peer = own - peer, np.zeros_like(peer)
+        without = own.copy()
+        without[:, culprits] = np.fmin(own[:, culprits], peer[:, culprits])
+        slowest, rest = nan_max(own), nan_max(without)
+        total = float(np.nansum(self.step_ms[during]))
+        return max(float(np.nansum(slowest - rest)) / total, 0.0) if total else 0.0
+
+    def hours(self, first: int, last: int) -> float:
+        """Hours between the ends of two steps."""
+        ends = self.ends[(self.steps >= first) & (self.steps <= last)]
+        ends = ends[~np.isnat(ends)]
+        return (
+            float((ends.max() - ends.min()) / np.timedelta64(1, "s")) / 3600 if len(ends) else 0.0
+        )
+
+
+@lru_cache(maxsize=1)
+def rank_times(evidence: Evidence) -> tuple[RankTimes, ...]:
+    """Return the times of every job: its step records, else what its collectives tell.
+
+    Several methods ask for the same store's: the last answer is kept.
+    """
+    rows = evidence.frame("rank_steps")
+    groups = evidence.frame("rank_groups")
+    told = [_of_job(_staged(job, groups), measured=True) for job in _jobs(rows)]
+    found = [times for times in told if times is not None]
+    known = {times.job for times in found}
+    for job in _jobs(evidence.frame("rank_calls")):
+        times = None if job["job"][0] in known else _of_job(job, measured=False)
+        if times is not None:
+            found.append(times)
+    return tuple(found)
+
+
+def _jobs(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    return rows.drop_nulls("own_ms").partition_by("job", maintain_order=True)
+
+
+def _staged(rows: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    """Number the stages by the job's groups where its records tell of one stage only.
+
+    Ranks that sum gradients together, or share tensors, are of one stage: what such groups connect.
+    """
+    own = groups.filter(pl.col("job").eq_missing(pl.lit(rows["job"][0])))
+    if rows["stage"].n_unique() > 1 or own.is_empty():
+        return rows
+    ranks = rows["rank"].unique().sort()
+    own = own.filter(pl.col("rank").is_in(ranks.implode()))
+    at_rank = ranks.search_sorted(own["rank"]).to_numpy()
+    at_group = own["comm_id"].rank("dense").to_numpy() - 1 + len(ranks)
+    nodes = len(ranks) + own["comm_id"].n_unique()
+    links = coo_matrix((np.ones(len(own)), (at_rank, at_group)), shape=(nodes, nodes))
+    _, labels = connected_components(links, directed=False)
+    # Stages count in the order of their first ranks.
+    _, first, stages = np.unique(labels[: len(ranks)], return_index=True, return_inverse=True)
+    stages = np.argsort(np.argsort(first))[stages]
+    if np.bincount(stages).min() < _FEWEST_PEERS:
+        return rows
+    of_rank = pl.DataFrame({"rank": ranks, "stage": stages})
+    return rows.drop("stage").join(of_rank, on="rank", how="left", maintain_order="left")
+
+
+def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
+    """Lay one job's rows out as matrices; None if it has no steps beyond the warm-up."""
+    rows = rows.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
+    if rows.is_empty():
+        return None
+    steps, at_step = np.unique(rows["step"].to_numpy(), return_inverse=True)
+    ranks, at_rank = np.unique(rows["rank"].to_numpy(), return_inverse=True)
+
+    def matrix(column: str) -> Array:
+        values = np.full((len(steps), len(ranks)), np.nan)
+        values[at_step, at_rank] = rows[column].cast(pl.Float64).to_numpy()
+        return values
+
+    by_rank = rows.group_by("rank").agg(pl.col("host").drop_nulls().last(), pl.col("stage").last())
+    by_rank = by_rank.sort("rank")
+    by_step = rows.group_by("step").agg(pl.col("ts").max(), pl.col("step_time_ms").median())
+    by_step = by_step.sort("step")
+    return RankTimes(
+        job=rows["job"][0],
+        steps=steps.astype(np.int64),
+        ends=by_step["ts"].to_numpy().astype("datetime64[us]"),
+        step_ms=by_step["step_time_ms"].cast(pl.Float64).to_numpy().astype(np.float64),
+        ranks=ranks.astype(np.int64),
+        hosts=tuple(by_rank["host"].to_list()),
+        stages=by_rank["stage"].to_numpy().astype(np.int64),
+        own_ms=matrix("own_ms"),
+        comm_ms=matrix("comm_ms"),
+        data_ms=matrix("data_ms"),
+        measured=measured,
+    )
+
+
+def nan_median(values: Array, axis: int) -> Array:
+    """Median over an axis, NaN left out; NaN where nothing is there, without a warning."""
+    if np.isfinite(values).all():
+        return np.asarray(np.median(values, axis=axis))
+    empty = np.isnan(values).all(axis=axis, keepdims=True)
+    filled = np.where(empty, 0.0, values)
+    return np.asarray(
+        np.where(np.squeeze(empty, axis=axis), np.nan, np.nanmedian(filled, axis=axis))
+    )
+
+
+def nan_max(values: Array) -> Array:
+    """Largest of each row, NaN left out; NaN where nothing is there, without a warning."""
+    if not values.shape[1]:
+        return np.full(len(values), np.nan)
+    return np.asarray(np.fmax.reduce(values, axis=1))

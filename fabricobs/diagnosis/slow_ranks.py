@@ -1,0 +1,210 @@
+"""Which ranks stand out from their peers: for windows on end, or last again and again in bursts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+from scipy import stats
+
+from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.rank_times import Integers, RankTimes, nan_median
+from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array
+
+Flags = NDArray[np.bool_]
+
+_NEVER = np.iinfo(np.int64).max
+# Steps in which a unit must have been last before its share of them means anything.
+_FEWEST_LAST = 5
+# Where more of the ranks are last by turns, they are a group with work of its own, not slow ones.
+_MOST_LAST = 1 / 3
+# Others must wait for this share at least of what a unit works longer: else it holds up nobody.
+_LEAST_WAIT = 0.3
+# A burst ends where so many steps pass without the unit standing out (METHODS: merge gaps < 5).
+_GAP_STEPS = 5
+
+
+@dataclass(frozen=True)
+class SlowUnit:
+    """A rank, or all ranks of a `host`, that fall behind their peers.
+
+    `columns` index the ranks of the times; `late` [S] marks the steps in which the unit stands out;
+    `detected` is the index of the step at whose end the evidence sufficed.
+    """
+
+    columns: Integers
+    host: str | None
+    late: Flags
+    detected: int
+
+    @property
+    def first(self) -> int:
+        """Index of the first step in which it stands out."""
+        return int(np.flatnonzero(self.late)[0])
+
+    @property
+    def last(self) -> int:
+        """Index of the last one."""
+        return int(np.flatnonzero(self.late)[-1])
+
+    @property
+    def share(self) -> float:
+        """Share of the steps from first to last in which it stands out."""
+        return float(self.late[self.first : self.last + 1].mean())
+
+    @property
+    def bursts(self) -> tuple[tuple[int, int], ...]:
+        """First and last index of each stretch of such steps, gaps of less than 5 bridged."""
+        late = np.flatnonzero(self.late)
+        parts = np.split(late, np.flatnonzero(np.diff(late) > _GAP_STEPS) + 1)
+        return tuple((int(part[0]), int(part[-1])) for part in parts)
+
+
+def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
+    """Return the slow hosts and the slow ranks of other hosts of one job."""
+    again = _last_again(times.excess, model)
+    if (again < _NEVER).mean() > _MOST_LAST:
+        again[:] = _NEVER
+    moments = np.minimum(_sustained(times, model), again)
+    by_host = _hosts(times)
+    units: list[SlowUnit] = []
+    whole_hosts = _last_again(_host_excess(times, by_host, model), model)
+    for (host, columns), as_one in zip(by_host.items(), whole_hosts, strict=True):
+        known = np.sort(moments[columns])
+        share = float((known < _NEVER).mean())
+        as_one = as_one if len(columns) <= _MOST_LAST * len(times.ranks) else _NEVER
+        if len(columns) > 1 and (share >= model.limit("host_share") or as_one < _NEVER):
+            most = int(np.ceil(model.limit("host_share") * len(known))) - 1
+            moment = int(min(known[most], as_one))
+            units += _unit(times, columns, host, moment, model)
+            moments[columns] = _NEVER
+    for column in np.flatnonzero(moments < _NEVER):
+        units += _unit(times, np.array([column]), None, int(moments[column]), model)
+    return units
+
+
+def judged_ranks(times: RankTimes, units: list[SlowUnit], model: Model) -> int:
+    """Count the ranks with enough steps, in stages whose other ranks are alike."""
+    known = np.isfinite(times.excess)
+    enough = known.sum(axis=0) >= 2 * model.limit("window_steps")
+    named = {int(column) for unit in units for column in unit.columns}
+    others = np.array([column not in named for column in range(len(times.ranks))]) & enough
+    judged = 0
+    for stage in np.unique(times.stages):
+        members = times.stages == stage
+        usual = nan_median(times.excess[:, members & others], axis=0)
+        low, high = np.quantile(usual, [0.1, 0.9]) if len(usual) else (0.0, 0.0)
+        if high - low <= model.limit("excess"):
+            judged += int((members & enough).sum())
+    return judged
+
+
+def _hosts(times: RankTimes) -> dict[str | None, Integers]:
+    names = sorted({host for host in times.hosts if host is not None})
+    return {name: np.flatnonzero([host == name for host in times.hosts]) for name in names}
+
+
+def _sustained(times: RankTimes, model: Model) -> Integers:
+    """Return, per rank, the first step index at which two windows in a row stand out.
+
+    Short windows find what is large soon; what is small needs long ones.
+    """
+    quick = _in_windows(times, int(model.limit("quick_steps")), model.limit("excess"), model)
+    calm = _in_windows(times, int(model.limit("window_steps")), model.limit("small_excess"), model)
+    return np.minimum(quick, calm)
+
+
+def _in_windows(times: RankTimes, length: int, limit: float, model: Model) -> Integers:
+    count, ranks = times.excess.shape
+    moments = np.full(ranks, _NEVER)
+    if count < 2 * length:
+        return moments
+    for stage in np.unique(times.stages):
+        members = np.flatnonzero(times.stages == stage)
+        windows = sliding_window_view(times.excess[:, members], length, axis=0)
+        # A window with a step that is not known tells nothing: NaN fails both comparisons.
+        middle = np.median(windows, axis=2)
+        far = (middle > limit) & (_z_among_peers(middle) > model.limit("z"))
+        again = far[length:] & far[:-length]
+        found = again.any(axis=0)
+        # The window that begins at i + length ends at i + 2 length - 1.
+        moments[members[found]] = again[:, found].argmax(axis=0) + 2 * length - 1
+    return moments
+
+
+def _z_among_peers(values: Array) -> Array:
+    """Distance [W, R] from the median of each row, in robust standard deviations.
+
+    The values are shares, so the floor of the deviation is that share itself.
+    """
+    centre = nan_median(values, axis=1)[:, None]
+    spread = MAD_TO_SIGMA * nan_median(np.abs(values - centre), axis=1)[:, None]
+    return np.asarray((values - centre) / np.maximum(spread, MAD_FLOOR))
+
+
+def _host_excess(times: RankTimes, by_host: dict[str | None, Integers], model: Model) -> Array:
+    """Excess [S, H] that `host_share` of a host's ranks reach: one slow rank makes no slow host."""
+    share = 1 - model.limit("host_share")
+    if not by_host:
+        return np.empty((len(times.steps), 0))
+    return np.column_stack(
+        [np.quantile(times.excess[:, columns], share, axis=1) for columns in by_host.values()]
+    )
+
+
+def _last_again(excess: Array, model: Model) -> Integers:
+    """Return, per unit, the first step index at which it was last too often for chance.
+
+    A unit is last in a step if its excess is the largest and above the limit; alike, each would be
+    in one of `units` of the steps that have a last one. Binomial test; Benjamini-Hochberg over the
+    units.
+    """
+    steps, units = excess.shape
+    moments = np.full(units, _NEVER)
+    filled = np.nan_to_num(excess, nan=-np.inf)
+    late = np.flatnonzero(filled.max(axis=1, initial=-np.inf) > model.limit("excess"))
+    if units < 2 or not len(late):
+        return moments
+    last = filled[late].argmax(axis=1)
+    counts = np.bincount(last, minlength=units)
+    p = stats.binom.sf(counts - 1, len(late), 1 / units)
+    kept = stats.false_discovery_control(p) < model.limit("last_q")
+    for unit in np.flatnonzero(kept & (counts >= _FEWEST_LAST)):
+        so_far = np.cumsum(last == unit)
+        p_then = stats.binom.sf(so_far - 1, np.arange(1, len(late) + 1), 1 / units)
+        sure = (p_then < model.limit("last_q") / units) & (so_far >= _FEWEST_LAST)
+        moments[unit] = late[int(sure.argmax())] if sure.any() else steps - 1
+    return moments
+
+
+def _unit(
+    times: RankTimes, columns: Integers, host: str | None, moment: int, model: Model
+) -> list[SlowUnit]:
+    """The unit with the steps in which it is late; nothing if it waits as long as the others do."""
+    excess = nan_median(times.excess[:, columns], axis=1)
+    usual = float(np.nanquantile(excess, 0.95))
+    late = excess > max(usual / 2, model.limit("small_excess") / 2)
+    late &= _in_company(late)
+    if not late.any():
+        return []
+    if not _makes_others_wait(times, columns, late):
+        return []
+    return [SlowUnit(columns, host, late, max(moment, int(np.flatnonzero(late)[0])))]
+
+
+def _makes_others_wait(times: RankTimes, columns: Integers, late: Flags) -> bool:
+    """Say whether the unit communicates less by what it works longer; true where nothing tells."""
+    peers = times.stages == times.stages[columns[0]]
+    comm = nan_median(times.comm_ms[late], axis=0)
+    waited = float(np.median(comm[peers]) - np.median(comm[columns]))
+    longer = nan_median((times.own_ms - times.peer_ms)[late], axis=0)
+    return bool(np.isnan(waited) or waited > _LEAST_WAIT * float(np.median(longer[columns])))
+
+
+def _in_company(late: Flags) -> Flags:
+    """Late steps with another within two steps: a single one may be chance."""
+    near = np.zeros_like(late)
+    for shift in (1, 2):
+        near[shift:] |= late[:-shift]
+        near[:-shift] |= late[shift:]
+    return near

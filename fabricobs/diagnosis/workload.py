@@ -1,0 +1,285 @@
+"""Uneven work: the job waits for itself, and neither the network nor any part is at fault.
+
+Three forms: a pipeline stage with more to compute, another rank last in every step, and all ranks
+waiting for their data alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import (
+    Driver,
+    Entity,
+    Finding,
+    Judgement,
+    confidence_of,
+    severity_of_loss,
+)
+from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.rank_times import Integers, RankTimes, nan_max, nan_median, rank_times
+from fabricobs.diagnosis.statistics import Array, change_points
+from fabricobs.diagnosis.straggler import moment_of
+from fabricobs.diagnosis.telling import driver
+
+# Hosts below this number are too few to say that another one is last each time; then ranks do.
+_FEWEST_HOSTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One form of uneven work: what is uneven, from which step index on, and the numbers.
+
+    `loss` is the share of throughput lost, `explained` the share of the wait that the form
+    explains, both 0 to 1; `what` and `proof` are sentences.
+    """
+
+    what: str
+    proof: str
+    loss: float
+    explained: float
+    first: int
+    drivers: tuple[Driver, ...]
+
+
+def find_workload_imbalance(
+    evidence: Evidence, model: Model, paces: Sequence[JobPace]
+) -> Judgement:
+    """Return one finding a job whose own work holds it up; a unit is a rank."""
+    findings: list[Finding] = []
+    judged = 0
+    for times in rank_times(evidence):
+        if len(times.steps) < model.limit("least_steps"):
+            continue
+        judged += len(times.ranks)
+        forms = [
+            form
+            for form in (_stages(times, model), _dealing(times, model), _loading(times, model))
+            if form is not None
+            and form.loss >= model.limit("loss")
+            and form.explained >= model.limit("explained")
+        ]
+        if forms:
+            forms.sort(key=lambda form: -form.loss)
+            findings.append(_finding(times, forms, model, evidence))
+    ranks = int(evidence.frame("rank_steps").select("job", "rank").n_unique())
+    return Judgement(tuple(findings), judged, max(ranks - judged, 0))
+
+
+def _stages(times: RankTimes, model: Model) -> _Form | None:
+    """A stage that computes longer than the mean stage throughout."""
+    stages = np.unique(times.stages)
+    if len(stages) < 2 or not times.measured:
+        return None
+    by_stage = np.column_stack([nan_median(times.own_ms[:, times.stages == s], 1) for s in stages])
+    usual = np.nanmedian(by_stage, axis=0)
+    slowest, mean = int(np.argmax(usual)), float(usual.mean())
+    if usual[slowest] < mean * (1 + model.limit("stage_excess")):
+        return None
+    of_rank = by_stage[:, np.searchsorted(stages, times.stages)]
+    explained = _share(
+        np.nansum(by_stage.max(axis=1, keepdims=True) - of_rank),
+        np.nansum(nan_max(times.own_ms)[:, None] - times.own_ms),
+    )
+    added = by_stage[times.steady, slowest] - by_stage[times.steady].mean(axis=1)
+    members = times.ranks[times.stages == stages[slowest]]
+    name = f"pipeline stage {stages[slowest]} (ranks {_ranges(members)})"
+    return _Form(
+        what=f"{name} computes {usual[slowest] / mean - 1:.0%} longer than the mean stage",
+        proof=(
+            f"The stages need {', '.join(f'{ms:,.0f}' for ms in usual)} ms; that explains "
+            f"{explained:.0%} of the ranks' waiting for each other"
+        ),
+        loss=_share(float(np.nansum(added)), float(np.nansum(times.step_ms[times.steady]))),
+        explained=explained,
+        first=0,
+        drivers=(
+            driver(
+                model,
+                "stage_excess",
+                "computation of the slowest stage over the mean stage's, less 1",
+                round(float(usual[slowest] / mean - 1), 3),
+            ),
+            driver(model, "explained", "share of the wait explained", round(explained, 3)),
+        ),
+    )
+
+
+def _dealing(times: RankTimes, model: Model) -> _Form | None:
+    """Another rank last in every step: nobody is slow for long."""
+    ahead = times.own_ms - times.peer_ms
+    known = times.steady & np.isfinite(ahead).any(axis=1)
+    if not known.any():
+        return None
+    ahead = ahead[known]
+    lasting = np.nan_to_num(nan_median(ahead, axis=0))
+    wait, passing = nan_max(ahead), nan_max(ahead - lasting)
+    explained = _share(float(np.sum(passing)), float(np.sum(wait)))
+    last = np.nanargmax(np.where(np.isnan(ahead), -np.inf, ahead), axis=1)
+    units, names = _units(times)
+    blame = np.bincount(units[last], weights=np.clip(wait, 0, None), minlength=len(names))
+    shares = blame / max(float(blame.sum()), 1e-9)
+    turns = 1 / max(float(np.sum(shares**2)), 1e-9)
+    if turns < model.limit("turns") * len(names):
+        return None
+    usual = float(np.median(np.nanmedian(times.peer_ms[known], axis=1)))
+    return _Form(
+        what=(
+            f"another rank is last in every step, the slowest {np.median(wait) / usual:.0%} "
+            "behind the median"
+        ),
+        proof=(
+            f"The wait is caused by {turns:.0f} of {len(names)} {_kind(times)} in turn; "
+            f"{explained:.0%} of it is passing, no rank is slow for long"
+        ),
+        loss=_share(float(np.sum(wait)), float(np.nansum(times.step_ms[known]))),
+        explained=explained,
+        first=0,
+        drivers=(
+            driver(
+                model,
+                "turns",
+                f"{_kind(times)} that cause the wait in turn, share of all",
+                round(turns / len(names), 3),
+            ),
+            driver(model, "explained", "share of the wait that passes", round(explained, 3)),
+        ),
+    )
+
+
+def _loading(times: RankTimes, model: Model) -> _Form | None:
+    """All ranks wait longer for their data, from a step on or all the time."""
+    if np.isnan(times.data_ms).all():
+        return None
+    loading = nan_median(times.data_ms, axis=1)
+    known = times.steady & np.isfinite(loading)
+    if known.sum() < 2 * model.limit("least_steps"):
+        return None
+    index = np.flatnonzero(known)
+    values = loading[index]
+    cuts = change_points(values, smallest=int(model.limit("least_steps")))
+    worst = _worst_stretch(values, [0, *cuts, len(values)])
+    begin, end = worst
+    rest = np.concatenate([values[:begin], values[end:]])
+    steps = times.step_ms[index]
+    usual = float(np.median(rest)) if len(rest) else 0.0
+    during = index[begin:end]
+    slow = times.data_ms[during] > usual + (np.median(values[begin:end]) - usual) / 2
+    alike = float(np.nanmean(np.where(np.isnan(times.data_ms[during]), np.nan, slow)))
+    if alike < model.limit("alike"):
+        return None
+    added = float(np.sum(values[begin:end] - usual))
+    longer = (
+        float(np.sum(steps[begin:end] - np.median(np.delete(steps, np.s_[begin:end]))))
+        if len(rest)
+        else added
+    )
+    value = float(np.median(values[begin:end]))
+    return _Form(
+        what=f"all ranks wait {value:,.0f} ms a step for their data"
+        + (f" since step {times.steps[index[begin]]}" if begin else ""),
+        proof=(
+            f"Loading took {usual:,.0f} ms in the other steps; {alike:.0%} of the ranks' steps are "
+            f"alike, and it explains {min(_share(added, longer), 1.0):.0%} of the added time"
+            if len(rest)
+            else f"It is {_share(added, float(np.sum(steps))):.0%} of every step, on {alike:.0%} "
+            "of the ranks alike"
+        ),
+        loss=_share(added, float(np.sum(steps[begin:end]))),
+        explained=min(_share(added, longer), 1.0),
+        first=int(index[begin]),
+        drivers=(
+            driver(model, "alike", "share of the ranks' steps with long loading", round(alike, 3)),
+            Driver(
+                "waiting for data per step",
+                round(value, 1),
+                round(usual, 1),
+                "ms",
+                None,
+                None,
+                "median over the ranks, against the steps without it",
+            ),
+        ),
+    )
+
+
+def _worst_stretch(values: Array, bounds: list[int]) -> tuple[int, int]:
+    """Index range of the stretch that adds most to the smallest median."""
+    parts = list(zip(bounds, bounds[1:], strict=False))
+    medians = [float(np.median(values[a:b])) for a, b in parts]
+    least = min(medians)
+    if len(parts) == 1:
+        return parts[0]
+    added = [(m - least) * (b - a) for m, (a, b) in zip(medians, parts, strict=True)]
+    first = int(np.argmax(added))
+    last = first
+    # What follows and is long too belongs to it.
+    half = least + (medians[first] - least) / 2
+    while last + 1 < len(parts) and medians[last + 1] > half:
+        last += 1
+    while first > 0 and medians[first - 1] > half:
+        first -= 1
+    return parts[first][0], parts[last][1]
+
+
+def _units(times: RankTimes) -> tuple[Integers, list[str]]:
+    """Unit of each rank [R] and the units' names: hosts where there are several, else ranks."""
+    hosts = sorted({str(host) for host in times.hosts})
+    if len(hosts) >= _FEWEST_HOSTS:
+        return np.array([hosts.index(str(host)) for host in times.hosts]), hosts
+    return np.arange(len(times.ranks)), [str(rank) for rank in times.ranks]
+
+
+def _kind(times: RankTimes) -> str:
+    return "hosts" if len({str(host) for host in times.hosts}) >= _FEWEST_HOSTS else "ranks"
+
+
+def _share(part: float, whole: float) -> float:
+    return float(min(max(part / whole, 0.0), 1.0)) if whole > 0 else 0.0
+
+
+def _ranges(ranks: Integers) -> str:
+    """Ranks as a person writes them: 0-7, 12."""
+    runs = np.split(ranks, np.flatnonzero(np.diff(ranks) != 1) + 1)
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+
+
+def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: Evidence) -> Finding:
+    form = forms[0]
+    last = len(times.steps) - 1
+    begin, end = int(times.steps[form.first]), int(times.steps[last])
+    words: dict[str, Any] = {
+        "what": form.what,
+        "What": form.what[0].upper() + form.what[1:],
+        "proof": form.proof,
+        "loss": form.loss,
+    }
+    families = {"timing"}
+    explanation = model.wording.explanation.format(**words)
+    if len(forms) > 1:
+        explanation += f" Besides, {'; '.join(other.what for other in forms[1:])}."
+    known = min(form.first + int(model.limit("least_steps")) - 1, last)
+    return Finding(
+        kind=model.kind,
+        entities=(Entity("job", job=times.job),),
+        severity=severity_of_loss(form.loss),
+        confidence=confidence_of(families),
+        families=tuple(sorted(families)),
+        title=model.wording.title.format(**words),
+        explanation=explanation,
+        start=moment_of(times, form.first),
+        end=moment_of(times, last),
+        start_step=begin,
+        end_step=end,
+        detected_at=moment_of(times, known),
+        loss_share=round(form.loss, 4),
+        gpu_hours_lost=evidence.gpu_hours(times.job, times.hours(begin, end), form.loss),
+        drivers=form.drivers,
+        query=model.query,
+        refuted_by=model.refuted_by,
+        next_steps=model.next_steps,
+    )

@@ -1,0 +1,164 @@
+"""Records: CSV, JSON lines and Parquet, whose columns or keys have names.
+
+`csv_records`, `json_records` and `parquet_records` give columns of the source, block by block;
+here they become columns of a table, and every row is accounted for.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fabricobs.formats.context import Context, column_names
+from fabricobs.formats.definition import Block, Definition
+from fabricobs.formats.mapping import ColumnMapping, Target
+from fabricobs.formats.records.columns import Cells, Refused, coded, constant
+from fabricobs.formats.rows import Rows, Tally
+from fabricobs.formats.source import LineBlock
+
+# Loading the compiled readers takes as long as Python takes for this many bytes.
+LEAST_BYTES = 8 << 20
+
+
+class RecordFormat:
+    """A compiled csv, jsonl or parquet definition."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.name = definition.name
+        self.required = definition.detect.columns
+        self.blocks = tuple((block, ColumnMapping(block)) for block in definition.block)
+
+    def sources_of(self, keys: Sequence[str]) -> dict[str, Target]:
+        """Return which of the source's keys fill columns of the first block."""
+        mapping = self.blocks[0][1]
+        return {k: t for k in keys if isinstance(t := mapping.resolve(k), Target)}
+
+    def unused(self, keys: Sequence[str]) -> set[str]:
+        """Return which of the source's keys the first block does not know."""
+        mapping = self.blocks[0][1]
+        return {key for key in keys if mapping.resolve(key) is False}
+
+    def fits(self, keys: list[str]) -> bool:
+        """Say whether the keys fill every column the definition demands."""
+        filled = {target.column.name for target in self.sources_of(keys).values()}
+        return set(self.required) <= filled
+
+
+class Pace:
+    """Says when a file is worth the compiled readers: a big one, or one of many."""
+
+    def __init__(self) -> None:
+        self.read_bytes = 0
+
+    def is_compiled(self, block_bytes: int, file_bytes: int) -> bool:
+        """Count a block of a file, and say who should read it."""
+        self.read_bytes += block_bytes
+        return max(file_bytes, self.read_bytes) >= LEAST_BYTES
+
+
+# The rows are the same either way, so what else this process has read may decide.
+PACE = Pace()
+
+
+@dataclass(slots=True)
+class RecordSink:
+    """Where the records of one file go."""
+
+    record_format: RecordFormat
+    context: Context
+    rows: Rows
+    tally: Tally
+    unused: set[str] = field(default_factory=set)
+
+    def miss(self, number: int, reason: str, text: str) -> None:
+        """Count a line that is no record."""
+        self.tally.miss(number, f"{self.record_format.name}: {reason}", text)
+
+    def count_overlong(self, block: LineBlock) -> None:
+        """Count the lines that a block leaves out."""
+        for number in block.overlong:
+            self.tally.miss(number, "longer than 1 MiB", "")
+
+    def add(
+        self,
+        position: int,
+        cells: Mapping[str, Cells],
+        numbers: NDArray[np.int64],
+        text_of: Callable[[int], str],
+    ) -> None:
+        """Add the rows of a block of the definition, given as columns of the source.
+
+        `numbers` are the lines they stand in, `text_of` gives the text of a row. Rows that lack a
+        required column, or hold a value that cannot be meant, are counted as missed.
+        """
+        block, mapping = self.record_format.blocks[position]
+        assert block.table is not None
+        columns, refused = self._filled(cells, mapping)
+        if block.where is None:
+            self._refuse_incomplete(columns, refused)
+        if refused:
+            for row in sorted(refused):
+                self.miss(int(numbers[row]), refused[row], text_of(row))
+            kept = np.setdiff1d(np.arange(len(numbers)), np.fromiter(refused, np.int64))
+            numbers = numbers[kept]
+            columns = {name: column.take(pa.array(kept)) for name, column in columns.items()}
+        self.tally.read(len(numbers))
+        if len(numbers):
+            columns["line"] = pa.array(numbers)
+            self.rows.add_frame(block.table, self._complete(columns, block, block.table))
+
+    def _filled(
+        self, cells: Mapping[str, Cells], mapping: ColumnMapping
+    ) -> tuple[dict[str, pa.Array], Refused]:
+        """Convert the cells; of several that fill one column the first that says something counts.
+
+        The order is the definition's.
+        """
+        columns: dict[str, pa.Array] = {}
+        refused: Refused = {}
+        for source, target in mapping.sources().items():
+            if source not in cells:
+                continue
+            name = target.column.name
+            column, wrong = cells[source].fill(target, self.context.zone)
+            refused.update(wrong)
+            known = columns.get(name)
+            columns[name] = column if known is None else _first_given(known, column)
+        return columns, refused
+
+    def _refuse_incomplete(self, columns: Mapping[str, pa.Array], refused: Refused) -> None:
+        present = [name for name in self.record_format.required if name in columns]
+        reason = f"{', '.join(present)} must all be there"
+        for name in present:
+            if columns[name].null_count:
+                for row in np.flatnonzero(columns[name].is_null()).tolist():
+                    refused.setdefault(row, reason)
+
+    def _complete(self, columns: dict[str, pa.Array], block: Block, table: str) -> pa.Table:
+        base = self.context.base(table, self.record_format.name, snapshot=False)
+        base.update((k, v) for k, v in block.set.items() if k in column_names(table))
+        count = len(columns["line"])
+        ts = columns.get("ts")
+        if ts is not None:
+            told = [block.set.get("ts_source", "inline"), "none"]
+            silent = np.asarray(ts.is_null()) if ts.null_count else np.zeros(count, np.bool_)
+            columns["ts_source"] = coded(silent.astype(np.int32), told)
+        constants: dict[str, Any] = {
+            name: constant(value, count)
+            for name, value in base.items()
+            if name not in columns and value is not None
+        }
+        return pa.table(constants | columns)
+
+
+def _first_given(first: pa.Array, second: pa.Array) -> pa.Array:
+    if not first.null_count:
+        return first
+    if pa.types.is_dictionary(first.type):
+        plain = pc.coalesce(first.dictionary_decode(), second.dictionary_decode())
+        return plain.dictionary_encode()
+    return pc.coalesce(first, second)

@@ -1,0 +1,57 @@
+-- question: Which GPUs did their driver report as failing, when, and which rank runs there?
+-- Codes and what they ask for are those of NVIDIA's Xid catalogue
+-- (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html): `fatal` ends in a reset of the GPU, a
+-- reboot or a replacement; `wearing` is survived, and tells of memory or links that fail bit by bit.
+-- Codes of programs (13, 31, 43, 45, ...) accuse no GPU and are left out.
+WITH codes (code, meaning, fatal) AS (
+  VALUES
+    (46, 'the GPU stopped processing', true),
+    (48, 'an uncorrectable error of its memory', true),
+    (62, 'its microcontroller halted', true),
+    (63, 'a row of its memory was remapped', false),
+    (64, 'a row of its memory could not be remapped', true),
+    (74, 'an error of its NVLink', true),
+    (79, 'it fell off the bus', true),
+    (92, 'many correctable errors of its memory', false),
+    (94, 'a contained error of its memory', false),
+    (95, 'an uncontained error of its memory', true),
+    (110, 'a security fault', true),
+    (119, 'its system processor (GSP) did not answer', true),
+    (120, 'an error of its system processor (GSP)', true),
+    (140, 'an unrecovered error of its memory', true),
+    (143, 'its initialisation failed', true),
+    (144, 'an error of its NVLink (SAW)', true),
+    (145, 'an error of its NVLink (RLW)', true),
+    (146, 'an error of its NVLink (TLW)', true),
+    (147, 'an error of its NVLink (TREX)', true),
+    (148, 'an error of its NVLink (NVLPW)', true),
+    (149, 'an error of its NVLink (NETIR)', true),
+    (150, 'an error of its NVLink (MSE)', true)
+),
+-- NCCL prints a bus id without marks and leading zeros: 0000:ba:00.0 is ba000.
+reported AS (
+  SELECT e.job, host_name(e.host) AS host, e.part, e.code, c.meaning, c.fatal, e.ts,
+    ltrim(replace(regexp_replace(e.part, '\.\d$', ''), ':', '') || '0', '0') AS bus_id,
+    try_cast(e.part AS BIGINT) AS gpu
+  FROM events e JOIN codes c USING (code)
+  WHERE e.kind = 'xid' AND e.host IS NOT NULL
+),
+gpus AS (
+  SELECT host, ltrim(lower(bus_id), '0') AS bus_id,
+    any_value(coalesce(nvml_device, cuda_device)) AS gpu
+  FROM ranks
+  WHERE host IS NOT NULL AND bus_id IS NOT NULL
+  GROUP BY ALL
+)
+SELECT coalesce(e.job, j.job) AS job, e.host, coalesce(e.gpu, g.gpu) AS gpu,
+  any_value(e.part) AS part, any_value(j.rank) AS rank,
+  list(DISTINCT e.code ORDER BY e.code) AS codes,
+  string_agg(DISTINCT e.meaning, ', ' ORDER BY e.meaning) AS meanings,
+  bool_or(e.fatal) AS fatal, count(*) AS events, min(e.ts) AS first_seen, max(e.ts) AS last_seen
+FROM reported e
+LEFT JOIN gpus g ON g.host = e.host AND g.bus_id = lower(e.bus_id)
+LEFT JOIN job_ranks j ON j.host = e.host AND j.gpu = coalesce(e.gpu, g.gpu)
+  AND (e.job IS NULL OR j.job IS NOT DISTINCT FROM e.job)
+GROUP BY coalesce(e.job, j.job), e.host, coalesce(e.gpu, g.gpu),
+  CASE WHEN coalesce(e.gpu, g.gpu) IS NULL THEN e.part END
+ORDER BY e.host, coalesce(e.gpu, g.gpu)

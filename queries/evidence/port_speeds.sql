@@ -1,0 +1,49 @@
+-- question: How fast does each port run, since when, and how fast do the ports of its role?
+-- A role is the NICs of one name over all hosts, the switch ports to them, or the ports from
+-- switches called alike to switches called alike. `agreeing` of `peers` ports of a role run at its
+-- `usual_gbps`. `first_gbps` is what the port ran at when it was first asked.
+WITH told AS (
+  SELECT device, port, ts, speed_gbps, could_be FROM named_status
+  WHERE oper IS DISTINCT FROM 'down' AND (speed_gbps > 0 OR could_be IS NOT NULL)
+  UNION ALL
+  SELECT host_name(host), nic, NULL, speed_mbps / 1000.0, NULL FROM nccl_nics
+  WHERE plugin IS DISTINCT FROM 'Socket' AND speed_mbps > 0
+),
+placed AS (
+  SELECT coalesce(n.host, p.owner, t.device) AS owner, coalesce(n.nic, p.part, t.port) AS part,
+    n.nic IS NOT NULL OR coalesce(p.is_nic, false) AS is_nic, t.ts, t.speed_gbps, t.could_be
+  FROM told t
+  LEFT JOIN nic_names n ON n.host = host_name(t.device) AND n.name = t.port
+  LEFT JOIN port_parts p ON p.device = t.device AND p.port = t.port
+),
+-- What was said last; a source without times is of the run.
+latest AS (
+  SELECT owner, part, is_nic,
+    coalesce(arg_max(speed_gbps, (ts, -speed_gbps)) FILTER (ts IS NOT NULL), min(speed_gbps))
+      AS speed_gbps,
+    arg_min(speed_gbps, ts) AS first_gbps,
+    arg_max({'hint': could_be}, (ts, could_be IS NOT NULL)).hint AS could_be
+  FROM placed GROUP BY owner, part, is_nic
+),
+roles AS (
+  SELECT l.*, e.far_owner, e.far_part, e.far_is_nic, CASE
+      WHEN l.is_nic THEN 'NIC ' || l.part
+      WHEN e.far_is_nic THEN 'to NIC ' || e.far_part
+      WHEN e.far_owner IS NOT NULL THEN regexp_replace(l.owner, '\d+', '#', 'g') || ' to '
+        || regexp_replace(e.far_owner, '\d+', '#', 'g')
+    END AS role
+  FROM latest l LEFT JOIN cable_ends e ON e.owner = l.owner AND e.part = l.part
+),
+usual AS (
+  SELECT role, mode(speed_gbps) AS usual_gbps, count(*) AS peers FROM roles
+  WHERE role IS NOT NULL AND speed_gbps IS NOT NULL GROUP BY role
+),
+since AS (
+  SELECT p.owner, p.part, min(p.ts) AS since FROM placed p JOIN latest l USING (owner, part)
+  WHERE p.speed_gbps = l.speed_gbps AND p.ts IS NOT NULL GROUP BY p.owner, p.part
+)
+SELECT r.owner, r.part, r.is_nic, r.far_owner, r.far_part, r.far_is_nic, r.role, r.speed_gbps,
+  r.first_gbps, r.could_be, s.since, u.usual_gbps, u.peers,
+  count(*) FILTER (r.speed_gbps = u.usual_gbps) OVER (PARTITION BY r.role) AS agreeing
+FROM roles r LEFT JOIN usual u USING (role) LEFT JOIN since s USING (owner, part)
+ORDER BY r.owner, r.part

@@ -1,0 +1,60 @@
+-- question: Which rank came late to its collectives, where no step record tells of computation?
+-- A rank that arrives late has the shorter collective: `own_ms` is the time between two calls less
+-- the duration of this one, and only its differences between the ranks of a communicator (`stage`)
+-- mean anything. Where a job has groups within hosts and several between them, those within hosts
+-- tell: between hosts all mates of a late rank are late with it. `step` counts the calls.
+WITH timed AS (
+  SELECT c.job, c.comm_id, c.op, c.bytes, c.seq, c.nranks, c.nodes, c.ts, c.duration_us, c.host,
+    c.rank AS comm_rank,
+    coalesce(c.global_rank, r.rank) AS job_rank
+  FROM collectives c
+  LEFT JOIN job_ranks r
+    ON r.job IS NOT DISTINCT FROM c.job AND r.host = host_name(c.host) AND r.pid = c.pid
+  WHERE c.duration_us > 0 AND c.nranks > 1 AND c.op IN ('AllReduce', 'AllGather', 'ReduceScatter')
+    AND c.timing_source IS DISTINCT FROM 'collective_cpu'
+    AND NOT EXISTS (
+      SELECT 1 FROM steps s
+      WHERE s.job IS NOT DISTINCT FROM c.job AND s.rank IS NOT NULL AND s.compute_ms IS NOT NULL
+    )
+),
+kinds AS (
+  SELECT job, op, bytes, nranks, nodes = 1 AS within_host, count(DISTINCT comm_id) AS groups,
+    sum(duration_us) AS total_us
+  FROM timed
+  GROUP BY ALL
+),
+between_hosts AS (
+  SELECT job, max(groups) AS groups FROM kinds WHERE within_host IS DISTINCT FROM true GROUP BY job
+),
+chosen AS (
+  SELECT k.*
+  FROM kinds k
+  LEFT JOIN between_hosts b ON b.job IS NOT DISTINCT FROM k.job
+  QUALIFY row_number() OVER (
+    PARTITION BY k.job
+    ORDER BY (k.within_host AND k.nranks >= 4 AND b.groups > 1) DESC NULLS LAST,
+      k.within_host IS DISTINCT FROM true DESC, total_us DESC, k.op, k.bytes
+  ) = 1
+),
+calls AS (
+  SELECT t.*, dense_rank() OVER (PARTITION BY t.job, t.comm_id ORDER BY t.seq) AS step,
+    dense_rank() OVER (PARTITION BY t.job ORDER BY t.comm_id) - 1 AS stage,
+    -- Without the job's rank numbers those of its one communicator stand for them.
+    coalesce(t.job_rank, CASE WHEN c.groups = 1 THEN t.comm_rank END) AS rank
+  FROM timed t
+  JOIN chosen c ON c.job IS NOT DISTINCT FROM t.job AND c.op = t.op AND c.nranks = t.nranks
+    AND c.bytes IS NOT DISTINCT FROM t.bytes
+    AND c.within_host IS NOT DISTINCT FROM (t.nodes = 1)
+),
+periods AS (
+  SELECT job, 1000 * (epoch(max(ts)) - epoch(min(ts))) / nullif(max(step) - min(step), 0) AS period_ms
+  FROM calls
+  GROUP BY job
+)
+SELECT c.job, c.step, c.rank, host_name(c.host) AS host, c.stage, c.ts,
+  p.period_ms AS step_time_ms, p.period_ms - c.duration_us / 1000 AS own_ms,
+  c.duration_us / 1000 AS comm_ms, NULL::DOUBLE AS data_ms
+FROM calls c
+JOIN periods p ON p.job IS NOT DISTINCT FROM c.job
+WHERE c.rank IS NOT NULL AND p.period_ms > 0
+ORDER BY c.job, c.step, c.rank

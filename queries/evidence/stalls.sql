@@ -1,0 +1,67 @@
+-- question: Which ranks wait in a collective that never ended, and which never called it?
+-- `timed_out`: PyTorch's watchdog gave up on a collective of the rank, after `waited_ms`. `behind`:
+-- collectives the furthest rank of a group has launched and this one has not, by the flight recorders
+-- (null where nothing tells; ranks of groups that send and receive do not launch alike). `open`: the
+-- rank has launched one that did not end. `dead`: NCCL's RAS calls its process dead or misses it.
+-- Lines of the watchdog name the rank in the job before the message, where a launcher's prefix does.
+WITH two_sided AS (
+  SELECT DISTINCT job, split_part(comm_id, '[', 1) || coalesce(' ' || comm_name, '') AS process_group
+  FROM collectives WHERE op IN ('Send', 'Recv')
+),
+groups AS (
+  SELECT job, process_group, coalesce(launch_rank, rank) AS rank,
+    max(last_enqueued) AS last_enqueued, max(last_completed) AS last_completed
+  FROM nccl_events
+  WHERE last_enqueued IS NOT NULL AND coalesce(launch_rank, rank) IS NOT NULL
+    AND kind NOT LIKE 'ras%'
+  GROUP BY ALL
+),
+progress AS (
+  SELECT job, rank, max(CASE WHEN one_sided THEN furthest - last_enqueued END) AS behind,
+    bool_or(last_enqueued > last_completed) AS open
+  FROM (
+    SELECT g.*, t.process_group IS NULL AS one_sided,
+      max(last_enqueued) OVER (PARTITION BY g.job, g.process_group) AS furthest
+    FROM groups g
+    LEFT JOIN two_sided t ON t.job IS NOT DISTINCT FROM g.job AND t.process_group = g.process_group
+  )
+  GROUP BY job, rank
+),
+timeouts AS (
+  SELECT job, coalesce(launch_rank, rank) AS rank, max(duration_ms) AS waited_ms, max(op) AS op,
+    max(seq) AS seq
+  FROM nccl_events
+  WHERE kind = 'watchdog_timeout' AND coalesce(launch_rank, rank) IS NOT NULL
+  GROUP BY ALL
+),
+called AS (
+  SELECT job, global_rank AS rank, max(ts) AS called_at
+  FROM collectives
+  WHERE state <> 'completed' AND global_rank IS NOT NULL
+  GROUP BY ALL
+),
+missing AS (
+  SELECT e.job, coalesce(r.rank, w.rank, CASE WHEN e.comm_id IS NULL THEN e.rank END) AS rank
+  FROM nccl_events e
+  LEFT JOIN ranks m ON m.job IS NOT DISTINCT FROM e.job AND m.comm_id = e.comm_id AND m.rank = e.rank
+  LEFT JOIN job_ranks w
+    ON w.job IS NOT DISTINCT FROM m.job AND w.host = m.host AND w.pid = m.pid
+  LEFT JOIN job_ranks r
+    ON r.job IS NOT DISTINCT FROM e.job AND r.host = host_name(e.host) AND r.pid = e.pid
+  WHERE e.kind = 'ras_dead' OR (e.kind = 'ras_incomplete' AND e.rank IS NOT NULL)
+),
+everyone AS (
+  SELECT job, rank FROM progress UNION SELECT job, rank FROM timeouts
+  UNION SELECT job, rank FROM missing WHERE rank IS NOT NULL UNION SELECT job, rank FROM job_ranks
+)
+SELECT e.job, e.rank, j.host, t.rank IS NOT NULL AS timed_out, t.waited_ms, t.op, t.seq,
+  p.behind, p.open, m.rank IS NOT NULL AS dead, c.called_at
+FROM everyone e
+LEFT JOIN job_ranks j ON j.job IS NOT DISTINCT FROM e.job AND j.rank = e.rank
+LEFT JOIN progress p ON p.job IS NOT DISTINCT FROM e.job AND p.rank = e.rank
+LEFT JOIN timeouts t ON t.job IS NOT DISTINCT FROM e.job AND t.rank = e.rank
+LEFT JOIN (SELECT DISTINCT job, rank FROM missing) m
+  ON m.job IS NOT DISTINCT FROM e.job AND m.rank = e.rank
+LEFT JOIN called c ON c.job IS NOT DISTINCT FROM e.job AND c.rank = e.rank
+WHERE e.rank IS NOT NULL
+ORDER BY e.job, e.rank

@@ -1,0 +1,439 @@
+"""Causes in the job and its hosts: stragglers, uneven work, hangs, GPU errors, odd ones out."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from conftest import Rows
+from fabricobs.diagnosis.findings import SEVERITIES, Diagnosis, Finding
+from fabricobs.diagnosis.run import diagnose
+from fabricobs.ingest import ingest
+from fabricobs.planning import Options
+from fabricobs.store.parts import Store
+
+START = datetime(2026, 3, 2, 9)
+Make = Callable[[Rows], Path]
+Times = NDArray[np.float64]
+
+
+def quiet(ranks: int = 32, steps: int = 120, seed: int = 5) -> Times:
+    """Computing times [S, R] of healthy ranks, in ms."""
+    return np.random.default_rng(seed).normal(700, 3, (steps, ranks))
+
+
+def records(compute: Times, data: Times | None = None, stages: int = 1) -> Rows:
+    """Step records of ranks of which each step's last one makes the others wait."""
+    steps, ranks = compute.shape
+    loading = np.full_like(compute, 10.0) if data is None else data
+    own = compute + loading
+    step_ms = own.max(axis=1) + 210
+    ends = np.cumsum(step_ms)
+    return {
+        "steps": [
+            {
+                "file_id": "f",
+                "line": step * ranks + rank + 1,
+                "step": step + 1,
+                "rank": rank,
+                "host": f"node{rank // 8:02d}",
+                "stage": rank * stages // ranks,
+                "ts": START + timedelta(milliseconds=float(ends[step])),
+                "step_time_ms": float(step_ms[step]),
+                "compute_ms": float(compute[step, rank]),
+                "comm_ms": float(own[step].max() - own[step, rank] + 200),
+                "data_ms": float(loading[step, rank]),
+            }
+            for step in range(steps)
+            for rank in range(ranks)
+        ]
+    }
+
+
+def collectives(arrivals: Times, members: list[list[int]], nodes: int, bytes_: int) -> Any:
+    """Calls of groups of ranks that arrive at these times [S, R] (ms); 10 ms of transfer."""
+    for group, ranks in enumerate(members):
+        latest = arrivals[:, ranks].max(axis=1)
+        for seq in range(len(arrivals)):
+            for place, rank in enumerate(ranks):
+                yield {
+                    "file_id": "c",
+                    "comm_id": f"0x{nodes}{group}",
+                    "rank": place,
+                    "global_rank": rank,
+                    "host": f"node{rank // 8:02d}",
+                    "nranks": len(ranks),
+                    "nodes": nodes,
+                    "op": "AllReduce",
+                    "seq": seq,
+                    "bytes": bytes_,
+                    "ts": START + timedelta(seconds=seq),
+                    "duration_us": 1000 * float(latest[seq] - arrivals[seq, rank] + 10),
+                }
+
+
+def at_least(found: Diagnosis, severity: str) -> list[str]:
+    least = SEVERITIES.index(severity)  # type: ignore[arg-type]
+    return [f.kind for f in found.findings if SEVERITIES.index(f.severity) >= least]
+
+
+def of_kind(found: Diagnosis, kind: str) -> list[Finding]:
+    return [finding for finding in found.findings if finding.kind == kind]
+
+
+class TestStragglers:
+    def test_a_host_slow_in_bursts_is_one_finding_with_the_loss_of_its_bursts(
+        self, make_store: Make
+    ) -> None:
+        compute = quiet(steps=200)
+        bursts = [(80, 87), (110, 122), (150, 156), (170, 184)]
+        slow = np.zeros(200, dtype=bool)
+        for begin, end in bursts:
+            slow[begin:end] = True
+        compute[slow, 8:16] *= 1.4
+        rows = records(compute)
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.kind, finding.entities[0].host) == ("straggler", "node01")
+        assert finding.entities[0].type == "host"
+        assert finding.bursts == tuple((begin + 1, end) for begin, end in bursts)
+        own = compute[80:184]
+        without = np.delete(own, np.s_[8:16], axis=1)
+        lost = (own.max(axis=1) - without.max(axis=1)).sum()
+        assert finding.loss_share == pytest.approx(lost / (own.max(axis=1) + 220).sum(), rel=0.05)
+
+    def test_steps_in_which_somebody_is_late_accuse_nobody(self, make_store: Make) -> None:
+        compute = quiet(steps=200)
+        chance = np.random.default_rng(8)
+        for step in range(20, 200, 4):
+            compute[step, chance.integers(32)] *= 1.3
+        assert of_kind(diagnose(make_store(records(compute))), "straggler") == []
+
+    @pytest.mark.parametrize(("factor", "kinds"), [(1.045, ["straggler"]), (1.015, [])])
+    def test_how_small_it_may_be(self, make_store: Make, factor: float, kinds: list[str]) -> None:
+        compute = quiet()
+        compute[:, 3] *= factor
+        found = diagnose(make_store(records(compute)))
+        assert at_least(found, "low") == kinds
+
+    def test_it_is_known_within_ten_steps(self, make_store: Make) -> None:
+        compute = quiet()
+        compute[60:, 3] *= 1.2
+        rows = records(compute)
+        (finding,) = diagnose(make_store(rows)).findings
+        begun = next(row["ts"] for row in rows["steps"] if row["step"] == 60)
+        assert finding.detected_at - begun < timedelta(seconds=10)  # type: ignore[operator]
+
+    def test_a_host_that_waits_for_its_data_is_said_to(self, make_store: Make) -> None:
+        data = np.full((120, 32), 10.0)
+        data[50:, 16:24] = 200.0
+        (finding,) = diagnose(make_store(records(quiet(), data))).findings
+        assert (finding.kind, finding.entities[0].host) == ("straggler", "node02")
+        assert "waits for its data" in finding.title
+
+    def test_without_records_the_shortest_collective_tells(self, make_store: Make) -> None:
+        arrivals = quiet(ranks=16)
+        arrivals[:, 5] += 150
+        rows = list(collectives(arrivals, [list(range(16))], 2, 1 << 30))
+        (finding,) = diagnose(make_store({"collectives": rows})).findings
+        assert (finding.entities[0].rank, finding.entities[0].host) == (5, "node00")
+        assert "arrives" in finding.title
+
+    def test_within_a_tensor_group_too(self, make_store: Make) -> None:
+        own = quiet(ranks=32)
+        own[:, 13] += 150
+        groups = [list(range(first, first + 8)) for first in range(0, 32, 8)]
+        together = own.copy()
+        for group in groups:
+            together[:, group] = own[:, group].max(axis=1, keepdims=True)
+        data = [list(range(place, 32, 8)) for place in range(8)]
+        rows = [*collectives(own, groups, 1, 1 << 26), *collectives(together, data, 4, 1 << 30)]
+        (finding,) = diagnose(make_store({"collectives": rows})).findings
+        assert (finding.entities[0].type, finding.entities[0].rank) == ("rank", 13)
+
+
+class TestUnevenWork:
+    def test_a_long_stage_is_the_works_fault(self, make_store: Make) -> None:
+        compute = quiet()
+        compute[:, 24:] *= 1.3
+        (finding,) = diagnose(make_store(records(compute, stages=4))).findings
+        assert finding.kind == "workload_imbalance"
+        assert finding.entities[0].type == "job"
+        assert "stage 3 (ranks 24-31)" in finding.title
+        assert finding.drivers[1].value >= 0.8
+
+    def test_the_stages_of_records_without_one_are_those_of_the_groups(
+        self, make_store: Make
+    ) -> None:
+        compute = quiet()
+        compute[:, 24:] *= 1.3
+        groups = [list(range(first, first + 8)) for first in range(0, 32, 8)]
+        everyone = [list(range(32))]
+        calls = [
+            *collectives(compute[:3], groups, 1, 1 << 30),
+            *collectives(compute[:3], everyone, 4, 4),
+        ]
+        rows = records(compute) | {"collectives": calls}
+        (finding,) = diagnose(make_store(rows)).findings
+        assert finding.kind == "workload_imbalance"
+        assert "stage 3 (ranks 24-31)" in finding.title
+
+    def test_another_rank_last_in_every_step(self, make_store: Make) -> None:
+        compute = np.random.default_rng(2).normal(700, 70, (120, 32))
+        (finding,) = diagnose(make_store(records(compute))).findings
+        assert finding.kind == "workload_imbalance"
+        lost = compute[10:].max(axis=1) - np.median(compute[10:], axis=1)
+        assert finding.loss_share == pytest.approx(
+            lost.sum() / (compute[10:].max(axis=1) + 220).sum(), rel=0.05
+        )
+
+    def test_loading_that_is_slow_for_all(self, make_store: Make) -> None:
+        data = np.full((120, 32), 10.0)
+        data[70:] = 250.0
+        (finding,) = diagnose(make_store(records(quiet(), data))).findings
+        assert (finding.kind, finding.start_step) == ("workload_imbalance", 71)
+        assert finding.loss_share == pytest.approx(240 / 1170, abs=0.01)
+
+    @pytest.mark.parametrize("seed", [1, 2, 3])
+    def test_even_work_is_not_accused(self, make_store: Make, seed: int) -> None:
+        found = diagnose(make_store(records(quiet(seed=seed), stages=4)))
+        assert found.findings == ()
+
+    def test_one_slow_rank_is_not_the_works_fault(self, make_store: Make) -> None:
+        compute = quiet()
+        compute[30:, 7] *= 1.3
+        found = diagnose(make_store(records(compute)))
+        assert at_least(found, "low") == ["straggler"]
+
+    def test_the_published_trace_of_a_long_last_stage(self, corpus: Path, tmp_path: Path) -> None:
+        ingest([corpus / "steps" / "bytedance_ST"], Store(tmp_path / "s"), Options())
+        (finding,) = diagnose(tmp_path / "s").findings
+        assert finding.kind == "workload_imbalance"
+        assert "stage 3 (ranks 6-7)" in finding.title
+        # Its authors' what-if analysis: 1.219 times as long as without the last stage's excess.
+        assert finding.loss_share == pytest.approx(1 - 1 / 1.219, abs=0.01)
+
+
+def stalled(silent: int, ranks: int = 16) -> list[dict[str, object]]:
+    """What PyTorch's watchdogs say when one rank never called collective 361."""
+    return [
+        {
+            "file_id": "w",
+            "kind": "watchdog_timeout",
+            "rank": rank,
+            "launch_rank": rank,
+            "op": "ALLREDUCE",
+            "seq": 361,
+            "duration_ms": 600_000.0,
+        }
+        for rank in range(ranks)
+        if rank != silent
+    ]
+
+
+class TestHangs:
+    def test_the_rank_without_a_timeout_is_missing(self, make_store: Make) -> None:
+        rows = records(quiet(ranks=16, steps=40)) | {"nccl_events": stalled(11)}
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.kind, finding.severity) == ("hang", "critical")
+        assert (finding.entities[0].rank, finding.entities[0].host) == (11, "node01")
+        assert (finding.start_step, finding.loss_share) == (41, 1.0)
+        assert (finding.end - finding.start) == timedelta(seconds=600)  # type: ignore[operator]
+
+    def test_a_recorder_shows_who_is_behind_although_several_say_nothing(
+        self, make_store: Make
+    ) -> None:
+        events = stalled(11)[:10]
+        for rank in range(16):
+            events.append(
+                {
+                    "file_id": "r",
+                    "kind": "group_progress",
+                    "process_group": "0 dp",
+                    "rank": rank,
+                    "last_enqueued": 360 if rank == 11 else 361,
+                    "last_completed": 360,
+                }
+            )
+        rows = records(quiet(ranks=16, steps=40)) | {"nccl_events": events}
+        (finding,) = diagnose(make_store(rows)).findings
+        assert [entity.rank for entity in finding.entities] == [11]
+
+    def test_where_all_have_launched_no_rank_is_named(self, make_store: Make) -> None:
+        rows = records(quiet(ranks=16, steps=40)) | {"nccl_events": stalled(-1)}
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.kind, finding.entities[0].type) == ("hang", "job")
+
+    def test_a_job_that_ended_is_no_hang(self, make_store: Make) -> None:
+        rows = records(quiet(ranks=16, steps=40))
+        rows["nccl_events"] = [
+            {
+                "file_id": "r",
+                "kind": "group_progress",
+                "process_group": "0 dp",
+                "rank": rank,
+                "last_enqueued": 360 + (rank == 3),
+                "last_completed": 360,
+            }
+            for rank in range(16)
+        ]
+        assert diagnose(make_store(rows)).findings == ()
+
+
+def nccl(ranks: int = 32, **changes: Any) -> Rows:
+    """NCCL's statements of a healthy job; `changes` are column to (ranks, value) of nccl_ranks."""
+    members = [
+        {
+            "file_id": "n",
+            "line": rank + 1,
+            "host": f"node{rank // 8:02d}",
+            "pid": 100 + rank,
+            "rank": rank,
+            "nranks": ranks,
+            "nodes": ranks // 8,
+            "comm": f"0x{rank}",
+            "comm_id": "0xabc",
+            "nvml_device": rank % 8,
+            "bus_id": f"{0x10 + rank % 8:x}000",
+            "network": "IB",
+            "ring_gdr": True,
+            "version": "2.28.9",
+        }
+        for rank in range(ranks)
+    ]
+    for column, (chosen, value) in changes.items():
+        for rank in chosen:
+            members[rank][column] = value
+    return {"nccl_ranks": members}
+
+
+def xid(code: int, host: str, bus: str) -> dict[str, object]:
+    moment = START + timedelta(seconds=50)
+    return {"file_id": "k", "host": host, "kind": "xid", "code": code, "part": bus, "ts": moment}
+
+
+class TestGpuErrors:
+    def test_a_slow_rank_on_a_failing_gpu_is_one_finding(self, make_store: Make) -> None:
+        compute = quiet()
+        compute[54:, 11] *= 1.2
+        rows = records(compute) | nccl() | {"events": [xid(63, "node01", "0000:13:00")]}
+        (finding,) = diagnose(make_store(rows)).findings
+        assert finding.kind == "gpu_error"
+        assert (finding.entities[0].host, finding.entities[0].gpu) == ("node01", 3)
+        assert finding.related[0].rank == 11
+        assert finding.loss_share == pytest.approx(140 / 1060, abs=0.01)
+        assert set(finding.families) == {"log", "timing"}
+
+    def test_an_error_elsewhere_does_not_explain_a_straggler(self, make_store: Make) -> None:
+        compute = quiet()
+        compute[54:, 11] *= 1.2
+        rows = records(compute) | nccl() | {"events": [xid(63, "node03", "0000:13:00")]}
+        assert at_least(diagnose(make_store(rows)), "low") == ["straggler"]
+
+    @pytest.mark.parametrize(("code", "severity"), [(79, "medium"), (63, "info"), (13, None)])
+    def test_how_bad_it_is_without_a_loss(
+        self, make_store: Make, code: int, severity: str | None
+    ) -> None:
+        rows = records(quiet()) | nccl() | {"events": [xid(code, "node01", "0000:13:00.0")]}
+        found = of_kind(diagnose(make_store(rows)), "gpu_error")
+        assert [finding.severity for finding in found] == ([severity] if severity else [])
+
+
+class TestOddOnesOut:
+    def test_gpudirect_off_on_one_host(self, make_store: Make) -> None:
+        rows = nccl(ring_gdr=(range(8, 16), False))
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.kind, finding.severity) == ("gdr_disabled", "medium")
+        assert (finding.entities[0].type, finding.entities[0].host) == ("host", "node01")
+        assert "3 of 4 hosts" in finding.explanation
+
+    def test_gpudirect_off_for_two_ranks(self, make_store: Make) -> None:
+        (finding,) = diagnose(make_store(nccl(ring_gdr=([9, 10], False)))).findings
+        assert [entity.rank for entity in finding.entities] == [9, 10]
+
+    def test_gpudirect_off_everywhere_is_about_the_job(self, make_store: Make) -> None:
+        (finding,) = diagnose(make_store(nccl(ring_gdr=(range(32), False)))).findings
+        assert (finding.kind, finding.entities[0].type) == ("gdr_disabled", "job")
+
+    def test_sockets_beside_rdma(self, make_store: Make) -> None:
+        rows = nccl(network=(range(16, 24), "Socket"), ring_gdr=(range(16, 24), False))
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.kind, finding.entities[0].host) == ("socket_fallback", "node02")
+
+    def test_sockets_where_there_is_nothing_else(self, make_store: Make) -> None:
+        rows = nccl(network=(range(32), "Socket"), ring_gdr=(range(32), False))
+        assert diagnose(make_store(rows)).findings == ()
+
+    @staticmethod
+    def through(foreign: list[int]) -> Rows:
+        rows = nccl()
+        rows["nccl_nics"] = [
+            {
+                "file_id": "n",
+                "host": member["host"],
+                "pid": member["pid"],
+                "nic_index": index,
+                "nic": f"mlx5_{index}",
+                "plugin": "IB",
+            }
+            for member in rows["nccl_ranks"]
+            for index in range(8)
+        ]
+        rows["nccl_channels"] = [
+            {
+                "file_id": "n",
+                "host": f"node{rank // 8:02d}",
+                "pid": 100 + rank,
+                "kind": "connection",
+                "channel": 0,
+                "transport": "NET",
+                "side": "send",
+                "network": "IB",
+                "gdr": True,
+                "nic_index": (rank + 4 * (rank // 8 in foreign)) % 8,
+            }
+            for rank in range(32)
+        ]
+        return rows
+
+    def test_nics_of_the_other_half_of_a_host(self, make_store: Make) -> None:
+        (finding,) = diagnose(make_store(self.through([2]))).findings
+        assert (finding.kind, finding.entities[0].host) == ("nic_affinity", "node02")
+
+    def test_two_kinds_of_hosts_are_not_odd(self, make_store: Make) -> None:
+        assert diagnose(make_store(self.through([2, 3]))).findings == ()
+
+    def test_a_version_of_its_own_is_told_and_no_more(self, make_store: Make) -> None:
+        rows = records(quiet()) | nccl(version=(range(8), "2.27.3"))
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.kind, finding.severity) == ("config_mismatch", "low")
+        assert finding.loss_share is None
+        assert "2.28.9 on 3 of 4 hosts" in finding.explanation
+
+
+def test_a_nic_no_rule_names_is_shown_as_information(make_store: Make) -> None:
+    rows = records(quiet())
+    rows["port_samples"] = [
+        {
+            "file_id": "p",
+            "device": f"node{nic // 8:02d}",
+            "port": f"mlx5_{nic % 8}/1",
+            "format": "x",
+            "ts": START + timedelta(seconds=30 * sample),
+            "ts_source": "inline",
+            "rx_bytes": sample * 10**12,
+            "tx_bytes": sample * 10**12,
+            "np_cnp_sent": sample * (90_000 if nic == 13 else 300),
+        }
+        for nic in range(32)
+        for sample in range(4)
+    ]
+    found = diagnose(make_store(rows))
+    (finding,) = of_kind(found, "standout")
+    assert finding.severity == "info"
+    assert (finding.entities[0].host, finding.entities[0].nic) == ("node01", "mlx5_5")
+    assert finding.drivers[0].feature == "congestion notifications sent"
+    assert finding.drivers[0].value == pytest.approx(3000)

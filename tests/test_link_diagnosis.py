@@ -1,0 +1,404 @@
+"""Sick links at the level of tables: what must be found, and near misses that must stay silent."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import Rows
+from fabricobs.diagnosis.findings import Diagnosis, Finding
+from fabricobs.diagnosis.run import diagnose
+
+START = datetime(2026, 3, 2, 9)
+STEPS = 200
+HOSTS = 4
+INTERVAL = 10.0  # seconds between two samples
+SAMPLES = 24
+SINCE = 10  # sample after which the faults here act
+Make = Callable[[Rows], Path]
+Counters = dict[str, list[int]]
+
+
+def at(sample: float) -> datetime:
+    return START + timedelta(seconds=sample * INTERVAL)
+
+
+def rising(by: int, *, since: int = SINCE, start: int = 700) -> list[int]:
+    """A total that stood at `start` and rises by so much a sample from `since` on."""
+    return [start + by * max(0, sample - since) for sample in range(SAMPLES)]
+
+
+def once(by: int, *, sample: int = SINCE, start: int = 700) -> list[int]:
+    """A total that rises in one interval only."""
+    return [start + (by if now > sample else 0) for now in range(SAMPLES)]
+
+
+def samples(device: str, port: str, counters: Counters, *, name: str = "counters") -> Rows:
+    rows = [
+        {
+            "file_id": device,
+            "line": sample + 1,
+            "format": name,
+            "device": device,
+            "port": port,
+            "ts": at(sample),
+            "ts_source": "inline",
+            "rx_bytes": sample * 10**11,
+            **{counter: values[sample] for counter, values in counters.items()},
+        }
+        for sample in range(SAMPLES)
+    ]
+    return {"port_samples": rows}
+
+
+def cluster(*, slower: float = 1.0, gbps: dict[str, float] | None = None) -> Rows:
+    """Four hosts of one NIC each below leaf00, a step a second; transfers `slower` since SINCE."""
+    chance = np.random.default_rng(1)
+    rows: Rows = {name: [] for name in ("steps", "port_status", "links", "port_samples")}
+    now = START
+    for step in range(1, STEPS + 1):
+        late = now >= at(SINCE)
+        transfer = chance.normal(300, 3) * (slower if late else 1)
+        now += timedelta(milliseconds=700 + transfer)
+        for host in range(HOSTS):
+            rows["steps"].append(
+                {
+                    "file_id": "s",
+                    "line": len(rows["steps"]) + 1,
+                    "step": step,
+                    "rank": host,
+                    "host": f"node{host:02d}",
+                    "ts": now,
+                    "step_time_ms": 700 + transfer,
+                    "compute_ms": 700 + chance.normal(0, 1),
+                    "comm_ms": transfer,
+                }
+            )
+    for host in range(HOSTS):
+        name, port = f"node{host:02d}", f"Ethernet{8 * host}"
+        speeds = gbps or {}
+        rows["port_status"] += [
+            status(name, "mlx5_0/1", speeds.get(name, 400.0), alias="ens1np0"),
+            status("leaf00", port, speeds.get(port, 400.0)),
+        ]
+        rows["links"].append(
+            {
+                "file_id": "l",
+                "line": host + 1,
+                "format": "lldp",
+                "device": "leaf00",
+                "port": port,
+                "remote_device": name,
+                "remote_port": "b8:3f:d2:00:00:01",
+                "remote_port_description": "ens1np0",
+                "ts": START,
+            }
+        )
+    return rows
+
+
+def status(device: str, port: str, gbps: float | None, **more: object) -> dict[str, object]:
+    told = {"file_id": "p", "line": 1, "format": "status", "ts": START, "oper": "up"}
+    return {**told, "device": device, "port": port, "speed_gbps": gbps, **more}
+
+
+def together(*parts: Rows) -> Rows:
+    rows: Rows = {}
+    for part in parts:
+        for table, more in part.items():
+            rows[table] = [*rows.get(table, []), *more]
+    return rows
+
+
+def quiet(counter: str = "rx_errors", *, besides: Iterable[str] = ()) -> Rows:
+    """Counters of all ports of the leaf and all NICs that stand still, but for some ports."""
+    ports = [("leaf00", f"Ethernet{8 * host}") for host in range(HOSTS)]
+    ports += [(f"node{host:02d}", "mlx5_0/1") for host in range(HOSTS)]
+    still = [samples(*p, {counter: rising(0)}) for p in ports if " ".join(p) not in besides]
+    return together(*still)
+
+
+def of_links(found: Diagnosis) -> list[Finding]:
+    kinds = {"link_errors", "link_flap", "degraded_link", "packet_loss"}
+    return [finding for finding in found.findings if finding.kind in kinds]
+
+
+def answer(found: Diagnosis) -> str:
+    return found.verdict.questions[2].answer
+
+
+class TestErrors:
+    def test_the_cable_is_named_by_both_ends_and_costed(self, make_store: Make) -> None:
+        nic = samples("node02", "ens1np0", {"symbol_errors": rising(500)})
+        port = samples("leaf00", "Ethernet16", {"rx_errors": rising(20)})
+        found = diagnose(
+            make_store(
+                together(cluster(slower=1.5), quiet(besides=["leaf00 Ethernet16"]), nic, port)
+            )
+        )
+        (finding,) = of_links(found)
+        assert finding.kind == "link_errors"
+        assert [e.label for e in finding.entities] == ["node02 mlx5_0", "leaf00 Ethernet16"]
+        assert finding.start == pytest.approx(at(SINCE), abs=timedelta(seconds=INTERVAL))
+        assert finding.detected_at == at(SINCE + 1)
+        assert finding.loss_share == pytest.approx(150 / 1150, rel=0.15)
+        assert answer(found) == "problem"
+
+    def test_old_totals_are_normal(self, make_store: Make) -> None:
+        found = diagnose(make_store(together(cluster(), quiet())))
+        assert of_links(found) == []
+        assert answer(found) == "ok"
+
+    def test_three_errors_once_are_no_sick_cable(self, make_store: Make) -> None:
+        port = samples("leaf00", "Ethernet16", {"rx_errors": once(3)})
+        rows = together(cluster(), quiet(besides=["leaf00 Ethernet16"]), port)
+        assert of_links(diagnose(make_store(rows))) == []
+
+    def test_one_error_in_three_intervals_is_one_but_costs_nothing(self, make_store: Make) -> None:
+        port = samples("leaf00", "Ethernet16", {"rx_errors": rising(1, since=SAMPLES - 4)})
+        rows = together(cluster(), quiet(besides=["leaf00 Ethernet16"]), port)
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert (finding.kind, finding.loss_share) == ("link_errors", None)
+        assert finding.severity in {"low", "medium"}
+
+    def test_a_counter_at_its_highest_value_tells_nothing(self, make_store: Make) -> None:
+        stopped = samples("node02", "mlx5_0/1", {"symbol_errors": [65_535] * SAMPLES}, name="old")
+        info = {
+            "format": "old",
+            "table_name": "port_samples",
+            "counter": "symbol_errors",
+            "width": 16,
+            "overflow": "saturate",
+            "kind": "counter",
+            "unit": "symbols",
+        }
+        found = diagnose(
+            make_store(together(cluster(), quiet(), stopped, {"counter_info": [info]}))
+        )
+        assert of_links(found) == []
+        assert answer(found) == "unknown"
+
+    def test_unknown_speeds_leave_the_question_open(self, make_store: Make) -> None:
+        rows = together(cluster(), quiet())
+        for row in rows["port_status"]:
+            row["speed_gbps"] = None
+        assert answer(diagnose(make_store(rows))) == "unknown"
+
+
+class TestFlaps:
+    def test_a_link_that_went_down_counts_the_steps_it_held(self, make_store: Make) -> None:
+        rows = cluster()
+        downs = [at(12), at(14), at(18)]
+        for down in downs:
+            hit = min(int(row["step"]) for row in rows["steps"] if row["ts"] >= down)  # type: ignore[operator, call-overload]
+            for row in rows["steps"]:
+                if row["step"] == hit:
+                    row["step_time_ms"] += 4000  # type: ignore[operator]
+                    row["comm_ms"] += 4000  # type: ignore[operator]
+        rows["events"] = [
+            {
+                "file_id": "k",
+                "line": n,
+                "host": "node01",
+                "kind": "link_down",
+                "part": "ens1np0",
+                "ts": down,
+            }
+            for n, down in enumerate(downs)
+        ]
+        (finding,) = of_links(diagnose(make_store(together(rows, quiet()))))
+        assert finding.kind == "link_flap"
+        assert [e.label for e in finding.entities] == ["node01 mlx5_0", "leaf00 Ethernet8"]
+        assert "3 times" in finding.title
+        assert finding.detected_at == downs[0]
+        assert finding.loss_share == pytest.approx(12 / (60 + 12), rel=0.15)
+
+    def test_a_link_that_went_down_before_the_job_is_none(self, make_store: Make) -> None:
+        rows = together(cluster(), quiet())
+        rows["events"] = [
+            {
+                "file_id": "k",
+                "line": 1,
+                "host": "node01",
+                "kind": "link_down",
+                "part": "ens1np0",
+                "ts": START - timedelta(days=3),
+            }
+        ]
+        assert of_links(diagnose(make_store(rows))) == []
+
+    def test_one_event_of_several_sources_is_one(self, make_store: Make) -> None:
+        port = samples("node01", "mlx5_0/1", {"link_downed": once(1, start=2)})
+        rows = together(cluster(), quiet(besides=["node01 mlx5_0/1"]), port)
+        moment = at(SINCE + 0.5)
+        event = {"file_id": "n", "host": "node01", "kind": "async_event", "nic": "mlx5_0"}
+        rows["nccl_events"] = [
+            {**event, "line": n, "pid": n, "ts": moment, "text": "port error(10)"} for n in range(8)
+        ]
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert "once" in finding.title
+        assert finding.severity == "medium"
+
+    def test_errors_of_a_link_that_trains_anew_are_the_flap(self, make_store: Make) -> None:
+        counters = {"link_downed": once(1, start=2), "symbol_errors": once(90)}
+        port = samples("node01", "mlx5_0/1", counters)
+        rows = together(cluster(), quiet(besides=["node01 mlx5_0/1"]), port)
+        assert [f.kind for f in of_links(diagnose(make_store(rows)))] == ["link_flap"]
+
+
+class TestSpeeds:
+    def test_a_port_below_its_role_is_named_with_its_nic(self, make_store: Make) -> None:
+        slow = cluster(gbps={"node03": 200.0, "Ethernet24": 200.0})
+        found = diagnose(make_store(together(slow, quiet())))
+        (finding,) = of_links(found)
+        assert finding.kind == "degraded_link"
+        assert {e.label for e in finding.entities} == {"node03 mlx5_0", "leaf00 Ethernet24"}
+        assert "200 instead of 400" in finding.title
+        assert answer(found) == "problem"
+
+    def test_two_generations_of_hosts_are_no_fault(self, make_store: Make) -> None:
+        mixed = {"node02": 200.0, "node03": 200.0, "Ethernet16": 200.0, "Ethernet24": 200.0}
+        assert of_links(diagnose(make_store(together(cluster(gbps=mixed), quiet())))) == []
+
+    def test_the_fabrics_own_word_is_enough(self, make_store: Make) -> None:
+        rows = together(cluster(), quiet())
+        rows["port_status"].append(
+            status("leaf00", "Ethernet24", 400.0, could_be="Could be 4X", format="iblinkinfo")
+        )
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert finding.kind == "degraded_link"
+
+    def test_a_nic_that_is_gone(self, make_store: Make) -> None:
+        rows = together(cluster(), quiet())
+        for host in range(HOSTS):
+            if host != 2:
+                rows["port_status"].append(
+                    status(f"node{host:02d}", "mlx5_1/1", 400.0, alias="ens2np0")
+                )
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert [e.label for e in finding.entities] == ["node02 mlx5_1"]
+
+    @pytest.mark.parametrize(("limited", "findings"), [(1, 1), (4, 0)])
+    def test_pcie_trained_down_on_one_host_but_not_on_all(
+        self, make_store: Make, limited: int, findings: int
+    ) -> None:
+        rows = together(cluster(), quiet())
+        rows["events"] = [
+            {
+                "file_id": "k",
+                "line": 1,
+                "host": f"node{n:02d}",
+                "kind": "link_up",
+                "part": "ens1np0",
+            }
+            for n in range(HOSTS)
+        ]
+        text = "63 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link"
+        rows["events"] += [
+            {
+                "file_id": "k",
+                "line": 2,
+                "host": f"node{n:02d}",
+                "kind": "pcie_degraded",
+                "part": "0000:7f:00.0",
+                "text": text,
+            }
+            for n in range(limited)
+        ]
+        assert len(of_links(diagnose(make_store(rows)))) == findings
+
+
+class TestLoss:
+    def resends(self, *hosts: str, gaps: bool = True, proof: bool = True) -> Rows:
+        """NICs that miss packets, of all hosts what they count."""
+        parts = []
+        for host in range(HOSTS):
+            name = f"node{host:02d}"
+            by = 400 if name in hosts else 0
+            counters = {
+                "out_of_sequence": rising(by if gaps else 0),
+                "packet_seq_err": rising(by if proof else 0),
+            }
+            parts.append(samples(name, "mlx5_0/1", counters, name="verbs"))
+        return together(*parts)
+
+    def drops(self, *ports: str, by: int = 400) -> Rows:
+        names = [f"Ethernet{8 * host}" for host in range(HOSTS)]
+        parts = [
+            samples("leaf00", name, {"tx_discards": rising(by if name in ports else 0)}, name="d")
+            for name in names
+        ]
+        return together(*parts)
+
+    def test_a_leaf_that_drops_on_its_ports(self, make_store: Make) -> None:
+        ports = [f"Ethernet{8 * host}" for host in range(HOSTS)]
+        nics = self.resends("node00", "node01", "node02", "node03")
+        rows = together(cluster(slower=1.5), quiet(), self.drops(*ports), nics)
+        rows["settings"] = [
+            {
+                "file_id": "c",
+                "line": n,
+                "format": "sonic_settings",
+                "device": device,
+                "port": port,
+                "name": "lossless_priorities",
+                "value": value,
+                "ts": START,
+            }
+            for n, (device, port, value) in enumerate(
+                [*(("leaf00", port, "none") for port in ports), ("leaf01", "Ethernet0", "3")]
+            )
+        ]
+        found = diagnose(make_store(rows))
+        (finding,) = of_links(found)
+        assert finding.kind == "packet_loss"
+        assert [e.as_dict() for e in finding.entities] == [{"type": "switch", "switch": "leaf00"}]
+        assert "PFC is enabled for no class on 4 of 4 ports" in finding.explanation
+        assert finding.loss_share == pytest.approx(150 / 1150, rel=0.15)
+        assert answer(found) == "problem"
+
+    def test_one_port_that_drops_is_named_with_its_nic(self, make_store: Make) -> None:
+        rows = together(cluster(), quiet(), self.drops("Ethernet8"), self.resends("node01"))
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert [e.label for e in finding.entities] == ["leaf00 Ethernet8", "node01 mlx5_0"]
+
+    def test_drops_that_no_nic_repeats_are_of_another_class(self, make_store: Make) -> None:
+        rows = together(cluster(), quiet(), self.drops("Ethernet8"), self.resends())
+        assert of_links(diagnose(make_store(rows))) == []
+
+    def test_drops_of_a_paused_port_are_the_storms(self, make_store: Make) -> None:
+        rows = together(cluster(), quiet(), self.drops("Ethernet8"), self.resends("node01"))
+        rows["priority_samples"] = [
+            {
+                "file_id": "q",
+                "line": sample,
+                "format": "pfc",
+                "device": "leaf00",
+                "port": "Ethernet8",
+                "priority": 3,
+                "pfc_rx_pause_us": int(sample * INTERVAL * 450_000),
+                "ts": at(sample),
+            }
+            for sample in range(SAMPLES)
+        ]
+        # What its NIC sends again then is told, but no port is accused of dropping.
+        entities = [e.type for f in of_links(diagnose(make_store(rows))) for e in f.entities]
+        assert "port" not in entities
+
+    def test_packets_in_another_order_are_no_loss(self, make_store: Make) -> None:
+        rows = together(cluster(), quiet(), self.resends("node01", proof=False))
+        assert of_links(diagnose(make_store(rows))) == []
+
+    def test_what_only_one_nic_misses_is_told_of_it(self, make_store: Make) -> None:
+        rows = together(cluster(), quiet(), self.resends("node01"))
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert [e.label for e in finding.entities] == ["node01 mlx5_0"]
+
+    def test_a_broken_cable_explains_what_is_sent_again(self, make_store: Make) -> None:
+        port = samples("leaf00", "Ethernet16", {"rx_errors": rising(20)})
+        rows = together(
+            cluster(), quiet(besides=["leaf00 Ethernet16"]), port, self.resends("node01", "node02")
+        )
+        assert [f.kind for f in of_links(diagnose(make_store(rows)))] == ["link_errors"]
