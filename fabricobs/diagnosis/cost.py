@@ -118,7 +118,7 @@ def _told(
 
 
 def _stand_out(times: Array, others: Array) -> bool:
-    """Say whether steps are longer than others; one or two must all be far longer than any usual."""
+    """Say whether steps are longer than others; one or two must all be longer than any usual."""
     if len(times) > 2:
         return differs(others, times) < _SIGNIFICANT
     middle = float(np.median(others))
