@@ -17,11 +17,16 @@ __all__ = ["UserError", "__version__", "open"]
 __version__ = "0.1.0"
 
 
-def open(store: str | Path = "fabric-store", content: Sequence[str | Path] = ()) -> "OpenStore":
+def open(
+    store: str | Path | None = None,
+    content: Sequence[str | Path] = (),
+    config: str | Path | None = None,
+) -> "OpenStore":
     """Return a store to ask, judge and draw; UserError if none is there.
 
-    `content` are folders with your own `ingest/`, `queries/` and `models/`; later ones win.
+    `content` are folders with your own `ingest/`, `queries/` and `models/`; later ones win. What is
+    not given is as the configuration says, which is found as for `fabricobs` itself.
     """
     from fabricobs.opened import open_store
 
-    return open_store(store, content)
+    return open_store(store, content, config)

@@ -12,7 +12,14 @@ from typing import TextIO
 import duckdb
 
 from fabricobs import content
-from fabricobs.store.session import QueryError, check_read_only, open_session, rounded
+from fabricobs.store.session import (
+    NO_SITE,
+    QueryError,
+    Site,
+    check_read_only,
+    open_session,
+    rounded,
+)
 
 _HEADER = re.compile(r"^-- ?(\w+): ?(.*)$")
 _MOST_ROWS_SHOWN = 200
@@ -73,7 +80,13 @@ def load_question(name: str, path: Path) -> Question:
 
 
 def run_statement(
-    sql: str, store: Path, output: str, out: Path | None, extra: Sequence[Path] = ()
+    sql: str,
+    store: Path,
+    output: str,
+    out: Path | None,
+    extra: Sequence[Path] = (),
+    *,
+    site: Site = NO_SITE,
 ) -> None:
     """Run a reading statement and print its rows, or write them to `out`.
 
@@ -82,7 +95,7 @@ def run_statement(
     check_output(output)
     if output == "parquet" and out is None and sys.stdout.isatty():
         raise QueryError("parquet is binary: give --out FILE or a pipe")
-    connection = open_session(store, sql, extra)
+    connection = open_session(store, sql, extra, site=site)
     check_read_only(connection, sql)
     write_rows(connection, sql, output, out)
 

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricobs.ask import find_question, questions
+from fabricobs.config.load import load
+from fabricobs.config.schema import Config
 from fabricobs.errors import UserError
+from fabricobs.store.exchange import reading
 from fabricobs.store.session import (
     QueryError,
     check_read_only,
@@ -44,15 +47,24 @@ class ChartError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class OpenStore:
-    """A store to ask: its directory, and folders of the user's own content.
+    """A store to ask, as its configuration says: own content, thresholds, link rates.
 
     Answers of `sql` and `query` are relations of DuckDB: `.pl()` gives a polars frame, `.df()`
     pandas, `.to_arrow_table()` Arrow, `.fetchall()` tuples, `.show()` prints. A mistake of the
     caller raises `fabricobs.UserError` whose text says what to do.
     """
 
-    path: Path
-    content: tuple[Path, ...] = ()
+    config: Config
+
+    @property
+    def path(self) -> Path:
+        """Return the directory of the store."""
+        return self.config.store
+
+    @property
+    def content(self) -> tuple[Path, ...]:
+        """Return the folders of the user's own content."""
+        return self.config.content
 
     def sql(
         self, statement: str, parameters: Mapping[str, Any] | Sequence[Any] | None = None
@@ -63,7 +75,7 @@ class OpenStore:
         """
         import duckdb
 
-        connection = open_session(self.path, statement, self.content)
+        connection = open_session(self.path, statement, self.content, site=self.config.site)
         check_read_only(connection, statement)
         try:
             return connection.sql(statement, params=parameters)
@@ -80,15 +92,16 @@ class OpenStore:
 
     def tables(self) -> dict[str, list[str]]:
         """Return the columns of every table and view by its name."""
-        with open_session(self.path, extra=self.content) as connection:
+        with reading(self.path), open_session(self.path, extra=self.content) as connection:
             found = columns_by_name(connection)
         return {name: [column for column, _ in columns] for name, columns in found.items()}
 
     def diagnosis(self) -> "Diagnosis":
         """Judge the store now: verdict, six answers, findings, segments of one pace, coverage."""
-        from fabricobs.diagnosis.run import diagnose
+        from fabricobs.judging import judge
 
-        return diagnose(self.path, self.content)
+        with reading(self.path):
+            return judge(self.config)
 
     def findings(self) -> "tuple[Finding, ...]":
         """Judge the store now and return its findings, the largest loss first."""
@@ -101,7 +114,8 @@ class OpenStore:
         """
         from fabricobs.diagnosis.comparison import compare
 
-        return compare(a, b, self.path, job, self.content)
+        with reading(self.path):
+            return compare(a, b, self.path, job, self.content, site=self.config.site)
 
     def chart(
         self,
@@ -132,7 +146,10 @@ class OpenStore:
             title="",
             explanation="",
         )
-        with open_session(self.path, extra=self.content) as connection:
+        with (
+            reading(self.path),
+            open_session(self.path, extra=self.content, site=self.config.site) as connection,
+        ):
             if name == "steps_that_stand_out":
                 marked = [] if finding is None else [finding]
                 drawn = charts.step_timeline(connection, [], marked, self.content)
@@ -145,11 +162,20 @@ class OpenStore:
         return drawn.properties(width=_WIDTH)
 
 
-def open_store(store: str | Path, content: Sequence[str | Path] = ()) -> OpenStore:
-    """Return the store of a directory; UserError if none is there."""
-    path = Path(store)
-    if not is_store(path):
+def open_store(
+    store: str | Path | None = None,
+    content: Sequence[str | Path] = (),
+    config: str | Path | None = None,
+) -> OpenStore:
+    """Return the configured store, or that of a directory; UserError if none is there."""
+    options = {
+        "store": None if store is None else Path(store),
+        "content": tuple(map(Path, content)) or None,
+    }
+    found = load(None if config is None else Path(config), options).config
+    if not is_store(found.store):
         raise UserError(
-            f"{path}: no store here; make one with `fabricobs ingest LOGS --store {path}`"
+            f"{found.store}: no store here; "
+            f"make one with `fabricobs ingest LOGS --store {found.store}`"
         )
-    return OpenStore(path, tuple(map(Path, content)))
+    return OpenStore(found)

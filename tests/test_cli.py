@@ -2,13 +2,16 @@
 
 import io
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import Run
+from conftest import ROOT, Run
 from fabricobs.cli import app
 
 VERBS = sorted(
@@ -24,22 +27,53 @@ def test_every_verb_explains_itself(fabricobs: Run, verb: str) -> None:
     assert "Usage" in result.stdout
 
 
-def test_help_loads_no_heavy_library(fabricobs: Run) -> None:
-    import subprocess
-    import sys
+HEAVY = {
+    "altair", "duckdb", "numba", "numpy", "polars", "prompt_toolkit", "pyarrow", "pydantic", "rich",
+    "scipy", "sklearn",
+}  # fmt: skip
 
+
+def heavy_libraries(*arguments: object) -> set[str]:
+    """Return which heavy libraries a command line loads."""
     code = (
-        "import sys; sys.argv = ['fabricobs', '--help']\n"
+        f"import sys; sys.argv = {['fabricobs', *map(str, arguments)]}\n"
+        "from fabricobs import seen\n"
+        "seen._SETTLED_NS = 0\n"
         "from fabricobs.cli import main\n"
         "try: main()\n"
-        "except SystemExit: pass\n"
-        "heavy = {'polars', 'pyarrow', 'sklearn', 'altair', 'numpy', 'duckdb', 'scipy'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+        "except SystemExit as left: assert not left.code\n"
+        f"print(*({HEAVY} & set(sys.modules)), file=sys.stderr)"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert result.stderr.strip() == "[]"
+    return set(result.stderr.split())
+
+
+class TestLoads:
+    """What a verb need not load it does not: nothing is configured here."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_configured(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in os.environ:
+            if name.startswith("FABRICOBS_"):
+                monkeypatch.delenv(name)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))
+        monkeypatch.chdir(tmp_path)
+
+    def test_help(self) -> None:
+        assert heavy_libraries("--help") == set()
+
+    def test_a_small_statement(self, sample_store: Path) -> None:
+        asked = heavy_libraries("sql", "SELECT count(*) FROM steps", "--store", sample_store)
+        assert asked == {"duckdb"}
+
+    def test_an_ingest_of_nothing_new(self, tmp_path: Path) -> None:
+        log = tmp_path / "a.log"
+        log.write_text('{"step": 1, "rank": 0, "step_time_ms": 10.0}\n')
+        assert "pyarrow" in heavy_libraries("ingest", log)
+        assert heavy_libraries("ingest", log) == set()
 
 
 class TestSql:

@@ -11,6 +11,7 @@ import pytest
 
 from conftest import Run
 from fabricobs.diagnosis.findings import Diagnosis, Driver, Entity, Finding, Verdict
+from fabricobs.diagnosis.run import diagnose
 from fabricobs.report.documents import diagnosis_json, finding_of
 from fabricobs.report.explanation import (
     UnknownFindingError,
@@ -38,6 +39,7 @@ FINDING = Finding(
     detected_at=START + timedelta(minutes=5),
     loss_share=0.12,
     gpu_hours_lost=3.5,
+    cost=7.0,
     drivers=(Driver("computation", 812.0, 700.0, "ms", 9.5, 735.0, "Greyhound"),),
     query="slowest_ranks",
     refuted_by=("Longer sequences.",),
@@ -57,6 +59,10 @@ def keep(store: Path, *findings: Finding) -> None:
     keep_findings(Diagnosis(Verdict("", (), True), findings), store)
 
 
+def find(wanted: str, store: Path) -> Finding:
+    return find_finding(wanted, kept_findings(store), lambda: diagnose(store))
+
+
 def test_a_finding_survives_its_json() -> None:
     text = diagnosis_json(Diagnosis(Verdict("", (), True), (FINDING,)))
     assert finding_of(json.loads(text)["findings"][0]) == FINDING
@@ -67,27 +73,27 @@ def test_the_judgement_that_saw_the_newest_data_is_meant(store: Path) -> None:
     keep(store, later)
     keep(store, FINDING)
     assert [finding.title for finding in kept_findings(store)] == ["later"]
-    assert find_finding(FINDING.id, store) == later
+    assert find(FINDING.id, store) == later
 
 
 def test_the_beginning_of_an_id_suffices_where_it_is_one(store: Path) -> None:
     keep(store, FINDING, OTHER)
     length = next(n for n in range(1, 13) if FINDING.id[:n] != OTHER.id[:n])
-    assert find_finding(FINDING.id[:length].upper(), store) == FINDING
+    assert find(FINDING.id[:length].upper(), store) == FINDING
     with pytest.raises(UnknownFindingError, match="several findings begin so") as error:
-        find_finding("", store)
+        find("", store)
     assert OTHER.id in str(error.value)
 
 
 def test_an_unknown_id_names_the_nearest(store: Path) -> None:
     keep(store, FINDING)
     with pytest.raises(UnknownFindingError, match=f"(?s)no finding of that id.*{FINDING.id}"):
-        find_finding("nothing", store)
+        find("nothing", store)
 
 
 def test_a_store_without_findings_says_so(store: Path) -> None:
     with pytest.raises(UnknownFindingError, match="nothing is found in this store"):
-        find_finding("abc", store)
+        find("abc", store)
 
 
 def test_everything_it_says_is_told(store: Path) -> None:

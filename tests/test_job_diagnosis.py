@@ -13,7 +13,7 @@ from conftest import Rows
 from fabricobs.diagnosis.findings import SEVERITIES, Diagnosis, Finding
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
-from fabricobs.planning import Options
+from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 
 START = datetime(2026, 3, 2, 9)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from conftest import ROOT
 from conftest import Run as Command
-from fabricobs.cli import DEMO_SEED
 from fabricobs.simulate.cases import write_case
 from fabricobs.simulate.fabric import Fabric, observe
 from fabricobs.simulate.faults import FAULTS
@@ -34,6 +33,7 @@ from fabricobs.simulate.shapes import (
 )
 from fabricobs.simulate.truth import lost_share, tell_truth
 from fabricobs.simulate.world import World, come_true
+from fabricobs.verbs.simulating import DEMO_SEED
 
 # A healthy production fabric, 20 leaves of 30 uplinks: seconds, max/mean p50 and p95, CV p50 and
 # p95 (FIELD.md).

@@ -10,7 +10,7 @@ import polars as pl
 from fabricobs.diagnosis.change import Change, Occurrence, Pair, judge
 from fabricobs.diagnosis.sides import Asker, Side, two_sides
 from fabricobs.diagnosis.statistics import Array
-from fabricobs.store.session import open_session
+from fabricobs.store.session import NO_SITE, Site, open_session
 
 STEPS, COLLECTIVES, COUNTERS, UPLINKS, HOSTS, RANKS, ERRORS = (
     "steps", "collectives", "counters", "uplinks", "hosts", "ranks", "errors",
@@ -74,13 +74,19 @@ def is_change(change: Change) -> bool:
 
 
 def compare(
-    a: str, b: str, store: Path, job: str | None = None, extra: Sequence[Path] = ()
+    a: str,
+    b: str,
+    store: Path,
+    job: str | None = None,
+    extra: Sequence[Path] = (),
+    *,
+    site: Site = NO_SITE,
 ) -> Comparison:
     """Compare two jobs, windows or step ranges of a store; SideError where a side is none.
 
     `job` is whose windows and steps are meant, where the store holds several.
     """
-    with open_session(store, extra=extra) as connection:
+    with open_session(store, extra=extra, site=site) as connection:
         asker = Asker(connection, extra)
         sides = two_sides(a, b, job, asker)
         pairs = [

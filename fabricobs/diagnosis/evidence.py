@@ -1,13 +1,14 @@
 """Evidence: the answers of the store, as frames, before anything is judged."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from fabricobs import content
-from fabricobs.store.session import open_session
+from fabricobs.store.session import NO_SITE, Site, open_session
 
 if TYPE_CHECKING:
     import duckdb
@@ -20,9 +21,15 @@ _ASKED_OFTEN = ("port_rates", "priority_rates")
 class Evidence:
     """Runs the queries of `queries/evidence/` once each, on one session."""
 
-    def __init__(self, store: Path, extra: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        store: Path,
+        extra: Sequence[Path] = (),
+        since: datetime | None = None,
+        site: Site = NO_SITE,
+    ) -> None:
         self._session: duckdb.DuckDBPyConnection = open_session(
-            store, extra=extra, work_out=_ASKED_OFTEN
+            store, extra=extra, work_out=_ASKED_OFTEN, since=since, site=site
         )
         self._paths = content.files("queries", ".sql", extra)
         self._frames: dict[str, pl.DataFrame] = {}

@@ -22,6 +22,9 @@ LOSS_CLASSES: tuple[tuple[float, Severity], ...] = (
 # Independence assumed: each family of evidence that agrees removes its share of the doubt.
 FAMILY_WEIGHTS = {"timing": 0.5, "counters": 0.5, "topology": 0.3, "log": 0.7, "correlation": 0.2}
 
+# The finding of a loss that no other finding names a cause of.
+UNEXPLAINED = "throughput_drop"
+
 Answer = Literal["ok", "problem", "unknown"]
 
 
@@ -104,6 +107,7 @@ class Finding:
     detected_at: datetime | None = None
     loss_share: float | None = None
     gpu_hours_lost: float | None = None
+    cost: float | None = None  # of those hours, in the currency of the site's gpu_hour_price
     drivers: tuple[Driver, ...] = ()
     query: str = ""
     refuted_by: tuple[str, ...] = ()

@@ -157,12 +157,13 @@ def _slowdown(
     before_ms = float(healthy["step_time_ms"].median())  # type: ignore[arg-type]
     after_ms = float(during["step_time_ms"].median())  # type: ignore[arg-type]
     network, compute = _split(rank_steps, best, first, last, after_ms - before_ms)
+    times: list[datetime] = during["ts"].drop_nulls().to_list()
     return Slowdown(
         job=job,
         first_step=first,
         last_step=last,
-        start=during["ts"][0],
-        end=during["ts"][-1],
+        start=times[0] if times else None,
+        end=times[-1] if times else None,
         before_ms=before_ms,
         after_ms=after_ms,
         network_part=network,

@@ -1,7 +1,7 @@
 """Models: what a file of `models/` says about one diagnosis, and loading it."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fabricobs import content
 from fabricobs.content import ContentError
+from fabricobs.mistakes import explain
 
 
 class _Part(BaseModel):
@@ -54,6 +55,14 @@ class Model(_Part):
         """Return a threshold's value."""
         return self.threshold[name].value
 
+    def with_limits(self, limits: Mapping[str, float], source: str) -> "Model":
+        """Return the model with other values of some thresholds, and where they are from."""
+        changed = {
+            name: self.threshold[name].model_copy(update={"value": value, "source": source})
+            for name, value in limits.items()
+        }
+        return self.model_copy(update={"threshold": {**self.threshold, **changed}})
+
 
 def load_models(extra: Sequence[Path] = ()) -> dict[str, Model]:
     """Load every model, the user's folders last, by name; ContentError names file and key."""
@@ -70,5 +79,4 @@ def load_model(path: Path) -> Model:
     except tomllib.TOMLDecodeError as error:
         raise ContentError(f"{path}: not valid TOML: {error}") from error
     except ValidationError as error:
-        mistakes = [f"{path}: {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        raise ContentError("\n".join(mistakes)) from error
+        raise ContentError(explain(error, Model, lambda _: str(path))) from error

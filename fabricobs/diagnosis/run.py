@@ -1,6 +1,8 @@
 """A diagnosis from a store: evidence, methods, attribution, verdict."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +37,7 @@ from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
 from fabricobs.diagnosis.workload import find_workload_imbalance
+from fabricobs.store.session import NO_SITE, Site
 
 Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
 
@@ -61,10 +64,23 @@ METHODS: dict[str, Method] = {
 REST = "throughput_drop"
 
 
-def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
-    """Judge a store; ContentError if a model names a method that does not exist."""
+def diagnose(
+    store: Path,
+    extra: Sequence[Path] = (),
+    *,
+    since: datetime | None = None,
+    site: Site = NO_SITE,
+    thresholds: Mapping[str, Mapping[str, float]] | None = None,
+    gpu_hour_price: float | None = None,
+) -> Diagnosis:
+    """Judge a store, from `since` (UTC) on; ContentError if a model names no known method.
+
+    `thresholds` by model take the place of those of the content.
+    """
     models = load_models(extra)
-    evidence = Evidence(store, extra)
+    for name, limits in (thresholds or {}).items():
+        models[name] = models[name].with_limits(limits, "the site's configuration")
+    evidence = Evidence(store, extra, since, site)
     offsets = device_offsets(evidence)
     evidence.set_clocks(
         {o.device: o.seconds for o in offsets if o.seconds is not None and o.certain}
@@ -92,10 +108,16 @@ def diagnose(store: Path, extra: Sequence[Path] = ()) -> Diagnosis:
     findings = fold_symptoms(fold_downstream(findings, evidence), models, evidence)
     findings = without_named(findings)
     findings.extend(unexplained(findings, paces, rest, evidence))
-    ordered = in_order(findings)
+    ordered = in_order([_priced(finding, gpu_hour_price) for finding in findings])
     return Diagnosis(
         verdict=give_verdict(evidence, ordered, paces, judgements),
         findings=ordered,
         segments=tuple(segment for pace in paces for segment in pace.segments),
         coverage=describe_coverage(evidence, offsets, host_offsets(evidence)),
     )
+
+
+def _priced(finding: Finding, gpu_hour_price: float | None) -> Finding:
+    if gpu_hour_price is None or finding.gpu_hours_lost is None:
+        return finding
+    return replace(finding, cost=round(gpu_hour_price * finding.gpu_hours_lost, 2))

@@ -30,13 +30,27 @@ fabricobs compare steps:11..150 steps:160..300
 fabricobs compare 2026-03-02T09:00..2026-03-02T09:07 2026-03-02T09:10.. --format json
 """,
     "report": "fabricobs report --out report.html",
+    "watch": "fabricobs watch sample_data/logs --once --window 6h --keep 30d",
+    "prune": "fabricobs prune --keep 30d",
+    "schedule": """
+fabricobs schedule cron sample_data/logs --every 10m
+fabricobs schedule systemd sample_data/logs --out units
+""",
+    "config": "fabricobs config",
     "demo": "fabricobs demo --out demo",
-    "simulate": "fabricobs simulate cluster --healthy --seed 7",
+    "simulate": """
+fabricobs simulate --list
+fabricobs simulate cluster healthy --gpus 16 --seed 7
+""",
     "check": "fabricobs check",
     "schema": """
 fabricobs schema steps
 fabricobs schema --views > views.sql      # then: duckdb -init views.sql
 """,
+    "bench": "fabricobs bench --help",
+    "bench diagnosis": (
+        "fabricobs bench diagnosis --tuning --scenario healthy --seeds 1 --size 16 --no-ablations"
+    ),
     "formats": "fabricobs formats",
     "formats try": "fabricobs formats try megatron sample_data/logs/train/node04.log --most 3",
     "formats new": (

@@ -1,6 +1,5 @@
 """Format definitions: what a file of `ingest/` may say, and loading one with errors that help."""
 
-import difflib
 import hashlib
 import json
 import tomllib
@@ -15,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
+from fabricobs.mistakes import explain
 
 Reader = Literal[
     "lines", "table", "keyvalue", "value", "paragraphs", "walk", "sections",
@@ -177,7 +177,7 @@ def load_definition(path: Path) -> Definition:
     try:
         definition = Definition.model_validate(document)
     except ValidationError as error:
-        raise ContentError(explain_validation(path, error, Definition)) from error
+        raise ContentError(explain(error, Definition, lambda _: str(path))) from error
     if not definition.sample:
         raise ContentError(f"{path}: no [[sample]]: a definition must show what it reads")
     return definition
@@ -187,28 +187,3 @@ def load_definitions(extra: Sequence[Path] = ()) -> dict[str, Definition]:
     """Load every definition, the user's folders last, by name."""
     found = content.files("ingest", ".toml", extra)
     return {name: load_definition(path) for name, path in found.items()}
-
-
-def explain_validation(path: Path, error: ValidationError, model: type[BaseModel]) -> str:
-    """Say what is wrong in a content file: one line per mistake, with the nearest valid key."""
-    lines = []
-    for mistake in error.errors():
-        where = ".".join(str(part) for part in mistake["loc"])
-        text = mistake["msg"]
-        if mistake["type"] == "extra_forbidden":
-            text = f"unknown key{_nearest(str(mistake['loc'][-1]), _keys_of(model))}"
-        lines.append(f"{path}: {where}: {text}")
-    return "\n".join(lines)
-
-
-def _keys_of(model: type[BaseModel]) -> set[str]:
-    """Collect the keys of a model and of the models inside it."""
-    keys: set[str] = set(model.model_fields)
-    for part in _Part.__subclasses__():
-        keys |= set(part.model_fields)
-    return keys
-
-
-def _nearest(word: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

@@ -45,6 +45,11 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
     return json.dumps(document, indent=2, allow_nan=False)
 
 
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """Return one finding as it stands in the JSON of a diagnosis."""
+    return _finding(finding, _stored_questions())
+
+
 def question_sql(query: str, extra: Sequence[Path] = ()) -> str:
     """Return the SQL of the question of that name, or the text itself if there is none."""
     return _sql_of(query, _stored_questions(extra))
@@ -89,7 +94,8 @@ def cost_words(finding: Finding) -> str:
     if finding.loss_share is not None:
         parts.append(f"{percent(finding.loss_share)} of the throughput")
     if finding.gpu_hours_lost is not None:
-        parts.append(f"{number(finding.gpu_hours_lost)} GPU hours")
+        price = "" if finding.cost is None else f" (worth {finding.cost:,.2f})"
+        parts.append(f"{number(finding.gpu_hours_lost)} GPU hours{price}")
     return ", ".join(parts) or "not measured"
 
 
@@ -147,6 +153,7 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> dict[st
         "detected_at": iso(finding.detected_at),
         "loss_share": _number(finding.loss_share),
         "gpu_hours_lost": _number(finding.gpu_hours_lost),
+        "cost": _number(finding.cost),
         "title": finding.title,
         "explanation": finding.explanation,
         "drivers": [_driver(driver) for driver in finding.drivers],
@@ -161,6 +168,7 @@ def finding_of(document: Mapping[str, Any]) -> Finding:
     """Return the finding a JSON document tells of; what an older version left out is empty."""
     made: dict[str, Any] = {name: document[name] for name in _PLAIN}
     made |= {name: _moment(document[name]) for name in ("start", "end", "detected_at")}
+    made["cost"] = document.get("cost")
     made |= {
         name: tuple(document.get(name, ())) for name in ("families", "refuted_by", "next_steps")
     }

@@ -2,20 +2,18 @@
 
 import difflib
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import and_, or_
 from pathlib import Path
 
 import polars as pl
 
-from fabricobs.diagnosis.findings import Driver, Entity, Finding, severity_of_loss
-from fabricobs.diagnosis.run import diagnose
+from fabricobs.diagnosis.findings import Diagnosis, Driver, Entity, Finding, severity_of_loss
 from fabricobs.errors import UserError
 from fabricobs.report import documents
-from fabricobs.report.history import kept_findings
 from fabricobs.report.layout import aligned, labelled, listed, printable, wrapped
-from fabricobs.store.session import open_session
+from fabricobs.store.session import NO_SITE, Site, open_session
 
 _MOST_ROWS = 12
 _MOST_SUGGESTED = 5
@@ -31,25 +29,24 @@ _COLUMNS = {
 _TIMES = ("window_start", "ts", "last_seen")
 
 
+Judge = Callable[[], Diagnosis]
+
+
 class UnknownFindingError(UserError):
     """No finding, or several, of that id."""
 
 
-def known_findings(store: Path, extra: Sequence[Path] = (), anew: bool = False) -> list[Finding]:
+def known_findings(kept: Sequence[Finding], judge: Judge) -> list[Finding]:
     """Return the findings kept in the store, or those of a diagnosis made now where none is."""
-    kept = [] if anew else kept_findings(store, extra)
-    return kept or list(diagnose(store, extra).findings)
+    return list(kept or judge().findings)
 
 
-def find_finding(
-    wanted: str, store: Path, extra: Sequence[Path] = (), anew: bool = False
-) -> Finding:
+def find_finding(wanted: str, kept: Sequence[Finding], judge: Judge) -> Finding:
     """Return the finding whose id begins so: a kept one, else one of a diagnosis made now.
 
-    With `anew` nothing kept is looked at. UnknownFindingError names the nearest ids.
+    UnknownFindingError names the nearest ids.
     """
-    kept = [] if anew else kept_findings(store, extra)
-    known = kept if _begins(wanted, kept) else [*kept, *diagnose(store, extra).findings]
+    known = kept if _begins(wanted, kept) else [*kept, *judge().findings]
     fitting = {finding.id: finding for finding in reversed(_begins(wanted, known))}
     if len(fitting) == 1:
         return next(iter(fitting.values()))
@@ -70,7 +67,9 @@ def _named(findings: Sequence[Finding], ids: Sequence[str] | dict[str, Finding])
     return "\n".join(f"  {id_}  {printable(titles[id_])}" for id_ in ids)
 
 
-def explanation_text(finding: Finding, store: Path, extra: Sequence[Path] = ()) -> str:
+def explanation_text(
+    finding: Finding, store: Path, extra: Sequence[Path] = (), *, site: Site = NO_SITE
+) -> str:
     """Return a finding in full, with the SQL behind it and the rows that are about it."""
     sql = documents.question_sql(finding.query, extra)
     blocks = [
@@ -82,7 +81,8 @@ def explanation_text(finding: Finding, store: Path, extra: Sequence[Path] = ()) 
         "\n".join(listed("Next steps", finding.next_steps)),
     ]
     if sql:
-        blocks.append(_rows_text(finding, sql, store, extra))
+        with open_session(store, sql, extra, site=site) as connection:
+            blocks.append(_rows_text(finding, connection.sql(sql).pl()))
         named = f" ({finding.query})" if finding.query != sql else ""
         blocks.append(f"  SQL{named}\n" + textwrap.indent(sql.strip(), "    "))
     return "\n\n".join(block for block in blocks if block)
@@ -130,9 +130,7 @@ def _drivers_text(drivers: Sequence[Driver]) -> str:
     return "\n".join(lines)
 
 
-def _rows_text(finding: Finding, sql: str, store: Path, extra: Sequence[Path]) -> str:
-    with open_session(store, sql, extra) as connection:
-        answer = connection.sql(sql).pl()
+def _rows_text(finding: Finding, answer: pl.DataFrame) -> str:
     about = rows_about(finding, answer)
     title = f"Rows about it, {min(len(about), _MOST_ROWS)} of {len(about):,}"
     if about.is_empty():

@@ -3,15 +3,17 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from fabricobs import content
 from fabricobs.diagnosis.findings import Diagnosis, Finding
-from fabricobs.report.documents import diagnosis_json, finding_of
+from fabricobs.diagnosis.incidents import Event
+from fabricobs.report.documents import diagnosis_json, finding_document, finding_of
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
@@ -24,22 +26,24 @@ def keep_findings(diagnosis: Diagnosis, store: Path) -> None:
     documents: list[dict[str, Any]] = json.loads(diagnosis_json(diagnosis))["findings"]
     text = json.dumps(documents, sort_keys=True)
     run = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-    rows = [
-        {
-            "run": run,
-            "id": document["id"],
-            "kind": document["kind"],
-            "severity": document["severity"],
-            "confidence": document["confidence"],
-            "start": _time(document["start"]),
-            "end": _time(document["end"]),
-            "loss_share": document["loss_share"],
-            "title": document["title"],
-            "document": json.dumps(document),
-        }
-        for document in documents
-    ]
-    table = pa.Table.from_pylist(rows, schema=table_schema("findings"))
+    _keep(run, list(map(_row, diagnosis.findings, documents)), store)
+
+
+def keep_event(event: Event, store: Path) -> None:
+    """Add an event of an incident to table `findings`; the same event again adds nothing."""
+    incident = event.incident
+    row = _row(incident.finding, finding_document(incident.finding)) | {
+        "news": event.news,
+        "told": event.at,
+        "severity": incident.severity,
+    }
+    _keep(event.key, [row], store)
+
+
+def _keep(run: str, rows: Sequence[dict[str, Any]], store: Path) -> None:
+    if _is_kept(run, store):
+        return
+    table = pa.Table.from_pylist([{"run": run, **row} for row in rows], table_schema("findings"))
     Store(store).append(f"findings-{run}", {"findings": table})
 
 
@@ -52,5 +56,23 @@ def kept_findings(store: Path, extra: Sequence[Path] = ()) -> list[Finding]:
     return [finding_of(json.loads(document)) for _, document in rows]
 
 
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=None)
+def _is_kept(run: str, store: Path) -> bool:
+    """Say whether the rows are there, alone or merged with others."""
+    return any(
+        pc.any(pc.equal(pq.read_table(part, columns=["run"])["run"], run)).as_py()
+        for part in store.glob("*/findings.parquet")
+    )
+
+
+def _row(finding: Finding, document: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": finding.id,
+        "kind": finding.kind,
+        "severity": finding.severity,
+        "confidence": finding.confidence,
+        "start": finding.start,
+        "end": finding.end,
+        "loss_share": finding.loss_share,
+        "title": finding.title,
+        "document": json.dumps(document),
+    }

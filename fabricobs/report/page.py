@@ -8,6 +8,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -21,7 +22,7 @@ from markupsafe import Markup
 from fabricobs import __version__
 from fabricobs.diagnosis.findings import Diagnosis, Finding
 from fabricobs.report import charts, documents
-from fabricobs.store.session import open_session
+from fabricobs.store.session import NO_SITE, Site, open_session
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -83,9 +84,17 @@ class _Figures:
         return figure
 
 
-def write_page(diagnosis: Diagnosis, store: Path, out: Path, extra: tuple[Path, ...] = ()) -> None:
-    """Write the diagnosis with charts of the store to `out`, all of it or nothing."""
-    page = _page(diagnosis, store, extra)
+def write_page(
+    diagnosis: Diagnosis,
+    store: Path,
+    out: Path,
+    extra: tuple[Path, ...] = (),
+    *,
+    since: datetime | None = None,
+    site: Site = NO_SITE,
+) -> None:
+    """Write the diagnosis with charts of the store from `since` on to `out`, all or nothing."""
+    page = _page(diagnosis, store, extra, since, site)
     unfinished = out.with_name(f".{out.name}.{uuid4().hex}")
     try:
         unfinished.write_text(page, encoding="utf-8", errors="replace")
@@ -94,9 +103,15 @@ def write_page(diagnosis: Diagnosis, store: Path, out: Path, extra: tuple[Path, 
         unfinished.unlink(missing_ok=True)
 
 
-def _page(diagnosis: Diagnosis, store: Path, extra: tuple[Path, ...]) -> str:
+def _page(
+    diagnosis: Diagnosis,
+    store: Path,
+    extra: tuple[Path, ...],
+    since: datetime | None,
+    site: Site,
+) -> str:
     figures = _Figures()
-    with open_session(store, extra=extra) as connection:
+    with open_session(store, extra=extra, since=since, site=site) as connection:
         timeline = figures.add(
             charts.step_timeline(connection, diagnosis.segments, diagnosis.findings, extra)
         )

@@ -15,16 +15,20 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from fabricobs.shell.commands import COMMANDS, Shell, check_printed
 from fabricobs.shell.completion import Names, SqlCompleter
 from fabricobs.shell.text import is_whole
-from fabricobs.store.session import QueryError, keywords, open_session
+from fabricobs.store.exchange import reading
+from fabricobs.store.session import NO_SITE, QueryError, Site, keywords, open_session
 
 _PROMPT = "fabricobs> "
 _WORTH_TELLING_S = 1.0
 
 
-def run_shell(store: Path, output: str = "table", extra: Sequence[Path] = ()) -> None:
+def run_shell(
+    store: Path, output: str = "table", extra: Sequence[Path] = (), *, site: Site = NO_SITE
+) -> None:
     """Ask the store in a shell until the user leaves it; nothing is written but the history."""
     check_printed(output)
-    shell = Shell(open_session(store, extra=extra), extra, output)
+    with reading(store):
+        shell = Shell(open_session(store, extra=extra, site=site), extra, output)
     session: PromptSession[str] = PromptSession(
         history=open_history(history_file()),
         completer=SqlCompleter(names_of(shell)),
@@ -36,7 +40,10 @@ def run_shell(store: Path, output: str = "table", extra: Sequence[Path] = ()) ->
     print(f"{store}, read-only. End statements with a semicolon; .help lists the commands.")
     while not shell.leaving:
         try:
-            _answer(shell, session.prompt(_PROMPT))
+            text = session.prompt(_PROMPT)
+            # A shell left open must not keep the watch from merging batches.
+            with reading(store):
+                _answer(shell, text)
         except KeyboardInterrupt:
             continue
         except EOFError:

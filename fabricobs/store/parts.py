@@ -12,7 +12,7 @@ import os
 import shutil
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ class Store:
                 batch = BatchWriter(self)
                 for table in lacking:
                     batch.write(table, empty_table(table))
-                with self._locked():
+                with self.locked():
                     batch.move_to(_schema_name(self.path))
         except OSError as error:
             raise StoreError(f"store {self.path}: {error.strerror or error}") from error
@@ -124,24 +124,29 @@ class Store:
         known: list[KnownFile] = []
         for batch in self.batches():
             part = self.path / batch / "files.parquet"
-            if part.exists():
+            try:
                 with pq.ParquetFile(part) as file:
                     rows = file.read(columns=list(_KNOWN_COLUMNS)).to_pylist()
-                known.extend(KnownFile(batch=batch, **row) for row in rows)
+            except FileNotFoundError:
+                if (self.path / batch).is_dir():
+                    continue
+                # The batch went while we looked: what stands for it is there now.
+                return self.known_files()
+            known.extend(KnownFile(batch=batch, **row) for row in rows)
         return known
 
     def commit(self, batch: "BatchWriter", file_ids: Iterable[str]) -> None:
         """Make a written batch part of the store; files another writer has brought are left out."""
         batch.close()
-        with self._locked():
+        with self.locked():
             present = {known.file_id for known in self.known_files()}
             mine = set(file_ids)
             if not mine - present:
                 batch.discard()
                 return
             if mine & present:
-                _drop_rows(batch.directory, mine & present)
-            batch.move_to(_batch_name(mine - present))
+                drop_rows(batch.directory, mine & present)
+            batch.move_to(batch_name(mine - present))
 
     def append(self, name: str, tables: Mapping[str, pa.Table]) -> None:
         """Commit rows that come from no input file (findings) under a name of their own."""
@@ -151,12 +156,12 @@ class Store:
         for table, rows in tables.items():
             batch.write(table, rows)
         batch.close()
-        with self._locked():
+        with self.locked():
             batch.move_to(name)
 
     def settle(self) -> None:
         """Take out files that a later one replaces (a log that has grown); safe to repeat."""
-        with self._locked():
+        with self.locked():
             known = self.known_files()
             gone = {file.replaces for file in known if file.replaces}
             stale = [file for file in known if file.file_id in gone]
@@ -176,18 +181,18 @@ class Store:
     def _rewrite(self, batch: str, members: set[str], gone: set[str]) -> None:
         left = members - gone
         if left:
-            copy = _workplace(self.path)
-            shutil.copytree(self.path / batch, copy, dirs_exist_ok=True)
-            _drop_rows(copy, gone)
-            target = self.path / _batch_name(left)
-            if not target.exists():
-                copy.rename(target)
+            with self.workplace() as copy:
+                shutil.copytree(self.path / batch, copy, dirs_exist_ok=True)
+                drop_rows(copy, gone)
+                target = self.path / batch_name(left)
+                if not target.exists():
+                    copy.rename(target)
         trash = _workplace(self.path)
         (self.path / batch).rename(trash / batch)
         shutil.rmtree(trash)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the store while names change; released by the system if the process dies."""
         with (self.path / ".lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -247,7 +252,9 @@ class BatchWriter:
     def discard(self) -> None:
         """Remove what was written."""
         for writer in self._writers.values():
-            writer.close()
+            # A full disk refuses the footer too; what was written goes all the same.
+            with suppress(OSError):
+                writer.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
@@ -318,12 +325,13 @@ def _coded(table: str, rows: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _batch_name(file_ids: Iterable[str]) -> str:
+def batch_name(file_ids: Iterable[str]) -> str:
+    """Return the name of a batch of some files."""
     text = "\n".join(sorted(file_ids))
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _drop_rows(directory: Path, file_ids: set[str]) -> None:
+def drop_rows(directory: Path, file_ids: set[str]) -> None:
     """Rewrite the parts of a directory without the rows of some files."""
     doomed = pa.array(sorted(file_ids), pa.string())
     for part in sorted(directory.glob("*.parquet")):

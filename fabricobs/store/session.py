@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,27 @@ _DERIVED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _WORD = re.compile(r"\w+")
+_SITE_SCRIPT = "views/0_site"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRate:
+    """The rate of the ports whose device and port match; `*` and `?` stand for any."""
+
+    device: str
+    port: str
+    speed_gbps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a site says of its fabric that no log tells: link rates, the job's 802.1p priorities."""
+
+    link_rates: tuple[LinkRate, ...] = ()
+    priorities: tuple[int, ...] = ()
+
+
+NO_SITE = Site()
 
 
 class QueryError(UserError):
@@ -29,20 +52,26 @@ def is_store(path: Path) -> bool:
     return (path / "schema" / "files.parquet").exists()
 
 
-def base_view(table: str, store: str) -> str:
-    """Return the statement that shows the parts of `table` below the directory `store`."""
+def base_view(table: str, store: str, since: datetime | None = None) -> str:
+    """Return the statement that shows the parts of `table` below the directory `store`.
+
+    With `since` (UTC) a table of what happened shows no row before it; rows without a time stay.
+    """
     escaped = re.sub(r"([\[?*])", r"[\1]", store)
     pattern = f"{escaped}/*/{table}.parquet".replace("'", "''")
+    window = ""
+    if since is not None and TABLES[table].dated:
+        window = f" WHERE ts >= TIMESTAMP '{since:%Y-%m-%d %H:%M:%S.%f}' OR ts IS NULL"
     return (
         f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM read_parquet('{pattern}', "
-        "union_by_name=true, hive_partitioning=false);"
+        f"union_by_name=true, hive_partitioning=false){window};"
     )
 
 
-def _table_view(table: str, store: Path) -> str:
+def _table_view(table: str, store: Path, since: datetime | None = None) -> str:
     """Return the view of a table; of one that an older version did not know yet, an empty one."""
     if (store / "schema" / f"{table}.parquet").exists() or any(store.glob(f"*/{table}.parquet")):
-        return base_view(table, str(store))
+        return base_view(table, str(store), since)
     columns = ", ".join(
         f'NULL::{column.type} AS "{column.name}"' for column in TABLES[table].columns
     )
@@ -75,8 +104,10 @@ def open_session(
     extra: Sequence[Path] = (),
     *,
     work_out: Sequence[str] = (),
+    since: datetime | None = None,
+    site: Site = NO_SITE,
 ) -> "duckdb.DuckDBPyConnection":
-    """Open an in-memory DuckDB whose views show the store.
+    """Open an in-memory DuckDB whose views show the store, from `since` (UTC) on.
 
     With `sql` only the views it needs are made: binding all of them costs more than a small
     query does. The views in `work_out` are worked out once and kept as tables, for a session that
@@ -90,15 +121,27 @@ def open_session(
     needed = None if sql is None else _needed(sql, scripts)
     for table in TABLES:
         if needed is None or table in needed:
-            connection.execute(_table_view(table, store))
+            connection.execute(_table_view(table, store, since))
     for name, text in scripts:
         if needed is None or name in needed:
             connection.execute(text)
+            if name == _SITE_SCRIPT:
+                _tell_site(connection, site)
             for view in _made(text) & set(work_out):
                 connection.execute(f"CREATE TABLE worked_out AS FROM {view}")
                 connection.execute(f"DROP VIEW {view}")
                 connection.execute(f"ALTER TABLE worked_out RENAME TO {view}")
     return connection
+
+
+def _tell_site(connection: "duckdb.DuckDBPyConnection", site: Site) -> None:
+    for rate in site.link_rates:
+        connection.execute(
+            "INSERT INTO site_link_rates VALUES (?, ?, ?)",
+            [rate.device, rate.port, rate.speed_gbps],
+        )
+    for priority in site.priorities:
+        connection.execute("INSERT INTO site_priorities VALUES (?)", [priority])
 
 
 def _made(text: str) -> set[str]:
@@ -131,6 +174,26 @@ def derived(extra: Sequence[Path] = ()) -> dict[str, str]:
             lines = [line.removeprefix("--").strip() for line in comment.splitlines()]
             found[name] = " ".join(lines)
     return found
+
+
+def newest_time(store: Path, no_later_than: datetime) -> datetime | None:
+    """Return the time of the newest step, collective or counter; None if none has one.
+
+    The time a file was last changed counts only where nothing else tells; times after
+    `no_later_than` are those of a clock that is wrong. Both are UTC without a zone.
+    """
+    with open_session(store, "steps collectives port_samples priority_samples") as connection:
+        row = connection.execute(
+            "SELECT max(ts) FILTER (ts_source <> 'mtime'), max(ts) FROM ("
+            + " UNION ALL ".join(
+                f"SELECT ts, ts_source FROM {table}"
+                for table in ("steps", "collectives", "port_samples", "priority_samples")
+            )
+            + ") WHERE ts <= ?",
+            [no_later_than],
+        ).fetchone()
+    times: tuple[datetime | None, datetime | None] = row or (None, None)
+    return times[0] or times[1]
 
 
 def _needed(sql: str, scripts: Sequence[tuple[str, str]]) -> set[str]:

@@ -24,13 +24,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: what a row is, where rows come from, its columns and the order of its rows."""
+    """One table: what a row is, where rows come from, its columns and the order of its rows.
+
+    `dated` tables hold what happened at a time, which a window leaves out when it is over; the
+    others hold what is so until something else is said.
+    """
 
     name: str
     row: str
     source: str
     columns: tuple[Column, ...]
     sort: tuple[str, ...]
+    dated: bool = False
 
     def column(self, name: str) -> Column | None:
         """Return the column of that name, or None."""
@@ -182,6 +187,7 @@ _TABLES = (
             Column("ts_last", "TIMESTAMP", "UTC", "Latest time of its rows"),
             _text("problem", "Why the file could not be read to its end, else null"),
             _text("replaces", "file_id of the shorter file this one has grown from"),
+            Column("pruned", "TIMESTAMP", "UTC", "When its rows were taken out to save room"),
         ),
         ("path", "file_id"),
     ),
@@ -340,6 +346,7 @@ _TABLES = (
             _number("predicted_us", "What NCCL's cost model expects; not measured", "us"),
         ),
         ("host", "pid", "line"),
+        dated=True,
     ),
     Table(
         "nccl_events",
@@ -370,6 +377,7 @@ _TABLES = (
             _text("text", "The message"),
         ),
         ("host", "pid", "line"),
+        dated=True,
     ),
     Table(
         "collectives",
@@ -408,6 +416,7 @@ _TABLES = (
             _text("protocol", "LL, LL128 or Simple"),
         ),
         ("comm_id", "op", "seq", "rank"),
+        dated=True,
     ),
     Table(
         "steps",
@@ -440,6 +449,7 @@ _TABLES = (
             _number("learning_rate", "Learning rate"),
         ),
         ("step", "rank", "line"),
+        dated=True,
     ),
     Table(
         "phases",
@@ -460,6 +470,7 @@ _TABLES = (
             _number("max_ms", "Longest over the ranks", "ms"),
         ),
         ("step", "phase", "line"),
+        dated=True,
     ),
     Table(
         "benchmarks",
@@ -493,6 +504,7 @@ _TABLES = (
             _text("time_kind", "operation, or launch where only that was measured (-C 1)"),
         ),
         ("test", "bytes", "line"),
+        dated=True,
     ),
     Table(
         "port_samples",
@@ -506,6 +518,7 @@ _TABLES = (
             Column("other", "MAP(VARCHAR, BIGINT)", "", "Counters without a column, as printed"),
         ),
         ("device", "port", "ts", "line"),
+        dated=True,
     ),
     Table(
         "priority_samples",
@@ -521,6 +534,7 @@ _TABLES = (
             Column("other", "MAP(VARCHAR, BIGINT)", "", "Counters without a column, as printed"),
         ),
         ("device", "port", "priority", "queue", "ts", "line"),
+        dated=True,
     ),
     Table(
         "counter_info",
@@ -643,13 +657,18 @@ _TABLES = (
             _text("text", "The line"),
         ),
         ("ts", "line"),
+        dated=True,
     ),
     Table(
         "findings",
         "a finding of one diagnosis, kept as history",
         "diagnose",
         (
-            _text("run", "Digest of the store and the models it was judged with"),
+            _text("run", "Digest of what was found, or name of the event of an incident"),
+            _text("news", "Of an incident: new, worse or resolved; null: found by `diagnose`"),
+            Column(
+                "told", "TIMESTAMP", "UTC", "Of an incident: when the watch noticed, by our clock"
+            ),
             _text("id", "Stable over reruns"),
             _text("kind", "Diagnosis"),
             _text("severity", "info, low, medium, high or critical"),

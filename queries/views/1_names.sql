@@ -93,7 +93,9 @@ WHERE p.port IS DISTINCT FROM 'ALL';
 -- Counters of priorities and queues, by the names the devices go by.
 CREATE OR REPLACE VIEW named_priority_samples AS
 SELECT p.* REPLACE (coalesce(n.device, p.device) AS device)
-FROM priority_samples p LEFT JOIN device_names n ON n.id = p.device;
+FROM priority_samples p LEFT JOIN device_names n ON n.id = p.device
+WHERE p.priority IS NULL OR p.priority IN (SELECT priority FROM site_priorities)
+  OR NOT EXISTS (SELECT 1 FROM site_priorities);
 
 -- Cables, by the names their ends go by; the host map's stand where no log tells. `from_nic` says
 -- that the end which tells is a host's.
@@ -113,8 +115,9 @@ SELECT DISTINCT h.job, h.file_id, h.line, h.switch AS device, h.switch_port AS p
   h.host AS remote_device, h.nic AS remote_port, false AS from_nic
 FROM host_map h WHERE h.switch IS NOT NULL AND h.switch_port IS NOT NULL;
 
--- State and rate of ports, by the names they go by; a cable tells both too.
-CREATE OR REPLACE VIEW named_status AS
+-- State and rate of ports, by the names they go by; a cable tells both too. The site's rates stand
+-- where no log tells.
+CREATE OR REPLACE VIEW told_status AS
 SELECT s.* REPLACE (
   coalesce(n.device, s.device) AS device,
   coalesce(n.nic || '/' || s.port, s.port) AS port,
@@ -126,3 +129,13 @@ SELECT job, file_id, line, ts, ts_source, device, port, format, speed_gbps, lane
   could_be, oper
 FROM named_links
 WHERE coalesce(speed_gbps::VARCHAR, oper) IS NOT NULL;
+
+CREATE OR REPLACE VIEW named_status AS
+FROM told_status
+UNION ALL BY NAME
+SELECT p.device, p.port, max(r.speed_gbps) AS speed_gbps
+FROM (SELECT device, port FROM named_samples UNION SELECT device, port FROM named_links) p
+JOIN site_link_rates r ON p.device GLOB r.device AND p.port GLOB r.port
+ANTI JOIN (SELECT device, port FROM told_status WHERE speed_gbps IS NOT NULL) t
+  ON t.device = p.device AND t.port = p.port
+GROUP BY p.device, p.port;

@@ -1,0 +1,66 @@
+"""What reading and asking need of a configuration, without the library that checks one.
+
+A verb that answers in a fifth of a second where nothing is configured must not load pydantic to
+find that out.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabricobs.errors import UserError
+from fabricobs.store.session import NO_SITE, Site
+
+FILE_NAME = "fabricobs.toml"
+PREFIX = "FABRICOBS_"
+DEFAULT_STORE = Path("fabric-store")
+_STORE_VARIABLE = f"{PREFIX}STORE"
+
+
+class ConfigError(UserError):
+    """A configuration that cannot be used; the text names file and key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basics:
+    """The store, own content, what is said of the input, and what the site says of its fabric."""
+
+    store: Path = DEFAULT_STORE
+    content: tuple[Path, ...] = ()
+    job: str | None = None
+    tz: str = "UTC"
+    host_map: Path | None = None
+    site: Site = NO_SITE
+
+
+def find_file(path: Path | None = None) -> Path | None:
+    """Return the file to read: as given, or the first in the usual places.
+
+    ConfigError where the file given, as an option or in `$FABRICOBS_CONFIG`, is not there.
+    """
+    named = os.environ.get(f"{PREFIX}CONFIG")
+    given = path or (Path(named) if named else None)
+    if given is not None:
+        if not given.is_file():
+            raise ConfigError(f"{given}: no such configuration file")
+        return given
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    places = (Path(FILE_NAME), home / "fabricobs" / FILE_NAME)
+    return next((place for place in places if place.is_file()), None)
+
+
+def is_configured() -> bool:
+    """Say whether a file, or the environment beyond `$FABRICOBS_STORE`, may set anything."""
+    others = {name for name in os.environ if name.startswith(PREFIX)} - {_STORE_VARIABLE}
+    return bool(others) or find_file() is not None
+
+
+def with_options(options: Mapping[str, Any]) -> Basics:
+    """Return what options of a verb and `$FABRICOBS_STORE` come to where nothing else is said."""
+    given = {name: value for name, value in options.items() if value is not None}
+    given["content"] = tuple(given.get("content", ()))
+    if os.environ.get(_STORE_VARIABLE):
+        given.setdefault("store", Path(os.environ[_STORE_VARIABLE]))
+    return Basics(**given)

@@ -1,0 +1,28 @@
+"""Judging a store as a configuration says. Who calls holds the store (`exchange.reading`)."""
+
+from datetime import datetime
+
+from fabricobs.config.schema import Config
+from fabricobs.diagnosis.findings import Diagnosis
+from fabricobs.diagnosis.run import diagnose
+from fabricobs.store.session import newest_time
+
+
+def judge(config: Config, since: datetime | None = None) -> Diagnosis:
+    """Judge the configured store from `since` (UTC) on, with the site's thresholds and rates."""
+    return diagnose(
+        config.store,
+        config.content,
+        since=since,
+        site=config.site,
+        thresholds=config.thresholds,
+        gpu_hour_price=config.gpu_hour_price,
+    )
+
+
+def window_start(config: Config) -> datetime | None:
+    """Return where the configured window before the newest data begins; None for all there is."""
+    if config.watch.window is None:
+        return None
+    newest = newest_time(config.store, datetime.max)
+    return None if newest is None else newest - config.watch.window

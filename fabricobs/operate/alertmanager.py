@@ -1,0 +1,89 @@
+"""Alertmanager (API v2): it is told the standing incidents every round, and notifies by itself.
+
+Labels identify an alert, so telling it again is no second one; what changes from round to round is
+in the annotations. An alert ends two intervals after it was last told, if the watch falls silent.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from fabricobs.diagnosis.incidents import Incident
+from fabricobs.operate.post import post_json
+from fabricobs.report.documents import iso, moment_words, percent
+
+# So long an ended alert is told again, as Prometheus does, for an Alertmanager that was away.
+TOLD_AFTER_END = timedelta(minutes=15)
+_LABELS_OF_CULPRIT = ("job", "host", "rank", "gpu", "nic", "switch", "port", "priority")
+
+
+class Alertmanager:
+    """A target that is told the standing incidents; `interval` is that of the rounds."""
+
+    name = "alertmanager"
+
+    def __init__(
+        self, url: str, token: str | None, labels: Mapping[str, str], interval: timedelta
+    ) -> None:
+        self._url = f"{url.rstrip('/')}/api/v2/alerts"
+        self._token = token
+        self._labels = labels
+        self._interval = interval
+
+    def publish(self, incidents: Sequence[Incident], now: datetime, round_seconds: float) -> None:
+        """Tell the incidents, those closed lately too; DeliveryError if it does not take them."""
+        # A round that takes longer than the interval must not let its alerts run out.
+        longest = max(self._interval, timedelta(seconds=round_seconds))
+        alerts = [
+            alert
+            for incident in incidents
+            for alert in _alerts(incident, now, now + 2 * longest, self._labels)
+        ]
+        if alerts:
+            post_json(self._url, alerts, token=self._token)
+
+
+def _alerts(
+    incident: Incident, now: datetime, ends: datetime, labels: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield an alert a severity the incident had: the severity routes, so it is a label.
+
+    A severity it has risen above ended then.
+    """
+    finding = incident.finding
+    identity = {**labels, "alertname": f"fabricobs_{finding.kind}", "incident": finding.id}
+    if len(finding.entities) == 1:
+        culprit = finding.entities[0].as_dict()
+        identity |= {key: str(culprit[key]) for key in _LABELS_OF_CULPRIT if key in culprit}
+    annotations = _annotations(incident)
+    for position, raised in enumerate(incident.raised):
+        rest = incident.raised[position + 1 :]
+        if rest and now - rest[0].at > TOLD_AFTER_END:
+            continue
+        begin = raised.at
+        if position == 0 and finding.start is not None:
+            begin = min(begin, finding.start)
+        yield {
+            "labels": identity | {"severity": raised.severity},
+            "annotations": annotations,
+            "startsAt": iso(begin),
+            "endsAt": iso(rest[0].at if rest else incident.closed_at or ends),
+        }
+
+
+def _annotations(incident: Incident) -> dict[str, str]:
+    finding = incident.finding
+    texts = {
+        "summary": finding.title,
+        "description": finding.explanation,
+        "state": incident.state,
+        "since": moment_words(finding.start, finding.start_step),
+        "last_seen": iso(incident.last_seen) or "",
+        "confidence": f"{finding.confidence:.2f}",
+        "loss_share": "" if finding.loss_share is None else percent(finding.loss_share),
+        "gpu_hours_lost": "" if finding.gpu_hours_lost is None else str(finding.gpu_hours_lost),
+        "cost": "" if finding.cost is None else f"{finding.cost:.2f}",
+        "next_step": finding.next_steps[0] if finding.next_steps else "",
+        "ending": incident.ending or "",
+    }
+    return {name: text for name, text in texts.items() if text}

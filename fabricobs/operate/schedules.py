@@ -1,0 +1,293 @@
+"""Units that run a round of the watch: a crontab line, a systemd timer, a CronJob, an epilog.
+
+Each is right for its scheduler: two rounds never run at once, a round that was missed is made up
+for where the scheduler can, and findings are not taken for a failure of the unit.
+"""
+
+import getpass
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import yaml
+
+from fabricobs.config.schema import Config, duration_words
+from fabricobs.errors import UserError
+
+_LONGEST_ROUND = timedelta(hours=1)
+# Slurm's names in paths of output files, and the variables its epilog has for them.
+_SLURM_NAMES = {"%j": "SLURM_JOB_ID", "%u": "SLURM_JOB_USER", "%x": "SLURM_JOB_NAME"}
+
+
+class ScheduleError(UserError):
+    """A schedule that cannot be made; the text says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A file to install."""
+
+    path: Path
+    text: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to run: the paths are absolute, a unit has no working directory of its own."""
+
+    logs: tuple[Path, ...]
+    store: Path
+    every: timedelta
+    program: str
+    config: Path | None
+    image: str | None
+    user: str
+
+    @classmethod
+    def of(
+        cls, logs: Sequence[Path], config: Config, file: Path | None, image: str | None
+    ) -> "Plan":
+        """Return the plan for a configuration, read from `file` where one was given."""
+        return cls(
+            logs=tuple(path.absolute() for path in logs),
+            store=config.store.absolute(),
+            every=config.watch.every,
+            program=_program(),
+            config=None if file is None else file.absolute(),
+            image=image,
+            user=getpass.getuser(),
+        )
+
+    def words(self, program: str) -> list[str]:
+        """Return the command of one round, without its logs."""
+        words = [program, "watch", "--once", "--store", str(self.store)]
+        words += ["--every", duration_words(self.every)]
+        return words if self.config is None else [*words, "--config", str(self.config)]
+
+
+def units(scheduler: str, plan: Plan) -> list[Unit]:
+    """Return the files of a scheduler; ScheduleError for one we do not know."""
+    if scheduler not in _MADE_BY:
+        raise ScheduleError(f"no scheduler {scheduler!r}; one of {', '.join(_MADE_BY)}")
+    return _MADE_BY[scheduler](plan)
+
+
+def how_to_install(scheduler: str) -> str:
+    """Return in a sentence what to do with the files."""
+    return _INSTALLED_BY[scheduler]
+
+
+def _cron(plan: Plan) -> list[Unit]:
+    """Make a crontab line: no second round beside a first, notes and events to syslog."""
+    lock = f"{plan.store}.lock"
+    words = ["flock", "--nonblock", "--conflict-exit-code", "0", lock]
+    words += [*plan.words(plan.program), "--fail-on", "never", *map(str, plan.logs)]
+    command = shlex.join(words)
+    # cron reads % as the end of the line.
+    line = f"{_cron_times(plan.every)} {command} 2>&1 | logger -t fabricobs".replace("%", "\\%")
+    return [Unit(Path("fabricobs.crontab"), f"{line}\n")]
+
+
+def _systemd(plan: Plan) -> list[Unit]:
+    """Make a service and its timer: a round missed while the host was off is run at its start."""
+    words = [*plan.words(plan.program), *map(str, plan.logs)]
+    service = f"""\
+[Unit]
+Description=fabricobs: one round of the watch
+Documentation=man:systemd.timer(5)
+After=network-online.target remote-fs.target
+Wants=network-online.target
+
+[Service]
+Type=oneshot
+User={plan.user}
+ExecStart={" ".join(map(_systemd_word, words))}
+# 1 and 2 are findings; only 3, nothing could be judged, is a failure of the unit.
+SuccessExitStatus=1 2
+# Secrets of notification targets, NAME=value a line.
+EnvironmentFile=-/etc/fabricobs/environment
+TimeoutStartSec={_seconds(_deadline(plan))}
+Nice=10
+NoNewPrivileges=yes
+PrivateTmp=yes
+ProtectSystem=full
+"""
+    timer = f"""\
+[Unit]
+Description=fabricobs: a round of the watch every {duration_words(plan.every)}
+
+[Timer]
+OnCalendar={_calendar(plan.every)}
+Persistent=true
+AccuracySec=1s
+
+[Install]
+WantedBy=timers.target
+"""
+    folder = Path("/etc/systemd/system")
+    return [Unit(folder / "fabricobs.service", service), Unit(folder / "fabricobs.timer", timer)]
+
+
+def _kubernetes(plan: Plan) -> list[Unit]:
+    """Make a CronJob over paths every node has; a finding fails no pod, which would be retried."""
+    if plan.image is None:
+        raise ScheduleError("kubernetes needs --image: a container image with fabricobs")
+    mounts = [("store", plan.store, "DirectoryOrCreate", False)]
+    mounts += [(f"logs-{n}", path, "", True) for n, path in enumerate(plan.logs)]
+    if plan.config is not None:
+        mounts.append(("config", plan.config, "File", True))
+    container = {
+        "name": "fabricobs",
+        "image": plan.image,
+        "command": [*plan.words("fabricobs"), "--fail-on", "never", *map(str, plan.logs)],
+        # Secrets of notification targets.
+        "envFrom": [{"secretRef": {"name": "fabricobs", "optional": True}}],
+        "volumeMounts": [
+            {"name": name, "mountPath": str(path), "readOnly": read_only}
+            for name, path, _, read_only in mounts
+        ],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "containers": [container],
+        "volumes": [
+            {"name": name, "hostPath": {"path": str(path), "type": kind}}
+            for name, path, kind, _ in mounts
+        ],
+    }
+    job = {
+        "backoffLimit": 0,
+        "activeDeadlineSeconds": _seconds(_deadline(plan)),
+        "ttlSecondsAfterFinished": 86_400,
+        "template": {"spec": pod},
+    }
+    document = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "fabricobs"},
+        "spec": {
+            "schedule": _cron_times(plan.every),
+            "concurrencyPolicy": "Forbid",
+            # Without it a hundred missed rounds stop the job for good.
+            "startingDeadlineSeconds": _seconds(plan.every),
+            "successfulJobsHistoryLimit": 1,
+            "failedJobsHistoryLimit": 3,
+            "jobTemplate": {"spec": job},
+        },
+    }
+    return [Unit(Path("fabricobs.yaml"), yaml.safe_dump(document, sort_keys=False))]
+
+
+def _slurm(plan: Plan) -> list[Unit]:
+    """Make an EpilogSlurmctld: it runs once a job, returns at once and never fails."""
+    logs = " ".join(_slurm_word(str(path)) for path in plan.logs)
+    by_job = any("%j" in str(path) for path in plan.logs)
+    words = [*plan.words(plan.program), "--fail-on", "never"]
+    command = " ".join(map(shlex.quote, words)) + (' --job "$SLURM_JOB_ID"' if by_job else "")
+    text = f"""\
+#!/bin/bash
+# EpilogSlurmctld of Slurm: judges the logs of a job that has ended. slurmctld waits for it, so the
+# round runs on its own; jobs that end together wait for each other at the lock.
+logs=({logs})
+for path in "${{logs[@]}}"; do
+  [ -e "$path" ] || exit 0
+done
+(
+  setsid flock --timeout {_seconds(timedelta(days=1))} {shlex.quote(f"{plan.store}.lock")} \\
+    {command} "${{logs[@]}}" </dev/null 2>&1 | logger -t fabricobs
+) >/dev/null 2>&1 &
+exit 0
+"""
+    return [Unit(Path("fabricobs-epilog.sh"), text, executable=True)]
+
+
+def _program() -> str:
+    """Return the path of the program that runs: units know no search path of ours."""
+    found = shutil.which("fabricobs")
+    if found is None and Path(sys.argv[0]).name == "fabricobs":
+        found = sys.argv[0]
+    return "fabricobs" if found is None else str(Path(found).absolute())
+
+
+def _deadline(plan: Plan) -> timedelta:
+    """Return after which time a round hangs: far longer than any takes."""
+    return max(_LONGEST_ROUND, 6 * plan.every)
+
+
+def _cron_times(every: timedelta) -> str:
+    """Return the five fields of cron that stand for an interval."""
+    minutes, rest = divmod(_seconds(every), 60)
+    if not rest and minutes < 60 and 60 % minutes == 0:
+        return "* * * * *" if minutes == 1 else f"*/{minutes} * * * *"
+    hours, rest = divmod(_seconds(every), 3600)
+    if not rest and hours < 24 and 24 % hours == 0:
+        return "0 * * * *" if hours == 1 else f"0 */{hours} * * *"
+    if every == timedelta(days=1):
+        return "0 0 * * *"
+    raise _uneven(every, "1m, 5m, 10m, 30m, 1h, 6h or 1d")
+
+
+def _calendar(every: timedelta) -> str:
+    """Return the calendar expression of systemd that stands for an interval."""
+    seconds = _seconds(every)
+    if seconds < 60 and 60 % seconds == 0:
+        return f"*:*:0/{seconds}"
+    minutes, rest = divmod(seconds, 60)
+    if not rest and minutes < 60 and 60 % minutes == 0:
+        return f"*:0/{minutes}"
+    hours, rest = divmod(seconds, 3600)
+    if not rest and hours < 24 and 24 % hours == 0:
+        return f"0/{hours}:00"
+    if every == timedelta(days=1):
+        return "daily"
+    raise _uneven(every, "30s, 1m, 5m, 10m, 30m, 1h, 6h or 1d")
+
+
+def _uneven(every: timedelta, such_as: str) -> ScheduleError:
+    return ScheduleError(
+        f"--every {duration_words(every)}: the scheduler knows only what divides an hour or a day, "
+        f"as {such_as}; `fabricobs watch` itself takes any"
+    )
+
+
+def _systemd_word(word: str) -> str:
+    """Return a word of ExecStart: % and $ mean themselves, blanks do not end it."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"' if any(c.isspace() or c in "'\";" for c in word) else escaped
+
+
+def _slurm_word(path: str) -> str:
+    """Return a path as a word of the shell, with Slurm's names as its variables."""
+    for name, variable in _SLURM_NAMES.items():
+        path = path.replace(name, f"\0{variable}\0")
+    parts = path.split("\0")
+    return "".join(
+        f'"${{{part}}}"' if position % 2 else (shlex.quote(part) if part else "")
+        for position, part in enumerate(parts)
+    )
+
+
+def _seconds(duration: timedelta) -> int:
+    return round(duration.total_seconds())
+
+
+_MADE_BY: dict[str, Callable[[Plan], list[Unit]]] = {
+    "cron": _cron,
+    "systemd": _systemd,
+    "kubernetes": _kubernetes,
+    "slurm": _slurm,
+}
+_INSTALLED_BY = {
+    "cron": "install it with: (crontab -l; fabricobs schedule cron ...) | crontab -",
+    "systemd": "write it with --out /etc/systemd/system, then: "
+    "systemctl daemon-reload && systemctl enable --now fabricobs.timer",
+    "kubernetes": "install it with: fabricobs schedule kubernetes ... | kubectl apply -f -",
+    "slurm": "write it with --out /etc/slurm; in slurm.conf: "
+    "EpilogSlurmctld=/etc/slurm/fabricobs-epilog.sh",
+}

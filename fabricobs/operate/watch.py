@@ -1,0 +1,252 @@
+"""The watch: ingest what is new, judge a window, report, and tell what is new, worse or over.
+
+A round may be killed anywhere: rows are committed by the store, incidents by `state.py`, and the
+next round goes on. Rounds of one store never overlap. Times are UTC without a zone.
+"""
+
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+
+from fabricobs.config.schema import Config, duration_words
+from fabricobs.diagnosis.findings import Diagnosis
+from fabricobs.diagnosis.incidents import Event, Incident, Moment, Timers, advance
+from fabricobs.errors import UserError
+from fabricobs.ingest import ingest
+from fabricobs.inputs import IngestReport, Options
+from fabricobs.judging import judge
+from fabricobs.operate.alertmanager import TOLD_AFTER_END
+from fabricobs.operate.notify import Targets, add_pending, deliver, publish, targets_of
+from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
+from fabricobs.operate.textfile import Health, write_textfile
+from fabricobs.report.page import write_page
+from fabricobs.store.exchange import reading
+from fabricobs.store.parts import Store
+from fabricobs.store.session import newest_time
+from fabricobs.store.upkeep import compact, prune, small_batches
+
+_MANY_SMALL_BATCHES = 64
+# A clock that is further ahead than this is wrong, and its times are no news.
+_FASTEST_CLOCK = timedelta(days=1)
+
+Say = Callable[[str], None]
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round came to; `diagnosis` is None where there was nothing to judge."""
+
+    diagnosis: Diagnosis | None
+    events: tuple[Event, ...]
+    well: bool
+
+
+class Watch:
+    """Rounds over one store, with what they remember; `say` takes notes for a person."""
+
+    def __init__(self, inputs: Sequence[Path], config: Config, say: Say) -> None:
+        host_map = () if config.host_map is None else (config.host_map,)
+        self._inputs = (*inputs, *host_map)
+        self._config = config
+        self._say = say
+        self._store = Store(config.store)
+        self._page = config.watch.report or config.store / "report.html"
+        self._options = Options(config.job, config.tz, config.content)
+        watch = config.watch
+        self._timers = Timers(
+            watch.recovering_after,
+            watch.resolved_after,
+            watch.unexplained_after,
+            watch.stale_after,
+        )
+        self._targets: Targets = targets_of(config.notify, config.store, watch.every)
+        self._memory = load_memory(config.store)
+        self._told_problems: set[tuple[Path, str | None]] = set()
+
+    def rounds(self) -> Iterator[Round]:
+        """Run rounds for ever, one an interval; a round that takes longer leaves some out."""
+        every = self._config.watch.every.total_seconds()
+        # What stands is told at once: the alerts of a watch that was restarted must not run out.
+        publish(self._targets, self._memory, _now(), self._say)
+        while True:
+            began = time.monotonic()
+            yield self.round()
+            took = time.monotonic() - began
+            if took > every:
+                self._say(
+                    f"the round took {took:.1f} s, longer than the interval of "
+                    f"{duration_words(self._config.watch.every)}: the next begins at once"
+                )
+            time.sleep(max(every - took, 0))
+
+    def round(self) -> Round:
+        """Run one round; what fails in it is said, and the rest of it goes on."""
+        began = time.monotonic()
+        before = self._memory
+        read = self._guarded("reading", self._ingest)
+        judged = self._guarded("judging", self._judge)
+        diagnosis, memory, events = judged if judged is not None else (None, before, ())
+        well = read is not None and judged is not None
+        memory = replace(memory, round_seconds=time.monotonic() - began)
+        if self._guarded("keeping the state", lambda: self._save(memory)) is None:
+            # Nothing is sent that is not noted first: it would be sent twice. What stood before is
+            # told again, so that no alert runs out.
+            publish(self._targets, before, _now(), self._say)
+            self._memory = before
+            return Round(diagnosis, (), well=False)
+        well &= publish(self._targets, self._memory, _now(), self._say)
+        delivered = self._guarded("telling", self._deliver)
+        well &= bool(delivered)
+        if diagnosis is not None and (read is None or read.read or not self._page.exists()):
+            well &= self._guarded("the report", lambda: self._report(diagnosis)) is not None
+        well &= self._guarded("upkeep of the store", self._keep_up) is not None
+        seconds = time.monotonic() - began
+        self._guarded("the textfile", lambda: self._write_textfile(seconds, well))
+        self._sum_up(read, seconds)
+        return Round(diagnosis, events, well)
+
+    def _ingest(self) -> IngestReport:
+        report = ingest(self._inputs, self._store, self._options, workers=os.cpu_count() or 1)
+        problems = {(outcome.path, outcome.problem) for outcome in report.problems}
+        for path, problem in sorted(problems - self._told_problems):
+            self._say(f"{path}: {problem}")
+        self._told_problems = problems
+        return report
+
+    def _judge(self) -> tuple[Diagnosis, Memory, tuple[Event, ...]]:
+        """Judge the window, and return what is remembered of it and what is new."""
+        memory, config = self._memory, self._config
+        now = _now()
+        with reading(self._store.path):
+            newest = newest_time(self._store.path, now + _FASTEST_CLOCK)
+            diagnosis = judge(config, self._since(newest, memory.incidents))
+        if newest is None:
+            return diagnosis, memory, ()
+        advanced = memory.advanced
+        if advanced is None or memory.newest is None or newest > memory.newest:
+            advanced = now
+        newest = max(filter(None, (newest, memory.newest)))
+        standing = [incident for incident in memory.incidents if incident.state != "resolved"]
+        incidents, events = advance(
+            standing,
+            diagnosis.findings,
+            Moment(now, newest, advanced),
+            self._timers,
+            config.notify.least_severity,
+        )
+        told_after_end = max(TOLD_AFTER_END, 3 * config.watch.every)
+        open_ids = {incident.finding.id for incident in incidents}
+        closed = [
+            incident
+            for incident in memory.incidents
+            if incident.closed_at is not None
+            and now - incident.closed_at < told_after_end
+            and incident.finding.id not in open_ids
+        ]
+        memory = replace(memory, incidents=(*incidents, *closed), newest=newest, advanced=advanced)
+        return diagnosis, add_pending(memory, events, self._targets), events
+
+    def _since(self, newest: datetime | None, incidents: Sequence[Incident]) -> datetime | None:
+        """Return where the window begins, None for all there is.
+
+        It reaches a whole window back before the oldest open incident: without the time before it,
+        a fault that lasts would look like how things are.
+        """
+        window = self._config.watch.window
+        if window is None or newest is None:
+            return None
+        begins = [i.finding.start for i in incidents if i.state != "resolved" and i.finding.start]
+        return min([newest, *begins]) - window
+
+    def _save(self, memory: Memory) -> bool:
+        save_memory(memory, self._store.path)
+        self._memory = memory
+        return True
+
+    def _deliver(self) -> bool:
+        _, well = deliver(self._targets, self._memory, self._save, self._say)
+        return well
+
+    def _report(self, diagnosis: Diagnosis) -> bool:
+        config = self._config
+        with reading(self._store.path):
+            write_page(
+                diagnosis,
+                self._store.path,
+                self._page,
+                config.content,
+                since=self._since(self._memory.newest, self._memory.incidents),
+                site=config.site,
+            )
+        return True
+
+    def _keep_up(self) -> bool:
+        if self._config.keep is not None:
+            pruned = prune(self._store, self._config.keep)
+            if pruned.files:
+                self._say(f"rows of {pruned.files:,} files older than --keep taken out")
+        if small_batches(self._store) >= _MANY_SMALL_BATCHES:
+            compact(self._store)
+        return True
+
+    def _write_textfile(self, seconds: float, well: bool) -> bool:
+        target = self._config.notify.textfile
+        if target is not None:
+            pending = {name: len(events) for name, events in self._memory.pending.items()}
+            health = Health(_now(), seconds, well, self._memory.newest, pending)
+            write_textfile(target.path, self._memory.incidents, health)
+        return True
+
+    def _guarded(self, what: str, act: Callable[[], _Made]) -> _Made | None:
+        """Run a part of the round; if it fails say why and return None."""
+        try:
+            return act()
+        except UserError as error:
+            self._say(f"{what}: {error}")
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
+            self._say(f"{what}: {error.strerror or error}{where}; tried again next round")
+        except duckdb.Error as error:
+            self._say(f"{what}: the store could not be asked: {error}")
+        except Exception:
+            # A watch outlives its own mistakes: the next round may not meet this one.
+            self._say(
+                f"{what}: a mistake of fabricobs, please report it:\n{traceback.format_exc()}"
+            )
+        return None
+
+    def _sum_up(self, read: IngestReport | None, seconds: float) -> None:
+        files = "nothing read" if read is None else f"{len(read.read):,} files read"
+        standing = [i for i in self._memory.incidents if i.state != "resolved"]
+        firing = sum(incident.state == "firing" for incident in standing)
+        newest = self._memory.newest
+        to = "no data" if newest is None else f"data to {newest:%Y-%m-%d %H:%M:%S}"
+        self._say(
+            f"{files}, {to}, {firing} firing, {len(standing) - firing} recovering, {seconds:.1f} s"
+        )
+
+
+def watch_once(inputs: Sequence[Path], config: Config, say: Say) -> Round:
+    """Run one round, for a scheduler; WatchError if another watch has the store."""
+    Store(config.store).create()
+    with only_watch(config.store):
+        return Watch(inputs, config, say).round()
+
+
+def watch(inputs: Sequence[Path], config: Config, say: Say) -> Iterator[Round]:
+    """Run rounds until stopped; WatchError if another watch has the store."""
+    Store(config.store).create()
+    with only_watch(config.store):
+        yield from Watch(inputs, config, say).rounds()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)

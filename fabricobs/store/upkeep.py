@@ -1,0 +1,196 @@
+"""Upkeep of a store beside its writers and readers: small batches merged, old rows taken out."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fabricobs.store.arrow import table_schema
+from fabricobs.store.exchange import NOTE, alone, finish, finish_left
+from fabricobs.store.parts import BatchWriter, Store, batch_name, drop_rows
+from fabricobs.store.session import newest_time
+from fabricobs.store.tables import TABLES
+
+_SMALL_BYTES = 4 << 20
+_MERGED_BYTES = 16 << 20
+_FEWEST_TO_MERGE = 4
+# A file changed so lately may grow again; merged with others, all of them would be written anew.
+_SETTLED_AFTER = timedelta(hours=1)
+
+_Change = Callable[[Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What a retention took out: files whose rows are gone, and the bytes that made room."""
+
+    files: int
+    freed_bytes: int
+
+
+def compact(store: Store, now: datetime | None = None) -> int:
+    """Merge small batches whose files have come to rest; return how many batches went.
+
+    `now` is UTC without a zone. BusyError if readers hold the store for longer than a minute.
+    """
+    limit = (now or _now()) - _SETTLED_AFTER
+    finish_left(store.path)
+    merged = 0
+    for group in _groups(_small_batches(store, limit)):
+        with alone(store.path), store.locked():
+            names = [name for name in group if (store.path / name).is_dir()]
+            if len(names) > 1:
+                _exchange(store, names, partial(_merge, store, names))
+                merged += len(names) - 1
+    return merged
+
+
+def prune(store: Store, keep: timedelta, now: datetime | None = None) -> Pruned:
+    """Take out the rows of files that are older than `keep`, by the newest time of the data.
+
+    The account of a file stays, so that it is not read again; so do all rows of the newest file of
+    its formats and device: the last that is known of a cable or a port. `now` is UTC, no zone.
+    """
+    moment = now or _now()
+    finish_left(store.path)
+    newest = newest_time(store.path, moment + timedelta(days=1))
+    if newest is None:
+        return Pruned(0, 0)
+    old = _old_files(store, newest - keep)
+    files = freed = 0
+    for batch, ids in old.items():
+        with alone(store.path), store.locked():
+            if not (store.path / batch).is_dir():
+                continue
+            before = _size(store.path / batch)
+            rows_gone = partial(_without, store.path / batch, ids, moment)
+            name = _exchange(store, [batch], rows_gone)
+            files += len(ids)
+            freed += before - _size(store.path / name)
+    return Pruned(files, freed)
+
+
+def small_batches(store: Store) -> int:
+    """Return how many batches `compact` could merge now."""
+    return len(_small_batches(store, _now() - _SETTLED_AFTER))
+
+
+def _exchange(store: Store, names: Sequence[str], write: _Change) -> str:
+    """Put what `write` makes in the place of some batches; return its name."""
+    name = batch_name(["exchange", *names])
+    with store.workplace() as folder:
+        made = folder / name
+        made.mkdir()
+        write(made)
+        (made / NOTE).write_text(json.dumps(list(names)), encoding="utf-8")
+        made.rename(store.path / name)
+    finish(store.path)
+    return name
+
+
+def _small_batches(store: Store, limit: datetime) -> list[tuple[str, int]]:
+    """Return name and bytes of the small batches without a file changed after `limit`."""
+    changed: dict[str, datetime] = {}
+    for file in store.known_files():
+        changed[file.batch] = max(changed.get(file.batch, file.modified), file.modified)
+    rows = [name for name in store.batches() if not name.startswith("schema")]
+    sizes = [(name, _size(store.path / name)) for name in rows]
+    return [
+        (name, size)
+        for name, size in sizes
+        if size < _SMALL_BYTES and (name not in changed or changed[name] <= limit)
+    ]
+
+
+def _groups(batches: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
+    """Group batches to be merged, each group of bounded size."""
+    group: list[str] = []
+    total = 0
+    for name, size in batches:
+        if group and total + size > _MERGED_BYTES:
+            yield group
+            group, total = [], 0
+        group.append(name)
+        total += size
+    if len(group) >= _FEWEST_TO_MERGE:
+        yield group
+
+
+def _merge(store: Store, names: Sequence[str], folder: Path) -> None:
+    """Write the rows of several batches as one."""
+    writer = BatchWriter(store)
+    try:
+        for table in TABLES:
+            parts = [p for n in names if (p := store.path / n / f"{table}.parquet").exists()]
+            if parts:
+                rows = pa.concat_tables([_read(part, table) for part in parts])
+                writer.write(table, rows)
+        writer.close()
+        for part in writer.directory.iterdir():
+            part.rename(folder / part.name)
+    finally:
+        writer.discard()
+
+
+def _read(part: Path, table: str) -> pa.Table:
+    """Read a part with the columns of today: those it lacks are null."""
+    rows = pq.read_table(part)
+    columns = [
+        rows[field.name].cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in table_schema(table)
+    ]
+    return pa.Table.from_arrays(columns, schema=table_schema(table))
+
+
+def _old_files(store: Store, limit: datetime) -> dict[str, set[str]]:
+    """Return, by batch, the files whose rows may go."""
+    columns = ["file_id", "job", "formats", "device", "modified", "ts_last"]
+    rows: list[dict[str, Any]] = []
+    for batch in store.batches():
+        part = store.path / batch / "files.parquet"
+        if part.exists():
+            files = _read(part, "files")
+            kept = files.filter(pc.is_null(files["pruned"])).select(columns)
+            rows.extend({**row, "batch": batch} for row in kept.to_pylist())
+    last: dict[tuple[Any, ...], datetime] = {}
+    for row in rows:
+        row["time"] = max(filter(None, (row["modified"], row["ts_last"])))
+        kind = (row["job"], row["formats"], row["device"])
+        last[kind] = max(last.get(kind, row["time"]), row["time"])
+    old: dict[str, set[str]] = {}
+    for row in rows:
+        newest = last[(row["job"], row["formats"], row["device"])]
+        if row["time"] < min(limit, newest):
+            old.setdefault(row["batch"], set()).add(row["file_id"])
+    return old
+
+
+def _without(batch: Path, ids: set[str], now: datetime, folder: Path) -> None:
+    """Write a batch without the rows of some files; their accounts stay, marked."""
+    shutil.copytree(batch, folder, dirs_exist_ok=True)
+    account = folder / "files.parquet"
+    files = _read(account, "files")
+    account.unlink()
+    drop_rows(folder, ids)
+    gone = pc.is_in(files["file_id"], value_set=pa.array(sorted(ids), pa.string()))
+    marks = pc.if_else(gone, pa.scalar(now, pa.timestamp("us")), files["pruned"])
+    marked = files.set_column(files.column_names.index("pruned"), "pruned", marks)
+    pq.write_table(marked, account, compression="zstd", store_schema=False)
+
+
+def _size(folder: Path) -> int:
+    return sum(part.stat().st_size for part in folder.iterdir())
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)

@@ -1,0 +1,142 @@
+"""The verbs that ask the store: SQL, the questions ready made, what changed, what there is."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fabricobs.verbs.shared import (
+    ConfigOption,
+    ContentOption,
+    OutOption,
+    RowsOption,
+    StoreOption,
+    TextOption,
+    check_text_format,
+    configured_basics,
+    fail,
+    require_store,
+)
+
+if TYPE_CHECKING:
+    from fabricobs.config.basics import Basics
+
+
+def sql(
+    statement: Annotated[
+        str | None,
+        typer.Argument(
+            help="SQL, a file that holds it, or - for standard input. "
+            "Without it: a shell on a terminal, else standard input."
+        ),
+    ] = None,
+    store: StoreOption = None,
+    format: RowsOption = "table",
+    out: OutOption = None,
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Ask the store in DuckDB SQL: every table and view of `fabricobs schema`."""
+    site = configured_basics(config, {"store": store, "content": content})
+    require_store(site.store)
+    if statement is None and out is None and sys.stdin.isatty() and sys.stdout.isatty():
+        from fabricobs.shell.loop import run_shell
+
+        run_shell(site.store, format, site.content, site=site.site)
+        return
+    _ask(_statement(statement), site, format, out)
+
+
+def query(
+    name: Annotated[str | None, typer.Argument(help="Name of a question.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the questions.")] = False,
+    store: StoreOption = None,
+    format: RowsOption = "table",
+    out: OutOption = None,
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Ask one of the questions in queries/."""
+    from fabricobs.ask import find_question, questions
+
+    site = configured_basics(config, {"store": store, "content": content})
+    if list_ or name is None:
+        for question in questions(site.content).values():
+            print(f"{question.name:34} {question.question}")
+        return
+    require_store(site.store)
+    _ask(find_question(name, site.content).sql, site, format, out)
+
+
+def compare(
+    a: Annotated[
+        str, typer.Argument(help="A job, a window FROM..TO of times in UTC, or steps:FIRST..LAST.")
+    ],
+    b: Annotated[str, typer.Argument(help="The other side, in any of these forms.")],
+    store: StoreOption = None,
+    job: Annotated[str | None, typer.Option(help="Whose windows and steps, if several.")] = None,
+    format: TextOption = "text",
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Print what changed between two jobs, windows of time or ranges of steps."""
+    from fabricobs.diagnosis.comparison import compare as run
+    from fabricobs.report.comparison import comparison_json, comparison_text
+    from fabricobs.store.exchange import reading
+
+    check_text_format(format)
+    site = configured_basics(config, {"store": store, "content": content})
+    require_store(site.store)
+    with reading(site.store):
+        compared = run(a, b, site.store, job, site.content, site=site.site)
+    print(comparison_json(compared) if format == "json" else comparison_text(compared))
+
+
+def schema(
+    table: Annotated[str | None, typer.Argument(help="One table only.")] = None,
+    views: Annotated[bool, typer.Option("--views", help="SQL for a plain duckdb shell.")] = False,
+    store: StoreOption = None,
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Print the tables and their columns, with type, unit and meaning."""
+    from fabricobs.store.tables import TABLES
+
+    if views:
+        from fabricobs.store.session import init_script
+
+        site = configured_basics(config, {"store": store, "content": content})
+        require_store(site.store)
+        print(init_script(site.store.absolute(), site.content), end="")
+        return
+    if table is not None and table not in TABLES:
+        fail(f"no table {table!r}; one of {', '.join(TABLES)}")
+    for name, described in TABLES.items():
+        if table in {None, name}:
+            print(f"{name}: {described.row} (from {described.source})")
+            for column in described.columns:
+                unit = f" [{column.unit}]" if column.unit else ""
+                print(f"  {column.name:30} {column.type:20} {column.meaning}{unit}")
+
+
+def _statement(given: str | None) -> str:
+    """Return the SQL meant by the argument: itself, the content of a file, or standard input."""
+    if given is None or given == "-":
+        if given is None and sys.stdin.isatty():
+            fail("give a statement, a file that holds one, or - for standard input")
+        return sys.stdin.read()
+    if given.endswith(".sql"):
+        path = Path(given)
+        if not path.is_file():
+            fail(f"{path}: no such file")
+        return path.read_text(encoding="utf-8")
+    return given
+
+
+def _ask(statement: str, site: "Basics", format: str, out: Path | None) -> None:
+    from fabricobs.ask import run_statement
+    from fabricobs.store.exchange import reading
+
+    with reading(site.store):
+        run_statement(statement, site.store, format, out, site.content, site=site.site)

@@ -1,0 +1,101 @@
+"""The verbs that judge the store: the verdict, one finding in full, the report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fabricobs.verbs.shared import (
+    ConfigOption,
+    ContentOption,
+    FailOnOption,
+    StoreOption,
+    TextOption,
+    WindowOption,
+    check_fail_on,
+    check_text_format,
+    configured,
+    exit_code,
+    note,
+    require_store,
+)
+
+
+def diagnose(
+    store: StoreOption = None,
+    format: TextOption = "text",
+    fail_on: FailOnOption = "low",
+    window: WindowOption = None,
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Judge the store: the verdict, six answers and the findings."""
+    check_text_format(format)
+    check_fail_on(fail_on)
+    site = configured(config, {"store": store, "content": content, "watch.window": window})
+    require_store(site.store)
+    from fabricobs.judging import judge, window_start
+    from fabricobs.report.documents import diagnosis_json
+    from fabricobs.report.history import keep_findings
+    from fabricobs.report.terminal import diagnosis_text
+    from fabricobs.store.exchange import reading
+
+    with reading(site.store):
+        found = judge(site, None if window is None else window_start(site))
+    print(diagnosis_json(found) if format == "json" else diagnosis_text(found))
+    try:
+        keep_findings(found, site.store)
+    except OSError as error:
+        note(f"findings not kept in {site.store}: {error.strerror}")
+    raise typer.Exit(exit_code(found, fail_on))
+
+
+def explain(
+    finding: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="Id of a finding, or how it begins; none lists them."),
+    ] = None,
+    store: StoreOption = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Judge anew, do not look at those kept.")] = (
+        False
+    ),
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Print one finding in full, with the rows and the SQL behind it."""
+    site = configured(config, {"store": store, "content": content})
+    require_store(site.store)
+    from fabricobs.judging import judge
+    from fabricobs.report.explanation import explanation_text, find_finding, known_findings
+    from fabricobs.report.history import kept_findings
+    from fabricobs.store.exchange import reading
+
+    with reading(site.store):
+        kept = [] if anew else kept_findings(site.store, site.content)
+        if finding is None:
+            for known in known_findings(kept, lambda: judge(site)):
+                print(f"{known.id}  {known.severity:8}  {known.title}")
+            return
+        found = find_finding(finding, kept, lambda: judge(site))
+        print(explanation_text(found, site.store, site.content, site=site.site))
+
+
+def report(
+    store: StoreOption = None,
+    out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("fabricobs-report.html"),
+    window: WindowOption = None,
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Write the diagnosis as one HTML file that needs no network."""
+    site = configured(config, {"store": store, "content": content, "watch.window": window})
+    require_store(site.store)
+    from fabricobs.judging import judge, window_start
+    from fabricobs.report.page import write_page
+    from fabricobs.store.exchange import reading
+
+    with reading(site.store):
+        since = None if window is None else window_start(site)
+        found = judge(site, since)
+        write_page(found, site.store, out, site.content, since=since, site=site.site)
+    print(out)

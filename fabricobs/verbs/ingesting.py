@@ -1,0 +1,95 @@
+"""The verb that reads logs into the store."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fabricobs.verbs.shared import (
+    UNKNOWN,
+    ConfigOption,
+    ContentOption,
+    JobOption,
+    StoreOption,
+    ZoneOption,
+    check_inputs,
+    configured_basics,
+    fail,
+    note,
+)
+
+if TYPE_CHECKING:
+    from fabricobs.inputs import IngestReport, Options
+
+
+def ingest(
+    logs: Annotated[list[Path], typer.Argument(help="Files and directories to read.")],
+    store: StoreOption = None,
+    job: JobOption = None,
+    tz: ZoneOption = None,
+    content: ContentOption = None,
+    workers: Annotated[int, typer.Option(help="Processes that read; 0: one a core.")] = 0,
+    config: ConfigOption = None,
+) -> None:
+    """Read logs into the store. Reading the same again changes nothing."""
+    from fabricobs import seen
+    from fabricobs.inputs import Options, discover
+    from fabricobs.report.account import ingest_table
+
+    site = configured_basics(config, {"store": store, "job": job, "tz": tz, "content": content})
+    inputs = logs if site.host_map is None else [*logs, site.host_map]
+    check_inputs(inputs)
+    options = Options(site.job, site.tz, site.content)
+    report = seen.unchanged(discover(inputs, site.store), seen.load(site.store, options))
+    if report is None:
+        report = _read(inputs, site.store, options, workers)
+    print(ingest_table(report))
+    if not report.outcomes:
+        fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
+    for outcome in report.problems:
+        note(f"{outcome.path}: {outcome.problem}")
+    if not any(outcome.formats for outcome in report.outcomes):
+        fail("no file shows a format that fabricobs knows; `fabricobs formats` lists them")
+    if report.problems:
+        partly = all(outcome.formats for outcome in report.problems)
+        raise typer.Exit(1 if partly else UNKNOWN)
+
+
+def _read(logs: list[Path], store: Path, options: "Options", workers: int) -> "IngestReport":
+    """Ingest with a progress bar, where somebody sees it."""
+    import os
+
+    _keep_pandas_out()
+    from fabricobs.ingest import ingest as run
+    from fabricobs.store.parts import Store
+
+    workers = workers or os.cpu_count() or 1
+    if not sys.stderr.isatty():
+        return run(logs, Store(store), options, workers=workers)
+    from fabricobs.report.progress import ProgressBar
+
+    bar = ProgressBar()
+    try:
+        return run(logs, Store(store), options, workers=workers, progress=bar)
+    finally:
+        bar.close()
+
+
+def _keep_pandas_out() -> None:
+    """Keep pyarrow from importing pandas, where installed, just to see that no list is a Series."""
+    if "pandas" in sys.modules:
+        return
+    import pyarrow as pa
+
+    class Absent:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    absent = Absent()
+    sys.meta_path.insert(0, absent)
+    try:
+        pa.array([])  # it looks once
+    finally:
+        sys.meta_path.remove(absent)

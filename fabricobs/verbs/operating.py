@@ -1,0 +1,158 @@
+"""The verbs of operation: watch, prune, schedule, config."""
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fabricobs.verbs.shared import (
+    UNKNOWN,
+    ConfigOption,
+    ContentOption,
+    FailOnOption,
+    JobOption,
+    StoreOption,
+    WindowOption,
+    ZoneOption,
+    check_fail_on,
+    check_inputs,
+    configured,
+    exit_code,
+    note,
+    require_store,
+)
+
+if TYPE_CHECKING:
+    from fabricobs.operate.watch import Round
+
+EveryOption = Annotated[
+    str | None, typer.Option("--every", help="Interval of the rounds, as 30s, 5m, 1h; else 5m.")
+]
+LogsArgument = Annotated[list[Path], typer.Argument(help="Files and directories to read.")]
+
+
+def watch(
+    logs: LogsArgument,
+    every: EveryOption = None,
+    window: WindowOption = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="One round only, for schedulers; exits as diagnose does.")
+    ] = False,
+    store: StoreOption = None,
+    job: JobOption = None,
+    tz: ZoneOption = None,
+    report: Annotated[
+        Path | None, typer.Option(help="The HTML file; else report.html in the store.")
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Take out rows older than this, as 30d; else never.")
+    ] = None,
+    fail_on: FailOnOption = "low",
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Read what is new, judge it and tell of what is new, worse or over, round after round."""
+    check_fail_on(fail_on)
+    check_inputs(logs)
+    options: dict[str, Any] = {
+        "store": store, "job": job, "tz": tz, "content": content, "keep": keep,
+        "watch.every": every, "watch.window": window, "watch.report": report,
+    }  # fmt: skip
+    site = configured(config, options)
+    from fabricobs.operate import watch as operation
+
+    signal.signal(signal.SIGTERM, _stop)
+    if once:
+        done = operation.watch_once(logs, site, note)
+        _print_events(done)
+        if not done.well or done.diagnosis is None:
+            raise typer.Exit(UNKNOWN)
+        raise typer.Exit(exit_code(done.diagnosis, fail_on))
+    for done in operation.watch(logs, site, note):
+        _print_events(done)
+
+
+def prune(
+    keep: Annotated[
+        str | None, typer.Option(help="Take out rows older than this, as 30d; else only merge.")
+    ] = None,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Take old rows out of the store and merge its small parts; a watch may run meanwhile."""
+    from fabricobs.config.schema import duration_words
+    from fabricobs.store import upkeep
+    from fabricobs.store.parts import Store
+
+    site = configured(config, {"store": store, "keep": keep})
+    require_store(site.store)
+    if site.keep is not None:
+        pruned = upkeep.prune(Store(site.store), site.keep)
+        print(
+            f"{pruned.files:,} files older than {duration_words(site.keep)} taken out, "
+            f"{pruned.freed_bytes / 1e6:,.1f} MB freed"
+        )
+    print(f"{upkeep.compact(Store(site.store)):,} small batches merged into others")
+
+
+def schedule(
+    scheduler: Annotated[str, typer.Argument(help="cron, systemd, kubernetes or slurm.")],
+    logs: LogsArgument,
+    every: EveryOption = None,
+    store: StoreOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the files into this directory instead.")
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option(help="Container image with fabricobs, for kubernetes.")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Print a unit ready to install that runs the watch: cron, systemd, kubernetes or slurm."""
+    from fabricobs.config.load import load
+    from fabricobs.operate import schedules
+
+    loaded = load(config, {"store": store, "watch.every": every})
+    plan = schedules.Plan.of(logs, loaded.config, loaded.file, image)
+    made = schedules.units(scheduler, plan)
+    for unit in made:
+        if out is None:
+            print(unit.text if len(made) == 1 else f"# {unit.path}\n{unit.text}")
+        else:
+            out.mkdir(parents=True, exist_ok=True)
+            target = out / unit.path.name
+            target.write_text(unit.text, encoding="utf-8")
+            target.chmod(0o755 if unit.executable else 0o644)
+            print(target)
+    note(schedules.how_to_install(scheduler))
+
+
+def config(config: ConfigOption = None) -> None:
+    """Print the configuration in force, and where each value is from."""
+    from fabricobs.config.load import in_force, load
+
+    rows = list(in_force(load(config)))
+    keys = max(len(key) for key, _, _ in rows)
+    values = min(max(len(value) for _, value, _ in rows), 40)
+    for key, value, source in rows:
+        print(f"{key:{keys}} = {value:{values}}  # {source}")
+
+
+def _print_events(done: "Round") -> None:
+    """Print one line an event: data, where notes go to standard error."""
+    from fabricobs.report.documents import iso
+
+    for event in done.events:
+        incident = event.incident
+        print(
+            f"{iso(event.at)} {event.news} {incident.severity} {incident.finding.id} "
+            f"{incident.finding.title}",
+            flush=True,
+        )
+
+
+def _stop(number: int, frame: object) -> None:
+    """End at once: every round may be cut anywhere, and the next goes on."""
+    note("stopped; the next round goes on where this one was")
+    raise SystemExit(0)

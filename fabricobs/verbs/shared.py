@@ -1,0 +1,132 @@
+"""What the verbs share: options, the configuration they end up with, exit codes.
+
+Exit codes follow the monitoring plug-ins: 0 nothing at or above --fail-on, 1 warning, 2 critical,
+3 unknown (bad usage, unreadable input, not enough data).
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from fabricobs.config.basics import Basics
+    from fabricobs.config.schema import Config
+    from fabricobs.diagnosis.findings import Diagnosis
+
+UNKNOWN = 3
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="Configuration; else $FABRICOBS_CONFIG, ./fabricobs.toml, ~/.config/fabricobs/.",
+    ),
+]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", help="Directory of the store; else $FABRICOBS_STORE, else ./fabric-store."
+    ),
+]
+ContentOption = Annotated[
+    list[Path] | None,
+    typer.Option("--content", help="Folder with your own ingest/, queries/ and models/."),
+]
+RowsOption = Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")]
+TextOption = Annotated[str, typer.Option("--format", help="text or json.")]
+OutOption = Annotated[Path | None, typer.Option("--out", help="Write here instead.")]
+WindowOption = Annotated[
+    str | None,
+    typer.Option("--window", help="Judge so much before the newest data, as 6h; else all."),
+]
+JobOption = Annotated[str | None, typer.Option("--job", help="Name of the job these logs are of.")]
+ZoneOption = Annotated[
+    str | None, typer.Option("--tz", help="Time zone of times that name none; else UTC.")
+]
+FailOnOption = Annotated[
+    str, typer.Option("--fail-on", help="Lowest severity that counts: low ... critical, or never.")
+]
+
+
+def configured(file: Path | None, options: dict[str, Any]) -> "Config":
+    """Return the configuration in force, with what the options of a verb say."""
+    from fabricobs.config.load import load
+
+    config = load(file, options).config
+    check_zone(config.tz)
+    return config
+
+
+def configured_basics(file: Path | None, options: dict[str, Any]) -> "Basics":
+    """Return what reading and asking need of it; quick where nothing is configured."""
+    from fabricobs.config import basics
+
+    if file is None and not basics.is_configured():
+        config = basics.with_options(options)
+        check_zone(config.tz)
+        return config
+    return configured(file, options).basics
+
+
+def check_zone(name: str) -> None:
+    """Fail unless it is the name of a time zone."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        fail(f"--tz {name}: no such time zone; use a name like UTC or Europe/Berlin")
+
+
+def check_inputs(logs: list[Path]) -> None:
+    """Fail unless all are there."""
+    for path in logs:
+        if not path.exists() and not path.is_symlink():
+            fail(f"{path}: no such file or directory")
+
+
+def check_text_format(format: str) -> None:
+    """Fail unless a diagnosis or comparison can be written so."""
+    if format not in {"text", "json"}:
+        fail(f"--format {format}: use text or json")
+
+
+def check_fail_on(fail_on: str) -> None:
+    """Fail unless it is a severity or never."""
+    from fabricobs.diagnosis.findings import SEVERITIES
+
+    if fail_on not in {"never", *SEVERITIES}:
+        fail(f"--fail-on {fail_on}: use never or one of {', '.join(SEVERITIES)}")
+
+
+def exit_code(found: "Diagnosis", fail_on: str) -> int:
+    """Return the exit code of a diagnosis."""
+    from fabricobs.diagnosis.findings import SEVERITIES
+
+    if fail_on == "never":
+        return 0
+    worst = found.worst_severity
+    if worst is None or SEVERITIES.index(worst) < SEVERITIES.index(fail_on):
+        return 0 if found.verdict.judged else UNKNOWN
+    return 2 if worst in {"high", "critical"} else 1
+
+
+def require_store(store: Path) -> None:
+    """Fail unless there is a store."""
+    from fabricobs.store.session import is_store
+
+    if not is_store(store):
+        fail(f"{store}: no store here; make one with `fabricobs ingest LOGS --store {store}`")
+
+
+def note(text: str) -> None:
+    """Print a note for a person to standard error."""
+    print(f"fabricobs: {text}", file=sys.stderr, flush=True)
+
+
+def fail(text: str) -> NoReturn:
+    """Print what is wrong and end as unknown."""
+    note(text)
+    raise typer.Exit(UNKNOWN)

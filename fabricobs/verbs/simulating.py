@@ -1,0 +1,84 @@
+"""The verbs that simulate clusters: the demo, practice cases, the bench of the diagnosis."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fabricobs.verbs.shared import fail
+
+DEMO_SEED = 20260322
+
+bench_app = typer.Typer(help="Measure fabricobs itself.", no_args_is_help=True)
+
+
+def demo(
+    scenario: Annotated[
+        str | None, typer.Argument(help="A scenario of `fabricobs simulate --list`.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where store and report go.")] = Path("fabricobs-demo"),
+    gpus: Annotated[int | None, typer.Option(help="Size of the simulated cluster.")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same cluster.")] = DEMO_SEED,
+) -> None:
+    """Judge the sample cluster that comes along, or a simulated one, and write its report."""
+    from fabricobs.demo import run_demo, run_scenario
+
+    if scenario is None:
+        run_demo(out)
+    else:
+        run_scenario(scenario, out, gpus=gpus, seed=seed)
+
+
+def simulate(
+    directory: Annotated[
+        Path | None, typer.Argument(help="Where logs and answers are written.")
+    ] = None,
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names, or TOML files of yours; without: a practice set."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List scenarios and kinds of log.")] = False,
+    cases: Annotated[int, typer.Option(help="Cases of the practice set.", min=1)] = 10,
+    gpus: Annotated[int | None, typer.Option(help="Size of the cluster, a multiple of 8.")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = DEMO_SEED,
+    only: Annotated[list[str] | None, typer.Option(help="Kinds of log to write.")] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Kinds of log to leave out.")] = None,
+) -> None:
+    """Write the logs of simulated clusters whose faults are known, and the answers beside them."""
+    from fabricobs.simulate.cases import choose_kinds, describe, write_case, write_practice
+    from fabricobs.simulate.scenarios import load_scenario
+
+    if list_:
+        print(describe())
+        return
+    if directory is None:
+        fail("give the directory to write to, or --list")
+    kinds = choose_kinds(only or (), without or ())
+    if not scenarios:
+        write_practice(directory, cases=cases, seed=seed, gpus=gpus, kinds=kinds)
+        print(f"{directory}: {cases} cases; the answers are in {directory / 'answers'}")
+        return
+    for name in scenarios:
+        scenario = load_scenario(name).sized(gpus)
+        folder = directory / scenario.name
+        write_case(folder, scenario, seed=seed, kinds=kinds)
+        print(folder)
+
+
+@bench_app.command("diagnosis")
+def bench_diagnosis(
+    seeds: Annotated[int, typer.Option(help="Seeds a scenario.", min=1)] = 5,
+    size: Annotated[int, typer.Option(help="GPUs of each cluster, a multiple of 8.")] = 128,
+    scenario: Annotated[list[str] | None, typer.Option(help="Only these scenarios.")] = None,
+    ablations: Annotated[
+        bool, typer.Option(help="Judge each case from one kind of evidence alone too.")
+    ] = True,
+    tuning: Annotated[
+        bool, typer.Option("--tuning", help="The seeds thresholds may be chosen on.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Write every score as JSON lines.")] = None,
+) -> None:
+    """Score the diagnosis on simulated clusters whose faults are known."""
+    from fabricobs.bench.scoreboard import bench
+
+    print(bench(seeds, size, scenario or (), ablations=ablations, tuning=tuning, out=out))

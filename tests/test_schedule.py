@@ -1,0 +1,141 @@
+"""`fabricobs schedule`: units their schedulers take, checked by the schedulers' own programs."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from loopback import tool
+
+from conftest import ROOT, Run
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site: a program called fabricobs on the search path, logs with a blank in their name."""
+    program = tmp_path / "bin" / "fabricobs"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$@" >> "$(dirname "$0")/called"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    (tmp_path / "my logs").mkdir()
+    return tmp_path
+
+
+def unit(fabricobs: Run, path: Path, scheduler: str, *more: object) -> str:
+    result = fabricobs(
+        "schedule", scheduler, path / "my logs", "--store", path / "store", *more, cwd=ROOT
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr
+    return str(result.stdout)
+
+
+@pytest.mark.parametrize("every", ["1m", "5m", "1h", "6h", "1d"])
+def test_cron_takes_the_line(fabricobs: Run, path: Path, every: str) -> None:
+    program = tool("crontab")
+    subprocess.run([program, "-l"], capture_output=True)  # makes its spool if there is none yet
+    (path / "tab").write_text(unit(fabricobs, path, "cron", "--every", every))
+    checked = subprocess.run([program, "-n", path / "tab"], capture_output=True, text=True)
+    assert "successfully checked" in checked.stderr, checked.stderr
+
+
+def test_crons_line_runs_one_round_and_never_two(fabricobs: Run, path: Path) -> None:
+    (path / "100%").mkdir()
+    text = unit(fabricobs, path, "cron", path / "100%")
+    schedule, command = text[:11], text[12:].rstrip("\n").replace("\\%", "%")
+    assert schedule == "*/5 * * * *"
+    command = command.replace("logger -t fabricobs", "cat")
+    lock = subprocess.Popen(["flock", path / "store.lock", "sleep", "60"], start_new_session=True)
+    try:
+        while subprocess.run(["flock", "-n", path / "store.lock", "true"]).returncode == 0:
+            time.sleep(0.05)
+        subprocess.run(["sh", "-c", command], check=True)
+        assert not (path / "bin" / "called").exists()
+    finally:
+        os.killpg(lock.pid, signal.SIGKILL)
+        lock.wait()
+    subprocess.run(["sh", "-c", command], check=True)
+    assert f"{path}/my logs {path}/100%\n" in (path / "bin" / "called").read_text()
+
+
+def test_systemd_takes_service_and_timer(fabricobs: Run, path: Path) -> None:
+    program = tool("systemd-analyze")
+    unit(fabricobs, path, "systemd", "--out", path / "units", "--every", "10m")
+    files = sorted((path / "units").iterdir())
+    assert [file.name for file in files] == ["fabricobs.service", "fabricobs.timer"]
+    checked = subprocess.run([program, "verify", *files], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+    assert not [line for line in checked.stderr.splitlines() if "fabricobs" in line]
+    service, timer = (file.read_text() for file in files)
+    assert "SuccessExitStatus=1 2" in service
+    assert f'"{path}/my logs"' in service
+    assert "Persistent=true" in timer
+
+
+@pytest.mark.parametrize("every", ["30s", "1m", "10m", "1h", "12h", "1d"])
+def test_systemd_takes_the_calendar(fabricobs: Run, path: Path, every: str) -> None:
+    program = tool("systemd-analyze")
+    text = unit(fabricobs, path, "systemd", "--every", every)
+    (calendar,) = [line for line in text.splitlines() if line.startswith("OnCalendar=")]
+    command = [program, "calendar", "--iterations=2", calendar.partition("=")[2]]
+    checked = subprocess.run(command, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_kubernetes_takes_the_cron_job(fabricobs: Run, path: Path) -> None:
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    config = path / "site.toml"
+    config.write_text('gpu_hour_price = 2\n[watch]\nevery = "15m"\n')
+    text = unit(fabricobs, path, "kubernetes", "--image", "site/fabricobs:1", "--config", config)
+    document = yaml.safe_load(text)
+    kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+    spec = document["spec"]
+    assert spec["concurrencyPolicy"] == "Forbid"
+    assert spec["schedule"] == "*/15 * * * *"
+    assert spec["jobTemplate"]["spec"]["backoffLimit"] == 0
+    (container,) = spec["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert container["command"][-3:] == ["--fail-on", "never", f"{path}/my logs"]
+    mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounted == {f"{path}/store", f"{path}/my logs", str(config)}
+
+
+def test_slurms_epilog_is_sound_and_judges_the_logs_of_the_job(fabricobs: Run, path: Path) -> None:
+    result = fabricobs(
+        "schedule", "slurm", path / "my logs" / "%j", "--store", path / "store",
+        "--out", path, cwd=ROOT,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    script = path / "fabricobs-epilog.sh"
+    subprocess.run([tool("shellcheck"), "--severity=style", script], check=True)
+    environment = {**os.environ, "SLURM_JOB_ID": "4711"}
+    subprocess.run([script], env=environment, check=True)
+    assert not (path / "bin" / "called").exists(), "no logs of that job, no round"
+    (path / "my logs" / "4711").mkdir()
+    subprocess.run([script], env=environment, check=True, timeout=20)
+    called = path / "bin" / "called"
+    give_up = time.monotonic() + 30
+    while not called.exists() and time.monotonic() < give_up:
+        time.sleep(0.05)
+    assert f"--job 4711 {path}/my logs/4711\n" in called.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cron", "--every", "7m"], "the scheduler knows only what divides an hour or a day"),
+        (["cron", "--every", "30s"], "as 1m, 5m"),
+        (["systemd", "--every", "25h"], "the scheduler knows only"),
+        (["kubernetes"], "kubernetes needs --image"),
+        (["jenkins"], "no scheduler 'jenkins'; one of cron, systemd, kubernetes, slurm"),
+    ],
+)
+def test_what_cannot_be_scheduled(
+    fabricobs: Run, path: Path, arguments: list[str], said: str
+) -> None:
+    result = fabricobs("schedule", *arguments, path / "my logs", cwd=ROOT)
+    assert result.returncode == 3
+    assert said in result.stderr
