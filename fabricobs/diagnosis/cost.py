@@ -119,13 +119,8 @@ def _told(
 
 
 def _stand_out(times: Array, others: Array) -> bool:
-<<<<<<< HEAD
-    """Say whether steps are longer than others; one or two must all be longer than any usual."""
-    if len(times) > 2:
-=======
     """Say whether steps are longer than others; one or two must be far longer than the usual."""
     if len(times) >= _FEWEST_TO_TEST:
->>>>>>> aa6eb25db4dee152049885599129ff8761712937
         return differs(others, times) < _SIGNIFICANT
     middle = float(np.median(others))
     spread = MAD_TO_SIGMA * float(np.median(np.abs(others - middle)))
