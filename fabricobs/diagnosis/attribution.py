@@ -34,8 +34,14 @@ def fold_downstream(findings: list[Finding], evidence: Evidence) -> list[Finding
     """Drop the skew of a switch that only hands on what a skewed switch before it sent.
 
     A spine fed by a leaf that uses part of its uplinks looks skewed too: it begins with the
-    leaf's skew, and is its symptom.
+    leaf's skew, and is its symptom. So is a group one of whose links is named already.
     """
+    links = {f.entities[0].switch for f in findings if f.kind == "ecmp_skew" and _is_port(f)}
+    findings = [
+        f
+        for f in findings
+        if f.kind != "ecmp_skew" or _is_port(f) or f.entities[0].switch not in links
+    ]
     hosts_below = set(evidence.frame("leaf_hosts")["leaf"])
     leaves = [f for f in findings if f.kind == "ecmp_skew" and f.entities[0].switch in hosts_below]
     kept: list[Finding] = []
@@ -48,6 +54,10 @@ def fold_downstream(findings: list[Finding], evidence: Evidence) -> list[Finding
         if not (is_spine and explained):
             kept.append(finding)
     return kept
+
+
+def _is_port(finding: Finding) -> bool:
+    return finding.entities[0].type == "port"
 
 
 def fold_symptoms(

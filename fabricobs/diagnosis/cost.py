@@ -9,7 +9,7 @@ import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.job import WARM_UP_STEPS, JobPace
-from fabricobs.diagnosis.statistics import Array, differs
+from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, differs
 
 Span = tuple[datetime, datetime]
 
@@ -17,6 +17,9 @@ Span = tuple[datetime, datetime]
 EXPECTED_SHARE_OF_LINE_RATE = 0.80
 _FEWEST_STEPS = 10
 _SIGNIFICANT = 0.001
+# Robust distance of one or two steps that needs no test; 300 healthy steps stay below 5.
+_FAR = 8.0
+_FEWEST_TO_TEST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class Cost:
     """Throughput a job lost between two steps: `loss_share` 0 to 1 of it, lasting `hours`.
 
     `felt` says whether the steps differ significantly from those without the cause; `against`
-    says what they were compared with.
+    says what they were compared with. `bursts` are the first and last step of each stretch of a
+    cause that comes and goes.
     """
 
     job: str | None
@@ -35,6 +39,7 @@ class Cost:
     end: datetime
     felt: bool
     against: str
+    bursts: tuple[tuple[int, int], ...] = ()
 
     @property
     def hours(self) -> float:
@@ -77,7 +82,7 @@ def _cost(
     if len(calm) >= _FEWEST_STEPS:
         others = _numbers(calm, column)
         usual, against = float(np.median(others)), "steps without it"
-        felt = len(times) >= 3 and differs(others, times) < _SIGNIFICANT
+        felt = _stand_out(times, others)
     else:
         share = _share_of_line_rate(evidence, pace.job)
         if share is None or column == "step_time_ms":
@@ -109,7 +114,29 @@ def _told(
         end=acting["ts"][-1],
         felt=felt and lost > 0,
         against=against,
+        bursts=_bursts(acting, span),
     )
+
+
+def _stand_out(times: Array, others: Array) -> bool:
+    """Say whether steps are longer than others; one or two must be far longer than the usual."""
+    if len(times) >= _FEWEST_TO_TEST:
+        return differs(others, times) < _SIGNIFICANT
+    middle = float(np.median(others))
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(others - middle)))
+    return bool(np.all(times - middle > _FAR * max(spread, MAD_FLOOR * middle)))
+
+
+def _bursts(acting: pl.DataFrame, span: pl.DataFrame) -> tuple[tuple[int, int], ...]:
+    """Return the stretches of steps, one after another in the job, in which a cause acts."""
+    steps = span.select("step", pl.col("step").is_in(acting["step"].to_list()).alias("acts"))
+    stretches = (
+        steps.with_columns(pl.col("acts").rle_id().alias("stretch"))
+        .filter("acts")
+        .group_by("stretch", maintain_order=True)
+        .agg(pl.col("step").first().alias("first"), pl.col("step").last().alias("last"))
+    )
+    return tuple(stretches.select("first", "last").iter_rows()) if len(stretches) > 1 else ()
 
 
 def _cap(steps: pl.DataFrame) -> float:

@@ -1,7 +1,7 @@
 """ECMP skew: an uplink group less even than hashing the job's flows explains, and harmful."""
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import numpy as np
 import polars as pl
@@ -18,36 +18,18 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.job import JobPace, Slowdown
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.statistics import (
-    Array,
-    change_points,
-    differs,
-    flows_that_explain,
-    hashing_p,
-    jain,
-    jain_of_hashing,
-    relative_shift,
-    top_half_share,
+from fabricobs.diagnosis.short_windows import first_unlikely, hashing_holds, short_windows
+from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
+from fabricobs.diagnosis.statistics import hashing_p, jain, jain_of_hashing, top_half_share
+from fabricobs.diagnosis.uplink_stretches import (
+    SharedStretch,
+    by_group,
+    estimated_flows,
+    shared_stretches,
 )
 
-_FEWEST_FLOWS = 4.0
-_LEAST_FREEDOM = 7
-_SPLIT_WINDOWS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Intervals of one group that share alike: pooled load by port."""
-
-    begin: datetime
-    end: datetime
-    first_window_end: datetime
-    second_window_end: datetime
-    windows: int
-    ports: tuple[str, ...]
-    loads: Array
-    tx_gbps: float
-    capacity_gbps: float | None
+# Minutes are what uplink intervals are summed to: a skew may have begun in the one before.
+_MINUTE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +37,7 @@ class _Skew:
     """A stretch that hashing does not explain."""
 
     device: str
-    stretch: _Stretch
+    stretch: SharedStretch
     flows: float
     p: float
     expected_jain: float
@@ -66,13 +48,13 @@ def find_ecmp_skew(evidence: Evidence, model: Model, paces: list[JobPace]) -> Ju
     """Return one finding a switch whose uplinks are polarised; a unit is an uplink group."""
     intervals = evidence.frame("uplink_intervals")
     flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
-    stretches = {group: _stretches(rows, model) for group, rows in _by_group(intervals)}
+    stretches = {group: shared_stretches(rows, model) for group, rows in by_group(intervals)}
     findings: list[Finding] = []
     judged = 0
     for group, parts in stretches.items():
         device = str(intervals.filter(pl.col("uplink_group") == group)["device"][0])
         counted = flows.get(device)
-        known = counted or _estimated_flows(group, stretches)
+        known = counted or estimated_flows(group, stretches)
         if known is None or not parts:
             continue
         # Many groups are judged at once: one run in a thousand may err, not one group.
@@ -82,6 +64,8 @@ def find_ecmp_skew(evidence: Evidence, model: Model, paces: list[JobPace]) -> Ju
             for position, part in enumerate(parts)
             if (skew := _judge(device, part, float(known), largest_p, model, position == 0))
         ]
+        if skews and counted is not None:
+            skews[0] = _dated(skews[0], group, evidence, model)
         finding = _finding(skews, evidence, model, paces) if skews else None
         # An estimated flow number alone accuses nobody: the job must have felt it.
         if finding is not None and counted is None and finding.severity == "low":
@@ -92,69 +76,9 @@ def find_ecmp_skew(evidence: Evidence, model: Model, paces: list[JobPace]) -> Ju
     return Judgement(tuple(findings), judged, len(stretches) - judged)
 
 
-def _by_group(intervals: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    groups = intervals["uplink_group"].unique(maintain_order=True).to_list()
-    return [(str(g), intervals.filter(pl.col("uplink_group") == g).sort("ts")) for g in groups]
-
-
-def _stretches(rows: pl.DataFrame, model: Model) -> list[_Stretch]:
-    """Cut a group's busy intervals where their evenness changes, and pool each part."""
-    busy_sent = float(rows["sent"].median() or 0.0)  # type: ignore[arg-type]
-    busy = rows.filter(pl.col("sent") >= model.limit("quiet_share") * busy_sent)
-    least = int(model.limit("least_windows"))
-    if len(busy) < least:
-        return []
-    uneven = 1 - busy["jain"].to_numpy().astype(np.float64)
-    cuts = change_points(1 + uneven, smallest=_SPLIT_WINDOWS, significance=0.01)
-    bounds = [0, *cuts, len(busy)]
-    return [
-        _pool(busy.slice(begin, end - begin))
-        for begin, end in zip(bounds, bounds[1:], strict=False)
-        if end - begin >= least
-    ]
-
-
-def _pool(rows: pl.DataFrame) -> _Stretch:
-    loads = np.sum(np.asarray(rows["loads"].to_list(), dtype=np.float64), axis=0)
-    ends = rows["ts"].to_list()
-    capacity = rows["capacity_gbps"].mean()
-    return _Stretch(
-        begin=rows["ts_before"][0],
-        end=ends[-1],
-        first_window_end=ends[0],
-        second_window_end=ends[min(1, len(ends) - 1)],
-        windows=len(rows),
-        ports=tuple(rows["ports"][0]),
-        loads=loads,
-        tx_gbps=float(rows["tx_gbps"].mean() or 0.0),  # type: ignore[arg-type]
-        capacity_gbps=None if capacity is None else float(capacity),  # type: ignore[arg-type]
-    )
-
-
-def _estimated_flows(group: str, stretches: dict[str, list[_Stretch]]) -> float | None:
-    """Estimate the flow number from groups of as many links, or from other times of this one.
-
-    CV^2 = (n - 1) / m for m equal flows on n links; None below seven degrees of freedom, where
-    the estimate would be worth nothing.
-    """
-    links = {len(part.loads) for part in stretches[group]}
-    siblings = [
-        part
-        for other, parts in stretches.items()
-        for part in parts
-        if other != group and len(part.loads) in links
-    ]
-    for parts in (siblings, stretches[group][:-1]):
-        freedom = sum(len(part.loads) - 1 for part in parts)
-        if freedom >= _LEAST_FREEDOM:
-            spread = sum((len(part.loads) - 1) / flows_that_explain(part.loads) for part in parts)
-            return max(freedom / max(spread, 1e-9), _FEWEST_FLOWS)
-    return None
-
-
 def _judge(
     device: str,
-    stretch: _Stretch,
+    stretch: SharedStretch,
     flows: float,
     largest_p: float,
     model: Model,
@@ -167,18 +91,39 @@ def _judge(
     evenness = jain(stretch.loads)
     unlikely = p < largest_p and evenness < expected
     polarised = links >= 8 and top_half_share(stretch.loads) > model.limit("top_half_share")
-    if not unlikely or not (polarised or evenness < model.limit("effect") * expected):
+    if not unlikely or stretch.persistence < model.limit("persistence"):
+        return None
+    if not (polarised or evenness < model.limit("effect") * expected):
         return None
     return _Skew(device, stretch, flows, p, expected, from_start)
+
+
+def _dated(skew: _Skew, group: str, evidence: Evidence, model: Model) -> _Skew:
+    """Date the skew by single intervals, where hashing explains those before it."""
+    rows = short_windows(evidence, group)
+    stretch = skew.stretch
+    earliest = stretch.begin - _MINUTE
+    before = rows.filter(pl.col("ts") <= stretch.begin)
+    if not hashing_holds(before, skew.flows):
+        return skew
+    near = rows.filter((pl.col("ts_before") >= earliest) & (pl.col("ts") <= stretch.end))
+    largest_jain = model.limit("effect") * skew.expected_jain
+    moments = first_unlikely(near, skew.flows, model.limit("p"), largest_jain)
+    if moments is None:
+        return skew
+    begin, sure = moments
+    first_end = begin + (sure - begin) / 2
+    dated = replace(stretch, begin=begin, first_window_end=first_end, second_window_end=sure)
+    return replace(skew, stretch=dated)
 
 
 def _finding(skews: list[_Skew], evidence: Evidence, model: Model, paces: list[JobPace]) -> Finding:
     skew = skews[0]
     stretch = skew.stretch
     slowdown, pace = _slowdown_at(skew, paces)
-    rise = _collective_rise(evidence, stretch.begin, slowdown)
-    burst = _burst_utilisation(skew, evidence)
-    pauses = _pause_rise(evidence, stretch.begin)
+    rise = collective_rise(evidence, stretch.begin, slowdown)
+    burst = burst_utilisation(stretch, evidence)
+    pauses = pause_rise(evidence, stretch.begin)
     families = {"counters", "topology"}
     harms: list[str] = []
     if rise is not None and rise >= model.limit("collective_rise"):
@@ -260,46 +205,6 @@ def _slowdown_at(skew: _Skew, paces: list[JobPace]) -> tuple[Slowdown | None, Jo
             if abs(slowdown.start - skew.stretch.begin) <= 1.5 * slack:
                 return slowdown, pace
     return None, (paces[0] if paces else None)
-
-
-def _collective_rise(
-    evidence: Evidence, onset: datetime, slowdown: Slowdown | None
-) -> float | None:
-    """Return by how much pure collective time rose at the onset, None if it cannot be told."""
-    calls = evidence.frame("collective_times").drop_nulls("ts")
-    moment = slowdown.start if slowdown and slowdown.start else onset
-    before = calls.filter(pl.col("ts") < moment)["pure_us"].to_numpy().astype(np.float64)
-    after = calls.filter(pl.col("ts") >= moment)["pure_us"].to_numpy().astype(np.float64)
-    if len(before) < 10 or len(after) < 10 or differs(before, after) >= 0.001:
-        return None
-    return relative_shift(before, after)
-
-
-def _burst_utilisation(skew: _Skew, evidence: Evidence) -> float | None:
-    """Return the busiest link's utilisation while collectives run: mean / share of the step."""
-    steps = evidence.frame("rank_steps").drop_nulls(["comm_ms", "step_time_ms"])
-    stretch = skew.stretch
-    during = steps.filter(pl.col("ts").is_between(stretch.begin, stretch.end))
-    if during.is_empty() or not stretch.capacity_gbps:
-        return None
-    transfers = during.group_by("step").agg(
-        (pl.col("comm_ms").min() / pl.col("step_time_ms").median()).alias("busy")
-    )
-    busy = float(transfers["busy"].median() or 0.0)  # type: ignore[arg-type]
-    share = stretch.loads / np.sum(stretch.loads)
-    link_gbps = stretch.capacity_gbps / len(share)
-    return float(np.max(share)) * stretch.tx_gbps / link_gbps / max(busy, 0.01)
-
-
-def _pause_rise(evidence: Evidence, onset: datetime) -> tuple[float, float] | None:
-    """Return the mean pause frames a second of a device before and after the onset."""
-    pauses = evidence.frame("pauses")
-    total = pl.col("rx_frames_per_second").fill_null(0) + pl.col("tx_frames_per_second").fill_null(
-        0
-    )
-    before = pauses.filter(pl.col("ts") <= onset).select(total.mean()).item()
-    after = pauses.filter(pl.col("ts_before") >= onset).select(total.mean()).item()
-    return None if before is None or after is None else (float(before), float(after))
 
 
 def _victims(evidence: Evidence, device: str) -> tuple[Entity, ...]:

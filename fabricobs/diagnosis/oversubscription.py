@@ -78,7 +78,8 @@ def _full(row: dict[str, object], own: pl.DataFrame, busy: float, model: Model) 
     enough = model.limit("narrow_utilisation" if narrow else "burst_utilisation")
     holds = (bursts >= enough) & (imbalances < model.limit("imbalance"))
     least = int(model.limit("windows")) - 1
-    if not holds[-1]:
+    # Leaves as wide up as down are full for other jobs: what they send is not measured here.
+    if not holds[-1] or (ratio is not None and not narrow):
         return None
     first = least + int(np.argmax(holds[least:]))
     return _Leaf(

@@ -28,6 +28,7 @@ from fabricobs.diagnosis.link_flap import find_link_flaps
 from fabricobs.diagnosis.mixed_traffic import find_mixed_traffic
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.odd_one_out import find_odd_ones
+from fabricobs.diagnosis.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.oversubscription import find_oversubscription
 from fabricobs.diagnosis.packet_loss import find_packet_loss
 from fabricobs.diagnosis.pfc_storm import find_pfc_storms
@@ -49,6 +50,7 @@ METHODS: dict[str, Method] = {
     "link_errors": find_link_errors,
     "link_flap": find_link_flaps,
     "mixed_traffic": find_mixed_traffic,
+    "one_way_uplink": find_one_way_uplinks,
     "odd_one_out": find_odd_ones,
     "odd_setting": partial(find_odd_ones, costs=False),
     "oversubscription": find_oversubscription,

@@ -60,6 +60,7 @@ def tell(
         loss_share=loss,
         gpu_hours_lost=evidence.gpu_hours(cost.job, cost.hours, loss) if cost and felt else None,
         drivers=tuple(drivers),
+        bursts=cost.bursts if cost and felt else (),
         query=model.query,
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),

@@ -13,8 +13,6 @@ from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Coverage, Finding, Judgement, Question, Verdict
 from fabricobs.diagnosis.job import JobPace
 
-# What a sick link is: of these, loss comes last, for it is what the others do.
-_OF_LINKS = ("link_errors", "link_flap", "degraded_link", "packet_loss")
 _NOTHING = Judgement()
 
 # Findings that answer a question, in the order of the questions, wherever else they come from.
@@ -39,7 +37,7 @@ def give_verdict(
     said = (
         _everywhere(findings, paces),
         _slow_rank(findings, paces, judgements.get("straggler", _NOTHING)),
-        _sick_link(findings, judgements),
+        _sick_link(judgements),
         _uneven_routing(findings, judgements.get("ecmp_skew", _NOTHING)),
         _choice(evidence),
         _gpudirect(evidence),
@@ -156,11 +154,8 @@ def _slow_rank(
     return Question(question, "ok", f"{ranks:,} ranks compute alike.")
 
 
-def _sick_link(findings: tuple[Finding, ...], judgements: Mapping[str, Judgement]) -> Question:
+def _sick_link(judgements: Mapping[str, Judgement]) -> Question:
     question = "Is a link sick?"
-    sick = [f for f in findings if f.kind in _OF_LINKS and f.severity != "info"]
-    if sick:
-        return Question(question, "problem", sick[0].title + ".")
     errors = judgements.get("link_errors", _NOTHING)
     speeds = judgements.get("degraded_link", _NOTHING)
     if not errors.judged:

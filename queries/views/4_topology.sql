@@ -68,8 +68,12 @@ switches AS (
     SELECT device FROM named_links WHERE NOT from_nic
     UNION SELECT device FROM named_samples
   )
-  -- What the fabric knows as a host's, even one that does not train.
+  -- What the fabric knows as a host's, or has RDMA devices, even one that does not train.
   WHERE device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
+    AND device NOT IN (
+      SELECT device FROM named_status
+      WHERE device IS NOT NULL AND regexp_matches(port, '^[a-z][a-z0-9_]*/\d+$')
+    )
   UNION
   SELECT remote_device FROM named_links
   WHERE regexp_replace(host_name(remote_device), '[0-9]+', '#', 'g') NOT IN (
@@ -97,6 +101,7 @@ between_switches AS (
   -- A host that tells its own neighbours has no uplinks.
   ANTI JOIN training_hosts h ON host_name(c.device) = h.host
   SEMI JOIN switches s ON s.device = c.remote_device
+  SEMI JOIN switches o ON o.device = c.device
   SEMI JOIN counted n ON n.device = c.device AND n.port = c.port
   LEFT JOIN leaves l ON l.device = c.device
 ),

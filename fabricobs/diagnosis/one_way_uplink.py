@@ -1,0 +1,115 @@
+"""One-way uplinks: a member of an equal-cost group that is up and receives, but sends nothing."""
+
+from datetime import timedelta
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from fabricobs.diagnosis.cost import cost_of
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Entity, Finding, Judgement
+from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.short_windows import hashing_holds, short_windows
+from fabricobs.diagnosis.telling import driver, tell
+from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stretches
+
+_EMPTY = 0.05  # of the mean: what the evidence calls silent
+
+
+def find_one_way_uplinks(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+    """Return a finding for each uplink that sends nothing; groups are counted by ecmp_skew."""
+    silent = evidence.frame("one_way_uplinks").filter(
+        (pl.col("received_ratio") >= model.limit("received"))
+        & (pl.col("oper").is_null() | (pl.col("oper") == "up"))
+    )
+    # Many links empty at once are a hash that does not use them.
+    together = pl.col("port").n_unique().over("uplink_group")
+    silent = silent.filter(
+        (together == 1) | (together <= model.limit("most_links") * pl.col("links"))
+    )
+    flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
+    findings = []
+    for (device, port), rows in silent.group_by("device", "port", maintain_order=True):
+        counted = flows.get(str(device))
+        p = None if counted is None else _p_empty(int(counted), int(rows["links"][0]))
+        if p is not None and p >= model.limit("p"):
+            continue
+        found = _lasting(rows, counted, evidence, model)
+        if found:
+            findings.append(
+                _finding(str(device), str(port), rows, found, counted, p, evidence, model, paces)
+            )
+    return Judgement(tuple(findings))
+
+
+def _p_empty(flows: int, links: int) -> float:
+    """Return the p that any of the links gets at most a twentieth of the mean of the flows."""
+    return min(
+        float(stats.binom.cdf(np.floor(_EMPTY * flows / links), flows, 1 / links)) * links, 1
+    )
+
+
+def _lasting(
+    rows: pl.DataFrame, flows: int | None, evidence: Evidence, model: Model
+) -> list[Stretch]:
+    """Return what lasts: two intervals where hashing explains the others, else a minute."""
+    found = stretches(rows, int(model.limit("windows")))
+    lasting = [s for s in found if s.end - s.begin >= timedelta(seconds=model.limit("seconds"))]
+    others = outside(short_windows(evidence, str(rows["uplink_group"][0])), found)
+    if flows is not None and hashing_holds(others, flows):
+        return found
+    enough = timedelta(seconds=model.limit("seconds"))
+    return [Stretch(s.begin, s.end, min(s.begin + enough, s.end), s.windows) for s in lasting]
+
+
+def _finding(
+    device: str,
+    port: str,
+    rows: pl.DataFrame,
+    found: list[Stretch],
+    flows: int | None,
+    p: float | None,
+    evidence: Evidence,
+    model: Model,
+    paces: list[JobPace],
+) -> Finding:
+    start, end, detected_at = earliest(found)
+    cost = cost_of(evidence, paces, spans(found))
+    links = int(rows["links"][0])
+    sent = float(rows["sent_ratio"].mean() or 0.0)  # type: ignore[arg-type]
+    received = float(rows["received_ratio"][0])
+    words = {
+        "switch": device,
+        "port": port,
+        "links": links,
+        "others": links - 1,
+        "since": f"{start:%H:%M:%S} UTC",
+        "sent": sent,
+        "received": f"{received:.0%} of what the median uplink does",
+        "flows": f"{flows:,} flows" if flows else "an unknown number of flows",
+        "p": p if p is not None else float("nan"),
+    }
+    families = {"counters", "topology"}
+    if cost is not None and cost.felt:
+        families.add("timing")
+    below = evidence.frame("leaf_hosts").filter(pl.col("leaf") == device)["host"].unique().sort()
+    drivers = [
+        driver(model, "received", "received over the median uplink", round(received, 2), peer=1.0)
+    ]
+    if p is not None:
+        drivers.append(driver(model, "p", "p of hashing", p))
+    return tell(
+        model,
+        evidence,
+        words,
+        entities=[Entity("port", switch=device, port=port)],
+        related=[Entity("switch", switch=device), *(Entity("host", host=h) for h in below)],
+        families=families,
+        drivers=drivers,
+        start=start,
+        end=end,
+        detected_at=detected_at,
+        cost=cost,
+    )

@@ -1,0 +1,57 @@
+"""Uplink groups in windows of single counter intervals: what seconds can tell, and where.
+
+Static hashing keeps each flow on its link, so every interval shows the same shares. Where flowlets
+move them about, seconds are uneven by themselves, and only minutes tell.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import numpy as np
+import polars as pl
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.statistics import Array, hashing_p, jain, jain_of_hashing
+
+_FEWEST = 3
+_MOST_UNEVEN = 0.1  # of the intervals may be less even than hashing makes all but 1 in 100
+_QUANTILE = 0.01
+_QUIET = 0.25  # of the busy median: intervals before and after the job
+
+
+def short_windows(evidence: Evidence, group: str) -> pl.DataFrame:
+    """Return the busy intervals of an uplink group, as short as its counters allow."""
+    rows = evidence.frame("uplink_windows").filter(pl.col("uplink_group") == group).sort("ts")
+    return rows.filter(pl.col("sent") >= _QUIET * pl.col("sent").median())
+
+
+def hashing_holds(rows: pl.DataFrame, flows: float) -> bool:
+    """Say whether hashing `flows` explains nearly all of these intervals, each on its own."""
+    if len(rows) < _FEWEST or flows < 1:
+        return False
+    loads = list(_loads(rows))
+    expected = jain_of_hashing(len(loads[0]), int(flows), _QUANTILE)
+    uneven = sum(jain(each) < expected for each in loads)
+    return uneven <= _MOST_UNEVEN * len(loads)
+
+
+def first_unlikely(
+    rows: pl.DataFrame, flows: float, largest_p: float, largest_jain: float
+) -> tuple[datetime, datetime] | None:
+    """Return begin of the first and end of the second of two intervals in a row no hash gives.
+
+    `largest_p` is for one interval; it is divided by their number, for each of them is tried.
+    """
+    moments = rows.select("ts_before", "ts").rows()
+    tried = [
+        hashing_p(each, flows) < largest_p / len(rows) and jain(each) < largest_jain
+        for each in _loads(rows)
+    ]
+    for i in range(1, len(tried)):
+        if tried[i - 1] and tried[i]:
+            return moments[i - 1][0], moments[i][1]
+    return None
+
+
+def _loads(rows: pl.DataFrame) -> Iterable[Array]:
+    return (np.asarray(each, dtype=np.float64) for each in rows["loads"].to_list())

@@ -1,0 +1,98 @@
+"""Stretches of time in which an uplink group shares alike, and the flows that would explain it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import polars as pl
+
+from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.statistics import Array, change_points, flows_that_explain
+
+_FEWEST_FLOWS = 4.0
+_LEAST_FREEDOM = 7
+_SPLIT_WINDOWS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SharedStretch:
+    """Intervals of one group that share alike: pooled load by port.
+
+    `persistence` is the spread (CV^2) of the pooled shares over that of the single intervals: 1
+    where the same links stay busy, one over their number where each interval is a new draw.
+    """
+
+    begin: datetime
+    end: datetime
+    first_window_end: datetime
+    second_window_end: datetime
+    windows: int
+    ports: tuple[str, ...]
+    loads: Array
+    tx_gbps: float
+    capacity_gbps: float | None
+    persistence: float
+
+
+def by_group(intervals: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    """Return each uplink group with its intervals in order of time."""
+    groups = intervals["uplink_group"].unique(maintain_order=True).to_list()
+    return [(str(g), intervals.filter(pl.col("uplink_group") == g).sort("ts")) for g in groups]
+
+
+def shared_stretches(rows: pl.DataFrame, model: Model) -> list[SharedStretch]:
+    """Cut a group's busy intervals where their evenness changes, and pool each part."""
+    busy_sent = float(rows["sent"].median() or 0.0)  # type: ignore[arg-type]
+    busy = rows.filter(pl.col("sent") >= model.limit("quiet_share") * busy_sent)
+    least = int(model.limit("least_windows"))
+    if len(busy) < least:
+        return []
+    uneven = 1 - busy["jain"].to_numpy().astype(np.float64)
+    cuts = change_points(1 + uneven, smallest=_SPLIT_WINDOWS, significance=0.01)
+    bounds = [0, *cuts, len(busy)]
+    return [
+        _pool(busy.slice(begin, end - begin))
+        for begin, end in zip(bounds, bounds[1:], strict=False)
+        if end - begin >= least
+    ]
+
+
+def _pool(rows: pl.DataFrame) -> SharedStretch:
+    single = np.asarray(rows["loads"].to_list(), dtype=np.float64)
+    loads = np.sum(single, axis=0)
+    spread = float(np.mean(np.var(single, axis=1) / np.mean(single, axis=1) ** 2))
+    ends = rows["ts"].to_list()
+    capacity = rows["capacity_gbps"].mean()
+    return SharedStretch(
+        begin=rows["ts_before"][0],
+        end=ends[-1],
+        first_window_end=ends[0],
+        second_window_end=ends[min(1, len(ends) - 1)],
+        windows=len(rows),
+        ports=tuple(rows["ports"][0]),
+        loads=loads,
+        tx_gbps=float(rows["tx_gbps"].mean() or 0.0),  # type: ignore[arg-type]
+        capacity_gbps=None if capacity is None else float(capacity),  # type: ignore[arg-type]
+        persistence=float(np.var(loads) / np.mean(loads) ** 2) / max(spread, 1e-12),
+    )
+
+
+def estimated_flows(group: str, stretches: dict[str, list[SharedStretch]]) -> float | None:
+    """Estimate the flow number from groups of as many links, or from other times of this one.
+
+    CV^2 = (n - 1) / m for m equal flows on n links; None below seven degrees of freedom, where
+    the estimate would be worth nothing.
+    """
+    links = {len(part.loads) for part in stretches[group]}
+    siblings = [
+        part
+        for other, parts in stretches.items()
+        for part in parts
+        if other != group and len(part.loads) in links
+    ]
+    for parts in (siblings, stretches[group][:-1]):
+        freedom = sum(len(part.loads) - 1 for part in parts)
+        if freedom >= _LEAST_FREEDOM:
+            spread = sum((len(part.loads) - 1) / flows_that_explain(part.loads) for part in parts)
+            return max(freedom / max(spread, 1e-9), _FEWEST_FLOWS)
+    return None

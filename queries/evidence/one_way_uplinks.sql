@@ -1,0 +1,55 @@
+-- question: Which uplinks let next to nothing out in an interval while they take bytes in?
+-- A twentieth of the group's mean is LLDP, BGP and what is left of other traffic. What comes in is
+-- counted at the port, or as what the neighbour sends.
+WITH members AS (
+  SELECT job, device, uplink_group, port, members, ts_before, ts, seconds, sent, often, gap,
+    avg(sent) OVER g AS usual, count(*) OVER g AS links
+  FROM uplink_ports
+  WINDOW g AS (PARTITION BY job, uplink_group, ts_before, ts)
+),
+busy AS (
+  SELECT *, usual >= 0.25 * median(usual) OVER (PARTITION BY job, uplink_group) AS is_busy
+  FROM members
+),
+silent AS (
+  SELECT * FROM busy
+  WHERE is_busy AND links = members AND links >= 2 AND sent <= 0.05 * usual
+    AND NOT coalesce(gap, false)
+),
+received AS (
+  SELECT t.device, t.port, t.ts_before, t.ts, coalesce(t.rx_bytes, t.rx_packets) / t.seconds AS rate
+  FROM port_traffic t
+  WHERE coalesce(t.rx_bytes, t.rx_packets) IS NOT NULL
+    AND t.device IN (SELECT device FROM silent)
+  UNION ALL
+  SELECT c.owner, c.part, t.ts_before, t.ts, coalesce(t.tx_bytes, t.tx_packets) / t.seconds
+  FROM port_traffic t JOIN cable_ends c ON c.far_owner = t.device AND c.far_part = t.port
+  WHERE c.owner IN (SELECT device FROM silent)
+),
+-- Over the time the port was silent, against the usual port of its group.
+taken AS (
+  SELECT s.device, s.uplink_group, g.port, avg(r.rate) AS rate
+  FROM (
+    SELECT device, uplink_group, min(ts_before) AS begins, max(ts) AS ends
+    FROM silent GROUP BY device, uplink_group
+  ) s
+  JOIN uplink_groups g USING (device, uplink_group)
+  JOIN received r ON r.device = s.device AND r.port = g.port AND r.ts_before >= s.begins
+    AND r.ts <= s.ends
+  GROUP BY ALL
+),
+compared AS (
+  SELECT device, uplink_group, port, rate / nullif(median(rate) OVER w, 0) AS received_ratio
+  FROM taken
+  WINDOW w AS (PARTITION BY device, uplink_group)
+),
+state AS (
+  SELECT device, port, arg_max(oper, ts) AS oper FROM named_status
+  WHERE oper IS NOT NULL GROUP BY device, port
+)
+SELECT s.device, s.uplink_group, s.port, s.links, s.ts_before, s.ts, s.seconds,
+  s.sent / nullif(s.usual, 0) AS sent_ratio, c.received_ratio, o.oper
+FROM silent s
+LEFT JOIN compared c USING (device, uplink_group, port)
+LEFT JOIN state o USING (device, port)
+ORDER BY s.device, s.port, s.ts

@@ -1,0 +1,264 @@
+"""Pauses, congestion and uplinks at the level of tables: what must be found, and near misses."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from test_link_diagnosis import (
+    HOSTS,
+    INTERVAL,
+    SAMPLES,
+    SINCE,
+    at,
+    cluster,
+    rising,
+    samples,
+    status,
+    together,
+)
+
+from conftest import Rows
+from fabricobs.diagnosis.findings import Diagnosis, Finding
+from fabricobs.diagnosis.run import diagnose
+
+Make = Callable[[Rows], Path]
+KINDS = {"pfc_storm", "congestion", "ecn_misconfigured", "oversubscription", "ecmp_skew"}
+NICS = [f"node{host:02d}" for host in range(HOSTS)]
+PORTS = [f"Ethernet{8 * host}" for host in range(HOSTS)]
+
+
+def priority(device: str, port: str, counters: dict[str, list[int]], **more: object) -> Rows:
+    """Samples of priority 3 of a port."""
+    rows = [
+        {
+            "file_id": f"{device} priorities",
+            "line": sample + 1,
+            "format": "priorities",
+            "device": device,
+            "port": port,
+            "priority": 3,
+            "ts": at(sample),
+            "ts_source": "inline",
+            **more,
+            **{name: values[sample] for name, values in counters.items()},
+        }
+        for sample in range(SAMPLES)
+    ]
+    return {"priority_samples": rows}
+
+
+def pauses(device: str, port: str, *, sent: float, got: float, measured: bool = True) -> Rows:
+    """Frames a second sent and received since SINCE, each 11 us long where `measured`."""
+    tx, rx = rising(round(sent * INTERVAL)), rising(round(got * INTERVAL))
+    counters = {"pfc_tx_frames": tx, "pfc_rx_frames": rx}
+    if measured:
+        counters["pfc_tx_pause_us"] = [11 * value for value in tx]
+        counters["pfc_rx_pause_us"] = [11 * value for value in rx]
+    return priority(device, port, counters)
+
+
+def received(ratios: Sequence[float]) -> Rows:
+    """What each NIC's leaf port sends it since SINCE, in units of 50 GB an interval."""
+    parts = []
+    for port, ratio in zip(PORTS, ratios, strict=True):
+        total = [
+            5 * 10**10 * sample + round((ratio - 1) * 5 * 10**10) * max(0, sample - SINCE)
+            for sample in range(SAMPLES)
+        ]
+        parts.append(samples("leaf00", port, {"tx_bytes": total}))
+    return together(*parts)
+
+
+def marks(rates: Sequence[float]) -> Rows:
+    """CNPs a second that each NIC sends since SINCE."""
+    parts = []
+    for host, rate in zip(NICS, rates, strict=True):
+        by = round(rate * INTERVAL)
+        counters = {"np_cnp_sent": rising(by), "rx_bytes": [0] * SAMPLES}
+        parts.append(samples(host, "mlx5_0/1", counters, name="marks"))
+    return together(*parts)
+
+
+def balance(ratios: Sequence[float]) -> Rows:
+    """What each NIC receives over what it sends, in its class, since SINCE."""
+    parts = []
+    for host, ratio in zip(NICS, ratios, strict=True):
+        sent = [10**10 * sample for sample in range(SAMPLES)]
+        extra = rising(round((ratio - 1) * 10**10), start=0)
+        got = [a + b for a, b in zip(sent, extra, strict=True)]
+        parts.append(priority(host, "mlx5_0/1", {"rx_bytes": got, "tx_bytes": sent}))
+    return together(*parts)
+
+
+def told(found: Diagnosis) -> list[Finding]:
+    return [finding for finding in found.findings if finding.kind in KINDS]
+
+
+class TestStorms:
+    def test_the_nic_that_pauses_and_is_not_paused_is_named(self, make_store: Make) -> None:
+        storm = pauses("node02", "ens1np0", sent=40_000, got=5)
+        victim = pauses("node01", "ens1np0", sent=2, got=2_000)
+        (finding,) = told(diagnose(make_store(together(cluster(slower=1.5), storm, victim))))
+        assert finding.kind == "pfc_storm"
+        assert [e.label for e in finding.entities] == ["node02 mlx5_0", "leaf00 Ethernet16"]
+        assert {e.host for e in finding.related if e.type == "host"} == {"node01"}
+        assert finding.detected_at == at(SINCE + 2)
+        assert finding.loss_share == pytest.approx(0.13, abs=0.02)
+
+    def test_its_leaf_port_alone_tells_it_too(self, make_store: Make) -> None:
+        seen = pauses("leaf00", "Ethernet16", sent=5, got=40_000)
+        (finding,) = told(diagnose(make_store(together(cluster(), seen))))
+        assert finding.entities[0].label == "node02 mlx5_0"
+
+    @pytest.mark.parametrize(
+        ("sent", "got", "measured"),
+        [
+            (5.0, 40_000.0, True),  # paused, and pauses nobody
+            (40_000.0, 30_000.0, True),  # hands on what it gets
+            (9_000.0, 5.0, True),  # 10 % of the time
+            (4_000.0, 5.0, False),  # a third of the time at most, by the longest frames
+        ],
+    )
+    def test_less_than_that_is_no_storm(
+        self, make_store: Make, sent: float, got: float, measured: bool
+    ) -> None:
+        seen = pauses("node02", "ens1np0", sent=sent, got=got, measured=measured)
+        assert told(diagnose(make_store(together(cluster(), seen)))) == []
+
+    def test_a_watchdog_needs_no_second_interval(self, make_store: Make) -> None:
+        risen = [3 if sample > SINCE else 0 for sample in range(SAMPLES)]
+        acted = priority("leaf00", "Ethernet16", {"pfcwd_detected": risen})
+        (finding,) = told(diagnose(make_store(together(cluster(), acted))))
+        assert finding.kind == "pfc_storm"
+        assert finding.detected_at == at(SINCE + 1)
+        assert "watchdog of leaf00 detected 3 storms" in finding.explanation
+
+
+class TestCongestion:
+    def test_more_bytes_and_marks_for_one_nic(self, make_store: Make) -> None:
+        rows = together(cluster(slower=1.5), received([1, 1, 3, 1]), marks([1, 1, 900, 1]))
+        (finding,) = told(diagnose(make_store(rows)))
+        assert finding.kind == "congestion"
+        assert finding.entities[0].label == "leaf00 Ethernet16"
+        assert finding.related[0].label == "node02 mlx5_0"
+
+    @pytest.mark.parametrize(
+        ("ratios", "cnps"),
+        [
+            ([1, 1, 3, 1], [1, 1, 1, 1]),  # another kind of rank: no queue is full
+            ([1, 1, 1.2, 1], [1, 1, 900, 1]),
+            ([1, 3, 3, 1], [1, 900, 900, 1]),  # half of them: other peers
+        ],
+    )
+    def test_near_misses(
+        self, make_store: Make, ratios: Sequence[float], cnps: Sequence[float]
+    ) -> None:
+        rows = together(cluster(), received(ratios), marks(cnps))
+        assert told(diagnose(make_store(rows))) == []
+
+
+class TestClass:
+    def test_bytes_nobody_of_the_job_sent(self, make_store: Make) -> None:
+        (finding,) = told(diagnose(make_store(together(cluster(slower=1.5), balance([2] * 4)))))
+        assert finding.kind == "ecn_misconfigured"
+        assert [e.host for e in finding.entities] == NICS
+        assert finding.detected_at == at(SINCE + 1)
+
+    @pytest.mark.parametrize("ratios", [[1, 1, 1, 1], [1, 1, 2, 1], [1.1, 1.1, 1.1, 1.1]])
+    def test_one_host_or_a_little_is_not_the_class(
+        self, make_store: Make, ratios: Sequence[float]
+    ) -> None:
+        assert told(diagnose(make_store(together(cluster(), balance(ratios))))) == []
+
+    def test_pauses_without_marks(self, make_store: Make) -> None:
+        loud = [pauses(host, "ens1np0", sent=1, got=2_000) for host in NICS]
+        (finding,) = told(diagnose(make_store(together(cluster(), *loud, marks([0] * 4)))))
+        assert finding.kind == "ecn_misconfigured"
+        assert [e.switch for e in finding.entities] == ["leaf00"]
+
+    def test_a_threshold_no_queue_reaches_is_named(self, make_store: Make) -> None:
+        loud = [pauses(host, "ens1np0", sent=1, got=2_000) for host in NICS]
+        setting = {
+            "file_id": "e",
+            "line": 1,
+            "format": "settings",
+            "device": "leaf00",
+            "profile": "AZURE_LOSSLESS",
+            "name": "green_min_threshold",
+            "value": "536870912",
+        }
+        rows = together(cluster(), *loud, marks([0] * 4), {"settings": [setting]})
+        (finding,) = told(diagnose(make_store(rows)))
+        assert "log" in finding.families
+        assert "537 MB" in finding.explanation
+
+    @pytest.mark.parametrize("cnps", [[500.0] * 4, None])
+    def test_pauses_with_marks_or_unknown_marks_accuse_nobody(
+        self, make_store: Make, cnps: list[float] | None
+    ) -> None:
+        loud = [pauses(host, "ens1np0", sent=1, got=2_000) for host in NICS]
+        told_of = [marks(cnps)] if cnps else []
+        assert told(diagnose(make_store(together(cluster(), *loud, *told_of)))) == []
+
+
+def uplinks(gbps: Sequence[float], *, empty: int | None = None, comes_in: bool = True) -> Rows:
+    """Uplinks of leaf00, 400 Gb/s each, that send so many on average; `empty` stops at SINCE."""
+    rows: Rows = {"links": [], "port_status": []}
+    parts = [rows]
+    for number, rate in enumerate(gbps):
+        port, spine = f"Ethernet{100 + 8 * number}", f"spine{number:02d}"
+        by = round(rate * INTERVAL / 8e-9)
+        stopped = number == empty
+        sent = [by * (min(s, SINCE) if stopped else s) + 1000 * s for s in range(SAMPLES)]
+        got = [by * (s if comes_in or not stopped else min(s, SINCE)) for s in range(SAMPLES)]
+        parts.append(samples("leaf00", port, {"tx_bytes": sent, "rx_bytes": got}))
+        rows["port_status"].append(status("leaf00", port, 400.0))
+        rows["links"].append(
+            {
+                "file_id": "u",
+                "line": number + 1,
+                "format": "lldp",
+                "device": "leaf00",
+                "port": port,
+                "remote_device": spine,
+                "remote_port": "Ethernet0",
+                "ts": at(0),
+            }
+        )
+        parts.append(samples(spine, "Ethernet0", {"tx_bytes": got, "rx_bytes": sent}))
+    return together(*parts)
+
+
+class TestUplinks:
+    def test_an_uplink_that_lets_nothing_out_is_named(self, make_store: Make) -> None:
+        rows = together(cluster(slower=1.5), uplinks([60, 60, 60, 60], empty=2))
+        (finding,) = told(diagnose(make_store(rows)))
+        assert finding.kind == "ecmp_skew"
+        assert finding.entities[0].label == "leaf00 Ethernet116"
+        assert "sends nothing over Ethernet116" in finding.title
+        assert finding.loss_share is not None
+
+    def test_one_that_takes_nothing_in_either_is_no_one_way_link(self, make_store: Make) -> None:
+        rows = together(cluster(), uplinks([60, 60, 60, 60], empty=2, comes_in=False))
+        assert not any(f.entities[0].type == "port" for f in told(diagnose(make_store(rows))))
+
+    def test_half_as_many_uplinks_as_nics_fill(self, make_store: Make) -> None:
+        # A transfer takes 30 % of a step: 110 Gb/s on average are 92 % while it lasts.
+        (finding,) = told(diagnose(make_store(together(cluster(), uplinks([110, 110])))))
+        assert finding.kind == "oversubscription"
+        assert [e.switch for e in finding.entities] == ["leaf00"]
+        assert "2:1" in finding.title
+
+    @pytest.mark.parametrize(
+        "gbps",
+        [
+            [60.0, 60.0],  # narrow, and half full
+            [110.0, 70.0],  # narrow, full on one side only
+            [110.0, 110.0, 110.0, 110.0],  # as wide up as down
+        ],
+    )
+    def test_uplinks_with_room_are_not_oversubscribed(
+        self, make_store: Make, gbps: Sequence[float]
+    ) -> None:
+        found = told(diagnose(make_store(together(cluster(), uplinks(gbps)))))
+        assert not [f for f in found if f.kind == "oversubscription"]
