@@ -11,50 +11,37 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 
-from fabricobs.simulate import run as physics
-from fabricobs.simulate import workload
-from fabricobs.simulate.cluster import build_cluster
-from fabricobs.simulate.fabric import observe
-from fabricobs.simulate.megatron import write_megatron
-from fabricobs.simulate.nccl import write_nccl
-from fabricobs.simulate.routes import draw_routes, polarise
-from fabricobs.simulate.sonic import write_switches
-from fabricobs.simulate.step_records import write_step_records
+from fabricobs.cli import DEMO_SEED
+from fabricobs.simulate.cases import choose_kinds, write_case
+from fabricobs.simulate.output import JOB_START
+from fabricobs.simulate.scenarios import Scenario, load_scenario
 
-SEED = 20260302
 FIRST_FAULTY_STEP, LAST_FAULTY_STEP = 70, 200
 
 _STAMPS = (
     re.compile(r"^ \[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+)\]"),  # Megatron
-    re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+)Z"),  # step records
+    re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+)Z"),  # step records, rounds of a switch
 )
 
 
-def write_cluster(directory: Path) -> None:
-    """Write all logs of a job whose leaf01 polarises and is mended again."""
-    healthy = draw_routes(physics.stream(SEED, 1))
-    faulty = polarise(
-        healthy, physics.FAULTY_LEAF, physics.POLARISED_SHARE, physics.stream(SEED, 2)
-    )
-    steps = np.arange(1, workload.STEPS + 1)
-    during = (steps >= FIRST_FAULTY_STEP) & (steps <= LAST_FAULTY_STEP)
-    noise = physics._draw_noise(physics.stream(SEED, 3))
-    run = physics._run_steps(noise, (healthy, faulty), during)
-    cluster = build_cluster()
-    fabric = observe(run, seed=SEED)
-    write_nccl(directory / "nccl", cluster, seed=SEED)
-    write_megatron(directory / "train" / "node04.log", run, seed=SEED)
-    write_step_records(directory / "steps", run)
-    write_switches(directory / "switches", cluster, fabric, end=run.duration, seed=SEED)
+def write_cluster(directory: Path) -> Path:
+    """Write all logs of a job whose leaf01 polarises and is mended again; returns their folder."""
+    sample = load_scenario("sample").shape
+    steps = sample.jobs[0].steps
+    (fault,) = sample.faults
+    spell = {"at": (FIRST_FAULTY_STEP - 1) / steps, "until": LAST_FAULTY_STEP / steps}
+    shape = sample.model_copy(update={"faults": (fault.model_copy(update=spell),)})
+    kinds = choose_kinds(["nccl", "train", "steps", "switches"], [])
+    write_case(directory, Scenario("live", shape), seed=DEMO_SEED, kinds=kinds)
+    return directory / "logs"
 
 
 class Replay:
     """Writes the logs of `source` to `target` as they came, at any pace; times are Unix times.
 
-    A log grows by pieces that end anywhere in a line; a snapshot is there in halves.
+    A log grows by pieces that end anywhere in a line.
     """
 
     def __init__(self, source: Path, target: Path) -> None:
@@ -64,7 +51,7 @@ class Replay:
             for path, pieces in _files(source)
             for number, (moment, text) in enumerate(pieces)
         )
-        self.begin = workload.JOB_START.timestamp()
+        self.begin = JOB_START.timestamp()
         self.end = self._pieces[-1][0]
         self._written = 0
 
@@ -101,21 +88,13 @@ def _files(source: Path) -> Iterator[tuple[str, list[tuple[float, bytes]]]]:
     """Yield every file as pieces and when they were written."""
     for path in sorted(p for p in source.rglob("*") if p.is_file()):
         name = str(path.relative_to(source))
-        snapshot = re.search(r"(\d{8}_\d{6})_", path.name)
-        if snapshot is not None:
-            moment = datetime.strptime(snapshot[1], "%Y%m%d_%H%M%S").replace(tzinfo=UTC)
-            content = path.read_bytes()
-            half = len(content) // 2
-            stamp = moment.timestamp()
-            yield name, [(stamp, content[:half]), (stamp + 2, content[half:])]
-        else:
-            plain = name.removesuffix(".gz").replace(".parquet", ".csv")
-            yield plain, list(_pieces(_text(path)))
+        plain = name.removesuffix(".gz").replace(".parquet", ".csv")
+        yield plain, list(_pieces(_text(path)))
 
 
 def _pieces(text: str) -> Iterator[tuple[float, bytes]]:
     """Cut a log a little behind the begin of each line: the last line is always there in part."""
-    moment = workload.JOB_START.timestamp()
+    moment = JOB_START.timestamp()
     left = ""
     for line in text.splitlines(keepends=True):
         stamp = next(filter(None, (pattern.search(line) for pattern in _STAMPS)), None)

@@ -215,6 +215,21 @@ class TestFlaps:
         assert finding.detected_at == downs[0]
         assert finding.loss_share == pytest.approx(12 / (60 + 12), rel=0.15)
 
+    def test_one_event_that_one_step_waited_for_has_its_cost(self, make_store: Make) -> None:
+        rows = cluster()
+        down = at(12)
+        hit = min(int(row["step"]) for row in rows["steps"] if row["ts"] >= down)  # type: ignore[operator, call-overload]
+        for row in rows["steps"]:
+            if row["step"] == hit:
+                row["step_time_ms"] += 4000  # type: ignore[operator]
+                row["comm_ms"] += 4000  # type: ignore[operator]
+        port = samples("leaf00", "Ethernet8", {"link_downed": once(1, sample=12, start=2)})
+        (finding,) = of_links(
+            diagnose(make_store(together(rows, quiet(besides=["leaf00 Ethernet8"]), port)))
+        )
+        assert (finding.kind, finding.start_step, finding.end_step) == ("link_flap", hit, hit)
+        assert finding.loss_share == pytest.approx(0.8, abs=0.02)
+
     def test_a_link_that_went_down_before_the_job_is_none(self, make_store: Make) -> None:
         rows = together(cluster(), quiet())
         rows["events"] = [

@@ -130,9 +130,9 @@ def test_a_round_that_is_slow_says_so_and_none_overlaps(
     (tmp_path / "log.jsonl").write_text(STEP.format(1))
     notes: list[str] = []
     clock = itertools.count(step=45.0)
-    monkeypatch.setattr(operation.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(operation, "monotonic", lambda: next(clock))
     slept: list[float] = []
-    monkeypatch.setattr(operation.time, "sleep", slept.append)
+    monkeypatch.setattr(operation, "sleep", slept.append)
     config = Config.model_validate({"store": tmp_path / "s", "watch": {"every": "1m"}})
     rounds = operation.watch([tmp_path], config, notes.append)
     next(rounds)

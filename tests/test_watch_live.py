@@ -71,10 +71,9 @@ def test_killed_and_restarted_it_tells_each_event_once(tmp_path: Path) -> None:
     The logs go on while the watch runs: it is killed anywhere, started again, and killed about when
     it has done a round, which is when it tells and notes what it told.
     """
-    write_cluster(tmp_path / "source")
     logs = tmp_path / "logs"
     logs.mkdir()
-    replay = Replay(tmp_path / "source", logs)
+    replay = Replay(write_cluster(tmp_path / "source"), logs)
     chance = random.Random(KILLS)
     config = tmp_path / "fabricobs.toml"
     watch = [*COMMAND, "watch", str(logs), "--config", str(config)]

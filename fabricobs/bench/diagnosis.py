@@ -60,9 +60,13 @@ def scored_scenarios() -> list[str]:
 def plan(
     scenarios: Sequence[str], seeds: Sequence[int], gpus: int, *, ablations: bool
 ) -> list[Case]:
-    """All cases; with `ablations` each is judged from single families of evidence too."""
-    views = (EVERYTHING, *(ABLATIONS if ablations else ()))
-    return [Case(scenario, seed, gpus, views) for seed in seeds for scenario in scenarios]
+    """All cases; with `ablations` those of the first seed are judged from single families too."""
+    single = ABLATIONS if ablations else ()
+    return [
+        Case(scenario, seed, gpus, (EVERYTHING, *(single if seed == seeds[0] else ())))
+        for seed in seeds
+        for scenario in scenarios
+    ]
 
 
 def run_cases(cases: Sequence[Case], workers: int | None = None) -> Iterator[Result]:

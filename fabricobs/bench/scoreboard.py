@@ -128,7 +128,7 @@ def _ablations(results: Sequence[Result]) -> str:
         called_ok = sum(score.called_ok for score in scores if score.outcomes)
         found = _share([o.found for o in _outcomes(scores)])
         rows.append([view, found, _share([claim.right for claim in claims]), str(called_ok)])
-    return _table("With one kind of evidence alone", rows)
+    return _table(f"With one kind of evidence alone, {len(results)} cases", rows)
 
 
 def _time(results: Sequence[Result]) -> str:

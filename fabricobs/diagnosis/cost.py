@@ -19,6 +19,7 @@ _FEWEST_STEPS = 10
 _SIGNIFICANT = 0.001
 # Robust distance of one or two steps that needs no test; 300 healthy steps stay below 5.
 _FAR = 8.0
+_FEWEST_TO_TEST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,8 @@ def _told(
 
 
 def _stand_out(times: Array, others: Array) -> bool:
-    """Say whether steps are longer than others; one or two must all be far longer than any usual."""
-    if len(times) > 2:
+    """Say whether steps are longer than others; one or two must be far longer than the usual."""
+    if len(times) >= _FEWEST_TO_TEST:
         return differs(others, times) < _SIGNIFICANT
     middle = float(np.median(others))
     spread = MAD_TO_SIGMA * float(np.median(np.abs(others - middle)))

@@ -194,5 +194,6 @@ def _told(
         # A port says at once how fast it runs.
         detected_at=since if since is not None else start,
         cost=cost,
-        unmeasured="medium",
+        # Where no job is known, nobody is known to wait for it.
+        unmeasured="low" if evidence.frame("step_times").is_empty() else "medium",
     )

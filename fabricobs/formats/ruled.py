@@ -27,7 +27,7 @@ _PORT = re.compile(r"[A-Za-z-]+\d[\d/.]*$")
 _DASHES = re.compile(r"-+")
 _BLANKS = re.compile(r"\s{2,}")
 # Below this the line-by-line way is done before the compiled cutter is loaded.
-_LEAST_BYTES = 2 << 20
+_LEAST_BYTES = 512 << 10
 _MOST_HEADERS = 1_000
 
 

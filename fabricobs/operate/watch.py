@@ -5,12 +5,12 @@ next round goes on. Rounds of one store never overlap. Times are UTC without a z
 """
 
 import os
-import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TypeVar
 
 import duckdb
@@ -77,25 +77,25 @@ class Watch:
         # What stands is told at once: the alerts of a watch that was restarted must not run out.
         publish(self._targets, self._memory, _now(), self._say)
         while True:
-            began = time.monotonic()
+            began = monotonic()
             yield self.round()
-            took = time.monotonic() - began
+            took = monotonic() - began
             if took > every:
                 self._say(
                     f"the round took {took:.1f} s, longer than the interval of "
                     f"{duration_words(self._config.watch.every)}: the next begins at once"
                 )
-            time.sleep(max(every - took, 0))
+            sleep(max(every - took, 0))
 
     def round(self) -> Round:
         """Run one round; what fails in it is said, and the rest of it goes on."""
-        began = time.monotonic()
+        began = monotonic()
         before = self._memory
         read = self._guarded("reading", self._ingest)
         judged = self._guarded("judging", self._judge)
         diagnosis, memory, events = judged if judged is not None else (None, before, ())
         well = read is not None and judged is not None
-        memory = replace(memory, round_seconds=time.monotonic() - began)
+        memory = replace(memory, round_seconds=monotonic() - began)
         if self._guarded("keeping the state", lambda: self._save(memory)) is None:
             # Nothing is sent that is not noted first: it would be sent twice. What stood before is
             # told again, so that no alert runs out.
@@ -108,7 +108,7 @@ class Watch:
         if diagnosis is not None and (read is None or read.read or not self._page.exists()):
             well &= self._guarded("the report", lambda: self._report(diagnosis)) is not None
         well &= self._guarded("upkeep of the store", self._keep_up) is not None
-        seconds = time.monotonic() - began
+        seconds = monotonic() - began
         self._guarded("the textfile", lambda: self._write_textfile(seconds, well))
         self._sum_up(read, seconds)
         return Round(diagnosis, events, well)

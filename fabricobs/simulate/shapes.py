@@ -89,8 +89,8 @@ class CollectionShape(_Shape):
     are cleared or that restart during the run.
     """
 
-    switch_interval: float = Field(default=10.0, ge=0.5, le=60)
-    host_interval: float = Field(default=20.0, ge=0.5, le=120)
+    switch_interval: float = Field(default=15.0, ge=0.5, le=60)
+    host_interval: float = Field(default=30.0, ge=0.5, le=120)
     jitter: float = Field(default=0.03, ge=0, le=0.3)
     missing: float = Field(default=0.0, ge=0, lt=0.5)
     duplicated: float = Field(default=0.0, ge=0, lt=0.5)

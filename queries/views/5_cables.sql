@@ -46,7 +46,8 @@ WITH told AS (
   FROM canonical_links l
   JOIN port_parts p ON p.device = l.device AND p.port = l.port
   JOIN port_parts r ON r.device = l.remote_device
-    AND (r.port = l.remote_port OR (r.is_nic AND r.port = l.remote_port_description))
+    AND (r.port = l.remote_port OR (r.port = l.remote_port_description
+      AND (r.is_nic OR regexp_matches(l.remote_port, '^([0-9A-Fa-f]{2}:){5}'))))
   LEFT JOIN nic_names n ON n.host = r.owner AND n.name = r.port
 )
 SELECT owner, part, is_nic, far_owner, far_part, far_is_nic, ts FROM told WHERE rank = 1
