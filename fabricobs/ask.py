@@ -4,7 +4,8 @@ import contextlib
 import difflib
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -113,22 +114,27 @@ def write_rows(
 
     Raises QueryError if it fails, KeyboardInterrupt if the user stops it.
     """
+    writers: dict[str, Callable[[], None]] = {
+        "table": lambda: _write_table(connection.sql(sql), out),
+        "csv": lambda: _write_csv(connection.execute(sql), out),
+        "json": lambda: _write_json(connection.execute(sql), out),
+        "parquet": lambda: _write_parquet(connection.sql(sql), out),
+    }
     try:
-        if output == "table":
-            _write_table(connection.sql(sql), out)
-        elif output == "csv":
-            _write_csv(connection.execute(sql), out)
-        elif output == "json":
-            _write_json(connection.execute(sql), out)
-        else:
-            _write_parquet(connection.sql(sql), out)
+        _stoppable(connection, writers[output])
     except duckdb.Error as error:
         raise QueryError(f"the statement failed: {error}") from error
-    except RuntimeError as error:
-        # How DuckDB tells of Ctrl-C.
-        if "interrupted" not in str(error):
+
+
+def _stoppable(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
+    """Work beside the main thread, which alone hears Ctrl-C: DuckDB listens only now and then."""
+    with ThreadPoolExecutor(1) as beside:
+        done = beside.submit(work)
+        try:
+            done.result()
+        except KeyboardInterrupt:
+            connection.interrupt()
             raise
-        raise KeyboardInterrupt from error
 
 
 def _write_table(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:

@@ -274,7 +274,7 @@ class TestSample:
         sides = ("2026-03-02T09:00:35..2026-03-02T09:07", "2026-03-02T09:09..")
         text = fabricobs("compare", *sides, "--store", sample_store)
         assert text.returncode == 0, text.stderr
-        assert "A step takes 24" in text.stdout
+        assert "A step takes 26" in text.stdout
         again = fabricobs("compare", *sides, "--store", sample_store, "--format", "json")
         assert json.loads(again.stdout)["b"]["last_step"] == 300
         wrong = fabricobs("compare", "nobody", "steps:1..", "--store", sample_store)

@@ -228,7 +228,7 @@ def test_no_secret_reaches_log_report_or_store(
     result = subprocess.run(
         [*command, "watch", logs, "--once", "--config", config], capture_output=True, text=True
     )
-    assert "new high" in result.stdout
+    assert "new critical" in result.stdout
     assert result.stderr.count("tried again next round") == 3, result.stderr
     written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     kept = [text for text in written if text.strip() != b"hunter2"]

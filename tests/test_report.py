@@ -271,7 +271,8 @@ def test_json_has_the_fields_of_schema_version_1(diagnosis: Diagnosis) -> None:
     assert list(first) == [
         *("id", "kind", "severity", "confidence", "families", "entities", "related"),
         *("start", "end"),
-        *("start_step", "end_step", "detected_at", "loss_share", "gpu_hours_lost", "title"),
+        *("start_step", "end_step", "detected_at", "loss_share", "gpu_hours_lost", "cost"),
+        "title",
         *("explanation", "drivers", "query", "sql", "refuted_by", "next_steps"),
     ]
     assert first["start"] == "2026-03-02T09:05:00.000Z"

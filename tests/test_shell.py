@@ -218,6 +218,8 @@ def test_a_long_statement_can_be_stopped() -> None:
         "from fabricobs.ask import write_rows\n"
         "endless = 'SELECT count(*) FROM range(10000000) a, range(100000) b '\n"
         "endless += 'WHERE a.range * b.range % 7 = 3'\n"
+        # A job in the background of a shell is started with the signal ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "stop = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
         "threading.Timer(2, stop).start()\n"
         "try: write_rows(duckdb.connect(), endless, 'csv')\n"

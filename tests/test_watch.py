@@ -39,7 +39,7 @@ class TestOnce:
         first = fabricobs("watch", LOGS, "--once", "--store", own_store)
         assert first.returncode == 2
         assert first.stdout.count("\n") == 1
-        assert " new high " in first.stdout
+        assert " new critical " in first.stdout
         assert "1 firing" in first.stderr
         assert (own_store / "report.html").stat().st_size > 10_000
         again = fabricobs("watch", LOGS, "--once", "--store", own_store, "--fail-on", "never")
@@ -100,7 +100,7 @@ class TestWindow:
         assert found.findings[0].loss_share == pytest.approx(0.2, abs=0.02)
 
     def test_the_newest_time_is_that_of_the_data(self, sample_store: Path) -> None:
-        assert newest_time(sample_store, datetime.max) == datetime(2026, 3, 2, 9, 18, 1)
+        assert newest_time(sample_store, datetime.max) == datetime(2026, 3, 2, 9, 19, 59, 78000)
         early = datetime(2026, 3, 2, 9, 5)
         assert newest_time(sample_store, early) <= early  # type: ignore[operator]
 
