@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from fabricobs.cli import DEMO_SEED
 from fabricobs.simulate.cases import choose_kinds, write_case
 from fabricobs.simulate.output import JOB_START
 from fabricobs.simulate.scenarios import Scenario, load_scenario
+from fabricobs.verbs.simulating import DEMO_SEED
 
 FIRST_FAULTY_STEP, LAST_FAULTY_STEP = 70, 200
 

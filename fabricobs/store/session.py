@@ -117,6 +117,8 @@ def open_session(
 
     connection = duckdb.connect(":memory:")
     connection.execute("SET TimeZone = 'UTC'")
+    # It would go to standard output, which is for data.
+    connection.execute("SET enable_progress_bar = false")
     scripts = view_scripts(extra)
     needed = None if sql is None else _needed(sql, scripts)
     for table in TABLES:
