@@ -14,6 +14,7 @@ from fabricobs.store.tables import TABLES
 if TYPE_CHECKING:
     import duckdb
 
+_MOST_LOOKS = 5
 _CREATES = re.compile(r"create\s+(?:or\s+replace\s+)?(?:view|macro|table)\s+(\w+)", re.IGNORECASE)
 _DERIVED = re.compile(
     r"((?:^--.*\n)*)^create\s+(?:or\s+replace\s+)?(?:view|table)\s+(\w+)",
@@ -184,8 +185,23 @@ def newest_time(store: Path, no_later_than: datetime) -> datetime | None:
     The time a file was last changed counts only where nothing else tells; times after
     `no_later_than` are those of a clock that is wrong. Both are UTC without a zone.
     """
+    import duckdb
+
+    for attempt in range(_MOST_LOOKS):
+        try:
+            row = _newest_times(store, no_later_than)
+            break
+        except duckdb.IOException:
+            # A writer beside this one replaced a batch between the look for it and the reading.
+            if attempt == _MOST_LOOKS - 1:
+                raise
+    times: tuple[datetime | None, datetime | None] = row or (None, None)
+    return times[0] or times[1]
+
+
+def _newest_times(store: Path, no_later_than: datetime) -> tuple[datetime | None, datetime | None] | None:
     with open_session(store, "steps collectives port_samples priority_samples") as connection:
-        row = connection.execute(
+        return connection.execute(
             "SELECT max(ts) FILTER (ts_source <> 'mtime'), max(ts) FROM ("
             + " UNION ALL ".join(
                 f"SELECT ts, ts_source FROM {table}"
@@ -194,8 +210,6 @@ def newest_time(store: Path, no_later_than: datetime) -> datetime | None:
             + ") WHERE ts <= ?",
             [no_later_than],
         ).fetchone()
-    times: tuple[datetime | None, datetime | None] = row or (None, None)
-    return times[0] or times[1]
 
 
 def _needed(sql: str, scripts: Sequence[tuple[str, str]]) -> set[str]:
