@@ -199,7 +199,9 @@ def newest_time(store: Path, no_later_than: datetime) -> datetime | None:
     return times[0] or times[1]
 
 
-def _newest_times(store: Path, no_later_than: datetime) -> tuple[datetime | None, datetime | None] | None:
+def _newest_times(
+    store: Path, no_later_than: datetime
+) -> tuple[datetime | None, datetime | None] | None:
     with open_session(store, "steps collectives port_samples priority_samples") as connection:
         return connection.execute(
             "SELECT max(ts) FILTER (ts_source <> 'mtime'), max(ts) FROM ("
