@@ -59,7 +59,9 @@ class CellRows:
         run = taken.run
         if len(self._open) + len(run.rows) > _MOST_OPEN_ROWS:
             return False
-        values: list[Any] = list(map(int, taken.numbers))
+        values: list[Any] = [int(number) if number else None for number in taken.numbers]
+        for place, value in run.constant:
+            values[place] = value
         for place, target in run.converted:
             try:
                 values[place] = target.convert(taken.numbers[place].decode())
@@ -68,15 +70,13 @@ class CellRows:
             if values[place] is None:
                 return False
         start_of = partial(self._start, block)
-        rows = [
-            self._row(start_of, row.table, {**given, **row.identity}, number + row.first)
-            for row in run.rows
+        filling = [
+            (self._row(start_of, f.table, {**given, **f.identity}, number + f.first), f)
+            for f in run.rows.values()
         ]
-        if not self._overwrite and any(
-            _has_any(*pair) for pair in zip(rows, run.rows, strict=True)
-        ):
+        if not self._overwrite and any(_has_any(row, filled) for row, filled in filling):
             return False
-        for row, filled in zip(rows, run.rows, strict=True):
+        for row, filled in filling:
             for column, place in filled.columns.items():
                 row[column] = values[place]
             if filled.others:

@@ -4,7 +4,6 @@ A dump repeats the same few hundred lines at every sample. Once each of them has
 a run of them is its numbers in order: which cells of which rows they are is worked out once.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,21 +12,19 @@ from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target
 from fabricobs.formats.values import Value
 from fabricobs.formats.values.numbers import parse_whole
 
-# Eighteen digits fit 64 bits whatever they are. A run is bounded since a line that is not known
-# may end it anywhere: what stands behind is then looked at again.
-_LINE = rb"([^\n\r\x00\x1b\x80-\xff]*[ :])[0-9]{1,18}"
-_RUN = re.compile(rb"(?:" + _LINE.replace(b"(", b"(?:") + rb"\n){1,512}")
-_ONE = re.compile(_LINE)
-_NUMBERS = re.compile(rb"(?<=[ :])[0-9]+(?=\n)")
-_MOST_RUNS = 256
+_DIGITS = b"0123456789"
+_MOST_DIGITS = 18  # they fit 64 bits whatever they are
+_FEWEST_BYTES, _MOST_BYTES = 1 << 10, 1 << 16  # looked at together
+_MOST_LINES, _MOST_RUNS = 20_000, 256
 
 
 @dataclass(frozen=True, slots=True)
 class KnownLine:
-    """What a line gave when it was read in full, but for its number."""
+    """What a line gave when it was read in full; `value` is None if it ends in a number."""
 
     key: str
     fields: Mapping[str, Value]
+    value: str | None
 
 
 @dataclass(slots=True)
@@ -41,18 +38,19 @@ class RunRow:
     others: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Run:
-    """Lines from the first one on that are known: how many, and what they fill."""
+    """Known lines: what they fill, which are converted and which say the same every time."""
 
-    lines: int
-    rows: tuple[RunRow, ...]
-    converted: tuple[tuple[int, Target], ...]
+    rows: dict[tuple[object, ...], RunRow] = field(default_factory=dict)
+    converted: list[tuple[int, Target]] = field(default_factory=list)
+    constant: list[tuple[int, Value]] = field(default_factory=list)
+    lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TakenRun:
-    """A run and its numbers, with where in the data it ends."""
+    """A run, the numbers of its lines (empty where there are none), and where it ends."""
 
     run: Run
     numbers: list[bytes]
@@ -65,57 +63,79 @@ class KnownLines:
     def __init__(self, mapping: ColumnMapping, *, overwrite: bool) -> None:
         self._mapping = mapping
         self._overwrite = overwrite
-        self._lines: dict[bytes, KnownLine] = {}
-        self._runs: dict[bytes, Run] = {}
+        # By all of the line but its number; lines that say the same every time by all of it.
+        self._numbered: dict[bytes, KnownLine] = {}
+        self._constant: dict[bytes, KnownLine] = {}
+        self._runs: dict[tuple[bytes, ...], Run] = {}
+        self._room = _FEWEST_BYTES
 
-    def learn(self, line: str, value: str, known: KnownLine) -> None:
-        """Keep what a line gave, if it is plain text with its value, a whole number, at the end."""
-        found = _ONE.fullmatch(line.encode())
-        if found is not None and line.endswith(value) and len(line) == found.end(1) + len(value):
-            self._lines[found[1]] = known
-            self._runs.clear()
+    def learn(self, line: str, key: str, value: str, fields: Mapping[str, Value]) -> None:
+        """Keep what a line gave, if its value alone can differ the next time or nothing can."""
+        told = line.encode()
+        bare = told.rstrip(_DIGITS)
+        known = self._numbered if bare + value.encode() == told != bare else self._constant
+        if len(known) >= _MOST_LINES:
+            known.clear()
+        if known is self._numbered:
+            known[bare] = KnownLine(key, fields, None)
+            self._constant.pop(bare, None)
+        elif told not in self._numbered:
+            known[told] = KnownLine(key, fields, value)
+        self._runs.clear()
 
     def run_at(self, data: bytes, at: int) -> TakenRun | None:
         """Return the run that begins at `at`; None if its first line is not known."""
-        one = _ONE.match(data, at)
-        if one is None or one[1] not in self._lines:
+        lines, numbers = self._known_lines(data, at)
+        if not lines:
             return None
-        found = _RUN.match(data, at)
-        if found is None:
-            return None
-        bare = _NUMBERS.sub(b"", found[0])
-        run = self._runs.get(bare)
+        key = tuple(lines)
+        run = self._runs.get(key)
         if run is None:
             if len(self._runs) >= _MOST_RUNS:
                 self._runs.clear()
-            run = self._runs[bare] = self._worked_out(bare)
-        numbers = _NUMBERS.findall(found[0])
-        end = found.end()
-        if run.lines < len(numbers):
-            del numbers[run.lines :]
-            end = at
-            for _ in range(run.lines):
-                end = data.index(b"\n", end) + 1
+            run = self._runs[key] = self._worked_out(lines, numbers)
+        if run.lines == 0:
+            return None
+        del numbers[run.lines :]
+        end = at + sum(map(len, lines[: run.lines])) + sum(map(len, numbers)) + run.lines
         return TakenRun(run, numbers, end)
 
-    def _worked_out(self, bare: bytes) -> Run:
-        rows: dict[tuple[object, ...], RunRow] = {}
-        converted: list[tuple[int, Target]] = []
-        lines = bare.splitlines()
-        for place, line in enumerate(lines):
-            known = self._lines.get(line)
-            if known is None or not self._fill(rows, converted, known, place):
-                lines = lines[:place]
+    def _known_lines(self, data: bytes, at: int) -> tuple[list[bytes], list[bytes]]:
+        """Return the known lines from `at` on without their numbers, and the numbers."""
+        lines: list[bytes] = []
+        numbers: list[bytes] = []
+        if not self._knows(data[at : data.find(b"\n", at)]):
+            return lines, numbers
+        window = data[at : at + self._room].split(b"\n")
+        window.pop()  # more of it may follow
+        for line in window:
+            bare = line.rstrip(_DIGITS)
+            if bare in self._numbered and 0 < len(line) - len(bare) <= _MOST_DIGITS:
+                lines.append(bare)
+                numbers.append(line[len(bare) :])
+            elif line in self._constant:
+                lines.append(line)
+                numbers.append(b"")
+            else:
                 break
-        return Run(len(lines), tuple(rows.values()), tuple(converted))
+        # A dump is as long as the one before it.
+        taken = sum(map(len, window[: len(lines) + 1]))
+        self._room = min(max(2 * taken, _FEWEST_BYTES), _MOST_BYTES)
+        return lines, numbers
 
-    def _fill(
-        self,
-        rows: dict[tuple[object, ...], RunRow],
-        converted: list[tuple[int, Target]],
-        known: KnownLine,
-        place: int,
-    ) -> bool:
+    def _knows(self, line: bytes) -> bool:
+        return line.rstrip(_DIGITS) in self._numbered or line in self._constant
+
+    def _worked_out(self, lines: list[bytes], numbers: list[bytes]) -> Run:
+        run = Run()
+        for line, number in zip(lines, numbers, strict=True):
+            known = self._numbered[line] if number else self._constant[line]
+            if not self._fill(run, known, run.lines):
+                break
+            run.lines += 1
+        return run
+
+    def _fill(self, run: Run, known: KnownLine, place: int) -> bool:
         """Note which cell a line fills; False if it has to be read in full."""
         target = self._mapping.resolve(known.key)
         if target is True:
@@ -124,18 +144,26 @@ class KnownLines:
             if target.column.name in IDENTITY:
                 return False
             table, told = target.table, {**known.fields, **dict(target.fields)}
+            constant = None if known.value is None else target.convert(known.value)
         else:
             table, told = self._mapping.table, dict(known.fields)
             if "other" not in column_names(table):
                 return True
-        row = rows.setdefault((table, *told.items()), RunRow(table, told, place))
+            constant = None if known.value is None else int(known.value.replace(",", ""))
+        if known.value is not None and constant is None:
+            return True
+        row = run.rows.setdefault((table, *told.items()), RunRow(table, told, place))
         cells = row.columns if isinstance(target, Target) else row.others
         name = target.column.name if isinstance(target, Target) else known.key
         if name in cells and not self._overwrite:
             return False
         cells[name] = place
-        if isinstance(target, Target) and (
-            target.factor is not None or target.parse is not parse_whole
-        ):
-            converted.append((place, target))
+        if known.value is not None:
+            run.constant.append((place, constant))
+        elif isinstance(target, Target) and not _is_plain(target):
+            run.converted.append((place, target))
         return True
+
+
+def _is_plain(target: Target) -> bool:
+    return target.factor is None and target.parse is parse_whole

@@ -5,7 +5,7 @@ from typing import Any
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
-from fabricobs.formats.dumps import KnownLine, KnownLines
+from fabricobs.formats.dumps import KnownLines
 from fabricobs.formats.lines import Outcome
 from fabricobs.formats.rows import Rows
 
@@ -75,7 +75,7 @@ class KeyValueReader:
         except ValueError as error:
             return f"{self._format.name}: {error}"
         if known:
-            self._known.learn(line, value, KnownLine(key, fields))
+            self._known.learn(line, key, value, fields)
         return Outcome.PARSED if known else f"{self._format.name}: {key} has no whole number"
 
     def boundary(self, line: str, number: int) -> None:
