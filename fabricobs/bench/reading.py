@@ -7,26 +7,14 @@ import argparse
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fabricobs.bench import inputs
-
-_MIB = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run: wall-clock and processor seconds, peak resident MiB of its largest process."""
-
-    seconds: float
-    processor_seconds: float
-    peak_mib: float
+from fabricobs.bench.processes import Run, timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +57,6 @@ def cases(share: float) -> list[Case]:
     ]
 
 
-def _timed(command: Sequence[str | Path]) -> Run:
-    """Run a command as a whole process; RuntimeError if it fails."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        [str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    assert process.stderr is not None
-    errors = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise RuntimeError(f"{command}: {errors.decode()[-500:]}")
-    seconds = time.perf_counter() - started
-    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
-
-
 def _median(runs: Sequence[Run]) -> Run:
     return Run(
         statistics.median(run.seconds for run in runs),
@@ -112,12 +84,12 @@ def _measure(case: Case, folder: Path, runs: int) -> None:
         out = Path(name)
         for _ in range(runs):
             parts = [sys.executable, "-m", "fabricobs.bench.baselines", case.baseline]
-            baseline.append(_timed([*parts, folder, out]))
+            baseline.append(timed([*parts, folder, out]))
             for workers, into in ((1, one), (cores, many)):
                 store = out / "store"
                 shutil.rmtree(store, ignore_errors=True)
-                into.append(_timed(_ingest(folder, store, workers)))
-            again.append(_timed(_ingest(folder, store, cores)))
+                into.append(timed(_ingest(folder, store, workers)))
+            again.append(timed(_ingest(folder, store, cores)))
     base, single, full, second = _median(baseline), _median(one), _median(many), _median(again)
     ratio = base.seconds / full.seconds
     met = "met" if ratio >= case.least_ratio else "MISSED"
@@ -137,7 +109,7 @@ def _ripgrep(folder: Path) -> None:
     if program is None:
         return
     pattern = r"^\S+:\d+:\d+ \[\d+\] NCCL INFO \w+: opCount [0-9a-f]+ .*\[nranks=\d+\]"
-    run = _timed([program, "-c", pattern, *sorted(folder.glob("*.log"))])
+    run = timed([program, "-c", pattern, *sorted(folder.glob("*.log"))])
     print(f"ripgrep counts the COLL lines in {run.seconds:.2f} s")
 
 

@@ -1,6 +1,6 @@
 """Attribution: one cause, one finding; symptoms folded in; what stays unexplained is said."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -129,9 +129,9 @@ def unexplained(
     for pace in paces:
         for slowdown in pace.slowdowns:
             explained = sum(
-                finding.loss_share or 0.0
+                _explained_loss(finding, slowdown, pace.slowdowns)
                 for finding in findings
-                if _overlaps(finding, slowdown) and finding.kind != model.kind
+                if finding.kind != model.kind
             )
             rest = slowdown.loss_share - explained
             if slowdown.loss_share < model.limit("loss"):
@@ -141,6 +141,25 @@ def unexplained(
             if explained < model.limit("explained") * slowdown.loss_share:
                 left.append(_drop(slowdown, rest, model, evidence))
     return left
+
+
+def _explained_loss(finding: Finding, slowdown: Slowdown, slowdowns: Sequence[Slowdown]) -> float:
+    """Return how much of a slowdown's loss a finding accounts for.
+
+    All of its own, where they begin together. One that begins with a slowdown and outlasts it has
+    its loss spread over all that follow while it lasts: the pace comes and goes with it.
+    """
+    loss = finding.loss_share or 0.0
+    own = loss if _overlaps(finding, slowdown) else 0.0
+    if finding.start_step is None or finding.end_step is None:
+        return own
+    earliest = finding.start_step - _SLACK_STEPS
+    during = [s for s in slowdowns if earliest <= s.first_step <= finding.end_step]
+    if slowdown not in during or not _overlaps(finding, during[0]):
+        return own
+    lost_steps = loss * (finding.end_step - finding.start_step + 1)
+    slow_steps = sum(s.loss_share * (s.last_step - s.first_step + 1) for s in during)
+    return max(own, slowdown.loss_share * min(lost_steps / slow_steps, 1.0))
 
 
 def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:

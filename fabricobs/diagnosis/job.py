@@ -7,10 +7,12 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.findings import Segment
-from fabricobs.diagnosis.statistics import Array, change_points
+from fabricobs.diagnosis.statistics import change_points
 
 # Steps in which compilation, memory growth and connections make everything slow.
 WARM_UP_STEPS = 10
+# A pause of the whole job, as for a checkpoint, makes a step this much longer than the median.
+PAUSE = 2.5
 # Share of the job's ranks whose records must be there: the one that is missing may be the slow one.
 _COVERED = 0.95
 
@@ -154,9 +156,8 @@ def _slowdown(
     first, last = stretch[0].first_step, stretch[-1].last_step
     during = steady.filter(pl.col("step").is_between(first, last))
     healthy = steady.filter(pl.col("step").is_between(best.first_step, best.last_step))
-    before_ms = float(healthy["step_time_ms"].median())  # type: ignore[arg-type]
-    after_ms = float(during["step_time_ms"].median())  # type: ignore[arg-type]
-    network, compute = _split(rank_steps, best, first, last, after_ms - before_ms)
+    before_ms, after_ms = _usual_mean(healthy), _usual_mean(during)
+    network, compute = _split(rank_steps, best, first, last)
     times: list[datetime] = during["ts"].drop_nulls().to_list()
     return Slowdown(
         job=job,
@@ -171,8 +172,17 @@ def _slowdown(
     )
 
 
+def _usual_mean(steps: pl.DataFrame) -> float:
+    """Return the mean step time, in ms, but for pauses of the whole job such as checkpoints.
+
+    The median would overstate a pace that comes and goes.
+    """
+    times = steps["step_time_ms"].to_numpy()
+    return float(np.mean(times[times <= PAUSE * np.median(times)]))
+
+
 def _split(
-    rank_steps: pl.DataFrame, best: Segment, first: int, last: int, added_ms: float
+    rank_steps: pl.DataFrame, best: Segment, first: int, last: int
 ) -> tuple[float | None, float | None]:
     """Split the added time of a step into transfer and slowest computation.
 
@@ -182,19 +192,20 @@ def _split(
     per_step = (
         rank_steps.drop_nulls(["compute_ms", "comm_ms"])
         .group_by("step")
-        .agg(pl.col("comm_ms").min(), pl.col("compute_ms").max())
+        .agg(pl.col("comm_ms").min(), pl.col("compute_ms").max(), pl.col("step_time_ms").median())
     )
     healthy = per_step.filter(pl.col("step").is_between(best.first_step, best.last_step))
     slow = per_step.filter(pl.col("step").is_between(first, last))
+    added_ms = _median_of(slow, "step_time_ms") - _median_of(healthy, "step_time_ms")
     if healthy.is_empty() or slow.is_empty() or added_ms <= 0:
         return None, None
 
     def part(column: str) -> float:
-        rise = _median(slow[column].to_numpy()) - _median(healthy[column].to_numpy())
+        rise = _median_of(slow, column) - _median_of(healthy, column)
         return min(max(rise / added_ms, 0.0), 1.0)
 
     return part("comm_ms"), part("compute_ms")
 
 
-def _median(values: Array) -> float:
-    return float(np.median(values))
+def _median_of(steps: pl.DataFrame, column: str) -> float:
+    return float(np.median(steps[column].to_numpy())) if len(steps) else 0.0

@@ -10,14 +10,12 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.job import WARM_UP_STEPS
+from fabricobs.diagnosis.job import PAUSE, WARM_UP_STEPS
 from fabricobs.diagnosis.statistics import Array
 
 Integers = NDArray[np.int64]
 Moments = NDArray[np.datetime64]
 
-# A pause of the whole job, as for a checkpoint, makes a step this much longer than the median.
-_PAUSE = 2.5
 _FEWEST_PEERS = 4
 
 
@@ -61,7 +59,7 @@ class RankTimes:
     @cached_property
     def steady(self) -> NDArray[np.bool_]:
         """Steps [S] that no pause of the whole job stretches."""
-        return np.asarray(self.step_ms <= _PAUSE * np.nanmedian(self.step_ms))
+        return np.asarray(self.step_ms <= PAUSE * np.nanmedian(self.step_ms))
 
     def between(self, first: int, last: int) -> NDArray[np.bool_]:
         """Steady steps [S] by number, both ends included."""

@@ -25,11 +25,14 @@ def short_windows(evidence: Evidence, group: str) -> pl.DataFrame:
     return rows.filter(pl.col("sent") >= _QUIET * pl.col("sent").median())
 
 
-def hashing_holds(rows: pl.DataFrame, flows: float) -> bool:
-    """Say whether hashing `flows` explains nearly all of these intervals, each on its own."""
+def hashing_holds(rows: pl.DataFrame, flows: float, *, left_out: int = 0) -> bool:
+    """Say whether hashing `flows` explains nearly all of these intervals, each on its own.
+
+    The `left_out` links that carry least are left out of each.
+    """
     if len(rows) < _FEWEST or flows < 1:
         return False
-    loads = list(_loads(rows))
+    loads = [np.sort(each)[left_out:] for each in _loads(rows)]
     expected = jain_of_hashing(len(loads[0]), int(flows), _QUANTILE)
     uneven = sum(jain(each) < expected for each in loads)
     return uneven <= _MOST_UNEVEN * len(loads)

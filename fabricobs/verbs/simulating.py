@@ -96,3 +96,13 @@ def bench_diagnosis(
             calibration=calibrate,
         )
     )
+
+
+@bench_app.command("scale")
+def bench_scale(
+    size: Annotated[list[int] | None, typer.Option(help="GPUs; 256, 512, 1024 by default.")] = None,
+) -> None:
+    """Measure ingest and diagnosis as a cluster grows: seconds, memory, seconds a row."""
+    from fabricobs.bench import scale
+
+    print(scale.bench(size or scale.SIZES))
