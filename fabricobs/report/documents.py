@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -205,7 +206,17 @@ def _segment(segment: Segment) -> dict[str, Any]:
 
 
 def _coverage(coverage: Coverage) -> dict[str, Any]:
-    return {"facts": dict(coverage.facts), "missing": list(coverage.missing)}
+    return {
+        "facts": dict(coverage.facts),
+        "missing": list(coverage.missing),
+        "clocks": [
+            asdict(clock) | {"seconds": _number(clock.seconds), "error": _number(clock.error)}
+            for clock in coverage.clocks
+        ],
+        "counter_breaks": [
+            asdict(broken) | {"first": iso(broken.first)} for broken in coverage.breaks
+        ],
+    }
 
 
 def _stored_questions(extra: Sequence[Path] = ()) -> "dict[str, StoredQuestion]":
