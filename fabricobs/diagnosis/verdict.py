@@ -12,8 +12,8 @@ from fabricobs.diagnosis.clocks import Offset, describe_offsets
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
     Clock,
-    Coverage,
     CounterBreak,
+    Coverage,
     Finding,
     Judgement,
     Question,

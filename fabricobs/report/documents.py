@@ -112,10 +112,11 @@ def by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
     named: dict[str, list[str]] = {}
     for entity in entities:
         named.setdefault(entity.type, []).append(entity.label)
-    return {_counted(len(names), kind): names for kind, names in named.items()}
+    return {counted(len(names), kind): names for kind, names in named.items()}
 
 
-def _counted(count: int, kind: str) -> str:
+def counted(count: int, kind: str) -> str:
+    """Return a count with what is counted: `1 port`, `2 switches`."""
     word = _KIND_WORDS.get(kind, kind)
     if count == 1:
         return f"1 {word}"

@@ -20,7 +20,6 @@ from fabricobs.report.charts.drawing import (
 )
 from fabricobs.report.charts.source import Source
 
-
 _MOST_CALLS = 600
 
 

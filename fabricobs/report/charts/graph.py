@@ -23,7 +23,7 @@ _SHAPES = ["circle", "triangle-up", "diamond"]
 _SIZES = [60, 130, 190]
 _ROW = 22  # pixels between two parts of a column
 _LEAST_HEIGHT = 130
-_MARGIN = 0.16  # of the width, for the names of the first and the last column
+_MARGIN = 0.14  # of the width, for the names of the first and the last column
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def draw_graph(
     points = [_point(node, places) for node in nodes]
     return layers(
         *_rules(lines),
-        _edge_texts(lines),
+        *_edge_texts(lines),
         _dots(points),
         *(text for column in range(len(columns)) for text in _names(points, column, len(columns))),
         _headings(columns),
@@ -94,10 +94,13 @@ def _rules(lines: Sequence[Row]) -> list[alt.Chart]:
     return drawn
 
 
-def _edge_texts(lines: Sequence[Row]) -> alt.Chart:
+def _edge_texts(lines: Sequence[Row]) -> list[alt.Chart]:
     texts = alt.Chart(data([line for line in lines if line["text"]]))
-    texts = texts.mark_text(dy=-7, color=INK, fontSize=10)
-    drawn: alt.Chart = texts.encode(x=_across("x3"), y=_down("y3"), text="text:N")
+    return [_written(texts.mark_text(style="halo")), _written(texts.mark_text(color=INK))]
+
+
+def _written(text: alt.Chart) -> alt.Chart:
+    drawn: alt.Chart = text.encode(x=_across("x3"), y=_down("y3"), text="text:N")
     return drawn
 
 
@@ -129,6 +132,7 @@ def _names(points: Sequence[Row], column: int, columns: int) -> list[alt.Chart]:
                 align=("right" if left else "left") if beside else "center",
                 dx=(-12 if left else 12) if beside else 0,
                 dy=0 if beside else -14,
+                fontSize=12,
                 fontWeight="bold" if marked else "normal",
                 color=ink or alt.Undefined,
                 style=alt.Undefined if ink else "halo",
@@ -139,7 +143,7 @@ def _names(points: Sequence[Row], column: int, columns: int) -> list[alt.Chart]:
 
 def _headings(columns: Sequence[str]) -> alt.Chart:
     heads = [{"x": _x(c, len(columns)), "text": head} for c, head in enumerate(columns)]
-    text = alt.Chart(data(heads)).mark_text(color=INK, opacity=0.75, fontStyle="italic")
+    text = alt.Chart(data(heads)).mark_text(color=INK, opacity=0.8, fontStyle="italic", fontSize=12)
     drawn: alt.Chart = text.encode(x=_across("x"), y=alt.value(-18), text="text:N")
     return drawn
 

@@ -21,7 +21,7 @@ from fabricobs.report.documents import number
 
 _HEIGHT = 46  # pixels of a lane
 _FILLED = 0.56  # of a lane's height, at its peak; its words stand above
-_CULPRIT, _OTHER = "culprit", "other"
+_KINDS = ("traffic", "other", "culprit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,21 @@ class Lane:
     name: str
     unit: str
     culprit: bool
+    traffic: bool
     rows: list[Row]
+
+    @property
+    def kind(self) -> str:
+        """What its colour tells: traffic, or a counter of the culprit or of another part."""
+        return _KINDS[0] if self.traffic else _KINDS[2 if self.culprit else 1]
 
 
 def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
-    """Draw bars over time, lane below lane; the culprit's in another colour and named so."""
-    names = ["", _OTHER, _CULPRIT]
-    color = colors(names).legend(None)
+    """Draw bars over time, lane below lane; the culprit's named so and in its colour, traffic in grey."""
+    color = colors(_KINDS).legend(None)
     points = [row for lane in lanes for row in lane.rows]
     span = [min(row["ts_before"] for row in points), max(row["ts"] for row in points)]
+    word = " (in question)" if finding.severity == "info" else " (culprit)"
     drawn: list[alt.Chart] = []
     words: list[Row] = []
     for place, lane in enumerate(lanes):
@@ -57,7 +63,7 @@ def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
             for row in lane.rows
             if row["value"] > 0
         ]
-        bar = series(bars, _CULPRIT if lane.culprit else _OTHER).mark_bar(clip=True)
+        bar = series(bars, lane.kind).mark_bar(clip=True)
         y = alt.Y("from:Q", axis=None, scale=alt.Scale(domain=[0, len(lanes)]))
         drawn.append(
             bar.encode(
@@ -75,7 +81,7 @@ def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
                 "ts": span[1],
                 "floor": floor,
                 "top": floor + 0.93,
-                "label": f"{lane.part}{' (culprit)' if lane.culprit else ''}: {lane.name}",
+                "label": f"{lane.part}{word if lane.culprit else ''}: {lane.name}",
                 "peak": f"peak {number(peak, lane.unit)}" if peak else "none",
             }
         )

@@ -10,9 +10,9 @@ from fabricobs.report.charts.lanes import Lane, draw_lanes
 from fabricobs.report.charts.source import Row, Source
 
 _MOST_BINS = 120
-_MOST_LANES = 10
+_MOST_LANES = 12
 _MOST_PARTS = 4
-_MOST_OF_A_PART = 4
+_MOST_OF_A_PART = 3
 _MOST_RELATED = 2
 _TRAFFIC = {"rx_bytes": "received", "tx_bytes": "sent"}
 _QUEUES = {
@@ -39,34 +39,44 @@ _DROPS = ("drop_packets", "tx_discards", "rx_discards")
 def link_ends(source: Source, finding: Finding) -> alt.LayerChart | None:
     """Draw what both ends of the accused link counted: errors, and the traffic beside them."""
     culprits = _parts(finding.entities)
-    rows = _signals(source, finding, ends=True)
-    counted = [row for row in rows if row["peak"] > 0]
+    counted = [row for row in _signals(source, finding, ends=True) if row["peak"] > 0]
     errors = [row for row in counted if row["signal"] not in {*_TRAFFIC, *_QUEUES}]
     errors += [row for row in counted if row["signal"] in _DROPS]
     traffic = [row for row in counted if row["signal"] in _TRAFFIC]
-    lanes = _lanes(_few_each([errors, traffic], culprits), culprits)
+    lanes = _lanes(_few_each(errors, traffic, culprits), culprits)
     if not lanes:
         return None
     told = {lane.part for lane in lanes}
-    caption = _caption(lanes, "No error is counted at either end." if not errors else "")
     named = " and ".join(sorted(told & culprits) or sorted(told)[:2])
-    return titled(draw_lanes(lanes, finding), f"Rises per second at {named}, by counter", caption)
+    caption = _caption(lanes, "No error is counted at either end." if not errors else "")
+    return titled(draw_lanes(lanes, finding), f"Counters of {named} (rise per second)", caption)
 
 
 def queue_signals(source: Source, finding: Finding) -> alt.LayerChart | None:
     """Draw pauses, marks, drops and traffic of the accused ports or switches."""
     culprits = _parts(finding.entities)
     rows = [row for row in _signals(source, finding, ends=False) if row["signal"] in _QUEUES]
-    order = {name: place for place, name in enumerate(_QUEUES)}
-    rows.sort(key=lambda row: order[row["signal"]])
+    order = list(_QUEUES)
+    rows.sort(key=lambda row: order.index(row["signal"]))
     # That a switch marks nothing is what some findings are about; that it drops nothing is not.
     told = [row for row in rows if row["peak"] > 0 or row["signal"] not in _DROPS]
-    lanes = _lanes(_few_each([told], culprits), culprits)
+    queues = [row for row in told if row["signal"] not in _TRAFFIC]
+    traffic = [row for row in told if row["signal"] in _TRAFFIC]
+    lanes = _lanes(_few_each(queues, traffic, culprits), culprits)
     if not any(row["value"] > 0 for lane in lanes for row in lane.rows):
         return None
-    named = ", ".join(sorted({lane.part for lane in lanes if lane.culprit})[:2])
-    title = f"Pauses, marks and traffic per second{f' of {named}' if named else ''}"
-    return titled(draw_lanes(lanes, finding), title, _caption(lanes))
+    named = list(dict.fromkeys(lane.part for lane in lanes if lane.culprit))
+    what = f"{', '.join(named)} " if named else ""
+    more = len(culprits) - len(named)
+    caption = _caption(
+        lanes, f"{more:,} more culprits are not drawn." if named and more > 0 else ""
+    )
+    title = (
+        f"Pauses, marks and traffic of {what}(per second)"
+        if named
+        else ("Pauses, marks and traffic (per second)")
+    )
+    return titled(draw_lanes(lanes, finding), title, caption)
 
 
 def _signals(source: Source, finding: Finding, *, ends: bool) -> list[Row]:
@@ -92,26 +102,26 @@ def _parts(entities: Sequence[Entity]) -> set[str]:
     return parts
 
 
-def _few_each(groups: Sequence[Sequence[Row]], culprits: set[str]) -> list[Row]:
-    """Return the first rows of each part in each group, the culprits' first."""
-    parts = list(dict.fromkeys(row["part"] for group in groups for row in group))
+def _few_each(counters: Sequence[Row], traffic: Sequence[Row], culprits: set[str]) -> list[Row]:
+    """Return the first counters of each part and its traffic, the culprits' first."""
+    parts = list(dict.fromkeys(row["part"] for row in (*counters, *traffic)))
     parts.sort(key=lambda part: part not in culprits)
-    return [
-        row
-        for part in parts[:_MOST_PARTS]
-        for group in groups
-        for row in [row for row in group if row["part"] == part][:_MOST_OF_A_PART]
-    ]
+    rows = []
+    for part in parts[:_MOST_PARTS]:
+        rows += [row for row in counters if row["part"] == part][:_MOST_OF_A_PART]
+        rows += [row for row in traffic if row["part"] == part][:1]
+    return rows
 
 
 def _lanes(rows: Sequence[Row], culprits: set[str]) -> list[Lane]:
     lanes = []
     for row in rows[:_MOST_LANES]:
         name = _QUEUES.get(row["signal"]) or _words(row["signal"])
-        unit = "Gb/s" if row["signal"] in _TRAFFIC else "/s"
+        traffic = row["signal"] in _TRAFFIC
+        unit = "Gb/s" if traffic else "/s"
         moments = zip(row["begins"], row["ends"], row["rates"], strict=True)
         bars = [{"ts_before": b, "ts": e, "value": round(v, 6)} for b, e, v in moments]
-        lanes.append(Lane(row["part"], name, unit, row["part"] in culprits, bars))
+        lanes.append(Lane(row["part"], name, unit, row["part"] in culprits, traffic, bars))
     return lanes
 
 
@@ -123,8 +133,6 @@ def _words(counter: str) -> str:
 def _caption(lanes: Sequence[Lane], more: str = "") -> str:
     return sentences(
         "Each lane has its own scale, from 0 to its peak.",
-        "Lanes of others are in another colour."
-        if len({lane.culprit for lane in lanes}) > 1
-        else "",
+        "Traffic is grey." if any(lane.traffic for lane in lanes) else "",
         more,
     )

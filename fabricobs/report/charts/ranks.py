@@ -22,6 +22,7 @@ from fabricobs.report.charts.source import Row, Source
 _STEP_BINS = 60
 _RANK_BINS = 128
 _MOST_NAMED = 3
+_LEAST_SHOWN = 0.05  # the darkest shade: noise of a per cent must not look like a finding
 
 
 def rank_compute(source: Source, finding: Finding) -> alt.LayerChart | None:
@@ -35,7 +36,7 @@ def rank_compute(source: Source, finding: Finding) -> alt.LayerChart | None:
         cell["ranks"] = f"{first}" if first == last else f"{first} to {last}"
         cell["excess"] = max(cell["excess"] or 0.0, 0.0)
     order = list(dict.fromkeys(cell["ranks"] for cell in cells))
-    most = max(0.02, *(cell["excess"] for cell in cells))
+    most = max(_LEAST_SHOWN, *(cell["excess"] for cell in cells))
     shade = alt.Color(
         "excess:Q",
         title="longer than peers (%)",

@@ -63,6 +63,8 @@ CONFIG: Mapping[str, Any] = {
         "gridOpacity": 0.1,
         "labelFontSize": 11,
         "titleFontSize": 12,
+        "labelOverlap": True,
+        "labelSeparation": 10,
     },
     "text": {"color": INK, "fontSize": 11},
     "range": {

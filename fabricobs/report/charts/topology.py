@@ -101,7 +101,7 @@ def _fabric(cables: Sequence[Row]) -> _Fabric:
         reached = {
             far for name in below for far in joined[name] if tier == 1 or len(joined[far]) > 1
         }
-        tiers |= {name: tier for name in sorted(reached - tiers.keys())}
+        tiers |= dict.fromkeys(sorted(reached - tiers.keys()), tier)
     known = {(r["a"], r["b"]): r for r in cables if r["a"] in tiers and r["b"] in tiers}
     return _Fabric(tiers, known)
 
@@ -120,7 +120,7 @@ def _roles(blamed: Sequence[tuple[int, Finding]], fabric: _Fabric) -> dict[str, 
 
 
 def _owners(entities: Sequence[Entity], fabric: _Fabric) -> list[str]:
-    """Return the hosts and switches named; not a switch for its port alone, beside the port's host."""
+    """Return the hosts and switches named; not a switch for a port whose host is named too."""
     hosts = [entity.host for entity in entities if entity.host in fabric.tiers]
     switches = [e.switch for e in entities if e.switch in fabric.tiers and not (e.port and hosts)]
     return [name for name in (*hosts, *switches) if name is not None]
