@@ -196,7 +196,7 @@ class CounterBreak:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the store holds: counts by what they are of, what is missing, what cannot be relied on."""
+    """What the store holds: counts by what they are of, what is missing, what is unreliable."""
 
     facts: tuple[tuple[str, str], ...]
     missing: tuple[str, ...]

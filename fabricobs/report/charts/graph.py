@@ -21,9 +21,11 @@ _STROKES: dict[Mark, tuple[list[int], float]] = {
 }
 _SHAPES = ["circle", "triangle-up", "diamond"]
 _SIZES = [60, 130, 190]
-_ROW = 22  # pixels between two parts of a column
+_ROW = 22  # pixels between two parts of the first or last column
+_ROW_BETWEEN = 36  # and of those between them, whose names stand above
 _LEAST_HEIGHT = 130
-_MARGIN = 0.14  # of the width, for the names of the first and the last column
+_LETTER = 0.0085  # of the width that a letter of a name takes
+_LEAST_MARGIN, _MOST_MARGIN = 0.1, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +56,20 @@ def draw_graph(
 ) -> alt.LayerChart:
     """Draw parts in columns under their headings, names outside the first and the last column."""
     places = _places(nodes, len(columns))
-    rows = max((sum(n.column == c for n in nodes) for c in range(len(columns))), default=1)
+    last = len(columns) - 1
+    sizes = [sum(node.column == column for node in nodes) for column in range(len(columns))]
+    heights = [
+        size * (_ROW if column in {0, last} else _ROW_BETWEEN) for column, size in enumerate(sizes)
+    ]
     lines = [_line(edge, places) for edge in edges if {edge.a, edge.b} <= places.keys()]
     points = [_point(node, places) for node in nodes]
     return layers(
         *_rules(lines),
         *_edge_texts(lines),
-        _dots(points),
         *(text for column in range(len(columns)) for text in _names(points, column, len(columns))),
-        _headings(columns),
-    ).properties(height=max(_ROW * rows, _LEAST_HEIGHT))
+        _dots(points),
+        _headings(columns, nodes),
+    ).properties(height=max(*heights, _LEAST_HEIGHT))
 
 
 def _across(column: str) -> alt.X:
@@ -141,26 +147,35 @@ def _names(points: Sequence[Row], column: int, columns: int) -> list[alt.Chart]:
     return drawn
 
 
-def _headings(columns: Sequence[str]) -> alt.Chart:
-    heads = [{"x": _x(c, len(columns)), "text": head} for c, head in enumerate(columns)]
+def _headings(columns: Sequence[str], nodes: Sequence[Node]) -> alt.Chart:
+    count, margin = len(columns), _margin(nodes, len(columns))
+    heads = [{"x": _x(c, count, margin), "text": head} for c, head in enumerate(columns)]
     text = alt.Chart(data(heads)).mark_text(color=INK, opacity=0.8, fontStyle="italic", fontSize=12)
     drawn: alt.Chart = text.encode(x=_across("x"), y=alt.value(-18), text="text:N")
     return drawn
 
 
-def _x(column: int, columns: int) -> float:
+def _margin(nodes: Sequence[Node], columns: int) -> float:
+    """Return the share of the width that the names beside the outer columns need."""
+    outer = [node for node in nodes if node.column in {0, columns - 1}]
+    longest = max((len(node.label or node.name) for node in outer), default=0)
+    return min(max((longest + 2) * _LETTER, _LEAST_MARGIN), _MOST_MARGIN)
+
+
+def _x(column: int, columns: int, margin: float) -> float:
     if columns == 1:
         return 0.5
-    return round(_MARGIN + (1 - 2 * _MARGIN) * column / (columns - 1), 4)
+    return round(margin + (1 - 2 * margin) * column / (columns - 1), 4)
 
 
 def _places(nodes: Sequence[Node], columns: int) -> dict[str, tuple[float, float]]:
     """Return where each part is, 0 to 1 each way: the parts of a column evenly from the top."""
+    margin = _margin(nodes, columns)
     places = {}
     for column in range(columns):
         own = [node for node in nodes if node.column == column]
         for row, node in enumerate(own):
-            places[node.name] = (_x(column, columns), round(1 - (row + 0.5) / len(own), 4))
+            places[node.name] = (_x(column, columns, margin), round(1 - (row + 0.5) / len(own), 4))
     return places
 
 

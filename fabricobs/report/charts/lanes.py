@@ -42,7 +42,7 @@ class Lane:
 
 
 def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
-    """Draw bars over time, lane below lane; the culprit's named so and in its colour, traffic in grey."""
+    """Draw bars over time, lane below lane; the culprit is named, traffic is grey."""
     color = colors(_KINDS).legend(None)
     points = [row for lane in lanes for row in lane.rows]
     span = [min(row["ts_before"] for row in points), max(row["ts"] for row in points)]

@@ -84,7 +84,7 @@ def _hops(rows: Sequence[Row], root: str) -> tuple[list[list[str]], list[Row]]:
 
 
 def _shown(hops: Sequence[Sequence[str]], rows: Sequence[Row]) -> dict[str, str]:
-    """Return under which name each device is drawn: of a hop of many the most paused by their own."""
+    """Return under which name each device is drawn: of many the most paused by their own."""
     suffered: dict[str, float] = defaultdict(float)
     for row in rows:
         suffered[row["paused"]] += row["frames_per_second"]

@@ -17,7 +17,7 @@ _Values = dict[str, dict[str, set[str]]]
 
 
 def settings_compared(source: Source, finding: Finding) -> alt.LayerChart | None:
-    """Draw the facts in which hosts differ: a row a host, those that are like most others as one."""
+    """Draw the facts in which hosts differ: a row a host, those like most as one."""
     model = source.model_of(finding)
     if model is None or not model.evidence:
         return None

@@ -62,7 +62,7 @@ def draw_topology(source: Source, findings: Sequence[Finding]) -> Topology | Non
             column=tier,
             mark=_mark(roles.get(name, "")),
             label=_label(name, roles.get(name, ""), tier),
-            said=roles.get(name) or f"{_TIERS[tier]}, no finding names it",
+            said=roles.get(name) or "no finding names it",
         )
         for name, tier in _in_order(set(shown.values()), fabric, shown)
     ]
@@ -144,7 +144,7 @@ def _mark(role: str) -> Mark:
 def _label(name: str, role: str, tier: int) -> str:
     """Return the name with its mark as a word: a switch that is no culprit is on the path."""
     if not role:
-        return name
+        return name.partition(",")[0]
     word = "on the path" if tier > 0 and _mark(role) == "victim" else _mark(role)
     return f"{name} ({word})"
 
