@@ -24,12 +24,11 @@ class Source:
     connection: "DuckDBPyConnection"
     extra: tuple[Path, ...] = ()
     _queries: dict[str, Path] = field(init=False)
-    _models: dict[tuple[str, str], Model] = field(init=False)
+    _models: tuple[Model, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self._queries = content.files("queries", ".sql", self.extra)
-        models = load_models(self.extra).values()
-        self._models = {(model.kind, model.query): model for model in models}
+        self._models = tuple(load_models(self.extra).values())
 
     def rows(self, name: str, **parameters: Any) -> list[Row]:
         """Return the rows of `queries/NAME.sql`, fit for JSON: times as ISO 8601, no NaN."""
@@ -43,8 +42,10 @@ class Source:
         ]
 
     def model_of(self, finding: Finding) -> Model | None:
-        """Return the model that gave a finding, None for one this content does not know."""
-        return self._models.get((finding.kind, finding.query))
+        """Return the model that gave a finding: of its kind, and of its query where one is."""
+        own = [model for model in self._models if model.kind == finding.kind]
+        same = [model for model in own if model.query == finding.query]
+        return next(iter((*same, *own)), None)
 
 
 def _plain(value: Any) -> Any:
