@@ -69,10 +69,12 @@ def test_a_ticket_of_many_findings_says_how_many_it_leaves_out() -> None:
     assert "10 more findings are left out here." in text
 
 
-def test_the_command_line_writes_every_form(run: Run, sample_store: Path, tmp_path: Path) -> None:
+def test_the_command_line_writes_every_form(
+    fabricobs: Run, sample_store: Path, tmp_path: Path
+) -> None:
     for name, begin in (("r.md", "# leaf01 sends"), ("r.txt", "leaf01 sends"), ("r.json", "{")):
         out = tmp_path / name
-        done = run("report", "--store", str(sample_store), "--out", str(out))
+        done = fabricobs("report", "--store", str(sample_store), "--out", str(out))
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines() == [str(out)]
         assert out.read_text(encoding="utf-8").startswith(begin)
@@ -80,10 +82,12 @@ def test_the_command_line_writes_every_form(run: Run, sample_store: Path, tmp_pa
 
 
 def test_the_charts_are_written_beside_and_linked(
-    run: Run, sample_store: Path, tmp_path: Path
+    fabricobs: Run, sample_store: Path, tmp_path: Path
 ) -> None:
     out, charts = tmp_path / "ticket.md", tmp_path / "charts"
-    done = run("report", "--store", str(sample_store), "--out", str(out), "--charts", str(charts))
+    done = fabricobs(
+        "report", "--store", str(sample_store), "--out", str(out), "--charts", str(charts)
+    )
     assert done.returncode == 0, done.stderr
     names = {path.name for path in charts.iterdir()}
     assert {"step-time.png", "topology.svg", "finding-1-uplink-shares.png"} <= names
@@ -99,8 +103,8 @@ def test_the_charts_are_written_beside_and_linked(
     ],
 )
 def test_an_unknown_form_says_which_there_are(
-    run: Run, sample_store: Path, tmp_path: Path, options: list[str], said: str
+    fabricobs: Run, sample_store: Path, options: list[str], said: str
 ) -> None:
-    done = run("report", "--store", str(sample_store), *options)
+    done = fabricobs("report", "--store", str(sample_store), *options)
     assert done.returncode == 3
     assert said in done.stderr
