@@ -256,7 +256,7 @@ def test_the_topology_marks_culprits_and_victims(source: Source) -> None:
     (cable,) = (r for r in rows if r.get("series") == "culprit" and "x2" in r)
     assert cable["name"] == "node1 - leaf1"
     assert {part.name: part.role for part in fabric.marked} == {
-        "leaf2": "victim of finding 1",
+        "leaf2": "on the path of finding 1",
         "node1": "culprit of finding 1",
         "node3": "victim of finding 1",
     }

@@ -61,7 +61,7 @@ def draw_topology(source: Source, findings: Sequence[Finding]) -> Topology | Non
             name=name,
             column=tier,
             mark=_mark(roles.get(name, "")),
-            label=_label(name, roles.get(name, ""), tier),
+            label=_label(name, roles.get(name, "")),
             said=roles.get(name) or "no finding names it",
         )
         for name, tier in _in_order(set(shown.values()), fabric, shown)
@@ -107,16 +107,19 @@ def _fabric(cables: Sequence[Row]) -> _Fabric:
 
 
 def _roles(blamed: Sequence[tuple[int, Finding]], fabric: _Fabric) -> dict[str, str]:
-    """Return what each part is to the findings, culprits before victims."""
-    roles: dict[str, list[str]] = defaultdict(list)
-    for mark in ("culprit", "victim"):
-        for number, finding in blamed:
-            entities = finding.entities if mark == "culprit" else finding.related
-            for name in dict.fromkeys(_owners(entities, fabric)):
-                role = f"{mark} of finding {number}"
-                if not any(said.endswith(f"finding {number}") for said in roles[name]):
-                    roles[name].append(role)
-    return {name: ", ".join(said) for name, said in roles.items() if said}
+    """Return what each part is to the findings, culprits before victims.
+
+    A host that suffers is a victim, a switch that is no culprit is on the path.
+    """
+    roles: dict[str, dict[int, str]] = defaultdict(dict)
+    for number, finding in blamed:
+        for name in _owners(finding.entities, fabric):
+            roles[name].setdefault(number, f"culprit of finding {number}")
+    for number, finding in blamed:
+        for name in _owners(finding.related, fabric):
+            word = "victim" if fabric.tiers[name] == 0 else "on the path"
+            roles[name].setdefault(number, f"{word} of finding {number}")
+    return {name: ", ".join(said.values()) for name, said in roles.items()}
 
 
 def _owners(entities: Sequence[Entity], fabric: _Fabric) -> list[str]:
@@ -141,12 +144,9 @@ def _mark(role: str) -> Mark:
     return "culprit" if role.startswith("culprit") else "victim"
 
 
-def _label(name: str, role: str, tier: int) -> str:
-    """Return the name with its mark as a word: a switch that is no culprit is on the path."""
-    if not role:
-        return name.partition(",")[0]
-    word = "on the path" if tier > 0 and _mark(role) == "victim" else _mark(role)
-    return f"{name} ({word})"
+def _label(name: str, role: str) -> str:
+    """Return the name with its mark as a word; of a group only how many it joins."""
+    return f"{name} ({role.partition(' of ')[0]})" if role else name.partition(",")[0]
 
 
 def _grouped(fabric: _Fabric, marked: set[str]) -> dict[str, str]:
