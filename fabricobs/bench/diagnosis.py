@@ -20,7 +20,7 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
 from fabricobs.simulate.cases import by_job, write_case
-from fabricobs.simulate.logs import usual_kinds
+from fabricobs.simulate.logs import Kind, usual_kinds
 from fabricobs.simulate.scenarios import load_scenario, scenario_names
 from fabricobs.store.parts import Store
 
@@ -90,7 +90,7 @@ def _run_in(folder: Path, case: Case) -> Result:
     scenario = load_scenario(case.scenario).sized(case.gpus)
     truth = write_case(folder, scenario, seed=case.seed)
     simulated = time.perf_counter()
-    stores = _ingest_families(folder, truth)
+    stores = _ingest(folder, truth, case.views)
     ingested = time.perf_counter()
     scores = {}
     for view in case.views:
@@ -104,12 +104,21 @@ def _run_in(folder: Path, case: Case) -> Result:
     return Result(case, scores, simulated - began, ingested - simulated, diagnosed - ingested)
 
 
-def _ingest_families(folder: Path, truth: Mapping[str, Any]) -> dict[str, Path]:
-    """One store a family of evidence, and one of all: their batches together."""
-    stores = {view: folder / f"store-{view}" for view in (EVERYTHING, *ABLATIONS)}
-    for family in ABLATIONS:
-        kinds = [kind for kind in usual_kinds(truth["fabric"]) if kind.family == family]
-        for job, logs in by_job(folder / "logs", truth, kinds):
-            ingest(logs, Store(stores[family]), Options(job), workers=1)
-        shutil.copytree(stores[family], stores[EVERYTHING], dirs_exist_ok=True)
+def _ingest(folder: Path, truth: Mapping[str, Any], views: Sequence[str]) -> dict[str, Path]:
+    """Return a store of everything and, if asked, one a family of evidence, by view."""
+    kinds = usual_kinds(truth["fabric"])
+    stores = {view: folder / f"store-{view}" for view in views}
+    for view, store in stores.items():
+        if view != EVERYTHING:
+            _ingest_kinds(folder, truth, [k for k in kinds if k.family == view], store)
+            shutil.copytree(store, stores[EVERYTHING], dirs_exist_ok=True)
+    if len(views) == 1:
+        _ingest_kinds(folder, truth, kinds, stores[EVERYTHING])
     return stores
+
+
+def _ingest_kinds(
+    folder: Path, truth: Mapping[str, Any], kinds: Sequence[Kind], store: Path
+) -> None:
+    for job, logs in by_job(folder / "logs", truth, kinds):
+        ingest(logs, Store(store), Options(job), workers=1)

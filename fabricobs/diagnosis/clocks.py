@@ -22,6 +22,7 @@ _FEWEST_STEPS = 20
 # A shift fits as well as the best if its cost is within this factor of it. Measured on simulated
 # leaves with 10 s counters: the true offset then lies inside in 95 of 100.
 _AS_GOOD = 1.15
+_MOST_AT_ONCE = 1_000_000  # pairs of a shift and an interval: 8 MB an array
 _NAMED = 3
 _PAUSED = 1.5  # times the usual step: a checkpoint or another pause of the whole job
 _WIDEST = 0.5  # of an interval: beyond it the counters carry no rhythm to tell by
@@ -98,7 +99,13 @@ def _offset(device: str, rows: pl.DataFrame, moments: Array, done: Array) -> Off
     if len(end) < _FEWEST_INTERVALS:
         return refused
     shifts = np.arange(-_SEARCHED_SECONDS, _SEARCHED_SECONDS + _STEP_SECONDS, _STEP_SECONDS)
-    costs = np.array([_misfit(begin - s, end - s, bytes_sent, moments, done) for s in shifts])
+    at_once = max(_MOST_AT_ONCE // len(end), 1)
+    costs = np.concatenate(
+        [
+            _misfits(begin, end, bytes_sent, shifts[first : first + at_once], moments, done)
+            for first in range(0, len(shifts), at_once)
+        ]
+    )
     best = int(np.argmin(costs))
     as_good = shifts[costs <= costs[best] * _AS_GOOD]
     error = float(as_good.max() - as_good.min()) / 2
@@ -107,15 +114,32 @@ def _offset(device: str, rows: pl.DataFrame, moments: Array, done: Array) -> Off
     return Offset(device, round(float(np.mean(as_good)), 2), max(error, 2 * _STEP_SECONDS))
 
 
-def _misfit(begin: Array, end: Array, sent: Array, moments: Array, done: Array) -> float:
-    """Mean distance of the bytes from what the steps let expect, far ones counted less."""
-    expected = np.interp(end, moments, done) - np.interp(begin, moments, done)
+def _misfits(
+    begin: Array, end: Array, sent: Array, shifts: Array, moments: Array, done: Array
+) -> Array:
+    """By shift: mean distance of the bytes from what the steps let expect, far ones less."""
+    back = shifts[:, None]
+    expected = np.interp(end - back, moments, done) - np.interp(begin - back, moments, done)
     busy = expected > 0
-    if not busy.any():
-        return float("inf")
-    scale = float(np.median(sent[busy] / expected[busy]))
-    distance = np.abs(sent - scale * expected) / max(scale * float(np.median(expected[busy])), 1e-9)
-    return float(np.mean(np.minimum(distance, 0.5)))
+    some = busy.any(axis=1)
+    expected, busy = expected[some], busy[some]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = _medians(np.where(busy, sent / expected, np.nan))[:, None]
+    usual = scale * _medians(np.where(busy, expected, np.nan))[:, None]
+    distance = np.abs(sent - scale * expected) / np.maximum(usual, 1e-9)
+    costs = np.full(len(shifts), np.inf)
+    costs[some] = np.minimum(distance, 0.5).mean(axis=1)
+    return costs
+
+
+def _medians(rows: Array) -> Array:
+    """Return the median of what is known in each row; numpy's takes ten times as long."""
+    ordered = np.sort(rows, axis=1)
+    known = (~np.isnan(rows)).sum(axis=1)
+    first, second = (np.maximum(known - 1, 0) // 2, known // 2)
+    at = np.arange(len(rows))
+    medians: Array = (ordered[at, first] + ordered[at, np.minimum(second, rows.shape[1] - 1)]) / 2
+    return medians
 
 
 def describe_offsets(offsets: Sequence[Offset]) -> str:

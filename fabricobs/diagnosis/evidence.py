@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     import duckdb
 
 
-# Rises of all counters: a dozen evidence queries begin with them.
-_ASKED_OFTEN = ("port_rates", "priority_rates")
-
-
 class Evidence:
     """Runs the queries of `queries/evidence/` once each, on one session."""
 
@@ -29,7 +25,7 @@ class Evidence:
         site: Site = NO_SITE,
     ) -> None:
         self._session: duckdb.DuckDBPyConnection = open_session(
-            store, extra=extra, work_out=_ASKED_OFTEN, since=since, site=site
+            store, extra=extra, keep=True, since=since, site=site
         )
         self._paths = content.files("queries", ".sql", extra)
         self._frames: dict[str, pl.DataFrame] = {}

@@ -7,7 +7,7 @@ always as information.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,9 @@ from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_times import RankTimes, nan_median, rank_times
 from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import IsolationForest
 
 _CLIP = 20.0
 _CONFIDENCE = 0.2
@@ -126,10 +129,11 @@ class _Scores:
     z: Array
     far: NDArray[np.bool_]
     isolation: Array
-    shares: Array
 
 
 def _standouts(parts: pl.DataFrame, subject: _Subject, model: Model) -> list[Finding]:
+    from sklearn.ensemble import IsolationForest
+
     told = tuple(f for f in subject.features if parts[f.name].null_count() == 0)
     if not told:
         return []
@@ -146,30 +150,33 @@ def _standouts(parts: pl.DataFrame, subject: _Subject, model: Model) -> list[Fin
     far = (np.abs(z) > model.limit("z")) & (excess > model.limit("excess"))
     if not far.any():
         return []
-    scores = _Scores(told, values, medians, z, far, *_forest(np.clip(z, -_CLIP, _CLIP)))
+    # One forest of 100 trees: scores have converged by then (Liu, Ting, Zhou 2008, 4.3).
+    clipped = np.clip(z, -_CLIP, _CLIP)
+    forest = IsolationForest(n_estimators=100, random_state=0).fit(clipped)
+    scores = _Scores(told, values, medians, z, far, -forest.score_samples(clipped))
     order = [int(i) for i in np.argsort(-scores.isolation) if far[i].any()]
-    return [_finding(parts, i, scores, subject, model) for i in order[: int(model.limit("most"))]]
+    shown = order[: int(model.limit("most"))]
+    shares = [_shares(forest, clipped[i], scores.isolation[i]) for i in shown]
+    return [
+        _finding(parts, i, by_feature, scores, subject, model)
+        for i, by_feature in zip(shown, shares, strict=True)
+    ]
 
 
-def _forest(z: Array) -> tuple[Array, Array]:
-    """Return each part's isolation score (0 to 1) and what each feature adds to it.
-
-    A feature's share is the fall of the score when the peers' median takes its place.
-    """
-    from sklearn.ensemble import IsolationForest
-
-    forest = IsolationForest(n_estimators=200, random_state=0).fit(z)
-    scores: Array = -forest.score_samples(z)
-    shares = np.zeros_like(z)
-    for feature in range(z.shape[1]):
-        usual = z.copy()
-        usual[:, feature] = 0.0
-        shares[:, feature] = scores + forest.score_samples(usual)
-    return scores, shares
+def _shares(forest: "IsolationForest", z: Array, score: float) -> Array:
+    """Return what each feature adds to a part's score: its fall with the peers' median instead."""
+    usual = np.where(np.eye(len(z), dtype=bool), 0.0, z)
+    shares: Array = score + forest.score_samples(usual)
+    return shares
 
 
 def _finding(
-    parts: pl.DataFrame, i: int, scores: _Scores, subject: _Subject, model: Model
+    parts: pl.DataFrame,
+    i: int,
+    shares: Array,
+    scores: _Scores,
+    subject: _Subject,
+    model: Model,
 ) -> Finding:
     who = subject.entity(parts.row(i, named=True))
     drivers = tuple(
@@ -182,7 +189,7 @@ def _finding(
             threshold=None,
             source=model.threshold["z"].source,
         )
-        for k in np.argsort(-scores.shares[i])
+        for k in np.argsort(-shares)
         if scores.far[i, k]
     )
     words = {

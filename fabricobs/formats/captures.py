@@ -6,9 +6,6 @@ format takes.
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fabricobs.formats.keyvalue import KeyValueReader
 from fabricobs.formats.lines import Outcome, TextReader
 from fabricobs.formats.ruled import TableReader
@@ -21,12 +18,13 @@ class CaptureReader:
         self._companions = companions
         self._readers = readers
         self._last: TextReader | None = None
-        self.has_tables = any(isinstance(r, TableReader) and r.cuts_rows for r in readers)
+        self.takes_rows = any(
+            isinstance(r, KeyValueReader) or (isinstance(r, TableReader) and r.cuts_rows)
+            for r in readers
+        )
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Offer a line to the companions, then to every reader until one takes it."""
-        if isinstance(self._last, KeyValueReader) and self._last.take_known(line, number):
-            return Outcome.PARSED
         if not line:
             for reader in self._readers:
                 reader.offer("", number)
@@ -40,12 +38,12 @@ class CaptureReader:
                 return outcome
         return self._first_taker(line, number)
 
-    def take_rows(self, data: NDArray[np.uint8], at: int, number: int) -> tuple[int, int]:
-        """Take rows of the table that is open at `at`; nothing else looks like one of its rows.
+    def take_rows(self, data: bytes, at: int, number: int) -> tuple[int, int]:
+        """Take rows of the table or dump that is open at `at`; nothing else looks like them.
 
         Returns how many lines they are and where they end.
         """
-        if isinstance(self._last, TableReader):
+        if isinstance(self._last, TableReader | KeyValueReader):
             return self._last.take_rows(data, at, number)
         return 0, at
 

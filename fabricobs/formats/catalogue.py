@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -143,6 +143,16 @@ def _format_of(definition: Definition) -> Format:
     return _FORMATS.setdefault(key, Format(definition))
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What tells a file's formats: text of its ends, path, first bytes; and which may be there."""
+
+    text: str
+    path: str
+    magic: str
+    candidates: tuple[Format, ...]
+
+
 class Catalogue:
     """The formats fabricobs knows."""
 
@@ -200,34 +210,37 @@ class Catalogue:
         text = ends.decode("utf-8", "replace").replace("\r", "\n")
         if "\x1b" in text:
             text = ANSI.sub("", text)
-        magic = ends[:_MAGIC_BYTES].decode("latin-1")
-        showing = self._showing(text, path, magic)
-        for format_ in showing:
-            if format_.reader in READERS:
-                return Recognised("whole", (format_,))
+        look = self._look(text, path, ends[:_MAGIC_BYTES].decode("latin-1"))
+        whole = self._shown(look, READERS)
+        if whole:
+            return Recognised("whole", whole[:1])
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
-        trees = tuple(f for f in showing if f.reader == "json")
-        metrics = tuple(f for f in showing if f.reader == "prometheus" and _API_ANSWER in text)
-        if (trees or metrics) and _begins_a_document(text):
-            return Recognised("json", self._together(trees) or metrics)
-        showing = tuple(f for f in showing if f not in trees)
+        if _begins_a_document(text):
+            answers = self._shown(look, {"prometheus"}) if _API_ANSWER in text else ()
+            documents = self._together(self._shown(look, {"json"})) or answers
+            if documents:
+                return Recognised("json", documents)
         for syntax in ("jsonl", "csv"):
-            formats = self._records(showing, syntax, text)
+            formats = self._records(look, syntax)
             if formats:
                 return Recognised(syntax, formats[:1])
-        documents = tuple(f for f in showing if f.reader == "yaml")
-        if documents:
-            return Recognised("yaml", documents[:1])
+        written = self._shown(look, {"yaml"})
+        if written:
+            return Recognised("yaml", written[:1])
+        return self._recognise_lines(ends, look)
+
+    def _recognise_lines(self, ends: bytes, look: _Look) -> Recognised:
+        """Say what logs and outputs of commands a text holds, below what was put around them."""
+        text = look.text
         wrapping = wrapping_of(ends)
         if wrapping:
             text = unwrap(ends, wrapping, {}).decode("utf-8", "replace").replace("\r", "\n")
         bare = without_prefixes(text, always=bool(wrapping))
         if wrapping or bare:
-            text = f"{text}\n{bare}"
-            showing = self._showing(text, path, magic)
+            look = self._look(f"{text}\n{bare}", look.path, look.magic)
         lined = {"lines", *SNAPSHOT_READERS}
-        formats = _specific([f for f in showing if f.reader in lined])
+        formats = _specific(self._shown(look, lined))
         if any(f.has_companions for f in formats):
             formats = (*formats, *(c for c in self.companions() if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
@@ -240,34 +253,42 @@ class Catalogue:
             return (*trees, *self.companions())
         return trees[:1]
 
-    def _showing(self, text: str, path: str, magic: str) -> tuple[Format, ...]:
-        """Return the formats a file shows, in the order of the definitions."""
+    def _look(self, text: str, path: str, magic: str) -> _Look:
         names = self._by_other_signs | self._detect_text.candidates(text)
-        formats = [self.formats[name] for name in sorted(names, key=self._order.__getitem__)]
-        return tuple(f for f in formats if self._shows(f, text, path, magic))
+        ordered = sorted(names, key=self._order.__getitem__)
+        return _Look(text, path, magic, tuple(self.formats[name] for name in ordered))
 
-    def _shows(self, format_: Format, text: str, path: str, magic: str) -> bool:
+    def _shown(self, look: _Look, readers: Container[str]) -> tuple[Format, ...]:
+        """Return the formats of these readers that a file shows, in the definitions' order."""
+        return tuple(f for f in look.candidates if f.reader in readers and self._shows(f, look))
+
+    def _shows(self, format_: Format, look: _Look) -> bool:
         detect = format_.definition.detect
         if format_.definition.companion:
             return False
-        if detect.magic is not None and not self._detect_magic[format_.name].pattern.match(magic):
+        if detect.magic is not None and not self._detect_magic[format_.name].pattern.match(
+            look.magic
+        ):
             return False
-        if detect.path is not None and not self._detect_path[format_.name].found_in(path):
+        if detect.path is not None and not self._detect_path[format_.name].found_in(look.path):
             return False
         if detect.text is not None:
-            return self._detect_text.found_in(format_.name, text)
+            return self._detect_text.found_in(format_.name, look.text)
         return bool(detect.columns) or detect.path is not None or detect.magic is not None
 
-    def _records(self, showing: Sequence[Format], syntax: str, text: str) -> tuple[Format, ...]:
+    def _records(self, look: _Look, syntax: str) -> tuple[Format, ...]:
         """Return the record formats whose columns the first line fills, best fit first."""
-        able = [format_ for format_ in showing if syntax in format_.definition.reader]
-        keys = _keys_of_first_line(text, syntax) if able else None
+        able = [f for f in look.candidates if syntax in f.definition.reader]
+        keys = _keys_of_first_line(look.text, syntax) if able else None
+        if keys is None:
+            return ()
         fitting: list[tuple[int, Format]] = []
         for format_ in able:
             compiled = format_.compiled
             assert isinstance(compiled, RecordFormat)
             by_text = format_.definition.detect.text is not None and not compiled.required
-            if keys is not None and (by_text or compiled.fits(keys)):
+            # The columns tell in less time than the expression.
+            if (by_text or compiled.fits(keys)) and self._shows(format_, look):
                 fitting.append((len(compiled.sources_of(keys)), format_))
         return tuple(f for _, f in sorted(fitting, key=lambda entry: -entry[0]))
 
@@ -285,7 +306,7 @@ class Catalogue:
             if "parquet" in f.definition.reader
             and isinstance(f.compiled, RecordFormat)
             and f.compiled.fits(keys)
-            and self._shows(f, ",".join(keys), path, "")
+            and self._shows(f, _Look(",".join(keys), path, "", ()))
         ]
         best = sorted(fitting, key=lambda entry: -entry[0])[:1]
         reason = "" if best else f"Parquet without a known set of columns: {', '.join(keys[:12])}"

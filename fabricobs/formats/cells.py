@@ -6,11 +6,12 @@ from typing import Any
 
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block
+from fabricobs.formats.dumps import RunRow, TakenRun
 from fabricobs.formats.joins import Join
-from fabricobs.formats.layouts import Cut
+from fabricobs.formats.layouts import Cut, Part
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target
 from fabricobs.formats.rows import Rows
-from fabricobs.formats.stacks import Stack
+from fabricobs.formats.stacks import Moment, Stack
 from fabricobs.formats.templates import compile_template
 
 _MOST_OPEN_ROWS = 5_000
@@ -46,44 +47,41 @@ class CellRows:
         self._open: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._starts: dict[tuple[int, str], tuple[int, dict[str, Any]]] = {}
         self._stacks: list[Stack] = []
-        self._taken: set[tuple[Any, ...]] = set()
-        # The rows that a dump has open by table and fields; what is kept and what its header gave
-        # say which dump.
-        self._dump: tuple[int, Mapping[str, Any]] | None = None
-        self._of_dump: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._taken: dict[Moment, set[Part]] = {}
 
-    def add_again(
-        self,
-        block: CellBlock,
-        key: str,
-        text: str,
-        number: int,
-        given: Mapping[str, Any],
-        fields: Mapping[str, Any],
+    def add_run(
+        self, block: CellBlock, taken: TakenRun, number: int, given: Mapping[str, Any]
     ) -> bool:
-        """Add a cell of a dump to a row it has open; False if that must be done in full.
+        """Add the cells of a run of lines, the first of which is `number`.
 
-        The same rows as `add` gives, without looking up what the lines before have told.
+        Gives the rows that `add` gives line by line; False if only that can tell.
         """
-        target = block.mapping.resolve(key)
-        if not isinstance(target, Target) or target.column.name in IDENTITY or self._stacks:
+        run = taken.run
+        if len(self._open) + len(run.rows) > _MOST_OPEN_ROWS:
             return False
-        generation = self._context.generation
-        if self._dump is None or self._dump[0] != generation or self._dump[1] is not given:
-            self._dump, self._of_dump = (generation, given), {}
-        place = (target.table, *target.fields, *fields.items())
-        row = self._of_dump.get(place)
-        if row is None:
-            if len(self._open) >= _MOST_OPEN_ROWS:
+        values: list[Any] = [int(number) if number else None for number in taken.numbers]
+        for place, value in run.constant:
+            values[place] = value
+        for place, target in run.converted:
+            try:
+                values[place] = target.convert(taken.numbers[place].decode())
+            except ValueError:
                 return False
-            identity = {**given, **fields, **dict(target.fields)}
-            row = self._row(partial(self._start, block), target.table, identity, number)
-            self._of_dump[place] = row
-        if row.get(target.column.name) is not None and not self._overwrite:
+            if values[place] is None:
+                return False
+        start_of = partial(self._start, block)
+        filling = [
+            (self._row(start_of, f.table, {**given, **f.identity}, number + f.first), f)
+            for f in run.rows.values()
+        ]
+        if not self._overwrite and any(_has_any(row, filled) for row, filled in filling):
             return False
-        value = target.convert(text)
-        if value is not None:
-            row[target.column.name] = value
+        for row, filled in filling:
+            for column, place in filled.columns.items():
+                row[column] = values[place]
+            if filled.others:
+                others = row.setdefault("other", {})
+                others.update((key, values[place]) for key, place in filled.others.items())
         return True
 
     def add(
@@ -145,14 +143,21 @@ class CellRows:
             self._rows.add_stack(stack)
         self._stacks.clear()
         self._taken.clear()
-        self._dump = None
 
     def _is_apart(self, stack: Stack) -> bool:
         """Say whether none of its rows may share a row with those stacked before; note them."""
         if not self._taken:
-            self._taken.update(*(earlier.identities for earlier in self._stacks))
-        apart = self._taken.isdisjoint(stack.identities)
-        self._taken |= stack.identities
+            for earlier in self._stacks:
+                self._take(earlier)
+        return self._take(stack)
+
+    def _take(self, stack: Stack) -> bool:
+        """Note the rows of a stack; say whether none of them was there."""
+        apart = True
+        for moment, parts in stack.identities.items():
+            taken = self._taken.setdefault(moment, set())
+            apart = apart and taken.isdisjoint(parts)
+            taken |= parts
         return apart
 
     def _unstack(self) -> None:
@@ -223,7 +228,6 @@ class CellRows:
             return row
         if row is not None:
             self._rows.add(table, row)
-            self._dump = None
         row = self._open[key] = {**start, **told, "line": number}
         if identity.get("ts") is not None:
             row["ts_source"] = "inline"
@@ -241,6 +245,14 @@ class CellRows:
         start.update((name, value) for name, value in block.set.items() if name in names)
         self._starts[key] = (self._context.generation, start)
         return start
+
+
+def _has_any(row: Mapping[str, Any], filled: RunRow) -> bool:
+    """Say whether a row has a value already where a run would put one."""
+    others = row.get("other") or {}
+    return any(row.get(column) is not None for column in filled.columns) or any(
+        key in others for key in filled.others
+    )
 
 
 def _is_whole(text: str) -> bool:

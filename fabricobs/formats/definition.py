@@ -5,7 +5,7 @@ import json
 import tomllib
 from base64 import b64decode
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -169,8 +169,14 @@ class Definition(_Part):
 
 def load_definition(path: Path) -> Definition:
     """Load one definition; ContentError names file, key and the nearest valid one."""
+    return _read_definition(path, path.read_text(encoding="utf-8"))
+
+
+# A watch loads them anew every round, nearly always the same.
+@lru_cache(maxsize=1024)
+def _read_definition(path: Path, text: str) -> Definition:
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ContentError(f"{path}: not valid TOML: {error}") from error
     document.setdefault("name", path.stem)

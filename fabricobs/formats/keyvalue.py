@@ -5,6 +5,7 @@ from typing import Any
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
+from fabricobs.formats.dumps import KnownLines
 from fabricobs.formats.lines import Outcome
 from fabricobs.formats.rows import Rows
 
@@ -34,21 +35,26 @@ class KeyValueReader:
         self._told: dict[str, Any] = {}
         self._given: dict[str, Any] = {}
         self._active = not self._block.headers
-        # What a line was without the number at its end: the key it gave and the fields beside it.
-        self._known: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._known = KnownLines(self._block.mapping, overwrite=bool(self._block.headers))
+        self._by_line_until = 0
 
-    def take_known(self, line: str, number: int) -> bool:
-        """Take a line of a dump that differs from an earlier one in the number at its end alone."""
-        head, value = _without_number(line)
-        if not self._active or head not in self._known:
-            return False
-        key, fields = self._known[head]
-        return self._cells.add_again(self._block, key, value, number, self._given, fields)
+    def take_rows(self, data: bytes, at: int, number: int) -> tuple[int, int]:
+        """Take the lines at `at` that differ from earlier ones in the numbers at their ends alone.
+
+        Returns how many lines they are and where they end.
+        """
+        if not self._active or number < self._by_line_until:
+            return 0, at
+        taken = self._known.run_at(data, at)
+        if taken is None:
+            return 0, at
+        if not self._cells.add_run(self._block, taken, number, self._given):
+            self._by_line_until = number + taken.run.lines
+            return 0, at
+        return taken.run.lines, taken.end
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Take headers and pairs."""
-        if self.take_known(line, number):
-            return Outcome.PARSED
         try:
             if self._header(line):
                 return Outcome.IGNORED
@@ -68,9 +74,8 @@ class KeyValueReader:
             known = self._cells.add(self._block, [(key, value)], number, self._given | fields)
         except ValueError as error:
             return f"{self._format.name}: {error}"
-        head, plain = _without_number(line)
-        if known and head and plain == value:
-            self._known[head] = (key, fields)
+        if known:
+            self._known.learn(line, key, value, fields)
         return Outcome.PARSED if known else f"{self._format.name}: {key} has no whole number"
 
     def boundary(self, line: str, number: int) -> None:
@@ -96,15 +101,6 @@ class KeyValueReader:
             self._active = True
             return True
         return False
-
-
-def _without_number(line: str) -> tuple[str, str]:
-    """Cut a line before the plain whole number at its end; an empty head where there is none."""
-    for separator in (" ", ":"):
-        head, _, value = line.rpartition(separator)
-        if head and value.isdecimal() and value.isascii():
-            return head, value
-    return "", ""
 
 
 class ValueReader:

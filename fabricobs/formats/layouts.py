@@ -4,7 +4,7 @@ Many snapshots print the same header. Their rows are cut by the compiled cutter 
 until a part is written; identities (ports, queues) repeat from file to file and are read once.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,10 @@ _MOST_NAMES = 4096
 TEXT = -1
 PASSED = -2
 
+Part = tuple[Any, ...]  # port, priority, queue, profile
+_PART = tuple(name for name in IDENTITY if name not in {"device", "ts"})
+_MOST_STARTS = 16
+
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
@@ -36,6 +40,36 @@ class Names:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    _parts: dict[Hashable, Set[Part]] = field(default_factory=dict)
+
+    @cached_property
+    def tells_device(self) -> bool:
+        """Say whether the rows themselves name their device."""
+        return "device" in self.columns
+
+    def parts(self, family: "Family", start: Mapping[str, Any]) -> Set[Part]:
+        """Return which part of its device each row of a family is; the start tells the rest."""
+        key = (family.table, family.fields, *(start.get(name) for name in _PART))
+        found = self._parts.get(key)
+        if found is None:
+            if len(self._parts) >= _MOST_STARTS:
+                self._parts.clear()
+            found = self._parts[key] = frozenset(
+                part
+                for place in range(len(self.rows))
+                for part in self.parts_of_row(place, family, start)
+            )
+        return found
+
+    def parts_of_row(
+        self, place: int, family: "Family", start: Mapping[str, Any]
+    ) -> Iterator[Part]:
+        """Yield which part each of the rows is that one line gives."""
+        known = column_names(family.table)
+        named = dict(zip(self.columns, self.rows[place], strict=True))
+        for fields in family.fields:
+            told = {name: value for name, value in (*named.items(), *fields) if name in known}
+            yield tuple(told.get(name, start.get(name)) for name in _PART)
 
     @cached_property
     def differ(self) -> bool:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fabricobs.formats.apis import read_answers
 from fabricobs.formats.bulk import BulkReader, can_read
 from fabricobs.formats.captures import CaptureReader
@@ -232,7 +230,7 @@ def _read_block(
     block: LineBlock, readers: list[TextReader], tally: Tally, context: Context
 ) -> None:
     capture = readers[0] if readers else None
-    if isinstance(capture, CaptureReader) and capture.has_tables and not block.overlong:
+    if isinstance(capture, CaptureReader) and capture.takes_rows and not block.overlong:
         _read_capture(block, capture, readers, tally, context)
         return
     for number, line in _numbered_lines(block):
@@ -249,15 +247,15 @@ def _read_capture(
     tally: Tally,
     context: Context,
 ) -> None:
-    """Read the rows of tables many at a time, what stands between them line by line."""
-    data = np.frombuffer(block.data, np.uint8)
+    """Read the rows of tables and dumps many at a time, what stands between them by line."""
+    data = block.data
     at, number = 0, block.first
     while at < len(data):
         lines, at = capture.take_rows(data, at, number)
         tally.read(lines)
         number += lines
-        end = block.data.find(b"\n", at) + 1 or len(data)
-        for _, line in _numbered_lines(LineBlock(number, block.data[at:end])):
+        end = data.find(b"\n", at) + 1 or len(data)
+        for _, line in _numbered_lines(LineBlock(number, data[at:end])):
             _offer(line or "", number, readers, tally, context)
         at = end
         number += 1

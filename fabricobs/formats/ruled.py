@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
@@ -139,14 +138,15 @@ class TableReader:
             return Outcome.NOT_MINE
         return self._row(self._block, self._ruled, line, number)
 
-    def take_rows(self, data: NDArray[np.uint8], at: int, number: int) -> tuple[int, int]:
+    def take_rows(self, data: bytes, at: int, number: int) -> tuple[int, int]:
         """Take the rows of the open table that stand at `at`, as far as they are beyond doubt.
 
         Returns how many lines they are and where they end.
         """
-        if self._block is None or self._ruled is None or self._ruled.layout is None:
+        ruled = self._ruled
+        if not self.cuts_rows or self._block is None or ruled is None or ruled.layout is None:
             return 0, at
-        cut = cut_rows(data, at, self._ruled.layout)
+        cut = cut_rows(np.frombuffer(data, np.uint8), at, ruled.layout)
         if cut is None:
             return 0, at
         self._cells.add_cut(self._block, cut, number)

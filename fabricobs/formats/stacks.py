@@ -4,7 +4,7 @@ Nothing is done for a single cell before a part is written; then the cuts of all
 the same header become columns at once.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fabricobs.formats.context import column_names
-from fabricobs.formats.layouts import Cut, Family, Names
-from fabricobs.formats.mapping import IDENTITY
+from fabricobs.formats.layouts import Cut, Family, Names, Part
 from fabricobs.store.arrow import coded_schema
 
 Flags = NDArray[np.bool_]
 Shape = tuple[Any, ...]
+Moment = tuple[Any, ...]  # table, device, time
 
 
 @dataclass(eq=False)
@@ -69,25 +68,24 @@ class Stack:
         return count
 
     @cached_property
-    def identities(self) -> frozenset[tuple[Any, ...]]:
-        """Return table and identity of each row."""
-        found: set[tuple[Any, ...]] = set()
+    def identities(self) -> Mapping[Moment, Set[Part]]:
+        """Return the identity of each row: which part, by table, device and time."""
+        found: dict[Moment, Set[Part]] = {}
         for family in self.families:
-            known = column_names(family.table)
-            for fields in family.fields:
-                for row in self.names.rows:
-                    told = {**dict(zip(self.names.columns, row, strict=True)), **dict(fields)}
-                    start = self.starts[family.table]
-                    found.add(
-                        (
-                            family.table,
-                            *(
-                                told[name] if name in told and name in known else start.get(name)
-                                for name in IDENTITY
-                            ),
-                        )
-                    )
-        return frozenset(found)
+            start = self.starts[family.table]
+            if not self.names.tells_device:
+                # The same ports and queues, sample after sample: told once.
+                moment = (family.table, start.get("device"), start.get("ts"))
+                parts = self.names.parts(family, start)
+                found[moment] = parts | found[moment] if moment in found else parts
+                continue
+            at = self.names.columns.index("device")
+            for place, row in enumerate(self.names.rows):
+                moment = (family.table, row[at], start.get("ts"))
+                found[moment] = found.get(moment, frozenset()) | set(
+                    self.names.parts_of_row(place, family, start)
+                )
+        return found
 
 
 def frames(stacks: Sequence[Stack]) -> Iterator[tuple[str, pa.Table]]:

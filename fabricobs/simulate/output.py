@@ -17,7 +17,7 @@ def write_text(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = text.encode()
     if path.suffix == ".gz":
-        content = gzip.compress(content, compresslevel=6, mtime=0)
+        content = gzip.compress(content, compresslevel=1, mtime=0)
     path.write_bytes(content)
 
 

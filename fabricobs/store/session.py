@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,12 +17,17 @@ if TYPE_CHECKING:
 
 _MOST_LOOKS = 5
 _CREATES = re.compile(r"create\s+(?:or\s+replace\s+)?(?:view|macro|table)\s+(\w+)", re.IGNORECASE)
+_VIEW = re.compile(r"create\s+(?:or\s+replace\s+)?view\s+(\w+)", re.IGNORECASE)
 _DERIVED = re.compile(
     r"((?:^--.*\n)*)^create\s+(?:or\s+replace\s+)?(?:view|table)\s+(\w+)",
     re.IGNORECASE | re.MULTILINE,
 )
 _WORD = re.compile(r"\w+")
 _SITE_SCRIPT = "views/0_site"
+# A table larger than this on disk stays there, to be read by column.
+_MOST_LOADED_BYTES = 256_000_000
+# They are samples by other names, asked once for their rises.
+_NEVER_KEPT = {"named_samples", "named_priority_samples"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +110,15 @@ def open_session(
     sql: str | None = None,
     extra: Sequence[Path] = (),
     *,
-    work_out: Sequence[str] = (),
+    keep: bool = False,
     since: datetime | None = None,
     site: Site = NO_SITE,
 ) -> "duckdb.DuckDBPyConnection":
     """Open an in-memory DuckDB whose views show the store, from `since` (UTC) on.
 
     With `sql` only the views it needs are made: binding all of them costs more than a small
-    query does. The views in `work_out` are worked out once and kept as tables, for a session that
-    asks them often.
+    query does. With `keep` tables and views are worked out once and kept, for a session that asks
+    many questions: each would bind all views below it and read the same columns again.
     """
     import duckdb
 
@@ -125,16 +131,39 @@ def open_session(
     for table in TABLES:
         if needed is None or table in needed:
             connection.execute(_table_view(table, store, since))
+            if keep and _bytes_on_disk(table, store) <= _MOST_LOADED_BYTES:
+                _keep(connection, table)
     for name, text in scripts:
         if needed is None or name in needed:
-            connection.execute(text)
+            for statement in connection.extract_statements(text):
+                connection.execute(statement)
+                if keep:
+                    _keep_made(connection, statement.query)
             if name == _SITE_SCRIPT:
                 _tell_site(connection, site)
-            for view in _made(text) & set(work_out):
-                connection.execute(f"CREATE TABLE worked_out AS FROM {view}")
-                connection.execute(f"DROP VIEW {view}")
-                connection.execute(f"ALTER TABLE worked_out RENAME TO {view}")
     return connection
+
+
+def _bytes_on_disk(table: str, store: Path) -> int:
+    total = 0
+    for part in store.glob(f"*/{table}.parquet"):
+        with suppress(FileNotFoundError):  # a writer beside this one replaced it meanwhile
+            total += part.stat().st_size
+    return total
+
+
+def _keep_made(connection: "duckdb.DuckDBPyConnection", statement: str) -> None:
+    """Work out the view a statement made; what it made else is worked out already."""
+    made = _VIEW.search(statement)
+    if made and made[1] not in _NEVER_KEPT:
+        _keep(connection, made[1])
+
+
+def _keep(connection: "duckdb.DuckDBPyConnection", view: str) -> None:
+    """Put a table of the same name and rows in the place of a view."""
+    connection.execute(f"CREATE TABLE kept AS FROM {view}")
+    connection.execute(f"DROP VIEW {view}")
+    connection.execute(f"ALTER TABLE kept RENAME TO {view}")
 
 
 def _tell_site(connection: "duckdb.DuckDBPyConnection", site: Site) -> None:

@@ -127,9 +127,13 @@ paired AS (
     lag(pause_tx_frames) OVER w AS pause_tx_frames_before
   FROM moments
   WINDOW w AS (PARTITION BY job, format, device, port ORDER BY ts)
+),
+-- Joined: the same as a window's median sorts all columns once more.
+usual AS (
+  SELECT job, format, device, port, median(seconds) AS usual_seconds FROM paired WHERE seconds > 0 GROUP BY ALL
 )
-SELECT job, format, device, port, ts_before, ts, ts_source, seconds,
-  seconds > 3 * median(seconds) OVER (PARTITION BY job, format, device, port) AS gap,
+SELECT p.job, p.format, p.device, p.port, ts_before, ts, ts_source, seconds,
+  seconds > 3 * usual_seconds AS gap,
   rise(rx_bytes_before, rx_bytes, of.rx_bytes, seconds) AS rx_bytes,
   rise(tx_bytes_before, tx_bytes, of.tx_bytes, seconds) AS tx_bytes,
   rise(rx_packets_before, rx_packets, of.rx_packets, seconds) AS rx_packets,
@@ -168,5 +172,9 @@ SELECT job, format, device, port, ts_before, ts, ts_source, seconds,
   rise(pause_storm_errors_before, pause_storm_errors, of.pause_storm_errors, seconds) AS pause_storm_errors,
   rise(pause_rx_frames_before, pause_rx_frames, of.pause_rx_frames, seconds) AS pause_rx_frames,
   rise(pause_tx_frames_before, pause_tx_frames, of.pause_tx_frames, seconds) AS pause_tx_frames
-FROM paired LEFT JOIN info USING (format)
-WHERE ts_before IS NOT NULL AND seconds > 0;
+FROM paired p LEFT JOIN info ON info.format = p.format
+JOIN usual u ON u.job IS NOT DISTINCT FROM p.job
+  AND u.format IS NOT DISTINCT FROM p.format
+  AND u.device IS NOT DISTINCT FROM p.device
+  AND u.port IS NOT DISTINCT FROM p.port
+WHERE seconds > 0;

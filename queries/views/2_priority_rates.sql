@@ -71,9 +71,13 @@ paired AS (
     lag(pfcwd_restored) OVER w AS pfcwd_restored_before
   FROM moments
   WINDOW w AS (PARTITION BY job, format, device, port, priority, queue ORDER BY ts)
+),
+-- Joined: the same as a window's median sorts all columns once more.
+usual AS (
+  SELECT job, format, device, port, priority, queue, median(seconds) AS usual_seconds FROM paired WHERE seconds > 0 GROUP BY ALL
 )
-SELECT job, format, device, port, priority, queue, ts_before, ts, ts_source, seconds,
-  seconds > 3 * median(seconds) OVER (PARTITION BY job, format, device, port, priority, queue) AS gap,
+SELECT p.job, p.format, p.device, p.port, p.priority, p.queue, ts_before, ts, ts_source, seconds,
+  seconds > 3 * usual_seconds AS gap,
   rise(rx_bytes_before, rx_bytes, of.rx_bytes, seconds) AS rx_bytes,
   rise(tx_bytes_before, tx_bytes, of.tx_bytes, seconds) AS tx_bytes,
   rise(rx_packets_before, rx_packets, of.rx_packets, seconds) AS rx_packets,
@@ -91,5 +95,11 @@ SELECT job, format, device, port, priority, queue, ts_before, ts, ts_source, sec
   rise(headroom_watermark_bytes_before, headroom_watermark_bytes, of.headroom_watermark_bytes, seconds) AS headroom_watermark_bytes,
   rise(pfcwd_detected_before, pfcwd_detected, of.pfcwd_detected, seconds) AS pfcwd_detected,
   rise(pfcwd_restored_before, pfcwd_restored, of.pfcwd_restored, seconds) AS pfcwd_restored
-FROM paired LEFT JOIN info USING (format)
-WHERE ts_before IS NOT NULL AND seconds > 0;
+FROM paired p LEFT JOIN info ON info.format = p.format
+JOIN usual u ON u.job IS NOT DISTINCT FROM p.job
+  AND u.format IS NOT DISTINCT FROM p.format
+  AND u.device IS NOT DISTINCT FROM p.device
+  AND u.port IS NOT DISTINCT FROM p.port
+  AND u.priority IS NOT DISTINCT FROM p.priority
+  AND u.queue IS NOT DISTINCT FROM p.queue
+WHERE seconds > 0;
