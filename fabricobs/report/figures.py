@@ -19,7 +19,6 @@ from fabricobs.report.charts.topology import Marked, draw_topology
 from fabricobs.store.session import NO_SITE, Site, open_session
 
 MOST_FINDINGS = 12
-_ASKED_OFTEN = ("port_rates", "priority_rates")
 _WIDTH = 960  # pixels of a chart's frame in a file of its own
 _SHARPNESS = 2  # pixels of a PNG for one of the drawing
 
@@ -59,9 +58,7 @@ def draw_figures(
     site: Site = NO_SITE,
 ) -> Figures:
     """Draw the store from `since` on as the diagnosis sees it."""
-    with open_session(
-        store, extra=extra, since=since, site=site, work_out=_ASKED_OFTEN
-    ) as connection:
+    with open_session(store, extra=extra, since=since, site=site, keep=True) as connection:
         source = Source(connection, extra)
         timeline = step_timeline(source, diagnosis.segments, diagnosis.findings)
         topology = draw_topology(source, diagnosis.findings)

@@ -4,10 +4,8 @@
 -- it says nothing more), `nonsense` (below zero, as the device told it). `ports` show it, `times` in
 -- all, the first time at `first_time`.
 WITH told AS (
-  SELECT format, device, port, ts, counter, max(value) AS value
-  FROM (
-    SELECT * FROM named_samples WHERE ts IS NOT NULL
-  ) UNPIVOT (value FOR counter IN (
+  SELECT format, device, port, ts, counter, value
+  FROM (FROM named_samples WHERE ts IS NOT NULL) UNPIVOT (value FOR counter IN (
     rx_bytes, tx_bytes, rx_packets, tx_packets, rx_errors, tx_errors, rx_discards,
     tx_discards, rx_oversize, symbol_errors, link_error_recovery, link_downed,
     rcv_remote_physical_errors, local_link_integrity_errors, excessive_buffer_overrun,
@@ -18,31 +16,47 @@ WITH told AS (
     rp_cnp_handled, rp_cnp_ignored, pause_storm_warnings, pause_storm_errors,
     pause_rx_frames, pause_tx_frames
   ))
+),
+-- Most counters of errors are 0 all the time: to leave them out costs a fraction of ordering them.
+moving AS (
+  SELECT format, device, port, counter FROM told
+  GROUP BY ALL HAVING max(value) > 0 OR min(value) < 0
+),
+moments AS (
+  SELECT format, device, port, ts, counter, max(value) AS value
+  FROM told SEMI JOIN moving USING (format, device, port, counter)
   GROUP BY ALL
 ),
 paired AS (
   SELECT *, lag(value) OVER w AS before, epoch(ts) - epoch(lag(ts) OVER w) AS seconds
-  FROM told
+  FROM moments
   WINDOW w AS (PARTITION BY format, device, port, counter ORDER BY ts)
 ),
 rules AS (
-  SELECT format, counter, {
-    'most': 2 ^ any_value(width), 'width': any_value(width), 'overflow': any_value(overflow),
-    'kind': any_value(kind)
-  } AS info
-  FROM counter_info WHERE table_name = 'port_samples' GROUP BY format, counter
+  SELECT format, counter, any_value(width) AS width, 2 ^ any_value(width) AS most,
+    any_value(overflow) AS overflow, any_value(kind) AS kind
+  FROM counter_info
+  WHERE table_name = 'port_samples' AND kind NOT IN ('delta', 'gauge')
+  GROUP BY format, counter
+),
+suspects AS (
+  SELECT p.*, r.* EXCLUDE (format, counter),
+    r.overflow = 'saturate' AND r.width < 64 AND p.value >= r.most - 1 AS at_its_most
+  FROM paired p JOIN rules r USING (format, counter)
+  WHERE p.value < p.before OR p.value < 0
+    OR (r.overflow = 'saturate' AND r.width < 64 AND p.value >= r.most - 1)
 ),
 broken AS (
-  SELECT p.device, p.port, p.counter, p.ts, CASE
-    WHEN p.value < 0 THEN 'nonsense'
-    WHEN r.info.overflow = 'saturate' AND r.info.width < 64 AND p.value >= r.info.most - 1
-      THEN 'stopped'
-    WHEN p.before IS NULL OR p.before < 0 OR p.value >= p.before THEN NULL
-    WHEN rise(p.before, p.value, r.info, p.seconds) IS NULL THEN 'reset'
+  SELECT device, port, counter, ts, CASE
+    WHEN value < 0 THEN 'nonsense'
+    WHEN at_its_most THEN 'stopped'
+    WHEN before < 0 THEN NULL
+    WHEN rise(
+      before, value, {'most': most, 'width': width, 'overflow': overflow, 'kind': kind}, seconds
+    ) IS NULL THEN 'reset'
     ELSE 'wrapped'
   END AS what
-  FROM paired p JOIN rules r USING (format, counter)
-  WHERE r.info.kind NOT IN ('delta', 'gauge')
+  FROM suspects
 )
 SELECT device, counter, what, count(DISTINCT port) AS ports, count(*) AS times, min(ts) AS first_time
 FROM broken
