@@ -263,6 +263,17 @@ def test_the_topology_marks_culprits_and_victims(source: Source) -> None:
     assert fabric.marked[1].neighbours == ("leaf1",)
 
 
+def test_a_cable_between_switches_accuses_their_ports(source: Source) -> None:
+    ends = (Entity("port", switch="leaf1", port="Ethernet64"),)
+    ends += (Entity("port", switch="spine1", port="Ethernet1"),)
+    fabric = draw_topology(source, [of("link_errors", "ports_with_rising_errors", *ends)])
+    assert fabric is not None
+    assert {part.name: part.role for part in fabric.marked} == {
+        "spine1": "culprit port of finding 1",
+        "leaf1": "culprit port of finding 1",
+    }
+
+
 def test_a_big_fabric_is_drawn_in_groups_and_leaves_nothing_out(tmp_path: Path) -> None:
     culprit = finding("straggler", Entity("rank", rank=9, host="node1"))
     with open_session(big_store(tmp_path / "store")) as connection:

@@ -42,7 +42,7 @@ def step_timeline(
         return None
     spans = _spans(points, findings)
     low, high, cut = _step_time_range(points, segments, min(len(spans), _MOST_LANES))
-    names = ["step time", "pace (median of a stretch)", "finding"]
+    names = ["step time", "pace (median of a stretch)", "finding" if spans else ""]
     color = colors(names)
     line = series(points, names[0]).mark_line(strokeWidth=1, clip=True)
     line = line.encode(

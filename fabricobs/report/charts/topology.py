@@ -113,8 +113,9 @@ def _roles(blamed: Sequence[tuple[int, Finding]], fabric: _Fabric) -> dict[str, 
     """
     roles: dict[str, dict[int, str]] = defaultdict(dict)
     for number, finding in blamed:
-        for name in _owners(finding.entities, fabric):
-            roles[name].setdefault(number, f"culprit of finding {number}")
+        for name, port in _owners(finding.entities, fabric).items():
+            word = "culprit port" if port else "culprit"
+            roles[name].setdefault(number, f"{word} of finding {number}")
     for number, finding in blamed:
         for name in _owners(finding.related, fabric):
             word = "victim" if fabric.tiers[name] == 0 else "on the path"
@@ -122,11 +123,18 @@ def _roles(blamed: Sequence[tuple[int, Finding]], fabric: _Fabric) -> dict[str, 
     return {name: ", ".join(said.values()) for name, said in roles.items()}
 
 
-def _owners(entities: Sequence[Entity], fabric: _Fabric) -> list[str]:
-    """Return the hosts and switches named; not a switch for a port whose host is named too."""
-    hosts = [entity.host for entity in entities if entity.host in fabric.tiers]
-    switches = [e.switch for e in entities if e.switch in fabric.tiers and not (e.port and hosts)]
-    return [name for name in (*hosts, *switches) if name is not None]
+def _owners(entities: Sequence[Entity], fabric: _Fabric) -> dict[str, bool]:
+    """Return the hosts and switches named, and whether a switch is named for a port alone.
+
+    Not a switch for a port whose host, at the other end of the cable, is named too.
+    """
+    owners = {e.host: False for e in entities if e.host is not None and e.host in fabric.tiers}
+    hosts = bool(owners)
+    for entity in entities:
+        port = entity.port is not None
+        if entity.switch is not None and entity.switch in fabric.tiers and not (port and hosts):
+            owners[entity.switch] = port and owners.get(entity.switch, True)
+    return owners
 
 
 def _ports(blamed: Sequence[tuple[int, Finding]], mark: str) -> set[str]:
