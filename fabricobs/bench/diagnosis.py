@@ -15,6 +15,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from fabricobs.bench.scoring import Score, score_case
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
@@ -33,20 +35,26 @@ ABLATIONS = ("timing", "counters", "logs")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One scenario with one seed, and which kinds of evidence it is judged from."""
+    """One scenario with one seed, and which kinds of evidence it is judged from.
+
+    Not `calibrated`, its findings say how far their evidence agrees.
+    """
 
     scenario: str
     seed: int
     gpus: int
     views: tuple[str, ...]
+    calibrated: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The scores of a case by view, and what it took in seconds."""
+    """The scores of a case by view, its lines and those unread, and what it took in seconds."""
 
     case: Case
     scores: dict[str, Score]
+    lines: int
+    unread: int
     simulated: float
     ingested: float
     diagnosed: float
@@ -58,12 +66,12 @@ def scored_scenarios() -> list[str]:
 
 
 def plan(
-    scenarios: Sequence[str], seeds: Sequence[int], gpus: int, *, ablations: bool
+    scenarios: Sequence[str], seeds: Sequence[int], gpus: int, *, ablations: bool, calibrated: bool
 ) -> list[Case]:
     """All cases; with `ablations` those of the first seed are judged from single families too."""
     single = ABLATIONS if ablations else ()
     return [
-        Case(scenario, seed, gpus, (EVERYTHING, *(single if seed == seeds[0] else ())))
+        Case(scenario, seed, gpus, (EVERYTHING, *(single if seed == seeds[0] else ())), calibrated)
         for seed in seeds
         for scenario in scenarios
     ]
@@ -96,12 +104,19 @@ def _run_in(folder: Path, case: Case) -> Result:
     for view in case.views:
         scores[view] = score_case(
             truth,
-            diagnose(stores[view]),
+            diagnose(stores[view], calibrate=case.calibrated),
             interval_seconds=scenario.shape.collection.switch_interval,
             step_seconds=truth["jobs"][0]["step_seconds"],
         )
     diagnosed = time.perf_counter()
-    return Result(case, scores, simulated - began, ingested - simulated, diagnosed - ingested)
+    times = (simulated - began, ingested - simulated, diagnosed - ingested)
+    return Result(case, scores, *_lines(stores[EVERYTHING]), *times)
+
+
+def _lines(store: Path) -> tuple[int, int]:
+    files = pl.scan_parquet(f"{store}/*/files.parquet").select("lines", "unparsed").sum()
+    lines, unread = files.collect().row(0)
+    return int(lines), int(unread)
 
 
 def _ingest(folder: Path, truth: Mapping[str, Any], views: Sequence[str]) -> dict[str, Path]:

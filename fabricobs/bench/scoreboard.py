@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from fabricobs.bench import calibrating
 from fabricobs.bench.diagnosis import (
     ABLATIONS,
     EVERYTHING,
@@ -44,10 +45,17 @@ def bench(
     ablations: bool,
     tuning: bool,
     out: Path | None = None,
+    calibration: Path | None = None,
 ) -> str:
-    """Run and score `scenarios` (all by default) with the first `seeds` seeds; the scoreboard."""
-    chosen = (TUNING_SEEDS if tuning else SCORING_SEEDS)[:seeds]
-    cases = plan(scenarios or scored_scenarios(), chosen, gpus, ablations=ablations)
+    """Run and score `scenarios` (all by default) with the first `seeds` seeds; the scoreboard.
+
+    With `calibration`, tuning seeds are taken and what confidence was worth is written there.
+    """
+    fitting = calibration is not None
+    chosen = (TUNING_SEEDS if tuning or fitting else SCORING_SEEDS)[:seeds]
+    cases = plan(
+        scenarios or scored_scenarios(), chosen, gpus, ablations=ablations, calibrated=not fitting
+    )
     results = []
     for number, result in enumerate(run_cases(cases), start=1):
         results.append(result)
@@ -57,6 +65,9 @@ def bench(
     if out is not None:
         lines = [json.dumps(asdict(result), default=str) for result in results]
         out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if calibration is not None:
+        views = [score for result in results for score in result.scores.values()]
+        calibrating.write(calibrating.fit(c for s in views for c in s.claims), calibration)
     return scoreboard(results)
 
 
@@ -136,7 +147,9 @@ def _time(results: Sequence[Result]) -> str:
     for name in ("simulated", "ingested", "diagnosed"):
         seconds = [getattr(result, name) for result in results]
         rows.append([name, f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}"])
-    return _table("Time", rows)
+    lines, unread = (sum(getattr(r, name) for r in results) for name in ("lines", "unread"))
+    read = f"{lines:,} lines in {len(results)} cases, {unread:,} of them unread"
+    return f"{_table('Time', rows)}\n\n{read}"
 
 
 def _figures(scores: Sequence[Score]) -> list[str]:

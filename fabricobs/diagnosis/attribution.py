@@ -144,12 +144,16 @@ def unexplained(
 
 
 def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:
-    """Say whether a finding may explain a slowdown: same job, begun with it or during it."""
+    """Say whether a finding may explain a slowdown: same job, begun with it or during it.
+
+    A cause that comes and goes begins again and again.
+    """
     jobs = {entity.job for entity in finding.entities if entity.type in {"rank", "host"}}
     if finding.start_step is None or (jobs and slowdown.job not in jobs):
         return False
     earliest = slowdown.first_step - _SLACK_STEPS
-    return earliest <= finding.start_step <= slowdown.last_step
+    begins = [finding.start_step, *(first for first, _ in finding.bursts)]
+    return any(earliest <= first <= slowdown.last_step for first in begins)
 
 
 def _is_burst(finding: Finding, slowdown: Slowdown) -> bool:

@@ -14,6 +14,7 @@ from fabricobs.diagnosis.attribution import (
     unexplained,
     without_named,
 )
+from fabricobs.diagnosis.calibration import calibrated, load_calibration
 from fabricobs.diagnosis.clocks import device_offsets, host_offsets
 from fabricobs.diagnosis.congestion import find_congestion
 from fabricobs.diagnosis.degraded_link import find_degraded_links
@@ -32,10 +33,12 @@ from fabricobs.diagnosis.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.oversubscription import find_oversubscription
 from fabricobs.diagnosis.packet_loss import find_packet_loss
 from fabricobs.diagnosis.pfc_storm import find_pfc_storms
+from fabricobs.diagnosis.rank_times import rank_times
 from fabricobs.diagnosis.silent_ecn import find_silent_ecn
 from fabricobs.diagnosis.standout import find_standouts
 from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
+from fabricobs.diagnosis.what_if import what_if
 from fabricobs.diagnosis.workload import find_workload_imbalance
 from fabricobs.store.session import NO_SITE, Site
 
@@ -72,10 +75,12 @@ def diagnose(
     site: Site = NO_SITE,
     thresholds: Mapping[str, Mapping[str, float]] | None = None,
     gpu_hour_price: float | None = None,
+    calibrate: bool = True,
 ) -> Diagnosis:
     """Judge a store, from `since` (UTC) on; ContentError if a model names no known method.
 
-    `thresholds` by model take the place of those of the content.
+    `thresholds` by model take the place of those of the content. Without `calibrate` a finding's
+    confidence is how far its evidence agrees, whatever that was worth so far.
     """
     models = load_models(extra)
     for name, limits in (thresholds or {}).items():
@@ -108,12 +113,15 @@ def diagnose(
     findings = fold_symptoms(fold_downstream(findings, evidence), models, evidence)
     findings = without_named(findings)
     findings.extend(unexplained(findings, paces, rest, evidence))
+    if calibrate:
+        findings = calibrated(findings, load_calibration(extra))
     ordered = in_order([_priced(finding, gpu_hour_price) for finding in findings])
     return Diagnosis(
         verdict=give_verdict(evidence, ordered, paces, judgements),
         findings=ordered,
         segments=tuple(segment for pace in paces for segment in pace.segments),
         coverage=describe_coverage(evidence, offsets, host_offsets(evidence)),
+        what_if=what_if(rank_times(evidence), ordered),
     )
 
 

@@ -18,6 +18,7 @@ from fabricobs.diagnosis.findings import (
     Finding,
     Segment,
     Verdict,
+    WhatIf,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
         "verdict": _verdict(diagnosis.verdict),
         "findings": [_finding(finding, known) for finding in diagnosis.findings],
         "segments": [_segment(segment) for segment in diagnosis.segments],
+        "what_if": [_what_if(each) for each in diagnosis.what_if],
         "coverage": _coverage(diagnosis.coverage),
     }
     return json.dumps(document, indent=2, allow_nan=False)
@@ -204,6 +206,24 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "start": iso(segment.start),
         "step_time_ms": _number(segment.step_time_ms),
     }
+
+
+def _what_if(each: WhatIf) -> dict[str, Any]:
+    return {
+        "entity": each.entity.as_dict(),
+        "saved_share": _number(each.saved_share),
+        "speedup": _number(each.speedup),
+        "over": each.over,
+        "against": each.against,
+    }
+
+
+def what_if_words(each: WhatIf) -> str:
+    """Return what a part costs the job, as throughput without that."""
+    return (
+        f"{each.speedup:.2f} times the throughput with {each.entity.label} like its peers "
+        f"({each.over}; by {each.against})"
+    )
 
 
 def _coverage(coverage: Coverage) -> dict[str, Any]:

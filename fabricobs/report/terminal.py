@@ -33,6 +33,10 @@ def diagnosis_text(found: "Diagnosis") -> str:
             if found.verdict.judged
             else "No findings: the store holds too little to judge."
         )
+    if found.what_if:
+        blocks.append(
+            "\n".join(listed("What if", [documents.what_if_words(each) for each in found.what_if]))
+        )
     blocks.append(_coverage_text(found.coverage))
     return "\n\n".join(blocks)
 

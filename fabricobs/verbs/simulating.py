@@ -77,8 +77,22 @@ def bench_diagnosis(
         bool, typer.Option("--tuning", help="The seeds thresholds may be chosen on.")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Write every score as JSON lines.")] = None,
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(help="Write how often findings were right, for models/confidence.csv."),
+    ] = None,
 ) -> None:
     """Score the diagnosis on simulated clusters whose faults are known."""
     from fabricobs.bench.scoreboard import bench
 
-    print(bench(seeds, size, scenario or (), ablations=ablations, tuning=tuning, out=out))
+    print(
+        bench(
+            seeds,
+            size,
+            scenario or (),
+            ablations=ablations,
+            tuning=tuning,
+            out=out,
+            calibration=calibrate,
+        )
+    )
