@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 
 _WIDTH = 720
 
-# The questions that can be drawn, each by a function of `report.charts`.
+# The questions that can be drawn, each by a chart of `report.charts`.
 CHARTS = {
     "collective_wait": "collective_times",
+    "pause_sources": "pause_tree",
     "slowest_ranks": "rank_compute",
     "steps_that_stand_out": "step_timeline",
+    "topology": "topology",
     "uplink_balance": "uplink_shares",
 }
 
@@ -132,7 +134,11 @@ class OpenStore:
         where no such chart is, or the store has no data for it.
         """
         from fabricobs.diagnosis.findings import Entity, Finding
-        from fabricobs.report import charts
+        from fabricobs.report.charts import catalogue
+        from fabricobs.report.charts.source import Source
+        from fabricobs.report.charts.theme import on_its_own
+        from fabricobs.report.charts.timeline import step_timeline
+        from fabricobs.report.charts.topology import draw_topology
 
         if name not in CHARTS:
             close = difflib.get_close_matches(name, CHARTS, n=1)
@@ -150,16 +156,21 @@ class OpenStore:
             reading(self.path),
             open_session(self.path, extra=self.content, site=self.config.site) as connection,
         ):
-            if name == "steps_that_stand_out":
-                marked = [] if finding is None else [finding]
-                drawn = charts.step_timeline(connection, [], marked, self.content)
+            source = Source(connection, self.content)
+            marked = [] if finding is None else [finding]
+            drawn: alt.LayerChart | None
+            if CHARTS[name] == "step_timeline":
+                drawn = step_timeline(source, [], marked)
+            elif CHARTS[name] == "topology":
+                fabric = draw_topology(source, marked)
+                drawn = None if fabric is None else fabric.chart
             else:
-                drawn = getattr(charts, CHARTS[name])(connection, subject, self.content)
+                drawn = catalogue.CHARTS[CHARTS[name]](source, subject)
         if drawn is None:
             raise ChartError(
                 f"{name}: the store has no data for this chart; job= or switch= choose"
             )
-        return drawn.properties(width=_WIDTH)
+        return on_its_own(drawn, _WIDTH)
 
 
 def open_store(

@@ -9,6 +9,7 @@ from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.run import METHODS, REST
 from fabricobs.formats.catalogue import load_catalogue
 from fabricobs.formats.samples import check_format
+from fabricobs.report.charts.catalogue import CHARTS
 
 
 def check_content(extra: Sequence[Path] = ()) -> Iterator[str]:
@@ -34,3 +35,7 @@ def check_content(extra: Sequence[Path] = ()) -> Iterator[str]:
             yield f"models/{model.name}.toml: query: no question {model.query!r} in queries/"
         if model.method not in {*METHODS, REST}:
             yield f"models/{model.name}.toml: method: no method {model.method!r}"
+        for chart in model.charts:
+            if chart not in CHARTS:
+                known_charts = ", ".join(CHARTS)
+                yield f"models/{model.name}.toml: charts: no {chart!r}; one of {known_charts}"

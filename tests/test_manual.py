@@ -17,7 +17,7 @@ from conftest import ROOT
 from fabricobs.cli import main
 from fabricobs.docs.__main__ import FILLED, PAGES, fill, pages
 from fabricobs.docs.commands import EXAMPLES, verbs
-from fabricobs.docs.markdown import code, table
+from fabricobs.report.markdown import code, table
 
 MANUAL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROSE = [*MANUAL, *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"))]

@@ -169,11 +169,39 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """A clock: `seconds` ahead of the job's (of the median host, for hosts), give or take `error`.
+
+    None if the data carry no answer; `corrected` if its times were shifted before they were judged.
+    """
+
+    of: Literal["device", "host"]
+    name: str
+    seconds: float | None
+    error: float
+    corrected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CounterBreak:
+    """A counter of a device that fell, wrapped around, stopped at its maximum or told nonsense."""
+
+    device: str
+    counter: str
+    what: Literal["reset", "wrapped", "stopped", "nonsense"]
+    ports: int
+    times: int
+    first: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the store holds: counts by what they are of, and what is missing."""
+    """What the store holds: counts by what they are of, what is missing, what is unreliable."""
 
     facts: tuple[tuple[str, str], ...]
     missing: tuple[str, ...]
+    clocks: tuple[Clock, ...] = ()
+    breaks: tuple[CounterBreak, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

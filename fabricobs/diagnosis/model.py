@@ -36,7 +36,8 @@ class Model(_Part):
     """One diagnosis: question, method, thresholds with their sources, wording, what next.
 
     `explains` names the kinds of finding that are its symptoms where they touch the same part,
-    `evidence` the query of `queries/evidence/` that a method for several models starts from.
+    `evidence` the query of `queries/evidence/` that a method for several models starts from,
+    `charts` what the report shows of its findings: the first that the store has data for.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Model(_Part):
     question: str
     method: str
     query: str
+    charts: tuple[str, ...] = ()
     evidence: str = ""
     explains: tuple[str, ...] = ()
     threshold: dict[str, Threshold] = {}

@@ -10,7 +10,15 @@ import polars as pl
 
 from fabricobs.diagnosis.clocks import Offset, describe_offsets
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Coverage, Finding, Judgement, Question, Verdict
+from fabricobs.diagnosis.findings import (
+    Clock,
+    CounterBreak,
+    Coverage,
+    Finding,
+    Judgement,
+    Question,
+    Verdict,
+)
 from fabricobs.diagnosis.job import JobPace
 
 _NOTHING = Judgement()
@@ -285,4 +293,11 @@ def describe_coverage(
         "priority_samples": "pause and queue counters by priority",
         "cables": "cables: LLDP tables of the switches",
     }
-    return Coverage(facts, tuple(text for name, text in wanted.items() if not row[name]))
+    clocks = [Clock("device", o.device, o.seconds, o.error, o.certain) for o in devices]
+    clocks += [Clock("host", o.device, o.seconds, o.error, False) for o in hosts]
+    return Coverage(
+        facts,
+        tuple(text for name, text in wanted.items() if not row[name]),
+        tuple(clocks),
+        tuple(CounterBreak(*values) for values in evidence.frame("counter_breaks").iter_rows()),
+    )

@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from fabricobs.cli import app
-from fabricobs.docs.markdown import code, page, table
+from fabricobs.report.markdown import code, page, table
 
 # Run by tests/test_manual.py in a folder with the sample's logs and their store.
 EXAMPLES: dict[str, str] = {
@@ -29,7 +29,10 @@ fabricobs explain 99db     # the beginning of an id suffices
 fabricobs compare steps:11..150 steps:160..300
 fabricobs compare 2026-03-02T09:00..2026-03-02T09:07 2026-03-02T09:10.. --format json
 """,
-    "report": "fabricobs report --out report.html",
+    "report": """
+fabricobs report --out report.html
+fabricobs report --out ticket.md --charts charts   # Markdown, its charts as PNG and SVG
+""",
     "watch": "fabricobs watch sample_data/logs --once --window 6h --keep 30d",
     "prune": "fabricobs prune --keep 30d",
     "schedule": """

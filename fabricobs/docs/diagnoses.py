@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fabricobs.diagnosis.change import THRESHOLDS
 from fabricobs.diagnosis.findings import FAMILY_WEIGHTS, LOSS_CLASSES
 from fabricobs.diagnosis.model import Model, Threshold, load_models
-from fabricobs.docs.markdown import bullets, page, table
+from fabricobs.report.markdown import bullets, page, table
 
 
 def diagnoses_page() -> str:

@@ -3,8 +3,8 @@
 import re
 
 from fabricobs import content
-from fabricobs.docs.markdown import code, page, table
 from fabricobs.formats.definition import Definition, Sample, load_definitions
+from fabricobs.report.markdown import code, page, table
 from fabricobs.store.tables import TABLES
 
 _MOST_LINES = 6

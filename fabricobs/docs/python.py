@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import fabricobs
-from fabricobs.docs.markdown import page
 from fabricobs.opened import OpenStore
+from fabricobs.report.markdown import page
 
 
 def python_reference() -> str:

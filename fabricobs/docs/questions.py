@@ -3,7 +3,7 @@
 import itertools
 
 from fabricobs.ask import Question, questions
-from fabricobs.docs.markdown import code, page, table
+from fabricobs.report.markdown import code, page, table
 
 
 def questions_table() -> str:

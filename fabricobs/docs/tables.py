@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from fabricobs.docs.markdown import page, table
+from fabricobs.report.markdown import page, table
 from fabricobs.store.parts import Store
 from fabricobs.store.session import columns_by_name, derived, open_session
 from fabricobs.store.tables import TABLES, Table

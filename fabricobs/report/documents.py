@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,10 +114,11 @@ def by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
     named: dict[str, list[str]] = {}
     for entity in entities:
         named.setdefault(entity.type, []).append(entity.label)
-    return {_counted(len(names), kind): names for kind, names in named.items()}
+    return {counted(len(names), kind): names for kind, names in named.items()}
 
 
-def _counted(count: int, kind: str) -> str:
+def counted(count: int, kind: str) -> str:
+    """Return a count with what is counted: `1 port`, `2 switches`."""
     word = _KIND_WORDS.get(kind, kind)
     if count == 1:
         return f"1 {word}"
@@ -225,7 +227,17 @@ def what_if_words(each: WhatIf) -> str:
 
 
 def _coverage(coverage: Coverage) -> dict[str, Any]:
-    return {"facts": dict(coverage.facts), "missing": list(coverage.missing)}
+    return {
+        "facts": dict(coverage.facts),
+        "missing": list(coverage.missing),
+        "clocks": [
+            asdict(clock) | {"seconds": _number(clock.seconds), "error": _number(clock.error)}
+            for clock in coverage.clocks
+        ],
+        "counter_breaks": [
+            asdict(broken) | {"first": iso(broken.first)} for broken in coverage.breaks
+        ],
+    }
 
 
 def _stored_questions(extra: Sequence[Path] = ()) -> "dict[str, StoredQuestion]":

@@ -1,16 +1,16 @@
 """The report: a diagnosis as one HTML file that needs no network and runs no text of a log.
 
 Everything from a log is escaped by the template. As a second wall the page's content security
-policy runs the two scripts named by their digests and nothing else, and allows no request at all.
+policy runs the scripts named by their digests and nothing else, and allows no request at all.
 """
 
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import altair as alt
@@ -20,30 +20,19 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from fabricobs import __version__
-from fabricobs.diagnosis.findings import Diagnosis, Finding
-from fabricobs.report import charts, documents
-from fabricobs.store.session import NO_SITE, Site, open_session
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from fabricobs.diagnosis.findings import SEVERITIES, Clock, Diagnosis, Finding
+from fabricobs.report import documents
+from fabricobs.report.charts.source import Row
+from fabricobs.report.charts.theme import CONFIG, properties
+from fabricobs.report.figures import MOST_FINDINGS, Figures, draw_figures
+from fabricobs.store.session import NO_SITE, Site
 
 # Of the page's 5 MB, Vega takes 0.9 and text what is left.
 _MOST_CHART_BYTES = 3_000_000
-_MOST_CHARTS = 12
 _MOST_DETAILED = 100
 _MOST_NAMED = 100
+_MOST_ROWS = 60
 _COMPACT = (",", ":")
-_LEFT_OUT = "The chart is left out: the page would grow beyond 5 MB."
-
-
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """One chart of the page: its words as text, its specification as JSON."""
-
-    key: str
-    title: str
-    caption: str
-    spec: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +41,9 @@ class _Section:
 
     number: int
     finding: Finding
-    figure: _Figure | None
     affected: list[tuple[str, list[str], int]]
     sql: str
     sql_shown_at: int
-
-
-@dataclass(slots=True)
-class _Figures:
-    """Makes figures of charts while there is room for them."""
-
-    room: int = _MOST_CHART_BYTES
-    made: list[_Figure] = field(default_factory=list)
-
-    def add(self, chart: alt.LayerChart | None) -> _Figure | None:
-        """Return the figure of a chart; without its drawing once the page is full."""
-        if chart is None:
-            return None
-        spec = chart.to_dict()
-        del spec["$schema"]
-        words = spec.pop("title")
-        caption = " ".join(words.get("subtitle", ()))
-        size = len(htmlsafe_json_dumps(spec, separators=_COMPACT))
-        key = f"chart-{len(self.made) + 1}"
-        if size > self.room:
-            figure = _Figure(key, words["text"], f"{caption} {_LEFT_OUT}".strip(), None)
-        else:
-            self.room -= size
-            figure = _Figure(key, words["text"], caption, spec)
-        self.made.append(figure)
-        return figure
 
 
 def write_page(
@@ -92,86 +54,84 @@ def write_page(
     *,
     since: datetime | None = None,
     site: Site = NO_SITE,
+    figures: Figures | None = None,
 ) -> None:
     """Write the diagnosis with charts of the store from `since` on to `out`, all or nothing."""
-    page = _page(diagnosis, store, extra, since, site)
+    drawn = figures or draw_figures(diagnosis, store, extra, since=since, site=site)
+    write_whole(_page(diagnosis, drawn, extra), out)
+
+
+def write_whole(text: str, out: Path) -> None:
+    """Write a text to `out`, all or nothing."""
     unfinished = out.with_name(f".{out.name}.{uuid4().hex}")
     try:
-        unfinished.write_text(page, encoding="utf-8", errors="replace")
+        unfinished.write_text(text, encoding="utf-8", errors="replace")
         unfinished.replace(out)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def _page(
-    diagnosis: Diagnosis,
-    store: Path,
-    extra: tuple[Path, ...],
-    since: datetime | None,
-    site: Site,
-) -> str:
-    figures = _Figures()
-    with open_session(store, extra=extra, since=since, site=site) as connection:
-        timeline = figures.add(
-            charts.step_timeline(connection, diagnosis.segments, diagnosis.findings, extra)
-        )
-        sections = list(_sections(diagnosis.findings, connection, figures, extra))
-        files = charts.rows(connection, "files_by_format", extra)
+def _page(diagnosis: Diagnosis, figures: Figures, extra: tuple[Path, ...]) -> str:
     environment = _environment()
-    scripts = [_vega(), environment.get_template("charts.js").render()]
+    own = [environment.get_template(name).render() for name in ("charts.js", "tables.js")]
+    scripts = [_vega(), *own]
+    specs = _that_fit(figures)
+    styles = environment.get_template("report.css").render(
+        light=properties("light"), dark=properties("dark")
+    )
     return environment.get_template("report.html.j2").render(
         diagnosis=diagnosis,
         costliest=next((f for f in diagnosis.findings if f.severity != "info"), None),
-        timeline=timeline,
-        sections=sections,
-        most_charts=_MOST_CHARTS,
+        figures=figures,
+        sections=list(_sections(diagnosis.findings, extra)),
+        most_charts=MOST_FINDINGS,
         most_detailed=_MOST_DETAILED,
-        files=files,
-        totals=_totals(files),
-        specs={figure.key: figure.spec for figure in figures.made if figure.spec is not None},
+        most_rows=_MOST_ROWS,
+        severities=SEVERITIES,
+        clocks=sorted(diagnosis.coverage.clocks, key=_by_doubt),
+        open_questions=[q for q in diagnosis.verdict.questions if q.answer == "unknown"],
+        totals=_totals(figures.files),
+        charts={"config": CONFIG, "specs": specs},
+        drawn=specs.keys(),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
-        styles=Markup(environment.get_template("report.css").render()),
+        styles=Markup(styles),
         version=__version__,
     )
 
 
-def _sections(
-    findings: Sequence[Finding],
-    connection: "DuckDBPyConnection",
-    figures: _Figures,
-    extra: tuple[Path, ...],
-) -> Iterator[_Section]:
+def _that_fit(figures: Figures) -> dict[str, dict[str, Any]]:
+    """Return the specifications by figure, as many as the page has room for."""
+    room = _MOST_CHART_BYTES
+    specs = {}
+    for figure in figures:
+        size = len(htmlsafe_json_dumps(figure.spec, separators=_COMPACT))
+        if size <= room:
+            room -= size
+            specs[figure.key] = figure.spec
+    return specs
+
+
+def _sections(findings: Sequence[Finding], extra: tuple[Path, ...]) -> Iterator[_Section]:
     shown: dict[str, int] = {}
     for number, finding in enumerate(findings[:_MOST_DETAILED], start=1):
         first = shown.setdefault(finding.query, number)
-        sql = documents.question_sql(finding.query, extra) if first == number else ""
         named = documents.by_type(finding.related).items()
         yield _Section(
             number=number,
             finding=finding,
-            figure=figures.add(_chart(finding, connection, extra))
-            if number <= _MOST_CHARTS
-            else None,
             affected=[(count, n[:_MOST_NAMED], max(len(n) - _MOST_NAMED, 0)) for count, n in named],
-            sql=sql,
+            sql=documents.question_sql(finding.query, extra) if first == number else "",
             sql_shown_at=first,
         )
 
 
-def _chart(
-    finding: Finding, connection: "DuckDBPyConnection", extra: tuple[Path, ...]
-) -> alt.LayerChart | None:
-    """Return the chart that shows a finding best with the data there are."""
-    chart = None
-    if finding.kind == "ecmp_skew":
-        chart = charts.uplink_shares(connection, finding, extra)
-    elif finding.kind == "straggler":
-        chart = charts.rank_compute(connection, finding, extra)
-    return chart if chart is not None else charts.collective_times(connection, finding, extra)
+def _by_doubt(clock: Clock) -> tuple[bool, bool, float]:
+    """Order clocks: those that were corrected, those nobody knows, the farthest of the others."""
+    return (not clock.corrected, clock.seconds is not None, -abs(clock.seconds or 0.0))
 
 
-def _totals(files: Sequence[charts.Row]) -> charts.Row:
+def _totals(files: Sequence[Row]) -> Row:
     columns = ("files", "bytes", "lines", "parsed", "ignored", "unread", "problems")
     return {column: sum(row[column] or 0 for row in files) for column in columns}
 

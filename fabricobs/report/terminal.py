@@ -88,6 +88,13 @@ def _coverage_text(coverage: "Coverage") -> str:
     lines = ["Data", wrapped(facts or "nothing counted", "  ")]
     if coverage.missing:
         lines.append(wrapped("; ".join(coverage.missing), "  missing: "))
+    if coverage.breaks:
+        told = [
+            f"{b.device} {b.counter} {b.what} on {documents.counted(b.ports, 'port')}, "
+            f"{documents.counted(b.times, 'time')}"
+            for b in coverage.breaks
+        ]
+        lines.append(wrapped(few(told), "  counters that fell, wrapped or stopped: ", hang=2))
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from fabricobs.verbs.shared import (
     check_text_format,
     configured,
     exit_code,
+    fail,
     note,
     require_store,
 )
@@ -82,20 +83,37 @@ def explain(
 
 def report(
     store: StoreOption = None,
-    out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("fabricobs-report.html"),
+    out: Annotated[
+        Path | None, typer.Option(help="The file; else fabricobs-report.html, .md, .txt or .json.")
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(help="html, markdown, text or json; else as the file's name ends."),
+    ] = None,
+    charts: Annotated[
+        Path | None, typer.Option(help="Folder for the charts as PNG and SVG.")
+    ] = None,
     window: WindowOption = None,
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Write the diagnosis as one HTML file that needs no network."""
+    """Write the diagnosis as one HTML file that needs no network, as Markdown, text or JSON."""
     site = configured(config, {"store": store, "content": content, "watch.window": window})
     require_store(site.store)
     from fabricobs.judging import judge, window_start
-    from fabricobs.report.page import write_page
+    from fabricobs.report.writing import FORMATS, Report, form_of, write_report
     from fabricobs.store.exchange import reading
 
+    forms = {form: suffix for suffix, form in FORMATS.items()}
+    form = format or (form_of(out) if out is not None else "html")
+    if form is None:
+        fail(f"--out {out}: no ending of {', '.join(FORMATS)}; say --format {', '.join(forms)}")
+    if form not in forms:
+        fail(f"--format {form}: use one of {', '.join(forms)}")
+    wanted = Report(out or Path(f"fabricobs-report{forms[form]}"), form, charts)
     with reading(site.store):
         since = None if window is None else window_start(site)
         found = judge(site, since)
-        write_page(found, site.store, out, site.content, since=since, site=site.site)
-    print(out)
+        written = write_report(wanted, found, site.store, site.content, since=since, site=site.site)
+    for path in written:
+        print(path)

@@ -1,0 +1,118 @@
+"""The vocabulary of all charts: titles, series, axes, marks.
+
+Colours come from the theme (`range.category`, `range.heatmap`), lines and text take the colour of
+the text, and every series differs in dashes, weight, shape or place too: a chart reads in light,
+dark and grey. A chart's title says what is drawn in which unit; its subtitle is the caption.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from fabricobs.diagnosis.findings import Finding
+from fabricobs.report.charts.source import Row
+from fabricobs.report.documents import iso, number
+
+HEIGHT = 240
+DASHES = [5, 4]
+INK = "currentColor"
+HEATS = tuple(f"var(--heat-{place})" for place in range(6))  # from nothing to the most
+_CLOCK = {
+    "seconds": "%H:%M:%S",
+    "minutes": "%H:%M",
+    "hours": "%H:%M",
+    "date": "%d %b",
+    "month": "%b",
+    "year": "%Y",
+}
+_PERCENT = {"share", "excess"}
+
+
+def layers(*charts: alt.Chart | alt.LayerChart) -> alt.LayerChart:
+    """Lay charts over each other, those without rows left out."""
+    return alt.LayerChart(layer=[chart for chart in charts if _has_rows(chart)])
+
+
+def _has_rows(chart: alt.Chart | alt.LayerChart) -> bool:
+    own = chart.data
+    return not isinstance(own, dict) or bool(own["values"])
+
+
+def titled(chart: alt.LayerChart, title: str, caption: str) -> alt.LayerChart:
+    """Return the chart in the width it is given, with its words."""
+    if chart.height is alt.Undefined:
+        chart = chart.properties(height=HEIGHT)
+    text = alt.TitleParams(text=title, subtitle=[caption])
+    return chart.properties(width="container", title=text, description=title)
+
+
+def series(values: Sequence[Row], name: str) -> alt.Chart:
+    """Begin a chart whose rows all belong to the series `name`, a constant of the module."""
+    return alt.Chart(data(values)).transform_calculate(series=repr(name))
+
+
+def colors(names: Sequence[str]) -> alt.Color:
+    """Return the colours of series, in the order of the theme; one without a name is not used."""
+    legend = alt.Legend(values=[name for name in names if name])
+    scale = alt.Scale(domain=list(names))
+    return alt.Color("series:N", scale=scale, title=None, legend=legend)
+
+
+def data(values: Sequence[Row]) -> dict[str, Any]:
+    """Return rows as a plain dictionary: Altair's own class would check each of thousands."""
+    return {"values": list(values)}
+
+
+def time_axis(column: str = "moment") -> alt.X:
+    """Return the axis of a time in UTC."""
+    axis = alt.Axis(tickCount=8, format=_CLOCK)
+    return alt.X(f"{column}:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=axis)
+
+
+def tips(**titles: str) -> list[alt.Tooltip]:
+    """Return the lines of a tooltip, by column; shares in percent, the rest as it is."""
+    return [
+        alt.Tooltip(field=column, type="quantitative", format=".1%", title=title)
+        if column in _PERCENT
+        else alt.Tooltip(field=column, type="nominal", title=title)
+        for column, title in titles.items()
+    ]
+
+
+def start_mark(finding: Finding, points: Sequence[Row], column: str = "moment") -> list[alt.Chart]:
+    """Mark when the finding starts, if that is within the chart's time."""
+    start = iso(finding.start)
+    moments = sorted(point[column] for point in points)
+    if start is None or not moments[0] <= start <= moments[-1]:
+        return []
+    step = "" if finding.start_step is None else f", step {finding.start_step:,}"
+    mark = alt.Chart(data([{column: start, "label": f"start {start[11:19]}{step}"}]))
+    mark = mark.encode(x=time_axis(column))
+    late = start > moments[len(moments) // 4]
+    text = mark.mark_text(align="right" if late else "left", dx=-5 if late else 5, color=INK)
+    return [
+        mark.mark_rule(strokeDash=DASHES, strokeWidth=1.5, color=INK),
+        text.encode(y=alt.value(-7), text="label:N"),
+    ]
+
+
+def joined(points: Sequence[Row], column: str, what: str) -> str:
+    """Say that points join several, where they do."""
+    most = max(int(point[column]) for point in points)
+    return f"Each point joins up to {most:,} {what}." if most > 1 else ""
+
+
+def sentences(*parts: str) -> str:
+    """Join the parts that say something."""
+    return " ".join(part for part in parts if part)
+
+
+def size_words(count: int) -> str:
+    """Return a size in bytes, or MiB from there on."""
+    return number(count, "bytes") if count < 1 << 20 else number(count / (1 << 20), "MiB")
+
+
+def job_of(finding: Finding) -> str | None:
+    """Return the job a finding names."""
+    return next((entity.job for entity in finding.entities if entity.job), None)

@@ -1,0 +1,54 @@
+"""What charts are drawn from: the rows of stored queries, and the model behind a finding."""
+
+import math
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabricobs import content
+from fabricobs.diagnosis.findings import Finding
+from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.report.documents import iso
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Source:
+    """A session on a store, and the content that says what to ask of it."""
+
+    connection: "DuckDBPyConnection"
+    extra: tuple[Path, ...] = ()
+    _queries: dict[str, Path] = field(init=False)
+    _models: tuple[Model, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._queries = content.files("queries", ".sql", self.extra)
+        self._models = tuple(load_models(self.extra).values())
+
+    def rows(self, name: str, **parameters: Any) -> list[Row]:
+        """Return the rows of `queries/NAME.sql`, fit for JSON: times as ISO 8601, no NaN."""
+        answer = self.connection.execute(
+            self._queries[name].read_text(encoding="utf-8"), parameters or None
+        )
+        columns = [column[0] for column in answer.description or ()]
+        return [
+            {column: _plain(value) for column, value in zip(columns, row, strict=True)}
+            for row in answer.fetchall()
+        ]
+
+    def model_of(self, finding: Finding) -> Model | None:
+        """Return the model that gave a finding: of its kind, and of its query where one is."""
+        own = [model for model in self._models if model.kind == finding.kind]
+        same = [model for model in own if model.query == finding.query]
+        return next(iter((*same, *own)), None)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return iso(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value

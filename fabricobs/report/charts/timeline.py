@@ -1,0 +1,157 @@
+"""Step time over the steps, where its pace changes, and what the findings span."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+
+import altair as alt
+
+from fabricobs.diagnosis.findings import Finding, Segment
+from fabricobs.report.charts.drawing import (
+    DASHES,
+    HEIGHT,
+    INK,
+    colors,
+    data,
+    joined,
+    layers,
+    sentences,
+    series,
+    tips,
+    titled,
+)
+from fabricobs.report.charts.source import Row, Source
+from fabricobs.report.documents import iso
+
+_MOST_POINTS = 2000
+_MOST_LANES = 8
+_LANE = 18  # pixels of height a finding's bar takes at the top of the timeline
+_ROOM_FOR_NAME = 0.25  # of the width: a bar shorter than that has its name beside it
+# Steps longer than this many times the slowest pace (start-up, checkpoints) run out of the frame:
+# they would press the rest to a flat line.
+_CUT_AT = 1.25
+
+
+def step_timeline(
+    source: Source, segments: Sequence[Segment], findings: Sequence[Finding]
+) -> alt.LayerChart | None:
+    """Draw step time over the steps, the pace of each segment, and the findings' spans."""
+    points = source.rows("report/step_times", most=_MOST_POINTS)
+    if not points:
+        return None
+    spans = _spans(points, findings)
+    low, high, cut = _step_time_range(points, segments, min(len(spans), _MOST_LANES))
+    names = ["step time", "pace (median of a stretch)", "finding" if spans else ""]
+    color = colors(names)
+    line = series(points, names[0]).mark_line(strokeWidth=1, clip=True)
+    line = line.encode(
+        x=alt.X("first_step:Q", title="step", scale=alt.Scale(zero=False, nice=False)),
+        y=alt.Y("step_time_ms:Q", title="step time (ms)", scale=alt.Scale(domain=[low, high])),
+        detail="job:N",
+        color=color,
+        tooltip=tips(
+            job="job", first_step="step", step_time_ms="step time (ms)", moment="ended (UTC)"
+        ),
+    )
+    width = max(point["last_step"] for point in points) - points[0]["first_step"]
+    lanes = [
+        _lane(span, place, names[2], color, max(width, 1))
+        for place, span in enumerate(spans[:_MOST_LANES])
+    ]
+    chart = layers(line, *_paces(segments, names[1], color), *lanes)
+    jobs = len({point["job"] for point in points})
+    more = len(spans) - _MOST_LANES
+    caption = sentences(
+        "Dashed lines are changes of pace." if len(segments) > 1 else "",
+        "Bars at the top are the spans of the findings." if spans else "",
+        f"{more:,} more findings have no bar here." if more > 0 else "",
+        f"{cut:,} longer steps (start-up, checkpoints) run out of the frame." if cut else "",
+        f"{jobs:,} jobs, a line each." if jobs > 1 else "",
+        joined(points, "steps", "steps"),
+    )
+    return titled(chart, "Step time (ms) by step", caption)
+
+
+def _paces(segments: Sequence[Segment], name: str, color: alt.Color) -> list[alt.Chart]:
+    """Draw the pace of each segment, and where and by how much one changes to the next."""
+    paces = [
+        {"first": s.first_step, "last": s.last_step, "pace": round(s.step_time_ms, 2)}
+        for s in segments
+    ]
+    # The first segment of another job starts over; it is no change.
+    changes = [
+        {
+            "first": b.first_step,
+            "label": f"step {b.first_step:,}: {b.step_time_ms / a.step_time_ms - 1:+.0%}",
+        }
+        for a, b in pairwise(segments)
+        if b.first_step > a.last_step
+    ]
+    level = series(paces, name).mark_rule(strokeWidth=3, clip=True)
+    change = alt.Chart(data(changes)).encode(x="first:Q")
+    return [
+        level.encode(
+            x="first:Q",
+            x2="last:Q",
+            y="pace:Q",
+            color=color,
+            tooltip=tips(first="from step", last="to step", pace="pace (ms)"),
+        ),
+        change.mark_rule(strokeDash=DASHES, color=INK),
+        change.mark_text(align="left", dx=5, color=INK).encode(
+            y=alt.value(HEIGHT - 9), text="label:N"
+        ),
+    ]
+
+
+def _spans(points: Sequence[Row], findings: Sequence[Finding]) -> list[Row]:
+    """Return first and last step of the findings that have a span, with number and kind."""
+    end = max(point["last_step"] for point in points)
+    spans: list[Row] = []
+    for place, finding in enumerate(findings, start=1):
+        first = _step_at(finding.start_step, finding.start, points)
+        if first is not None:
+            last = _step_at(finding.end_step, finding.end, points)
+            last = end if last is None else max(last, first)
+            label = f"{place} {finding.kind.replace('_', ' ')}"
+            spans.append({"first": first, "last": last, "label": label, "title": finding.title})
+    return spans
+
+
+def _step_at(step: int | None, moment: datetime | None, points: Sequence[Row]) -> int | None:
+    """Return the step, or the one that was running at a time."""
+    if step is not None or moment is None:
+        return step
+    text = iso(moment) or ""
+    return next((p["first_step"] for p in points if p["moment"] and p["moment"] >= text), None)
+
+
+def _lane(span: Row, place: int, name: str, color: alt.Color, width: int) -> alt.LayerChart:
+    """Draw the span of one finding as a bar above the curve, its name in it or before it."""
+    base = series([span], name).encode(x="first:Q", y=alt.value(11 + place * _LANE))
+    bar = base.mark_bar(height=14)
+    bar = bar.encode(
+        x2="last:Q",
+        color=color,
+        tooltip=tips(title="finding", first="from step", last="to step"),
+    )
+    inside = span["last"] - span["first"] >= _ROOM_FOR_NAME * width
+    if inside:
+        label = base.mark_text(align="left", dx=6, style="inside")
+    else:
+        label = base.mark_text(align="right", dx=-5, color=INK)
+    return layers(bar, label.encode(text="label:N"))
+
+
+def _step_time_range(
+    points: Sequence[Row], segments: Sequence[Segment], lanes: int
+) -> tuple[float, float, int]:
+    """Return bottom and top of the step-time axis, and how many points lie above it."""
+    times = [float(point["step_time_ms"]) for point in points]
+    limit = _CUT_AT * max([median(times), *(segment.step_time_ms for segment in segments)])
+    low, high = min(times), max(time for time in times if time <= limit)
+    room = 0.08 * (high - low) or 0.05 * high or 1.0
+    low, high = max(low - 2 * room, 0.0), high + room
+    top = low + (high - low) / (1 - lanes * _LANE / HEIGHT)
+    return low, top, sum(time > top for time in times)

@@ -1,0 +1,103 @@
+"""The figures of a report: charts with their words, made once for the page and for files."""
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from fabricobs.diagnosis.findings import Diagnosis
+from fabricobs.report.charts.catalogue import chart_of
+from fabricobs.report.charts.source import Row, Source
+from fabricobs.report.charts.theme import coloured
+from fabricobs.report.charts.timeline import step_timeline
+from fabricobs.report.charts.topology import Marked, draw_topology
+from fabricobs.store.session import NO_SITE, Site, open_session
+
+MOST_FINDINGS = 12
+_WIDTH = 960  # pixels of a chart's frame in a file of its own
+_SHARPNESS = 2  # pixels of a PNG for one of the drawing
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One chart: its name among the figures, its words as text, its specification as JSON."""
+
+    key: str
+    title: str
+    caption: str
+    spec: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """All figures of a diagnosis; `of_findings` by place, from 1."""
+
+    timeline: Figure | None
+    topology: Figure | None
+    marked: tuple[Marked, ...]
+    of_findings: dict[int, Figure]
+    files: tuple[Row, ...]
+
+    def __iter__(self) -> Iterator[Figure]:
+        """Yield every figure in the order of the page."""
+        yield from (f for f in (self.timeline, self.topology) if f is not None)
+        yield from self.of_findings.values()
+
+
+def draw_figures(
+    diagnosis: Diagnosis,
+    store: Path,
+    extra: tuple[Path, ...] = (),
+    *,
+    since: datetime | None = None,
+    site: Site = NO_SITE,
+) -> Figures:
+    """Draw the store from `since` on as the diagnosis sees it."""
+    with open_session(store, extra=extra, since=since, site=site, keep=True) as connection:
+        source = Source(connection, extra)
+        timeline = step_timeline(source, diagnosis.segments, diagnosis.findings)
+        topology = draw_topology(source, diagnosis.findings)
+        of_findings = {}
+        for number, finding in enumerate(diagnosis.findings[:MOST_FINDINGS], start=1):
+            chosen = chart_of(source, finding)
+            if chosen is not None:
+                name, chart = chosen
+                of_findings[number] = _figure(f"finding-{number}-{name}", chart)
+        return Figures(
+            timeline=None if timeline is None else _figure("step-time", timeline),
+            topology=None if topology is None else _figure("topology", topology.chart),
+            marked=() if topology is None else topology.marked,
+            of_findings=of_findings,
+            files=tuple(source.rows("report/files_by_format")),
+        )
+
+
+def save_figures(figures: Figures, folder: Path) -> list[Path]:
+    """Write every figure as PNG and SVG into a folder, which is made; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for figure in figures:
+        text = {"text": figure.title, "subtitle": _lines(figure.caption)}
+        spec = coloured({**figure.spec, "title": text}, _WIDTH)
+        png, svg = (folder / f"{figure.key}.{suffix}" for suffix in ("png", "svg"))
+        png.write_bytes(vl_convert.vegalite_to_png(spec, scale=_SHARPNESS))
+        svg.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+        written += [png, svg]
+    return written
+
+
+def _figure(key: str, chart: alt.LayerChart) -> Figure:
+    spec = chart.to_dict()
+    del spec["$schema"]
+    words = spec.pop("title")
+    return Figure(key.replace("_", "-"), words["text"], " ".join(words["subtitle"]), spec)
+
+
+def _lines(caption: str) -> list[str]:
+    """Return a caption in lines that fit a figure's width."""
+    return textwrap.wrap(caption, 150)

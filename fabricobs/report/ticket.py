@@ -1,0 +1,123 @@
+"""A diagnosis as Markdown for a ticket: what the page says, without its script and its charts.
+
+Text of logs is escaped: it becomes no heading, link, image or markup.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fabricobs.diagnosis.findings import Coverage, Diagnosis, Driver, Finding, Question
+from fabricobs.report import documents
+from fabricobs.report.charts.source import Row
+from fabricobs.report.layout import printable
+from fabricobs.report.markdown import bullets, code, page, table
+
+_MOST_FINDINGS = 20
+_MOST_NAMED = 20
+_MOST_ROWS = 20
+_MARKUP = re.compile(r"[\\`*\[\]<>|#~!&]|(?<!\w)_|_(?!\w)")
+
+
+def ticket_text(
+    diagnosis: Diagnosis,
+    files: Sequence[Row] = (),
+    images: Mapping[int, str] | None = None,
+    extra: Sequence[Path] = (),
+) -> str:
+    """Return the diagnosis in Markdown; `images` are the charts of findings by number, from 1."""
+    findings = diagnosis.findings[:_MOST_FINDINGS]
+    more = len(diagnosis.findings) - len(findings)
+    nothing = "No findings." if diagnosis.verdict.judged else "The store holds too little to judge."
+    return page(
+        f"# {plain(diagnosis.verdict.sentence)}",
+        table(("question", "answer", "evidence"), map(_question_row, diagnosis.verdict.questions)),
+        "" if findings else nothing,
+        *(
+            _finding(number, finding, (images or {}).get(number), extra)
+            for number, finding in enumerate(findings, start=1)
+        ),
+        f"{more:,} more findings are left out here." if more else "",
+        "## Data",
+        _coverage(diagnosis.coverage),
+        _files(files),
+    )
+
+
+def plain(text: str) -> str:
+    """Return text of a log so that Markdown shows it as it is."""
+    return _MARKUP.sub(lambda found: f"\\{found[0]}", printable(text))
+
+
+def _question_row(question: Question) -> tuple[str, str, str]:
+    settled = f" Settled by: {question.settled_by}" if question.answer == "unknown" else ""
+    answer = question.answer if question.answer == "ok" else f"**{question.answer}**"
+    return question.question, answer, plain(question.evidence + settled)
+
+
+def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[Path]) -> str:
+    facts = [
+        ("Cost", documents.cost_words(finding)),
+        ("Confidence", documents.confidence_words(finding)),
+        ("Since", documents.moment_words(finding.start, finding.start_step)),
+        ("Until", documents.moment_words(finding.end, finding.end_step)),
+        ("Culprits", _few([entity.label for entity in finding.entities]) or "none named"),
+    ]
+    for count, names in documents.by_type(finding.related).items():
+        facts.append(("Victims and path", f"{count}: {_few(names)}"))
+    sql = documents.question_sql(finding.query, extra)
+    return page(
+        f"## {number}. {plain(finding.title)}",
+        f"**{finding.severity}**, {finding.kind.replace('_', ' ')}, `{finding.id}`",
+        bullets(f"{name}: {plain(value)}" for name, value in facts),
+        plain(finding.explanation),
+        f"![Chart of finding {number}]({image})" if image else "",
+        table(("feature", "value", "peers", "threshold"), map(_driver_row, finding.drivers))
+        if finding.drivers
+        else "",
+        "**Next steps**" if finding.next_steps else "",
+        "\n".join(f"- [ ] {plain(step)}" for step in finding.next_steps),
+        "**What would refute it**" if finding.refuted_by else "",
+        bullets(map(plain, finding.refuted_by)),
+        f"<details><summary>SQL of the evidence</summary>\n\n{code(sql, 'sql')}\n\n</details>"
+        if sql
+        else "",
+    )
+
+
+def _driver_row(driver: Driver) -> tuple[str, ...]:
+    numbers = (driver.value, driver.peer, driver.threshold)
+    return plain(driver.feature), *(documents.number(n, driver.unit) for n in numbers)
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _coverage(coverage: Coverage) -> str:
+    breaks = [
+        f"{plain(b.device)} {b.counter}: {b.what} on {documents.counted(b.ports, 'port')}, "
+        f"{documents.counted(b.times, 'time')}, "
+        f"first {documents.utc(b.first)}"
+        for b in coverage.breaks[:_MOST_ROWS]
+    ]
+    more = len(coverage.breaks) - len(breaks)
+    return page(
+        bullets(f"{name}: {plain(value)}" for name, value in coverage.facts),
+        "Missing:" if coverage.missing else "",
+        bullets(map(plain, coverage.missing)),
+        "Counters that fell, wrapped or stopped:" if breaks else "",
+        bullets([*breaks, *([f"{more:,} more"] if more else [])]),
+    )
+
+
+def _files(files: Sequence[Row]) -> str:
+    if not files:
+        return ""
+    columns = ("files", "lines", "parsed", "ignored", "unread")
+    rows = [
+        (plain(row["format"] or "not recognised"), *(f"{row[name]:,}" for name in columns))
+        for row in files
+    ]
+    return table(("format", *columns), rows)

@@ -1,0 +1,75 @@
+"""A diagnosis written to a file as a page, a ticket, text or JSON, and its charts as pictures."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from fabricobs.diagnosis.findings import Diagnosis
+from fabricobs.report.charts.source import Row, Source
+from fabricobs.report.documents import diagnosis_json
+from fabricobs.report.figures import Figures, draw_figures, save_figures
+from fabricobs.report.page import write_page, write_whole
+from fabricobs.report.terminal import diagnosis_text
+from fabricobs.report.ticket import ticket_text
+from fabricobs.store.session import NO_SITE, Site, open_session
+
+# What a report can be written as, by the ending of its file.
+FORMATS: Mapping[str, str] = {".html": "html", ".md": "markdown", ".txt": "text", ".json": "json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where a report goes and as what: `form` is one of FORMATS; `charts` a folder for pictures."""
+
+    out: Path
+    form: str
+    charts: Path | None = None
+
+
+def form_of(out: Path) -> str | None:
+    """Return what the ending of a file's name asks for, None if it tells nothing."""
+    return FORMATS.get(out.suffix.lower())
+
+
+def write_report(
+    report: Report,
+    diagnosis: Diagnosis,
+    store: Path,
+    extra: tuple[Path, ...] = (),
+    *,
+    since: datetime | None = None,
+    site: Site = NO_SITE,
+) -> list[Path]:
+    """Write a diagnosis of the store from `since` on, all or nothing; return the files written."""
+    figures = None
+    written: list[Path] = []
+    if report.form == "html" or report.charts is not None:
+        figures = draw_figures(diagnosis, store, extra, since=since, site=site)
+    if figures is not None and report.charts is not None:
+        written = save_figures(figures, report.charts)
+    if report.form == "html":
+        write_page(diagnosis, store, report.out, extra, figures=figures)
+    elif report.form == "json":
+        write_whole(diagnosis_json(diagnosis) + "\n", report.out)
+    elif report.form == "markdown":
+        images = _images(figures, report)
+        files = _files(store, extra)
+        write_whole(ticket_text(diagnosis, files, images, extra), report.out)
+    else:
+        write_whole(diagnosis_text(diagnosis) + "\n", report.out)
+    return [report.out, *written]
+
+
+def _images(figures: Figures | None, report: Report) -> dict[int, str]:
+    """Return the pictures of findings by number, as a link from the report names them."""
+    if figures is None or report.charts is None:
+        return {}
+    folder = Path(os.path.relpath(report.charts, report.out.parent))
+    return {n: (folder / f"{f.key}.png").as_posix() for n, f in figures.of_findings.items()}
+
+
+def _files(store: Path, extra: tuple[Path, ...]) -> list[Row]:
+    with open_session(store, "files", extra) as connection:
+        return Source(connection, extra).rows("report/files_by_format")

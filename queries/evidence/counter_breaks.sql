@@ -1,0 +1,65 @@
+-- question: Where did a counter fall, wrap around, stop at its highest value, or tell nonsense?
+-- One row a device, counter and kind: `reset` (it fell: the rise of that interval is not known),
+-- `wrapped` (a 32-bit counter began anew: the rise is known), `stopped` (at its highest value, where
+-- it says nothing more), `nonsense` (below zero, as the device told it). `ports` show it, `times` in
+-- all, the first time at `first_time`.
+WITH told AS (
+  SELECT format, device, port, ts, counter, value
+  FROM (FROM named_samples WHERE ts IS NOT NULL) UNPIVOT (value FOR counter IN (
+    rx_bytes, tx_bytes, rx_packets, tx_packets, rx_errors, tx_errors, rx_discards,
+    tx_discards, rx_oversize, symbol_errors, link_error_recovery, link_downed,
+    rcv_remote_physical_errors, local_link_integrity_errors, excessive_buffer_overrun,
+    rcv_switch_relay_errors, vl15_dropped, xmit_wait, fec_corrected, fec_uncorrected,
+    out_of_sequence, packet_seq_err, local_ack_timeout_err, rnr_nak_retry_err,
+    implied_nak_seq_err, duplicate_request, roce_adaptive_retransmissions,
+    roce_slow_restart, rx_icrc_errors, rx_out_of_buffer, np_ecn_marked_packets, np_cnp_sent,
+    rp_cnp_handled, rp_cnp_ignored, pause_storm_warnings, pause_storm_errors,
+    pause_rx_frames, pause_tx_frames
+  ))
+),
+-- Most counters of errors are 0 all the time: to leave them out costs a fraction of ordering them.
+moving AS (
+  SELECT format, device, port, counter FROM told
+  GROUP BY ALL HAVING max(value) > 0 OR min(value) < 0
+),
+moments AS (
+  SELECT format, device, port, ts, counter, max(value) AS value
+  FROM told SEMI JOIN moving USING (format, device, port, counter)
+  GROUP BY ALL
+),
+paired AS (
+  SELECT *, lag(value) OVER w AS before, epoch(ts) - epoch(lag(ts) OVER w) AS seconds
+  FROM moments
+  WINDOW w AS (PARTITION BY format, device, port, counter ORDER BY ts)
+),
+rules AS (
+  SELECT format, counter, any_value(width) AS width, 2 ^ any_value(width) AS most,
+    any_value(overflow) AS overflow, any_value(kind) AS kind
+  FROM counter_info
+  WHERE table_name = 'port_samples' AND kind NOT IN ('delta', 'gauge')
+  GROUP BY format, counter
+),
+suspects AS (
+  SELECT p.*, r.* EXCLUDE (format, counter),
+    r.overflow = 'saturate' AND r.width < 64 AND p.value >= r.most - 1 AS at_its_most
+  FROM paired p JOIN rules r USING (format, counter)
+  WHERE p.value < p.before OR p.value < 0
+    OR (r.overflow = 'saturate' AND r.width < 64 AND p.value >= r.most - 1)
+),
+broken AS (
+  SELECT device, port, counter, ts, CASE
+    WHEN value < 0 THEN 'nonsense'
+    WHEN at_its_most THEN 'stopped'
+    WHEN before < 0 THEN NULL
+    WHEN rise(
+      before, value, {'most': most, 'width': width, 'overflow': overflow, 'kind': kind}, seconds
+    ) IS NULL THEN 'reset'
+    ELSE 'wrapped'
+  END AS what
+  FROM suspects
+)
+SELECT device, counter, what, count(DISTINCT port) AS ports, count(*) AS times, min(ts) AS first_time
+FROM broken
+WHERE what IS NOT NULL
+GROUP BY device, counter, what
+ORDER BY what = 'wrapped', what = 'stopped', times DESC, device, counter, what

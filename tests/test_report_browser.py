@@ -1,0 +1,162 @@
+"""The page in a browser: it draws, sorts, follows the reader, and runs no text of a log."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from report_case import EVIL, big_store, evil_diagnosis, evil_store
+
+from fabricobs.report.page import write_page
+
+sync_api = pytest.importorskip("playwright.sync_api")
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium; $CHROMIUM names one")
+DRAWN = "document.documentElement.dataset.charts === 'drawn'"
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[sync_api.Browser]":
+    with sync_api.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("browser")
+    write_page(evil_diagnosis(), evil_store(folder / "store"), folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.fixture
+def page(browser: "sync_api.Browser", report: Path) -> "Iterator[sync_api.Page]":
+    """The page, all its charts drawn; a message in its console or a dialog fails the test."""
+    opened = browser.new_page()
+    said: list[str] = []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    opened.goto(report.as_uri())
+    opened.wait_for_function(DRAWN)
+    yield opened
+    opened.close()
+    assert said == []
+
+
+def test_every_chart_is_drawn(page: "sync_api.Page") -> None:
+    charts = page.locator(".chart")
+    assert charts.count() == 5
+    for number in range(5):
+        marks = charts.nth(number).locator("svg .mark-group path, svg .mark-group text")
+        assert marks.count() > 5
+    assert "could not be drawn" not in page.locator("main").inner_text()
+
+
+def test_the_browser_asks_for_nothing_else(browser: "sync_api.Browser", report: Path) -> None:
+    opened = browser.new_page()
+    asked: list[str] = []
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.goto(report.as_uri())
+    opened.wait_for_function(DRAWN)
+    assert asked == [report.as_uri()]
+    opened.close()
+
+
+def test_markup_of_a_log_shows_as_text(page: "sync_api.Page") -> None:
+    assert EVIL in page.locator("h1").inner_text()
+    assert page.locator("main script").count() == 0
+    chart = page.locator("#finding-1-rank-compute")
+    assert EVIL in (chart.text_content() or "")
+
+
+def test_a_table_is_sorted_by_the_keyboard(page: "sync_api.Page") -> None:
+    head = page.locator("#findings ~ .scroll th", has_text="Finding")
+    rows = page.locator("#findings ~ .scroll tbody th")
+    kinds = [text.split()[0] for text in rows.all_inner_texts()]
+    assert kinds == ["straggler", "ecmp_skew", "throughput_drop"]
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert [text.split()[0] for text in rows.all_inner_texts()] == sorted(kinds)
+    page.keyboard.press("Space")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert [text.split()[0] for text in rows.all_inner_texts()] == sorted(kinds, reverse=True)
+    assert page.locator("th[aria-sort]").count() == 1
+
+
+def test_numbers_sort_by_size_and_what_is_unknown_comes_last(page: "sync_api.Page") -> None:
+    table = page.locator("#finding-1 table")
+    head = table.locator("th", has_text="Peers")
+    cells = table.locator("tbody tr td:nth-child(3)")
+    for order in ("ascending", "descending"):
+        head.get_by_role("button").click()
+        assert head.get_attribute("aria-sort") == order
+        assert cells.all_inner_texts() == ["608 ms", "-"]
+
+
+def test_charts_answer_the_pointer(page: "sync_api.Page") -> None:
+    page.locator("#topology svg .mark-symbol path").first.hover()
+    tip = page.locator("#vg-tooltip-element.visible")
+    tip.wait_for()
+    assert "mark" in tip.inner_text()
+
+
+def colours(page: "sync_api.Page") -> list[str]:
+    """Colour of the paper, of the words of a chart, and of a line in it."""
+    found: list[str] = page.evaluate(
+        """() => [
+          getComputedStyle(document.body).backgroundColor,
+          getComputedStyle(document.querySelector(".chart text")).fill,
+          getComputedStyle(document.querySelector("#step-time .mark-line path")).stroke,
+        ]"""
+    )
+    return found
+
+
+def test_colours_follow_the_reader_and_paper_is_white(page: "sync_api.Page") -> None:
+    page.emulate_media(color_scheme="light")
+    light = colours(page)
+    page.emulate_media(color_scheme="dark")
+    dark = colours(page)
+    assert light[0] == "rgb(255, 255, 255)"
+    assert all(a != b for a, b in zip(light, dark, strict=True))
+    page.emulate_media(color_scheme="dark", media="print")
+    paper = colours(page)
+    assert paper[0] == "rgb(255, 255, 255)"
+    assert paper[2] == light[2]
+
+
+def test_a_screen_reader_is_told_what_is_there(page: "sync_api.Page") -> None:
+    charts = page.locator("[role=img]").all()
+    assert len(charts) == page.locator(".chart").count()
+    for chart in charts:
+        assert chart.get_attribute("aria-label")
+        described = chart.get_attribute("aria-describedby")
+        assert page.locator(f"[id='{described}']").inner_text()
+    assert page.get_by_role("main").count() == 1
+    assert page.get_by_role("heading", level=1).count() == 1
+    text = page.locator("#topology-of ~ details").inner_text()
+    assert "culprit of finding 2" in text
+
+
+def test_nothing_is_wider_than_a_telephone(page: "sync_api.Page") -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_the_page_of_a_big_cluster_opens_without_a_word(
+    browser: "sync_api.Browser", tmp_path: Path
+) -> None:
+    write_page(evil_diagnosis(), big_store(tmp_path / "store"), tmp_path / "big.html")
+    opened = browser.new_page()
+    said: list[str] = []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.goto((tmp_path / "big.html").as_uri())
+    opened.wait_for_function(DRAWN)
+    assert said == []
+    assert opened.locator("#topology svg").count() == 1
+    opened.close()
