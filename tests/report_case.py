@@ -17,6 +17,7 @@ from fabricobs.diagnosis.findings import (
     Question,
     Segment,
     Verdict,
+    WhatIf,
 )
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
@@ -191,6 +192,7 @@ def evil_diagnosis() -> Diagnosis:
             ),
             (CounterBreak(LEAF, "rx_errors", "reset", 2, 3, at(60)),),
         ),
+        what_if=(WhatIf(Entity("host", host=f"slow{EVIL}"), 0.2, "all steps", "its stage"),),
     )
 
 

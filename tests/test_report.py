@@ -58,6 +58,13 @@ def page(diagnosis: Diagnosis, store: Path, tmp_path_factory: pytest.TempPathFac
     return out
 
 
+def test_what_if_is_told_in_every_form(page: Path, diagnosis: Diagnosis) -> None:
+    (each,) = json.loads(documents.diagnosis_json(diagnosis))["what_if"]
+    assert (each["saved_share"], each["speedup"]) == (0.2, 1.25)
+    assert "1.25 times the throughput with" in diagnosis_text(diagnosis)
+    assert {"20.0", "1.25", f"slow{EVIL}"} <= set(Reading(page.read_text()).texts)
+
+
 class Reading(HTMLParser):
     """What a browser finds in the page: elements, scripts, text, the drawings in the charts."""
 

@@ -35,6 +35,7 @@ def test_a_ticket_says_what_the_page_says(ticket: str) -> None:
     assert "![Chart of finding 1](charts/finding-1.png)" in ticket
     assert "```sql\nSELECT 1 AS raw\n```" in ticket
     assert "rx_errors: reset on 2 ports, 3 times, first 2026-03-02 09:01:00 UTC" in ticket
+    assert "- 1.25 times the throughput with" in ticket
     assert "| not recognised | 1 | 1,234 | 0 | 0 | 1,234 |" in ticket
 
 

@@ -34,7 +34,9 @@ def _of_findings(findings: Iterable[Finding]) -> Iterator[WhatIf]:
             first, last = finding.start_step, finding.end_step
             over = f"steps {first:,} to {last:,}" if first is not None and last else "its time"
             share = min(finding.loss_share, 0.99)
-            yield WhatIf(finding.entities[0], share, over, f"finding {finding.id}")
+            yield WhatIf(
+                finding.entities[0], share, over, f"its measured cost, finding {finding.id}"
+            )
 
 
 def _of_job(times: RankTimes) -> Iterator[WhatIf]:

@@ -222,7 +222,7 @@ def what_if_words(each: WhatIf) -> str:
     """Return what a part costs the job, as throughput without that."""
     return (
         f"{each.speedup:.2f} times the throughput with {each.entity.label} like its peers "
-        f"({each.over}; by {each.against})"
+        f"({each.over}; {each.against})"
     )
 
 

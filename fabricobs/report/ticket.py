@@ -38,6 +38,8 @@ def ticket_text(
             for number, finding in enumerate(findings, start=1)
         ),
         f"{more:,} more findings are left out here." if more else "",
+        "## What if" if diagnosis.what_if else "",
+        bullets(plain(documents.what_if_words(each)) for each in diagnosis.what_if),
         "## Data",
         _coverage(diagnosis.coverage),
         _files(files),
