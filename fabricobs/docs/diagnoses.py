@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from fabricobs.diagnosis.calibration import load_calibration
 from fabricobs.diagnosis.change import THRESHOLDS
 from fabricobs.diagnosis.findings import FAMILY_WEIGHTS, LOSS_CLASSES
 from fabricobs.diagnosis.model import Model, Threshold, load_models
@@ -25,10 +26,21 @@ def diagnoses_page() -> str:
             ((f"{least:.0%}", name) for least, name in LOSS_CLASSES),
         ),
         "## Confidence",
-        "1 less the product of the doubts that each independent family of evidence leaves.",
+        "Evidence agrees by 1 less the product of the doubts that each independent family leaves.",
         table(
             ("family of evidence", "takes away so much of the doubt"),
             ((name, f"{weight:.0%}") for name, weight in FAMILY_WEIGHTS.items()),
+        ),
+        "What a finding says is how often findings of that agreement were right on simulated "
+        "clusters, judged from all of their logs and from one kind of evidence alone, with tuning "
+        "seeds (`models/confidence.csv`; one right and one wrong are added to each group, and the "
+        "curve never falls: isotonic regression).",
+        table(
+            ("agreement", "confidence", "findings", "of them right"),
+            (
+                (f"{p.agreement:g}", f"{p.confidence:.2f}", f"{p.findings:,}", f"{p.right:,}")
+                for p in load_calibration()
+            ),
         ),
         "## Comparisons",
         "`fabricobs compare` says that a number changed, that it did not, or that nobody can tell.",
