@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from fabricobs.simulate.faults import Fault
 from fabricobs.simulate.output import clock, iso_milliseconds
 from fabricobs.simulate.run import WARM_UP_FACTORS, Run
+from fabricobs.simulate.scene import Fault
 from fabricobs.simulate.world import World, run_without
 
 

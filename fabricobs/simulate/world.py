@@ -8,12 +8,13 @@ import numpy as np
 from fabricobs.simulate.cluster import Cluster, Integers, build_cluster
 from fabricobs.simulate.effects import Effect, Floats, neutral, together
 from fabricobs.simulate.facts import Fact, Hang
-from fabricobs.simulate.faults import FAULTS, Fault, Scene
+from fabricobs.simulate.faults import FAULTS
 from fabricobs.simulate.job import Job, place_jobs
 from fabricobs.simulate.network import LINK_EFFICIENCY, Network, bytes_per_second, see_network
 from fabricobs.simulate.randomness import stream
 from fabricobs.simulate.routes import Routes, draw_routes, rehash
 from fabricobs.simulate.run import Conditions, Run, draw_noise, run_job
+from fabricobs.simulate.scene import Fault, Scene
 from fabricobs.simulate.shapes import JobShape, ScenarioShape
 
 
