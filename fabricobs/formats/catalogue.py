@@ -15,7 +15,7 @@ from fabricobs.formats.archive import is_archive
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.detection import Detector, Detectors
 from fabricobs.formats.document import DocumentFormat
-from fabricobs.formats.jsontext import BEGINS
+from fabricobs.formats.first_lines import begins_a_document, keys_of_first_line, keys_of_record
 from fabricobs.formats.keyvalue import KeyValueFormat
 from fabricobs.formats.lines import LineFormat
 from fabricobs.formats.matrix import MatrixFormat
@@ -23,7 +23,6 @@ from fabricobs.formats.paragraphs import ParagraphFormat
 from fabricobs.formats.prefixes import without_prefixes
 from fabricobs.formats.prometheus import PrometheusFormat
 from fabricobs.formats.readers import READERS
-from fabricobs.formats.records.csv_records import split_header
 from fabricobs.formats.records.sink import RecordFormat
 from fabricobs.formats.ruled import TableFormat
 from fabricobs.formats.sections import SectionsFormat
@@ -67,8 +66,6 @@ _COMPILED: dict[str, Callable[[Definition], Compiled]] = {
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
 _API_ANSWER = '"resultType"'
-# Prompts, commands and dates that may stand before the first document of a JSON file.
-_MOST_LINES_ABOVE = 10
 _MAGIC_BYTES = 256
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -162,6 +159,7 @@ class Catalogue:
         self._detect_path = _detectors(definitions, "path")
         self._detect_magic = _detectors(definitions, "magic")
         self._settings: dict[tuple[Any, ...], str] = {}
+        self._records_beside: dict[tuple[str, tuple[str, ...]], Recognised] = {}
         self._order = {name: place for place, name in enumerate(self.formats)}
         self._by_other_signs = frozenset(
             name for name, d in definitions.items() if d.detect.text is None and not d.companion
@@ -198,7 +196,21 @@ class Catalogue:
         return self._settings[key]
 
     def recognise(self, ends: bytes, path: str) -> Recognised:
-        """Say what a file is, from its first and last bytes and its path."""
+        """Say what a file is, from its first and last bytes and its path.
+
+        Files side by side that begin with records of the same keys hold the same: one is looked
+        at for all.
+        """
+        keys = keys_of_record(ends.partition(b"\n")[0])
+        beside = (path.rpartition("/")[0], keys)
+        if keys and beside in self._records_beside:
+            return self._records_beside[beside]
+        recognised = self._recognise(ends, path)
+        if keys and recognised.syntax == "jsonl":
+            self._records_beside[beside] = recognised
+        return recognised
+
+    def _recognise(self, ends: bytes, path: str) -> Recognised:
         if not ends:
             return Recognised("text", (), "empty")
         if is_archive(ends):
@@ -216,7 +228,7 @@ class Catalogue:
             return Recognised("whole", whole[:1])
         if ends.count(b"\x00", 0, 4096) > min(len(ends), 4096) // 2:
             return Recognised("text", (), "binary: mostly NUL bytes")
-        if _begins_a_document(text):
+        if begins_a_document(text):
             answers = self._shown(look, {"prometheus"}) if _API_ANSWER in text else ()
             documents = self._together(self._shown(look, {"json"})) or answers
             if documents:
@@ -279,7 +291,7 @@ class Catalogue:
     def _records(self, look: _Look, syntax: str) -> tuple[Format, ...]:
         """Return the record formats whose columns the first line fills, best fit first."""
         able = [f for f in look.candidates if syntax in f.definition.reader]
-        keys = _keys_of_first_line(look.text, syntax) if able else None
+        keys = keys_of_first_line(look.text, syntax) if able else None
         if keys is None:
             return ()
         fitting: list[tuple[int, Format]] = []
@@ -357,34 +369,3 @@ def _compile(definition: Definition) -> Compiled:
 def _compile_path(source: str) -> Template:
     template = compile_template(source, whole=False, default_type="name")
     return Template(source, f"(?:^|/){template.expression}$", template.fields, None, "")
-
-
-def _begins_a_document(text: str) -> bool:
-    """Say whether a JSON document stands at the top, below few lines of something else."""
-    begin = BEGINS.search(text)
-    return begin is not None and text.count("\n", 0, begin.start()) <= _MOST_LINES_ABOVE
-
-
-def _keys_of_first_line(text: str, syntax: str) -> list[str] | None:
-    line = text.lstrip().partition("\n")[0].strip().lstrip("\ufeff")
-    if syntax == "csv":
-        return split_header(line)[0]
-    if not line.startswith("{"):
-        return None
-    for candidate in text.split("\n")[:50]:
-        try:
-            record = json.loads(candidate)
-        except ValueError:
-            continue
-        return _paths_of(record) if isinstance(record, dict) else None
-    return []
-
-
-def _paths_of(record: dict[str, Any], prefix: str = "") -> list[str]:
-    paths: list[str] = []
-    for key, value in record.items():
-        if isinstance(value, dict):
-            paths.extend(_paths_of(value, f"{prefix}{key}."))
-        else:
-            paths.append(f"{prefix}{key}")
-    return paths

@@ -114,8 +114,7 @@ class CellRows:
         self._put(start_of, shared, measured, number)
         table = block.mapping.table
         if others and "other" in column_names(table):
-            for key, count in others.items():
-                self._put_other(start_of, table, shared, key, count, number)
+            self._put_others(start_of, table, shared, others, number)
         return known
 
     def add_cut(self, block: CellBlock, cut: Cut, number: int) -> None:
@@ -196,19 +195,19 @@ class CellRows:
             found[place] = row
             row[target.column.name] = value
 
-    def _put_other(
+    def _put_others(
         self,
         start_of: StartOf,
         table: str,
         identity: Mapping[str, Any],
-        key: str,
-        count: int,
+        others: Mapping[str, int],
         number: int,
     ) -> None:
         row = self._row(start_of, table, identity, number)
-        if key in (row.get("other") or {}) and not self._overwrite:
+        taken = row.get("other") or {}
+        if not self._overwrite and not others.keys().isdisjoint(taken):
             row = self._row(start_of, table, identity, number, fresh=True)
-        row.setdefault("other", {})[key] = count
+        row.setdefault("other", {}).update(others)
 
     def _row(
         self,
@@ -222,7 +221,7 @@ class CellRows:
         names = column_names(table)
         start = start_of(table)
         told = {name: value for name, value in identity.items() if name in names}
-        key = (table, *(told.get(name, start.get(name)) for name in IDENTITY))
+        key = (table, *[told.get(name, start.get(name)) for name in IDENTITY])
         row = self._open.get(key)
         if row is not None and not fresh:
             return row

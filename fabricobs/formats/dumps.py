@@ -58,7 +58,7 @@ class TakenRun:
 
 
 class KnownLines:
-    """The lines one reader has read in full, and the runs of them it has met."""
+    """The lines of a format that were read in full, and the runs of them that were met."""
 
     def __init__(self, mapping: ColumnMapping, *, overwrite: bool) -> None:
         self._mapping = mapping
@@ -108,12 +108,14 @@ class KnownLines:
             return lines, numbers
         window = data[at : at + self._room].split(b"\n")
         window.pop()  # more of it may follow
+        numbered, constant = self._numbered, self._constant
         for line in window:
             bare = line.rstrip(_DIGITS)
-            if bare in self._numbered and 0 < len(line) - len(bare) <= _MOST_DIGITS:
+            number = line[len(bare) :]
+            if number and bare in numbered and len(number) <= _MOST_DIGITS:
                 lines.append(bare)
-                numbers.append(line[len(bare) :])
-            elif line in self._constant:
+                numbers.append(number)
+            elif line in constant:
                 lines.append(line)
                 numbers.append(b"")
             else:

@@ -19,6 +19,8 @@ class KeyValueFormat:
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
         self.block = CellBlock(definition.block[0], definition.name)
+        # Hosts print the same lines: what one file told is known in the next.
+        self.known = KnownLines(self.block.mapping, overwrite=bool(self.block.headers))
 
 
 class KeyValueReader:
@@ -35,7 +37,6 @@ class KeyValueReader:
         self._told: dict[str, Any] = {}
         self._given: dict[str, Any] = {}
         self._active = not self._block.headers
-        self._known = KnownLines(self._block.mapping, overwrite=bool(self._block.headers))
         self._by_line_until = 0
 
     def take_rows(self, data: bytes, at: int, number: int) -> tuple[int, int]:
@@ -45,7 +46,7 @@ class KeyValueReader:
         """
         if not self._active or number < self._by_line_until:
             return 0, at
-        taken = self._known.run_at(data, at)
+        taken = self._format.known.run_at(data, at)
         if taken is None:
             return 0, at
         if not self._cells.add_run(self._block, taken, number, self._given):
@@ -75,7 +76,7 @@ class KeyValueReader:
         except ValueError as error:
             return f"{self._format.name}: {error}"
         if known:
-            self._known.learn(line, key, value, fields)
+            self._format.known.learn(line, key, value, fields)
         return Outcome.PARSED if known else f"{self._format.name}: {key} has no whole number"
 
     def boundary(self, line: str, number: int) -> None:

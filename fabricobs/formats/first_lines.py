@@ -1,0 +1,53 @@
+"""What the first lines of a file tell: the columns of CSV, the keys of a record, a document."""
+
+import json
+from typing import Any
+
+from fabricobs.formats.jsontext import BEGINS
+from fabricobs.formats.records.csv_records import split_header
+
+# Prompts, commands and dates that may stand before the first document of a JSON file.
+_MOST_LINES_ABOVE = 10
+
+
+def begins_a_document(text: str) -> bool:
+    """Say whether a JSON document stands at the top, below few lines of something else."""
+    begin = BEGINS.search(text)
+    return begin is not None and text.count("\n", 0, begin.start()) <= _MOST_LINES_ABOVE
+
+
+def keys_of_first_line(text: str, syntax: str) -> list[str] | None:
+    """Return the columns of CSV, or the keys of the first record; None if there is neither."""
+    line = text.lstrip().partition("\n")[0].strip().lstrip("\ufeff")
+    if syntax == "csv":
+        return split_header(line)[0]
+    if not line.startswith("{"):
+        return None
+    for candidate in text.split("\n")[:50]:
+        try:
+            record = json.loads(candidate)
+        except ValueError:
+            continue
+        return _paths_of(record) if isinstance(record, dict) else None
+    return []
+
+
+def keys_of_record(line: bytes) -> tuple[str, ...]:
+    """Return the keys of a line that is a JSON object; none of any other line."""
+    if not line.startswith(b"{"):
+        return ()
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return ()
+    return tuple(_paths_of(record)) if isinstance(record, dict) else ()
+
+
+def _paths_of(record: dict[str, Any], prefix: str = "") -> list[str]:
+    paths: list[str] = []
+    for key, value in record.items():
+        if isinstance(value, dict):
+            paths.extend(_paths_of(value, f"{prefix}{key}."))
+        else:
+            paths.append(f"{prefix}{key}")
+    return paths
