@@ -5,7 +5,6 @@ Data goes to standard output, notes to standard error. Exit codes follow the mon
 enough data). Heavy libraries are imported by the verb that uses them.
 """
 
-import gc
 import sys
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from typer.exceptions import TyperException
 
 from fabricobs import __version__
 from fabricobs.errors import UserError
+from fabricobs.memory import collect_seldom
 from fabricobs.verbs import asking, defining, diagnosing, ingesting, operating, simulating
 from fabricobs.verbs.shared import UNKNOWN
 
@@ -64,8 +64,7 @@ def _no_verb(
 
 def main() -> None:
     """Run the command line; a mistake of the user is one line and exit code 3, no traceback."""
-    # What modules and definitions make while they load lives as long as the process.
-    gc.set_threshold(100_000)
+    collect_seldom()
     try:
         code = app(standalone_mode=False)
     except TyperException as error:

@@ -29,6 +29,7 @@ from fabricobs.formats.reading import FileResult, count_lines, read_file, reads_
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import SourceError
 from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options, discover
+from fabricobs.memory import collect_seldom
 from fabricobs.planning import (
     Known,
     PlannedFile,
@@ -124,7 +125,7 @@ def _processes(workers: int) -> Iterator[Executor | None]:
         yield None
         return
     # Forking a process that has started threads may hang the child: start clean ones.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), collect_seldom) as pool:
         yield pool
 
 

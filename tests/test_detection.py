@@ -25,7 +25,7 @@ def found(detectors: Detectors, text: str) -> set[str]:
 
 
 def test_every_sample_shows_what_the_expressions_find() -> None:
-    detectors = Detectors({name: Detector(source) for name, source in SOURCES.items()})
+    detectors = Detectors({name: (Detector(source),) for name, source in SOURCES.items()})
     plain = {name: re.compile(source, re.MULTILINE) for name, source in SOURCES.items()}
     for sample in TEXTS:
         # In small letters the second one is longer than the text.
@@ -43,6 +43,6 @@ def test_expressions_with_choices_cases_and_repeats(text: str) -> None:
         "anything": "^.$",
         "within": "(a(b|B)c)+",
     }
-    detectors = Detectors({name: Detector(source) for name, source in sources.items()})
+    detectors = Detectors({name: (Detector(source),) for name, source in sources.items()})
     plain = {n for n, source in sources.items() if re.search(source, text, re.MULTILINE)}
     assert found(detectors, text) == plain

@@ -22,6 +22,7 @@ from fabricobs.bench.scoring import Score, score_case
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
+from fabricobs.memory import collect_seldom
 from fabricobs.simulate.cases import by_job, write_case
 from fabricobs.simulate.logs import Kind, usual_kinds
 from fabricobs.simulate.scenarios import load_scenario, scenario_names
@@ -86,13 +87,14 @@ def run_cases(cases: Sequence[Case]) -> Iterator[Result]:
     for core in cores:
         free.put(core)
     workers = len(cores) or os.cpu_count()
-    with ProcessPoolExecutor(workers, context, _stay_on_a_core, (free,) if cores else ()) as pool:
+    with ProcessPoolExecutor(workers, context, _begin, (free,) if cores else ()) as pool:
         for done in as_completed([pool.submit(run_case, case) for case in cases]):
             yield done.result()
 
 
-def _stay_on_a_core(*free: "Queue[int]") -> None:
-    """Let the libraries see one core: threads of theirs would only get in each other's way."""
+def _begin(*free: "Queue[int]") -> None:
+    """Begin as a command does; libraries see one core, or their threads get in each other's way."""
+    collect_seldom()
     for cores in free:
         os.sched_setaffinity(0, {cores.get()})
 

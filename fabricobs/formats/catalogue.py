@@ -155,14 +155,14 @@ class Catalogue:
 
     def __init__(self, definitions: dict[str, Definition]) -> None:
         self.formats = {name: Format(d) for name, d in definitions.items()}
-        self._detect_text = Detectors(_detectors(definitions, "text"))
+        self._detect_text = Detectors(_text_detectors(definitions))
         self._detect_path = _detectors(definitions, "path")
         self._detect_magic = _detectors(definitions, "magic")
         self._settings: dict[tuple[Any, ...], str] = {}
         self._records_beside: dict[tuple[str, tuple[str, ...]], Recognised] = {}
         self._order = {name: place for place, name in enumerate(self.formats)}
         self._by_other_signs = frozenset(
-            name for name, d in definitions.items() if d.detect.text is None and not d.companion
+            name for name, d in definitions.items() if not d.detect.text and not d.companion
         )
 
     def companions(self) -> tuple[Format, ...]:
@@ -275,17 +275,15 @@ class Catalogue:
         return tuple(f for f in look.candidates if f.reader in readers and self._shows(f, look))
 
     def _shows(self, format_: Format, look: _Look) -> bool:
-        detect = format_.definition.detect
+        name, detect = format_.name, format_.definition.detect
         if format_.definition.companion:
             return False
-        if detect.magic is not None and not self._detect_magic[format_.name].pattern.match(
-            look.magic
-        ):
+        if detect.magic is not None and not self._detect_magic[name].pattern.match(look.magic):
             return False
-        if detect.path is not None and not self._detect_path[format_.name].found_in(look.path):
+        if detect.path is not None and not self._detect_path[name].found_in(look.path):
             return False
-        if detect.text is not None:
-            return self._detect_text.found_in(format_.name, look.text)
+        if detect.text:
+            return self._detect_text.found_in(name, look.text)
         return bool(detect.columns) or detect.path is not None or detect.magic is not None
 
     def _records(self, look: _Look, syntax: str) -> tuple[Format, ...]:
@@ -298,7 +296,7 @@ class Catalogue:
         for format_ in able:
             compiled = format_.compiled
             assert isinstance(compiled, RecordFormat)
-            by_text = format_.definition.detect.text is not None and not compiled.required
+            by_text = bool(format_.definition.detect.text) and not compiled.required
             # The columns tell in less time than the expression.
             if (by_text or compiled.fits(keys)) and self._shows(format_, look):
                 fitting.append((len(compiled.sources_of(keys)), format_))
@@ -339,17 +337,28 @@ def _specific(showing: Sequence[Format]) -> tuple[Format, ...]:
 
 
 def _detectors(
-    definitions: dict[str, Definition], key: Literal["text", "path", "magic"]
+    definitions: dict[str, Definition], key: Literal["path", "magic"]
 ) -> dict[str, Detector]:
-    found: dict[str, Detector] = {}
-    for name, definition in definitions.items():
-        expression: str | None = getattr(definition.detect, key)
-        if expression is not None:
-            try:
-                found[name] = Detector(expression)
-            except TemplateError as error:
-                raise ContentError(f"ingest/{name}.toml: detect.{key}: {error}") from error
-    return found
+    return {
+        name: _detector(name, key, expression)
+        for name, definition in definitions.items()
+        if (expression := getattr(definition.detect, key)) is not None
+    }
+
+
+def _text_detectors(definitions: dict[str, Definition]) -> dict[str, tuple[Detector, ...]]:
+    return {
+        name: tuple(_detector(name, "text", expression) for expression in definition.detect.text)
+        for name, definition in definitions.items()
+        if definition.detect.text
+    }
+
+
+def _detector(name: str, key: str, expression: str) -> Detector:
+    try:
+        return Detector(expression)
+    except TemplateError as error:
+        raise ContentError(f"ingest/{name}.toml: detect.{key}: {error}") from error
 
 
 def load_catalogue(extra: Sequence[Path] = ()) -> Catalogue:

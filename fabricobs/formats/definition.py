@@ -48,7 +48,7 @@ class _Part(BaseModel):
 class Detect(_Part):
     """How a file shows this format: every key given must hold."""
 
-    text: str | None = None  # expression searched in the first and last lines
+    text: Strings = ()  # expressions, one of which is in the first and last lines
     path: str | None = None  # expression searched in the path; never alone for text formats
     columns: tuple[str, ...] = ()  # columns the header must fill (csv, jsonl, parquet)
     magic: str | None = None  # expression the first bytes match, each byte taken as one character

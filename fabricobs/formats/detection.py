@@ -5,7 +5,7 @@ of the formats are not in a file.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -57,14 +57,16 @@ class Detector:
 class Detectors:
     """Detection expressions by name, tried only where a text holds what they need.
 
-    One pass over the text finds the most telling texts of all of them, in any case.
+    Any of those of a name will do. One pass over the text finds the most telling texts of all of
+    them, in any case.
     """
 
-    def __init__(self, detectors: Mapping[str, Detector]) -> None:
+    def __init__(self, detectors: Mapping[str, Sequence[Detector]]) -> None:
         self._detectors = detectors
-        self._always = frozenset(name for name, d in detectors.items() if not d.telling)
+        every = [(name, detector) for name, some in detectors.items() for detector in some]
+        self._always = frozenset(name for name, detector in every if not detector.telling)
         bearers: dict[str, set[tuple[str, str]]] = {}
-        for name, detector in detectors.items():
+        for name, detector in every:
             for text in detector.telling:
                 spelled = "" if detector.in_any_case else text
                 bearers.setdefault(text.lower(), set()).add((name, spelled))
@@ -88,8 +90,8 @@ class Detectors:
         return names | self._always
 
     def found_in(self, name: str, text: str) -> bool:
-        """Say whether the expression of that name is found anywhere in the text."""
-        return self._detectors[name].found_in(text)
+        """Say whether an expression of that name is found anywhere in the text."""
+        return any(detector.found_in(text) for detector in self._detectors[name])
 
 
 @lru_cache(maxsize=1)
