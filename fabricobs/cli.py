@@ -13,7 +13,7 @@ from typer.exceptions import TyperException
 
 from fabricobs import __version__
 from fabricobs.errors import UserError
-from fabricobs.memory import collect_seldom
+from fabricobs.machine import collect_seldom
 from fabricobs.verbs import asking, defining, diagnosing, ingesting, operating, simulating
 from fabricobs.verbs.shared import UNKNOWN
 

@@ -29,7 +29,7 @@ from fabricobs.formats.reading import FileResult, count_lines, read_file, reads_
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import SourceError
 from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options, discover
-from fabricobs.memory import collect_seldom
+from fabricobs.machine import collect_seldom
 from fabricobs.planning import (
     Known,
     PlannedFile,

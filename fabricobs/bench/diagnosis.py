@@ -22,7 +22,7 @@ from fabricobs.bench.scoring import Score, score_case
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
-from fabricobs.memory import collect_seldom
+from fabricobs.machine import collect_seldom, cores
 from fabricobs.simulate.cases import by_job, write_case
 from fabricobs.simulate.logs import Kind, usual_kinds
 from fabricobs.simulate.scenarios import load_scenario, scenario_names
@@ -70,10 +70,15 @@ def scored_scenarios() -> list[str]:
 def plan(
     scenarios: Sequence[str], seeds: Sequence[int], gpus: int, *, ablations: bool, calibrated: bool
 ) -> list[Case]:
-    """All cases; with `ablations` those of the first seed are judged from single families too."""
-    single = ABLATIONS if ablations else ()
+    """All cases; with `ablations` faults of the first seed are judged from single families too."""
+    ablated = {name for name in scenarios if ablations and load_scenario(name).shape.faults}
+
+    def views(scenario: str, seed: int) -> tuple[str, ...]:
+        alone = ABLATIONS if scenario in ablated and seed == seeds[0] else ()
+        return (EVERYTHING, *alone)
+
     return [
-        Case(scenario, seed, gpus, (EVERYTHING, *(single if seed == seeds[0] else ())), calibrated)
+        Case(scenario, seed, gpus, views(scenario, seed), calibrated)
         for seed in seeds
         for scenario in scenarios
     ]
@@ -82,21 +87,20 @@ def plan(
 def run_cases(cases: Sequence[Case]) -> Iterator[Result]:
     """Run the cases, one a core at a time, in order of completion."""
     context = get_context("spawn")
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     free: Queue[int] = context.Queue()
-    for core in cores:
-        free.put(core)
-    workers = len(cores) or os.cpu_count()
-    with ProcessPoolExecutor(workers, context, _begin, (free,) if cores else ()) as pool:
+    if hasattr(os, "sched_getaffinity"):
+        for core in os.sched_getaffinity(0):
+            free.put(core)
+    with ProcessPoolExecutor(cores(), context, _begin, (free,)) as pool:
         for done in as_completed([pool.submit(run_case, case) for case in cases]):
             yield done.result()
 
 
-def _begin(*free: "Queue[int]") -> None:
+def _begin(free: "Queue[int]") -> None:
     """Begin as a command does; libraries see one core, or their threads get in each other's way."""
     collect_seldom()
-    for cores in free:
-        os.sched_setaffinity(0, {cores.get()})
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {free.get()})
 
 
 def run_case(case: Case) -> Result:

@@ -4,7 +4,6 @@ A round may be killed anywhere: rows are committed by the store, incidents by `s
 next round goes on. Rounds of one store never overlap. Times are UTC without a zone.
 """
 
-import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from fabricobs.errors import UserError
 from fabricobs.ingest import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.judging import judge
+from fabricobs.machine import cores
 from fabricobs.operate.alertmanager import TOLD_AFTER_END
 from fabricobs.operate.notify import Targets, add_pending, deliver, publish, targets_of
 from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
@@ -114,7 +114,7 @@ class Watch:
         return Round(diagnosis, events, well)
 
     def _ingest(self) -> IngestReport:
-        report = ingest(self._inputs, self._store, self._options, workers=os.cpu_count() or 1)
+        report = ingest(self._inputs, self._store, self._options, workers=cores())
         problems = {(outcome.path, outcome.problem) for outcome in report.problems}
         for path, problem in sorted(problems - self._told_problems):
             self._say(f"{path}: {problem}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fabricobs import content
 from fabricobs.errors import UserError
+from fabricobs.machine import cores
 from fabricobs.store.tables import TABLES
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ def open_session(
     connection.execute("SET TimeZone = 'UTC'")
     # It would go to standard output, which is for data.
     connection.execute("SET enable_progress_bar = false")
+    # DuckDB counts the machine's cores, not those a scheduler lets this process have.
+    connection.execute(f"SET threads = {cores()}")
     scripts = view_scripts(extra)
     needed = None if sql is None else _needed(sql, scripts)
     for table in TABLES:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fabricobs.machine import cores
 from fabricobs.verbs.shared import (
     UNKNOWN,
     ConfigOption,
@@ -58,13 +59,12 @@ def ingest(
 
 def _read(logs: list[Path], store: Path, options: "Options", workers: int) -> "IngestReport":
     """Ingest with a progress bar, where somebody sees it."""
-    import os
 
     _keep_pandas_out()
     from fabricobs.ingest import ingest as run
     from fabricobs.store.parts import Store
 
-    workers = workers or os.cpu_count() or 1
+    workers = workers or cores()
     if not sys.stderr.isatty():
         return run(logs, Store(store), options, workers=workers)
     from fabricobs.report.progress import ProgressBar
