@@ -97,8 +97,9 @@ def run_cases(cases: Sequence[Case]) -> Iterator[Result]:
 
 
 def _begin(free: "Queue[int]") -> None:
-    """Begin as a command does; libraries see one core, or their threads get in each other's way."""
+    """Begin as a command does; libraries get one core, or their threads are in each other's way."""
     collect_seldom()
+    os.environ |= dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {free.get()})
 
