@@ -220,10 +220,9 @@ def _what_if(each: WhatIf) -> dict[str, Any]:
 
 def what_if_words(each: WhatIf) -> str:
     """Return what a part costs the job, as throughput without that."""
-    return (
-        f"{each.speedup:.2f} times the throughput with {each.entity.label} like its peers "
-        f"({each.over}; {each.against})"
-    )
+    even = each.entity.type == "job"
+    changed = "even work" if even else f"{each.entity.label} like its peers"
+    return f"{each.speedup:.2f} times the throughput with {changed} ({each.over}; {each.against})"
 
 
 def _coverage(coverage: Coverage) -> dict[str, Any]:
