@@ -54,6 +54,7 @@ fabricobs schema --views > views.sql      # then: duckdb -init views.sql
     "bench diagnosis": (
         "fabricobs bench diagnosis --tuning --scenario healthy --seeds 1 --size 16 --no-ablations"
     ),
+    "bench scale": "fabricobs bench scale --size 16",
     "formats": "fabricobs formats",
     "formats try": "fabricobs formats try megatron sample_data/logs/train/node04.log --most 3",
     "formats new": (
