@@ -1,12 +1,14 @@
 """DuckDB over the store: base views on the Parquet, the derived views, read-only statements."""
 
 import re
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from fabricobs import content
 from fabricobs.errors import UserError
@@ -27,6 +29,8 @@ _WORD = re.compile(r"\w+")
 _SITE_SCRIPT = "views/0_site"
 # A table larger than this on disk stays there, to be read by column.
 _MOST_LOADED_BYTES = 256_000_000
+# A diagnosis of 1,024 GPUs takes 7 GB without a limit and no longer with this one.
+_MOST_MEMORY = "2GB"
 # They are samples by other names, asked once for their rises.
 _NEVER_KEPT = {"named_samples", "named_priority_samples"}
 
@@ -129,6 +133,11 @@ def open_session(
     connection.execute("SET enable_progress_bar = false")
     # DuckDB counts the machine's cores, not those a scheduler lets this process have.
     connection.execute(f"SET threads = {cores()}")
+    if keep:
+        connection.execute(f"SET memory_limit = '{_MOST_MEMORY}'")
+        # Where what is beyond that goes; made when it is needed, and gone with the session.
+        spill = Path(tempfile.gettempdir()) / f"fabricobs-{uuid4().hex}"
+        connection.execute("SET temp_directory = ?", [str(spill)])
     scripts = view_scripts(extra)
     needed = None if sql is None else _needed(sql, scripts)
     for table in TABLES:
