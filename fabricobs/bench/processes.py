@@ -24,7 +24,8 @@ def timed(command: Sequence[str | Path]) -> Run:
         [str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     assert process.stderr is not None
-    errors = process.stderr.read()
+    with process.stderr:
+        errors = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
