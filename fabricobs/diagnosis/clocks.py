@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.statistics import Array
+from fabricobs.diagnosis.statistics import Array, nan_median
 
 _SEARCHED_SECONDS = 30.0
 _STEP_SECONDS = 0.1
@@ -124,22 +124,12 @@ def _misfits(
     some = busy.any(axis=1)
     expected, busy = expected[some], busy[some]
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale = _medians(np.where(busy, sent / expected, np.nan))[:, None]
-    usual = scale * _medians(np.where(busy, expected, np.nan))[:, None]
+        scale = nan_median(np.where(busy, sent / expected, np.nan), axis=1)[:, None]
+    usual = scale * nan_median(np.where(busy, expected, np.nan), axis=1)[:, None]
     distance = np.abs(sent - scale * expected) / np.maximum(usual, 1e-9)
     costs = np.full(len(shifts), np.inf)
     costs[some] = np.minimum(distance, 0.5).mean(axis=1)
     return costs
-
-
-def _medians(rows: Array) -> Array:
-    """Return the median of what is known in each row; numpy's takes ten times as long."""
-    ordered = np.sort(rows, axis=1)
-    known = (~np.isnan(rows)).sum(axis=1)
-    first, second = (np.maximum(known - 1, 0) // 2, known // 2)
-    at = np.arange(len(rows))
-    medians: Array = (ordered[at, first] + ordered[at, np.minimum(second, rows.shape[1] - 1)]) / 2
-    return medians
 
 
 def describe_offsets(offsets: Sequence[Offset]) -> str:

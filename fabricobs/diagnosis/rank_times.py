@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.job import PAUSE, WARM_UP_STEPS
-from fabricobs.diagnosis.statistics import Array
+from fabricobs.diagnosis.statistics import Array, nan_median
 
 Integers = NDArray[np.int64]
 Moments = NDArray[np.datetime64]
@@ -165,17 +165,6 @@ def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
         comm_ms=matrix("comm_ms"),
         data_ms=matrix("data_ms"),
         measured=measured,
-    )
-
-
-def nan_median(values: Array, axis: int) -> Array:
-    """Median over an axis, NaN left out; NaN where nothing is there, without a warning."""
-    if np.isfinite(values).all():
-        return np.asarray(np.median(values, axis=axis))
-    empty = np.isnan(values).all(axis=axis, keepdims=True)
-    filled = np.where(empty, 0.0, values)
-    return np.asarray(
-        np.where(np.squeeze(empty, axis=axis), np.nan, np.nanmedian(filled, axis=axis))
     )
 
 

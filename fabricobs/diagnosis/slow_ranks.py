@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import Integers, RankTimes, nan_median
-from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array
+from fabricobs.diagnosis.rank_times import Integers, RankTimes
+from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, nan_median
 
 Flags = NDArray[np.bool_]
 

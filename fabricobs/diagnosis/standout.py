@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import RankTimes, nan_median, rank_times
-from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array
+from fabricobs.diagnosis.rank_times import RankTimes, rank_times
+from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, nan_median
 
 if TYPE_CHECKING:
     from sklearn.ensemble import IsolationForest

@@ -121,6 +121,21 @@ def false_discovery(p_values: Sequence[float]) -> list[float]:
     return [float(q) for q in stats.false_discovery_control(p_values, method="bh")]
 
 
+def nan_median(values: Array, axis: int) -> Array:
+    """Median over an axis, NaN left out; NaN where nothing is there, without a warning.
+
+    numpy's nanmedian takes ten times as long for rows of a hundred.
+    """
+    if np.isfinite(values).all():
+        return np.asarray(np.median(values, axis=axis))
+    ordered = np.sort(values, axis=axis)  # NaN comes last
+    known = np.sum(~np.isnan(values), axis=axis, keepdims=True)
+    below = np.maximum(known - 1, 0) // 2
+    above = np.minimum(known // 2, values.shape[axis] - 1)
+    middle = np.take_along_axis(ordered, below, axis) + np.take_along_axis(ordered, above, axis)
+    return np.asarray(np.squeeze(middle, axis=axis) / 2)
+
+
 def robust_z(values: Array) -> Array:
     """Return each value's distance from the median of all, in robust standard deviations."""
     middle = float(np.median(values))

@@ -18,9 +18,9 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import RankTimes, nan_median, rank_times
+from fabricobs.diagnosis.rank_times import RankTimes, rank_times
 from fabricobs.diagnosis.slow_ranks import SlowUnit, find_slow, judged_ranks
-from fabricobs.diagnosis.statistics import change_points
+from fabricobs.diagnosis.statistics import change_points, nan_median
 from fabricobs.diagnosis.telling import driver
 
 # From this share of late steps on a unit is slow throughout, not in bursts.

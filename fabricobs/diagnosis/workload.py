@@ -21,8 +21,8 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import Integers, RankTimes, nan_max, nan_median, rank_times
-from fabricobs.diagnosis.statistics import Array, change_points
+from fabricobs.diagnosis.rank_times import Integers, RankTimes, nan_max, rank_times
+from fabricobs.diagnosis.statistics import Array, change_points, nan_median
 from fabricobs.diagnosis.straggler import moment_of
 from fabricobs.diagnosis.telling import driver
 
