@@ -86,6 +86,8 @@ def plan(
 
 def run_cases(cases: Sequence[Case]) -> Iterator[Result]:
     """Run the cases, one a core at a time, in order of completion."""
+    # Read when a library loads, which is before a worker begins: the parent hands them down.
+    os.environ |= dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
     context = get_context("spawn")
     free: Queue[int] = context.Queue()
     if hasattr(os, "sched_getaffinity"):
@@ -99,7 +101,6 @@ def run_cases(cases: Sequence[Case]) -> Iterator[Result]:
 def _begin(free: "Queue[int]") -> None:
     """Begin as a command does; libraries get one core, or their threads are in each other's way."""
     collect_seldom()
-    os.environ |= dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {free.get()})
 

@@ -4,7 +4,6 @@ Every figure is the median of several runs of one session on one machine; what c
 """
 
 import argparse
-import os
 import shutil
 import statistics
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from fabricobs.bench import inputs
 from fabricobs.bench.processes import Run, timed
+from fabricobs.machine import cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _ingest(folder: Path, store: Path, workers: int) -> list[str | Path]:
 def _measure(case: Case, folder: Path, runs: int) -> None:
     case.make(folder)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    cores = os.cpu_count() or 1
+    most = cores()
     baseline: list[Run] = []
     one: list[Run] = []
     many: list[Run] = []
@@ -85,11 +85,11 @@ def _measure(case: Case, folder: Path, runs: int) -> None:
         for _ in range(runs):
             parts = [sys.executable, "-m", "fabricobs.bench.baselines", case.baseline]
             baseline.append(timed([*parts, folder, out]))
-            for workers, into in ((1, one), (cores, many)):
+            for workers, into in ((1, one), (most, many)):
                 store = out / "store"
                 shutil.rmtree(store, ignore_errors=True)
                 into.append(timed(_ingest(folder, store, workers)))
-            again.append(timed(_ingest(folder, store, cores)))
+            again.append(timed(_ingest(folder, store, most)))
     base, single, full, second = _median(baseline), _median(one), _median(many), _median(again)
     ratio = base.seconds / full.seconds
     met = "met" if ratio >= case.least_ratio else "MISSED"

@@ -201,7 +201,7 @@ class Catalogue:
         Files side by side that begin with records of the same keys hold the same: one is looked
         at for all.
         """
-        keys = keys_of_record(ends.partition(b"\n")[0])
+        keys = keys_of_record(ends)
         beside = (path.rpartition("/")[0], keys)
         if keys and beside in self._records_beside:
             return self._records_beside[beside]

@@ -32,12 +32,12 @@ def keys_of_first_line(text: str, syntax: str) -> list[str] | None:
     return []
 
 
-def keys_of_record(line: bytes) -> tuple[str, ...]:
-    """Return the keys of a line that is a JSON object; none of any other line."""
-    if not line.startswith(b"{"):
+def keys_of_record(ends: bytes) -> tuple[str, ...]:
+    """Return the keys of a first line that is a JSON object; none of any other."""
+    if not ends.startswith(b"{"):
         return ()
     try:
-        record = json.loads(line)
+        record = json.loads(ends.partition(b"\n")[0])
     except ValueError:
         return ()
     return tuple(_paths_of(record)) if isinstance(record, dict) else ()
