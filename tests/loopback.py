@@ -45,12 +45,13 @@ def receiver(port: int = 0) -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
+            # Kept before it is answered: whoever has the answer finds it here.
+            kept.requests.append(Request(self.path, dict(self.headers), json.loads(body)))
             self.send_response(kept.status)
             self.send_header("Content-Length", "0")
             if kept.status in {301, 302}:
                 self.send_header("Location", f"{kept.url}/elsewhere")
             self.end_headers()
-            kept.requests.append(Request(self.path, dict(self.headers), json.loads(body)))
 
         def do_GET(self) -> None:
             body = kept.served()
