@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from fabricobs import seen
 from fabricobs.formats.archive import members
-from fabricobs.formats.catalogue import ARCHIVE, Catalogue, Format, load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import FileResult, count_lines, read_file, reads_by_columns
+from fabricobs.formats.recognition.catalogue import ARCHIVE, Catalogue, Format, load_catalogue
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import SourceError
 from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options, discover

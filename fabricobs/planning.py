@@ -11,7 +11,8 @@ from stat import S_ISREG
 from typing import Any
 
 from fabricobs.formats.archive import Member
-from fabricobs.formats.catalogue import (
+from fabricobs.formats.places import Place, read_place
+from fabricobs.formats.recognition.catalogue import (
     ARCHIVE,
     Catalogue,
     Format,
@@ -19,7 +20,6 @@ from fabricobs.formats.catalogue import (
     is_parquet,
     load_catalogue,
 )
-from fabricobs.formats.places import Place, read_place
 from fabricobs.formats.source import SourceError, digest, read_ends
 from fabricobs.inputs import FileOutcome, InputFile, Options
 from fabricobs.store.parts import KnownFile

@@ -7,7 +7,7 @@ from fabricobs.ask import questions
 from fabricobs.content import ContentError
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.run import METHODS, REST
-from fabricobs.formats.catalogue import load_catalogue
+from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.samples import check_format
 from fabricobs.report.charts.catalogue import CHARTS
 

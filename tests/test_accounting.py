@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import mutate
-from fabricobs.formats.catalogue import load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
+from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.rows import Rows, sampled
 
 CATALOGUE = load_catalogue()

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricobs.formats import bulk
-from fabricobs.formats.catalogue import Catalogue, Recognised, load_catalogue
 from fabricobs.formats.compiled import machine, matches
 from fabricobs.formats.context import Context
+from fabricobs.formats.logs import bulk
 from fabricobs.formats.reading import read_file
+from fabricobs.formats.recognition.catalogue import Catalogue, Recognised, load_catalogue
 from fabricobs.formats.rows import Rows, Tally
 
 CATALOGUE: Catalogue = load_catalogue()

@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricobs.formats.catalogue import load_catalogue
-from fabricobs.formats.detection import Detector, Detectors
+from fabricobs.formats.recognition.catalogue import load_catalogue
+from fabricobs.formats.recognition.detection import Detector, Detectors
 
 SOURCES = {
     name: format_.definition.detect.text

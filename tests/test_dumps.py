@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricobs.formats.catalogue import load_catalogue
 from fabricobs.formats.context import Context
-from fabricobs.formats.keyvalue import KeyValueReader
+from fabricobs.formats.outputs.keyvalue import KeyValueReader
 from fabricobs.formats.places import Place
 from fabricobs.formats.reading import read_file
+from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.rows import Rows, Tally
 
 CATALOGUE = load_catalogue()

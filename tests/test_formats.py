@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fabricobs.content import ContentError
-from fabricobs.formats.catalogue import Catalogue, load_catalogue
 from fabricobs.formats.definition import load_definition
+from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
 from fabricobs.formats.samples import check_format
 from fabricobs.formats.templates import TemplateError, compile_template
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fabricobs.formats.catalogue import load_catalogue
 from fabricobs.formats.context import Context
-from fabricobs.formats.prefixes import HostNames, peeled, prefix_of
+from fabricobs.formats.logs.prefixes import HostNames, peeled, prefix_of
 from fabricobs.formats.reading import FileResult, read_file
+from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.rows import Rows
 
 CATALOGUE = load_catalogue()

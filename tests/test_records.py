@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import mutate
-from fabricobs.formats.catalogue import Recognised, load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
+from fabricobs.formats.recognition.catalogue import Recognised, load_catalogue
 from fabricobs.formats.records import sink as records
 from fabricobs.formats.rows import Rows, Tally
 

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricobs.formats.catalogue import load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.places import Place
 from fabricobs.formats.reading import read_file
+from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.rows import Rows, Tally
 
 CATALOGUE = load_catalogue()

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from fabricobs.formats.catalogue import Catalogue, load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.readers.plain_pickle import PickleError, read_pickle
 from fabricobs.formats.reading import FileResult, read_file
+from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.source import read_ends
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block
-from fabricobs.formats.dumps import RunRow, TakenRun
 from fabricobs.formats.joins import Join
-from fabricobs.formats.layouts import Cut, Part
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target
+from fabricobs.formats.outputs.dumps import RunRow, TakenRun
+from fabricobs.formats.outputs.layouts import Cut, Part
+from fabricobs.formats.outputs.stacks import Moment, Stack
 from fabricobs.formats.rows import Rows
-from fabricobs.formats.stacks import Moment, Stack
 from fabricobs.formats.templates import compile_template
 
 _MOST_OPEN_ROWS = 5_000

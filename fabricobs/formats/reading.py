@@ -6,26 +6,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricobs.formats.apis import read_answers
-from fabricobs.formats.bulk import BulkReader, can_read
-from fabricobs.formats.captures import CaptureReader
-from fabricobs.formats.catalogue import ANSI, RECORD_READERS, Format, Recognised
 from fabricobs.formats.context import Context
-from fabricobs.formats.document import DocumentFormat, DocumentReader
-from fabricobs.formats.keyvalue import KeyValueReader, ValueReader
-from fabricobs.formats.lines import LineReader, Outcome, TextReader
-from fabricobs.formats.matrix import MatrixReader
-from fabricobs.formats.paragraphs import ParagraphReader
-from fabricobs.formats.prefixes import columns_told, peeled
-from fabricobs.formats.prometheus import PrometheusFormat, PrometheusReader
+from fabricobs.formats.documents.apis import read_answers
+from fabricobs.formats.documents.json_documents import LONGEST_DOCUMENT, JsonFormat, read_json
+from fabricobs.formats.documents.prometheus import PrometheusFormat, PrometheusReader
+from fabricobs.formats.documents.yaml_documents import YamlFormat, YamlReader
+from fabricobs.formats.logs.bulk import BulkReader, can_read
+from fabricobs.formats.logs.lines import LineReader, Outcome, TextReader
+from fabricobs.formats.logs.prefixes import columns_told, peeled
+from fabricobs.formats.logs.wrapping import unwrapped
+from fabricobs.formats.outputs.captures import CaptureReader
+from fabricobs.formats.outputs.keyvalue import KeyValueReader, ValueReader
+from fabricobs.formats.outputs.matrix import MatrixReader
+from fabricobs.formats.outputs.paragraphs import ParagraphReader
+from fabricobs.formats.outputs.ruled import TableReader
+from fabricobs.formats.outputs.sections import SectionsReader
+from fabricobs.formats.outputs.walk import WalkReader
 from fabricobs.formats.readers import READERS
+from fabricobs.formats.recognition.catalogue import ANSI, RECORD_READERS, Format, Recognised
 from fabricobs.formats.records.csv_records import read_csv
 from fabricobs.formats.records.json_records import read_jsonl
 from fabricobs.formats.records.parquet_records import read_parquet
 from fabricobs.formats.records.sink import LEAST_BYTES, RecordFormat, RecordSink
 from fabricobs.formats.rows import Rows, Tally
-from fabricobs.formats.ruled import TableReader
-from fabricobs.formats.sections import SectionsReader
 from fabricobs.formats.source import (
     LineBlock,
     SourceError,
@@ -34,10 +37,7 @@ from fabricobs.formats.source import (
     read_document,
     whole_lines,
 )
-from fabricobs.formats.trees import LONGEST_DOCUMENT, TreeFormat, read_trees
-from fabricobs.formats.walk import WalkReader
 from fabricobs.formats.whole import WholeFile, WholeFormat
-from fabricobs.formats.wrapping import unwrapped
 
 # What reads a text line by line, by the reader its definition names.
 _READERS: dict[str, Callable[[Any, Context, Rows], TextReader]] = {
@@ -90,9 +90,9 @@ def read_file(
             unused = _read_whole(path, recognised.formats[0], context, rows, tally, flush)
         elif recognised.syntax == "yaml":
             document = recognised.formats[0].compiled
-            assert isinstance(document, DocumentFormat)
+            assert isinstance(document, YamlFormat)
             with open_plain(path) as stream:
-                DocumentReader(document, context, rows, tally).read(line_blocks(stream))
+                YamlReader(document, context, rows, tally).read(line_blocks(stream))
         else:
             record_format = recognised.formats[0].compiled
             assert isinstance(record_format, RecordFormat)
@@ -144,10 +144,10 @@ def _read_json(
 ) -> None:
     with open_plain(path) as stream:
         data = read_document(stream, LONGEST_DOCUMENT)
-    trees = [f.compiled for f in formats if isinstance(f.compiled, TreeFormat)]
+    trees = [f.compiled for f in formats if isinstance(f.compiled, JsonFormat)]
     if trees:
         between = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
-        read_trees(data, trees, context, rows, tally, between)
+        read_json(data, trees, context, rows, tally, between)
     else:
         metrics = [f.compiled for f in formats if isinstance(f.compiled, PrometheusFormat)]
         read_answers(data, metrics, context, rows, tally)

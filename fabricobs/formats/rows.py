@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from fabricobs.formats.columns import nulls
-from fabricobs.formats.stacks import Shape, Stack, frames
+from fabricobs.formats.outputs.stacks import Shape, Stack, frames
 from fabricobs.store.arrow import coded_schema
 
 UNPARSED_SAMPLES = 20

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from fabricobs.formats.catalogue import Catalogue, Format, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Sample
 from fabricobs.formats.places import read_place
 from fabricobs.formats.reading import read_file
+from fabricobs.formats.recognition.catalogue import Catalogue, Format, Recognised
 from fabricobs.formats.rows import Rows, Tally
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from fabricobs.errors import UserError
-from fabricobs.formats.catalogue import Catalogue, Recognised
 from fabricobs.formats.context import Context
 from fabricobs.formats.places import read_place
 from fabricobs.formats.reading import read_file
+from fabricobs.formats.recognition.catalogue import Catalogue, Recognised
 from fabricobs.formats.records.csv_records import split_header
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import SourceError, read_ends

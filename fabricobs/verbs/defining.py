@@ -33,7 +33,7 @@ def formats_try(
     most: Annotated[int, typer.Option(help="Rows shown of each table.")] = 20,
 ) -> None:
     """Show the rows a format makes of a file, and the lines it leaves."""
-    from fabricobs.formats.catalogue import load_catalogue
+    from fabricobs.formats.recognition.catalogue import load_catalogue
     from fabricobs.formats.trial import try_format
     from fabricobs.report.terminal import trial_text
 

@@ -5,7 +5,7 @@ Compiled to machine code by numba and cached; it releases the interpreter lock.
 
 from numba import njit
 
-from fabricobs.formats.layouts import PASSED, TEXT, Bytes, Flags, Whole
+from fabricobs.formats.outputs.layouts import PASSED, TEXT, Bytes, Flags, Whole
 
 _NEWLINE, _BLANK, _COMMA, _MINUS, _SLASH, _ZERO, _NINE, _TILDE = 10, 32, 44, 45, 47, 48, 57, 126
 _UNDERSCORE, _SMALL_A, _SMALL_N, _SMALL_Z = 95, 97, 110, 122

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from fabricobs.formats.catalogue import load_catalogue
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
+from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.rows import Rows, Tally
 
 CATALOGUE = load_catalogue()

@@ -5,7 +5,7 @@ import re
 from fabricobs.formats.cells import CellBlock
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
-from fabricobs.formats.lines import Outcome
+from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import TemplateError

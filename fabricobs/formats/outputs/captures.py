@@ -6,9 +6,9 @@ format takes.
 
 from collections.abc import Sequence
 
-from fabricobs.formats.keyvalue import KeyValueReader
-from fabricobs.formats.lines import Outcome, TextReader
-from fabricobs.formats.ruled import TableReader
+from fabricobs.formats.logs.lines import Outcome, TextReader
+from fabricobs.formats.outputs.keyvalue import KeyValueReader
+from fabricobs.formats.outputs.ruled import TableReader
 
 
 class CaptureReader:

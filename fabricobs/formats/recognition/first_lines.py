@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from fabricobs.formats.jsontext import BEGINS
+from fabricobs.formats.documents.jsontext import BEGINS
 from fabricobs.formats.records.csv_records import split_header
 
 # Prompts, commands and dates that may stand before the first document of a JSON file.

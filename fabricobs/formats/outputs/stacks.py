@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fabricobs.formats.layouts import Cut, Family, Names, Part
+from fabricobs.formats.outputs.layouts import Cut, Family, Names, Part
 from fabricobs.store.arrow import coded_schema
 
 Flags = NDArray[np.bool_]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
-from fabricobs.formats.lines import Outcome
+from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.mapping import IDENTITY, Target
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import Template, TemplateError, compile_template

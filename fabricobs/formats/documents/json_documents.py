@@ -20,10 +20,10 @@ from typing import Any
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
-from fabricobs.formats.jsontext import documents, unfolded
-from fabricobs.formats.lines import Outcome, TextReader
+from fabricobs.formats.documents.jsontext import documents, unfolded
+from fabricobs.formats.documents.oids import NameMaps
+from fabricobs.formats.logs.lines import Outcome, TextReader
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target, check_column
-from fabricobs.formats.oids import NameMaps
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.templates import Template, TemplateError, compile_template
 
@@ -50,7 +50,7 @@ class _Path:
         self.steps = tuple(_step(text, name) for text in where.lstrip(".").split(".") if text)
 
 
-class TreeBlock:
+class JsonBlock:
     """A compiled block: the way to its records, and which of their paths fill columns."""
 
     def __init__(self, block: Block, name: str) -> None:
@@ -77,12 +77,12 @@ class TreeBlock:
         return any(template.pattern.match(key) for template in self._other)
 
 
-class TreeFormat:
+class JsonFormat:
     """A compiled `json` definition."""
 
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
-        self.blocks = tuple(TreeBlock(block, definition.name) for block in definition.block)
+        self.blocks = tuple(JsonBlock(block, definition.name) for block in definition.block)
 
 
 def _step(text: str, name: str) -> _Step:
@@ -94,9 +94,9 @@ def _step(text: str, name: str) -> _Step:
     return _Step(found["key"], items=found["items"] is not None)
 
 
-def read_trees(
+def read_json(
     data: bytes,
-    formats: Sequence[TreeFormat],
+    formats: Sequence[JsonFormat],
     context: Context,
     rows: Rows,
     tally: Tally,
@@ -131,7 +131,7 @@ class _TreeReader:
 
     def __init__(
         self,
-        formats: Sequence[TreeFormat],
+        formats: Sequence[JsonFormat],
         context: Context,
         rows: Rows,
         tally: Tally,
@@ -202,7 +202,7 @@ class _TreeReader:
 
     def _measure(
         self,
-        block: TreeBlock,
+        block: JsonBlock,
         cell_block: CellBlock,
         record: Any,
         above: dict[str, Any],
@@ -255,7 +255,7 @@ def _named(fields: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str
     return {k: v for k, v in fields.items() if k != _ID} | names.get(number, {"port": number})
 
 
-def _sums(block: TreeBlock, leaves: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _sums(block: JsonBlock, leaves: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the sums a definition asks for, where all their parts are told."""
     for key, parts in block.sums:
         texts = [str(leaves[part]).replace(",", "") for part in parts if part in leaves]
@@ -263,13 +263,13 @@ def _sums(block: TreeBlock, leaves: dict[str, Any]) -> Iterator[tuple[str, str]]
             yield key, str(sum(map(int, texts)))
 
 
-def _from_above(block: TreeBlock, above: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _from_above(block: JsonBlock, above: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for key in block.mapping.sources():
         if key.startswith(".") and key != ".":
             yield key, _at(above, key)
 
 
-def _found(document: Any, block: TreeBlock) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
+def _found(document: Any, block: JsonBlock) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
     for path in block.paths:
         if not path.anywhere:
             yield from _records(document, path.steps)
@@ -330,7 +330,7 @@ def _fields(template: Template, key: str) -> dict[str, Any] | None:
 
 
 def _add(
-    block: TreeBlock,
+    block: JsonBlock,
     record: Any,
     above: dict[str, Any],
     given: dict[str, Any],

@@ -13,7 +13,7 @@ from typing import Any
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Block, Definition
-from fabricobs.formats.lines import Outcome
+from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import TemplateError, compile_template
 from fabricobs.formats.values import parse_time

@@ -21,7 +21,7 @@ from fabricobs.formats.source import LineBlock
 LARGEST = 16 << 20
 
 
-class DocumentFormat:
+class YamlFormat:
     """A compiled `yaml` definition: a block's `where` is the key its list of records stands at."""
 
     def __init__(self, definition: Definition) -> None:
@@ -30,10 +30,10 @@ class DocumentFormat:
 
 
 @dataclass(slots=True)
-class DocumentReader:
+class YamlReader:
     """One `yaml` format reading one file."""
 
-    document: DocumentFormat
+    document: YamlFormat
     context: Context
     rows: Rows
     tally: Tally

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fabricobs.formats.catalogue import load_catalogue
+from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store

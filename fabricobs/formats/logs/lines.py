@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Definition, LineRule
+from fabricobs.formats.logs.prefixes import HostNames, prefix_of
 from fabricobs.formats.mapping import check_column
-from fabricobs.formats.prefixes import HostNames, prefix_of
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import (
     Template,

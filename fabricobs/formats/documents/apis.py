@@ -9,8 +9,13 @@ from typing import Any
 
 from fabricobs.formats.cells import CellRows
 from fabricobs.formats.context import Context
-from fabricobs.formats.jsontext import documents
-from fabricobs.formats.prometheus import MetricBlock, PrometheusFormat, add_samples, series
+from fabricobs.formats.documents.jsontext import documents
+from fabricobs.formats.documents.prometheus import (
+    MetricBlock,
+    PrometheusFormat,
+    add_samples,
+    series,
+)
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.values import parse_time
 

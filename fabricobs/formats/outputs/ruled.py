@@ -15,8 +15,8 @@ import numpy as np
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Block, Definition
-from fabricobs.formats.layouts import Layout, cut_rows, layout_of
-from fabricobs.formats.lines import Outcome
+from fabricobs.formats.logs.lines import Outcome
+from fabricobs.formats.outputs.layouts import Layout, cut_rows, layout_of
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
 

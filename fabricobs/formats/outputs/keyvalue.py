@@ -5,8 +5,8 @@ from typing import Any
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
-from fabricobs.formats.dumps import KnownLines
-from fabricobs.formats.lines import Outcome
+from fabricobs.formats.logs.lines import Outcome
+from fabricobs.formats.outputs.dumps import KnownLines
 from fabricobs.formats.rows import Rows
 
 # The fields of a pair that the columns of a block read, not their types.

@@ -12,7 +12,7 @@ from datetime import tzinfo
 from functools import lru_cache
 from typing import Any
 
-from fabricobs.formats.detection import Detector
+from fabricobs.formats.recognition.detection import Detector
 from fabricobs.formats.values import parse_time
 
 _ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"

@@ -6,7 +6,7 @@ from typing import Any
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
-from fabricobs.formats.lines import Outcome
+from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.rows import Rows
 

@@ -25,8 +25,8 @@ from fabricobs.formats.compiled.programs import (
 )
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import LineRule
-from fabricobs.formats.lines import LineFormat, LineReader
-from fabricobs.formats.prefixes import prefix_of
+from fabricobs.formats.logs.lines import LineFormat, LineReader
+from fabricobs.formats.logs.prefixes import prefix_of
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LONGEST_LINE, LineBlock
 from fabricobs.formats.templates import Template

@@ -13,24 +13,28 @@ from fabricobs.content import ContentError
 from fabricobs.formats import ENGINE_VERSION
 from fabricobs.formats.archive import is_archive
 from fabricobs.formats.definition import Definition, load_definitions
-from fabricobs.formats.detection import Detector, Detectors
-from fabricobs.formats.document import DocumentFormat
-from fabricobs.formats.first_lines import begins_a_document, keys_of_first_line, keys_of_record
-from fabricobs.formats.keyvalue import KeyValueFormat
-from fabricobs.formats.lines import LineFormat
-from fabricobs.formats.matrix import MatrixFormat
-from fabricobs.formats.paragraphs import ParagraphFormat
-from fabricobs.formats.prefixes import without_prefixes
-from fabricobs.formats.prometheus import PrometheusFormat
+from fabricobs.formats.documents.json_documents import JsonFormat
+from fabricobs.formats.documents.prometheus import PrometheusFormat
+from fabricobs.formats.documents.yaml_documents import YamlFormat
+from fabricobs.formats.logs.lines import LineFormat
+from fabricobs.formats.logs.prefixes import without_prefixes
+from fabricobs.formats.logs.wrapping import Wrapping, unwrap, wrapping_of
+from fabricobs.formats.outputs.keyvalue import KeyValueFormat
+from fabricobs.formats.outputs.matrix import MatrixFormat
+from fabricobs.formats.outputs.paragraphs import ParagraphFormat
+from fabricobs.formats.outputs.ruled import TableFormat
+from fabricobs.formats.outputs.sections import SectionsFormat
+from fabricobs.formats.outputs.walk import WalkFormat
 from fabricobs.formats.readers import READERS
+from fabricobs.formats.recognition.detection import Detector, Detectors
+from fabricobs.formats.recognition.first_lines import (
+    begins_a_document,
+    keys_of_first_line,
+    keys_of_record,
+)
 from fabricobs.formats.records.sink import RecordFormat
-from fabricobs.formats.ruled import TableFormat
-from fabricobs.formats.sections import SectionsFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_template
-from fabricobs.formats.trees import TreeFormat
-from fabricobs.formats.walk import WalkFormat
 from fabricobs.formats.whole import WholeFormat
-from fabricobs.formats.wrapping import Wrapping, unwrap, wrapping_of
 
 Snapshot = (
     TableFormat
@@ -41,7 +45,7 @@ Snapshot = (
     | MatrixFormat
     | PrometheusFormat
 )
-Compiled = LineFormat | Snapshot | RecordFormat | TreeFormat | DocumentFormat | WholeFormat
+Compiled = LineFormat | Snapshot | RecordFormat | JsonFormat | YamlFormat | WholeFormat
 
 ARCHIVE = "tar"
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
@@ -59,8 +63,8 @@ _COMPILED: dict[str, Callable[[Definition], Compiled]] = {
     "sections": SectionsFormat,
     "matrix": MatrixFormat,
     "prometheus": PrometheusFormat,
-    "json": TreeFormat,
-    "yaml": DocumentFormat,
+    "json": JsonFormat,
+    "yaml": YamlFormat,
     **dict.fromkeys(RECORD_READERS, RecordFormat),
 }
 _PARQUET_MAGIC = b"PAR1"

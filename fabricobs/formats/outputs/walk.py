@@ -11,7 +11,7 @@ from typing import Any
 from fabricobs.formats.cells import CellBlock
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
-from fabricobs.formats.lines import Outcome
+from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.mapping import IDENTITY, Target
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.values import NO_VALUE, parse_date_and_time, parse_switch_port

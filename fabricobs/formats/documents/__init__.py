@@ -1,0 +1,1 @@
+"""Whole documents: JSON, YAML, metrics, answers of APIs."""

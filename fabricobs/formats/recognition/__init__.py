@@ -1,0 +1,1 @@
+"""Which formats a file shows: every definition, compiled once, and the search for them."""
