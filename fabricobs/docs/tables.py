@@ -13,7 +13,7 @@ def tables_page() -> str:
     """Return docs/tables.md."""
     return page(
         "# Tables",
-        "Made from `fabricobs/store/tables.py` and `queries/views/`. Times are UTC. Counters are "
+        "Made from `fabricobs/store/tables/` and `queries/views/`. Times are UTC. Counters are "
         "totals unless `counter_info` says `delta`. What a log does not tell is null.",
         *map(_table, TABLES.values()),
         "# Views",

@@ -1,0 +1,123 @@
+"""What switches and NICs count, and what state and settings they are in."""
+
+from fabricobs.store.tables.columns import FORMAT, ORIGIN, TIMED, Column, Table, number, text, whole
+from fabricobs.store.tables.counters import PORT_COUNTERS, PRIORITY_COUNTERS
+
+_PORT = (
+    text("device", "Switch, or host for a NIC"),
+    text("port", "Port name as printed; RDMA devices as mlx5_0/1"),
+    FORMAT,
+)
+
+_NODE = (
+    text("node", "InfiniBand node description as printed: MF0;leaf01:MQM9700/U1, gpu01 mlx5_0"),
+    text("guid", "InfiniBand GUID of the port"),
+    whole("lid", "InfiniBand LID of the port"),
+)
+
+PORTS = (
+    Table(
+        "port_samples",
+        "one port of a switch or NIC at one time",
+        "every counter source",
+        (
+            *ORIGIN,
+            *TIMED,
+            *_PORT,
+            *PORT_COUNTERS,
+            Column("other", "MAP(VARCHAR, BIGINT)", "", "Counters without a column, as printed"),
+        ),
+        ("device", "port", "ts", "line"),
+        dated=True,
+    ),
+    Table(
+        "priority_samples",
+        "one priority or queue of a port at one time",
+        "every counter source",
+        (
+            *ORIGIN,
+            *TIMED,
+            *_PORT,
+            whole("priority", "802.1p priority; null for a queue that serves none alone"),
+            text("queue", "UC3, MC10, PG3; null for a priority"),
+            *PRIORITY_COUNTERS,
+            Column("other", "MAP(VARCHAR, BIGINT)", "", "Counters without a column, as printed"),
+        ),
+        ("device", "port", "priority", "queue", "ts", "line"),
+        dated=True,
+    ),
+    Table(
+        "counter_info",
+        "how one counter of one format counts",
+        "format definitions",
+        (
+            FORMAT,
+            text("table_name", "port_samples or priority_samples"),
+            text("counter", "Column of that table"),
+            whole("width", "Bits", "bit"),
+            text("overflow", "wrap (modulo 2^width) or saturate (stops at the maximum)"),
+            text("kind", "counter (a total), delta (since the previous row) or gauge"),
+            text("unit", "Unit of the column"),
+        ),
+        ("format", "table_name", "counter"),
+    ),
+    Table(
+        "port_status",
+        "state of a port at one time",
+        "status commands",
+        (
+            *ORIGIN,
+            *TIMED,
+            *_PORT,
+            text("alias", "Second name of the same port: vendor alias or net device"),
+            number("speed_gbps", "Configured or negotiated rate", "Gb/s"),
+            whole("lanes", "Lanes in use; InfiniBand tools print them instead of the rate"),
+            number("lane_gbps", "Data rate of a lane", "Gb/s"),
+            text("could_be", "What the tool says the link could run at: a degraded link"),
+            text("oper", "up or down"),
+            text("admin", "up or down"),
+            text("fec", "FEC mode"),
+            whole("mtu", "MTU", "bytes"),
+            text("link_layer", "InfiniBand or Ethernet"),
+            *_NODE,
+        ),
+        ("device", "port", "ts"),
+    ),
+    Table(
+        "settings",
+        "what a switch is set to do",
+        "commands that print a configuration",
+        (
+            *ORIGIN,
+            *TIMED,
+            *_PORT,
+            text("profile", "Profile the setting belongs to; null for a setting of a port"),
+            text("name", "lossless_priorities of a port; else as the command prints it"),
+            text("value", "Its value, as printed"),
+        ),
+        ("device", "port", "profile", "name"),
+    ),
+    Table(
+        "links",
+        "two ends of a cable as one end tells it",
+        "LLDP and fabric discovery",
+        (
+            *ORIGIN,
+            *TIMED,
+            *_PORT,
+            text("remote_device", "Device at the other end"),
+            text("remote_port", "Port id at the other end"),
+            text("remote_port_description", "What the other end calls its port"),
+            number("speed_gbps", "Negotiated rate", "Gb/s"),
+            whole("lanes", "Lanes in use; InfiniBand tools print them instead of the rate"),
+            number("lane_gbps", "Data rate of a lane", "Gb/s"),
+            text("could_be", "What the tool says the link could run at: a degraded link"),
+            text("oper", "up or down"),
+            *_NODE,
+            text("remote_node", "InfiniBand node description of the other end"),
+            text("remote_guid", "GUID of the port at the other end"),
+            whole("remote_lid", "LID of the other end"),
+        ),
+        ("device", "port"),
+    ),
+)
