@@ -16,6 +16,8 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 import xxhash
+from isal import igzip
+from isal.igzip_lib import IsalError
 from numpy.typing import NDArray
 
 BLOCK = 4 << 20
@@ -34,8 +36,9 @@ _DIGESTED = 1 << 18
 # What may be read beyond the end of a text: the matcher looks at many bytes at a time.
 MARGIN = 64
 
-# What the decompressors raise when a file ends early or holds garbage.
-BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error)
+# What the decompressors raise when a file ends early or holds garbage. (isal's stub says that its
+# error is an instance.)
+BROKEN = (EOFError, OSError, lzma.LZMAError, cast(type[Exception], IsalError), zlib.error)
 
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x1f\x8b", "gzip"),
@@ -83,7 +86,8 @@ def open_plain(path: Path) -> BinaryIO:
         return file
     file.close()
     most = path.stat().st_size * _LARGEST_RATIO + _FREE_BYTES
-    return cast(BinaryIO, io.BufferedReader(_Bounded(_decompressed(path, compression), most)))
+    stream = _decompressed(path, compression)
+    return cast(BinaryIO, io.BufferedReader(_Bounded(stream, most, path)))
 
 
 def is_plain(stream: BinaryIO) -> bool:
@@ -93,7 +97,7 @@ def is_plain(stream: BinaryIO) -> bool:
 
 def _decompressed(path: Path, compression: str) -> BinaryIO:
     if compression == "gzip":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return cast(BinaryIO, igzip.IGzipFile(path, "rb"))
     if compression == "bzip2":
         return cast(BinaryIO, bz2.open(path, "rb"))
     if compression == "xz":
@@ -106,7 +110,8 @@ def _decompressed(path: Path, compression: str) -> BinaryIO:
 class _Bounded(io.RawIOBase):
     """A decompressed stream that ends in an error where no log would have come so far."""
 
-    def __init__(self, stream: BinaryIO, most: int) -> None:
+    def __init__(self, stream: BinaryIO, most: int, path: Path) -> None:
+        self._path = path
         self._stream = stream
         # What a broken stream still holds comes out in small pieces.
         self._read = getattr(stream, "read1", stream.read)
@@ -119,12 +124,25 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read into the buffer; OSError beyond the bound."""
-        piece = self._read(len(buffer))
+        try:
+            piece = self._read(len(buffer))
+        except BROKEN:
+            if not isinstance(self._stream, igzip.IGzipFile):
+                raise
+            piece = self._salvaged(len(buffer))
         self._left -= len(piece)
         if self._left < 0:
             raise OSError(f"unpacks to more than {self._most >> 20} MiB: refused as a bomb")
         buffer[: len(piece)] = piece
         return len(piece)
+
+    def _salvaged(self, size: int) -> bytes:
+        """Go on with zlib: it gives the last of a broken file, of which isal gives nothing."""
+        self._stream.close()
+        slower = gzip.GzipFile(self._path)
+        self._stream, self._read = cast(BinaryIO, slower), slower.read1
+        slower.seek(self._most - self._left)
+        return slower.read1(size)
 
     def close(self) -> None:
         """Close the stream below."""

@@ -1,11 +1,11 @@
 """Writing files so that the same content gives the same bytes, and the clocks that name them."""
 
-import gzip
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+from isal import igzip
 
 from fabricobs.simulate.effects import Floats
 
@@ -17,7 +17,7 @@ def write_text(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = text.encode()
     if path.suffix == ".gz":
-        content = gzip.compress(content, compresslevel=1, mtime=0)
+        content = igzip.compress(content, compresslevel=1, mtime=0)
     path.write_bytes(content)
 
 
