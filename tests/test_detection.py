@@ -37,7 +37,7 @@ def test_every_sample_shows_what_the_expressions_find() -> None:
             assert found(detectors, text) == shown
 
 
-@given(text=st.text(alphabet="aAbBc1 :\n", max_size=12))
+@given(text=st.text(alphabet="aAbBc1 :|^\n", max_size=12))
 def test_expressions_with_choices_cases_and_repeats(text: str) -> None:
     sources = {
         "case": "(?i)ab+ c",
@@ -46,6 +46,9 @@ def test_expressions_with_choices_cases_and_repeats(text: str) -> None:
         "optional": "(?:ab)?c1",
         "anything": "^.$",
         "within": "(a(b|B)c)+",
+        "lines": "^a|^ *b(\n|^)1|:$",
+        "class": r"^[]|^]+\|a|c[(|^]b",
+        "commented": "(?x) ^a  # (\n |^b",
     }
     detectors = Detectors({name: (Detector(source),) for name, source in sources.items()})
     plain = {n for n, source in sources.items() if re.search(source, text, re.MULTILINE)}

@@ -18,6 +18,8 @@ from fabricobs.formats.templates import compile_regex
 # A single letter is in every file.
 _SHORTEST = 2
 _MOST = 24
+# A `]` that comes first in a class is one of its characters.
+_PARTS = re.compile(r"\\.|\[\^?\]?|[^\\[]", re.DOTALL)
 
 
 class Detector:
@@ -28,6 +30,8 @@ class Detector:
 
     def __init__(self, source: str) -> None:
         self.pattern = compile_regex(source)
+        by_newlines = _by_newlines(source)
+        self._by_newlines = compile_regex(by_newlines) if by_newlines != source else None
         self.in_any_case = bool(self.pattern.flags & re.IGNORECASE)
         choices = _choices(parser.parse(source, self.pattern.flags))
         if self.in_any_case:
@@ -51,6 +55,8 @@ class Detector:
                     break
             else:
                 return False
+        if self._by_newlines is not None:
+            return self._by_newlines.search(_below_newline(text)) is not None
         return self.pattern.search(text) is not None
 
 
@@ -98,6 +104,34 @@ class Detectors:
 def _lowered(text: str) -> str:
     """Return the text in small letters; one text is looked at by all detectors in turn."""
     return text.lower()
+
+
+@lru_cache(maxsize=1)
+def _below_newline(text: str) -> str:
+    """Return the text with a newline before its first line too."""
+    return f"\n{text}"
+
+
+def _by_newlines(source: str) -> str:
+    """Return the expression with a newline for each `^` that begins it or one of its branches.
+
+    A newline is found ten times as fast as the beginning of a line. Expressions with comments, or
+    for the beginning of the text, stay as they are.
+    """
+    if "(?x" in source or r"\A" in source:
+        return source
+    parts: list[str] = []
+    depth, in_class = 0, False
+    for part in _PARTS.findall(source):
+        begins = not parts or (depth == 0 and not in_class and parts[-1] == "|")
+        parts.append(r"\n" if part == "^" and begins else part)
+        if in_class:
+            in_class = part != "]"
+        elif part[0] == "[":
+            in_class = True
+        else:
+            depth += (part == "(") - (part == ")")
+    return "".join(parts)
 
 
 def _choices(parsed: Any) -> list[tuple[str, ...]]:

@@ -12,8 +12,12 @@ _MOST_LINES_ABOVE = 10
 
 def begins_a_document(text: str) -> bool:
     """Say whether a JSON document stands at the top, below few lines of something else."""
-    begin = BEGINS.search(text)
-    return begin is not None and text.count("\n", 0, begin.start()) <= _MOST_LINES_ABOVE
+    end = 0
+    for _ in range(_MOST_LINES_ABOVE + 1):
+        end = text.find("\n", end) + 1
+        if end == 0:
+            return BEGINS.search(text) is not None
+    return BEGINS.search(text, 0, end) is not None
 
 
 def keys_of_first_line(text: str, syntax: str) -> list[str] | None:
