@@ -31,8 +31,8 @@ _SITE_SCRIPT = "views/0_site"
 _MOST_LOADED_BYTES = 256_000_000
 # A diagnosis of 1,024 GPUs takes 7 GB without a limit and no longer with this one.
 _MOST_MEMORY = "2GB"
-# They are samples by other names, asked once for their rises.
-_NEVER_KEPT = {"named_samples", "named_priority_samples"}
+# Samples are asked once for their rises: to hold them costs more than to read them again.
+_NEVER_KEPT = {"port_samples", "priority_samples", "named_samples", "named_priority_samples"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +142,13 @@ def open_session(
     needed = None if sql is None else _needed(sql, scripts)
     for table in TABLES:
         if needed is None or table in needed:
-            connection.execute(_table_view(table, store, since))
-            if keep and _bytes_on_disk(table, store) <= _MOST_LOADED_BYTES:
-                _keep(connection, table)
+            view = _table_view(table, store, since)
+            small = _bytes_on_disk(table, store) <= _MOST_LOADED_BYTES
+            connection.execute(_kept(view) if keep and small else view)
     for name, text in scripts:
         if needed is None or name in needed:
             for statement in connection.extract_statements(text):
-                connection.execute(statement)
-                if keep:
-                    _keep_made(connection, statement.query)
+                connection.execute(_kept(statement.query) if keep else statement)
             if name == _SITE_SCRIPT:
                 _tell_site(connection, site)
     return connection
@@ -164,18 +162,12 @@ def _bytes_on_disk(table: str, store: Path) -> int:
     return total
 
 
-def _keep_made(connection: "duckdb.DuckDBPyConnection", statement: str) -> None:
-    """Work out the view a statement made; what it made else is worked out already."""
+def _kept(statement: str) -> str:
+    """Return the statement that works out once what a view would work out each time."""
     made = _VIEW.search(statement)
-    if made and made[1] not in _NEVER_KEPT:
-        _keep(connection, made[1])
-
-
-def _keep(connection: "duckdb.DuckDBPyConnection", view: str) -> None:
-    """Put a table of the same name and rows in the place of a view."""
-    connection.execute(f"CREATE TABLE kept AS FROM {view}")
-    connection.execute(f"DROP VIEW {view}")
-    connection.execute(f"ALTER TABLE kept RENAME TO {view}")
+    if made is None or made[1] in _NEVER_KEPT:
+        return statement
+    return _VIEW.sub(r"CREATE OR REPLACE TABLE \1", statement, count=1)
 
 
 def _tell_site(connection: "duckdb.DuckDBPyConnection", site: Site) -> None:
