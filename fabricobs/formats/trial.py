@@ -35,7 +35,7 @@ def try_format(name: str, path: Path, catalogue: Catalogue) -> Trial:
         raise UserError(f"no format {name!r}; `fabricobs formats` lists them")
     recognised = catalogue.recognise(_ends(path), str(path))
     syntax = recognised.syntax if format_ in recognised.formats else catalogue.syntax_of(format_)
-    companions = catalogue.companions() if format_.has_companions else ()
+    companions = catalogue.companions if format_.has_companions else ()
     context = Context("trial", place=read_place(Path(path.name), path.parent.name))
     context.from_path.update(format_.fields_of_path(str(path.resolve())) or {})
     rows = Rows()

@@ -159,6 +159,8 @@ class Catalogue:
 
     def __init__(self, definitions: dict[str, Definition]) -> None:
         self.formats = {name: Format(d) for name, d in definitions.items()}
+        # Read along with every file of counters.
+        self.companions = tuple(f for f in self.formats.values() if f.definition.companion)
         self._detect_text = Detectors(_text_detectors(definitions))
         self._detect_path = _detectors(definitions, "path")
         self._detect_magic = _detectors(definitions, "magic")
@@ -168,10 +170,6 @@ class Catalogue:
         self._by_other_signs = frozenset(
             name for name, d in definitions.items() if not d.detect.text and not d.companion
         )
-
-    def companions(self) -> tuple[Format, ...]:
-        """Return the formats read along with every file of counters."""
-        return tuple(f for f in self.formats.values() if f.definition.companion)
 
     def syntax_of(self, format_: Format) -> str:
         """Return the syntax a file of the format is read in, where its content does not decide."""
@@ -258,7 +256,7 @@ class Catalogue:
         lined = {"lines", *SNAPSHOT_READERS}
         formats = _specific(self._shown(look, lined))
         if any(f.has_companions for f in formats):
-            formats = (*formats, *(c for c in self.companions() if c not in formats))
+            formats = (*formats, *(c for c in self.companions if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
         return Recognised("text", formats, reason, wrapping)
 
@@ -266,7 +264,7 @@ class Catalogue:
         """Return which formats of documents read a file: outputs of several commands, with what
         stands between them, or one log."""
         if trees and all(f.has_companions for f in trees):
-            return (*trees, *self.companions())
+            return (*trees, *self.companions)
         return trees[:1]
 
     def _look(self, text: str, path: str, magic: str) -> _Look:
