@@ -1,32 +1,26 @@
 """The compiled readers of cells: where the cells of CSV lines stand, and what numbers they are.
 
-A cell is packed as `words` says, -1 where a line has none. What is not surely what a definition
-wants is left to the readers in Python.
+`pieces` says what each function takes and gives.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled.words import (
+from fabricobs.formats.compiled.bytesearch import Bytes, compiled, load
+from fabricobs.formats.compiled.pieces import (
+    ABSENT,
+    BLANK,
+    FITS,
+    LEFT,
     LENGTH_BITS,
     LENGTHS,
-    Bytes,
+    MISSING,
+    READ,
+    SLOW,
+    Flags,
     Wide,
-    compiled,
-    find_byte,
-    load,
-    repeated,
-    whole_number,
-    zero_bytes,
 )
-
-Flags = NDArray[np.uint8]
-
-ABSENT = -1
-# What became of a line.
-SLOW, FITS, BLANK = 0, 1, 2
-# What became of a cell.
-MISSING, READ, LEFT = 0, 1, 2
+from fabricobs.formats.compiled.words import find_byte, repeated, whole_number, zero_bytes
 
 _QUOTE, _NEWLINE, _RETURN, _SPACE, _MINUS, _DOT, _ZERO, _NINE, _COLON = (
     34,
@@ -74,12 +68,7 @@ def _is_plain(data: Bytes, at: int, stop: int, delimiter: int) -> bool:
 def csv_cells(
     data: Bytes, bounds: Wide, plain: bool, delimiter: int, slots: Wide, cells: Wide, states: Flags
 ) -> None:
-    """Say where the cells of every line stand.
-
-    Line `i` is `data[bounds[i] : bounds[i + 1] - 1]`. `plain` promises that no byte is a quote or a
-    control character. Column `c` goes to `cells[slots[c]]`, -1 means not wanted. `states` says
-    FITS, BLANK or SLOW of every line.
-    """
+    """Say where the cells of every line stand."""
     for line in range(len(bounds) - 1):
         at, stop = bounds[line], bounds[line + 1] - 1
         if stop > at and data[stop - 1] == _RETURN:
@@ -209,10 +198,7 @@ def number_cells(data: Bytes, cells: Wide, values: NDArray[np.float64], states: 
 def time_cells(
     data: Bytes, cells: Wide, utc: bool, earliest: int, latest: int, values: Wide, states: Flags
 ) -> int:
-    """Read epochs and ISO 8601 as microseconds since 1970; returns how many cells are left.
-
-    Without `utc` a time that names no zone is left. Quotes around a cell are passed over.
-    """
+    """Read epochs and ISO 8601 as microseconds since 1970."""
     left = 0
     for i in range(len(cells)):
         values[i] = 0

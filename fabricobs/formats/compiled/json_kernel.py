@@ -7,22 +7,9 @@ an escape or a control character in a value, is left to the reader in Python.
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled.words import (
-    LENGTH_BITS,
-    Bytes,
-    Wide,
-    compiled,
-    holds,
-    load,
-    repeated,
-    trailing_zeros,
-    zero_bytes,
-)
-
-ABSENT = -1
-SLOW = -1
-# Slots that are none: a value nobody wants, and the end of the line.
-PASSED, END = -1, -2
+from fabricobs.formats.compiled.bytesearch import Bytes, compiled, load, trailing_zeros
+from fabricobs.formats.compiled.pieces import ABSENT, END, LENGTH_BITS, SHAPELESS, Wide
+from fabricobs.formats.compiled.words import holds, repeated, zero_bytes
 
 _QUOTE, _ESCAPE, _SPACE, _TAB, _RETURN, _NEWLINE = 34, 92, 32, 9, 13, 10
 _COMMA, _COLON, _MINUS, _PLUS, _DOT, _ZERO, _NINE = 44, 58, 45, 43, 46, 48, 57
@@ -49,13 +36,7 @@ def json_values(
     cells: Wide,
     shapes: NDArray[np.int32],
 ) -> None:
-    """Say of each of `lines` which shape it has, and where its values stand.
-
-    Piece `p` of shape `s`, `starts[s] <= p < starts[s + 1]`, is the literal
-    `texts[literals[p] : literals[p + 1]]` and then a value for `slots[p]`. Line `i` is
-    `data[bounds[i] : bounds[i + 1] - 1]`; its values go to `cells[slot, i]`, strings with their
-    quotes, ABSENT for null; its shape to `shapes[i]`, SLOW for none.
-    """
+    """Say of each of `lines` which shape it has, and where its values stand."""
     last = 0
     count = len(starts) - 1
     for k in range(len(lines)):
@@ -65,7 +46,7 @@ def json_values(
             data[stop - 1] == _RETURN or data[stop - 1] == _SPACE or data[stop - 1] == _TAB
         ):
             stop -= 1
-        shapes[line] = SLOW
+        shapes[line] = SHAPELESS
         for turn in range(count):
             # A line mostly has the shape of the one before.
             shape = (last + turn) % count

@@ -342,7 +342,7 @@ def match_lines(
 
 
 @cfunc("int64(CPointer(int64))")
-def entry(words: Any) -> int:
+def _entry(words: Any) -> int:
     """Run `match_lines` on arrays told by address and length, in the order of its parameters."""
     w = carray(words, 46)
     programs = Programs(
@@ -375,3 +375,6 @@ def entry(words: Any) -> int:
     )
     progress = carray(address(w[44]), w[45], np.int64)
     return match_lines(carray(address(w[0]), w[1], np.uint8), programs, vocabulary, found, progress)
+
+
+ENTRIES = {"match_lines": _entry}

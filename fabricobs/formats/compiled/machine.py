@@ -1,6 +1,6 @@
-"""The matcher's machine code: made by numba once, kept, and loaded without numba afterwards.
+"""Machine code: made by numba once, kept, and loaded without numba afterwards.
 
-Loading numba and what it keeps itself takes a third of a second, this a twentieth.
+Loading numba and what it keeps itself takes half a second, this a twentieth.
 """
 
 import ctypes
@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 
@@ -19,48 +20,73 @@ import xxhash
 from numpy.typing import NDArray
 
 _HERE = Path(__file__).parent
-# What the machine code is made of.
-_SOURCES = ("bytesearch", "numerals", "programs", "matches", "kernel")
+# The modules with functions to call, their `ENTRIES`, and what the machine code is made of.
+_SOURCES = {
+    "kernel": ("bytesearch", "numerals", "programs", "matches", "kernel"),
+    "record_entries": (
+        "bytesearch", "pieces", "words", "cell_kernel", "json_kernel", "record_entries",
+    ),
+}  # fmt: skip
 
 # Threads that begin together shall not compile it twice.
 _LOADING = Lock()
 
 _OF_NUMBA = re.compile("numba_|NRT_")
 
-Matcher = Callable[[NDArray[np.int64]], int]
+# Takes whole numbers, and arrays as address and length: what `words_of` gives.
+Entry = Callable[[NDArray[np.int64]], int]
 
 
-def matcher() -> Matcher:
-    """Return the compiled `match_lines`: it takes the addresses and lengths of its arrays."""
+def entry(module: str, name: str) -> Entry:
+    """Return a function of a module; it runs without the interpreter's lock."""
     with _LOADING:
-        return _matcher()
+        return _entry(module, name)
 
 
 @cache
-def _matcher() -> Matcher:
+def is_made(module: str) -> bool:
+    """Say whether this machine has the code of a module; else the first use compiles it."""
+    return _kept(_file_name(module)) is not None
+
+
+@cache
+def _entry(module: str, name: str) -> Entry:
+    engine = _engine(module)
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(engine.get_function_address(name))
+
+    def run(words: NDArray[np.int64]) -> int:
+        assert engine  # it owns the code
+        return int(call(words.ctypes.data))
+
+    return run
+
+
+@cache
+def _engine(module: str) -> llvm.ExecutionEngine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = _machine()
-    name = f"matcher-{_version()}.o"
+    name = _file_name(module)
     code = _kept(name)
     if code is None:
-        code = _made(machine)
+        code = _made(module, machine)
         _keep(name, code)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(engine.get_function_address("entry"))
-
-    def match(words: NDArray[np.int64]) -> int:
-        assert engine  # it owns the code
-        return int(call(words.ctypes.data))
-
-    return match
+    return engine
 
 
-def addresses(*arrays: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Return address and length of each array, one after the other."""
-    return np.array([(a.ctypes.data, a.size) for a in arrays], np.int64).reshape(-1)
+def words_of(*given: NDArray[np.generic] | int) -> NDArray[np.int64]:
+    """Return numbers as they are, and address and length of each array, one after the other."""
+    words: list[int] = []
+    for each in given:
+        if isinstance(each, int):
+            words.append(each)
+        else:
+            assert each.flags.c_contiguous
+            words += each.ctypes.data, each.size
+    return np.array(words, np.int64)
 
 
 def _machine() -> llvm.TargetMachine:
@@ -73,26 +99,26 @@ def _machine() -> llvm.TargetMachine:
     )
 
 
-def _version() -> str:
-    """Digest of what decides the machine code: its sources, its compiler and this processor."""
+def _file_name(module: str) -> str:
+    """Name the file by what decides it: its sources, its compiler and this processor."""
     digest = xxhash.xxh3_128()
     processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
     digest.update(f"{llvmlite.__version__} {processor}".encode())
-    for source in _SOURCES:
+    for source in _SOURCES[module]:
         digest.update((_HERE / f"{source}.py").read_bytes())
-    return digest.hexdigest()
+    return f"{module}-{digest.hexdigest()}.o"
 
 
-def _made(machine: llvm.TargetMachine) -> bytes:
-    """Compile the matcher; the symbol of its code is `entry`."""
-    from fabricobs.formats.compiled.kernel import entry
-
-    module = llvm.parse_assembly(entry.inspect_llvm().replace(entry.native_name, "entry"))
-    # numba's own functions report errors of Python, of which the matcher knows none.
-    unused = [f.name for f in module.functions if f.is_declaration and _OF_NUMBA.match(f.name)]
+def _made(module: str, machine: llvm.TargetMachine) -> bytes:
+    """Compile a module; the symbols of its code are the names of its entries."""
+    made = llvm.parse_assembly("")
+    for name, entry in import_module(f"fabricobs.formats.compiled.{module}").ENTRIES.items():
+        made.link_in(llvm.parse_assembly(entry.inspect_llvm().replace(entry.native_name, name)))
+    # numba's own functions report errors of Python, of which the compiled code knows none.
+    unused = [f.name for f in made.functions if f.is_declaration and _OF_NUMBA.match(f.name)]
     stubs = "\n".join(f"define void @{name}() {{ unreachable }}" for name in unused)
-    module.link_in(llvm.parse_assembly(stubs))
-    return bytes(machine.emit_object(module))
+    made.link_in(llvm.parse_assembly(stubs))
+    return bytes(machine.emit_object(made))
 
 
 def _places() -> Iterator[Path]:

@@ -1,93 +1,14 @@
-"""Bytes eight at a time: what the compiled readers of big files are made of."""
-
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, cast
+"""Bytes eight at a time, within the bounds of a block: what the readers of records are made of."""
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
-Wide = NDArray[np.int64]
-
-# A piece of a block is packed as offset << 21 | length: lines are shorter than 2 MiB.
-LENGTH_BITS = 21
-LENGTHS = (1 << LENGTH_BITS) - 1
+from fabricobs.formats.compiled.bytesearch import Bytes, compiled, load, trailing_zeros
+from fabricobs.formats.compiled.pieces import LENGTH_BITS, LENGTHS, Wide
 
 _ONES = np.uint64(0x0101010101010101)
 _TOPS = np.uint64(0x8080808080808080)
 _EIGHT = 8
-# Blocks of shorter lines are looked through twice.
-_USUAL_LINE = 20
-
-compiled = njit(cache=True, nogil=True)
-
-
-def _load_type(typing_context: Any, data: Any, at: Any) -> Any:
-    """Load the eight bytes at `at`, whatever their alignment."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.gep(array.data, [arguments[1]])
-        word = builder.bitcast(place, ir.IntType(64).as_pointer())
-        return builder.load(word, align=1)
-
-    return types.uint64(data, types.int64), generate
-
-
-def _trailing_zeros_type(typing_context: Any, word: Any) -> Any:
-    """Count the zero bits below the lowest set one."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], cgutils.false_bit)
-
-    return types.int64(types.uint64), generate
-
-
-load = cast(Callable[[Bytes, int], np.uint64], intrinsic(_load_type))
-trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros_type))
-
-
-@dataclass(slots=True)
-class NumberedLines:
-    """A block whose line `i` is `data[bounds[i] : bounds[i + 1] - 1]`, and texts added to it."""
-
-    data: Bytes
-    bounds: Wide
-    _added: bytearray = field(default_factory=bytearray)
-
-    def line(self, number: int) -> bytes:
-        """Return a line without its newline."""
-        return self.data[self.bounds[number] : self.bounds[number + 1] - 1].tobytes()
-
-    def append(self, text: bytes) -> int:
-        """Add a text that does not stand in the block; returns it packed, -1 for an empty one."""
-        if not text:
-            return -1
-        at = len(self.data) + len(self._added)
-        self._added += text
-        return (at << LENGTH_BITS) | len(text)
-
-    def text(self) -> Bytes:
-        """Return the block and what was added."""
-        if not self._added:
-            return self.data
-        return np.concatenate([self.data, np.frombuffer(self._added, np.uint8)])
-
-
-def numbered(data: bytes) -> NumberedLines:
-    """Find the lines of a block; the last one may lack its newline."""
-    text = np.frombuffer(data if data.endswith(b"\n") else data + b"\n", np.uint8)
-    bounds = np.empty(len(text) // _USUAL_LINE + 2, np.int64)
-    lines = line_bounds(text, bounds)
-    if lines >= len(bounds):
-        bounds = np.empty(lines + 1, np.int64)
-        line_bounds(text, bounds)
-    return NumberedLines(text, bounds[: lines + 1])
 
 
 @compiled

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fabricobs.formats.columns import coded, constant, numbers
 from fabricobs.formats.compiled import matches
-from fabricobs.formats.compiled.machine import addresses, matcher
+from fabricobs.formats.compiled.machine import entry, words_of
 from fabricobs.formats.compiled.programs import (
     IGNORED,
     LEFT,
@@ -117,7 +117,7 @@ class BulkReader:
         self._slow_line = slow_line
         self._flush = flush
         self._known = _known(reader.format)
-        self._match = matcher()
+        self._match = entry("kernel", "match_lines")
         self._vocabulary = matches.new_vocabulary()
         self._found = matches.new_found(self._known.slots)
         self._progress = matches.new_progress()
@@ -159,7 +159,7 @@ class BulkReader:
 
     def _addresses(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:
         known = self._known.programs
-        return addresses(data, *known, *self._vocabulary, *self._found, self._progress)
+        return words_of(data, *known, *self._vocabulary, *self._found, self._progress)
 
     def _new_bases(self) -> dict[str, dict[str, Any]]:
         return {

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fabricobs.formats.compiled import pieces
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.values import from_json, from_text
 from fabricobs.formats.values import EARLIEST_US, LATEST_US, VALUE_TYPES
@@ -80,7 +81,7 @@ def _converted(value: Any, target: Target, zone: tzinfo, row: int, refused: Refu
 
 @dataclass(frozen=True, slots=True)
 class PackedCells:
-    """Cells that the compiled readers found in a block, packed as `words` says; -1 for none."""
+    """Cells that the compiled readers found in a block, packed as `pieces` says; -1 for none."""
 
     data: NDArray[np.uint8]
     cells: Wide
@@ -92,9 +93,7 @@ class PackedCells:
 
     def value(self, row: int) -> Any:
         """Return one value of JSON, None for none."""
-        from fabricobs.formats.compiled import words
-
-        at, length = divmod(int(self.cells[row]), 1 << words.LENGTH_BITS)
+        at, length = divmod(int(self.cells[row]), 1 << pieces.LENGTH_BITS)
         return (
             None
             if at < 0
@@ -103,28 +102,26 @@ class PackedCells:
 
     def fill(self, target: Target, zone: tzinfo) -> tuple[pa.Array, Refused]:
         """Convert by compiled code; what that leaves is converted by Python, each text once."""
-        from fabricobs.formats.compiled import cell_kernel
-
         kind = target.column.type
         states = np.empty(len(self.cells), np.uint8)
         if kind == "TIMESTAMP":
             whole = np.empty(len(self.cells), np.int64)
-            left = cell_kernel.time_cells(
+            left = pieces.time_cells(
                 self.data, self.cells, zone is UTC, EARLIEST_US, LATEST_US, whole, states
             )
             return self._completed(whole, states, left, target, zone)
         if kind == "BIGINT" and (self.of_json or target.parse in _WHOLE):
             whole = np.empty(len(self.cells), np.int64)
-            left = cell_kernel.whole_cells(self.data, self.cells, whole, states)
+            left = pieces.whole_cells(self.data, self.cells, whole, states)
             if target.factor is not None:
                 scaled = whole * target.factor
                 beyond = np.abs(scaled) >= _LIMIT
-                scaled[beyond], states[beyond] = 0.0, cell_kernel.MISSING
+                scaled[beyond], states[beyond] = 0.0, pieces.MISSING
                 whole = scaled.astype(np.int64)
             return self._completed(whole, states, left, target, zone)
         if kind == "DOUBLE" and (self.of_json or target.parse is _NUMBER):
             numbers = np.empty(len(self.cells), np.float64)
-            left = cell_kernel.number_cells(self.data, self.cells, numbers, states)
+            left = pieces.number_cells(self.data, self.cells, numbers, states)
             if target.factor is not None:
                 numbers *= target.factor
             return self._completed(numbers, states, left, target, zone)
@@ -139,17 +136,15 @@ class PackedCells:
         zone: tzinfo,
     ) -> tuple[pa.Array, Refused]:
         """Return a column of numbers, the cells that are left converted by Python."""
-        from fabricobs.formats.compiled import cell_kernel
-
         refused: Refused = {}
         if left:
-            rows = np.flatnonzero(states == cell_kernel.LEFT)
+            rows = np.flatnonzero(states == pieces.LEFT)
             codes, texts = self._distinct(rows)
             given = self._decoded(texts, codes, rows, target, zone, refused)
             values[rows] = np.array([0 if v is None else v for v in given], values.dtype)[codes]
             missing = np.array([value is None for value in given])[codes]
-            states[rows[missing]] = cell_kernel.MISSING
-        missing = states == cell_kernel.MISSING
+            states[rows[missing]] = pieces.MISSING
+        missing = states == pieces.MISSING
         return pa.array(values, mask=missing if missing.any() else None), refused
 
     def _by_text(self, target: Target, zone: tzinfo) -> tuple[pa.Array, Refused]:
@@ -166,14 +161,12 @@ class PackedCells:
 
     def _distinct(self, rows: Wide) -> tuple[NDArray[np.int32], list[str]]:
         """Return the number of each row's text, and the texts."""
-        from fabricobs.formats.compiled import words
-
-        pieces = np.ascontiguousarray(self.cells[rows])
-        codes = np.empty(len(pieces), np.int32)
-        seen = np.empty(len(pieces), np.int64)
-        slots = np.full(1 << (2 * len(pieces)).bit_length(), -1, np.int64)
-        known = words.intern(self.data, pieces, codes, slots, seen)
-        begins, lengths = seen[:known] >> words.LENGTH_BITS, seen[:known] & words.LENGTHS
+        packed = np.ascontiguousarray(self.cells[rows])
+        codes = np.empty(len(packed), np.int32)
+        seen = np.empty(len(packed), np.int64)
+        slots = np.full(1 << (2 * len(packed)).bit_length(), -1, np.int64)
+        known = pieces.intern(self.data, packed, codes, slots, seen)
+        begins, lengths = seen[:known] >> pieces.LENGTH_BITS, seen[:known] & pieces.LENGTHS
         texts = [
             self.data[begin : begin + length].tobytes().decode("utf-8", "replace")
             for begin, length in zip(begins.tolist(), lengths.tolist(), strict=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fabricobs.formats.compiled import pieces
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.mapping import ColumnMapping, Target
@@ -20,8 +21,10 @@ from fabricobs.formats.records.columns import Cells, Refused, coded, constant
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LineBlock
 
-# Loading the compiled readers takes as long as Python takes for this many bytes.
-LEAST_BYTES = 8 << 20
+# Loading the compiled readers takes as long as Python takes for this many bytes; compiling them,
+# which a machine does once, as long as it takes for so many.
+LEAST_BYTES = 1 << 20
+_LEAST_TO_COMPILE = 64 << 20
 
 
 class RecordFormat:
@@ -57,7 +60,8 @@ class Pace:
     def is_compiled(self, block_bytes: int, file_bytes: int) -> bool:
         """Count a block of a file, and say who should read it."""
         self.read_bytes += block_bytes
-        return max(file_bytes, self.read_bytes) >= LEAST_BYTES
+        size = max(file_bytes, self.read_bytes)
+        return size >= _LEAST_TO_COMPILE or (size >= LEAST_BYTES and pieces.are_compiled())
 
 
 # The rows are the same either way, so what else this process has read may decide.
