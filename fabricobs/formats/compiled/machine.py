@@ -23,6 +23,7 @@ _HERE = Path(__file__).parent
 # The modules with functions to call, their `ENTRIES`, and what the machine code is made of.
 _SOURCES = {
     "kernel": ("bytesearch", "numerals", "programs", "matches", "kernel"),
+    "ruled_kernel": ("bytesearch", "cuts", "ruled_kernel"),
     "record_entries": (
         "bytesearch", "pieces", "words", "cell_kernel", "json_kernel", "record_entries",
     ),
@@ -43,9 +44,13 @@ def entry(module: str, name: str) -> Entry:
         return _entry(module, name)
 
 
+def pays(module: str, size_bytes: int, *, loading: int, compiling: int) -> bool:
+    """Say whether so many bytes pay for loading a module, or compiling it where none ever did."""
+    return size_bytes >= compiling or (size_bytes >= loading and _is_made(module))
+
+
 @cache
-def is_made(module: str) -> bool:
-    """Say whether this machine has the code of a module; else the first use compiles it."""
+def _is_made(module: str) -> bool:
     return _kept(_file_name(module)) is not None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled.machine import entry, is_made, words_of
+from fabricobs.formats.compiled.machine import entry, words_of
 
 Bytes = NDArray[np.uint8]
 Wide = NDArray[np.int64]
@@ -27,8 +27,6 @@ MISSING, READ, LEFT = 0, 1, 2
 SHAPELESS = -1
 # Slots of a shape that are none: a value nobody wants, and the end of the line.
 PASSED, END = -1, -2
-
-_MODULE = "record_entries"
 
 # Blocks of shorter lines are looked through twice.
 _USUAL_LINE = 20
@@ -70,11 +68,6 @@ def numbered(data: bytes) -> NumberedLines:
         bounds = np.empty(lines + 1, np.int64)
         line_bounds(text, bounds)
     return NumberedLines(text, bounds[: lines + 1])
-
-
-def are_compiled() -> bool:
-    """Say whether this machine has compiled the functions below; the first call does, for long."""
-    return is_made(_MODULE)
 
 
 def line_bounds(data: Bytes, bounds: Wide) -> int:
@@ -153,4 +146,4 @@ def json_values(
 
 
 def _call(name: str, *given: Any) -> int:
-    return entry(_MODULE, name)(words_of(*given))
+    return entry("record_entries", name)(words_of(*given))

@@ -1,11 +1,12 @@
-"""The compiled cutter: rows of ruled tables read from bytes, as many as are beyond doubt.
+"""The compiled cutter: rows of ruled tables read from bytes, as many as are beyond doubt."""
 
-Compiled to machine code by numba and cached; it releases the interpreter lock.
-"""
+from typing import Any
 
-from numba import njit
+import numpy as np
+from numba import carray, cfunc  # type: ignore[attr-defined]
 
-from fabricobs.formats.outputs.layouts import PASSED, TEXT, Bytes, Flags, Whole
+from fabricobs.formats.compiled.bytesearch import address, compiled
+from fabricobs.formats.compiled.cuts import PASSED, TEXT, Bytes, Flags, Whole
 
 _NEWLINE, _BLANK, _COMMA, _MINUS, _SLASH, _ZERO, _NINE, _TILDE = 10, 32, 44, 45, 47, 48, 57, 126
 _UNDERSCORE, _SMALL_A, _SMALL_N, _SMALL_Z = 95, 97, 110, 122
@@ -14,15 +15,13 @@ _BETWEEN_COMMAS = 3
 # 10^18 fits 64 bits; a longer number is left to Python, which wraps it.
 _MOST_DIGITS = 18
 
-_compiled = njit(cache=True, nogil=True)
 
-
-@_compiled
+@compiled
 def _is_letter(byte: int) -> bool:
     return _SMALL_A <= byte | _SMALL <= _SMALL_Z
 
 
-@_compiled
+@compiled
 def _is_name(data: Bytes, begin: int, end: int) -> bool:
     """Say whether a cell holds nothing but letters, digits and / : . _ -."""
     for at in range(begin, end):
@@ -33,7 +32,7 @@ def _is_name(data: Bytes, begin: int, end: int) -> bool:
     return begin < end
 
 
-@_compiled
+@compiled
 def _is_no_value(data: Bytes, begin: int, end: int) -> bool:
     """Say whether a cell is one of the usual ways to write that there is no value."""
     length = end - begin
@@ -49,7 +48,7 @@ def _is_no_value(data: Bytes, begin: int, end: int) -> bool:
     )
 
 
-@_compiled
+@compiled
 def _number(data: Bytes, begin: int, end: int) -> tuple[bool, int]:
     """Read -?digits, plain or with a comma before every three; False for anything else."""
     negative = data[begin] == _MINUS
@@ -75,25 +74,12 @@ def _number(data: Bytes, begin: int, end: int) -> tuple[bool, int]:
     return True, -value if negative else value
 
 
-@_compiled
-def cut_rows(
-    data: Bytes,
-    at: int,
-    begins: Whole,
-    ends: Whole,
-    places: Whole,
-    values: Whole,
-    missing: Flags,
-    texts: Bytes,
+@compiled
+def _cut_lines(
+    data: Bytes, at: int, columns: Whole, values: Whole, missing: Flags, texts: Bytes
 ) -> tuple[int, int, int, int]:
-    """Cut lines from `at` on until one is in doubt, or the room is full.
-
-    A column stands from `begins` to `ends`, the last one to the end of the line; before the begin
-    of the next there must be blanks. `places` is TEXT, PASSED, or the number's place in a row of
-    `values` and `missing`. Texts are written to `texts`, each with a newline behind it. Returns
-    rows, the end of the last one, the length of the texts, and how many values are missing.
-    """
-    columns = len(begins)
+    begins, ends, places = columns[0], columns[1], columns[2]
+    count = len(begins)
     rows, written, absent = 0, 0, 0
     stop = len(data)
     while rows < len(values):
@@ -101,14 +87,14 @@ def cut_rows(
         while end < stop and _BLANK <= data[end] <= _TILDE:
             end += 1
         # A tab, carriage return or letter outside ASCII, and a line without its end.
-        if end >= stop or data[end] != _NEWLINE or written + (end - at) + columns > len(texts):
+        if end >= stop or data[end] != _NEWLINE or written + (end - at) + count > len(texts):
             break
         sure = True
         noted, gone = written, 0
-        for column in range(columns):
+        for column in range(count):
             begin = min(at + begins[column], end)
-            last = end if column == columns - 1 else min(at + ends[column], end)
-            if column < columns - 1:
+            last = end if column == count - 1 else min(at + ends[column], end)
+            if column < count - 1:
                 following = min(at + begins[column + 1], end)
                 for gap in range(last, following):
                     if data[gap] != _BLANK:
@@ -148,3 +134,24 @@ def cut_rows(
         absent += gone
         at = end + 1
     return rows, at, written, absent
+
+
+@cfunc("int64(CPointer(int64))")
+def _entry(words: Any) -> int:
+    """Run `_cut_lines` on arrays told by address and length; its answers go to the last one."""
+    w = carray(words, 14)
+    width = w[11]
+    rows = w[6] // width
+    told = carray(address(w[12]), w[13], np.int64)
+    told[0], told[1], told[2], told[3] = _cut_lines(
+        carray(address(w[0]), w[1], np.uint8),
+        w[2],
+        carray(address(w[3]), (3, w[4] // 3), np.int64),
+        carray(address(w[5]), (rows, width), np.int64),
+        carray(address(w[7]), (rows, width), np.bool_),
+        carray(address(w[9]), w[10], np.uint8),
+    )
+    return 0
+
+
+ENTRIES = {"cut_lines": _entry}

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabricobs.formats.compiled.cuts import PASSED, TEXT, Bytes, Flags, Whole, cut_lines
 from fabricobs.formats.context import column_names
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target
 from fabricobs.formats.values import parse_whole
@@ -21,17 +21,9 @@ _MOST_ROWS = 4096
 _MOST_TEXT = 1 << 18
 _MOST_NAMES = 4096
 
-# What a column is to the cutter; a value from 0 on says which place of the row its number takes.
-TEXT = -1
-PASSED = -2
-
 Part = tuple[Any, ...]  # port, priority, queue, profile
 _PART = tuple(name for name in IDENTITY if name not in {"device", "ts"})
 _MOST_STARTS = 16
-
-Whole = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +92,7 @@ class Family:
 class Layout:
     """How the lines below one header and ruler are cut, and what their cells fill."""
 
-    begins: Whole
-    ends: Whole
-    places: Whole
+    columns: Whole  # 3 x n, as `cuts.cut_lines` says
     width: int
     families: tuple[Family, ...]
     identity: tuple[Target, ...]
@@ -152,7 +142,7 @@ class Cut:
         gone = self.missing[row].tolist() if self.missing is not None else [0] * len(given)
         return [
             (self.layout.targets[place], given[place])
-            for place in self.layout.places.tolist()
+            for place in self.layout.columns[2].tolist()
             if place >= 0 and not gone[place]
         ]
 
@@ -188,9 +178,14 @@ def layout_of(
         for name in family.columns
     ]
     return Layout(
-        begins=np.array([begin for begin, _, _ in columns], np.int64),
-        ends=np.array([*(begin for begin, _ in gaps), columns[-1][0] + 1], np.int64),
-        places=np.array([_place(target, order) for target in resolved], np.int64),
+        columns=np.array(
+            [
+                [begin for begin, _, _ in columns],
+                [*(begin for begin, _ in gaps), columns[-1][0] + 1],
+                [_place(target, order) for target in resolved],
+            ],
+            np.int64,
+        ),
         width=len(order),
         families=tuple(families),
         identity=tuple(identity),
@@ -235,17 +230,13 @@ def _families(measured: Sequence[Target]) -> list[Family]:
 
 def cut_rows(data: Bytes, at: int, layout: Layout) -> Cut | None:
     """Cut the rows that stand from `at` on, up to a line in doubt; None if that is the first."""
-    from fabricobs.formats.compiled import ruled_kernel
-
     left = len(data) - at
     width = layout.width
-    room = min(left // int(layout.ends[-1]) + 1, _MOST_ROWS)
+    room = min(left // int(layout.columns[1, -1]) + 1, _MOST_ROWS)
     values = np.empty((room, width), np.int64)
     missing = np.empty((room, width), np.bool_)
-    texts = np.empty(min(left, _MOST_TEXT) + len(layout.places), np.uint8)
-    rows, end, written, absent = ruled_kernel.cut_rows(
-        data, at, layout.begins, layout.ends, layout.places, values, missing, texts
-    )
+    texts = np.empty(min(left, _MOST_TEXT) + layout.columns.shape[1], np.uint8)
+    rows, end, written, absent = cut_lines(data, at, layout.columns, values, missing, texts)
     names = layout.names_of(texts[:written].tobytes()) if rows else None
     if names is None:
         return None

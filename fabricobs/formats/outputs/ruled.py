@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from fabricobs.formats.cells import CellBlock, CellRows
+from fabricobs.formats.compiled.machine import pays
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.logs.lines import Outcome
@@ -25,8 +26,9 @@ _RULE = re.compile(r"^\s*(?:-+|=+)\s*$")
 _PORT = re.compile(r"[A-Za-z-]+\d[\d/.]*$")
 _DASHES = re.compile(r"-+")
 _BLANKS = re.compile(r"\s{2,}")
-# Below this the line-by-line way is done before the compiled cutter is loaded.
+# Below this the line-by-line way is done before the compiled cutter is loaded, or else compiled.
 _LEAST_BYTES = 512 << 10
+_LEAST_TO_COMPILE = 4 << 20
 _MOST_HEADERS = 1_000
 
 
@@ -100,7 +102,9 @@ class TableReader:
     def __init__(self, table_format: TableFormat, context: Context, rows: Rows) -> None:
         self._format = table_format
         self._has_titles = any(block.titles for block in table_format.blocks)
-        self.cuts_rows = rows.expected_bytes >= _LEAST_BYTES
+        self.cuts_rows = pays(
+            "ruled_kernel", rows.expected_bytes, loading=_LEAST_BYTES, compiling=_LEAST_TO_COMPILE
+        )
         self._cells = CellRows(context, rows)
         self._titled: TableBlock | None = None
         self._block: TableBlock | None = None

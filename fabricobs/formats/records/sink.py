@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled import pieces
+from fabricobs.formats.compiled.machine import pays
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.mapping import ColumnMapping, Target
@@ -61,7 +61,7 @@ class Pace:
         """Count a block of a file, and say who should read it."""
         self.read_bytes += block_bytes
         size = max(file_bytes, self.read_bytes)
-        return size >= _LEAST_TO_COMPILE or (size >= LEAST_BYTES and pieces.are_compiled())
+        return pays("record_entries", size, loading=LEAST_BYTES, compiling=_LEAST_TO_COMPILE)
 
 
 # The rows are the same either way, so what else this process has read may decide.
