@@ -12,12 +12,14 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
 
 _HERE = Path(__file__).parent
 # The modules with functions to call, their `ENTRIES`, and what the machine code is made of.
@@ -67,7 +69,10 @@ def _entry(module: str, name: str) -> Entry:
 
 
 @cache
-def _engine(module: str) -> llvm.ExecutionEngine:
+def _engine(module: str) -> "llvm.ExecutionEngine":
+    # Loading LLVM takes longer than a small ingest has to wait for anything else.
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = _machine()
@@ -94,7 +99,9 @@ def words_of(*given: NDArray[np.generic] | int) -> NDArray[np.int64]:
     return np.array(words, np.int64)
 
 
-def _machine() -> llvm.TargetMachine:
+def _machine() -> "llvm.TargetMachine":
+    import llvmlite.binding as llvm
+
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
@@ -106,6 +113,9 @@ def _machine() -> llvm.TargetMachine:
 
 def _file_name(module: str) -> str:
     """Name the file by what decides it: its sources, its compiler and this processor."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
     digest = xxhash.xxh3_128()
     processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
     digest.update(f"{llvmlite.__version__} {processor}".encode())
@@ -114,8 +124,10 @@ def _file_name(module: str) -> str:
     return f"{module}-{digest.hexdigest()}.o"
 
 
-def _made(module: str, machine: llvm.TargetMachine) -> bytes:
+def _made(module: str, machine: "llvm.TargetMachine") -> bytes:
     """Compile a module; the symbols of its code are the names of its entries."""
+    import llvmlite.binding as llvm
+
     made = llvm.parse_assembly("")
     for name, entry in import_module(f"fabricobs.formats.compiled.{module}").ENTRIES.items():
         made.link_in(llvm.parse_assembly(entry.inspect_llvm().replace(entry.native_name, name)))
