@@ -5,8 +5,9 @@ from pathlib import Path
 
 from fabricobs.ask import questions
 from fabricobs.content import ContentError
+from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import load_models
-from fabricobs.diagnosis.run import METHODS, REST
+from fabricobs.diagnosis.run import REST
 from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.samples import check_format
 from fabricobs.report.charts.catalogue import CHARTS

@@ -1,9 +1,8 @@
 """A diagnosis from a store: evidence, methods, attribution, verdict."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from fabricobs.content import ContentError
@@ -16,54 +15,16 @@ from fabricobs.diagnosis.attribution import (
 )
 from fabricobs.diagnosis.calibration import calibrated, load_calibration
 from fabricobs.diagnosis.clocks import device_offsets, host_offsets
-from fabricobs.diagnosis.congestion import find_congestion
-from fabricobs.diagnosis.degraded_link import find_degraded_links
-from fabricobs.diagnosis.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
-from fabricobs.diagnosis.gpu_error import find_gpu_errors
-from fabricobs.diagnosis.hang import find_hangs
-from fabricobs.diagnosis.job import JobPace, job_paces
-from fabricobs.diagnosis.link_errors import find_link_errors
-from fabricobs.diagnosis.link_flap import find_link_flaps
-from fabricobs.diagnosis.mixed_traffic import find_mixed_traffic
-from fabricobs.diagnosis.model import Model, load_models
-from fabricobs.diagnosis.odd_one_out import find_odd_ones
-from fabricobs.diagnosis.one_way_uplink import find_one_way_uplinks
-from fabricobs.diagnosis.oversubscription import find_oversubscription
-from fabricobs.diagnosis.packet_loss import find_packet_loss
-from fabricobs.diagnosis.pfc_storm import find_pfc_storms
+from fabricobs.diagnosis.job import job_paces
+from fabricobs.diagnosis.methods import METHODS
+from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.rank_times import rank_times
-from fabricobs.diagnosis.silent_ecn import find_silent_ecn
-from fabricobs.diagnosis.standout import find_standouts
-from fabricobs.diagnosis.straggler import find_stragglers
 from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
 from fabricobs.diagnosis.what_if import what_if
-from fabricobs.diagnosis.workload import find_workload_imbalance
 from fabricobs.store.session import NO_SITE, Site
 
-Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
-
-METHODS: dict[str, Method] = {
-    "congestion": find_congestion,
-    "degraded_link": find_degraded_links,
-    "ecmp_skew": find_ecmp_skew,
-    "gpu_error": find_gpu_errors,
-    "hang": find_hangs,
-    "link_errors": find_link_errors,
-    "link_flap": find_link_flaps,
-    "mixed_traffic": find_mixed_traffic,
-    "one_way_uplink": find_one_way_uplinks,
-    "odd_one_out": find_odd_ones,
-    "odd_setting": partial(find_odd_ones, costs=False),
-    "oversubscription": find_oversubscription,
-    "packet_loss": find_packet_loss,
-    "pfc_storm": find_pfc_storms,
-    "silent_ecn": find_silent_ecn,
-    "standout": lambda evidence, model, paces: find_standouts(evidence, model),
-    "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
-    "workload_imbalance": find_workload_imbalance,
-}
 REST = "throughput_drop"
 
 

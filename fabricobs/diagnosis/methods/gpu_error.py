@@ -10,9 +10,9 @@ from fabricobs.diagnosis.cost import Cost
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.methods.straggler import moment_of
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_times import RankTimes, rank_times
-from fabricobs.diagnosis.straggler import moment_of
 from fabricobs.diagnosis.telling import driver, tell
 
 

@@ -20,10 +20,10 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.methods.straggler import moment_of
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_times import Integers, RankTimes, nan_max, rank_times
 from fabricobs.diagnosis.statistics import Array, change_points, nan_median
-from fabricobs.diagnosis.straggler import moment_of
 from fabricobs.diagnosis.telling import driver
 
 # Hosts below this number are too few to say that another one is last each time; then ranks do.

@@ -16,7 +16,7 @@ from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
-from fabricobs.diagnosis.link_errors import RETRANSMISSIONS, sick_spans, sufficed
+from fabricobs.diagnosis.methods.link_errors import RETRANSMISSIONS, sick_spans, sufficed
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.telling import driver, tell
 

@@ -1,0 +1,49 @@
+"""How the causes are found, one method a module; a model of `models/` names the method it uses."""
+
+from collections.abc import Callable
+from functools import partial
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Judgement
+from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.methods.congestion import find_congestion
+from fabricobs.diagnosis.methods.degraded_link import find_degraded_links
+from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
+from fabricobs.diagnosis.methods.gpu_error import find_gpu_errors
+from fabricobs.diagnosis.methods.hang import find_hangs
+from fabricobs.diagnosis.methods.link_errors import find_link_errors
+from fabricobs.diagnosis.methods.link_flap import find_link_flaps
+from fabricobs.diagnosis.methods.mixed_traffic import find_mixed_traffic
+from fabricobs.diagnosis.methods.odd_one_out import find_odd_ones
+from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
+from fabricobs.diagnosis.methods.oversubscription import find_oversubscription
+from fabricobs.diagnosis.methods.packet_loss import find_packet_loss
+from fabricobs.diagnosis.methods.pfc_storm import find_pfc_storms
+from fabricobs.diagnosis.methods.silent_ecn import find_silent_ecn
+from fabricobs.diagnosis.methods.standout import find_standouts
+from fabricobs.diagnosis.methods.straggler import find_stragglers
+from fabricobs.diagnosis.methods.workload import find_workload_imbalance
+from fabricobs.diagnosis.model import Model
+
+Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
+
+METHODS: dict[str, Method] = {
+    "congestion": find_congestion,
+    "degraded_link": find_degraded_links,
+    "ecmp_skew": find_ecmp_skew,
+    "gpu_error": find_gpu_errors,
+    "hang": find_hangs,
+    "link_errors": find_link_errors,
+    "link_flap": find_link_flaps,
+    "mixed_traffic": find_mixed_traffic,
+    "one_way_uplink": find_one_way_uplinks,
+    "odd_one_out": find_odd_ones,
+    "odd_setting": partial(find_odd_ones, costs=False),
+    "oversubscription": find_oversubscription,
+    "packet_loss": find_packet_loss,
+    "pfc_storm": find_pfc_storms,
+    "silent_ecn": find_silent_ecn,
+    "standout": lambda evidence, model, paces: find_standouts(evidence, model),
+    "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
+    "workload_imbalance": find_workload_imbalance,
+}
