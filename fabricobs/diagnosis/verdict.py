@@ -73,7 +73,7 @@ def _sentence(
         return f"No loss is measured, but: {trouble[0].evidence}"
     unknown = sum(question.answer == "unknown" for question in questions)
     if unknown == len(questions):
-        return "Cannot tell: the store holds nothing to judge."
+        return "Cannot tell: what the store holds answers none of the six questions."
     if not paces:
         return f"Nothing wrong in what can be judged; {unknown} of 6 questions stay open."
     rest = f"; {unknown} of 6 questions stay open" if unknown else ""
