@@ -18,10 +18,13 @@ from fabricobs.store.session import (
     QueryError,
     Site,
     check_read_only,
+    derived,
     open_session,
     rounded,
 )
+from fabricobs.store.tables import TABLES
 
+_NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
 _HEADER = re.compile(r"^-- ?(\w+): ?(.*)$")
 _MOST_ROWS_SHOWN = 200
 _WIDE_OUTPUT = 250
@@ -122,8 +125,19 @@ def write_rows(
     }
     try:
         _stoppable(connection, writers[output])
+    except duckdb.CatalogException as error:
+        raise QueryError(f"the statement failed: {_without_table(error)}") from error
     except duckdb.Error as error:
         raise QueryError(f"the statement failed: {error}") from error
+
+
+def _without_table(error: duckdb.Error) -> str:
+    """Name the nearest table or view: a session has but those a statement asks for."""
+    missing = _NO_TABLE.search(str(error))
+    close = difflib.get_close_matches(missing[1], [*TABLES, *derived()], n=1) if missing else []
+    if not missing or not close:
+        return str(error)
+    return f"there is no table {missing[1]}; did you mean {close[0]}? `fabricobs schema` lists them"
 
 
 def _stoppable(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:

@@ -167,6 +167,20 @@ def test_a_question_that_is_not_there_names_the_nearest(fabricobs: Run, sample_s
     assert "did you mean uplink_balance?" in result.stderr
 
 
+def test_a_table_that_is_not_there_names_the_nearest(fabricobs: Run, sample_store: Path) -> None:
+    result = fabricobs("sql", "SELECT * FROM uplink_interval", "--store", sample_store)
+    assert result.returncode == 3
+    assert "did you mean uplink_intervals?" in result.stderr
+
+
+def test_a_report_for_a_folder_that_is_not_there(
+    fabricobs: Run, sample_store: Path, tmp_path: Path
+) -> None:
+    result = fabricobs("report", "--store", sample_store, "--out", tmp_path / "no" / "page.html")
+    assert result.returncode == 3
+    assert "there is no folder" in result.stderr
+
+
 class TestExitCodes:
     @pytest.fixture
     def own_store(self, sample_store: Path, tmp_path: Path) -> Path:

@@ -270,7 +270,11 @@ def describe_coverage(
     interval = row["interval_seconds"]
     facts = (
         ("files", f"{row['files']:,} ({row['unrecognised_files']:,} not recognised)"),
-        ("lines", f"{row['lines']:,} ({row['unread_lines']:,} of known formats unread)"),
+        (
+            "lines",
+            f"{row['lines']:,} ({row['unread_lines']:,} unread in formats that claim them, "
+            f"{row['unclaimed_lines']:,} that no format claims)",
+        ),
         (
             "ranks",
             f"{row['ranks']:,} of {row['ranks_expected'] or 'unknown'} on {row['hosts']:,} hosts",

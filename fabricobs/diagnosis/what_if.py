@@ -30,13 +30,13 @@ def what_if(times: Sequence[RankTimes], findings: Iterable[Finding]) -> tuple[Wh
 
 def _of_findings(findings: Iterable[Finding]) -> Iterator[WhatIf]:
     for finding in findings:
-        if finding.entities and finding.loss_share and finding.severity != "info":
+        # Of a job that stands still nothing can be multiplied.
+        moves = finding.loss_share is not None and 0 < finding.loss_share < 1
+        if finding.entities and moves and finding.severity != "info":
             first, last = finding.start_step, finding.end_step
             over = f"steps {first:,} to {last:,}" if first is not None and last else "its time"
-            share = min(finding.loss_share, 0.99)
-            yield WhatIf(
-                finding.entities[0], share, over, f"its measured cost, finding {finding.id}"
-            )
+            against = f"its measured cost, finding {finding.id}"
+            yield WhatIf(finding.entities[0], finding.loss_share or 0.0, over, against)
 
 
 def _of_job(times: RankTimes) -> Iterator[WhatIf]:

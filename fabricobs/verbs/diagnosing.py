@@ -110,6 +110,8 @@ def report(
         fail(f"--out {out}: no ending of {', '.join(FORMATS)}; say --format {', '.join(forms)}")
     if form not in forms:
         fail(f"--format {form}: use one of {', '.join(forms)}")
+    if out is not None and not out.absolute().parent.is_dir():
+        fail(f"--out {out}: there is no folder {out.parent}; make it first")
     wanted = Report(out or Path(f"fabricobs-report{forms[form]}"), form, charts)
     with reading(site.store):
         since = None if window is None else window_start(site)

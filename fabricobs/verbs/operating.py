@@ -75,7 +75,10 @@ def watch(
 
 def prune(
     keep: Annotated[
-        str | None, typer.Option(help="Take out rows older than this, as 30d; else only merge.")
+        str | None,
+        typer.Option(
+            help="Take out what is so much older than the newest data, as 30d; else merge."
+        ),
     ] = None,
     store: StoreOption = None,
     config: ConfigOption = None,
@@ -90,8 +93,8 @@ def prune(
     if site.keep is not None:
         pruned = upkeep.prune(Store(site.store), site.keep)
         print(
-            f"{pruned.files:,} files older than {duration_words(site.keep)} taken out, "
-            f"{pruned.freed_bytes / 1e6:,.1f} MB freed"
+            f"{pruned.files:,} files taken out, of {duration_words(site.keep)} and more before the "
+            f"newest data; {pruned.freed_bytes / 1e6:,.1f} MB freed"
         )
     print(f"{upkeep.compact(Store(site.store)):,} small batches merged into others")
 

@@ -5,6 +5,7 @@ SELECT
   (SELECT count(*) FROM files WHERE problem IS NOT NULL) AS broken_files,
   (SELECT coalesce(sum(lines), 0) FROM files) AS lines,
   (SELECT coalesce(sum(unparsed - unclaimed), 0) FROM files) AS unread_lines,
+  (SELECT coalesce(sum(unclaimed), 0) FROM files) AS unclaimed_lines,
   (SELECT count(DISTINCT rank) FROM job_ranks) AS ranks,
   (SELECT max(nranks) FROM ranks) AS ranks_expected,
   (SELECT count(DISTINCT host) FROM job_ranks) AS hosts,

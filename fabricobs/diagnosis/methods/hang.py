@@ -103,7 +103,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
     words = {
         "who": " and ".join(culprit.label for culprit in culprits[:3]) if named else "The job",
         "host": culprits[0].host or "the hosts",
-        "rank": culprits[0].rank if culprits[0].rank is not None else "of the missing process",
+        "process": culprits[0].label if named else "each rank",
         "stands": "never came" if named else "stands still",
         "since": "" if stall.last_step is None else f" after step {stall.last_step}",
         "waiting": len(stall.waiting),
@@ -142,9 +142,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
 
 def _proof(stall: _Stall, *, named: bool) -> str:
     if not named:
-        return (
-            "All ranks have launched the same, or too many say nothing: look at network and GPUs."
-        )
+        return "Which rank is missing these logs do not tell: look at network and GPUs."
     if stall.by_progress:
         return "By sequence numbers it is behind its group and waits in nothing itself."
     return "It alone says nothing: no watchdog of its own gave up."

@@ -179,6 +179,8 @@ def _who(culprits: Sequence[Entity], worst: _Odd) -> str:
 
 def _sentence(odd: _Odd) -> str:
     values = ", ".join(odd.rows["value"].unique().sort().to_list()[:_SHOWN])
+    if not odd.agreeing:
+        return f"{odd.name}: {values} on all {odd.hosts} hosts that tell"
     return f"{odd.name}: {values}, but {odd.usual} on {odd.agreeing} of {odd.hosts} hosts"
 
 
@@ -187,7 +189,9 @@ def _drivers(odd: Sequence[_Odd], model: Model) -> tuple[Driver, ...]:
         driver(
             model,
             "agreement",
-            f"hosts that agree on {one.name} {one.usual}, share of all",
+            f"hosts that agree on {one.name} {one.usual}, share of all"
+            if one.agreeing
+            else f"hosts that tell anything else of {one.name}, share of all",
             round(one.agreeing / one.hosts, 3),
         )
         for one in odd[:_SHOWN]
