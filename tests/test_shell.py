@@ -200,7 +200,7 @@ def test_a_session_on_a_terminal(sample_store: Path, tmp_path: Path) -> None:
         terminal.type("SELECT nonsense\x03")
         terminal.until("fabricobs>")
         terminal.type("SELECT * FROM stepz;\r")
-        terminal.until("Did you mean")
+        terminal.until("did you mean steps")
         terminal.until("fabricobs>")
         terminal.type("\x04")
         assert terminal.process.wait(timeout=30) == 0
