@@ -134,8 +134,10 @@ def write_rows(
 def _without_table(error: duckdb.Error) -> str:
     """Name the nearest table or view: a session has but those a statement asks for."""
     missing = _NO_TABLE.search(str(error))
-    close = difflib.get_close_matches(missing[1], [*TABLES, *derived()], n=1) if missing else []
-    if not missing or not close:
+    if missing is None:
+        return str(error)
+    close = difflib.get_close_matches(missing[1], [*TABLES, *derived()], n=1)
+    if not close:
         return str(error)
     return f"there is no table {missing[1]}; did you mean {close[0]}? `fabricobs schema` lists them"
 

@@ -143,8 +143,8 @@ def open_session(
     for table in TABLES:
         if needed is None or table in needed:
             view = _table_view(table, store, since)
-            small = _bytes_on_disk(table, store) <= _MOST_LOADED_BYTES
-            connection.execute(_kept(view) if keep and small else view)
+            loads = keep and _bytes_on_disk(table, store) <= _MOST_LOADED_BYTES
+            connection.execute(_kept(view) if loads else view)
     for name, text in scripts:
         if needed is None or name in needed:
             for statement in connection.extract_statements(text):

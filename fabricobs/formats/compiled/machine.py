@@ -129,8 +129,9 @@ def _made(module: str, machine: "llvm.TargetMachine") -> bytes:
     import llvmlite.binding as llvm
 
     made = llvm.parse_assembly("")
-    for name, entry in import_module(f"fabricobs.formats.compiled.{module}").ENTRIES.items():
-        made.link_in(llvm.parse_assembly(entry.inspect_llvm().replace(entry.native_name, name)))
+    for name, compiled in import_module(f"fabricobs.formats.compiled.{module}").ENTRIES.items():
+        text = compiled.inspect_llvm().replace(compiled.native_name, name)
+        made.link_in(llvm.parse_assembly(text))
     # numba's own functions report errors of Python, of which the compiled code knows none.
     unused = [f.name for f in made.functions if f.is_declaration and _OF_NUMBA.match(f.name)]
     stubs = "\n".join(f"define void @{name}() {{ unreachable }}" for name in unused)

@@ -6,7 +6,7 @@ of the formats are not in a file.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
@@ -30,14 +30,19 @@ class Detector:
 
     def __init__(self, source: str) -> None:
         self.pattern = compile_regex(source)
-        by_newlines = _by_newlines(source)
-        self._by_newlines = compile_regex(by_newlines) if by_newlines != source else None
+        self._source = source
         self.in_any_case = bool(self.pattern.flags & re.IGNORECASE)
         choices = _choices(parser.parse(source, self.pattern.flags))
         if self.in_any_case:
             choices = [tuple(text.lower() for text in choice) for choice in choices]
         self.choices = choices
         self._marked = [[(_rarest(text), text) for text in choice] for choice in choices]
+
+    @cached_property
+    def _by_newlines(self) -> re.Pattern[str] | None:
+        """The expression by newlines, compiled where it is tried; None if it asks for no line."""
+        source = _by_newlines(self._source)
+        return None if source == self._source else compile_regex(source)
 
     @property
     def telling(self) -> tuple[str, ...]:
