@@ -2,17 +2,19 @@
 
 Data goes to standard output, notes to standard error. Exit codes follow the monitoring plug-ins:
 0 nothing at or above --fail-on, 1 warning, 2 critical, 3 unknown (bad usage, unreadable input, not
-enough data). Heavy libraries are imported by the verb that uses them.
+enough data); 70 is an unexpected error of fabricobs. Heavy libraries are imported by the verb that
+uses them.
 """
 
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
 from fabricobs import __version__
-from fabricobs.errors import UserError
+from fabricobs.errors import TRACEBACK, UNEXPECTED, UserError, unexpected
 from fabricobs.machine import collect_seldom
 from fabricobs.verbs import asking, defining, diagnosing, ingesting, operating, simulating
 from fabricobs.verbs.shared import UNKNOWN
@@ -65,6 +67,9 @@ def _no_verb(
 def main() -> None:
     """Run the command line; a mistake of the user is one line and exit code 3, no traceback."""
     collect_seldom()
+    # A file name need not be UTF-8, and a terminal need not know every character.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
     except TyperException as error:
@@ -82,6 +87,13 @@ def main() -> None:
         where = f"{error.filename}: " if error.filename else ""
         print(f"fabricobs: {where}{error.strerror or error}", file=sys.stderr)
         code = UNKNOWN
+    except Exception as error:
+        print(
+            f"fabricobs: {unexpected(error)}; please report it "
+            f"({TRACEBACK}=1 shows the whole traceback)",
+            file=sys.stderr,
+        )
+        code = UNEXPECTED
     if code == INTERRUPTED:
         print(
             "fabricobs: stopped; what is committed stays, the same again goes on", file=sys.stderr

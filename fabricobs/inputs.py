@@ -68,6 +68,7 @@ class FileOutcome:
     rows: int = 0
     unchanged: bool = False
     problem: str | None = None
+    unexpected: bool = False  # the problem is an error of fabricobs
     unrecognised: str | None = None
     unused: tuple[str, ...] = ()
     first_unread: tuple[int, str, str] | None = None
@@ -97,6 +98,12 @@ class IngestReport:
     def unrecognised(self) -> list[FileOutcome]:
         """Return the files that show no known format."""
         return [o for o in self.outcomes if o.unrecognised is not None]
+
+
+def path_text(path: str | PurePath) -> str:
+    """Return a path as text that can be stored; a byte that is no UTF-8 as \\xff."""
+    text = str(path)
+    return text if text.isascii() else os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
 def discover(inputs: Sequence[Path], store: Path) -> Iterator[InputFile]:

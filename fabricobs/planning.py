@@ -11,6 +11,7 @@ from stat import S_ISREG
 from typing import Any
 
 from fabricobs.formats.archive import Member
+from fabricobs.formats.failures import failure_of
 from fabricobs.formats.places import Place, read_place
 from fabricobs.formats.recognition.catalogue import (
     ARCHIVE,
@@ -20,8 +21,8 @@ from fabricobs.formats.recognition.catalogue import (
     is_parquet,
     load_catalogue,
 )
-from fabricobs.formats.source import SourceError, digest, read_ends
-from fabricobs.inputs import FileOutcome, InputFile, Options
+from fabricobs.formats.source import digest, read_ends
+from fabricobs.inputs import FileOutcome, InputFile, Options, path_text
 from fabricobs.store.parts import KnownFile
 
 _BATCH_BYTES = 64 << 20
@@ -64,7 +65,7 @@ def unchanged(
     file: InputFile, catalogue: Catalogue, options: Options, known: Known
 ) -> FileOutcome | None:
     """Return the outcome of a file that was read before and not touched since, else None."""
-    earlier = known.by_path.get(file.name, [])
+    earlier = known.by_path.get(path_text(file.name), [])
     path = file.path
     try:
         stat = path.stat() if earlier else None
@@ -88,10 +89,13 @@ def plan_file(file: InputFile, catalogue: Catalogue, options: Options) -> Planne
             return FileOutcome(path, problem="is no regular file")
         modified_us = stat.st_mtime_ns // 1000
         return _plan(path, path, file.below_root, file.root_name, modified_us, catalogue, options)
-    except OSError as error:
-        return FileOutcome(path, problem=f"cannot be read: {error.strerror or error}")
-    except SourceError as error:
-        return FileOutcome(path, problem=str(error))
+    except Exception as error:
+        return _unreadable(path, error)
+
+
+def _unreadable(path: Path, error: Exception) -> FileOutcome:
+    failure = failure_of(error)
+    return FileOutcome(path, problem=failure.reason, unexpected=failure.unexpected)
 
 
 def plan_files(found: Sequence[InputFile], options: Options) -> list[PlannedFile | FileOutcome]:
@@ -110,11 +114,11 @@ def beside_known(planned: PlannedFile, known: Known) -> PlannedFile | FileOutcom
     if planned.file_id in known.ids:
         return FileOutcome(planned.path, planned.recognised.names, unchanged=True, stored=True)
     try:
-        for before in known.by_path.get(str(planned.path), []):
+        for before in known.by_path.get(path_text(planned.path), []):
             if _succeeds(planned, before):
                 return replace(planned, replaces=before.file_id)
-    except OSError as error:
-        return FileOutcome(planned.path, problem=f"cannot be read: {error.strerror or error}")
+    except Exception as error:
+        return _unreadable(planned.path, error)
     return planned
 
 
@@ -138,8 +142,8 @@ def plan_member(
             if planned.recognised.syntax != ARCHIVE:
                 return planned
             problem = "an archive inside an archive: unpack it"
-    except (SourceError, OSError) as error:
-        problem = str(error)
+    except Exception as error:
+        return _unreadable(shown, error)
     return FileOutcome(shown, problem=problem)
 
 
@@ -156,12 +160,13 @@ def _plan(
     ends = read_ends(path)
     recognised = catalogue.recognise(ends, str(path if is_parquet(ends) else shown))
     content = digest(path)
-    place = _place(read_place(below_root, root_name, options.tzinfo), recognised, modified_us)
+    told = read_place(PurePath(path_text(below_root)), path_text(root_name), options.tzinfo)
+    place = _place(told, recognised, modified_us)
     formats = catalogue.named(recognised.names) or ()
     settings = _settings(catalogue, formats, options)
     from_path: dict[str, Any] = {}
     for format_ in recognised.formats:
-        from_path.update(format_.fields_of_path(str(shown)) or {})
+        from_path.update(format_.fields_of_path(path_text(shown)) or {})
     identity = json.dumps([content, settings, place.device, place.ts, from_path], default=str)
     return PlannedFile(
         path=shown,

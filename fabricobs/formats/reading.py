@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fabricobs.errors import UserError
 from fabricobs.formats.context import Context
 from fabricobs.formats.documents.apis import read_answers
 from fabricobs.formats.documents.json_documents import LONGEST_DOCUMENT, JsonFormat, read_json
 from fabricobs.formats.documents.prometheus import PrometheusFormat, PrometheusReader
 from fabricobs.formats.documents.yaml_documents import YamlFormat, YamlReader
+from fabricobs.formats.failures import Failure, failure_of
 from fabricobs.formats.logs.bulk import BulkReader, can_read
 from fabricobs.formats.logs.lines import LineReader, Outcome, TextReader
 from fabricobs.formats.logs.prefixes import columns_told, peeled
@@ -31,7 +34,6 @@ from fabricobs.formats.records.sink import LEAST_BYTES, RecordFormat, RecordSink
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import (
     LineBlock,
-    SourceError,
     line_blocks,
     open_plain,
     read_document,
@@ -57,12 +59,16 @@ _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
 
 @dataclass(slots=True)
 class FileResult:
-    """The account of one file; `problem` says why it was not read to its end."""
+    """The account of one file; `problem` says why it was not read to its end.
+
+    `unexpected` says that the reason is an error of fabricobs.
+    """
 
     tally: Tally
     rows: int
     problem: str | None = None
     unused: tuple[str, ...] = ()
+    unexpected: bool = False
 
 
 def read_file(
@@ -74,13 +80,13 @@ def read_file(
 ) -> FileResult:
     """Read a file into `rows`, calling `flush` whenever a batch is full.
 
-    Never raises for what is in the file: an input that breaks off gives what it gave until then,
-    and `problem` says so.
+    Raises nothing but what `flush` raises (UserError): the rows read before a failure are kept,
+    and `problem` says why there are no more.
     """
     tally = Tally()
     before = rows.count
     unused: tuple[str, ...] = ()
-    problem = None
+    failure = None
     try:
         if recognised.syntax == "text":
             _read_text(path, recognised, context, rows, tally, flush)
@@ -99,11 +105,20 @@ def read_file(
             sink = RecordSink(record_format, context, rows, tally)
             _read_records(path, recognised.syntax, sink, flush)
             unused = tuple(sorted(sink.unused))
-    except SourceError as error:
-        problem = str(error)
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror or error}"
-    return FileResult(tally, rows.count - before, problem, unused)
+    except UserError:
+        raise
+    except Exception as error:
+        failure = failure_of(error)
+    return _result(tally, rows.count - before, failure, unused)
+
+
+def _result(
+    tally: Tally, rows: int, failure: Failure | None, unused: tuple[str, ...] = ()
+) -> FileResult:
+    if failure is None:
+        return FileResult(tally, rows, None, unused)
+    where = f"; read up to line {tally.lines:,}" if tally.lines else ""
+    return FileResult(tally, rows, failure.reason + where, unused, failure.unexpected)
 
 
 def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
@@ -116,7 +131,7 @@ def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
 def count_lines(path: Path) -> FileResult:
     """Account for a file no format claims: every line counted, the first few kept."""
     tally = Tally()
-    problem = None
+    failure = None
     try:
         with open_plain(path) as stream:
             for block in line_blocks(stream):
@@ -125,9 +140,9 @@ def count_lines(path: Path) -> FileResult:
                         tally.miss(number, "longer than 1 MiB", "")
                     else:
                         tally.leave(number, line)
-    except (SourceError, OSError) as error:
-        problem = str(error)
-    return FileResult(tally, 0, problem)
+    except Exception as error:
+        failure = failure_of(error)
+    return _result(tally, 0, failure)
 
 
 def _read_records(path: Path, syntax: str, sink: RecordSink, flush: Callable[[], None]) -> None:
@@ -199,7 +214,14 @@ def _read_text(
 
     marked = _for_bulk(path, readers) if not recognised.wrapping else None
     bulk = BulkReader(marked, context, rows, tally, line_by_line, flush) if marked else None
-    try:
+    # However the reading ends, each reader hands over what it holds; if one cannot, others can.
+    with ExitStack() as ending:
+        for reader in reversed(readers):
+            finish = getattr(reader, "finish", None)
+            if finish is not None:
+                ending.callback(finish)
+        if bulk is not None:
+            ending.callback(bulk.finish)
         with open_plain(path) as stream:
             if bulk is None:
                 for block in unwrapped(line_blocks(stream), recognised.wrapping):
@@ -208,13 +230,6 @@ def _read_text(
                 number = 1
                 for buffer, length in whole_lines(stream):
                     number = bulk.read(buffer, length, number)
-    finally:
-        if bulk is not None:
-            bulk.finish()
-        for reader in readers:
-            finish = getattr(reader, "finish", None)
-            if finish is not None:
-                finish()
 
 
 def _for_bulk(path: Path, readers: Sequence[TextReader]) -> LineReader | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fabricobs.errors import UNEXPECTED
 from fabricobs.machine import cores
 from fabricobs.verbs.shared import (
     UNKNOWN,
@@ -21,7 +22,9 @@ from fabricobs.verbs.shared import (
 )
 
 if TYPE_CHECKING:
-    from fabricobs.inputs import IngestReport, Options
+    from collections.abc import Sequence
+
+    from fabricobs.inputs import FileOutcome, IngestReport, Options
 
 
 def ingest(
@@ -52,9 +55,16 @@ def ingest(
         note(f"{outcome.path}: {outcome.problem}")
     if not any(outcome.formats for outcome in report.outcomes):
         fail("no file shows a format that fabricobs knows; `fabricobs formats` lists them")
-    if report.problems:
-        partly = all(outcome.formats for outcome in report.problems)
-        raise typer.Exit(1 if partly else UNKNOWN)
+    raise typer.Exit(_exit_code(report.problems))
+
+
+def _exit_code(problems: "Sequence[FileOutcome]") -> int:
+    """Return 70 for an error of fabricobs, 3 if a file gave nothing, 1 if all gave something."""
+    if any(outcome.unexpected for outcome in problems):
+        return UNEXPECTED
+    if any(outcome.rows == 0 for outcome in problems):
+        return UNKNOWN
+    return 1 if problems else 0
 
 
 def _read(logs: list[Path], store: Path, options: "Options", workers: int) -> "IngestReport":

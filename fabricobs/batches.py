@@ -1,0 +1,264 @@
+"""Reading the files of one batch and committing their rows together.
+
+A file that cannot be read costs no other file anything: what its reader raises becomes its
+`problem`, and the rows read until then are kept. Only a store that cannot be written ends a batch.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fabricobs.errors import UserError
+from fabricobs.formats.archive import members
+from fabricobs.formats.context import Context
+from fabricobs.formats.failures import Failure, failure_of
+from fabricobs.formats.reading import FileResult, count_lines, read_file
+from fabricobs.formats.recognition.catalogue import ARCHIVE, Format, load_catalogue
+from fabricobs.formats.rows import Rows, Tally
+from fabricobs.inputs import FileOutcome, Options, path_text
+from fabricobs.planning import PlannedFile, plan_member
+from fabricobs.store.parts import BatchWriter, Store, StoreError
+from fabricobs.store.tables import TABLES
+
+_SHAPES = 10
+
+# By file id: the first and last time of its rows.
+Spans = dict[str, tuple[Any, Any]]
+
+
+def ingest_batch(
+    batch: Sequence[PlannedFile], store_path: Path, options: Options
+) -> list[FileOutcome]:
+    """Read the files of one batch and commit their rows; StoreError if the store cannot be written.
+
+    An error that no single file's reader raised is looked for in the halves of the batch: the one
+    file it is due to is refused.
+    """
+    try:
+        with _storing(store_path):
+            return _read_and_commit(batch, store_path, options)
+    except UserError:
+        raise
+    except Exception as error:
+        if len(batch) == 1:
+            return [refuse(batch[0], store_path, options, failure_of(error))]
+    half = len(batch) // 2
+    return [
+        *ingest_batch(batch[:half], store_path, options),
+        *ingest_batch(batch[half:], store_path, options),
+    ]
+
+
+@contextmanager
+def _storing(store_path: Path) -> Iterator[None]:
+    """Turn an OSError into a StoreError: the disk of the store is no problem of a file."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"store {store_path}: {error.strerror or error}") from error
+
+
+def refuse(
+    planned: PlannedFile, store_path: Path, options: Options, failure: Failure
+) -> FileOutcome:
+    """Commit the account of a file of which nothing is kept."""
+    result = FileResult(Tally(), 0, failure.reason, unexpected=failure.unexpected)
+    rows = Rows()
+    _add_account(rows, planned, result, options, {})
+    with _storing(store_path):
+        writer = BatchWriter(Store(store_path))
+        for table, part in rows.drain():
+            writer.write(table, part)
+        Store(store_path).commit(writer, [planned.file_id])
+    return _outcome(planned, result, {})
+
+
+def _read_and_commit(
+    batch: Sequence[PlannedFile], store_path: Path, options: Options
+) -> list[FileOutcome]:
+    store = Store(store_path)
+    writer = BatchWriter(store)
+    spans: Spans = {}
+    rows = Rows(expected_bytes=sum(planned.size_bytes for planned in batch))
+
+    def flush() -> None:
+        for table, part in rows.drain():
+            _widen(spans, part)
+            # Readers call this, and would take an OSError for one of their file.
+            with _storing(store_path):
+                writer.write(table, part)
+
+    try:
+        results: list[tuple[PlannedFile, FileResult]] = []
+        refused: list[FileOutcome] = []
+        for planned in batch:
+            if planned.recognised.syntax == ARCHIVE:
+                with store.workplace() as folder:
+                    read, failed = _read_archive(planned, folder, options, rows, flush)
+                results.extend(read)
+                refused.extend(failed)
+            else:
+                results.append((planned, _read(planned, planned.path, options, rows, flush)))
+        flush()
+        used = {f.name: f for planned, _ in results for f in planned.recognised.formats}
+        for planned, result in results:
+            _add_account(rows, planned, result, options, spans)
+        for format_ in used.values():
+            _add_counter_info(rows, format_)
+        flush()
+        store.commit(writer, [planned.file_id for planned, _ in results])
+    except BaseException:
+        writer.discard()
+        raise
+    return [*(_outcome(planned, result, spans) for planned, result in results), *refused]
+
+
+def _read_archive(
+    archive: PlannedFile, folder: Path, options: Options, rows: Rows, flush: Callable[[], None]
+) -> tuple[list[tuple[PlannedFile, FileResult]], list[FileOutcome]]:
+    """Read the members of an archive, and account for it as a file of no lines of its own."""
+    catalogue = load_catalogue(options.content)
+    results: list[tuple[PlannedFile, FileResult]] = []
+    refused: list[FileOutcome] = []
+    failure = None
+    try:
+        for member in members(archive.path, folder):
+            planned = plan_member(archive, member, catalogue, options)
+            if isinstance(planned, FileOutcome):
+                refused.append(planned)
+            elif planned.file_id not in {known.file_id for known, _ in results}:
+                results.append((planned, _read(planned, member.path, options, rows, flush)))
+    except UserError:
+        raise
+    except Exception as error:
+        failure = failure_of(error)
+    if refused and failure is None:
+        failure = Failure(f"{len(refused)} of its files could not be read")
+    account = FileResult(Tally(), 0)
+    if failure is not None:
+        account = FileResult(Tally(), 0, failure.reason, unexpected=failure.unexpected)
+    return [*results, (archive, account)], refused
+
+
+def _read(
+    planned: PlannedFile, path: Path, options: Options, rows: Rows, flush: Callable[[], None]
+) -> FileResult:
+    if not planned.recognised.formats:
+        return count_lines(path)
+    context = Context(planned.file_id, options.job, planned.place, options.tzinfo)
+    context.from_path.update(planned.from_path)
+    return read_file(path, planned.recognised, context, rows, flush)
+
+
+def _widen(spans: Spans, part: pa.Table) -> None:
+    """Keep the earliest and latest time of each file's rows."""
+    if "ts" not in part.column_names or "file_id" not in part.column_names:
+        return
+    for file_id, earliest, latest in _times(part.select(["file_id", "ts"]).combine_chunks()):
+        times = [earliest, latest, *spans.get(file_id, (None, None))]
+        given = [time for time in times if time is not None]
+        if given:
+            spans[file_id] = (min(given), max(given))
+
+
+def _times(rows: pa.Table) -> list[tuple[str, Any, Any]]:
+    """Return file, earliest and latest time; one file's rows, the usual case, need no grouping."""
+    files = rows["file_id"].unique().to_pylist()
+    if len(files) == 1:
+        span = pc.min_max(rows["ts"]).as_py()
+        return [(files[0], span["min"], span["max"])]
+    plain = rows.set_column(0, "file_id", rows["file_id"].cast(pa.string()))
+    grouped = plain.group_by("file_id").aggregate([("ts", "min"), ("ts", "max")]).to_pylist()
+    return [(row["file_id"], row["ts_min"], row["ts_max"]) for row in grouped]
+
+
+def _add_account(
+    rows: Rows,
+    planned: PlannedFile,
+    result: FileResult,
+    options: Options,
+    spans: Spans,
+) -> None:
+    tally = result.tally
+    first, last = spans.get(planned.file_id, (None, None))
+    rows.add(
+        "files",
+        {
+            "file_id": planned.file_id,
+            "job": options.job,
+            "path": path_text(planned.path),
+            "size_bytes": planned.size_bytes,
+            "modified": planned.modified_us,
+            "content": planned.content,
+            "settings": planned.settings,
+            "formats": ",".join(planned.recognised.names),
+            "device": planned.place.device,
+            "lines": tally.lines,
+            "parsed": tally.parsed,
+            "ignored": tally.ignored,
+            "unparsed": tally.unparsed,
+            "unclaimed": tally.unclaimed,
+            "rows": result.rows,
+            "ts_first": first,
+            "ts_last": last,
+            "problem": result.problem,
+            "replaces": planned.replaces,
+        },
+    )
+    for number, reason, text in (*tally.samples, *tally.unclaimed_samples):
+        rows.add(
+            "unparsed",
+            {"file_id": planned.file_id, "line": number, "reason": reason, "text": text},
+        )
+
+
+def _add_counter_info(rows: Rows, format_: Format) -> None:
+    """Say how each counter the format may fill counts."""
+    counters = format_.definition.counters
+    if counters is None:
+        return
+    for table in ("port_samples", "priority_samples"):
+        for column in TABLES[table].columns:
+            if column.type != "BIGINT" or column.name in {"line", "priority"}:
+                continue
+            kind = counters.columns.get(column.name, counters)
+            rows.add(
+                "counter_info",
+                {
+                    "format": format_.name,
+                    "table_name": table,
+                    "counter": column.name,
+                    "width": kind.width,
+                    "overflow": kind.overflow,
+                    "kind": kind.kind,
+                    "unit": column.unit,
+                },
+            )
+
+
+def _outcome(planned: PlannedFile, result: FileResult, spans: Spans) -> FileOutcome:
+    tally = result.tally
+    samples = tally.samples or tally.unclaimed_samples
+    return FileOutcome(
+        path=planned.path,
+        formats=planned.recognised.names,
+        lines=tally.lines,
+        parsed=tally.parsed,
+        ignored=tally.ignored,
+        unparsed=tally.unparsed,
+        unclaimed=tally.unclaimed,
+        rows=result.rows,
+        problem=result.problem,
+        unexpected=result.unexpected,
+        unrecognised=planned.recognised.reason or None,
+        unused=result.unused,
+        first_unread=samples[0] if samples else None,
+        size_bytes=planned.size_bytes,
+        stored=True,
+        span=spans.get(planned.file_id),
+        shapes=tuple(tally.shapes.most_common(_SHAPES)),
+    )
