@@ -143,7 +143,7 @@ def _without_table(error: duckdb.Error) -> str:
 
 
 def _stoppable(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
-    """Work beside the main thread, which alone hears Ctrl-C: DuckDB listens only now and then."""
+    """Work beside the main thread, which alone hears Ctrl-C in the shell."""
     with ThreadPoolExecutor(1) as beside:
         done = beside.submit(work)
         try:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fabricobs import stopping
 from fabricobs.errors import UserError
 from fabricobs.formats.archive import members
 from fabricobs.formats.context import Context
@@ -96,6 +97,7 @@ def _read_and_commit(
         results: list[tuple[PlannedFile, FileResult]] = []
         refused: list[FileOutcome] = []
         for planned in batch:
+            stopping.check()
             if planned.recognised.syntax == ARCHIVE:
                 with store.workplace() as folder:
                     read, failed = _read_archive(planned, folder, options, rows, flush)

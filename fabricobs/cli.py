@@ -6,6 +6,7 @@ enough data); 70 is an unexpected error of fabricobs. Heavy libraries are import
 uses them.
 """
 
+import signal
 import sys
 from io import TextIOWrapper
 from typing import Annotated
@@ -13,13 +14,12 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from fabricobs import __version__
+from fabricobs import __version__, stopping
 from fabricobs.errors import TRACEBACK, UNEXPECTED, UserError, unexpected
 from fabricobs.machine import collect_seldom
+from fabricobs.printing import note
 from fabricobs.verbs import asking, defining, diagnosing, ingesting, operating, simulating
 from fabricobs.verbs.shared import UNKNOWN
-
-INTERRUPTED = 130
 
 _VERBS = (
     ingesting.ingest,
@@ -66,36 +66,45 @@ def _no_verb(
 
 def main() -> None:
     """Run the command line; a mistake of the user is one line and exit code 3, no traceback."""
+    stopping.listen()
     collect_seldom()
     # A file name need not be UTF-8, and a terminal need not know every character.
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code = app(standalone_mode=False)
+        code = _run()
+    except stopping.Stopped:
+        code = stopping.exit_status()
+        name = signal.Signals(stopping.signalled() or 0).name
+        note(f"stopped by {name}; the store is valid: rerun the same command to resume")
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Run a verb and return the exit code; Stopped if a signal ended it."""
+    try:
+        try:
+            code = app(standalone_mode=False)
+        except Exception:
+            stopping.check()  # what was interrupted fails in many ways
+            raise
     except TyperException as error:
-        print(f"fabricobs: {error} (see `fabricobs --help`)", file=sys.stderr)
+        note(f"{error} (see `fabricobs --help`)")
         code = UNKNOWN
     except typer.Abort:
-        code = INTERRUPTED
+        code = 128 + signal.SIGINT
     except BrokenPipeError:
         sys.stderr.close()
         code = 0
     except UserError as error:
-        print(f"fabricobs: {error}", file=sys.stderr)
+        note(str(error))
         code = UNKNOWN
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"fabricobs: {where}{error.strerror or error}", file=sys.stderr)
+        note(f"{where}{error.strerror or error}")
         code = UNKNOWN
     except Exception as error:
-        print(
-            f"fabricobs: {unexpected(error)}; please report it "
-            f"({TRACEBACK}=1 shows the whole traceback)",
-            file=sys.stderr,
-        )
+        told = f"please report it ({TRACEBACK}=1 shows the whole traceback)"
+        note(f"{unexpected(error)}; {told}")
         code = UNEXPECTED
-    if code == INTERRUPTED:
-        print(
-            "fabricobs: stopped; what is committed stays, the same again goes on", file=sys.stderr
-        )
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0

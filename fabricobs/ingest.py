@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
 
-from fabricobs import seen
+from fabricobs import seen, stopping
 from fabricobs.batches import ingest_batch
 from fabricobs.formats.reading import reads_by_columns
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
@@ -88,6 +88,7 @@ def ingest(
     report = IngestReport()
     new: list[InputFile] = []
     for file in files:
+        stopping.check()
         outcome = unchanged(file, catalogue, options, known)
         if outcome is None:
             new.append(file)
@@ -116,8 +117,14 @@ def _processes(workers: int) -> Iterator[Executor | None]:
         yield None
         return
     # Forking a process that has started threads may hang the child: start clean ones.
-    with ProcessPoolExecutor(workers, get_context("spawn"), collect_seldom) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker) as pool:
         yield pool
+
+
+def _begin_worker() -> None:
+    """Prepare a process that reads; it stops as its parent does, and leaves nothing behind."""
+    stopping.listen()
+    collect_seldom()
 
 
 def _planned(

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from stat import S_ISREG
 from typing import Any
 
+from fabricobs import stopping
 from fabricobs.formats.archive import Member
 from fabricobs.formats.failures import failure_of
 from fabricobs.formats.places import Place, read_place
@@ -82,6 +83,7 @@ def unchanged(
 
 def plan_file(file: InputFile, catalogue: Catalogue, options: Options) -> PlannedFile | FileOutcome:
     """Decide what a file is, whatever the store holds; an outcome if it cannot be read."""
+    stopping.check()
     path = file.path
     try:
         stat = path.stat()

@@ -148,7 +148,7 @@ def test_stopped_by_hand_it_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130
-    assert "goes on" in said
+    assert "rerun the same command to resume" in said
     assert "Traceback" not in said
 
 

@@ -14,7 +14,7 @@ from loopback import alertmanager, get_json, prometheus, receiver, tool, wait_fo
 from fabricobs.config.schema import Config
 from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.diagnosis.incidents import Event, Incident, Raised
-from fabricobs.operate.notify import add_pending, deliver, publish, targets_of
+from fabricobs.operate.notify import add_pending, publish, targets_of, tell
 from fabricobs.operate.post import DeliveryError, post_json
 from fabricobs.operate.state import Memory, WatchError, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
@@ -52,7 +52,7 @@ class Site:
 
     def tell(self, *events: Event) -> bool:
         self.memory = add_pending(self.memory, events, self.targets)
-        _, well = deliver(self.targets, self.memory, self._save, self.notes.append)
+        _, well = tell(self.targets, self.memory, NOW, self._save, self.notes.append)
         return well
 
     def publish(self, *incidents: Incident) -> bool:

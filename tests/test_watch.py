@@ -132,7 +132,7 @@ def test_a_round_that_is_slow_says_so_and_none_overlaps(
     clock = itertools.count(step=45.0)
     monkeypatch.setattr(operation, "monotonic", lambda: next(clock))
     slept: list[float] = []
-    monkeypatch.setattr(operation, "sleep", slept.append)
+    monkeypatch.setattr(operation.stopping, "pause", slept.append)
     config = Config.model_validate({"store": tmp_path / "s", "watch": {"every": "1m"}})
     rounds = operation.watch([tmp_path], config, notes.append)
     next(rounds)
@@ -226,4 +226,4 @@ def test_stopped_by_its_scheduler_it_ends_well(tmp_path: Path) -> None:
     said = process.stderr.read()
     process.stderr.close()
     assert process.wait() == 0
-    assert "the next round goes on" in said
+    assert "stopped by SIGTERM; the store is valid" in said

@@ -169,6 +169,7 @@ class Notify(_Part):
     """Who is told of incidents, and from which severity on."""
 
     least_severity: Severity = "low"
+    deadline: Duration = timedelta(seconds=30)
     alertmanager: AlertmanagerTarget | None = None
     webhook: WebhookTarget | None = None
     apprise: AppriseTarget | None = None

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from fabricobs import stopping
 from fabricobs.content import ContentError
 from fabricobs.diagnosis.attribution import (
     fold_downstream,
@@ -63,6 +64,7 @@ def diagnose(
     for model in models.values():
         if model.method == REST:
             continue
+        stopping.check()
         if model.method not in METHODS:
             known = ", ".join(METHODS)
             raise ContentError(

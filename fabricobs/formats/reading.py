@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fabricobs import stopping
 from fabricobs.errors import UserError
 from fabricobs.formats.context import Context
 from fabricobs.formats.documents.apis import read_answers
@@ -53,6 +54,7 @@ _READERS: dict[str, Callable[[Any, Context, Rows], TextReader]] = {
     "matrix": MatrixReader,
     "prometheus": PrometheusReader,
 }
+_LINES_BETWEEN_CHECKS = 4096  # some milliseconds
 # Ray prints a line of many workers once.
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
 
@@ -344,6 +346,8 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
     if lines and not lines[-1]:
         lines.pop()
     for number, line in enumerate(lines, block.first):
+        if not number % _LINES_BETWEEN_CHECKS:
+            stopping.check()
         if number in overlong:
             yield number, None
         elif "\r" in line:

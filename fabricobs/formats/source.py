@@ -20,6 +20,8 @@ from isal import igzip
 from isal.igzip_lib import IsalError
 from numpy.typing import NDArray
 
+from fabricobs import stopping
+
 BLOCK = 4 << 20
 LONGEST_LINE = 1 << 20
 # What recognition looks at: the beginning, the end, and slices in between.
@@ -195,6 +197,7 @@ def digest(path: Path, length: int | None = None) -> str:
     room = memoryview(bytearray(_DIGESTED))
     with path.open("rb", buffering=0) as file:
         while size := file.readinto(room if left is None else room[:left]):
+            stopping.check()
             hasher.update(room[:size])
             if left is not None:
                 left -= size
@@ -225,6 +228,7 @@ def whole_lines(stream: BinaryIO) -> Iterator[tuple[NDArray[np.uint8], int]]:
     rest = 0
     broken: Exception | None = None
     while broken is None:
+        stopping.check()
         read, broken = _read_into(stream, view[rest : rest + BLOCK])
         if read == 0:
             break

@@ -9,11 +9,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fabricobs.diagnosis.incidents import Incident
-from fabricobs.operate.post import post_json
+from fabricobs.operate.delivery import Order
+from fabricobs.printing import chat_text, escaped
 from fabricobs.report.documents import iso, moment_words, percent
 
 # So long an ended alert is told again, as Prometheus does, for an Alertmanager that was away.
 TOLD_AFTER_END = timedelta(minutes=15)
+# Names are shorter; what is longer is no name, and mail subjects and chats cut it anyway.
+_LONGEST_LABEL = 200
+_LONGEST_ANNOTATION = 4_000
 _LABELS_OF_CULPRIT = ("job", "host", "rank", "gpu", "nic", "switch", "port", "priority")
 
 
@@ -30,8 +34,8 @@ class Alertmanager:
         self._labels = labels
         self._interval = interval
 
-    def publish(self, incidents: Sequence[Incident], now: datetime, round_seconds: float) -> None:
-        """Tell the incidents, those closed lately too; DeliveryError if it does not take them."""
+    def order(self, incidents: Sequence[Incident], now: datetime, round_seconds: float) -> Order:
+        """Return what is sent of the incidents, those closed lately too; nothing of none."""
         # A round that takes longer than the interval must not let its alerts run out.
         longest = max(self._interval, timedelta(seconds=round_seconds))
         alerts = [
@@ -39,8 +43,8 @@ class Alertmanager:
             for incident in incidents
             for alert in _alerts(incident, now, now + 2 * longest, self._labels)
         ]
-        if alerts:
-            post_json(self._url, alerts, token=self._token)
+        message = {"url": self._url, "document": alerts, "token": self._token}
+        return Order(self.name, "http", (message,) if alerts else ())
 
 
 def _alerts(
@@ -54,7 +58,11 @@ def _alerts(
     identity = {**labels, "alertname": f"fabricobs_{finding.kind}", "incident": finding.id}
     if len(finding.entities) == 1:
         culprit = finding.entities[0].as_dict()
-        identity |= {key: str(culprit[key]) for key in _LABELS_OF_CULPRIT if key in culprit}
+        identity |= {
+            key: escaped(culprit[key])[:_LONGEST_LABEL]
+            for key in _LABELS_OF_CULPRIT
+            if key in culprit
+        }
     annotations = _annotations(incident)
     for position, raised in enumerate(incident.raised):
         rest = incident.raised[position + 1 :]
@@ -86,4 +94,9 @@ def _annotations(incident: Incident) -> dict[str, str]:
         "next_step": finding.next_steps[0] if finding.next_steps else "",
         "ending": incident.ending or "",
     }
-    return {name: text for name, text in texts.items() if text}
+    # Alertmanager's templates put them into chats.
+    return {
+        name: "\n".join(map(chat_text, text.split("\n")))[:_LONGEST_ANNOTATION]
+        for name, text in texts.items()
+        if text
+    }

@@ -11,7 +11,9 @@ from typing import Any
 
 from fabricobs.diagnosis.incidents import Event
 from fabricobs.errors import UserError
-from fabricobs.operate.post import DeliveryError, post_json
+from fabricobs.operate.delivery import Order
+from fabricobs.operate.post import DeliveryError
+from fabricobs.printing import chat_text
 from fabricobs.report.documents import cost_words, finding_document, iso, moment_words
 from fabricobs.report.history import keep_event
 
@@ -31,8 +33,8 @@ class History:
     def __init__(self, store: Path) -> None:
         self._store = store
 
-    def send(self, event: Event) -> None:
-        """Keep the event."""
+    def keep(self, event: Event) -> None:
+        """Keep the event; DeliveryError if the store cannot take it."""
         try:
             keep_event(event, self._store)
         except OSError as error:
@@ -48,14 +50,18 @@ class Webhook:
         self._url = url
         self._token = token
 
-    def send(self, event: Event) -> None:
-        """Send the event; DeliveryError if it is not taken."""
-        post_json(
-            self._url,
-            event_document(event),
-            token=self._token,
-            headers={"Idempotency-Key": event.key},
+    def order(self, events: Sequence[Event]) -> Order:
+        """Return what is sent: the document of each event, with its key."""
+        messages = tuple(
+            {
+                "url": self._url,
+                "document": event_document(event),
+                "token": self._token,
+                "headers": {"Idempotency-Key": event.key},
+            }
+            for event in events
         )
+        return Order(self.name, "http", messages)
 
 
 class Apprise:
@@ -70,19 +76,19 @@ class Apprise:
             raise UserError(
                 "notify.apprise needs a package of its own: pip install 'fabricobs[apprise]'"
             ) from None
-        self._apprise = apprise.Apprise()
-        self._failed = apprise.NotifyType.FAILURE
-        self._fine = apprise.NotifyType.SUCCESS
         for position, url in enumerate(urls):
-            if not self._apprise.add(url):
+            if not apprise.Apprise().add(url):
                 raise UserError(f"notify.apprise.urls[{position}] is no address apprise knows")
+        self._urls = tuple(urls)
 
-    def send(self, event: Event) -> None:
-        """Send the event as a short message; DeliveryError if not all targets took it."""
-        kind = self._fine if event.news == "resolved" else self._failed
-        title, body = message(event)
-        if not self._apprise.notify(title=title, body=body, notify_type=kind):
-            raise DeliveryError("not all of its targets took it")
+    def order(self, events: Sequence[Event]) -> Order:
+        """Return what is sent: each event as a short message."""
+        messages = []
+        for event in events:
+            title, body = message(event)
+            failed = event.news != "resolved"
+            messages.append({"urls": self._urls, "title": title, "body": body, "failed": failed})
+        return Order(self.name, "chats", tuple(messages))
 
 
 def event_document(event: Event) -> dict[str, Any]:
@@ -104,7 +110,7 @@ def event_document(event: Event) -> dict[str, Any]:
 
 
 def message(event: Event) -> tuple[str, str]:
-    """Return title and text of a message a person reads."""
+    """Return title and text of a message a person reads in a chat: no mentions, no links."""
     incident = event.incident
     finding = incident.finding
     lines = [
@@ -115,4 +121,5 @@ def message(event: Event) -> tuple[str, str]:
         lines.insert(0, _ENDINGS[incident.ending])
     elif finding.next_steps:
         lines.append(f"Next: {finding.next_steps[0]}")
-    return f"{_WORDS[event.news]} [{incident.severity}] {finding.title}", "\n".join(lines)
+    title = f"{_WORDS[event.news]} [{incident.severity}] {finding.title}"
+    return chat_text(title), "\n".join(map(chat_text, lines))

@@ -1,22 +1,18 @@
 """Telling the targets of the configuration; one that is down is tried again and stops nothing."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from fabricobs.config.schema import Notify, Secret
-from fabricobs.diagnosis.incidents import Event, Incident
+from fabricobs.diagnosis.incidents import Event
 from fabricobs.operate.alertmanager import Alertmanager
+from fabricobs.operate.delivery import Order, send_all
 from fabricobs.operate.messages import Apprise, History, Webhook
 from fabricobs.operate.post import DeliveryError
 from fabricobs.operate.state import Memory
-
-_TRIES = 2
-_PAUSE_S = 1.0
 
 Say = Callable[[str], None]
 Save = Callable[[Memory], object]
@@ -27,88 +23,104 @@ class Messenger(Protocol):
 
     name: str
 
-    def send(self, event: Event) -> None:
-        """Send one event; DeliveryError if it is not taken."""
-        ...
-
-
-class Publisher(Protocol):
-    """A target that is told the standing incidents every round."""
-
-    name: str
-
-    def publish(self, incidents: Sequence[Incident], now: datetime, round_seconds: float) -> None:
-        """Tell them; DeliveryError if they are not taken."""
+    def order(self, events: Sequence[Event]) -> Order:
+        """Return what it is sent of some events, a message for each."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Everyone who is told."""
+    """Everyone who is told, and how long that may take in a round."""
 
+    history: History
     messengers: tuple[Messenger, ...] = ()
-    publishers: tuple[Publisher, ...] = ()
+    alertmanager: Alertmanager | None = None
+    deadline: timedelta = timedelta(seconds=30)
 
 
 def targets_of(notify: Notify, store: Path, interval: timedelta) -> Targets:
     """Return the targets of the configuration; ConfigError for a secret that is not there."""
-    messengers: list[Messenger] = [History(store)]
-    publishers: list[Publisher] = []
+    messengers: list[Messenger] = []
+    alertmanager = None
     if notify.webhook is not None:
         messengers.append(Webhook(notify.webhook.url.reveal(), _revealed(notify.webhook.token)))
     if notify.apprise is not None:
         messengers.append(Apprise([url.reveal() for url in notify.apprise.urls]))
     if notify.alertmanager is not None:
         target = notify.alertmanager
-        publishers.append(
-            Alertmanager(target.url.reveal(), _revealed(target.token), target.labels, interval)
+        alertmanager = Alertmanager(
+            target.url.reveal(), _revealed(target.token), target.labels, interval
         )
-    return Targets(tuple(messengers), tuple(publishers))
+    return Targets(History(store), tuple(messengers), alertmanager, notify.deadline)
 
 
 def publish(targets: Targets, memory: Memory, now: datetime, say: Say) -> bool:
-    """Tell every publisher what stands; return whether all took it."""
-    well = True
-    for target in targets.publishers:
-        told = partial(target.publish, memory.incidents, now, memory.round_seconds)
-        well &= _tried(target.name, told, say)
-    return well
+    """Tell who is told every round what stands; return whether all took it."""
+    orders = _published(targets, memory, now)
+    return _said(send_all(orders, targets.deadline.total_seconds(), lambda _: None), say)
 
 
-def deliver(targets: Targets, memory: Memory, save: Save, say: Say) -> tuple[Memory, bool]:
-    """Send what is pending, noting each event taken; return the memory and whether all is."""
-    well = True
-    for target in targets.messengers:
-        for event in memory.pending.get(target.name, ()):
-            if not _tried(target.name, partial(target.send, event), say):
-                well = False
-                break  # the order of events is kept, and a target that is down is not asked again
-            left = memory.pending[target.name][1:]
-            memory = replace(memory, pending={**memory.pending, target.name: left})
+def tell(
+    targets: Targets, memory: Memory, now: datetime, save: Save, say: Say
+) -> tuple[Memory, bool]:
+    """Tell what stands and send what is pending, noting each event taken.
+
+    Returns the memory, and whether every target took everything. Targets outside are told at the
+    same time, all of them within the deadline.
+    """
+    memory, kept = _keep_history(targets.history, memory, save, say)
+
+    def taken(name: str) -> None:
+        nonlocal memory
+        if name in memory.pending:
+            memory = _struck_off(memory, name)
             save(memory)
-    return memory, well
+
+    orders = _published(targets, memory, now)
+    orders += [
+        target.order(pending)
+        for target in targets.messengers
+        if (pending := memory.pending.get(target.name, ()))
+    ]
+    failures = send_all(orders, targets.deadline.total_seconds(), taken)
+    return memory, _said(failures, say) and kept
 
 
 def add_pending(memory: Memory, events: Sequence[Event], targets: Targets) -> Memory:
     """Return the memory with events to be sent; those of targets that are gone are dropped."""
-    pending = {
-        target.name: (*memory.pending.get(target.name, ()), *events)
-        for target in targets.messengers
-    }
+    names = [targets.history.name, *(target.name for target in targets.messengers)]
+    pending = {name: (*memory.pending.get(name, ()), *events) for name in names}
     return replace(memory, pending=pending)
 
 
-def _tried(name: str, act: Callable[[], None], say: Say) -> bool:
-    for attempt in range(1, _TRIES + 1):
+def _published(targets: Targets, memory: Memory, now: datetime) -> list[Order]:
+    if targets.alertmanager is None:
+        return []
+    order = targets.alertmanager.order(memory.incidents, now, memory.round_seconds)
+    return [order] if order.messages else []
+
+
+def _keep_history(history: History, memory: Memory, save: Save, say: Say) -> tuple[Memory, bool]:
+    """Keep what is pending in the store; return the memory, and whether all of it is kept."""
+    for event in memory.pending.get(history.name, ()):
         try:
-            act()
-            return True
+            history.keep(event)
         except DeliveryError as error:
-            if attempt == _TRIES:
-                say(f"{name}: {error}; tried again next round")
-                return False
-            time.sleep(_PAUSE_S)
-    return False
+            return memory, _said({history.name: str(error)}, say)
+        memory = _struck_off(memory, history.name)
+        save(memory)
+    return memory, True
+
+
+def _struck_off(memory: Memory, name: str) -> Memory:
+    return replace(memory, pending={**memory.pending, name: memory.pending[name][1:]})
+
+
+def _said(failures: dict[str, str], say: Say) -> bool:
+    """Say what failed; return whether nothing did."""
+    for name, problem in failures.items():
+        say(f"{name}: {problem}; tried again next round")
+    return not failures
 
 
 def _revealed(secret: Secret | None) -> str | None:

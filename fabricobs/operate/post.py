@@ -1,11 +1,11 @@
-"""Sending a JSON document over HTTP; what goes wrong is said without address or secret."""
+"""Sending over HTTP and to chats; what goes wrong is said without address or secret."""
 
 import http.client
 import json
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fabricobs import __version__
@@ -30,7 +30,11 @@ _OPENER = urllib.request.build_opener(_NoRedirect)
 def post_json(
     url: str, document: Any, *, token: str | None = None, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Send a document; DeliveryError unless the answer is a success."""
+    """Send a document; DeliveryError unless the answer's status is a success.
+
+    The answer's body is not read: it may be endless. The timeout is that of a socket operation;
+    who calls sets a deadline for the whole.
+    """
     fields = {"Content-Type": "application/json", "User-Agent": f"fabricobs/{__version__}"}
     fields |= dict(headers or {})
     if token is not None:
@@ -38,14 +42,28 @@ def post_json(
     body = json.dumps(document, allow_nan=False).encode()
     try:
         request = urllib.request.Request(url, body, fields, method="POST")
-        with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
-            answer.read()
+        with _OPENER.open(request, timeout=_TIMEOUT_S):
+            pass
     except urllib.error.HTTPError as error:
-        raise DeliveryError(f"it answered {error.code}") from None
+        with error:
+            raise DeliveryError(f"it answered {error.code}") from None
     except urllib.error.URLError as error:
         raise DeliveryError(_reason(error.reason)) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise DeliveryError(_reason(error)) from None
+
+
+def notify_chats(urls: Sequence[str], title: str, body: str, *, failed: bool) -> None:
+    """Send a short text through apprise; DeliveryError if not all of the addresses took it."""
+    import apprise
+
+    chats = apprise.Apprise()
+    for url in urls:
+        chats.add(url)
+    kind = apprise.NotifyType.FAILURE if failed else apprise.NotifyType.SUCCESS
+    text = apprise.NotifyFormat.TEXT
+    if not chats.notify(title=title, body=body, notify_type=kind, body_format=text):
+        raise DeliveryError("not all of its targets took it")
 
 
 def _reason(error: object) -> str:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
 from fabricobs.diagnosis.findings import SEVERITIES
 from fabricobs.diagnosis.incidents import Incident
+from fabricobs.printing import escaped
 
 _LABELS = ("id", "kind", "severity", "state", "culprit")
 
@@ -69,7 +70,7 @@ def _labels(incident: Incident) -> tuple[str, ...]:
     finding = incident.finding
     culprits = finding.entities
     culprit = culprits[0].label if len(culprits) == 1 else ""
-    return (finding.id, finding.kind, incident.severity, incident.state, culprit)
+    return (finding.id, finding.kind, incident.severity, incident.state, escaped(culprit))
 
 
 def _epoch(moment: datetime | None) -> float | None:

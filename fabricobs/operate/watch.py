@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import TypeVar
 
 import duckdb
 
+from fabricobs import stopping
 from fabricobs.config.schema import Config, duration_words
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.incidents import Event, Incident, Moment, Timers, advance
@@ -23,7 +24,7 @@ from fabricobs.inputs import IngestReport, Options
 from fabricobs.judging import judge
 from fabricobs.machine import cores
 from fabricobs.operate.alertmanager import TOLD_AFTER_END
-from fabricobs.operate.notify import Targets, add_pending, deliver, publish, targets_of
+from fabricobs.operate.notify import Targets, add_pending, publish, targets_of, tell
 from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
 from fabricobs.report.page import write_page
@@ -85,7 +86,7 @@ class Watch:
                     f"the round took {took:.1f} s, longer than the interval of "
                     f"{duration_words(self._config.watch.every)}: the next begins at once"
                 )
-            sleep(max(every - took, 0))
+            stopping.pause(max(every - took, 0))
 
     def round(self) -> Round:
         """Run one round; what fails in it is said, and the rest of it goes on."""
@@ -102,9 +103,7 @@ class Watch:
             publish(self._targets, before, _now(), self._say)
             self._memory = before
             return Round(diagnosis, (), well=False)
-        well &= publish(self._targets, self._memory, _now(), self._say)
-        delivered = self._guarded("telling", self._deliver)
-        well &= bool(delivered)
+        well &= bool(self._guarded("telling", self._tell))
         if diagnosis is not None and (read is None or read.read or not self._page.exists()):
             well &= self._guarded("the report", lambda: self._report(diagnosis)) is not None
         well &= self._guarded("upkeep of the store", self._keep_up) is not None
@@ -171,8 +170,8 @@ class Watch:
         self._memory = memory
         return True
 
-    def _deliver(self) -> bool:
-        _, well = deliver(self._targets, self._memory, self._save, self._say)
+    def _tell(self) -> bool:
+        _, well = tell(self._targets, self._memory, _now(), self._save, self._say)
         return well
 
     def _report(self, diagnosis: Diagnosis) -> bool:
@@ -207,8 +206,9 @@ class Watch:
 
     def _guarded(self, what: str, act: Callable[[], _Made]) -> _Made | None:
         """Run a part of the round; if it fails say why and return None."""
+        stopping.check()
         try:
-            return act()
+            return self._interruptible(act)
         except UserError as error:
             self._say(f"{what}: {error}")
         except OSError as error:
@@ -222,6 +222,14 @@ class Watch:
                 f"{what}: a mistake of fabricobs, please report it:\n{traceback.format_exc()}"
             )
         return None
+
+    def _interruptible(self, act: Callable[[], _Made]) -> _Made:
+        """Run it; what fails while a signal asks to stop, fails because of that."""
+        try:
+            return act()
+        except Exception:
+            stopping.check()
+            raise
 
     def _sum_up(self, read: IngestReport | None, seconds: float) -> None:
         files = "nothing read" if read is None else f"{len(read.read):,} files read"

@@ -10,6 +10,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from fabricobs import stopping
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.report.charts.catalogue import chart_of
 from fabricobs.report.charts.source import Row, Source
@@ -64,6 +65,7 @@ def draw_figures(
         topology = draw_topology(source, diagnosis.findings)
         of_findings = {}
         for number, finding in enumerate(diagnosis.findings[:MOST_FINDINGS], start=1):
+            stopping.check()
             chosen = chart_of(source, finding)
             if chosen is not None:
                 name, chart = chosen
@@ -82,6 +84,7 @@ def save_figures(figures: Figures, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for figure in figures:
+        stopping.check()
         text = {"text": figure.title, "subtitle": _lines(figure.caption)}
         spec = coloured({**figure.spec, "title": text}, _WIDTH)
         png, svg = (folder / f"{figure.key}.{suffix}" for suffix in ("png", "svg"))

@@ -12,6 +12,7 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
+from fabricobs import stopping
 from fabricobs.shell.commands import COMMANDS, Shell, check_printed
 from fabricobs.shell.completion import Names, SqlCompleter
 from fabricobs.shell.text import is_whole
@@ -27,6 +28,7 @@ def run_shell(
 ) -> None:
     """Ask the store in a shell until the user leaves it; nothing is written but the history."""
     check_printed(output)
+    stopping.leave_to_defaults()
     with reading(store):
         shell = Shell(open_session(store, extra=extra, site=site), extra, output)
     session: PromptSession[str] = PromptSession(

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fabricobs import stopping
 from fabricobs.errors import UserError
 
 NOTE = "exchange.json"
@@ -73,5 +74,5 @@ def alone(path: Path) -> Iterator[None]:
                     raise BusyError(
                         f"store {path}: somebody has been reading it for a minute; try again later"
                     ) from None
-                time.sleep(_WAIT_STEP_S)
+                stopping.pause(_WAIT_STEP_S)
         yield

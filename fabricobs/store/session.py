@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from fabricobs import content
+from fabricobs import content, stopping
 from fabricobs.errors import UserError
 from fabricobs.machine import cores
 from fabricobs.store.tables import TABLES
@@ -128,6 +128,7 @@ def open_session(
     import duckdb
 
     connection = duckdb.connect(":memory:")
+    stopping.interruptible(connection)
     connection.execute("SET TimeZone = 'UTC'")
     # It would go to standard output, which is for data.
     connection.execute("SET enable_progress_bar = false")

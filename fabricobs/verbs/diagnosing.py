@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fabricobs.printing import note
 from fabricobs.verbs.shared import (
     ConfigOption,
     ContentOption,
@@ -17,7 +18,6 @@ from fabricobs.verbs.shared import (
     configured,
     exit_code,
     fail,
-    note,
     require_store,
 )
 

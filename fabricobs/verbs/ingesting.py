@@ -8,6 +8,7 @@ import typer
 
 from fabricobs.errors import UNEXPECTED
 from fabricobs.machine import cores
+from fabricobs.printing import note
 from fabricobs.verbs.shared import (
     UNKNOWN,
     ConfigOption,
@@ -18,7 +19,6 @@ from fabricobs.verbs.shared import (
     check_inputs,
     configured_basics,
     fail,
-    note,
 )
 
 if TYPE_CHECKING:

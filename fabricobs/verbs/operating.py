@@ -1,11 +1,12 @@
 """The verbs of operation: watch, prune, schedule, config."""
 
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fabricobs import stopping
+from fabricobs.printing import note
 from fabricobs.verbs.shared import (
     UNKNOWN,
     ConfigOption,
@@ -19,7 +20,6 @@ from fabricobs.verbs.shared import (
     check_inputs,
     configured,
     exit_code,
-    note,
     require_store,
 )
 
@@ -62,13 +62,13 @@ def watch(
     site = configured(config, options)
     from fabricobs.operate import watch as operation
 
-    signal.signal(signal.SIGTERM, _stop)
     if once:
         done = operation.watch_once(logs, site, note)
         _print_events(done)
         if not done.well or done.diagnosis is None:
             raise typer.Exit(UNKNOWN)
         raise typer.Exit(exit_code(done.diagnosis, fail_on))
+    stopping.exit_with(0)
     for done in operation.watch(logs, site, note):
         _print_events(done)
 
@@ -153,9 +153,3 @@ def _print_events(done: "Round") -> None:
             f"{incident.finding.title}",
             flush=True,
         )
-
-
-def _stop(number: int, frame: object) -> None:
-    """End at once: every round may be cut anywhere, and the next goes on."""
-    note("stopped; the next round goes on where this one was")
-    raise SystemExit(0)

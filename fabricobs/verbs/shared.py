@@ -4,11 +4,12 @@ Exit codes follow the monitoring plug-ins: 0 nothing at or above --fail-on, 1 wa
 3 unknown (bad usage, unreadable input, not enough data).
 """
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+
+from fabricobs.printing import note
 
 if TYPE_CHECKING:
     from fabricobs.config.basics import Basics
@@ -119,11 +120,6 @@ def require_store(store: Path) -> None:
 
     if not is_store(store):
         fail(f"{store}: no store here; make one with `fabricobs ingest LOGS --store {store}`")
-
-
-def note(text: str) -> None:
-    """Print a note for a person to standard error."""
-    print(f"fabricobs: {text}", file=sys.stderr, flush=True)
 
 
 def fail(text: str) -> NoReturn:
