@@ -1,5 +1,6 @@
 """Servers on the loopback interface that tests talk to: our own, and those of Debian's packages."""
 
+import itertools
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -161,3 +162,59 @@ def prometheus(folder: Path, scraped: str) -> Iterator[str]:
     ]  # fmt: skip
     with server_of(command, f"http://{address}/-/ready"):
         yield f"http://{address}"
+
+
+# What a server does with a client whose request it has got; OSError when the client goes.
+Behaviour = Callable[[socket.socket], None]
+
+
+def drips(client: socket.socket) -> None:
+    """Answer a byte a second, for ever: no single read of the socket takes long."""
+    for byte in itertools.cycle(b"HTTP/1.1 200 OK\r\nX: yyyy\r\n"):
+        client.sendall(bytes([byte]))
+        time.sleep(1)
+
+
+def floods_headers(client: socket.socket) -> None:
+    client.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+    while True:
+        client.sendall(b"y" * (1 << 16))
+
+
+def continues_for_ever(client: socket.socket) -> None:
+    while True:
+        client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+
+
+def floods_body(client: socket.socket) -> None:
+    client.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while True:
+        client.sendall(b"10000\r\n" + b"y" * (1 << 16) + b"\r\n")
+
+
+def says_nothing(client: socket.socket) -> None:
+    client.recv(1 << 20)
+    time.sleep(600)
+
+
+@contextmanager
+def misbehaving(behaviour: Behaviour) -> Iterator[str]:
+    """Run a server that treats every client so; give its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve(client: socket.socket) -> None:
+        with suppress(OSError), client:
+            client.recv(1 << 16)
+            behaviour(client)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listening.accept()
+                threading.Thread(target=serve, args=(client,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/hunter2"
+    finally:
+        listening.close()
