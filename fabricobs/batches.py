@@ -152,6 +152,7 @@ def _read(
     if not planned.recognised.formats:
         return count_lines(path)
     context = Context(planned.file_id, options.job, planned.place, options.tzinfo)
+    context.modified_us = planned.modified_us
     context.from_path.update(planned.from_path)
     return read_file(path, planned.recognised, context, rows, flush)
 

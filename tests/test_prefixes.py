@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fabricobs.formats.context import Context
-from fabricobs.formats.logs.prefixes import HostNames, peeled, prefix_of
+from fabricobs.formats.logs.prefixes import HostNames, before_message, peeled
 from fabricobs.formats.reading import FileResult, read_file
 from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.rows import Rows
@@ -40,7 +40,7 @@ def read(path: Path, text: str) -> tuple[dict[str, list[dict[str, Any]]], FileRe
         (" 7: ", 7),
         ("12: ", 12),
         ("[rank3]:", 3),
-        ("[default3]:", 3),
+        ("[default3]:", None),
         ("(Worker pid=61, ip=10.0.3.6) ", None),
         ("10.3.5.8: ", None),
         ("worker-1: ", None),
@@ -78,8 +78,8 @@ def test_a_bare_prefix_is_no_unread_line(tmp_path: Path) -> None:
 
 
 def test_a_torn_line_lends_its_rank_to_nobody() -> None:
-    assert prefix_of("3: gn1:4:4 [0] NCCL INFO Conn") == (None, False)
-    assert prefix_of(" 3: ") == (3, True)
+    assert before_message("3: gn1:4:4 [0] NCCL INFO Conn") == ({}, False)
+    assert before_message(" 3: ", ("task",)) == ({"rank": "3"}, True)
 
 
 def test_a_host_with_a_torn_off_piece_is_known_again(tmp_path: Path) -> None:
@@ -95,8 +95,9 @@ def test_json_lines_of_a_log_service(tmp_path: Path, key: str) -> None:
     lines = [f"{INFO}Using network IB\n", HEADER, ROW, "another line\n", "two\nin one"]
     wrapped = [json.dumps({key: line, "time": "2026-03-04T05:06:07.891234567Z"}) for line in lines]
     tables, result = read(tmp_path / "log", "\n".join([*wrapped, '{"log": "cut of']))
-    assert result.tally.lines == 6
-    assert (result.tally.parsed, result.tally.unparsed) == (3, 3)
+    # The last message is of two lines.
+    assert result.tally.lines == 7
+    assert (result.tally.parsed, result.tally.unparsed) == (3, 4)
     (network,) = tables["nccl_ranks"]
     assert (network["host"], network["network"]) == ("gn4", "IB")
     assert network["ts"].isoformat() == "2026-03-04T05:06:07.891234"

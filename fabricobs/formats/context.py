@@ -6,6 +6,7 @@ from datetime import UTC, tzinfo
 from functools import cache
 from typing import Any
 
+from fabricobs.formats.logs.prefixes import NOTHING, Labels, Told, columns_told
 from fabricobs.formats.places import Place
 from fabricobs.store.tables import TABLES
 
@@ -14,6 +15,28 @@ from fabricobs.store.tables import TABLES
 def column_names(table: str) -> frozenset[str]:
     """Return the column names of a table."""
     return frozenset(column.name for column in TABLES[table].columns)
+
+
+class LineTold:
+    """What launchers and log services told around the line that is being read."""
+
+    def __init__(self) -> None:
+        self.told: Told = NOTHING
+        self._read: tuple[Told, dict[str, Any]] = NOTHING, {}
+
+    def columns(self, table: str, context: "Context") -> dict[str, Any]:
+        """Return the columns of a table it fills: a launcher's rank is the rank of a step."""
+        if self._read[0] is not self.told:
+            self._read = self.told, columns_told(self.told, context.zone, context.modified_us)
+        names = column_names(table)
+        columns: dict[str, Any] = {}
+        for name, value in self._read[1].items():
+            other = {"launch_rank": "rank", "host": "device"}.get(name, name)
+            if name in names or other in names:
+                columns[name if name in names else other] = value
+        if "ts" in columns:
+            columns["ts_source"] = "inline"
+        return columns
 
 
 @dataclass(slots=True)
@@ -27,7 +50,9 @@ class Context:
     kept: dict[str, Any] = field(default_factory=dict)
     from_path: dict[str, Any] = field(default_factory=dict)
     generation: int = 0  # grows when what is kept changes
-    of_line: dict[str, Any] = field(default_factory=dict)  # what stands before the line told
+    modified_us: int | None = None  # when the file was last written
+    labels: Labels = ()  # that launchers wrote before the lines
+    of_line: LineTold = field(default_factory=LineTold)
     placed: dict[str, str] = field(default_factory=dict)  # by format: what the path tells
     outer: "Context | None" = None
     _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
@@ -59,13 +84,9 @@ class Context:
         base = self._base.get(key)
         if base is None:
             base = self._base[key] = self._new_base(table, format_name, snapshot)
-        if not self.of_line:
+        if snapshot or not self.of_line.told:
             return dict(base)
-        names = column_names(table)
-        told = {name: value for name, value in self.of_line.items() if name in names}
-        if "ts" in told:
-            told["ts_source"] = "inline"
-        return base | told
+        return base | self.of_line.columns(table, self)
 
     def _new_base(self, table: str, format_name: str, snapshot: bool) -> dict[str, Any]:
         names = column_names(table)

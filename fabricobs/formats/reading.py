@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fabricobs import stopping
 from fabricobs.errors import UserError
@@ -16,9 +16,9 @@ from fabricobs.formats.documents.prometheus import PrometheusFormat, PrometheusR
 from fabricobs.formats.documents.yaml_documents import YamlFormat, YamlReader
 from fabricobs.formats.failures import Failure, failure_of
 from fabricobs.formats.logs.bulk import BulkReader, can_read
-from fabricobs.formats.logs.lines import LineReader, Outcome, TextReader
-from fabricobs.formats.logs.prefixes import columns_told, peeled
-from fabricobs.formats.logs.wrapping import unwrapped
+from fabricobs.formats.logs.dispatch import Dispatcher
+from fabricobs.formats.logs.lines import LineReader, TextReader
+from fabricobs.formats.logs.wrapping import LogLine, log_lines
 from fabricobs.formats.outputs.captures import CaptureReader
 from fabricobs.formats.outputs.keyvalue import KeyValueReader, ValueReader
 from fabricobs.formats.outputs.matrix import MatrixReader
@@ -55,6 +55,7 @@ _READERS: dict[str, Callable[[Any, Context, Rows], TextReader]] = {
     "prometheus": PrometheusReader,
 }
 _LINES_BETWEEN_CHECKS = 4096  # some milliseconds
+_Piece = TypeVar("_Piece", LineBlock, LogLine)
 # Ray prints a line of many workers once.
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
 
@@ -190,13 +191,11 @@ def _read_whole(
     return tuple(sorted(file.unused))
 
 
-def _flushing(
-    blocks: Iterator[LineBlock], rows: Rows, flush: Callable[[], None]
-) -> Iterator[LineBlock]:
-    for block in blocks:
+def _flushing(pieces: Iterator[_Piece], rows: Rows, flush: Callable[[], None]) -> Iterator[_Piece]:
+    for piece in pieces:
         if rows.is_full:
             flush()
-        yield block
+        yield piece
 
 
 def _read_text(
@@ -207,14 +206,17 @@ def _read_text(
     tally: Tally,
     flush: Callable[[], None],
 ) -> None:
+    context.labels = recognised.wrapping.labels
     readers = _text_readers(recognised.formats, context, rows)
+    dispatcher = Dispatcher(readers, context, rows, tally)
 
     def line_by_line(block: LineBlock) -> None:
-        _read_block(block, readers, tally, context)
+        _read_block(block, readers, dispatcher, tally)
         if rows.is_full:
             flush()
 
-    marked = _for_bulk(path, readers) if not recognised.wrapping else None
+    wrapped = recognised.wrapping.by_record
+    marked = _for_bulk(path, readers) if not wrapped else None
     bulk = BulkReader(marked, context, rows, tally, line_by_line, flush) if marked else None
     # However the reading ends, each reader hands over what it holds; if one cannot, others can.
     with ExitStack() as ending:
@@ -225,8 +227,11 @@ def _read_text(
         if bulk is not None:
             ending.callback(bulk.finish)
         with open_plain(path) as stream:
-            if bulk is None:
-                for block in unwrapped(line_blocks(stream), recognised.wrapping):
+            if wrapped:
+                lines = log_lines(stream, recognised.wrapping, path.stat().st_size)
+                _read_wrapped(_flushing(lines, rows, flush), dispatcher, tally)
+            elif bulk is None:
+                for block in line_blocks(stream):
                     line_by_line(block)
             else:
                 number = 1
@@ -243,26 +248,33 @@ def _for_bulk(path: Path, readers: Sequence[TextReader]) -> LineReader | None:
     return None
 
 
+def _read_wrapped(lines: Iterator[LogLine], dispatcher: Dispatcher, tally: Tally) -> None:
+    for count, line in enumerate(lines):
+        if not count % _LINES_BETWEEN_CHECKS:
+            stopping.check()
+        if line.text is None:
+            tally.miss(line.number, "longer than 1 MiB", "")
+        else:
+            for piece in _pieces(_cleaned(line.text)):
+                dispatcher.read(piece, line.number, line.told)
+
+
 def _read_block(
-    block: LineBlock, readers: list[TextReader], tally: Tally, context: Context
+    block: LineBlock, readers: list[TextReader], dispatcher: Dispatcher, tally: Tally
 ) -> None:
     capture = readers[0] if readers else None
     if isinstance(capture, CaptureReader) and capture.takes_rows and not block.overlong:
-        _read_capture(block, capture, readers, tally, context)
+        _read_capture(block, capture, dispatcher, tally)
         return
     for number, line in _numbered_lines(block):
         if line is None:
             tally.miss(number, "longer than 1 MiB", "")
         else:
-            _offer(line, number, readers, tally, context)
+            dispatcher.read(line, number)
 
 
 def _read_capture(
-    block: LineBlock,
-    capture: CaptureReader,
-    readers: list[TextReader],
-    tally: Tally,
-    context: Context,
+    block: LineBlock, capture: CaptureReader, dispatcher: Dispatcher, tally: Tally
 ) -> None:
     """Read the rows of tables and dumps many at a time, what stands between them by line."""
     data = block.data
@@ -273,76 +285,15 @@ def _read_capture(
         number += lines
         end = data.find(b"\n", at) + 1 or len(data)
         for _, line in _numbered_lines(LineBlock(number, data[at:end])):
-            _offer(line or "", number, readers, tally, context)
+            dispatcher.read(line or "", number)
         at = end
         number += 1
 
 
-def _offer(
-    line: str, number: int, readers: list[TextReader], tally: Tally, context: Context
-) -> None:
-    """Offer a line to every format until one takes it; blank lines need none.
-
-    One that none takes is offered again without what a launcher or log service wrote before it.
-    """
-    if not line.strip():
-        tally.skip()
-        for reader in readers:
-            reader.offer("", number)
-        return
-    outcome = _first_taker(line, number, readers)
-    if outcome is Outcome.NOT_MINE:
-        outcome = _bare_taken(line, number, readers, context)
-    if outcome is Outcome.PARSED:
-        tally.read()
-    elif outcome is Outcome.IGNORED:
-        tally.skip()
-    elif isinstance(outcome, str):
-        tally.miss(number, outcome, line)
-    else:
-        tally.leave(number, line)
-
-
-def _bare_taken(
-    line: str, number: int, readers: list[TextReader], context: Context
-) -> Outcome | str:
-    """Offer what stands below the prefixes; tables are cut by column and take whole lines only."""
-    outcome: Outcome | str = Outcome.NOT_MINE
-    for bare, told in peeled(line):
-        if not bare.strip():
-            return Outcome.IGNORED
-        context.of_line = columns_told(told, context.zone)
-        outcome = _first_taker(bare, number, [r for r in readers if isinstance(r, LineReader)])
-        if outcome is not Outcome.NOT_MINE:
-            break
-    context.of_line = {}
-    return outcome
-
-
-def _first_taker(line: str, number: int, readers: Sequence[TextReader]) -> Outcome | str:
-    """Return what the first format that takes the line made of it, else the first failure."""
-    failure = ""
-    for reader in readers:
-        outcome = reader.offer(line, number)
-        if isinstance(outcome, str):
-            # A prompt right under a table is no row of it: another format may know the line.
-            failure = failure or outcome
-        elif outcome is not Outcome.NOT_MINE:
-            return outcome
-    return failure or Outcome.NOT_MINE
-
-
 def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
-    """Yield number and text; None for an overlong line. A carriage return ends a line too."""
-    text = block.data.decode("utf-8", "replace")
-    if "\x1b" in text:
-        text = ANSI.sub("", text)
-    if "\x00" in text:
-        text = text.replace("\x00", "")
-    if " across cluster]" in text:
-        text = _REPEATED.sub("", text)
+    """Yield number and text; None for an overlong line."""
     overlong = frozenset(block.overlong)
-    lines = text.split("\n")
+    lines = _cleaned(block.data.decode("utf-8", "replace")).split("\n")
     if lines and not lines[-1]:
         lines.pop()
     for number, line in enumerate(lines, block.first):
@@ -350,11 +301,25 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
             stopping.check()
         if number in overlong:
             yield number, None
-        elif "\r" in line:
-            for piece in line.rstrip("\r").split("\r"):
-                yield number, piece
         else:
-            yield number, line
+            for piece in _pieces(line):
+                yield number, piece
+
+
+def _cleaned(text: str) -> str:
+    """Return a text without colours, NUL bytes and Ray's count of repeated lines."""
+    if "\x1b" in text:
+        text = ANSI.sub("", text)
+    if "\x00" in text:
+        text = text.replace("\x00", "")
+    if " across cluster]" in text:
+        text = _REPEATED.sub("", text)
+    return text
+
+
+def _pieces(line: str) -> Sequence[str]:
+    """Cut a line at carriage returns, each of which ends a line too."""
+    return line.rstrip("\r").split("\r") if "\r" in line else (line,)
 
 
 def _text_readers(formats: tuple[Format, ...], context: Context, rows: Rows) -> list[TextReader]:

@@ -26,7 +26,7 @@ from fabricobs.formats.compiled.programs import (
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import LineRule
 from fabricobs.formats.logs.lines import LineFormat, LineReader
-from fabricobs.formats.logs.prefixes import prefix_of
+from fabricobs.formats.logs.prefixes import before_message
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LONGEST_LINE, LineBlock
 from fabricobs.formats.templates import Template
@@ -195,7 +195,9 @@ class BulkReader:
     def _read_prefix(self, text: str) -> dict[str, Any] | None:
         assert self._format.anchor is not None
         found = self._format.anchor.search(text)
-        if found is None or found.end() != len(text) or not prefix_of(text[: found.start()])[1]:
+        if found is None or found.end() != len(text):
+            return None
+        if not before_message(text[: found.start()], self._context.labels)[1]:
             return None
         try:
             return self._reader.prefix_fields(found)

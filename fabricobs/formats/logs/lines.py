@@ -3,14 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import tzinfo
 from enum import Enum
 from functools import cache
 from typing import Any, Protocol
 
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Definition, LineRule
-from fabricobs.formats.logs.prefixes import HostNames, prefix_of
+from fabricobs.formats.logs.prefixes import HostNames, before_message, columns_told
 from fabricobs.formats.mapping import check_column
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import (
@@ -19,11 +18,9 @@ from fabricobs.formats.templates import (
     compile_regex,
     compile_template,
 )
-from fabricobs.formats.values import TIME_PATTERN, parse_time, parse_whole
+from fabricobs.formats.values import parse_whole
 from fabricobs.store.tables import TABLES
 
-_TIME = re.compile(TIME_PATTERN)
-_SHORTEST_TIME = 19
 _MOST_FOREIGN = 500
 
 
@@ -130,47 +127,45 @@ class LineReader:
         self._context = replace(context, kept={}, _base={}) if line_format.alone else context
         self._rows = rows
         self._hosts = HostNames()
+        self._foreign_message = f"{line_format.name}: no rule fits this line"
 
     def offer(self, line: str, number: int) -> Outcome | str:
-        """Read the line; several anchors in it are several writers on one pipe."""
+        """Read the line, which holds one message of the format at most."""
         anchor = self.format.anchor
         if anchor is None:
             return self._read(line.strip(), line, number, {})
-        matches = self._anchors(anchor, line)
-        if not matches:
+        found = anchor.search(line) if self.format.mark in line else None
+        if found is None:
             return Outcome.NOT_MINE
-        outcomes: list[Outcome | str] = []
-        for found, following in zip(matches, [*matches[1:], None], strict=True):
-            message = line[found.end() : following.start() if following else None].strip()
-            try:
-                prefix = self.prefix_fields(found)
-            except ValueError as error:
-                outcomes.append(f"{self.format.name}: {error}")
-            else:
-                outcomes.append(self._read(message, line, number, prefix))
-        failed = next((o for o in outcomes if isinstance(o, str)), None)
-        if failed is not None:
-            return failed
-        if all(o is Outcome.NOT_MINE for o in outcomes):
-            return f"{self.format.name}: no rule fits this line"
-        return Outcome.PARSED if Outcome.PARSED in outcomes else Outcome.IGNORED
+        try:
+            prefix = self.prefix_fields(found)
+        except ValueError as error:
+            return f"{self.format.name}: {error}"
+        outcome = self._read(line[found.end() :].strip(), line, number, prefix)
+        return self._foreign_message if outcome is Outcome.NOT_MINE else outcome
 
     def prefix_fields(self, found: re.Match[str]) -> dict[str, Any]:
         """Return what an anchor and what stands before it tell."""
-        fields = _prefix(found, self._context.zone)
-        if "host" in fields:
-            fields["host"] = self._hosts.clean(fields["host"], found.string[: found.start()])
+        context, labels = self._context, self._context.labels
+        before = found.string[: found.start()]
+        told, _ = before_message(before, labels)
+        fields = columns_told(told, context.zone, context.modified_us)
+        fields.update(_anchored(found))
+        if "host" in found.groupdict() and found["host"] is not None:
+            fields["host"] = self._hosts.clean(fields["host"], before, labels)
         return fields
 
-    def _anchors(self, anchor: re.Pattern[str], line: str) -> list[re.Match[str]]:
-        """Return the anchors in a line; the mark saves the search where there is at most one."""
-        marks = line.count(self.format.mark) if self.format.mark else 2
-        if marks == 0:
-            return []
-        if marks == 1:
-            found = anchor.search(line)
-            return [found] if found is not None else []
-        return list(anchor.finditer(line))
+    def starts(self, line: str) -> Iterator[int]:
+        """Yield where messages begin in a line, a torn-off piece before a host left out."""
+        if self.format.anchor is None:
+            return
+        for found in self.format.anchor.finditer(line):
+            torn = 0
+            if found.groupdict().get("host"):
+                before = line[: found.start()]
+                host = self._hosts.clean(found["host"], before, self._context.labels)
+                torn = len(found["host"]) - len(host)
+            yield found.start() + torn
 
     def _read(self, message: str, line: str, number: int, prefix: dict[str, Any]) -> Outcome | str:
         kept = self._context.kept
@@ -237,17 +232,10 @@ def _is_whole(name: str) -> bool:
     return any(column is not None and column.type == "BIGINT" for column in columns)
 
 
-def _prefix(found: re.Match[str], zone: tzinfo) -> dict[str, Any]:
-    """Return the fields of the anchor, and the time that stands before it if one does."""
-    fields: dict[str, Any] = {
+def _anchored(found: re.Match[str]) -> dict[str, Any]:
+    """Return the fields of an anchor's groups."""
+    return {
         name: parse_whole(text) if _is_whole(name) else text
         for name, text in found.groupdict().items()
         if text is not None
     }
-    if found.start() > 0:
-        fields["launch_rank"], _ = prefix_of(found.string[: found.start()])
-    if found.start() >= _SHORTEST_TIME:
-        time = _TIME.search(found.string, 0, found.start())
-        if time is not None:
-            fields["ts"] = parse_time(time[0], zone)
-    return fields

@@ -1,90 +1,249 @@
 """What launchers and log services write before a line: found, taken off, and what it tells kept.
 
 A line may bear several (`0: [1,3]<stdout>:2026-01-05T10:00:00Z text`); they are taken off one after
-the other. Only a line that no format takes as it is loses its prefixes, so a format whose own lines
-begin with a time or a number keeps them.
+the other. A format whose own lines begin with a time or a number sees them whole first.
+
+`3: `, `gpu01: ` or `[3] ` may be a label or the beginning of a trainer's own line. What such a
+label says counts only if the file shows that it is one (`labels_of`); else it is taken off and
+tells nothing.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import tzinfo
 from functools import lru_cache
+from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
+from fabricobs.formats.logs.meanings import host_of_stream, told_by
 from fabricobs.formats.recognition.detection import Detector
-from fabricobs.formats.values import parse_time
+from fabricobs.formats.values import parse_time, parse_without_year
 
-_ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+# What stands around lines says by these names: host, pod, node, rank (of a launcher), torch_rank
+# (PyTorch's, always global), local_rank, ts, stream (of a log service).
+Told = Mapping[str, str]
+Labels = tuple[str, ...]
+NOTHING: Told = MappingProxyType({})
+
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_DAY = r"\d{4}-\d\d-\d\d"
+_ISO = rf"{_DAY}[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?"
+_SHORT = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
+_NAME = r"[A-Za-z0-9][\w.-]*"
+_LEVEL = r"(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)"
 _LAUNCHERS = (
-    r"\[\d+,(?P<rank>\d{1,7})\]<std\w+>:",  # mpirun --tag-output
-    r"\[(?:rank|default)?(?P<rank>\d{1,7})\]:? ?",  # torchrun, mpiexec -prepend-rank
-    r" *(?P<rank>\d{1,7}): ",  # srun --label, right-aligned
-    r"\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\) ",  # Ray
-    r"\d{1,3}(?:\.\d{1,3}){3}: ",  # pdsh
-    r"[A-Za-z][\w.-]*\d: ",  # pdsh, DeepSpeed: host names end in a number
+    r"\[\d+,mpirank:(?P<rank>\d{1,7}),(?P<host>[\w-]+)\]<std\w+>: ?",  # SageMaker
+    # Open MPI --tag-output; 5 names the job and, in detail, the process.
+    rf"\[[\w.@-]+,(?P<rank>\d{{1,7}})\](?:\[(?P<host>{_NAME}):\d+\])?<std\w+>: ?",
+    r"\[(?P<rank>\d{1,7})\]<std\w+>: ?",  # Horovod
+    r"\[rank[= ]?(?P<torch_rank>\d{1,7})\]:? ?",  # PyTorch, Determined
+    r"\[default(?P<local_rank>\d{1,7})\]:? ?",  # torchrun
+    r"\((?:[\w.:-]+ )?pid=\d+(?:, ip=(?P<host>[\d.]+))?\) ",  # Ray
+    # SkyPilot: the rank is the node's.
+    r"\([\w.:-]+, rank=\d+, pid=\d+(?:, ip=(?P<host>[\d.]+))?\) ",
+    rf"\[pod/(?P<pod>{_NAME})/[\w.-]+\] ",  # kubectl logs --prefix
+    rf"[a-z0-9-]+/(?P<pod>{_NAME})\[[\w.-]+\]: ",  # kail
+    r"(?P<host>\d{1,3}(?:\.\d{1,3}){3}): ",  # pdsh
+    # These may be labels or not.
+    r"\[\d{1,7}\]:? ?",
+    r" *\d{1,7}: ",
+    r"[A-Za-z][\w.-]*\d: ",
 )
 _SERVICES = (
-    rf"(?P<ts>{_ISO}):? ",
+    r"<\d{1,3}>1 (?P<ts>\S+) (?P<host>\S+) \S+ \S+ \S+ (?:-|(?:\[[^\]]*\])+) ?",  # RFC 5424
+    # RFC 3164, journalctl.
+    rf"(?:<\d{{1,3}}>)?(?P<ts>{_SHORT})(?:\.\d+)? (?P<host>{_NAME}) [A-Za-z][\w./@-]*\[\d+\]: ?",
+    rf"(?P<ts>{_ISO}) (?P<host>{_NAME}) [A-Za-z][\w./@-]*\[\d+\]: ?",
+    rf"[A-Z][a-z]{{2}} (?P<ts>{_DAY} {_CLOCK} UTC) (?P<host>{_NAME}) [A-Za-z][\w./@-]*\[\d+\]: ?",
+    rf"(?P<ts>\d{{10}}\.\d{{6}}) (?P<host>{_NAME}) [A-Za-z][\w./@-]*\[\d+\]: ?",
+    rf"\[ *\d+\.\d{{6}}\] (?P<host>{_NAME}) [A-Za-z][\w./@-]*\[\d+\]: ?",
+    rf"(?P<ts>{_ISO}) \{{(?P<labels>[^}}]*)\}} ",  # logcli
+    rf"(?P<ts>{_ISO}) std(?:out|err) F ",  # containerd
+    rf"(?P<ts>{_ISO}) (?P<stream>[\w.-]+(?:/[\w.=-]+)+) ",  # aws logs tail
+    # Airflow, Determined, Python's logging, loguru.
+    rf"\[(?P<ts>{_DAY}, {_CLOCK} UTC|{_ISO})\] \{{[\w.]+:\d+\}} [A-Z]+ - ",
+    rf"\[(?P<ts>{_ISO})\] [0-9a-f]{{8}} (?:\[[A-Z]+\] )?\|\| (?:\[rank=(?P<torch_rank>\d+)\] )?"
+    rf"(?:{_LEVEL}: )?",
+    rf"(?P<ts>{_ISO}) - [\w.]+ - {_LEVEL} - ",
+    rf"(?P<ts>{_ISO}) \[?{_LEVEL}\]? +(?:\[[^\]]+\] )?",
+    rf"(?P<ts>{_ISO}) \| {_LEVEL} +\| \S+ - ",
+    rf"{_LEVEL}:[\w.]+:",
+    rf"(?P<ts>{_ISO}):?[ \t]",
     rf" *\| (?P<ts>{_ISO}) \| ",  # pasted from CloudWatch
-    r"(?P<ts>[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})<std\w+>:",
-    r"\[(?P<ts>\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d(?:\.\d{1,9})?)\] ",  # NCCL 2.26 and newer
+    # mpirun --timestamp-output, alone or with the tag.
+    r"(?P<ts>[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})"
+    r"(?:\[\d+,(?P<rank>\d{1,7})\])?<std\w+>: ?",
+    r"\[(?P<ts>\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)\] ",  # NCCL 2.26 and newer
+    rf"(?P<ts>{_SHORT}) ",  # ts
+    r"EVENTS\t(?P<ts>\d{13})\t",  # aws logs get-log-events --output text
     r"> ",  # quoted
 )
-_PREFIXES = tuple(re.compile(expression) for expression in (*_LAUNCHERS, *_SERVICES))
+# Labels only where the file shows that they are: most lines bear them, and few differ.
+_LABELS = {
+    "task": r" *(?P<rank>\d{1,7}): ",  # srun --label, right-aligned
+    "bracket": r"\[(?P<rank>\d{1,7})\]:? ?",  # mpiexec -prepend-rank
+    "rank": r"[Rr]ank[ _-]?(?P<rank>\d{1,7})(?: *[:|] ?| )",
+    "host": r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ",  # pdsh, clush, DeepSpeed
+    "tab": r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)\t",  # parallel --tag
+    "column": r"(?P<host>[A-Za-z][\w.@-]*\d[\w.@-]*) +\| ",  # docker compose
+    "stern": r"(?P<pod>[a-z][a-z0-9.]*(?:-[a-z0-9.]+)+) (?:› )?[a-z][a-z0-9.-]* (?:› )?",
+    "number": r" *(?P<number>\d{1,9})(?:\t| (?! )|:)",  # cat -n, less -N, grep -n
+    "file": r"(?P<file>[\w./-]+\.(?:log|out|err|txt)):(?:\d+:)?",  # grep -H
+}
+# Of anchored labels, a step's or a device's is none of a host.
+_NO_HOST = re.compile(
+    r"(?:step|epoch|iter|iteration|rank|layer|batch|stage|loss|eth|mlx5_|hca|ib|nccl|v|gen|device|"
+    r"cpu|core|numa|test|val|train|eval|fold|trial|python)[_-]?\d[\d.]*|(?:gpu|cuda)_?\d",
+    re.IGNORECASE,
+)
 _UNNAMED = re.compile(r"\?P<\w+>")
-_LABELLED = Detector(_UNNAMED.sub("?:", "|".join(rf"^{e}" for e in _LAUNCHERS)))
-# One look for the many lines that bear none.
-_ANY = re.compile(_UNNAMED.sub("?:", "|".join((*_LAUNCHERS, *_SERVICES))))
+_LABELLED = Detector(_UNNAMED.sub("?:", "|".join(rf"^{e}" for e in (*_LAUNCHERS, *_SERVICES))))
+_ZONED = re.compile(r"(?:Z|UTC|[+-]\d\d:?\d\d|^\d+(?:\.\d+)?)$")
 _MOST = 4  # prefixes on one line
 _LOOKED_AT = 1 << 18
+_SHOWN_LINES = 2_000
+_FEWEST_LABELS = 3
+_RANKS_PER_SHOWN = 64
+# Between two messages that share a line only what cannot be part of the first is a prefix.
+_INNER = re.compile(
+    "(?:" + "|".join(_UNNAMED.sub("?:", e) for e in (*_LAUNCHERS[:9], *_SERVICES[-5:-3])) + ")+$"
+)
+
+Peel = Callable[[str], "re.Match[str] | None"]
 
 
-def peeled(line: str) -> Iterator[tuple[str, dict[str, str]]]:
+@lru_cache(maxsize=64)
+def _peel(labels: Labels) -> Peel:
+    """Return what finds the first prefix of a line, for a file that shows these labels."""
+    shown = [_LABELS[name] for name in labels]
+    # The many lines that bear none cost one look.
+    patterns = [re.compile(e) for e in (*shown, *_LAUNCHERS, *_SERVICES)]
+    any_of_them = re.compile("|".join(_UNNAMED.sub("?:", p.pattern) for p in patterns))
+
+    def first(line: str) -> re.Match[str] | None:
+        if any_of_them.match(line) is None:
+            return None
+        return next(filter(None, (pattern.match(line) for pattern in patterns)))
+
+    return first
+
+
+def peeled(line: str, labels: Labels = ()) -> Iterator[tuple[str, Told]]:
     """Yield the line without its first prefix, its first two, ..., and what those told.
 
     One by one, because a format's own lines may begin like a prefix, with a time.
     """
     told: dict[str, str] = {}
-    for _ in range(_MOST):
-        if _ANY.match(line) is None:
+    for depth in range(_MOST):
+        # In the middle of a line a number in brackets is a process.
+        found = _peel(labels if depth == 0 or labels != ("bracket",) else ())(line)
+        if found is None or not found[0]:
             return
-        found = next(filter(None, (prefix.match(line) for prefix in _PREFIXES)))
-        told |= {name: text for name, text in found.groupdict().items() if text is not None}
+        told = merged(told, {k: v for k, v in found.groupdict().items() if v is not None})
         line = line[found.end() :]
         yield line, told
 
 
-def columns_told(told: dict[str, str], zone: tzinfo) -> dict[str, Any]:
-    """Return the columns that prefixes fill: `launch_rank`, and `ts` in microseconds."""
-    columns: dict[str, Any] = {}
-    if "rank" in told:
-        columns["launch_rank"] = int(told["rank"])
-    if "ts" in told:
-        with suppress(ValueError):
-            columns["ts"] = parse_time(told["ts"], zone)
-    return columns
+def merged(outer: Told, inner: Told) -> dict[str, str]:
+    """Return what both tell: the inner, but rather a time with a zone than one without."""
+    both = {**outer, **inner}
+    if "ts" in outer and "ts" in inner and _ZONED.search(outer["ts"]):
+        both["ts"] = inner["ts"] if _ZONED.search(inner["ts"]) else outer["ts"]
+    return both
 
 
 @lru_cache(maxsize=4096)
-def prefix_of(before: str) -> tuple[int | None, bool]:
-    """Return the rank that stands before a message, and whether nothing but prefixes does."""
-    rest, told = before, dict[str, str]()
-    for rest, told in peeled(before):  # noqa: B007 (the last one counts)
+def before_message(before: str, labels: Labels = ()) -> tuple[Told, bool]:
+    """Return what stands before a message tells, and whether nothing but prefixes does."""
+    rest, told = before, NOTHING
+    for rest, told in peeled(before, labels):  # noqa: B007 (the last one counts)
         pass
-    alone = not rest.strip()
-    return int(told["rank"]) if alone and "rank" in told else None, alone
+    return (NOTHING, False) if rest.strip() else (told, True)
 
 
-def without_prefixes(text: str, *, always: bool) -> str:
+def inner_prefix(text: str) -> int:
+    """Return where the prefixes begin that end a text, its length if it ends in none."""
+    found = _INNER.search(text)
+    return len(text) if found is None else found.start()
+
+
+def columns_told(told: Told, zone: tzinfo, written_us: int | None) -> dict[str, Any]:
+    """Return the columns that prefixes fill: `host`, `launch_rank`, and `ts` in microseconds.
+
+    The rank of a launcher above torchrun's local rank is the node's. `written_us` is when the
+    file was written: syslog's times have no year.
+    """
+    columns: dict[str, Any] = {}
+    if "labels" in told:
+        told = {**told_by(told["labels"]), **told}
+    host = told.get("pod") or told.get("host") or host_of_stream(told.get("stream", ""))
+    host = host or told.get("node")
+    if host:
+        columns["host"] = host
+    rank = told.get("torch_rank") or (None if "local_rank" in told else told.get("rank"))
+    if rank is not None:
+        columns["launch_rank"] = int(rank)
+    if "ts" in told:
+        with suppress(ValueError):
+            columns["ts"] = _moment(told["ts"], zone, written_us)
+    return columns
+
+
+def _moment(text: str, zone: tzinfo, written_us: int | None) -> int:
+    if text[0].isalpha() and len(text.split()) == 3:
+        return parse_without_year(text, zone, written_us)
+    return parse_time(text.replace(", ", " ").replace(" UTC", "Z"), zone)
+
+
+def without_prefixes(text: str, labels: Labels, *, always: bool) -> str:
     """Return the first lines of a text as they are below their prefixes, for recognition.
 
-    Nothing if no launcher labelled them, unless `always`.
+    Nothing if no launcher or service labelled them, unless `always`.
     """
     head = text[:_LOOKED_AT]
-    if not always and not _LABELLED.found_in(head):
+    if not always and not labels and not _LABELLED.found_in(head):
         return ""
-    return "\n".join(rest for line in head.split("\n") for rest, _ in peeled(line))
+    return "\n".join(rest for line in head.split("\n") for rest, _ in peeled(line, labels))
+
+
+def labels_of(text: str) -> Labels:
+    """Return which labels the lines of a text bear, from its first ones.
+
+    Half of the lines bear it, and it says the same again, or goes up and down: the number of a
+    step only goes up, the number of a line by one.
+    """
+    lines = [line for line in text[:_LOOKED_AT].split("\n", _SHOWN_LINES) if line.strip()]
+    rests = [[line, *(rest for rest, _ in peeled(line))][:_MOST] for line in lines]
+    return tuple(
+        name
+        for name, expression in _LABELS.items()
+        if _is_shown(name, _values(name, rests), len(lines))
+    )[:1]
+
+
+def _values(name: str, rests: Sequence[Sequence[str]]) -> list[str]:
+    match = re.compile(_LABELS[name]).match
+    most = 1 if name == "bracket" else _MOST
+    found = (next(filter(None, map(match, some[:most])), None) for some in rests)
+    return [hit[1] for hit in found if hit is not None]
+
+
+def _is_shown(name: str, values: Sequence[str], lines: int) -> bool:
+    if len(values) < _FEWEST_LABELS or 2 * len(values) < lines:
+        return False
+    if name == "number":
+        numbers = [int(value) for value in values]
+        return 5 * len(values) >= 4 * lines and all(b == a + 1 for a, b in pairwise(numbers))
+    repeated = 2 * len(set(values)) <= len(values) + 1
+    if name in {"task", "bracket", "rank"}:
+        ranks = [int(value) for value in values]
+        # A process id is no rank: those are few and small.
+        small = max(ranks) < _RANKS_PER_SHOWN * (len(set(ranks)) + 1)
+        return small and (repeated or any(b < a for a, b in pairwise(ranks)))
+    named = not any(_NO_HOST.fullmatch(value) for value in set(values))
+    return repeated and named and 5 * len(values) >= 4 * lines
 
 
 class HostNames:
@@ -96,11 +255,11 @@ class HostNames:
     def __init__(self) -> None:
         self._known: set[str] = set()
 
-    def clean(self, host: str, before: str) -> str:
+    def clean(self, host: str, before: str, labels: Labels = ()) -> str:
         """Return the host's name, given what stands before it in the line."""
         if host in self._known:
             return host
-        if not before or prefix_of(before)[1]:
+        if not before or before_message(before, labels)[1]:
             self._known.add(host)
             return host
         glued = [known for known in self._known if host.endswith(known)]

@@ -1,88 +1,176 @@
-"""Lines that a container or log service wrapped one by one: unwrapped before any format sees them.
+"""What is put around the lines of a whole file: containerd's pieces, records of an export, labels.
 
-A wrapped line becomes `time text`, so the time is found where a launcher's or NCCL's own would be.
-Every line stays one line: the first pieces of a line cut in pieces become empty ones.
+The lines come out as they were logged, each with what is told around it.
 """
 
-import json
 import re
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 
-from fabricobs.formats.source import LineBlock
+from fabricobs.formats.documents.jsontext import documents
+from fabricobs.formats.logs.exports import (
+    LONGEST_HEAD,
+    Export,
+    Record,
+    csv_rows,
+    export_of,
+    object_of,
+    records_in,
+    texts_of_head,
+)
+from fabricobs.formats.logs.prefixes import Labels, Told
+from fabricobs.formats.source import LONGEST_LINE, line_blocks, read_document
+from fabricobs.formats.values import parse_time
 
-Wrapping = Literal["", "json", "cri"]
-
-# Docker's json-file, Kubernetes' structured logs, Google Cloud.
-_TEXT_KEYS = ("log", "message", "msg", "textPayload")
-_TIME_KEYS = ("time", "timestamp", "ts", "@timestamp")
-_CRI = re.compile(rb"^(\d{4}-\d\d-\d\dT\S+) (stdout|stderr) ([FP]) ?(.*)$", re.DOTALL)
+# Of an export that is newest first or in no order, as much is put in order.
+LONGEST_EXPORT = 64 << 20
+_CRI = re.compile(r"(\d{4}-\d\d-\d\dT\S+) (stdout|stderr) ([FP]) ?(.*)", re.DOTALL)
 _LOOKED_AT = 5
+_HEAD = 1 << 16
+_QUOTE = re.compile(r'(?<!\\)"')
 
 
-def wrapping_of(head: bytes) -> Wrapping:
-    """Say how the lines of a text are wrapped, from its first ones; '' if they are not."""
-    begin = head[:65536].lstrip()[:1]
-    if begin != b"{" and not begin.isdigit():
-        return ""
-    lines = [line for line in head[:65536].split(b"\n", 50)[:50] if line.strip()][:_LOOKED_AT]
-    if lines and all(_CRI.match(line.rstrip(b"\r")) for line in lines):
-        return "cri"
-    whole = lines[:-1] or lines
-    if whole and all(_from_json(line) is not None for line in whole):
-        return "json"
-    return ""
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """What is around the lines of a text."""
+
+    cri: bool = False
+    export: Export | None = None
+    labels: Labels = ()
+
+    @property
+    def by_record(self) -> bool:
+        """Say whether each line is a record of something else."""
+        return self.cri or self.export is not None
 
 
-def unwrapped(blocks: Iterator[LineBlock], wrapping: Wrapping) -> Iterator[LineBlock]:
-    """Unwrap the lines of a text; as many lines come out as went in."""
-    if not wrapping:
-        yield from blocks
-        return
-    pieces: dict[bytes, bytes] = {}
-    for block in blocks:
-        yield LineBlock(block.first, unwrap(block.data, wrapping, pieces), block.overlong)
+NOT_WRAPPED = Wrapping()
 
 
-def unwrap(data: bytes, wrapping: Wrapping, pieces: dict[bytes, bytes]) -> bytes:
-    """Unwrap whole lines; `pieces` holds the begun ones by stream. What is not wrapped stays."""
-    lines = data.split(b"\n")
-    if wrapping == "json":
-        return b"\n".join(_unwrapped_json(line) for line in lines)
-    return b"\n".join(_unwrapped_cri(line, pieces) for line in lines)
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line as it was logged: None if it is too long. `number` is that of its record."""
+
+    number: int
+    text: str | None
+    told: Told
 
 
-def _unwrapped_json(line: bytes) -> bytes:
-    found = _from_json(line)
-    return line if found is None else found
+def wrapping_of(head: str, formats_in: Callable[[str], int]) -> Wrapping:
+    """Say how the lines of a text are wrapped, from its first ones."""
+    lines = [line for line in head[:_HEAD].split("\n")[:50] if line.strip()][:_LOOKED_AT]
+    if lines and all(_CRI.match(line) for line in lines):
+        return Wrapping(cri=True)
+    return Wrapping(export=export_of(head, formats_in))
 
 
-def _from_json(line: bytes) -> bytes | None:
-    if not line.startswith(b"{"):
-        return None
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    text = next((record[key] for key in _TEXT_KEYS if isinstance(record.get(key), str)), None)
-    if text is None:
-        return None
-    time = next((record[key] for key in _TIME_KEYS if isinstance(record.get(key), str)), "")
-    flat = " ".join(text.splitlines())
-    return (
-        f"{time} {flat}".encode("utf-8", "replace")
-        if time and flat
-        else flat.encode("utf-8", "replace")
-    )
+def text_inside(ends: str, wrapping: Wrapping) -> str:
+    """Return the lines that the ends of a file hold, for recognition."""
+    if wrapping.cri:
+        lines = _from_cri(enumerate(ends.split("\n"), 1))
+        return "\n".join(line.text or "" for line in lines)
+    if wrapping.export is None:
+        return ends
+    # Of the middle and the end, where no document begins, the texts between quotes.
+    rest = "\n".join(_QUOTE.split(ends[LONGEST_HEAD:])).replace(r"\"", '"').replace(r"\n", "\n")
+    return "\n".join((*texts_of_head(ends, wrapping.export), rest))
 
 
-def _unwrapped_cri(line: bytes, pieces: dict[bytes, bytes]) -> bytes:
-    found = _CRI.match(line)
-    if found is None:
-        return line
-    time, stream, tag, text = found.groups()
-    if tag == b"P":
-        pieces[stream] = pieces.get(stream, b"") + text
-        return b""
-    whole = pieces.pop(stream, b"") + text
-    return time + b" " + whole if whole.strip() else b""
+def log_lines(stream: BinaryIO, wrapping: Wrapping, size_bytes: int) -> Iterator[LogLine]:
+    """Yield the lines of a wrapped file; SourceError where it breaks off, after what it gave."""
+    overlong: list[int] = []
+    lines = _numbered(stream, overlong)
+    export = wrapping.export
+    if export is None:
+        yield from _from_cri(lines)
+    else:
+        records = _records(stream, lines, export)
+        if not export.in_order and size_bytes <= LONGEST_EXPORT:
+            records = iter(_in_order(list(records)))
+        for record in _whole(records, export):
+            for text in record.text.removesuffix("\n").split("\n"):
+                fits = len(text) <= LONGEST_LINE
+                yield LogLine(record.number, text if fits else None, record.told)
+    for number in overlong:
+        yield LogLine(number, None, {})
+
+
+def _numbered(stream: BinaryIO, overlong: list[int]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a stream with their numbers; those of overlong ones go to the list."""
+    for block in line_blocks(stream):
+        overlong.extend(block.overlong)
+        lines = block.data.decode("utf-8", "replace").split("\n")
+        if not lines[-1]:
+            lines.pop()
+        left_out = frozenset(block.overlong)
+        yield from ((n, line) for n, line in enumerate(lines, block.first) if n not in left_out)
+
+
+def _from_cri(lines: Iterable[tuple[int, str]]) -> Iterator[LogLine]:
+    """Join the pieces that containerd cuts long lines into; the first ones become empty lines."""
+    begun: dict[str, str] = {}
+    for number, line in lines:
+        found = _CRI.fullmatch(line.removesuffix("\r"))
+        if found is None:
+            yield LogLine(number, line, {})
+            continue
+        ts, stream, tag, text = found.groups()
+        if tag == "P":
+            begun[stream] = (begun.get(stream, "") + text)[: LONGEST_LINE + 1]
+            text = ""
+        else:
+            text = begun.pop(stream, "") + text
+        yield LogLine(number, text if len(text) <= LONGEST_LINE else None, {"ts": ts})
+
+
+def _records(
+    stream: BinaryIO, lines: Iterable[tuple[int, str]], export: Export
+) -> Iterator[Record]:
+    if export.syntax == "json":
+        text = read_document(stream, LONGEST_EXPORT).decode("utf-8", "replace")
+        found = (r for d in documents(text) for r in records_in(d.value, export, 0))
+        yield from (replace(record, number=number) for number, record in enumerate(found, 1))
+    elif export.syntax == "csv":
+        for number, row in csv_rows(f"{line}\n" for _, line in lines):
+            yield from records_in(row, export, number)
+    else:
+        for number, line in lines:
+            yield from _of_line(number, line, export)
+
+
+def _of_line(number: int, line: str, export: Export) -> Iterator[Record]:
+    value: Any = object_of(line)
+    if value is None:
+        yield Record(number, line, {})
+    else:
+        yield from records_in(value, export, number)
+
+
+def _in_order(records: list[Record]) -> list[Record]:
+    """Return records by time: those of one time as they stand, or turned if the newest is first."""
+    times: list[int] = []
+    for record in records:
+        ts = record.told.get("ts")
+        times.append(parse_time(ts) if ts is not None else times[-1] if times else 0)
+    if times and times[0] > times[-1]:
+        records.reverse()
+        times.reverse()
+    order = sorted(range(len(records)), key=times.__getitem__)
+    return [records[place] for place in order]
+
+
+def _whole(records: Iterable[Record], export: Export) -> Iterator[Record]:
+    """Join the pieces of lines that were too long for one record; the first become empty lines."""
+    begun: dict[tuple[tuple[str, str], ...], Record] = {}
+    for record in records:
+        writer = tuple(sorted((k, v) for k, v in record.told.items() if k != "ts"))
+        before = begun.pop(writer, None)
+        whole = record if before is None else replace(record, text=before.text + record.text)
+        cut = record.is_piece or (export.ends_lines and not record.text.endswith("\n"))
+        if cut and len(whole.text) <= LONGEST_LINE:
+            begun[writer] = whole
+            yield replace(record, text="")
+        else:
+            yield whole
+    yield from begun.values()

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +17,8 @@ from fabricobs.formats.documents.json_documents import JsonFormat
 from fabricobs.formats.documents.prometheus import PrometheusFormat
 from fabricobs.formats.documents.yaml_documents import YamlFormat
 from fabricobs.formats.logs.lines import LineFormat
-from fabricobs.formats.logs.prefixes import without_prefixes
-from fabricobs.formats.logs.wrapping import Wrapping, unwrap, wrapping_of
+from fabricobs.formats.logs.prefixes import labels_of, without_prefixes
+from fabricobs.formats.logs.wrapping import NOT_WRAPPED, Wrapping, text_inside, wrapping_of
 from fabricobs.formats.outputs.keyvalue import KeyValueFormat
 from fabricobs.formats.outputs.matrix import MatrixFormat
 from fabricobs.formats.outputs.paragraphs import ParagraphFormat
@@ -67,6 +67,7 @@ _COMPILED: dict[str, Callable[[Definition], Compiled]] = {
     "yaml": YamlFormat,
     **dict.fromkeys(RECORD_READERS, RecordFormat),
 }
+_LINED = frozenset({"lines", *SNAPSHOT_READERS})
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
 _API_ANSWER = '"resultType"'
@@ -81,7 +82,7 @@ class Recognised:
     syntax: str  # text, csv, jsonl, json, yaml, parquet, whole or tar
     formats: tuple["Format", ...]
     reason: str = ""  # why nothing was recognised
-    wrapping: Wrapping = ""  # what a container or log service put around every line
+    wrapping: Wrapping = NOT_WRAPPED  # what a container or log service put around every line
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -242,23 +243,28 @@ class Catalogue:
         written = self._shown(look, {"yaml"})
         if written:
             return Recognised("yaml", written[:1])
-        return self._recognise_lines(ends, look)
+        return self._recognise_lines(look)
 
-    def _recognise_lines(self, ends: bytes, look: _Look) -> Recognised:
+    def _recognise_lines(self, look: _Look) -> Recognised:
         """Say what logs and outputs of commands a text holds, below what was put around them."""
-        text = look.text
-        wrapping = wrapping_of(ends)
-        if wrapping:
-            text = unwrap(ends, wrapping, {}).decode("utf-8", "replace").replace("\r", "\n")
-        bare = without_prefixes(text, always=bool(wrapping))
-        if wrapping or bare:
+        wrapping = wrapping_of(look.text, self._formats_in)
+        text = text_inside(look.text, wrapping) if wrapping.by_record else look.text
+        labels = labels_of(text)
+        bare = without_prefixes(text, labels, always=wrapping.by_record)
+        if wrapping.by_record or bare:
             look = self._look(f"{text}\n{bare}", look.path, look.magic)
-        lined = {"lines", *SNAPSHOT_READERS}
-        formats = _specific(self._shown(look, lined))
+        formats = _specific(self._shown(look, _LINED))
         if any(f.has_companions for f in formats):
             formats = (*formats, *(c for c in self.companions if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
-        return Recognised("text", formats, reason, wrapping)
+        return Recognised("text", formats, reason, replace(wrapping, labels=labels))
+
+    def _formats_in(self, text: str) -> int:
+        """Return how many formats of logs and outputs a text shows, prefixes taken off."""
+        if "\x1b" in text:
+            text = ANSI.sub("", text)
+        bare = without_prefixes(text, (), always=True)
+        return len(self._shown(self._look(f"{text}\n{bare}", "", ""), _LINED))
 
     def _together(self, trees: tuple[Format, ...]) -> tuple[Format, ...]:
         """Return which formats of documents read a file: outputs of several commands, with what

@@ -27,6 +27,7 @@ from fabricobs.formats.values.times import (
     parse_show_clock,
     parse_stamp,
     parse_time,
+    parse_without_year,
 )
 from fabricobs.store.tables import Type
 
@@ -53,6 +54,7 @@ __all__ = [
     "parse_time",
     "parse_traffic",
     "parse_whole",
+    "parse_without_year",
 ]
 
 

@@ -105,7 +105,7 @@ def _epoch(text: str) -> int:
 def _c_locale(text: str, zone: tzinfo) -> int:
     words = text.split()
     if len(words) == 3:
-        return _without_year(text, zone)
+        return parse_without_year(text, zone)
     if len(words) >= 5 and words[1].isdigit():
         return _day_first(words, zone)
     if len(words) == 6 and words[4] in {"UTC", "GMT"}:
@@ -118,9 +118,15 @@ def _c_locale(text: str, zone: tzinfo) -> int:
     return int(moment.timestamp()) * 1_000_000
 
 
-def _without_year(text: str, zone: tzinfo) -> int:
-    """Read syslog's `Mar  4 10:15:02`: the latest such moment that is not ahead of the clock."""
-    limit = datetime.now(tz=UTC) + timedelta(days=1)
+def parse_without_year(text: str, zone: tzinfo, written_us: int | None = None) -> int:
+    """Read syslog's `Mar  4 10:15:02`: the latest such moment not after the file was written.
+
+    `written_us` are microseconds since 1970 UTC; without it the clock counts.
+    """
+    if written_us is None:
+        limit = datetime.now(UTC) + timedelta(days=1)
+    else:
+        limit = datetime.fromtimestamp(written_us / 1e6, UTC) + timedelta(days=1)
     for year in range(limit.year, limit.year - 8, -1):
         try:
             moment = datetime.strptime(f"{year} {text}", "%Y %b %d %H:%M:%S").replace(tzinfo=zone)

@@ -1,0 +1,111 @@
+"""Each line of a text to the format that reads it, and the account of what became of it."""
+
+import re
+from collections.abc import Sequence
+
+from fabricobs.formats.context import Context
+from fabricobs.formats.logs.lines import LineReader, Outcome, TextReader
+from fabricobs.formats.logs.messages import is_bar, messages
+from fabricobs.formats.logs.prefixes import NOTHING, Told, merged, peeled
+from fabricobs.formats.rows import Rows, Tally
+from fabricobs.formats.values import TIME_PATTERN
+
+_TIME = re.compile(TIME_PATTERN)
+
+
+class Dispatcher:
+    """The readers of one text."""
+
+    def __init__(
+        self, readers: Sequence[TextReader], context: Context, rows: Rows, tally: Tally
+    ) -> None:
+        self._readers = readers
+        self._context = context
+        self._rows = rows
+        self._tally = tally
+        self._by_line = [reader for reader in readers if isinstance(reader, LineReader)]
+        self._marked = [reader for reader in self._by_line if reader.format.mark]
+        self._pods = set[tuple[str, str]]()
+
+    def read(self, line: str, number: int, around: Told = NOTHING) -> None:
+        """Offer a line to every format until one takes it; blank lines need none.
+
+        `around` is what a log service told with it. Of a line of several messages each is offered.
+        """
+        if not line.strip():
+            self._tally.skip()
+            for reader in self._readers:
+                reader.offer("", number)
+            return
+        outcomes: list[Outcome | str] = []
+        unread, told, carried = "", around, around
+        for message in messages(line, self._marked, self._context.labels):
+            outcome, told = self._outcome(
+                message.text, number, told if message.follows_bar else carried
+            )
+            if outcome is Outcome.NOT_MINE:
+                unread = unread or message.text
+                carried = _with_time(around, message.text)
+            outcomes.append(outcome)
+        self._count(outcomes, number, line, unread)
+
+    def _count(
+        self, outcomes: Sequence[Outcome | str], number: int, line: str, unread: str
+    ) -> None:
+        failure = next((outcome for outcome in outcomes if isinstance(outcome, str)), None)
+        if failure is not None:
+            self._tally.miss(number, failure, line)
+        elif unread:
+            self._tally.leave(number, unread)
+        elif Outcome.PARSED in outcomes:
+            self._tally.read()
+        else:
+            self._tally.skip()
+
+    def _outcome(self, text: str, number: int, around: Told) -> tuple[Outcome | str, Told]:
+        """Offer a message, then what stands below its prefixes; say what all around it told.
+
+        Tables are cut by column and take whole lines only.
+        """
+        rests = list(peeled(text, self._context.labels))
+        told = merged(around, rests[-1][1]) if rests else around
+        self._context.of_line.told = told
+        outcome = _first_taker(text, number, self._readers)
+        for bare, _ in rests:
+            if outcome is not Outcome.NOT_MINE:
+                break
+            blank = not bare.strip()
+            outcome = Outcome.IGNORED if blank else _first_taker(bare, number, self._by_line)
+        self._context.of_line.told = NOTHING
+        if outcome is Outcome.NOT_MINE and is_bar(text):
+            outcome = Outcome.IGNORED
+        if outcome is Outcome.PARSED and "pod" in told:
+            self._add_pod(told)
+        return outcome, told
+
+    def _add_pod(self, told: Told) -> None:
+        """Say on which node a pod runs, once."""
+        pod, node = told["pod"], told.get("node") or told.get("host", "")
+        if node and (pod, node) not in self._pods:
+            self._pods.add((pod, node))
+            base = self._context.base("hosts", "", snapshot=False)
+            self._rows.add("hosts", {**base, "host": node, "fact": "pod", "value": pod})
+
+
+def _first_taker(line: str, number: int, readers: Sequence[TextReader]) -> Outcome | str:
+    """Return what the first format that takes the line made of it, else the first failure."""
+    failure = ""
+    for reader in readers:
+        outcome = reader.offer(line, number)
+        if isinstance(outcome, str):
+            # A prompt right under a table is no row of it: another format may know the line.
+            failure = failure or outcome
+        elif outcome is not Outcome.NOT_MINE:
+            return outcome
+    return failure or Outcome.NOT_MINE
+
+
+def _with_time(told: Told, text: str) -> Told:
+    """Return what is told, and the time that stands in a text of which nothing else is known."""
+    found = _TIME.search(text)
+    return told if found is None or "ts" in told else {**told, "ts": found[0]}
