@@ -22,7 +22,8 @@ from fabricobs.formats.recognition.catalogue import ARCHIVE, Format, load_catalo
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.inputs import FileOutcome, Options, path_text
 from fabricobs.planning import PlannedFile, plan_member
-from fabricobs.store.parts import BatchWriter, Store, StoreError
+from fabricobs.store.manifest import StoreError
+from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.tables import TABLES
 
 _SHAPES = 10

@@ -31,6 +31,7 @@ _VERBS = (
     diagnosing.report,
     operating.watch,
     operating.prune,
+    operating.verify,
     operating.schedule,
     operating.config,
     simulating.demo,

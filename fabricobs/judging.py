@@ -1,4 +1,4 @@
-"""Judging a store as a configuration says. Who calls holds the store (`exchange.reading`)."""
+"""Judging a store as a configuration says. Who calls holds the store (`compaction.reading`)."""
 
 from datetime import datetime
 

@@ -14,7 +14,7 @@ from fabricobs.ask import find_question, questions
 from fabricobs.config.load import load
 from fabricobs.config.schema import Config
 from fabricobs.errors import UserError
-from fabricobs.store.exchange import reading
+from fabricobs.store.compaction import reading
 from fabricobs.store.session import (
     QueryError,
     check_read_only,

@@ -6,7 +6,8 @@ answers all four as before holds what it held. A file changed within two seconds
 is not noted: a clock may tick more coarsely than a program writes.
 
 What is noted counts only with the same settings (version, options, and the size and time of every
-definition) over the same batches. In any doubt the files are looked at as if for the first time.
+definition) over the same parts of the same sizes. In any doubt the files are looked at as if for
+the first time.
 """
 
 import hashlib
@@ -20,6 +21,8 @@ from pathlib import Path
 from fabricobs import __version__, content
 from fabricobs.formats import ENGINE_VERSION
 from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options
+from fabricobs.store.manifest import PART, batch_folders
+from fabricobs.store.workplaces import write_file
 
 _NAME = ".seen.json"
 _SETTLED_NS = 2_000_000_000
@@ -61,7 +64,7 @@ def load(store: Path, options: Options) -> Notes:
     """Return what is noted and still counts."""
     try:
         noted = json.loads((store / _NAME).read_bytes())
-        if noted["settings"] == _settings(options) and noted["batches"] == _batches(store):
+        if noted["settings"] == _settings(options) and noted["parts"] == _parts(store):
             return {path: tuple(note) for path, note in noted["files"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
@@ -70,12 +73,10 @@ def load(store: Path, options: Options) -> Notes:
 
 def keep(noted: Notes, store: Path, options: Options) -> None:
     """Keep notes of files whose rows are all in the store now."""
-    document = {"settings": _settings(options), "batches": _batches(store), "files": noted}
-    unfinished = store / f"{_NAME}.{os.getpid()}"
+    document = {"settings": _settings(options), "parts": _parts(store), "files": noted}
     # Notes save time and nothing else: a store that cannot keep them is whole without.
     with suppress(OSError):
-        unfinished.write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")
-        unfinished.replace(store / _NAME)
+        write_file(store, store / _NAME, json.dumps(document, separators=(",", ":")).encode())
 
 
 def _settings(options: Options) -> str:
@@ -88,10 +89,16 @@ def _settings(options: Options) -> str:
     return hashlib.blake2b(json.dumps(deciding).encode(), digest_size=12).hexdigest()
 
 
-def _batches(store: Path) -> list[str]:
-    """Return the names of the batches that hold files of the input."""
-    return sorted(
-        entry.name
-        for entry in os.scandir(store)
-        if not entry.name.startswith(".") and (Path(entry.path) / "files.parquet").exists()
-    )
+def _parts(store: Path) -> str:
+    """Digest the names and sizes of the parts of all batches that hold files of the input."""
+    parts = []
+    for batch in batch_folders(store):
+        with suppress(FileNotFoundError):  # a writer beside this one replaced it meanwhile
+            sizes = sorted(
+                (entry.name, entry.stat().st_size)
+                for entry in os.scandir(batch)
+                if entry.name.endswith(PART)
+            )
+            if any(name == "files.parquet" for name, _ in sizes):
+                parts.append((batch.name, sizes))
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=12).hexdigest()

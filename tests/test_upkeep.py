@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from small_store import STEP, write_days
 from test_ingest import rows_of
 
 from conftest import Run
@@ -17,14 +18,11 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
 from fabricobs.report.history import keep_findings
-from fabricobs.store import exchange, upkeep
+from fabricobs.store import compaction, upkeep
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 from fabricobs.store.tables import TABLES
 
-STEP = (
-    '{{"step": {0}, "rank": 0, "step_time_ms": 10.0, "timestamp": "2026-03-{1:02d}T09:00:00Z"}}\n'
-)
 LATER = datetime.now(UTC).replace(tzinfo=None) + timedelta(hours=2)
 DAYS = 12
 
@@ -33,14 +31,7 @@ DAYS = 12
 def days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve days, a log of one step a day, each a batch of its own."""
     folder = tmp_path_factory.mktemp("days")
-    logs = folder / "logs"
-    logs.mkdir()
-    for day in range(1, DAYS + 1):
-        log = logs / f"day{day:02d}.jsonl"
-        log.write_text(STEP.format(day, day))
-        moment = datetime(2026, 3, day, 12, tzinfo=UTC).timestamp()
-        os.utime(log, (moment, moment))
-        ingest([log], Store(folder / "store"), Options())
+    write_days(folder / "logs", DAYS, folder / "store")
     return folder
 
 
@@ -125,7 +116,7 @@ def test_the_last_that_is_known_of_a_device_stays(store: Store, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("missing", ["nothing", "one old batch", "all old batches"])
-def test_an_exchange_cut_anywhere_is_finished(store: Store, missing: str) -> None:
+def test_a_compaction_cut_anywhere_is_finished(store: Store, missing: str) -> None:
     before = steps(store)
     old = [name for name in store.batches() if name != "schema"]
     kept = store.path.parent / "kept"
@@ -137,17 +128,17 @@ def test_an_exchange_cut_anywhere_is_finished(store: Store, missing: str) -> Non
     back = {"nothing": old, "one old batch": old[1:], "all old batches": []}[missing]
     for name in back:
         shutil.copytree(kept / name, store.path / name)
-    (store.path / merged / "exchange.json").write_text(str(old).replace("'", '"'))
-    with exchange.reading(store.path):
+    (store.path / merged / "replaces.json").write_text(str(old).replace("'", '"'))
+    with compaction.reading(store.path):
         assert steps(store) == before
     assert store.batches() == sorted([merged, "schema"])
 
 
 def test_who_reads_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "_LONGEST_WAIT_S", 0.3)
+    monkeypatch.setattr(compaction, "_LONGEST_WAIT_S", 0.3)
     with (
-        exchange.reading(store.path),
-        pytest.raises(exchange.BusyError, match="somebody has been reading"),
+        compaction.reading(store.path),
+        pytest.raises(compaction.BusyError, match="somebody has been reading"),
     ):
         upkeep.compact(store, LATER)
     assert upkeep.compact(store, LATER) == DAYS - 1
@@ -165,7 +156,7 @@ def test_killed_while_it_prunes_nothing_is_lost_or_doubled(store: Store, seed: i
         time.sleep(chance.uniform(0.2, 1.5))
         process.kill()
         process.wait()
-        with exchange.reading(store.path):
+        with compaction.reading(store.path):
             found = steps(store)
         assert found == sorted(set(found))
         assert found[-5:] == list(range(8, 13))

@@ -35,6 +35,7 @@ fabricobs report --out ticket.md --charts charts   # Markdown, its charts as PNG
 """,
     "watch": "fabricobs watch sample_data/logs --once --window 6h --keep 30d",
     "prune": "fabricobs prune --keep 30d",
+    "verify": "fabricobs verify",
     "schedule": """
 fabricobs schedule cron sample_data/logs --every 10m
 fabricobs schedule systemd sample_data/logs --out units

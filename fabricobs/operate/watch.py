@@ -28,7 +28,7 @@ from fabricobs.operate.notify import Targets, add_pending, publish, targets_of, 
 from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
 from fabricobs.report.page import write_page
-from fabricobs.store.exchange import reading
+from fabricobs.store.compaction import reading
 from fabricobs.store.parts import Store
 from fabricobs.store.session import newest_time
 from fabricobs.store.upkeep import compact, prune, small_batches

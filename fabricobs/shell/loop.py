@@ -16,7 +16,7 @@ from fabricobs import stopping
 from fabricobs.shell.commands import COMMANDS, Shell, check_printed
 from fabricobs.shell.completion import Names, SqlCompleter
 from fabricobs.shell.text import is_whole
-from fabricobs.store.exchange import reading
+from fabricobs.store.compaction import reading
 from fabricobs.store.session import NO_SITE, QueryError, Site, keywords, open_session
 
 _PROMPT = "fabricobs> "

@@ -3,20 +3,18 @@
 `STORE/<batch>/<table>.parquet` holds the rows of the files of one batch, for every table at once,
 so that a killed ingest leaves either all rows of a file or none. The batch is named after the
 content of its files; nothing of the moment of writing goes into it. `STORE/schema/` is a batch
-without rows: it gives every table its columns before anything was ingested.
+without rows: it gives every table its columns before anything was ingested. A batch is on the disk,
+its parts, their manifest and its name, when the call that makes it visible returns.
 """
 
-import fcntl
+import errno
 import hashlib
-import os
-import shutil
-import socket
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +22,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fabricobs.errors import UserError
 from fabricobs.store.arrow import coded_schema, empty_table, table_schema
+from fabricobs.store.compaction import finish, locked, write_note
+from fabricobs.store.durable import publish, sync_tree
+from fabricobs.store.manifest import (
+    PART,
+    StoreError,
+    batch_folders,
+    refuse,
+    refuse_damaged,
+    write_manifest,
+)
 from fabricobs.store.session import is_store
 from fabricobs.store.tables import TABLES
+from fabricobs.store.workplaces import Workplace, remove_abandoned, take_out, workplace
 
-# Two levels down, where the pattern STORE/*/<table>.parquet does not reach.
-_INCOMING = ".incoming"
 # Sorts a missing number before every other.
 _FIRST = -(1 << 62)
 _LOOKED_AT = 4096
@@ -44,10 +50,6 @@ _KNOWN_COLUMNS = (
     "formats",
     "replaces",
 )
-
-
-class StoreError(UserError):
-    """A store that cannot be used; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +74,16 @@ def _lacking(store: Path) -> list[str]:
         table
         for table in TABLES
         if not any(
-            set(table_schema(table).names) <= set(pq.read_schema(path).names)
+            set(table_schema(table).names) <= _columns(path)
             for batch in known
             if (path := batch / f"{table}.parquet").exists()
         )
     ]
+
+
+def _columns(part: Path) -> set[str]:
+    with parsing(part):
+        return set(pq.read_schema(part).names)
 
 
 def _schema_name(store: Path) -> str:
@@ -85,6 +92,10 @@ def _schema_name(store: Path) -> str:
         return "schema"
     columns = "\n".join(f"{t} {' '.join(table_schema(t).names)}" for t in TABLES)
     return f"schema-{hashlib.blake2b(columns.encode(), digest_size=6).hexdigest()}"
+
+
+# What PyArrow raises for a part that is no Parquet, or of other columns.
+UNREADABLE = (pa.ArrowException, OSError, TypeError)
 
 
 class Store:
@@ -102,37 +113,33 @@ class Store:
             self.path.mkdir(parents=True, exist_ok=True)
             lacking = _lacking(self.path)
             if lacking:
-                batch = BatchWriter(self)
-                for table in lacking:
-                    batch.write(table, empty_table(table))
-                with self.locked():
-                    batch.move_to(_schema_name(self.path))
+                with BatchWriter(self) as batch:
+                    for table in lacking:
+                        batch.write(table, empty_table(table))
+                    batch.close()
+                    with self.locked():
+                        batch.move_to(_schema_name(self.path))
         except OSError as error:
             raise StoreError(f"store {self.path}: {error.strerror or error}") from error
-        self._remove_abandoned()
 
     def batches(self) -> list[str]:
         """Return the names of the committed batches."""
-        return sorted(
-            entry.name
-            for entry in self.path.iterdir()
-            if entry.is_dir() and not entry.name.startswith(".")
-        )
+        return [folder.name for folder in batch_folders(self.path)]
 
     def known_files(self) -> list[KnownFile]:
-        """Return every file whose rows are in the store."""
+        """Return every file whose rows are in the store; StoreError if a part cannot be read."""
         known: list[KnownFile] = []
         for batch in self.batches():
             part = self.path / batch / "files.parquet"
             try:
-                with pq.ParquetFile(part) as file:
+                with parsing(part), pq.ParquetFile(part) as file:
                     rows = file.read(columns=list(_KNOWN_COLUMNS)).to_pylist()
+                    known.extend(KnownFile(batch=batch, **row) for row in rows)
             except FileNotFoundError:
                 if (self.path / batch).is_dir():
                     continue
-                # The batch went while we looked: what stands for it is there now.
+                # The batch went while we looked: what replaces it is there now.
                 return self.known_files()
-            known.extend(KnownFile(batch=batch, **row) for row in rows)
         return known
 
     def commit(self, batch: "BatchWriter", file_ids: Iterable[str]) -> None:
@@ -144,76 +151,83 @@ class Store:
             if not mine - present:
                 batch.discard()
                 return
+            name = batch_name(mine - present)
             if mine & present:
-                drop_rows(batch.directory, mine & present)
-            batch.move_to(batch_name(mine - present))
+                with BatchWriter(self) as fewer:
+                    copy_rows(batch.directory, fewer, partial(without, mine & present))
+                    fewer.move_to(name)
+                batch.discard()
+            else:
+                batch.move_to(name)
 
     def append(self, name: str, tables: Mapping[str, pa.Table]) -> None:
         """Commit rows that come from no input file (findings) under a name of their own."""
         if (self.path / name).exists():
             return
-        batch = BatchWriter(self)
-        for table, rows in tables.items():
-            batch.write(table, rows)
-        batch.close()
-        with self.locked():
-            batch.move_to(name)
+        with BatchWriter(self) as batch:
+            for table, rows in tables.items():
+                batch.write(table, rows)
+            batch.close()
+            with self.locked():
+                batch.move_to(name)
 
     def settle(self) -> None:
-        """Take out files that a later one replaces (a log that has grown); safe to repeat."""
+        """Finish what a kill has cut, and take out files that a later one replaces (grown logs).
+
+        Safe to repeat. StoreError if a batch is damaged: what it holds is not known.
+        """
         with self.locked():
+            finish(self.path)
+            refuse_damaged(self.path)
             known = self.known_files()
             gone = {file.replaces for file in known if file.replaces}
             stale = [file for file in known if file.file_id in gone]
             for batch in sorted({file.batch for file in stale}):
                 members = {file.file_id for file in known if file.batch == batch}
-                self._rewrite(batch, members, members & gone)
+                self.drop(batch, members, members & gone)
+        remove_abandoned(self.path)
 
-    @contextmanager
-    def workplace(self) -> Iterator[Path]:
-        """Lend a directory nobody reads, on the store's disk; it is removed in the end."""
-        directory = _workplace(self.path)
-        try:
-            yield directory
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-
-    def _rewrite(self, batch: str, members: set[str], gone: set[str]) -> None:
+    def drop(self, batch: str, members: set[str], gone: set[str]) -> None:
+        """Take the rows of some files out of a batch; who calls holds the lock."""
         left = members - gone
         if left:
-            with self.workplace() as copy:
-                shutil.copytree(self.path / batch, copy, dirs_exist_ok=True)
-                drop_rows(copy, gone)
-                target = self.path / batch_name(left)
-                if not target.exists():
-                    copy.rename(target)
-        trash = _workplace(self.path)
-        (self.path / batch).rename(trash / batch)
-        shutil.rmtree(trash)
+            with BatchWriter(self, replaces=[batch]) as writer:
+                copy_rows(self.path / batch, writer, partial(without, gone))
+                self.replace(writer, batch_name(left))
+        else:
+            take_out(self.path, batch)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def replace(self, writer: "BatchWriter", name: str) -> None:
+        """Put a written batch in the place of those it replaces; who calls holds the lock."""
+        writer.move_to(name)
+        finish(self.path)
+
+    def workplace(self) -> AbstractContextManager[Path]:
+        """Lend a directory nobody reads, on the store's disk; it is removed in the end."""
+        return workplace(self.path)
+
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the store while names change; released by the system if the process dies."""
-        with (self.path / ".lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-
-    def _remove_abandoned(self) -> None:
-        """Remove what killed writers of this machine left."""
-        for entry in (self.path / _INCOMING).glob("*"):
-            _, _, owner = entry.name.rpartition("@")
-            host, _, pid = owner.rpartition(":")
-            if host == socket.gethostname() and not _alive(int(pid)):
-                shutil.rmtree(entry, ignore_errors=True)
+        return locked(self.path)
 
 
 class BatchWriter:
-    """Writes the parts of one batch into a directory nobody reads yet."""
+    """Writes the parts of one batch into a directory nobody reads yet; a failure discards it."""
 
-    def __init__(self, store: Store) -> None:
-        self.directory = _workplace(store.path)
+    def __init__(self, store: Store, replaces: Sequence[str] = ()) -> None:
+        self._workplace = Workplace(store.path)
+        self.directory = self._workplace.path
         self._store = store
+        self._replaces = list(replaces)
         self._writers: dict[str, pq.ParquetWriter] = {}
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.discard()
 
     def write(self, table: str, rows: pa.Table) -> None:
         """Append rows to the part of `table`, sorted as the table says, as one row group."""
@@ -235,19 +249,24 @@ class BatchWriter:
         writer.write_table(part, row_group_size=1 << 20)
 
     def close(self) -> None:
-        """Finish the parts."""
-        for writer in self._writers.values():
-            writer.close()
-        self._writers.clear()
+        """Finish the parts and wait until they are on the disk; safe to repeat."""
+        if self._closed:
+            return
+        while self._writers:
+            self._writers.popitem()[1].close()
+        write_manifest(self.directory)
+        if self._replaces:
+            write_note(self.directory, self._replaces)
+        sync_tree(self.directory)
+        self._closed = True
 
     def move_to(self, name: str) -> None:
         """Rename the directory to its final name; if that batch is there, this one goes."""
         self.close()
         target = self._store.path / name
-        if target.exists():
-            self.discard()
-        else:
-            self.directory.rename(target)
+        if not target.exists():
+            publish(self.directory, target)
+        self._workplace.close()
 
     def discard(self) -> None:
         """Remove what was written."""
@@ -255,15 +274,7 @@ class BatchWriter:
             # A full disk refuses the footer too; what was written goes all the same.
             with suppress(OSError):
                 writer.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-
-def _workplace(store: Path) -> Path:
-    """Make a directory that names its owner, for what no reader may see yet or any more."""
-    name = f"{uuid4().hex}@{socket.gethostname()}:{os.getpid()}"
-    directory = store / _INCOMING / name
-    directory.mkdir(parents=True)
-    return directory
+        self._workplace.close()
 
 
 def _sorted(table: str, rows: pa.Table) -> pa.Table:
@@ -331,25 +342,57 @@ def batch_name(file_ids: Iterable[str]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def drop_rows(directory: Path, file_ids: set[str]) -> None:
-    """Rewrite the parts of a directory without the rows of some files."""
-    doomed = pa.array(sorted(file_ids), pa.string())
-    for part in sorted(directory.glob("*.parquet")):
+def copy_rows(
+    source: Path, writer: BatchWriter, change: Callable[[str, pa.Table], pa.Table]
+) -> None:
+    """Write the rows of a batch once more, those of each table as `change` returns them."""
+    for part in sorted(source.glob(f"*{PART}")):
+        rows = change(part.stem, read_part(part))
+        if rows.num_rows:
+            writer.write(part.stem, rows)
+
+
+def without(file_ids: set[str], table: str, rows: pa.Table) -> pa.Table:
+    """Return the rows of a table except those of some files."""
+    if "file_id" not in rows.column_names:
+        return rows
+    return rows.filter(
+        pc.invert(pc.is_in(rows["file_id"], value_set=pa.array(sorted(file_ids), pa.string())))
+    )
+
+
+def read_part(part: Path) -> pa.Table:
+    """Read a part with the columns of today: those it lacks are null.
+
+    StoreError for a table or column of a later release: its rows would be lost.
+    """
+    schema = table_schema(part.stem) if part.stem in TABLES else pa.schema([])
+    with parsing(part):
         rows = pq.read_table(part)
-        if "file_id" not in rows.column_names:
-            continue
-        kept = rows.filter(pc.invert(pc.is_in(rows["file_id"], value_set=doomed)))
-        if kept.num_rows:
-            pq.write_table(kept, part, compression="zstd")
-        else:
-            part.unlink()
+        if not set(rows.column_names) <= set(schema.names):
+            raise StoreError(f"{part}: written by a later release of fabricobs; use that one")
+        columns = [
+            rows[field.name].cast(field.type)
+            if field.name in rows.column_names
+            else pa.nulls(rows.num_rows, field.type)
+            for field in schema
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _alive(pid: int) -> bool:
+@contextmanager
+def parsing(part: Path) -> Iterator[None]:
+    """Raise StoreError that names the part if what is read in the block is damaged."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        yield
+    except UNREADABLE as error:
+        fault = f"{part.parent.name}/{part.name} cannot be read ({reason_of(error)})"
+        refuse(part.parent.parent, fault)
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a part cannot be decoded; raises an error that is not the part's."""
+    # PyArrow raises an OSError of its own, without a number, for what it cannot decode.
+    if isinstance(error, OSError) and error.errno not in {None, errno.EIO}:
+        raise error
+    return str(error).partition("\n")[0]

@@ -1,8 +1,6 @@
 """Upkeep of a store beside its writers and readers: small batches merged, old rows taken out."""
 
-import json
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -11,21 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from fabricobs.store.arrow import table_schema
-from fabricobs.store.exchange import NOTE, alone, finish, finish_left
-from fabricobs.store.parts import BatchWriter, Store, batch_name, drop_rows
+from fabricobs.store.compaction import alone
+from fabricobs.store.manifest import PART
+from fabricobs.store.parts import BatchWriter, Store, batch_name, copy_rows, read_part, without
 from fabricobs.store.session import newest_time
-from fabricobs.store.tables import TABLES
 
 _SMALL_BYTES = 4 << 20
 _MERGED_BYTES = 16 << 20
 _FEWEST_TO_MERGE = 4
 # A file changed so lately may grow again; merged with others, all of them would be written anew.
 _SETTLED_AFTER = timedelta(hours=1)
-
-_Change = Callable[[Path], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +36,16 @@ def compact(store: Store, now: datetime | None = None) -> int:
     `now` is UTC without a zone. BusyError if readers hold the store for longer than a minute.
     """
     limit = (now or _now()) - _SETTLED_AFTER
-    finish_left(store.path)
+    store.settle()
     merged = 0
     for group in _groups(_small_batches(store, limit)):
         with alone(store.path), store.locked():
             names = [name for name in group if (store.path / name).is_dir()]
             if len(names) > 1:
-                _exchange(store, names, partial(_merge, store, names))
+                with BatchWriter(store, replaces=names) as writer:
+                    for table, parts in _parts_by_table(store, names).items():
+                        writer.write(table, pa.concat_tables(map(read_part, parts)))
+                    store.replace(writer, _name_after(names))
                 merged += len(names) - 1
     return merged
 
@@ -60,7 +57,7 @@ def prune(store: Store, keep: timedelta, now: datetime | None = None) -> Pruned:
     its formats and device: the last that is known of a cable or a port. `now` is UTC, no zone.
     """
     moment = now or _now()
-    finish_left(store.path)
+    store.settle()
     newest = newest_time(store.path, moment + timedelta(days=1))
     if newest is None:
         return Pruned(0, 0)
@@ -71,8 +68,10 @@ def prune(store: Store, keep: timedelta, now: datetime | None = None) -> Pruned:
             if not (store.path / batch).is_dir():
                 continue
             before = _size(store.path / batch)
-            rows_gone = partial(_without, store.path / batch, ids, moment)
-            name = _exchange(store, [batch], rows_gone)
+            name = _name_after([batch])
+            with BatchWriter(store, replaces=[batch]) as writer:
+                copy_rows(store.path / batch, writer, partial(_pruned, ids, moment))
+                store.replace(writer, name)
             files += len(ids)
             freed += before - _size(store.path / name)
     return Pruned(files, freed)
@@ -83,17 +82,9 @@ def small_batches(store: Store) -> int:
     return len(_small_batches(store, _now() - _SETTLED_AFTER))
 
 
-def _exchange(store: Store, names: Sequence[str], write: _Change) -> str:
-    """Put what `write` makes in the place of some batches; return its name."""
-    name = batch_name(["exchange", *names])
-    with store.workplace() as folder:
-        made = folder / name
-        made.mkdir()
-        write(made)
-        (made / NOTE).write_text(json.dumps(list(names)), encoding="utf-8")
-        made.rename(store.path / name)
-    finish(store.path)
-    return name
+def _name_after(names: Sequence[str]) -> str:
+    """Return the name of the batch that replaces some others."""
+    return batch_name(["replaces", *names])
 
 
 def _small_batches(store: Store, limit: datetime) -> list[tuple[str, int]]:
@@ -124,32 +115,12 @@ def _groups(batches: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
         yield group
 
 
-def _merge(store: Store, names: Sequence[str], folder: Path) -> None:
-    """Write the rows of several batches as one."""
-    writer = BatchWriter(store)
-    try:
-        for table in TABLES:
-            parts = [p for n in names if (p := store.path / n / f"{table}.parquet").exists()]
-            if parts:
-                rows = pa.concat_tables([_read(part, table) for part in parts])
-                writer.write(table, rows)
-        writer.close()
-        for part in writer.directory.iterdir():
-            part.rename(folder / part.name)
-    finally:
-        writer.discard()
-
-
-def _read(part: Path, table: str) -> pa.Table:
-    """Read a part with the columns of today: those it lacks are null."""
-    rows = pq.read_table(part)
-    columns = [
-        rows[field.name].cast(field.type)
-        if field.name in rows.column_names
-        else pa.nulls(rows.num_rows, field.type)
-        for field in table_schema(table)
-    ]
-    return pa.Table.from_arrays(columns, schema=table_schema(table))
+def _parts_by_table(store: Store, names: Sequence[str]) -> dict[str, list[Path]]:
+    parts: dict[str, list[Path]] = {}
+    for name in names:
+        for part in sorted((store.path / name).glob(f"*{PART}")):
+            parts.setdefault(part.stem, []).append(part)
+    return parts
 
 
 def _old_files(store: Store, limit: datetime) -> dict[str, set[str]]:
@@ -159,7 +130,7 @@ def _old_files(store: Store, limit: datetime) -> dict[str, set[str]]:
     for batch in store.batches():
         part = store.path / batch / "files.parquet"
         if part.exists():
-            files = _read(part, "files")
+            files = read_part(part)
             kept = files.filter(pc.is_null(files["pruned"])).select(columns)
             rows.extend({**row, "batch": batch} for row in kept.to_pylist())
     last: dict[tuple[Any, ...], datetime] = {}
@@ -175,17 +146,13 @@ def _old_files(store: Store, limit: datetime) -> dict[str, set[str]]:
     return old
 
 
-def _without(batch: Path, ids: set[str], now: datetime, folder: Path) -> None:
-    """Write a batch without the rows of some files; their accounts stay, marked."""
-    shutil.copytree(batch, folder, dirs_exist_ok=True)
-    account = folder / "files.parquet"
-    files = _read(account, "files")
-    account.unlink()
-    drop_rows(folder, ids)
-    gone = pc.is_in(files["file_id"], value_set=pa.array(sorted(ids), pa.string()))
-    marks = pc.if_else(gone, pa.scalar(now, pa.timestamp("us")), files["pruned"])
-    marked = files.set_column(files.column_names.index("pruned"), "pruned", marks)
-    pq.write_table(marked, account, compression="zstd", store_schema=False)
+def _pruned(ids: set[str], now: datetime, table: str, rows: pa.Table) -> pa.Table:
+    """Return the rows of a table except those of some files; their accounts stay, marked."""
+    if table != "files":
+        return without(ids, table, rows)
+    gone = pc.is_in(rows["file_id"], value_set=pa.array(sorted(ids), pa.string()))
+    marks = pc.if_else(gone, pa.scalar(now, pa.timestamp("us")), rows["pruned"])
+    return rows.set_column(rows.column_names.index("pruned"), "pruned", marks)
 
 
 def _size(folder: Path) -> int:

@@ -83,7 +83,7 @@ def compare(
     """Print what changed between two jobs, windows of time or ranges of steps."""
     from fabricobs.diagnosis.comparison import compare as run
     from fabricobs.report.comparison import comparison_json, comparison_text
-    from fabricobs.store.exchange import reading
+    from fabricobs.store.compaction import reading
 
     check_text_format(format)
     site = configured_basics(config, {"store": store, "content": content})
@@ -136,7 +136,7 @@ def _statement(given: str | None) -> str:
 
 def _ask(statement: str, site: "Basics", format: str, out: Path | None) -> None:
     from fabricobs.ask import run_statement
-    from fabricobs.store.exchange import reading
+    from fabricobs.store.compaction import reading
 
     with reading(site.store):
         run_statement(statement, site.store, format, out, site.content, site=site.site)

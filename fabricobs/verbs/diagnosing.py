@@ -39,7 +39,7 @@ def diagnose(
     from fabricobs.report.documents import diagnosis_json
     from fabricobs.report.history import keep_findings
     from fabricobs.report.terminal import diagnosis_text
-    from fabricobs.store.exchange import reading
+    from fabricobs.store.compaction import reading
 
     with reading(site.store):
         found = judge(site, None if window is None else window_start(site))
@@ -69,7 +69,7 @@ def explain(
     from fabricobs.judging import judge
     from fabricobs.report.explanation import explanation_text, find_finding, known_findings
     from fabricobs.report.history import kept_findings
-    from fabricobs.store.exchange import reading
+    from fabricobs.store.compaction import reading
 
     with reading(site.store):
         kept = [] if anew else kept_findings(site.store, site.content)
@@ -102,7 +102,7 @@ def report(
     require_store(site.store)
     from fabricobs.judging import judge, window_start
     from fabricobs.report.writing import FORMATS, Report, form_of, write_report
-    from fabricobs.store.exchange import reading
+    from fabricobs.store.compaction import reading
 
     forms = {form: suffix for suffix, form in FORMATS.items()}
     form = format or (form_of(out) if out is not None else "html")

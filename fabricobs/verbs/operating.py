@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fabricobs import stopping
-from fabricobs.printing import note
+from fabricobs.printing import note, show
 from fabricobs.verbs.shared import (
     UNKNOWN,
     ConfigOption,
@@ -19,12 +19,15 @@ from fabricobs.verbs.shared import (
     check_fail_on,
     check_inputs,
     configured,
+    configured_basics,
     exit_code,
+    fail,
     require_store,
 )
 
 if TYPE_CHECKING:
     from fabricobs.operate.watch import Round
+    from fabricobs.store.verification import Batch, PutAside
 
 EveryOption = Annotated[
     str | None, typer.Option("--every", help="Interval of the rounds, as 30s, 5m, 1h; else 5m.")
@@ -97,6 +100,59 @@ def prune(
             f"newest data; {pruned.freed_bytes / 1e6:,.1f} MB freed"
         )
     print(f"{upkeep.compact(Store(site.store)):,} small batches merged into others")
+
+
+def verify(
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Move damaged batches to STORE/.damaged; the next ingest reads them again.",
+        ),
+    ] = False,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Verify that every part of the store is as it was written, and that no file is in it twice.
+
+    Exits with 0 if so, 2 if not, 1 if --repair has mended it, 3 if the store cannot be read.
+    """
+    from fabricobs.store import verification
+
+    path = configured_basics(config, {"store": store}).store
+    if not path.is_dir():
+        fail(f"{path}: no store here")
+    found = verification.verify(path)
+    if not found:
+        fail(f"{path}: no store here")
+    faults = [line for batch in found for line in _faults(batch)]
+    for line in faults:
+        show(line)
+    if repair and faults:
+        for moved in verification.repair(path, found):
+            show(_put_aside(moved))
+    parts, size = sum(b.parts for b in found), sum(b.size_bytes for b in found)
+    state = "repaired" if repair and faults else f"{len(faults)} faults" if faults else "sound"
+    show(f"{len(found):,} batches, {parts:,} parts, {size / 1e6:,.1f} MB: {state}")
+    if faults:
+        if not repair:
+            note(f"to mend it: fabricobs verify --store {path} --repair")
+        raise typer.Exit(1 if repair else 2)
+
+
+def _faults(batch: "Batch") -> list[str]:
+    """Return what is wrong with a batch, a line each."""
+    doubled = f"{batch.name} has the rows of {len(batch.doubled):,} files that are in another too"
+    return [*batch.faults, *([doubled] if batch.doubled else [])]
+
+
+def _put_aside(moved: "PutAside") -> str:
+    """Say what the next ingest must read again, and what it cannot."""
+    if moved.inputs is None:
+        return f"{moved.place}: put aside; its inputs are not known: ingest all logs again"
+    gone = [path for path in moved.inputs if not path.exists()]
+    lost = f"; {len(gone):,} of them are gone: {', '.join(map(str, gone[:5]))}" if gone else ""
+    return f"{moved.place}: put aside; {len(moved.inputs):,} inputs to be read again{lost}"
 
 
 def schedule(

@@ -1,0 +1,25 @@
+"""Small stores for tests: step records of some days, each day's log a batch of its own."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fabricobs.ingest import ingest
+from fabricobs.inputs import Options
+from fabricobs.store.parts import Store
+
+STEP = (
+    '{{"step": {0}, "rank": 0, "step_time_ms": 10.0, "timestamp": "2026-03-{1:02d}T09:00:00Z"}}\n'
+)
+
+
+def write_days(folder: Path, days: int, store: Path | None = None) -> None:
+    """Write a log of one step a day to `folder`; with `store` read each as a batch of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for day in range(1, days + 1):
+        log = folder / f"day{day:02d}.jsonl"
+        log.write_text(STEP.format(day, day))
+        moment = datetime(2026, 3, day, 12, tzinfo=UTC).timestamp()
+        os.utime(log, (moment, moment))
+        if store is not None:
+            ingest([log], Store(store), Options())
