@@ -2,20 +2,40 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
+RESOLVE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
-.PHONY: demo test check fix docs bench wheel clean
+.PHONY: demo test test-lowest check fix docs bench lock wheel clean
 
-$(VENV)/.ready: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+# Only files whose hashes are in the lock are installed; the project itself is built from them.
+define install
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --require-hashes --requirement $(2)
+	$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
+endef
+
+$(VENV)/.ready: pyproject.toml requirements.lock
+	$(call install,$(VENV),requirements.lock)
+
+$(LOWEST)/.ready: pyproject.toml requirements-lowest.lock
+	$(call install,$(LOWEST),requirements-lowest.lock)
 
 demo: $(VENV)/.ready  ## ingest sample_data/, print the verdict, write the report
 	$(BIN)/fabricobs demo
 
 test: $(VENV)/.ready  ## all tests, in parallel
 	$(BIN)/pytest -n auto
+
+test-lowest: $(LOWEST)/.ready  ## the fast tests with the lowest versions that pyproject.toml allows
+	$(LOWEST)/bin/pytest -n auto -m "not slow"
+
+lock: $(VENV)/.ready  ## renew both lock files: the newest versions, and the lowest allowed ones
+	$(RESOLVE) --upgrade --group dev --output-file requirements.lock
+	lowest=$$(mktemp) && trap 'rm -f "$$lowest"' EXIT && \
+	$(RESOLVE) --upgrade --resolution lowest-direct --output-file "$$lowest" && \
+	$(RESOLVE) --upgrade --group dev --constraint "$$lowest" --output-file requirements-lowest.lock
 
 check: $(VENV)/.ready  ## format, lint, types, import contracts, definitions, docs; never writes
 	$(BIN)/ruff format --check .
@@ -34,12 +54,11 @@ docs: $(VENV)/.ready  ## the manual in docs/ and the lists in README.md, from th
 	$(BIN)/python -m fabricobs.docs
 
 bench: $(VENV)/.ready  ## speed of reading against named baselines; writes 3 GB to the temporary directory
-	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m fabricobs.bench.reading $(BENCH)
 
 wheel: $(VENV)/.ready  ## build the wheel into dist/
 	rm -rf dist
-	$(BIN)/python -m build --wheel
+	$(BIN)/python -m build --wheel --no-isolation
 
 clean:
-	rm -rf $(VENV) dist fabric-store fabricobs-demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) dist fabric-store fabricobs-demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

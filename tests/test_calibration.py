@@ -12,6 +12,8 @@ from fabricobs.content import ContentError
 from fabricobs.diagnosis.calibration import calibrated, load_calibration
 from fabricobs.diagnosis.findings import Finding
 
+pytestmark = pytest.mark.slow
+
 FINDING = Finding("straggler", (), "high", 0.5, "", "")
 
 

@@ -19,6 +19,8 @@ from fabricobs.docs.__main__ import FILLED, PAGES, fill, pages
 from fabricobs.docs.commands import EXAMPLES, verbs
 from fabricobs.report.markdown import code, table
 
+pytestmark = pytest.mark.slow
+
 MANUAL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROSE = [*MANUAL, *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
 LANGUAGES = {"", "text", "sh", "python", "sql", "toml", "yaml"}

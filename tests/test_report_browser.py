@@ -13,7 +13,10 @@ from fabricobs.report.page import write_page
 sync_api = pytest.importorskip("playwright.sync_api")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium; $CHROMIUM names one")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium; $CHROMIUM names one"),
+]
 DRAWN = "document.documentElement.dataset.charts === 'drawn'"
 
 

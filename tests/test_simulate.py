@@ -35,6 +35,8 @@ from fabricobs.simulate.truth import lost_share, tell_truth
 from fabricobs.simulate.world import World, come_true
 from fabricobs.verbs.simulating import DEMO_SEED
 
+pytestmark = pytest.mark.slow
+
 # A healthy production fabric, 20 leaves of 30 uplinks: seconds, max/mean p50 and p95, CV p50 and
 # p95 (FIELD.md).
 PRODUCTION = (

@@ -35,6 +35,8 @@ from fabricobs.simulate.writers.perfquery import watch_fabric
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 COUNTERS = [kind for kind in KINDS if kind.family == "counters"]
 JOB = JobShape(steps=30, checkpoint_every=0)
 NOISY = CollectionShape(

@@ -28,6 +28,8 @@ from fabricobs.simulate.writers.rings import NOBODY, build_rings, build_trees
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 JOB_SIDE = {"nccl", "inspector", "steps", "train", "watchdog", "kernel", "host_facts"}
 
 PLAIN = JobShape(steps=24, checkpoint_every=10)

@@ -12,6 +12,8 @@ from conftest import Run
 from fabricobs.diagnosis.findings import Diagnosis, Verdict
 from fabricobs.report.ticket import plain, ticket_text
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def ticket() -> str:

@@ -7,6 +7,8 @@ import pytest
 
 from conftest import ROOT, Run
 
+pytestmark = pytest.mark.slow
+
 
 def test_try_shows_rows_and_what_is_left(fabricobs: Run, tmp_path: Path) -> None:
     log = tmp_path / "a.log"

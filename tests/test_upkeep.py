@@ -23,6 +23,8 @@ from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 from fabricobs.store.tables import TABLES
 
+pytestmark = pytest.mark.slow
+
 LATER = datetime.now(UTC).replace(tzinfo=None) + timedelta(hours=2)
 DAYS = 12
 

@@ -19,6 +19,8 @@ from fabricobs.operate import watch as operation
 from fabricobs.operate.state import only_watch
 from fabricobs.store.session import LinkRate, Site, newest_time, open_session
 
+pytestmark = pytest.mark.slow
+
 LOGS = ROOT / "sample_data" / "logs"
 STEP = '{{"step": {0}, "rank": 0, "step_time_ms": 10.0}}\n'
 

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from live_cluster import Replay, write_cluster
 from loopback import Receiver, alertmanager, receiver, wait_for
 
@@ -14,6 +15,8 @@ from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
+
+pytestmark = pytest.mark.slow
 
 COMMAND = [sys.executable, "-c", "from fabricobs.cli import main; main()"]
 # The day in stretches, so that a round falls into each part of the fault. The watch is killed at
