@@ -21,12 +21,13 @@ from fabricobs.formats.reading import FileResult, count_lines, read_file
 from fabricobs.formats.recognition.catalogue import ARCHIVE, Format, load_catalogue
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.inputs import FileOutcome, Options, path_text
-from fabricobs.planning import PlannedFile, plan_member
+from fabricobs.planning import PlannedFile, is_as_planned, plan_member
 from fabricobs.store.manifest import StoreError
 from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.tables import TABLES
 
 _SHAPES = 10
+_MOVED = "was moved or rewritten while it was read: the next ingest reads it"
 
 # By file id: the first and last time of its rows.
 Spans = dict[str, tuple[Any, Any]]
@@ -69,14 +70,25 @@ def refuse(
 ) -> FileOutcome:
     """Commit the account of a file of which nothing is kept."""
     result = FileResult(Tally(), 0, failure.reason, unexpected=failure.unexpected)
+    _commit_accounts([(planned, result)], store_path, options)
+    return _outcome(planned, result, {})
+
+
+def note_copies(copies: Sequence[PlannedFile], store_path: Path, options: Options) -> None:
+    """Commit the accounts of files whose lines were read in others: none are counted here."""
+    _commit_accounts([(copy, FileResult(Tally(), 0)) for copy in copies], store_path, options)
+
+
+def _commit_accounts(
+    results: Sequence[tuple[PlannedFile, FileResult]], store_path: Path, options: Options
+) -> None:
     rows = Rows()
-    _add_account(rows, planned, result, options, {})
-    with _storing(store_path):
-        writer = BatchWriter(Store(store_path))
+    for planned, result in results:
+        _add_account(rows, planned, result, options, {})
+    with _storing(store_path), BatchWriter(Store(store_path)) as writer:
         for table, part in rows.drain():
             writer.write(table, part)
-        Store(store_path).commit(writer, [planned.file_id])
-    return _outcome(planned, result, {})
+        Store(store_path).commit(writer, [planned.file_id for planned, _ in results])
 
 
 def _read_and_commit(
@@ -97,15 +109,24 @@ def _read_and_commit(
     try:
         results: list[tuple[PlannedFile, FileResult]] = []
         refused: list[FileOutcome] = []
+        moved: list[PlannedFile] = []
         for planned in batch:
             stopping.check()
             if planned.recognised.syntax == ARCHIVE:
                 with store.workplace() as folder:
                     read, failed = _read_archive(planned, folder, options, rows, flush)
+            else:
+                read, failed = [(planned, _read(planned, planned.path, options, rows, flush))], []
+            if is_as_planned(planned):
                 results.extend(read)
                 refused.extend(failed)
             else:
-                results.append((planned, _read(planned, planned.path, options, rows, flush)))
+                moved.append(planned)
+        if moved:
+            writer.discard()
+            left = [planned for planned in batch if planned not in moved]
+            told = [FileOutcome(planned.path, problem=_MOVED) for planned in moved]
+            return [*(_read_and_commit(left, store_path, options) if left else ()), *told]
         flush()
         used = {f.name: f for planned, _ in results for f in planned.recognised.formats}
         for planned, result in results:
@@ -211,6 +232,7 @@ def _add_account(
             "ts_last": last,
             "problem": result.problem,
             "replaces": planned.replaces,
+            "repeats": None if planned.repeats is None else path_text(planned.repeats.path),
         },
     )
     for number, reason, text in (*tally.samples, *tally.unclaimed_samples):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fabricobs import seen, stopping
-from fabricobs.batches import ingest_batch
+from fabricobs.batches import ingest_batch, note_copies
 from fabricobs.formats.reading import reads_by_columns
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
 from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options, discover
@@ -84,7 +84,7 @@ def ingest(
     store.settle()
     noted = seen.load(store.path, options)
     catalogue = load_catalogue(options.content)
-    known = Known(store.known_files())
+    known = Known(store.known_files(), files)
     report = IngestReport()
     new: list[InputFile] = []
     for file in files:
@@ -95,11 +95,17 @@ def ingest(
         else:
             report.outcomes.append(outcome)
     with _processes(workers if len(new) >= _PARALLEL_FILES else 1) as pool:
-        plan = _to_read(_planned(new, catalogue, options, pool), known, report)
+        copies: list[PlannedFile] = []
+        compared = (
+            beside_known(each, known, catalogue, options) if isinstance(each, PlannedFile) else each
+            for each in _planned(new, catalogue, options, pool)
+        )
+        plan = _to_read(compared, known, report, copies)
         for outcomes in _read_all(batches_of(plan), store, options, workers, pool):
             report.outcomes.extend(outcomes)
             for outcome in outcomes:
                 progress.done(outcome)
+    report.outcomes.extend(_note_copies(copies, known, report, store, options))
     store.settle()
     report.outcomes.sort(key=lambda outcome: str(outcome.path))
     for outcome in report.outcomes:
@@ -140,16 +146,38 @@ def _planned(
 
 
 def _to_read(
-    planned: Iterator[PlannedFile | FileOutcome], known: Known, report: IngestReport
+    planned: Iterator[PlannedFile | FileOutcome],
+    known: Known,
+    report: IngestReport,
+    copies: list[PlannedFile],
 ) -> Iterator[PlannedFile]:
-    """Yield the files to read; the report gets those that are done with."""
-    for each in planned:
-        file = beside_known(each, known) if isinstance(each, PlannedFile) else each
+    """Yield the files to read; the report gets those that are done with, `copies` the copies."""
+    for file in planned:
         if isinstance(file, FileOutcome):
             report.outcomes.append(file)
+        elif file.repeats is not None:
+            copies.append(file)
         else:
             known.add(file)
             yield file
+
+
+def _note_copies(
+    copies: Sequence[PlannedFile],
+    known: Known,
+    report: IngestReport,
+    store: Store,
+    options: Options,
+) -> list[FileOutcome]:
+    """Keep the accounts of copies whose lines are in the store; look at the others next time."""
+    held = [c for c in copies if c.repeats and known.holds(c.repeats, report.outcomes)]
+    if held:
+        note_copies(held, store.path, options)
+    noted = {planned.file_id for planned in held}
+    return [
+        FileOutcome(c.path, c.recognised.names, unchanged=True, stored=c.file_id in noted)
+        for c in copies
+    ]
 
 
 def _read_all(

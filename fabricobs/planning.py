@@ -11,6 +11,7 @@ from stat import S_ISREG
 from typing import Any
 
 from fabricobs import stopping
+from fabricobs.continuation import Repetition, earlier_names, find_known, find_live, live_names
 from fabricobs.formats.archive import Member
 from fabricobs.formats.failures import failure_of
 from fabricobs.formats.places import Place, read_place
@@ -45,12 +46,14 @@ class PlannedFile:
     from_path: dict[str, Any]
     recognised: Recognised
     replaces: str | None = None
+    repeats: Repetition | None = None
 
 
 class Known:
-    """What the store holds, looked up by path and by file id."""
+    """What the store holds, by path and by file id; and the files of this ingest, by path."""
 
-    def __init__(self, files: Iterable[KnownFile]) -> None:
+    def __init__(self, files: Iterable[KnownFile], found: Iterable[InputFile] = ()) -> None:
+        self.found = {file.name for file in found}
         self.by_path: dict[str, list[KnownFile]] = {}
         self.ids: set[str] = set()
         for file in files:
@@ -60,6 +63,12 @@ class Known:
     def add(self, planned: PlannedFile) -> None:
         """Note a file that is about to be read."""
         self.ids.add(planned.file_id)
+
+    def holds(self, repetition: Repetition, read: Iterable[FileOutcome]) -> bool:
+        """Say whether the lines that a copy repeats are in the store, with what was read now."""
+        sizes = [file.size_bytes for file in self.by_path.get(path_text(repetition.path), ())]
+        sizes += [o.size_bytes for o in read if o.stored and str(o.path) == repetition.path]
+        return max(sizes, default=0) >= repetition.length
 
 
 def unchanged(
@@ -111,17 +120,43 @@ def _catalogue_of_process(content: tuple[Path, ...]) -> Catalogue:
     return load_catalogue(content)
 
 
-def beside_known(planned: PlannedFile, known: Known) -> PlannedFile | FileOutcome:
+def beside_known(
+    planned: PlannedFile, known: Known, catalogue: Catalogue, options: Options
+) -> PlannedFile | FileOutcome:
     """Say what a planned file is to those already known: a copy, what one became, or new."""
     if planned.file_id in known.ids:
         return FileOutcome(planned.path, planned.recognised.names, unchanged=True, stored=True)
     try:
         for before in known.by_path.get(path_text(planned.path), []):
-            if _succeeds(planned, before):
+            if before.repeats is None and _succeeds(planned, before):
                 return replace(planned, replaces=before.file_id)
+        # A snapshot is of its time, whatever others hold.
+        if planned.place.ts is None and planned.size_bytes:
+            return _rotated(planned, known, catalogue, options)
     except Exception as error:
         return _unreadable(planned.path, error)
     return planned
+
+
+def _rotated(
+    planned: PlannedFile, known: Known, catalogue: Catalogue, options: Options
+) -> PlannedFile:
+    """Say whether a file repeats or continues one that had another name."""
+    folder, name = str(planned.path.parent), planned.path.name
+    earlier = [
+        file
+        for other in earlier_names(name)
+        for file in known.by_path.get(path_text(f"{folder}/{other}"), ())
+    ]
+    found = find_known(planned.path, earlier)
+    if found is not None:
+        before, all_of_it = found
+        if all_of_it and _is_current(before, catalogue, options):
+            return replace(planned, repeats=Repetition(before.path, before.size_bytes))
+        return replace(planned, replaces=before.file_id)
+    paths = [f"{folder}/{other}" for other in live_names(name)]
+    live = find_live(planned.path, [Path(path) for path in paths if path in known.found])
+    return replace(planned, repeats=live)
 
 
 def plan_member(
@@ -161,7 +196,9 @@ def _plan(
     """Recognise the file at `path`, known to the user as `shown`, and name it by what it gives."""
     ends = read_ends(path)
     recognised = catalogue.recognise(ends, str(path if is_parquet(ends) else shown))
-    content = digest(path)
+    # No more than it has now: a log grows meanwhile. Files of /proc have 0 bytes and hold some.
+    size_bytes = path.stat().st_size
+    content = digest(path, size_bytes or None)
     told = read_place(PurePath(path_text(below_root)), path_text(root_name), options.tzinfo)
     place = _place(told, recognised, modified_us)
     formats = catalogue.named(recognised.names) or ()
@@ -175,7 +212,7 @@ def _plan(
         file_id=hashlib.blake2b(identity.encode(), digest_size=12).hexdigest(),
         content=content,
         settings=settings,
-        size_bytes=path.stat().st_size,
+        size_bytes=size_bytes,
         modified_us=modified_us,
         place=place,
         from_path=from_path,
@@ -183,16 +220,36 @@ def _plan(
     )
 
 
+def is_as_planned(planned: PlannedFile) -> bool:
+    """Say whether a file, once read, still begins with what was planned.
+
+    If not, a rotation has put another in its place, and nobody knows which one was read.
+    """
+    try:
+        stat = planned.path.stat()
+        if (stat.st_size, stat.st_mtime_ns // 1000) == (planned.size_bytes, planned.modified_us):
+            return True
+        if not planned.size_bytes:
+            return stat.st_size == 0  # a file of /proc
+        return digest(planned.path, planned.size_bytes) == planned.content
+    except OSError:
+        return False
+
+
 def _untouched(
     before: KnownFile, size: int, modified_us: int, catalogue: Catalogue, options: Options
 ) -> bool:
-    formats = catalogue.named([name for name in before.formats.split(",") if name])
     return (
-        formats is not None
-        and before.size_bytes == size
+        before.size_bytes == size
         and int(before.modified.replace(tzinfo=UTC).timestamp() * 1_000_000 + 0.5) == modified_us
-        and before.settings == _settings(catalogue, formats, options)
+        and _is_current(before, catalogue, options)
     )
+
+
+def _is_current(before: KnownFile, catalogue: Catalogue, options: Options) -> bool:
+    """Say whether a file was read with the definitions and options of today."""
+    formats = catalogue.named([name for name in before.formats.split(",") if name])
+    return formats is not None and before.settings == _settings(catalogue, formats, options)
 
 
 def _succeeds(planned: PlannedFile, before: KnownFile) -> bool:

@@ -49,6 +49,7 @@ _KNOWN_COLUMNS = (
     "settings",
     "formats",
     "replaces",
+    "repeats",
 )
 
 
@@ -65,6 +66,7 @@ class KnownFile:
     settings: str
     formats: str
     replaces: str | None
+    repeats: str | None = None  # a store of an older version has no such column
 
 
 def _lacking(store: Path) -> list[str]:

@@ -27,6 +27,9 @@ READING = (
             Column("ts_last", "TIMESTAMP", "UTC", "Latest time of its rows"),
             text("problem", "Why the file could not be read to its end, else null"),
             text("replaces", "file_id of the shorter file this one has grown from"),
+            text(
+                "repeats", "Path of the file in which its lines were read: it is a copy; else null"
+            ),
             Column("pruned", "TIMESTAMP", "UTC", "When its rows were taken out to save room"),
         ),
         ("path", "file_id"),
