@@ -18,6 +18,7 @@ from fabricobs.operate.notify import add_pending, publish, targets_of, tell
 from fabricobs.operate.post import DeliveryError, post_json
 from fabricobs.operate.state import Memory, WatchError, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
+from fabricobs.report.history import keep_event
 from fabricobs.store.parts import Store
 
 NOW = datetime.now(UTC).replace(tzinfo=None)
@@ -194,12 +195,38 @@ class TestMemory:
     def test_it_comes_back_as_it_was(self, store: Path) -> None:
         memory = Memory((INCIDENT, OVER), {"webhook": (NEW, RESOLVED)}, NOW, NOW, 1.5)
         save_memory(memory, store)
-        assert load_memory(store) == memory
+        assert load_memory(store, print) == memory
 
-    def test_one_that_is_not_ours_is_said_to_be(self, store: Path) -> None:
-        (store / ".watch" / "state.json").write_text('{"incidents": 3}')
+    def test_one_of_another_release_is_said_to_be(self, store: Path) -> None:
+        (store / ".watch" / "state.json").write_text('{"version": 99}')
         with pytest.raises(WatchError, match="move it away"):
-            load_memory(store)
+            load_memory(store, print)
+
+    @pytest.mark.parametrize("damage", [b"", b'{"incidents": 3}', b'{"incid', b"\xff\x00"])
+    def test_a_damaged_one_is_put_aside_and_made_again(self, store: Path, damage: bytes) -> None:
+        """Of two incidents, one is over; the other has risen since it was told of first."""
+        Store(store).create()
+        medium, high = (Raised("medium", NOW - timedelta(minutes=9)), Raised("high", NOW))
+        began = replace(INCIDENT, finding=replace(FINDING, severity="medium"), raised=(medium,))
+        rose = replace(INCIDENT, raised=(medium, high))
+        elsewhere = replace(FINDING, entities=(Entity("switch", switch="leaf02"),))
+        for event in (
+            Event("new", began, medium.at),
+            Event("worse", rose, high.at),
+            Event("new", replace(INCIDENT, finding=elsewhere), medium.at),
+            Event("resolved", replace(OVER, finding=elsewhere), NOW),
+        ):
+            keep_event(event, store)
+        (store / ".watch" / "state.json").write_bytes(damage)
+        notes: list[str] = []
+        memory = load_memory(store, notes.append)
+        (incident,) = memory.incidents
+        assert (incident.finding.id, incident.raised) == (FINDING.id, rose.raised)
+        (aside,) = (store / ".watch").glob("state.json.damaged-*")
+        assert aside.read_bytes() == damage
+        assert aside.name in notes[0]
+        assert "1 open incidents" in notes[0]
+        assert load_memory(store, print) == memory, "it is kept, and no more to be said of it"
 
     def test_a_second_watch_is_told_of_the_first(self, store: Path) -> None:
         second = only_watch(store)

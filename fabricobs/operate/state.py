@@ -6,18 +6,24 @@ leads to the same event sent twice under the same key, never to one that nobody 
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from fabricobs.diagnosis.incidents import Event, Incident
 from fabricobs.errors import UserError
+from fabricobs.report.history import told_incidents
+from fabricobs.store.compaction import reading
+from fabricobs.store.durable import open_own, own_folder
+from fabricobs.store.workplaces import write_file
 
 _VERSION = 1
+
+Say = Callable[[str], None]
 
 
 class WatchError(UserError):
@@ -43,44 +49,54 @@ class Memory:
 _AS_JSON = TypeAdapter(Memory)
 
 
-def load_memory(store: Path) -> Memory:
-    """Return what the last round left; an empty memory before the first one."""
+def load_memory(store: Path, say: Say) -> Memory:
+    """Return what the last round left; an empty memory before the first one.
+
+    A damaged one is put aside and made again of the events kept in the store.
+    """
     path = store / ".watch" / "state.json"
     try:
-        memory = _AS_JSON.validate_json(path.read_bytes())
+        with os.fdopen(open_own(path, os.O_RDONLY), "rb") as file:
+            data = file.read()
+        memory = _AS_JSON.validate_json(data)
     except FileNotFoundError:
         return Memory()
-    except ValidationError as error:
-        raise WatchError(
-            f"{path}: no state of a watch ({error.error_count()} mistakes); move it away to begin "
-            "anew: standing incidents will be told of again"
-        ) from error
+    except ValidationError:
+        return _rebuilt(store, path, data, say)
     if memory.version != _VERSION:
         raise WatchError(f"{path}: written by another release of fabricobs; move it away")
     return memory
 
 
+def _rebuilt(store: Path, path: Path, data: bytes, say: Say) -> Memory:
+    """Put a damaged memory aside, and keep and return what the store tells of it."""
+    with reading(store):
+        memory = Memory(told_incidents(store))
+    aside = path.with_name(f"state.json.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    write_file(store, aside, data)
+    save_memory(memory, store)
+    say(
+        f"{path}: damaged, put aside as {aside.name}. {len(memory.incidents)} open incidents are "
+        "known from the findings in the store and are not told again. Events that a target had not "
+        "taken are lost; an incident not in the findings yet is told again"
+    )
+    return memory
+
+
 def save_memory(memory: Memory, store: Path) -> None:
     """Write the memory to the disk, all of it or nothing; OSError if there is no room."""
-    folder = store / ".watch"
-    unfinished = folder / "state.json.new"
-    with unfinished.open("wb") as file:
-        file.write(_AS_JSON.dump_json(memory, indent=1))
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(folder / "state.json")
+    write_file(store, store / ".watch" / "state.json", _AS_JSON.dump_json(memory, indent=1))
 
 
 @contextmanager
 def only_watch(store: Path) -> Iterator[None]:
     """Hold the store for one watch; WatchError names the one that has it already."""
-    folder = store / ".watch"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("a+", encoding="utf-8") as file:
+    folder = own_folder(store / ".watch")
+    lock = open_own(folder / "lock", os.O_RDWR | os.O_CREAT)
+    with os.fdopen(lock, "r+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            file.seek(0)
             holder = file.read().strip() or "another process"
             raise WatchError(
                 f"store {store}: {holder} is watching it; rounds do not overlap"

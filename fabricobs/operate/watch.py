@@ -69,7 +69,7 @@ class Watch:
             watch.stale_after,
         )
         self._targets: Targets = targets_of(config.notify, config.store, watch.every)
-        self._memory = load_memory(config.store)
+        self._memory = load_memory(config.store, say)
         self._told_problems: set[tuple[Path, str | None]] = set()
 
     def rounds(self) -> Iterator[Round]:

@@ -3,19 +3,20 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fabricobs import content
 from fabricobs.diagnosis.findings import Diagnosis, Finding
-from fabricobs.diagnosis.incidents import Event
+from fabricobs.diagnosis.incidents import Event, Incident, Raised
 from fabricobs.report.documents import diagnosis_json, finding_document, finding_of
 from fabricobs.store.arrow import table_schema
-from fabricobs.store.parts import Store
+from fabricobs.store.parts import Store, parsing
 from fabricobs.store.session import open_session
 
 
@@ -56,12 +57,29 @@ def kept_findings(store: Path, extra: Sequence[Path] = ()) -> list[Finding]:
     return [finding_of(json.loads(document)) for _, document in rows]
 
 
+def told_incidents(store: Path, extra: Sequence[Path] = ()) -> tuple[Incident, ...]:
+    """Return the incidents that were told of and not resolved, as their kept events show them."""
+    path = content.files("queries", ".sql", extra)["report/told_incidents"]
+    with open_session(store, path.read_text(encoding="utf-8"), extra) as connection:
+        rows = connection.execute(path.read_text(encoding="utf-8")).fetchall()
+    incidents = []
+    for _, group in groupby(rows, key=itemgetter(0)):
+        events = list(group)
+        finding = finding_of(json.loads(events[-1][3]))
+        raised = tuple(Raised(severity, told) for _, severity, told, _ in events)
+        last_seen = finding.end or finding.start or raised[-1].at
+        incidents.append(Incident(finding, "firing", last_seen, raised))
+    return tuple(incidents)
+
+
 def _is_kept(run: str, store: Path) -> bool:
     """Say whether the rows are there, alone or merged with others."""
-    return any(
-        pc.any(pc.equal(pq.read_table(part, columns=["run"])["run"], run)).as_py()
-        for part in store.glob("*/findings.parquet")
-    )
+    return any(run in _runs(part) for part in store.glob("*/findings.parquet"))
+
+
+def _runs(part: Path) -> set[str]:
+    with parsing(part):
+        return set(pq.read_table(part, columns=["run"])["run"].to_pylist())
 
 
 def _row(finding: Finding, document: dict[str, Any]) -> dict[str, Any]:
