@@ -29,17 +29,20 @@ class Disk:
         self._store = store
         self._synced: dict[int, tuple[int, int]] = {}  # inode -> size and time of change
         self._unsynced_names: set[Path] = set()
+        self._unsynced_removals: set[Path] = set()
         self.published = 0
 
     def fsync(self, opened: int) -> None:
         stat = os.fstat(opened)
         self._synced[stat.st_ino] = (stat.st_size, stat.st_mtime_ns)
         folder = Path(f"/proc/self/fd/{opened}").readlink()
-        self._unsynced_names = {name for name in self._unsynced_names if name.parent != folder}
+        for names in (self._unsynced_names, self._unsynced_removals):
+            names -= {name for name in names if name.parent == folder}
 
     def rename(self, source: Path, target: Path) -> None:
         self.nothing_is_pending()
         if target.is_relative_to(self._store / ".incoming"):
+            self._unsynced_removals.add(source)
             return
         contents = [source, *source.iterdir()] if source.is_dir() else [source]
         for path in contents:
@@ -47,6 +50,9 @@ class Disk:
             assert self._synced.get(stat.st_ino) == (stat.st_size, stat.st_mtime_ns), path
         self._unsynced_names.add(target)
         self.published += 1
+
+    def note_goes(self) -> None:
+        assert not self._unsynced_removals, "the note goes before the batches that it names"
 
     def nothing_is_pending(self) -> None:
         assert not self._unsynced_names, "the name is not on the disk, and the next thing is done"
@@ -67,7 +73,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
     def unlinked(path: Path, *arguments: object, **options: object) -> None:
         if str(path).endswith("replaces.json") and ".incoming" not in str(path):
-            disk.nothing_is_pending()
+            disk.note_goes()
         unlink(path, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "fsync", synced)
