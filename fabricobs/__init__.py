@@ -21,12 +21,14 @@ def open(
     store: str | Path | None = None,
     content: Sequence[str | Path] = (),
     config: str | Path | None = None,
+    allow_files: Sequence[str | Path] = (),
 ) -> "OpenStore":
     """Return a store to ask, judge and draw; UserError if none is there.
 
     `content` are folders with your own `ingest/`, `queries/` and `models/`; later ones win. What is
-    not given is as the configuration says, which is found as for `fabricobs` itself.
+    not given is as the configuration says, which is found as for `fabricobs` itself. SQL reads the
+    store and the directories `allow_files`, no other file.
     """
     from fabricobs.opened import open_store
 
-    return open_store(store, content, config)
+    return open_store(store, content, config, allow_files)

@@ -13,11 +13,10 @@ from typing import TextIO
 import duckdb
 
 from fabricobs import content
+from fabricobs.store.sandbox import QueryError, check_read_only
 from fabricobs.store.session import (
     NO_SITE,
-    QueryError,
     Site,
-    check_read_only,
     derived,
     open_session,
     rounded,
@@ -91,15 +90,17 @@ def run_statement(
     extra: Sequence[Path] = (),
     *,
     site: Site = NO_SITE,
+    files: Sequence[Path] = (),
 ) -> None:
     """Run a reading statement and print its rows, or write them to `out`.
 
-    Raises QueryError for a statement that writes, does not parse or fails.
+    It reads the store and what lies below the directories `files`. Raises QueryError for a
+    statement that writes, does not parse or fails.
     """
     check_output(output)
     if output == "parquet" and out is None and sys.stdout.isatty():
         raise QueryError("parquet is binary: give --out FILE or a pipe")
-    connection = open_session(store, sql, extra, site=site)
+    connection = open_session(store, sql, extra, site=site, files=files)
     check_read_only(connection, sql)
     write_rows(connection, sql, output, out)
 

@@ -15,9 +15,9 @@ from fabricobs.config.load import load
 from fabricobs.config.schema import Config
 from fabricobs.errors import UserError
 from fabricobs.store.compaction import reading
+from fabricobs.store.inspection import refuse_links
+from fabricobs.store.sandbox import QueryError, check_read_only
 from fabricobs.store.session import (
-    QueryError,
-    check_read_only,
     columns_by_name,
     is_store,
     open_session,
@@ -57,6 +57,7 @@ class OpenStore:
     """
 
     config: Config
+    files: tuple[Path, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -74,10 +75,14 @@ class OpenStore:
         """Return the rows of a statement of DuckDB's SQL over every table and view.
 
         `parameters` fill `$name` or `?`. UserError for a statement that writes or does not bind.
+        It reads the store and `allow_files`, no other file; a relation cannot write one either:
+        `.pl().write_parquet(FILE)` does.
         """
         import duckdb
 
-        connection = open_session(self.path, statement, self.content, site=self.config.site)
+        connection = open_session(
+            self.path, statement, self.content, site=self.config.site, files=self.files
+        )
         check_read_only(connection, statement)
         try:
             return connection.sql(statement, params=parameters)
@@ -177,8 +182,12 @@ def open_store(
     store: str | Path | None = None,
     content: Sequence[str | Path] = (),
     config: str | Path | None = None,
+    allow_files: Sequence[str | Path] = (),
 ) -> OpenStore:
-    """Return the configured store, or that of a directory; UserError if none is there."""
+    """Return the configured store, or that of a directory; UserError if none is there.
+
+    `allow_files` are directories whose files `sql` may read beside the store.
+    """
     options = {
         "store": None if store is None else Path(store),
         "content": tuple(map(Path, content)) or None,
@@ -189,4 +198,5 @@ def open_store(
             f"{found.store}: no store here; "
             f"make one with `fabricobs ingest LOGS --store {found.store}`"
         )
-    return OpenStore(found)
+    refuse_links(found.store)
+    return OpenStore(found, tuple(map(Path, allow_files)))

@@ -13,7 +13,8 @@ import pytest
 from fabricobs.ask import Question, questions
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
-from fabricobs.store.session import check_read_only, init_script, open_session
+from fabricobs.store.sandbox import check_read_only
+from fabricobs.store.session import init_script, open_session
 from fabricobs.store.tables import PORT_COUNTERS, PRIORITY_COUNTERS
 
 CASES = Path(__file__).parent / "queries"

@@ -16,9 +16,11 @@ from prompt_toolkit.document import Document
 
 from fabricobs.shell.commands import Shell
 from fabricobs.shell.completion import Names, SqlCompleter
-from fabricobs.shell.loop import history_file, in_one_line, names_of
+from fabricobs.shell.loop import history_file, names_of
 from fabricobs.shell.text import in_quotes, is_whole, sources
-from fabricobs.store.session import QueryError, open_session
+from fabricobs.store.inspection import one_line
+from fabricobs.store.sandbox import QueryError
+from fabricobs.store.session import open_session
 
 NAMES = Names(
     columns={"steps": [("step", "BIGINT"), ("host", "VARCHAR")], "links": [("device", "VARCHAR")]},
@@ -144,7 +146,7 @@ class TestCommands:
     def test_a_mistake_is_one_line(self, shell: Shell, typed: str, said: str) -> None:
         with pytest.raises(QueryError) as error:
             shell.run(typed)
-        told = in_one_line(error.value)
+        told = one_line(error.value)
         assert said in told
         assert "\n" not in told
 

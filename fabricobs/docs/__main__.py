@@ -15,6 +15,7 @@ from fabricobs.docs.diagnoses import diagnoses_page
 from fabricobs.docs.formats import formats_page, inputs_table
 from fabricobs.docs.python import python_reference
 from fabricobs.docs.questions import queries_page, questions_table
+from fabricobs.docs.security import doors_table
 from fabricobs.docs.tables import tables_page
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "commands": commands_table,
     "verbs": commands_sections,
     "python": python_reference,
+    "doors": doors_table,
 }
 PAGES: dict[str, Callable[[], str]] = {
     "docs/formats.md": formats_page,
@@ -32,7 +34,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/queries.md": queries_page,
     "docs/diagnoses.md": diagnoses_page,
 }
-FILLED = ("README.md", "docs/commands.md", "docs/python.md")
+FILLED = ("README.md", "docs/commands.md", "docs/python.md", "docs/security.md")
 
 
 def fill(text: str) -> str:

@@ -80,9 +80,10 @@ def explanation_text(
         "\n".join(listed("It would be refuted by", finding.refuted_by)),
         "\n".join(listed("Next steps", finding.next_steps)),
     ]
-    if sql:
+    if sql != finding.query:  # a question's; text that a store holds is shown, never run
         with open_session(store, sql, extra, site=site) as connection:
             blocks.append(_rows_text(finding, connection.sql(sql).pl()))
+    if sql:
         named = f" ({finding.query})" if finding.query != sql else ""
         blocks.append(f"  SQL{named}\n" + textwrap.indent(sql.strip(), "    "))
     return "\n\n".join(block for block in blocks if block)

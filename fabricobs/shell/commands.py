@@ -8,7 +8,11 @@ from pathlib import Path
 import duckdb
 
 from fabricobs.ask import OUTPUTS, check_output, find_question, questions, write_rows
-from fabricobs.store.session import QueryError, check_read_only, columns_by_name, derived
+from fabricobs.store.sandbox import QueryError, check_read_only
+from fabricobs.store.session import (
+    columns_by_name,
+    derived,
+)
 from fabricobs.store.tables import TABLES
 
 _PRINTED = tuple(name for name in OUTPUTS if name != "parquet")

@@ -17,20 +17,32 @@ from fabricobs.shell.commands import COMMANDS, Shell, check_printed
 from fabricobs.shell.completion import Names, SqlCompleter
 from fabricobs.shell.text import is_whole
 from fabricobs.store.compaction import reading
-from fabricobs.store.session import NO_SITE, QueryError, Site, keywords, open_session
+from fabricobs.store.inspection import one_line
+from fabricobs.store.sandbox import QueryError
+from fabricobs.store.session import (
+    NO_SITE,
+    Site,
+    keywords,
+    open_session,
+)
 
 _PROMPT = "fabricobs> "
 _WORTH_TELLING_S = 1.0
 
 
 def run_shell(
-    store: Path, output: str = "table", extra: Sequence[Path] = (), *, site: Site = NO_SITE
+    store: Path,
+    output: str = "table",
+    extra: Sequence[Path] = (),
+    *,
+    site: Site = NO_SITE,
+    files: Sequence[Path] = (),
 ) -> None:
     """Ask the store in a shell until the user leaves it; nothing is written but the history."""
     check_printed(output)
     stopping.leave_to_defaults()
     with reading(store):
-        shell = Shell(open_session(store, extra=extra, site=site), extra, output)
+        shell = Shell(open_session(store, extra=extra, site=site, files=files), extra, output)
     session: PromptSession[str] = PromptSession(
         history=open_history(history_file()),
         completer=SqlCompleter(names_of(shell)),
@@ -85,14 +97,8 @@ def _answer(shell: Shell, text: str) -> None:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
     except QueryError as error:
-        print(in_one_line(error), file=sys.stderr)
+        print(one_line(error), file=sys.stderr)
     else:
         taken_s = time.monotonic() - begun
         if taken_s >= _WORTH_TELLING_S:
             print(f"{taken_s:.1f} s", file=sys.stderr)
-
-
-def in_one_line(error: QueryError) -> str:
-    """Return a message without DuckDB's copy of the statement, in one line."""
-    told = str(error).partition("\n\nLINE ")[0].partition("\nLINE ")[0]
-    return " ".join(told.split())

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from fabricobs.store.arrow import coded_schema, empty_table, table_schema
 from fabricobs.store.compaction import finish, locked, write_note
 from fabricobs.store.durable import publish, sync_tree
+from fabricobs.store.inspection import refuse_links
 from fabricobs.store.manifest import (
     PART,
     StoreError,
@@ -113,6 +114,7 @@ class Store:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            refuse_links(self.path)
             lacking = _lacking(self.path)
             if lacking:
                 with BatchWriter(self) as batch:

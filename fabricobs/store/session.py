@@ -1,18 +1,24 @@
 """DuckDB over the store: base views on the Parquet, the derived views, read-only statements."""
 
 import re
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from fabricobs import content, stopping
-from fabricobs.errors import UserError
-from fabricobs.machine import cores
+from fabricobs.store.inspection import PartError, odd_columns, odd_part, one_line, refuse_links
+from fabricobs.store.sandbox import (
+    ParseError,
+    QueryError,
+    check_read_only,
+    check_script,
+    connect,
+    escaped,
+    literal,
+)
 from fabricobs.store.tables import TABLES
 
 if TYPE_CHECKING:
@@ -55,10 +61,6 @@ class Site:
 NO_SITE = Site()
 
 
-class QueryError(UserError):
-    """A statement that cannot be run; the text is for the user."""
-
-
 def is_store(path: Path) -> bool:
     """Say whether a directory is a store."""
     return (path / "schema" / "files.parquet").exists()
@@ -69,13 +71,12 @@ def base_view(table: str, store: str, since: datetime | None = None) -> str:
 
     With `since` (UTC) a table of what happened shows no row before it; rows without a time stay.
     """
-    escaped = re.sub(r"([\[?*])", r"[\1]", store)
-    pattern = f"{escaped}/*/{table}.parquet".replace("'", "''")
+    pattern = literal(f"{escaped(store)}/*/{table}.parquet")
     window = ""
     if since is not None and TABLES[table].dated:
         window = f" WHERE ts >= TIMESTAMP '{since:%Y-%m-%d %H:%M:%S.%f}' OR ts IS NULL"
     return (
-        f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM read_parquet('{pattern}', "
+        f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM read_parquet({pattern}, "
         f"union_by_name=true, hive_partitioning=false){window};"
     )
 
@@ -118,41 +119,88 @@ def open_session(
     keep: bool = False,
     since: datetime | None = None,
     site: Site = NO_SITE,
+    files: Sequence[Path] = (),
 ) -> "duckdb.DuckDBPyConnection":
     """Open an in-memory DuckDB whose views show the store, from `since` (UTC) on.
+
+    It reaches no file outside the store and the directories `files`. PartError names a part that
+    is a link or broken, ContentError a file of own content whose SQL does more than read.
 
     With `sql` only the views it needs are made: binding all of them costs more than a small
     query does. With `keep` tables and views are worked out once and kept, for a session that asks
     many questions: each would bind all views below it and read the same columns again.
     """
-    import duckdb
-
-    connection = duckdb.connect(":memory:")
+    place = store.resolve()
+    refuse_links(place)
+    connection = connect([place, *files], _MOST_MEMORY if keep else None)
     stopping.interruptible(connection)
-    connection.execute("SET TimeZone = 'UTC'")
-    # It would go to standard output, which is for data.
-    connection.execute("SET enable_progress_bar = false")
-    # DuckDB counts the machine's cores, not those a scheduler lets this process have.
-    connection.execute(f"SET threads = {cores()}")
-    if keep:
-        connection.execute(f"SET memory_limit = '{_MOST_MEMORY}'")
-        # Where what is beyond that goes; made when it is needed, and gone with the session.
-        spill = Path(tempfile.gettempdir()) / f"fabricobs-{uuid4().hex}"
-        connection.execute("SET temp_directory = ?", [str(spill)])
+    _check_content(connection, extra)
     scripts = view_scripts(extra)
     needed = None if sql is None else _needed(sql, scripts)
-    for table in TABLES:
-        if needed is None or table in needed:
-            view = _table_view(table, store, since)
-            loads = keep and _bytes_on_disk(table, store) <= _MOST_LOADED_BYTES
-            connection.execute(_kept(view) if loads else view)
+    tables = [table for table in TABLES if needed is None or table in needed]
+    _make_tables(connection, tables, place, since, keep=keep)
     for name, text in scripts:
         if needed is None or name in needed:
-            for statement in connection.extract_statements(text):
-                connection.execute(_kept(statement.query) if keep else statement)
+            _make_views(connection, name, text, keep=keep)
             if name == _SITE_SCRIPT:
                 _tell_site(connection, site)
     return connection
+
+
+def _check_content(connection: "duckdb.DuckDBPyConnection", extra: Sequence[Path]) -> None:
+    """Raise ContentError if SQL of the user's own content does more than read."""
+    for directory in extra:
+        for path in sorted((directory / "queries").rglob("*.sql")):
+            script = path.relative_to(directory / "queries").parts[0] == "views"
+            try:
+                (check_script if script else check_read_only)(
+                    connection, path.read_text(encoding="utf-8")
+                )
+            except ParseError:
+                continue  # who asks it is told; nothing else needs it
+            except QueryError as error:
+                raise content.ContentError(f"{path}: {error}") from error
+
+
+def _make_tables(
+    connection: "duckdb.DuckDBPyConnection",
+    tables: Sequence[str],
+    store: Path,
+    since: datetime | None,
+    *,
+    keep: bool,
+) -> None:
+    """Make the base views; PartError names a part that is broken or has odd columns."""
+    import duckdb
+
+    for table in tables:
+        view = _table_view(table, store, since)
+        loads = keep and _bytes_on_disk(table, store) <= _MOST_LOADED_BYTES
+        try:
+            connection.execute(_kept(view) if loads else view)
+        except duckdb.Error as error:
+            odd = odd_part(connection, store, table)
+            if odd is None:
+                raise
+            raise PartError(odd) from error
+        made = connection.table(table)
+        for odd in odd_columns(table, dict(zip(made.columns, map(str, made.types), strict=True))):
+            named = odd_part(connection, store, table)
+            raise PartError(named or f"{str(store)!r}: table {table}: {odd}")
+
+
+def _make_views(
+    connection: "duckdb.DuckDBPyConnection", name: str, text: str, *, keep: bool
+) -> None:
+    import duckdb
+
+    try:
+        for statement in connection.extract_statements(text):
+            connection.execute(_kept(statement.query) if keep else statement)
+    except duckdb.IOException:
+        raise  # a writer beside this one replaced a batch: `newest_time` looks again
+    except duckdb.Error as error:
+        raise content.ContentError(f"queries/{name}.sql: {one_line(error)}") from error
 
 
 def _bytes_on_disk(table: str, store: Path) -> int:
@@ -257,25 +305,6 @@ def _needed(sql: str, scripts: Sequence[tuple[str, str]]) -> set[str]:
             needed.add(name)
             words |= {word.lower() for word in _WORD.findall(text)}
     return needed | {table for table in TABLES if table in words}
-
-
-def check_read_only(connection: "duckdb.DuckDBPyConnection", sql: str) -> None:
-    """Raise QueryError unless `sql` is statements that only read."""
-    import duckdb
-
-    reading = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
-    try:
-        statements = connection.extract_statements(sql)
-    except duckdb.Error as error:
-        raise QueryError(str(error)) from error
-    if not statements:
-        raise QueryError("no statement given")
-    for statement in statements:
-        if statement.type not in reading:
-            raise QueryError(
-                f"{statement.type.name} is refused: the store is read-only here. "
-                "Use SELECT; write results with --format and --out."
-            )
 
 
 def rounded(rows: "duckdb.DuckDBPyRelation") -> "duckdb.DuckDBPyRelation":

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fabricobs.verbs.shared import (
+    AllowFilesOption,
     ConfigOption,
     ContentOption,
     OutOption,
     RowsOption,
     StoreOption,
     TextOption,
+    allowed_files,
     check_text_format,
     configured_basics,
     fail,
@@ -34,18 +36,23 @@ def sql(
     store: StoreOption = None,
     format: RowsOption = "table",
     out: OutOption = None,
+    allow_files: AllowFilesOption = None,
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Ask the store in DuckDB SQL: every table and view of `fabricobs schema`."""
+    """Ask the store in DuckDB SQL: every table and view of `fabricobs schema`.
+
+    A statement reads the store and the directories given with --allow-files, nothing else.
+    """
+    files = allowed_files(allow_files)
     site = configured_basics(config, {"store": store, "content": content})
     require_store(site.store)
     if statement is None and out is None and sys.stdin.isatty() and sys.stdout.isatty():
         from fabricobs.shell.loop import run_shell
 
-        run_shell(site.store, format, site.content, site=site.site)
+        run_shell(site.store, format, site.content, site=site.site, files=files)
         return
-    _ask(_statement(statement), site, format, out)
+    _ask(_statement(statement), site, format, out, files)
 
 
 def query(
@@ -54,6 +61,7 @@ def query(
     store: StoreOption = None,
     format: RowsOption = "table",
     out: OutOption = None,
+    allow_files: AllowFilesOption = None,
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -66,7 +74,7 @@ def query(
             print(f"{question.name:34} {question.question}")
         return
     require_store(site.store)
-    _ask(find_question(name, site.content).sql, site, format, out)
+    _ask(find_question(name, site.content).sql, site, format, out, allowed_files(allow_files))
 
 
 def compare(
@@ -134,9 +142,9 @@ def _statement(given: str | None) -> str:
     return given
 
 
-def _ask(statement: str, site: "Basics", format: str, out: Path | None) -> None:
+def _ask(statement: str, site: "Basics", format: str, out: Path | None, files: list[Path]) -> None:
     from fabricobs.ask import run_statement
     from fabricobs.store.compaction import reading
 
     with reading(site.store):
-        run_statement(statement, site.store, format, out, site.content, site=site.site)
+        run_statement(statement, site.store, format, out, site.content, site=site.site, files=files)

@@ -35,6 +35,12 @@ ContentOption = Annotated[
     list[Path] | None,
     typer.Option("--content", help="Folder with your own ingest/, queries/ and models/."),
 ]
+AllowFilesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--allow-files", help="Directory whose files a statement may read too; may be repeated."
+    ),
+]
 RowsOption = Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")]
 TextOption = Annotated[str, typer.Option("--format", help="text or json.")]
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write here instead.")]
@@ -81,6 +87,14 @@ def check_zone(name: str) -> None:
         fail(f"--tz {name}: no such time zone; use a name like UTC or Europe/Berlin")
 
 
+def allowed_files(given: list[Path] | None) -> list[Path]:
+    """Return the directories of --allow-files; fail for what is none."""
+    for path in given or []:
+        if not path.is_dir():
+            fail(f"--allow-files {path}: no such directory")
+    return given or []
+
+
 def check_inputs(logs: list[Path]) -> None:
     """Fail unless all are there."""
     for path in logs:
@@ -115,11 +129,13 @@ def exit_code(found: "Diagnosis", fail_on: str) -> int:
 
 
 def require_store(store: Path) -> None:
-    """Fail unless there is a store."""
+    """Fail unless there is a store, and of plain files."""
+    from fabricobs.store.inspection import refuse_links
     from fabricobs.store.session import is_store
 
     if not is_store(store):
         fail(f"{store}: no store here; make one with `fabricobs ingest LOGS --store {store}`")
+    refuse_links(store)
 
 
 def fail(text: str) -> NoReturn:
