@@ -116,3 +116,22 @@ def test_lines_with_pieces_changed(data: st.DataObject, tmp_path_factory: Any) -
         words[place] = data.draw(odd | st.text(max_size=6))
         lines.append(" ".join(words))
     assert_same("\n".join(lines), tmp_path_factory.mktemp("bulk"))
+
+
+def test_lines_that_messages_of_several_formats_share(tmp_path: Path) -> None:
+    call = next(line for line in LINES if "opCount" in line and "stream" in line)
+    watchdog = (
+        "[rank1]:[E307 01:02:03.004500600 ProcessGroupNCCL.cpp:620] [Rank 1] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=90, OpType=ALLREDUCE, Timeout(ms)=600000) "
+        "ran for 600102 milliseconds before timing out."
+    )
+    bar = " 35%|###5      | 210/600 [10:02<18:11, 2.80s/it]"
+    lines = [call, call + watchdog, call, bar + call, bar + watchdog, call + call, call]
+    path = tmp_path / "log"
+    path.write_text("\n".join([*lines, watchdog, bar]))
+    formats = CATALOGUE.recognise(path.read_bytes(), "log").formats
+    assert {"nccl_debug", "torch_watchdog", "tqdm"} <= {f.name for f in formats}
+    assert_same(path.read_text(), tmp_path, formats)
+    tables, tally = read(path, formats)
+    assert (tally.parsed, tally.unparsed) == (9, 0)
+    assert [len(tables[t]) for t in ("nccl_calls", "nccl_events", "steps")] == [7, 3, 3]

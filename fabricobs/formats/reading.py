@@ -18,6 +18,7 @@ from fabricobs.formats.failures import Failure, failure_of
 from fabricobs.formats.logs.bulk import BulkReader, can_read
 from fabricobs.formats.logs.dispatch import Dispatcher
 from fabricobs.formats.logs.lines import LineReader, TextReader
+from fabricobs.formats.logs.messages import marks_beside
 from fabricobs.formats.logs.wrapping import LogLine, log_lines
 from fabricobs.formats.outputs.captures import CaptureReader
 from fabricobs.formats.outputs.keyvalue import KeyValueReader, ValueReader
@@ -217,7 +218,10 @@ def _read_text(
 
     wrapped = recognised.wrapping.by_record
     marked = _for_bulk(path, readers) if not wrapped else None
-    bulk = BulkReader(marked, context, rows, tally, line_by_line, flush) if marked else None
+    bulk = None
+    if marked is not None:
+        others = marks_beside(marked, readers)
+        bulk = BulkReader(marked, context, rows, tally, line_by_line, flush, others)
     # However the reading ends, each reader hands over what it holds; if one cannot, others can.
     with ExitStack() as ending:
         for reader in reversed(readers):

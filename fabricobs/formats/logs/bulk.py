@@ -3,7 +3,7 @@
 What it leaves is read line by line, in order, so that a big file gives the rows a small one would.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -108,7 +108,10 @@ class BulkReader:
         tally: Tally,
         slow_line: SlowLine,
         flush: Callable[[], None],
+        others: Sequence[str] = (),
     ) -> None:
+        """Read with `reader`; lines that also hold a mark of `others` are read line by line."""
+        self._others = [mark.encode() for mark in others]
         self._reader = reader
         self._format = reader.format
         self._context = context
@@ -137,8 +140,31 @@ class BulkReader:
         if data[length - 1] != _NEWLINE:
             data[length] = _NEWLINE
             length += 1
+        at, number = 0, first
+        for begin, end in self._shared_lines(data, length):
+            number = self._read_marked(data, at, begin, number)
+            self._read_slow_line(data, number, begin, end)
+            at, number = end, number + 1
+        return self._read_marked(data, at, length, number)
+
+    def _shared_lines(self, data: NDArray[np.uint8], length: int) -> Iterator[tuple[int, int]]:
+        """Yield begin and end of the lines that hold messages of this format and of another."""
+        text = data[:length].tobytes() if self._others else b""
+        own = self._format.mark.encode()
+        places = {at for mark in self._others for at in _places(text, mark)}
+        last = 0
+        for at in sorted(places):
+            begin, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at) + 1
+            if begin >= last and text.find(own, begin, end) >= 0:
+                yield begin, end
+                last = end
+
+    def _read_marked(self, data: NDArray[np.uint8], begin: int, end: int, first: int) -> int:
+        """Read whole lines by the matcher; return the number of the next line."""
+        if begin == end:
+            return first
         progress = self._progress
-        progress[[matches.AT, matches.LINE, matches.END]] = 0, first, length
+        progress[[matches.AT, matches.LINE, matches.END]] = begin, first, end
         given = self._addresses(data)
         while True:
             reason = self._match(given)
@@ -172,15 +198,18 @@ class BulkReader:
         count = int(self._progress[matches.LEFT_LINES])
         self._progress[matches.LEFT_LINES] = 0
         for number, begin, end in self._found.left[:count].tolist():
-            if end - begin > LONGEST_LINE + 1:
-                self._slow_line(LineBlock(number, b"\n", (number,)))
-            else:
-                self._slow_line(LineBlock(number, data[begin:end].tobytes()))
-            if self._context.generation != self._generation:
-                # What this line said holds for the lines below it, not for those above.
-                rows = self._progress[matches.ROWS]
-                self._hand_over(int(np.searchsorted(self._found.lines[:rows], number)))
-                self._bases, self._generation = self._new_bases(), self._context.generation
+            self._read_slow_line(data, number, begin, end)
+
+    def _read_slow_line(self, data: NDArray[np.uint8], number: int, begin: int, end: int) -> None:
+        if end - begin > LONGEST_LINE + 1:
+            self._slow_line(LineBlock(number, b"\n", (number,)))
+        else:
+            self._slow_line(LineBlock(number, data[begin:end].tobytes()))
+        if self._context.generation != self._generation:
+            # What this line said holds for the lines below it, not for those above.
+            rows = self._progress[matches.ROWS]
+            self._hand_over(int(np.searchsorted(self._found.lines[:rows], number)))
+            self._bases, self._generation = self._new_bases(), self._context.generation
 
     def _judge(self, number: int) -> None:
         """Read a new prefix by the anchor; lines of one it refuses are slow."""
@@ -279,6 +308,13 @@ class BulkReader:
             ]
             columns["ts_source"] = coded(codes, sources)
         return columns
+
+
+def _places(text: bytes, mark: bytes) -> Iterator[int]:
+    at = text.find(mark)
+    while at >= 0:
+        yield at
+        at = text.find(mark, at + 1)
 
 
 def _compact(numbers: NDArray[Any]) -> tuple[list[int], NDArray[np.int32]]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fabricobs.formats.logs.lines import LineReader
+from fabricobs.formats.logs.lines import LineReader, TextReader
 from fabricobs.formats.logs.prefixes import Labels, before_message, inner_prefix
 
 _BAR_MARK = "%|"
@@ -32,34 +32,52 @@ def is_bar(text: str) -> bool:
     return found is not None and not text[found.end() :].strip()
 
 
+def marks_beside(reader: LineReader, readers: Sequence[TextReader]) -> list[str]:
+    """Return what other messages than a reader's may be known by in its lines."""
+    others = [r for r in readers if isinstance(r, LineReader)]
+    marks = {r.format.mark for r in others if r.format.mark} - {reader.format.mark}
+    unmarked = any(not r.format.mark for r in others)
+    return [*sorted(marks), *([_BAR_MARK] if unmarked else [])]
+
+
 def messages(line: str, readers: Sequence[LineReader], labels: Labels) -> list[Message]:
     """Return the messages of a line; `readers` are those whose messages have a mark."""
-    cuts = dict.fromkeys(_after_bars(line), True) if _BAR_MARK in line else {}
-    marks = set[str]()
+    if _BAR_MARK not in line:
+        return [Message(text) for text in _by_marks(line, readers, labels)]
+    found: list[Message] = []
+    for part in _by_bars(line):
+        texts = list(_by_marks(part, readers, labels))
+        found.append(Message(texts[0], follows_bar=bool(found)))
+        found.extend(Message(text) for text in texts[1:])
+    return found
+
+
+def _by_bars(line: str) -> Iterator[str]:
+    begin = 0
+    for bar in _BAR.finditer(line):
+        if line[bar.end() :].strip():
+            yield line[begin : bar.end()]
+            begin = bar.end()
+    yield line[begin:]
+
+
+def _by_marks(line: str, readers: Sequence[LineReader], labels: Labels) -> Iterator[str]:
+    """Cut a line where marked messages begin, each prefix staying with the message behind it."""
+    begin = 0
+    for at in _starts(line, readers):
+        before = line[begin:at]
+        if before.strip() and not before_message(before, labels)[1]:
+            at = begin + inner_prefix(before)
+            yield line[begin:at]
+            begin = at
+    yield line[begin:]
+
+
+def _starts(line: str, readers: Sequence[LineReader]) -> list[int]:
+    starts, marks = set[int](), set[str]()
     for reader in readers:
         mark = reader.format.mark
         if mark in line and mark not in marks:
             marks.add(mark)
-            for start in reader.starts(line):
-                cuts.setdefault(start, False)
-    if not cuts:
-        return [Message(line)]
-    return list(_cut(line, sorted(cuts.items()), labels))
-
-
-def _after_bars(line: str) -> Iterator[int]:
-    return (found.end() for found in _BAR.finditer(line) if line[found.end() :].strip())
-
-
-def _cut(line: str, cuts: Sequence[tuple[int, bool]], labels: Labels) -> Iterator[Message]:
-    """Cut the line, each prefix staying with the message behind it."""
-    begin, follows = 0, False
-    for at, is_bars_end in cuts:
-        before = line[begin:at]
-        if not before.strip() or before_message(before, labels)[1]:
-            continue
-        if not is_bars_end:
-            at = begin + inner_prefix(before)
-        yield Message(line[begin:at], follows)
-        begin, follows = at, is_bars_end
-    yield Message(line[begin:], follows)
+            starts.update(reader.starts(line))
+    return sorted(starts)

@@ -3,6 +3,9 @@
 Cells hold blanks (`2000.00 MB/s`) and may be empty, so under a ruler only the ruler tells where
 they end. Where the rule runs from edge to edge or there is none, a row has as many words as the
 header; a name too long for its column stands alone on the line before.
+
+A line shaped like a header closes the table, as does a ruler of other columns: what stands below
+belongs to a table that the format does not know.
 """
 
 import re
@@ -30,6 +33,8 @@ _BLANKS = re.compile(r"\s{2,}")
 _LEAST_BYTES = 512 << 10
 _LEAST_TO_COMPILE = 4 << 20
 _MOST_HEADERS = 1_000
+# What stands in cells without a value, in letters.
+_NO_VALUES = frozenset({"n/a", "na", "none", "null", "up", "down"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +135,10 @@ class TableReader:
         if not self._block.by_ruler:
             return self._offer_words(self._block, line, number)
         ruled = self._block.ruled(self._header, line)
-        if ruled is not None:
+        if ruled is not None and (self._ruled is None or ruled.gaps == self._ruled.gaps):
             self._ruled = ruled
             return Outcome.IGNORED
-        if self._ruled is None or _RULE.match(line):
+        if self._ruled is None or ruled is not None or self._is_end(line):
             self._block = None
             return Outcome.NOT_MINE
         if not line.strip():
@@ -170,6 +175,10 @@ class TableReader:
         """Hand over what is still open."""
         self._cells.flush()
 
+    def _is_end(self, line: str) -> bool:
+        """Say whether a line ends the table: a rule, or the header of another."""
+        return bool(_RULE.match(line)) or _is_header(line.split(), self._header.split())
+
     def _row(self, block: TableBlock, ruled: Ruled, line: str, number: int) -> Outcome | str:
         if self._after_gap and not ruled.fits(line):
             self._block = None
@@ -191,6 +200,9 @@ class TableReader:
             return Outcome.IGNORED
         names, words = self._header.split(), line.split()
         if not words:
+            return Outcome.NOT_MINE
+        if _is_header(words, names):
+            self._block = None
             return Outcome.NOT_MINE
         if len(words) == 1 and len(names) > 2 and line[0] not in " \t":
             self._held = words[0]
@@ -215,6 +227,16 @@ def _first_words(blocks: Sequence[TableBlock]) -> list[list[str]]:
     """Return the words headers begin with, each in a list; none if a field begins one."""
     words = [header.first_word for block in blocks for header in block.headers]
     return [[word] for word in words if word] if all(words) else []
+
+
+def _is_header(words: Sequence[str], names: Sequence[str]) -> bool:
+    """Say whether words are a header's: they begin as the open one's, or none is a value."""
+    if not words:
+        return False
+    if len(words) > 1 and words[0].lower() == names[0].lower():
+        return True
+    named = [w for w in words if w[0].isalpha() and w.lower() not in _NO_VALUES]
+    return len(named) > 1 and not any(c.isdigit() for word in words for c in word)
 
 
 def _gaps(ruler: str) -> list[tuple[int, int]]:

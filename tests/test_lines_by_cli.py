@@ -1,0 +1,100 @@
+"""What a user relies on where lines are not as clean as in a manual, through the command line."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from fabricobs.cli import app
+
+NCCL = "gpu-01:91:97 [2] NCCL "
+WATCHDOG = (
+    "[rank3]:[E1103 07:14:42.115298746 ProcessGroupNCCL.cpp:612] [Rank 3] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=4411, OpType=ALLREDUCE, NumelIn=96, Timeout(ms)=900000) ran "
+    "for 900047 milliseconds before timing out."
+)
+BAR = " 35%|###5      | 210/600 [10:02<18:11, 2.80s/it]"
+
+
+class Ingested:
+    """A folder of logs, ingested by the command line; asked by SQL."""
+
+    def __init__(self, folder: Path, files: dict[str, str], *options: str) -> None:
+        for name, text in files.items():
+            path = folder / "logs" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        self.store = folder / "store"
+        arguments = ["ingest", str(folder / "logs"), "--store", str(self.store), *options]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code in {0, 1}, result.output
+        self.output = result.output
+
+    def rows(self, table: str, columns: str) -> list[tuple[Any, ...]]:
+        with duckdb.connect() as session:
+            found = session.sql(
+                f"SELECT {columns} FROM read_parquet('{self.store}/*/{table}.parquet') ORDER BY ALL"
+            )
+            return found.fetchall()
+
+    @property
+    def account(self) -> list[tuple[int, int, int]]:
+        return self.rows("files", "parsed, ignored, unparsed")
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        "Port          InPkts   OutPkts\nEth1/1           900       901\n",
+        "Interface     Colour   Shape\nEth1/1           900       901\n",
+    ],
+)
+def test_an_unknown_header_ends_a_table(tmp_path: Path, unknown: str) -> None:
+    known = "Port    OutMcastPkts  OutBcastPkts\nEth1/1             5             6\n"
+    found = Ingested(tmp_path, {"leaf12/20260302_090000_counters.txt": known + unknown})
+    ((other,),) = found.rows("port_samples", "other")
+    assert other == {"OutMcastPkts": 5, "OutBcastPkts": 6}
+    assert found.account == [(1, 1, 2)]
+
+
+def test_a_ruled_table_of_other_columns_is_not_read_by_the_names_above(tmp_path: Path) -> None:
+    header = "    IFACE    STATE    RX_OK    RX_ERR    TX_OK    TX_ERR\n"
+    rule = "---------  -------  -------  --------  -------  --------\n"
+    known = f"{header}{rule}Ethernet0        U      100         0      200         0\n"
+    unknown = "    IFACE    COLOUR\n---------  --------\nEthernet0       777\n"
+    found = Ingested(tmp_path, {"leaf12/20260302_090000_counters.txt": known + unknown})
+    assert found.rows("port_samples", "rx_packets, tx_packets, other") == [(100, 200, None)]
+    assert found.account[0][2] == 3
+
+
+def test_a_bar_before_a_timeout_loses_neither(tmp_path: Path) -> None:
+    found = Ingested(tmp_path, {"train.log": f"{BAR}{WATCHDOG}\n{BAR}\n"})
+    assert found.rows("nccl_events", "kind, rank, launch_rank, seq") == [
+        ("watchdog_timeout", 3, 3, 4411)
+    ]
+    assert found.rows("steps", "step, line") == [(210, 1), (210, 2)]
+    assert found.account == [(2, 0, 0)]
+
+
+def test_a_bar_before_a_warning_keeps_its_step_and_its_label(tmp_path: Path) -> None:
+    warning = (
+        f"{NCCL}WARN NET/IB : Got completion with error 12, opcode 1, len 32551, vendor err 129"
+    )
+    label = "[1,2]<stdout>:"
+    found = Ingested(tmp_path, {"train.log": f"{label}{BAR}{warning}\n{label}{BAR}\n"})
+    assert found.rows("nccl_events", "host, launch_rank, status") == [("gpu-01", 2, 12)]
+    assert found.rows("steps", "step, rank") == [(210, 2), (210, 2)]
+
+
+def test_messages_that_run_together_are_all_read(tmp_path: Path) -> None:
+    first = f"{NCCL}INFO Using network IB"
+    torn = f"{NCCL}INFO Channel 00/0 : 0[0] -> "
+    text = f"{first}\n{first}{first}\n{torn}{first}\n"
+    found = Ingested(tmp_path, {"nccl.log": text})
+    assert found.rows("nccl_ranks", "host, network") == [("gpu-01", "IB")] * 4
+    # The line of the torn message is not read: one of its two messages is lost.
+    assert found.account == [(2, 0, 1)]
+    ((line, text_kept),) = found.rows("unparsed", "line, text")
+    assert (line, text_kept) == (3, torn + first)
