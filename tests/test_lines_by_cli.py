@@ -11,9 +11,9 @@ from fabricobs.cli import app
 
 NCCL = "gpu-01:91:97 [2] NCCL "
 WATCHDOG = (
-    "[rank3]:[E1103 07:14:42.115298746 ProcessGroupNCCL.cpp:612] [Rank 3] Watchdog caught collective "
-    "operation timeout: WorkNCCL(SeqNum=4411, OpType=ALLREDUCE, NumelIn=96, Timeout(ms)=900000) ran "
-    "for 900047 milliseconds before timing out."
+    "[rank3]:[E1103 07:14:42.115298746 ProcessGroupNCCL.cpp:612] [Rank 3] Watchdog caught "
+    "collective operation timeout: WorkNCCL(SeqNum=4411, OpType=ALLREDUCE, Timeout(ms)=900000) "
+    "ran for 900047 milliseconds before timing out."
 )
 BAR = " 35%|###5      | 210/600 [10:02<18:11, 2.80s/it]"
 

@@ -72,10 +72,12 @@ class Dispatcher:
         self._context.of_line.told = told
         outcome = _first_taker(text, number, self._readers)
         for bare, _ in rests:
-            if outcome is not Outcome.NOT_MINE:
+            # A line that a format knows and drops may be one that it keeps, behind a label.
+            if outcome is not Outcome.NOT_MINE and outcome is not Outcome.IGNORED:
                 break
             blank = not bare.strip()
-            outcome = Outcome.IGNORED if blank else _first_taker(bare, number, self._by_line)
+            found = Outcome.IGNORED if blank else _first_taker(bare, number, self._by_line)
+            outcome = outcome if found is Outcome.NOT_MINE else found
         self._context.of_line.told = NOTHING
         if outcome is Outcome.NOT_MINE and is_bar(text):
             outcome = Outcome.IGNORED
