@@ -13,6 +13,7 @@ from typing import Any
 from fabricobs import stopping
 from fabricobs.continuation import Repetition, earlier_names, find_known, find_live, live_names
 from fabricobs.formats.archive import Member
+from fabricobs.formats.budget import cpu_limit
 from fabricobs.formats.failures import failure_of
 from fabricobs.formats.places import Place, read_place
 from fabricobs.formats.recognition.catalogue import (
@@ -23,7 +24,7 @@ from fabricobs.formats.recognition.catalogue import (
     is_parquet,
     load_catalogue,
 )
-from fabricobs.formats.source import digest, read_ends
+from fabricobs.formats.source import digest, digest_of_unknown, read_ends
 from fabricobs.inputs import FileOutcome, InputFile, Options, path_text
 from fabricobs.store.parts import KnownFile
 
@@ -195,10 +196,12 @@ def _plan(
 ) -> PlannedFile:
     """Recognise the file at `path`, known to the user as `shown`, and name it by what it gives."""
     ends = read_ends(path)
-    recognised = catalogue.recognise(ends, str(path if is_parquet(ends) else shown))
+    with cpu_limit(path):
+        recognised = catalogue.recognise(ends, str(path if is_parquet(ends) else shown))
     # No more than it has now: a log grows meanwhile. Files of /proc have 0 bytes and hold some.
     size_bytes = path.stat().st_size
-    content = digest(path, size_bytes or None)
+    known = bool(recognised.names)
+    content = digest(path, size_bytes or None) if known else digest_of_unknown(path, ends)
     told = read_place(PurePath(path_text(below_root)), path_text(root_name), options.tzinfo)
     place = _place(told, recognised, modified_us)
     formats = catalogue.named(recognised.names) or ()

@@ -6,12 +6,14 @@ import io
 import lzma
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conftest import ROOT
 from fabricobs.formats import source
+from fabricobs.formats.limits import LIMITS
 from fabricobs.ingest import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.store.parts import Store
@@ -97,7 +99,7 @@ def test_a_compressed_log_is_read_as_it_is(
 
 
 def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "_FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(source, "LIMITS", replace(LIMITS, unpacked_free_bytes=1 << 20))
     bomb = tmp_path / "bomb.xz"
     bomb.write_bytes(lzma.compress(LINE + b"0" * (20 << 20)))
     (outcome,) = read(bomb, tmp_path / "s").problems

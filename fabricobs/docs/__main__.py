@@ -13,6 +13,7 @@ from pathlib import Path
 from fabricobs.docs.commands import commands_sections, commands_table
 from fabricobs.docs.diagnoses import diagnoses_page
 from fabricobs.docs.formats import formats_page, inputs_table
+from fabricobs.docs.limits import limits_page
 from fabricobs.docs.python import python_reference
 from fabricobs.docs.questions import queries_page, questions_table
 from fabricobs.docs.security import doors_table
@@ -33,6 +34,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/tables.md": tables_page,
     "docs/queries.md": queries_page,
     "docs/diagnoses.md": diagnoses_page,
+    "docs/limits.md": limits_page,
 }
 FILLED = ("README.md", "docs/commands.md", "docs/python.md", "docs/security.md")
 

@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
+from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.source import BLOCK, BROKEN, SourceError, open_plain
 
 _MAGIC = b"ustar"
 _MAGIC_AT = 257
+_IN_MEMORY = {
+    tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE,
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +44,12 @@ def members(archive: Path, folder: Path) -> Iterator[Member]:
     place = folder / "member"
     with open_plain(archive) as stream:
         try:
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
-                for entry in tar:
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Entry) as tar:
+                for number, entry in enumerate(tar):
+                    if number >= LIMITS.members:
+                        raise SourceError(f"more than {LIMITS.members:,} files: unpack it")
+                    # It keeps every one for a look-up that nobody asks for.
+                    tar.members.clear()  # type: ignore[attr-defined]
                     if not entry.isfile():
                         continue
                     problem = _problem(entry)
@@ -52,6 +61,16 @@ def members(archive: Path, folder: Path) -> Iterator[Member]:
             raise SourceError(f"breaks off: {error}") from error
         finally:
             place.unlink(missing_ok=True)
+
+
+class _Entry(tarfile.TarInfo):
+    """The header of a file, refused where its names and attributes alone would fill memory."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        """Go on as tarfile does, after a look at the length of what is read into memory."""
+        if self.type in _IN_MEMORY and self.size > LIMITS.member_header_bytes:
+            raise tarfile.ReadError(f"names longer than {in_mib(LIMITS.member_header_bytes)}")
+        return super()._proc_member(tar)  # type: ignore[misc,no-any-return]
 
 
 def _problem(entry: tarfile.TarInfo) -> str | None:

@@ -17,6 +17,8 @@ from fabricobs.store.tables import TABLES, Column
 
 # Columns that say which row a value belongs to; all others are what was measured.
 IDENTITY = ("device", "port", "priority", "queue", "profile", "ts")
+# Names of one process; a file may bring any number.
+_MOST_RESOLVED = 100_000
 _TARGET = re.compile(r"^(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
 
 
@@ -64,6 +66,8 @@ class ColumnMapping:
         """Return the key's target, True for a key known and ignored, False for an unknown one."""
         found = self._resolved.get(key)
         if found is None:
+            if len(self._resolved) >= _MOST_RESOLVED:
+                self._resolved.clear()
             found = self._resolved[key] = self._look_up(key)
         return found
 

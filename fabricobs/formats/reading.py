@@ -9,12 +9,14 @@ from typing import Any, TypeVar
 
 from fabricobs import stopping
 from fabricobs.errors import UserError
+from fabricobs.formats import budget
 from fabricobs.formats.context import Context
 from fabricobs.formats.documents.apis import read_answers
-from fabricobs.formats.documents.json_documents import LONGEST_DOCUMENT, JsonFormat, read_json
+from fabricobs.formats.documents.json_documents import JsonFormat, read_json
 from fabricobs.formats.documents.prometheus import PrometheusFormat, PrometheusReader
 from fabricobs.formats.documents.yaml_documents import YamlFormat, YamlReader
 from fabricobs.formats.failures import Failure, failure_of
+from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.logs.bulk import BulkReader, can_read
 from fabricobs.formats.logs.dispatch import Dispatcher
 from fabricobs.formats.logs.lines import LineReader, TextReader
@@ -36,6 +38,7 @@ from fabricobs.formats.records.sink import LEAST_BYTES, RecordFormat, RecordSink
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import (
     LineBlock,
+    SourceError,
     line_blocks,
     open_plain,
     read_document,
@@ -59,6 +62,8 @@ _LINES_BETWEEN_CHECKS = 4096  # some milliseconds
 _Piece = TypeVar("_Piece", LineBlock, LogLine)
 # Ray prints a line of many workers once.
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
+_TOO_LONG = f"a line longer than {in_mib(LIMITS.offered_chars)}"
+_LONG_LINE = 4096
 
 
 @dataclass(slots=True)
@@ -92,28 +97,42 @@ def read_file(
     unused: tuple[str, ...] = ()
     failure = None
     try:
-        if recognised.syntax == "text":
-            _read_text(path, recognised, context, rows, tally, flush)
-        elif recognised.syntax == "json":
-            _read_json(path, recognised.formats, context, rows, tally)
-        elif recognised.syntax == "whole":
-            unused = _read_whole(path, recognised.formats[0], context, rows, tally, flush)
-        elif recognised.syntax == "yaml":
-            document = recognised.formats[0].compiled
-            assert isinstance(document, YamlFormat)
-            with open_plain(path) as stream:
-                YamlReader(document, context, rows, tally).read(line_blocks(stream))
-        else:
-            record_format = recognised.formats[0].compiled
-            assert isinstance(record_format, RecordFormat)
-            sink = RecordSink(record_format, context, rows, tally)
-            _read_records(path, recognised.syntax, sink, flush)
-            unused = tuple(sorted(sink.unused))
+        with budget.cpu_limit(path):
+            unused = _read(path, recognised, context, rows, tally, flush)
     except UserError:
         raise
     except Exception as error:
         failure = failure_of(error)
     return _result(tally, rows.count - before, failure, unused)
+
+
+def _read(
+    path: Path,
+    recognised: Recognised,
+    context: Context,
+    rows: Rows,
+    tally: Tally,
+    flush: Callable[[], None],
+) -> tuple[str, ...]:
+    """Read a file by the reader of its syntax, and return the names in it that nothing used."""
+    if recognised.syntax == "text":
+        _read_text(path, recognised, context, rows, tally, flush)
+    elif recognised.syntax == "json":
+        _read_json(path, recognised.formats, context, rows, tally)
+    elif recognised.syntax == "whole":
+        return _read_whole(path, recognised.formats[0], context, rows, tally, flush)
+    elif recognised.syntax == "yaml":
+        document = recognised.formats[0].compiled
+        assert isinstance(document, YamlFormat)
+        with open_plain(path) as stream:
+            YamlReader(document, context, rows, tally).read(line_blocks(stream))
+    else:
+        record_format = recognised.formats[0].compiled
+        assert isinstance(record_format, RecordFormat)
+        sink = RecordSink(record_format, context, rows, tally)
+        _read_records(path, recognised.syntax, sink, flush)
+        return tuple(sorted(sink.unused))
+    return ()
 
 
 def _result(
@@ -133,15 +152,24 @@ def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
 
 
 def count_lines(path: Path) -> FileResult:
-    """Account for a file no format claims: every line counted, the first few kept."""
+    """Account for a file no format claims: its lines counted up to a limit, the first few kept."""
     tally = Tally()
     failure = None
+    left = LIMITS.unknown_bytes
     try:
-        with open_plain(path) as stream:
+        with budget.cpu_limit(path), open_plain(path) as stream:
             for block in line_blocks(stream):
+                if left <= 0:
+                    longest = in_mib(LIMITS.unknown_bytes)
+                    raise SourceError(f"no known format, and longer than {longest}")
+                left -= len(block.data)
+                block, blank = _without_blank_end(block)
+                tally.skip(blank)
                 for number, line in _numbered_lines(block):
                     if line is None:
-                        tally.miss(number, "longer than 1 MiB", "")
+                        tally.miss(number, _TOO_LONG, "")
+                    elif not line.strip():
+                        tally.skip()
                     else:
                         tally.leave(number, line)
     except Exception as error:
@@ -162,7 +190,7 @@ def _read_json(
     path: Path, formats: Sequence[Format], context: Context, rows: Rows, tally: Tally
 ) -> None:
     with open_plain(path) as stream:
-        data = read_document(stream, LONGEST_DOCUMENT)
+        data = read_document(stream, LIMITS.document_bytes)
     trees = [f.compiled for f in formats if isinstance(f.compiled, JsonFormat)]
     if trees:
         between = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
@@ -187,7 +215,7 @@ def _read_whole(
             flush()
 
     with open_plain(path) as stream:
-        file = WholeFile(format_.compiled, stream, context, rows, tally, flush_if_full)
+        file = WholeFile(format_.compiled, path, stream, context, rows, tally, flush_if_full)
         READERS[format_.definition.reader[0]](file)
     return tuple(sorted(file.unused))
 
@@ -256,8 +284,9 @@ def _read_wrapped(lines: Iterator[LogLine], dispatcher: Dispatcher, tally: Tally
     for count, line in enumerate(lines):
         if not count % _LINES_BETWEEN_CHECKS:
             stopping.check()
-        if line.text is None:
-            tally.miss(line.number, "longer than 1 MiB", "")
+            budget.check()
+        if line.text is None or len(line.text) > LIMITS.offered_chars:
+            tally.miss(line.number, _TOO_LONG, "")
         else:
             for piece in _pieces(_cleaned(line.text)):
                 dispatcher.read(piece, line.number, line.told)
@@ -269,12 +298,20 @@ def _read_block(
     capture = readers[0] if readers else None
     if isinstance(capture, CaptureReader) and capture.takes_rows and not block.overlong:
         _read_capture(block, capture, dispatcher, tally)
-        return
+    else:
+        _read_lines(block, dispatcher, tally)
+
+
+def _read_lines(block: LineBlock, dispatcher: Dispatcher, tally: Tally) -> None:
+    block, blank = _without_blank_end(block)
     for number, line in _numbered_lines(block):
         if line is None:
-            tally.miss(number, "longer than 1 MiB", "")
+            tally.miss(number, _TOO_LONG, "")
         else:
             dispatcher.read(line, number)
+    if blank:
+        dispatcher.read("", block.first)
+        tally.skip(blank - 1)
 
 
 def _read_capture(
@@ -288,10 +325,20 @@ def _read_capture(
         tally.read(lines)
         number += lines
         end = data.find(b"\n", at) + 1 or len(data)
-        for _, line in _numbered_lines(LineBlock(number, data[at:end])):
-            dispatcher.read(line or "", number)
+        _read_lines(LineBlock(number, data[at:end]), dispatcher, tally)
         at = end
         number += 1
+
+
+def _without_blank_end(block: LineBlock) -> tuple[LineBlock, int]:
+    """Take the blank lines off the end of a block: a packed file of 100 kB may hold 100 million."""
+    text = block.data.rstrip()
+    end = block.data.find(b"\n", len(text)) + 1 if text else 0
+    if block.overlong or len(block.data) - end < _LONG_LINE:
+        return block, 0
+    rest = block.data[end:]
+    blank = rest.count(b"\n") + (not rest.endswith(b"\n"))
+    return LineBlock(block.first, block.data[:end]), blank
 
 
 def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
@@ -303,7 +350,9 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
     for number, line in enumerate(lines, block.first):
         if not number % _LINES_BETWEEN_CHECKS:
             stopping.check()
-        if number in overlong:
+        if not number % _LINES_BETWEEN_CHECKS or len(line) > _LONG_LINE:
+            budget.check()
+        if number in overlong or len(line) > LIMITS.offered_chars:
             yield number, None
         else:
             for piece in _pieces(line):

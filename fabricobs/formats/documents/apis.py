@@ -35,8 +35,8 @@ def read_answers(
     problems: dict[str, None] = {}
     by_row: dict[tuple[Any, ...], tuple[MetricBlock, dict[str, Any], list[_Sample]]] = {}
     for document in documents(text):
-        if document.broken:
-            problems["breaks off or is no JSON here"] = None
+        if document.problem:
+            problems[document.problem] = None
         for labels, points in series(document.value):
             name = labels.get("__name__")
             if name is None:

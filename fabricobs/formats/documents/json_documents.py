@@ -27,7 +27,6 @@ from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target, check_col
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.templates import Template, TemplateError, compile_template
 
-LONGEST_DOCUMENT = 256 << 20
 _STEP = re.compile(r"(?P<key>[\w:-]*)(?P<items>\[\])?")
 _MOST_PROBLEMS = 20
 _ID = "id"  # the field of a path that `names` name
@@ -122,7 +121,7 @@ def read_json(
         except RecursionError:
             reader.give_up("nested too deeply")
         done = min(at, len(lines))
-        reader.account(max(done - first + 1, 0), first, broken=document.broken)
+        reader.account(max(done - first + 1, 0), first, document.problem)
     reader.pass_over(lines[done:], done + 1)
 
 
@@ -173,11 +172,11 @@ class _TreeReader:
         """Note why a document was not read to its end."""
         self._problems[problem] = None
 
-    def account(self, count: int, first: int, *, broken: bool) -> None:
+    def account(self, count: int, first: int, problem: str) -> None:
         """Account for the lines of the document read last."""
         name = self._formats[0].name
-        if broken:
-            self._problems["breaks off or is no JSON here"] = None
+        if problem:
+            self._problems[problem] = None
         elif not self._records:
             self._problems["holds none of the records its format names"] = None
         missed = list(self._problems)[: min(count, _MOST_PROBLEMS)]

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fabricobs.formats.limits import LIMITS
+from fabricobs.formats.source import SourceError
+
 # A line that begins a document: a prompt such as [admin@leaf01 ~]$ does not.
 BEGINS = re.compile(r'^[ \t\ufeff]*(?:\{\s*(?:["}]|$)|\[\s*(?:["\[{\]]|$))', re.MULTILINE)
 _HERE = re.compile(r"[\s\ufeff,]*(?=[\[{])")
@@ -14,16 +17,20 @@ _MARK = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document, where it stands, and whether it breaks off: then its value is what is whole."""
+    """A document and where it stands; with a `problem`, its value is what is whole of it."""
 
     value: Any | None
     start: int
     end: int
-    broken: bool = False
+    problem: str = ""
 
 
 def documents(text: str) -> Iterator[Document]:
-    """Yield the documents of a text; one that cannot be read to its end is the last."""
+    """Yield the documents of a text; one that cannot be read to its end is the last.
+
+    SourceError if they hold more values than memory is meant for.
+    """
+    refuse_excess(text)
     decoder = json.JSONDecoder(strict=False)
     position = 0
     while True:
@@ -32,10 +39,21 @@ def documents(text: str) -> Iterator[Document]:
             return
         try:
             value, position = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            yield Document(_mended(text[start:]), start, len(text), broken=True)
+        except RecursionError:
+            yield Document(None, start, len(text), "nested too deeply")
+            return
+        except ValueError:
+            mended = _mended(text[start:])
+            yield Document(mended, start, len(text), "breaks off or is no JSON here")
             return
         yield Document(value, start, position)
+
+
+def refuse_excess(text: str) -> None:
+    """Raise SourceError if a text of JSON holds too many values; commas in texts count too."""
+    values = sum(map(text.count, ",:[{"))
+    if values > LIMITS.document_values:
+        raise SourceError(f"more than {LIMITS.document_values:,} values")
 
 
 def _begin(text: str, position: int) -> int | None:
@@ -53,7 +71,7 @@ def _begin(text: str, position: int) -> int | None:
 def _mended(text: str) -> Any | None:
     """Return what a document holds that breaks off: cut behind its last whole object or list."""
     closers: list[str] = []
-    cut, open_there = 0, ""
+    cut = still_open = 0
     for found in _MARK.finditer(text):
         mark = found[0]
         if mark in "[{":
@@ -61,11 +79,12 @@ def _mended(text: str) -> Any | None:
         elif mark in "]}":
             if not closers or closers.pop() != mark:
                 break
-            cut, open_there = found.end(), "".join(reversed(closers))
+            # What is open there stays open to the end: only a bracket that closes takes it away.
+            cut, still_open = found.end(), len(closers)
     if cut == 0:
         return None
     try:
-        return json.loads(text[:cut] + open_there, strict=False)
+        return json.loads(text[:cut] + "".join(reversed(closers[:still_open])), strict=False)
     except (ValueError, RecursionError):
         return None
 

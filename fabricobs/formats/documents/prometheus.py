@@ -87,6 +87,8 @@ class PrometheusFormat:
     def block_of(self, name: str) -> MetricBlock | None:
         """Return the first block that knows a metric."""
         if name not in self._found:
+            if len(self._found) >= _MOST_KNOWN:
+                self._found.clear()
             self._found[name] = next((block for block in self.blocks if block.knows(name)), None)
         return self._found[name]
 

@@ -4,8 +4,9 @@ Only the shape of the document is taken from YAML; every value stays the text th
 that a port `1/20` or a switch named `no` is none of YAML's numbers and truths.
 """
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +14,47 @@ import yaml
 
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
+from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.mapping import ColumnMapping, Target
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LineBlock
 
-# A map of a site is small; YAML's parser is slow, and a document is held in memory.
-LARGEST = 16 << 20
+# Lines as short nest so little that YAML's parser in C, which has no limit of depth, may read them.
+_SHORT_LINE = 1_000
+_BRACKET = re.compile(r"[\[\]{}]")
+
+
+def _composed(text: str, lines: Sequence[str]) -> yaml.Node | None:
+    """Return the tree of a document; ValueError if it is too deep, or refers to its own parts.
+
+    An alias is no value of its own: ten of ten of ten are a bomb.
+    """
+    _refuse_depth(text)
+    fast = getattr(yaml, "CSafeLoader", None)
+    short = all(len(line) <= _SHORT_LINE for line in lines)
+    root = yaml.compose(text, fast if fast is not None and short else yaml.SafeLoader)
+    shown, level = 0, [root] if root is not None else []
+    while level:
+        inner: list[yaml.Node] = []
+        for node in level:
+            if isinstance(node, yaml.MappingNode):
+                inner.extend(part for pair in node.value for part in pair)
+            elif isinstance(node, yaml.SequenceNode):
+                inner.extend(node.value)
+            if shown + len(inner) > len(text) + 1:
+                raise ValueError("aliases that make more values than the document has letters")
+        shown += len(inner)
+        level = inner
+    return root
+
+
+def _refuse_depth(text: str) -> None:
+    """Raise ValueError for brackets in brackets, before a parser goes down there."""
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth += 1 if found[0] in "[{" else -1
+        if depth > LIMITS.document_levels:
+            raise ValueError(f"more than {LIMITS.document_levels} levels deep")
 
 
 class YamlFormat:
@@ -46,7 +82,7 @@ class YamlReader:
         data = b""
         for block in blocks:
             data += block.data
-            if len(data) > LARGEST:
+            if len(data) > LIMITS.yaml_bytes:
                 break
         text = data.decode("utf-8", "replace")
         lines = text.removesuffix("\n").split("\n") if text else []
@@ -54,9 +90,9 @@ class YamlReader:
         for line in lines[:-1]:
             self._starts.append(self._starts[-1] + len(line) + 1)
         try:
-            if len(data) > LARGEST:
-                raise ValueError(f"longer than {LARGEST >> 20} MiB")
-            self._document(yaml.compose(text, yaml.SafeLoader))
+            if len(data) > LIMITS.yaml_bytes:
+                raise ValueError(f"longer than {in_mib(LIMITS.yaml_bytes)}")
+            self._document(_composed(text, lines))
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             reason = " ".join(str(error).split()) or "nested too deeply"
             self._missed = dict.fromkeys(range(1, len(lines) + 1), reason)

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.source import SourceError
 from fabricobs.formats.whole import WholeFile
 
 Positions = NDArray[np.intp]
 
 _PIECE = 4 << 20
-_LONGEST_EVENT = 1 << 20
 _LONGEST_HEAD = 32 << 20
 _LONGEST_TAIL = 1 << 20
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[|\A\s*\[')
@@ -87,7 +87,7 @@ class ChromeTrace:
                 continue
             if last and buffer.strip(b" \r\n\t,"):
                 buffer = self._give_up(buffer, "the file ends within an event")
-            elif len(buffer) > _LONGEST_EVENT:
+            elif len(buffer) > LIMITS.event_bytes:
                 buffer = self._give_up(buffer, "an event does not end")
             else:
                 return buffer, False

@@ -1,14 +1,21 @@
-"""A pickle reader that can only build plain values: dict, list, tuple, set, text, bytes, numbers.
+"""A pickle reader that can only build plain values: dict, list, tuple, text, bytes, numbers.
 
 Python's unpickler imports and calls what the file names. This one has no operation that could:
-every opcode that names, builds or calls an object is refused, whatever it names.
+every opcode that names, builds or calls an object is refused, whatever it names. A few bytes can
+build a tree without end, of values that refer to each other: what is built is counted.
 """
 
 import struct
 from collections.abc import Callable
 from typing import Any
 
+from fabricobs.formats.limits import LIMITS
+
 _MARK = object()
+# A whole number of more bytes is no count, time or rank.
+_LONGEST_WHOLE = 64
+_CONTAINER_COUNTS = 3  # values whose memory an empty list takes
+_TEXT_COUNTS = 64  # bytes of a text that take the memory of a value
 
 
 class PickleError(ValueError):
@@ -21,6 +28,7 @@ class _Machine:
         self.at = 0
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
+        self.steps = 0
 
     def take(self, length: int) -> bytes:
         end = self.at + length
@@ -33,8 +41,14 @@ class _Machine:
     def unpack(self, layout: str) -> Any:
         return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
 
-    def push(self, value: Any) -> None:
+    def push(self, value: Any, values: int = 1) -> None:
+        self.count(values)
         self.stack.append(value)
+
+    def count(self, values: int = 1) -> None:
+        self.steps += values
+        if self.steps > LIMITS.dump_values:
+            raise PickleError(f"more than {LIMITS.dump_values:,} values")
 
     def pop(self, kind: type | None = None) -> Any:
         value = self.stack.pop()
@@ -69,13 +83,19 @@ def _bytes(machine: _Machine, layout: str) -> None:
 
 
 def _long(machine: _Machine, layout: str) -> None:
-    machine.push(int.from_bytes(machine.take(machine.unpack(layout)), "little", signed=True))
+    length = machine.unpack(layout)
+    if length > _LONGEST_WHOLE:
+        raise PickleError(f"a whole number of {length} bytes")
+    machine.push(int.from_bytes(machine.take(length), "little", signed=True))
 
 
 def _pairs(values: list[Any]) -> dict[Any, Any]:
     if len(values) % 2:
         raise PickleError("values out of order")
-    return dict(zip(values[::2], values[1::2], strict=True))
+    keys = values[::2]
+    if not all(isinstance(key, str | bytes | int | float | None) for key in keys):
+        raise PickleError("a key that is no text or number")
+    return dict(zip(keys, values[1::2], strict=True))
 
 
 def _fill(machine: _Machine, values: list[Any]) -> None:
@@ -85,6 +105,7 @@ def _fill(machine: _Machine, values: list[Any]) -> None:
 def _remember(machine: _Machine, key: int) -> None:
     if machine.stack[-1] is _MARK:
         raise PickleError("values out of order")
+    machine.count()
     machine.memo[key] = machine.stack[-1]
 
 
@@ -109,11 +130,11 @@ _NAMED: dict[str, Callable[[_Machine], object]] = {
     "B": lambda m: _bytes(m, "<I"),
     "C": lambda m: _bytes(m, "<B"),
     "\x8e": lambda m: _bytes(m, "<Q"),
-    "]": lambda m: m.push([]),
+    "]": lambda m: m.push([], _CONTAINER_COUNTS),
     "a": lambda m: (value := m.pop(), m.top(list).append(value)),
     "e": lambda m: (values := m.since_mark(), m.top(list).extend(values)),
     "l": lambda m: m.push(m.since_mark()),
-    "}": lambda m: m.push({}),
+    "}": lambda m: m.push({}, _CONTAINER_COUNTS),
     "s": lambda m: _fill(m, m.last(2)),
     "u": lambda m: _fill(m, m.since_mark()),
     "d": lambda m: m.push(_pairs(m.since_mark())),
@@ -122,8 +143,6 @@ _NAMED: dict[str, Callable[[_Machine], object]] = {
     "\x85": lambda m: m.push(tuple(m.last(1))),
     "\x86": lambda m: m.push(tuple(m.last(2))),
     "\x87": lambda m: m.push(tuple(m.last(3))),
-    "\x8f": lambda m: m.push(set()),
-    "\x90": lambda m: (values := m.since_mark(), m.top(set).update(values)),
     "q": lambda m: _remember(m, m.unpack("<B")),
     "r": lambda m: _remember(m, m.unpack("<I")),
     "\x94": lambda m: _remember(m, len(m.memo)),
@@ -145,6 +164,33 @@ def read_pickle(data: bytes) -> Any:
             if run is None:
                 raise PickleError(f"refused: holds more than plain values (opcode {chr(code)!r})")
             run(machine)
-        return machine.pop()
+        value = machine.pop()
     except (IndexError, KeyError, TypeError, struct.error) as error:
         raise PickleError(f"broken: {error}") from error
+    _refuse_endless(value)
+    return value
+
+
+def _refuse_endless(value: Any) -> None:
+    """Count what the value shows to whoever walks through it: shared parts come again and again."""
+    level, below = [value], 0
+    shown = 0
+    while level:
+        below += 1
+        if below > LIMITS.document_levels:
+            raise PickleError(f"more than {LIMITS.document_levels} levels deep")
+        inner: list[Any] = []
+        for each in level:
+            kind = type(each)
+            if kind is list or kind is tuple:
+                shown += len(each)
+                inner.extend(each)
+            elif kind is dict:
+                shown += 2 * len(each)
+                inner.extend(each)
+                inner.extend(each.values())
+            elif kind is str or kind is bytes:
+                shown += len(each) // _TEXT_COUNTS
+            if shown > LIMITS.dump_values:
+                raise PickleError(f"more than {LIMITS.dump_values:,} values")
+        level = inner

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import google_crc32c
 
+from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.readers.scalars import Scalars
 from fabricobs.formats.source import SourceError
 from fabricobs.formats.whole import WholeFile
 
 _PIECE = 1 << 20
-_LONGEST_RECORD = 64 << 20
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # A field's number, and its value: an integer, or the bytes of anything else.
 Field = tuple[int, int | bytes]
@@ -59,8 +59,8 @@ def _records(file: WholeFile) -> Iterator[bytes | None]:
                 file.tally.miss(number, f"{file.format.name}: length is damaged", "")
                 raise SourceError("no record follows: its length is damaged")
             (length,) = struct.unpack("<Q", header)
-            if length > _LONGEST_RECORD:
-                raise SourceError(f"a record of {length} bytes")
+            if length > LIMITS.record_bytes:
+                raise SourceError(f"a record longer than {in_mib(LIMITS.record_bytes)}")
             end = at + 12 + length + 4
             if end > len(buffer):
                 break

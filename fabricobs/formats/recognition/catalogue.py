@@ -311,13 +311,9 @@ class Catalogue:
         return tuple(f for _, f in sorted(fitting, key=lambda entry: -entry[0]))
 
     def _recognise_parquet(self, path: str) -> Recognised:
-        import pyarrow as pa
-        import pyarrow.parquet as pa_parquet
+        from fabricobs.formats.records.parquet_records import open_parquet
 
-        try:
-            keys = pa_parquet.read_schema(path).names
-        except (pa.ArrowInvalid, OSError) as error:
-            return Recognised("parquet", (), f"broken Parquet: {error}")
+        keys = open_parquet(Path(path)).schema_arrow.names
         fitting = [
             (len(f.compiled.sources_of(keys)), f)
             for f in self.formats.values()

@@ -18,6 +18,8 @@ from fabricobs.formats.templates import compile_regex
 # A single letter is in every file.
 _SHORTEST = 2
 _MOST = 24
+# What a detection expression writes between two texts far apart.
+_ANYTHING = r"[\s\S]*"
 # A `]` that comes first in a class is one of its characters.
 _PARTS = re.compile(r"\\.|\[\^?\]?|[^\\[]", re.DOTALL)
 
@@ -36,6 +38,7 @@ class Detector:
         if self.in_any_case:
             choices = [tuple(text.lower() for text in choice) for choice in choices]
         self.choices = choices
+        self._parts = [compile_regex(part) for part in source.split(_ANYTHING)]
         self._marked = [[(_rarest(text), text) for text in choice] for choice in choices]
 
     @cached_property
@@ -60,6 +63,8 @@ class Detector:
                     break
             else:
                 return False
+        if len(self._parts) > 1:
+            return _in_order(self._parts, text)
         if self._by_newlines is not None:
             return self._by_newlines.search(_below_newline(text)) is not None
         return self.pattern.search(text) is not None
@@ -115,6 +120,20 @@ def _lowered(text: str) -> str:
 def _below_newline(text: str) -> str:
     """Return the text with a newline before its first line too."""
     return f"\n{text}"
+
+
+def _in_order(parts: Sequence[re.Pattern[str]], text: str) -> bool:
+    """Say whether the parts of an expression are found one after another, in one pass.
+
+    The expression itself would look for the last part again from every place of the first.
+    """
+    at = 0
+    for part in parts:
+        found = part.search(text, at)
+        if found is None:
+            return False
+        at = found.end()
+    return True
 
 
 def _by_newlines(source: str) -> str:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabricobs.formats.compiled import pieces
+from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.records.columns import Cells, PackedCells, ReadCells
 from fabricobs.formats.records.sink import PACE, RecordSink
-from fabricobs.formats.source import LineBlock
+from fabricobs.formats.source import LineBlock, SourceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,19 @@ def read_csv(blocks: Iterator[LineBlock], sink: RecordSink, size_bytes: int) -> 
 def split_header(line: str) -> tuple[list[str], str]:
     """Split a CSV header at tab, semicolon or comma, whichever occurs most."""
     delimiter = max(",\t;", key=line.count)
+    # A name given twice counts once: the first column of it.
     names: list[str] = []
+    known: set[str] = set()
     for name in line.split(delimiter):
         bare = name.strip().strip('"')
-        # A name given twice counts once: the first column of it.
-        names.append(bare if bare not in names else f"{bare} #{len(names)}")
+        names.append(bare if bare not in known else f"{bare} #{len(names)}")
+        known.add(names[-1])
     return names, delimiter
 
 
 def _header(text: str, sink: RecordSink) -> _Header:
+    if max(map(text.count, ",\t;")) >= LIMITS.columns:
+        raise SourceError(f"more than {LIMITS.columns:,} columns")
     names, delimiter = split_header(text)
     sink.unused.update(sink.record_format.unused(names))
     wanted = sink.record_format.sources_of(names)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fabricobs.formats.compiled.machine import pays
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
+from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.mapping import ColumnMapping, Target
 from fabricobs.formats.records.columns import Cells, Refused, coded, constant
 from fabricobs.formats.rows import Rows, Tally
@@ -85,7 +86,7 @@ class RecordSink:
     def count_overlong(self, block: LineBlock) -> None:
         """Count the lines that a block leaves out."""
         for number in block.overlong:
-            self.tally.miss(number, "longer than 1 MiB", "")
+            self.tally.miss(number, f"longer than {in_mib(LIMITS.line_bytes)}", "")
 
     def add(
         self,

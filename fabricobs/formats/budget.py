@@ -1,0 +1,80 @@
+"""CPU time of one file: what takes far longer than honest files of its size is ended and named.
+
+In the main thread of a process a timer interrupts reading even inside one search of a regular
+expression, which looks for signals as it goes; in other threads `check` looks between lines.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+from types import FrameType
+
+from fabricobs.formats.limits import LIMITS, MIB
+from fabricobs.formats.source import SourceError, compression_of
+
+_COMPRESSED_COUNTS = 16
+_TICK_S = 0.05
+# Where reading may be ended at any instruction: nothing is shared that could be left half done.
+_READING = ("fabricobs.formats.", "yaml.", "json.")
+_ELSEWHERE = ("fabricobs.formats.compiled.", "fabricobs.formats.rows", __name__)
+
+
+class _Deadline(threading.local):
+    at: float = inf  # CPU seconds of the thread
+    seconds: float = inf
+
+
+_DEADLINE = _Deadline()
+
+
+@contextmanager
+def cpu_limit(path: Path) -> Iterator[None]:
+    """End the body by SourceError once it has taken the CPU time that a file of its size gets."""
+    counted = path.stat().st_size * (_COMPRESSED_COUNTS if compression_of(path) else 1)
+    seconds = LIMITS.cpu_s + LIMITS.cpu_s_per_mib * counted / MIB
+    _DEADLINE.seconds, _DEADLINE.at = seconds, time.thread_time() + seconds
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGVTALRM, _interrupt) if in_main else None
+    try:
+        if in_main:
+            # It counts all threads of the process: early, never late, so it comes again.
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _TICK_S)
+        yield
+    finally:
+        _DEADLINE.seconds = _DEADLINE.at = inf
+        if in_main:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Leave out the CPU time of the body: what is done once for all files, as compiling."""
+    began = time.thread_time()
+    try:
+        yield
+    finally:
+        _DEADLINE.at += time.thread_time() - began
+
+
+def is_exhausted() -> bool:
+    """Say whether the file being read has taken its CPU time."""
+    return time.thread_time() > _DEADLINE.at
+
+
+def check() -> None:
+    """Raise SourceError if the file being read has taken its CPU time."""
+    if is_exhausted():
+        raise SourceError(
+            f"takes more than {_DEADLINE.seconds:.1f} s of CPU time, the limit for its size"
+        )
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    module = "" if frame is None else str(frame.f_globals.get("__name__", ""))
+    if module.startswith(_READING) and not module.startswith(_ELSEWHERE):
+        check()
