@@ -6,7 +6,7 @@ LOWEST := .venv-lowest
 RESOLVE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
-.PHONY: demo test test-lowest check fix docs bench lock wheel clean
+.PHONY: demo test test-lowest fuzz check fix docs bench lock wheel clean
 
 # Only files whose hashes are in the lock are installed; the project itself is built from them.
 define install
@@ -36,6 +36,8 @@ lock: $(VENV)/.ready  ## renew both lock files: the newest versions, and the low
 	lowest=$$(mktemp) && trap 'rm -f "$$lowest"' EXIT && \
 	$(RESOLVE) --upgrade --resolution lowest-direct --output-file "$$lowest" && \
 	$(RESOLVE) --upgrade --group dev --constraint "$$lowest" --output-file requirements-lowest.lock
+fuzz: $(VENV)/.ready  ## 10,000 damaged inputs of all formats; FUZZ=123:1 reads one again
+	FABRICOBS_FUZZ=$(or $(FUZZ),0:10000) $(BIN)/pytest -n auto tests/test_fuzz.py
 
 check: $(VENV)/.ready  ## format, lint, types, import contracts, definitions, docs; never writes
 	$(BIN)/ruff format --check .
