@@ -36,6 +36,7 @@ lock: $(VENV)/.ready  ## renew both lock files: the newest versions, and the low
 	lowest=$$(mktemp) && trap 'rm -f "$$lowest"' EXIT && \
 	$(RESOLVE) --upgrade --resolution lowest-direct --output-file "$$lowest" && \
 	$(RESOLVE) --upgrade --group dev --constraint "$$lowest" --output-file requirements-lowest.lock
+
 fuzz: $(VENV)/.ready  ## 10,000 damaged inputs of all formats; FUZZ=123:1 reads one again
 	FABRICOBS_FUZZ=$(or $(FUZZ),0:10000) $(BIN)/pytest -n auto tests/test_fuzz.py
 
