@@ -4,7 +4,7 @@ A file that cannot be read costs no other file anything: what its reader raises 
 `problem`, and the rows read until then are kept. Only a store that cannot be written ends a batch.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,11 @@ from fabricobs.errors import UserError
 from fabricobs.formats.archive import members
 from fabricobs.formats.context import Context
 from fabricobs.formats.failures import Failure, failure_of
+from fabricobs.formats.identity import UNKNOWN
 from fabricobs.formats.reading import FileResult, count_lines, read_file
 from fabricobs.formats.recognition.catalogue import ARCHIVE, Format, load_catalogue
 from fabricobs.formats.rows import Rows, Tally
+from fabricobs.identities import identities_within
 from fabricobs.inputs import FileOutcome, Options, path_text
 from fabricobs.planning import PlannedFile, is_as_planned, plan_member
 from fabricobs.store.manifest import StoreError
@@ -71,7 +73,7 @@ def refuse(
     """Commit the account of a file of which nothing is kept."""
     result = FileResult(Tally(), 0, failure.reason, unexpected=failure.unexpected)
     _commit_accounts([(planned, result)], store_path, options)
-    return _outcome(planned, result, {})
+    return _outcome(planned, result, {}, frozenset())
 
 
 def note_copies(copies: Sequence[PlannedFile], store_path: Path, options: Options) -> None:
@@ -97,11 +99,13 @@ def _read_and_commit(
     store = Store(store_path)
     writer = BatchWriter(store)
     spans: Spans = {}
+    unknown: set[str] = set()
     rows = Rows(expected_bytes=sum(planned.size_bytes for planned in batch))
 
     def flush() -> None:
         for table, part in rows.drain():
             _widen(spans, part)
+            unknown.update(_unknown_names(part))
             # Readers call this, and would take an OSError for one of their file.
             with _storing(store_path):
                 writer.write(table, part)
@@ -128,6 +132,8 @@ def _read_and_commit(
             told = [FileOutcome(planned.path, problem=_MOVED) for planned in moved]
             return [*(_read_and_commit(left, store_path, options) if left else ()), *told]
         flush()
+        for planned, result in results:
+            _note_unknown_port(planned, result, unknown)
         used = {f.name: f for planned, _ in results for f in planned.recognised.formats}
         for planned, result in results:
             _add_account(rows, planned, result, options, spans)
@@ -138,7 +144,7 @@ def _read_and_commit(
     except BaseException:
         writer.discard()
         raise
-    return [*(_outcome(planned, result, spans) for planned, result in results), *refused]
+    return [*(_outcome(planned, result, spans, unknown) for planned, result in results), *refused]
 
 
 def _read_archive(
@@ -150,8 +156,9 @@ def _read_archive(
     refused: list[FileOutcome] = []
     failure = None
     try:
+        identities = identities_within(archive.path, archive.identity, folder, options)
         for member in members(archive.path, folder):
-            planned = plan_member(archive, member, catalogue, options)
+            planned = plan_member(archive, member, identities.of(member.name), catalogue, options)
             if isinstance(planned, FileOutcome):
                 refused.append(planned)
             elif planned.file_id not in {known.file_id for known, _ in results}:
@@ -173,8 +180,9 @@ def _read(
 ) -> FileResult:
     if not planned.recognised.formats:
         return count_lines(path)
-    context = Context(planned.file_id, options.job, planned.place, options.tzinfo)
+    context = Context(planned.file_id, options.job, planned.identity, options.tzinfo)
     context.modified_us = planned.modified_us
+    context.file_name = path_text(planned.path)
     context.from_path.update(planned.from_path)
     return read_file(path, planned.recognised, context, rows, flush)
 
@@ -201,6 +209,25 @@ def _times(rows: pa.Table) -> list[tuple[str, Any, Any]]:
     return [(row["file_id"], row["ts_min"], row["ts_max"]) for row in grouped]
 
 
+def _unknown_names(part: pa.Table) -> Iterator[str]:
+    """Yield the devices and ports of some rows that nothing names."""
+    for column in ("device", "host", "port"):
+        if column in part.column_names:
+            for chunk in part[column].chunks:
+                texts = chunk.dictionary if isinstance(chunk, pa.DictionaryArray) else chunk
+                found = pc.filter(texts, pc.starts_with(texts, UNKNOWN))
+                yield from (name for name in found.to_pylist() if name is not None)
+
+
+def _note_unknown_port(planned: PlannedFile, result: FileResult, unknown: Set[str]) -> None:
+    """Make it the problem of a file that its counters belong to no port that anything names."""
+    if result.problem is None and f"{UNKNOWN}{path_text(planned.path)}" in unknown:
+        result.problem = (
+            "its counters name no port: put the interface into the file's name, as "
+            "ethtool_eth0.txt, or say where it stands with --host-from '{host}/{port}.txt'"
+        )
+
+
 def _add_account(
     rows: Rows,
     planned: PlannedFile,
@@ -221,7 +248,9 @@ def _add_account(
             "content": planned.content,
             "settings": planned.settings,
             "formats": ",".join(planned.recognised.names),
-            "device": planned.place.device,
+            "device": planned.identity.device,
+            "device_source": planned.identity.device_source,
+            "port": planned.identity.port,
             "lines": tally.lines,
             "parsed": tally.parsed,
             "ignored": tally.ignored,
@@ -266,7 +295,9 @@ def _add_counter_info(rows: Rows, format_: Format) -> None:
             )
 
 
-def _outcome(planned: PlannedFile, result: FileResult, spans: Spans) -> FileOutcome:
+def _outcome(
+    planned: PlannedFile, result: FileResult, spans: Spans, unknown: Set[str]
+) -> FileOutcome:
     tally = result.tally
     samples = tally.samples or tally.unclaimed_samples
     return FileOutcome(
@@ -287,4 +318,6 @@ def _outcome(planned: PlannedFile, result: FileResult, spans: Spans) -> FileOutc
         stored=True,
         span=spans.get(planned.file_id),
         shapes=tuple(tally.shapes.most_common(_SHAPES)),
+        unknown_device=planned.identity.device if planned.identity.device in unknown else None,
+        doubt=planned.identity.doubt,
     )

@@ -20,8 +20,10 @@ from typing import Protocol
 
 from fabricobs import seen, stopping
 from fabricobs.batches import ingest_batch, note_copies
+from fabricobs.formats.identity import Identity
 from fabricobs.formats.reading import reads_by_columns
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
+from fabricobs.identities import Identities
 from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options, discover
 from fabricobs.machine import collect_seldom
 from fabricobs.planning import (
@@ -86,12 +88,14 @@ def ingest(
     catalogue = load_catalogue(options.content)
     known = Known(store.known_files(), files)
     report = IngestReport()
-    new: list[InputFile] = []
+    identities = Identities(files, options)
+    new: list[tuple[InputFile, Identity]] = []
     for file in files:
         stopping.check()
-        outcome = unchanged(file, catalogue, options, known)
+        told = identities.of(file)
+        outcome = unchanged(file, told, catalogue, options, known)
         if outcome is None:
-            new.append(file)
+            new.append((file, told))
         else:
             report.outcomes.append(outcome)
     with _processes(workers if len(new) >= _PARALLEL_FILES else 1) as pool:
@@ -134,11 +138,14 @@ def _begin_worker() -> None:
 
 
 def _planned(
-    files: Sequence[InputFile], catalogue: Catalogue, options: Options, pool: Executor | None
+    files: Sequence[tuple[InputFile, Identity]],
+    catalogue: Catalogue,
+    options: Options,
+    pool: Executor | None,
 ) -> Iterator[PlannedFile | FileOutcome]:
     """Yield what each file is, in order."""
     if pool is None:
-        yield from (plan_file(file, catalogue, options) for file in files)
+        yield from (plan_file(file, told, catalogue, options) for file, told in files)
         return
     chunks = [files[at : at + _PLANNED_AT_ONCE] for at in range(0, len(files), _PLANNED_AT_ONCE)]
     for planned in pool.map(plan_files, chunks, repeat(options)):

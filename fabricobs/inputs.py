@@ -13,11 +13,12 @@ from zoneinfo import ZoneInfo
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user says about the input: job name, time zone of bare times, own content."""
+    """What the user says about the input: job, zone of bare times, own content, whose files."""
 
     job: str | None = None
     zone: str = "UTC"
     content: tuple[Path, ...] = ()
+    host_from: tuple[str, ...] = ()  # patterns of paths that name hosts
 
     @property
     def tzinfo(self) -> tzinfo:
@@ -76,6 +77,8 @@ class FileOutcome:
     span: tuple[datetime, datetime] | None = None  # first and last time of its rows
     shapes: tuple[tuple[str, int], ...] = ()  # of its unclaimed lines, most frequent first
     stored: bool = False  # its rows, if it gives any, are in the store
+    unknown_device: str | None = None  # what its rows go by, where nothing names their device
+    doubt: str | None = None  # what is uncertain about its identity
 
 
 @dataclass(slots=True)
@@ -93,6 +96,11 @@ class IngestReport:
     def problems(self) -> list[FileOutcome]:
         """Return the files that could not be read, or not to their end."""
         return [o for o in self.outcomes if o.problem is not None]
+
+    @property
+    def unknown_devices(self) -> list[FileOutcome]:
+        """Return the files read now whose rows belong to a device that nothing names."""
+        return [o for o in self.read if o.unknown_device is not None]
 
     @property
     def unrecognised(self) -> list[FileOutcome]:

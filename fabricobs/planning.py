@@ -2,11 +2,12 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
@@ -15,7 +16,7 @@ from fabricobs.continuation import Repetition, earlier_names, find_known, find_l
 from fabricobs.formats.archive import Member
 from fabricobs.formats.budget import cpu_limit
 from fabricobs.formats.failures import failure_of
-from fabricobs.formats.places import Place, read_place
+from fabricobs.formats.identity import Identity
 from fabricobs.formats.recognition.catalogue import (
     ARCHIVE,
     Catalogue,
@@ -31,6 +32,8 @@ from fabricobs.store.parts import KnownFile
 _BATCH_BYTES = 64 << 20
 _BATCH_FILES = 1_000
 _MINUTE_US = 60_000_000
+_PACKED = re.compile(r"\.(?:gz|zst|xz|bz2)$")
+_DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class PlannedFile:
     settings: str
     size_bytes: int
     modified_us: int
-    place: Place
+    identity: Identity
     from_path: dict[str, Any]
     recognised: Recognised
     replaces: str | None = None
@@ -73,9 +76,12 @@ class Known:
 
 
 def unchanged(
-    file: InputFile, catalogue: Catalogue, options: Options, known: Known
+    file: InputFile, told: Identity, catalogue: Catalogue, options: Options, known: Known
 ) -> FileOutcome | None:
-    """Return the outcome of a file that was read before and not touched since, else None."""
+    """Return the outcome of a file that was read before and not touched since, else None.
+
+    A file that new siblings, or the user, show to be another host's is read again.
+    """
     earlier = known.by_path.get(path_text(file.name), [])
     path = file.path
     try:
@@ -83,15 +89,20 @@ def unchanged(
     except OSError:
         return None  # planning says why
     for before in earlier:
-        if stat is not None and _untouched(
-            before, stat.st_size, stat.st_mtime_ns // 1000, catalogue, options
+        if (
+            stat is not None
+            and _untouched(before, stat.st_size, stat.st_mtime_ns // 1000, catalogue, options)
+            and before.device_source in {None, told.device_source}
+            and (before.device_source is None or before.device == told.device)
         ):
             names = tuple(filter(None, before.formats.split(",")))
             return FileOutcome(path, names, unchanged=True, stored=True)
     return None
 
 
-def plan_file(file: InputFile, catalogue: Catalogue, options: Options) -> PlannedFile | FileOutcome:
+def plan_file(
+    file: InputFile, told: Identity, catalogue: Catalogue, options: Options
+) -> PlannedFile | FileOutcome:
     """Decide what a file is, whatever the store holds; an outcome if it cannot be read."""
     stopping.check()
     path = file.path
@@ -100,7 +111,7 @@ def plan_file(file: InputFile, catalogue: Catalogue, options: Options) -> Planne
         if not S_ISREG(stat.st_mode):
             return FileOutcome(path, problem="is no regular file")
         modified_us = stat.st_mtime_ns // 1000
-        return _plan(path, path, file.below_root, file.root_name, modified_us, catalogue, options)
+        return _plan(path, path, told, modified_us, catalogue, options)
     except Exception as error:
         return _unreadable(path, error)
 
@@ -110,10 +121,12 @@ def _unreadable(path: Path, error: Exception) -> FileOutcome:
     return FileOutcome(path, problem=failure.reason, unexpected=failure.unexpected)
 
 
-def plan_files(found: Sequence[InputFile], options: Options) -> list[PlannedFile | FileOutcome]:
+def plan_files(
+    found: Sequence[tuple[InputFile, Identity]], options: Options
+) -> list[PlannedFile | FileOutcome]:
     """Plan some files in a process of its own, which loads the definitions once."""
     catalogue = _catalogue_of_process(options.content)
-    return [plan_file(each, catalogue, options) for each in found]
+    return [plan_file(file, told, catalogue, options) for file, told in found]
 
 
 @cache
@@ -132,7 +145,7 @@ def beside_known(
             if before.repeats is None and _succeeds(planned, before):
                 return replace(planned, replaces=before.file_id)
         # A snapshot is of its time, whatever others hold.
-        if planned.place.ts is None and planned.size_bytes:
+        if planned.identity.ts is None and planned.size_bytes:
             return _rotated(planned, known, catalogue, options)
     except Exception as error:
         return _unreadable(planned.path, error)
@@ -161,22 +174,14 @@ def _rotated(
 
 
 def plan_member(
-    archive: PlannedFile, member: Member, catalogue: Catalogue, options: Options
+    archive: PlannedFile, member: Member, told: Identity, catalogue: Catalogue, options: Options
 ) -> PlannedFile | FileOutcome:
     """Decide what a file of an archive is, as if the archive were a directory."""
     shown = Path(f"{archive.path}/{member.name.lstrip('/')}")
     problem = member.problem
     try:
         if problem is None:
-            planned = _plan(
-                shown,
-                member.path,
-                PurePath(member.name),
-                archive.path.name.split(".")[0],
-                member.modified_us,
-                catalogue,
-                options,
-            )
+            planned = _plan(shown, member.path, told, member.modified_us, catalogue, options)
             if planned.recognised.syntax != ARCHIVE:
                 return planned
             problem = "an archive inside an archive: unpack it"
@@ -188,36 +193,36 @@ def plan_member(
 def _plan(
     shown: Path,
     path: Path,
-    below_root: PurePath,
-    root_name: str,
+    told: Identity,
     modified_us: int,
     catalogue: Catalogue,
     options: Options,
 ) -> PlannedFile:
     """Recognise the file at `path`, known to the user as `shown`, and name it by what it gives."""
     ends = read_ends(path)
+    plain = _PACKED.sub("", path_text(shown))
     with cpu_limit(path):
-        recognised = catalogue.recognise(ends, str(path if is_parquet(ends) else shown))
+        recognised = catalogue.recognise(ends, str(path) if is_parquet(ends) else plain)
     # No more than it has now: a log grows meanwhile. Files of /proc have 0 bytes and hold some.
     size_bytes = path.stat().st_size
     known = bool(recognised.names)
     content = digest(path, size_bytes or None) if known else digest_of_unknown(path, ends)
-    told = read_place(PurePath(path_text(below_root)), path_text(root_name), options.tzinfo)
-    place = _place(told, recognised, modified_us)
+    identity = _identity(told, recognised, modified_us)
     formats = catalogue.named(recognised.names) or ()
     settings = _settings(catalogue, formats, options)
     from_path: dict[str, Any] = {}
     for format_ in recognised.formats:
-        from_path.update(format_.fields_of_path(path_text(shown)) or {})
-    identity = json.dumps([content, settings, place.device, place.ts, from_path], default=str)
+        from_path.update(format_.fields_of_path(plain) or {})
+    whose = [identity.device, identity.device_source, identity.port, identity.rank, identity.ts]
+    deciding = json.dumps([content, settings, *whose, from_path], default=str)
     return PlannedFile(
         path=shown,
-        file_id=hashlib.blake2b(identity.encode(), digest_size=12).hexdigest(),
+        file_id=hashlib.blake2b(deciding.encode(), digest_size=12).hexdigest(),
         content=content,
         settings=settings,
         size_bytes=size_bytes,
         modified_us=modified_us,
-        place=place,
+        identity=identity,
         from_path=from_path,
         recognised=recognised,
     )
@@ -269,19 +274,20 @@ def _settings(catalogue: Catalogue, formats: Sequence[Format], options: Options)
     return catalogue.settings(formats, {"job": options.job, "zone": options.zone})
 
 
-def _place(place: Place, recognised: Recognised, modified_us: int) -> Place:
-    """Return what the path tells of a snapshot, its time at worst that of the last change.
-
-    A log's lines tell all they need: its name, which rotation changes, decides nothing.
-    """
-    if not any(f.takes_place for f in recognised.formats):
-        return Place()
-    if place.ts is not None:
-        return place
+def _identity(told: Identity, recognised: Recognised, modified_us: int) -> Identity:
+    """Return what holds for the rows of a file, its time at worst that of the last change."""
+    if recognised.syntax == ARCHIVE:
+        return told
+    if not any(f.takes_identity for f in recognised.formats):
+        return told.of_log
+    if told.ts is not None and told.ts_source != "day":
+        return told
+    if told.ts is not None and not 0 <= modified_us - told.ts < _DAY_US:
+        return told
     one_value = any(f.reader == "value" for f in recognised.formats)
     # The files of one sysfs copy are written within seconds: they are one sample.
     ts = modified_us - modified_us % _MINUTE_US if one_value else modified_us
-    return Place(place.device, ts, "mtime")
+    return replace(told, ts=ts, ts_source="mtime")
 
 
 def batches_of(plan: Iterable[PlannedFile]) -> Iterator[list[PlannedFile]]:

@@ -85,7 +85,7 @@ def _settings(options: Options) -> str:
     for name, path in content.files("ingest", ".toml", options.content).items():
         stat = path.stat()
         looks.append((name, str(path), stat.st_size, stat.st_mtime_ns))
-    deciding = (__version__, ENGINE_VERSION, options.job, options.zone, looks)
+    deciding = (__version__, ENGINE_VERSION, options.job, options.zone, options.host_from, looks)
     return hashlib.blake2b(json.dumps(deciding).encode(), digest_size=12).hexdigest()
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricobs.formats.context import Context
+from fabricobs.formats.identity import Identity
 from fabricobs.formats.outputs.keyvalue import KeyValueReader
-from fabricobs.formats.places import Place
 from fabricobs.formats.reading import read_file
 from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.rows import Rows, Tally
@@ -26,7 +26,9 @@ PATH = "/logs/leaf07/counters.txt"
 def read(path: Path, text: str) -> tuple[dict[str, list[Any]], Tally]:
     rows = Rows()
     recognised = CATALOGUE.recognise(text.encode(), PATH)
-    context = Context("f", place=Place("leaf07", 1772442000000000, "filename"))
+    context = Context(
+        "f", identity=Identity("leaf07", "path", ts=1772442000000000, ts_source="filename")
+    )
     result = read_file(path, recognised, context, rows, lambda: None)
     tables: dict[str, list[Any]] = {}
     for table, part in rows.drain():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricobs.formats.context import Context
-from fabricobs.formats.places import Place
+from fabricobs.formats.identity import Identity
 from fabricobs.formats.reading import read_file
 from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.rows import Rows, Tally
@@ -24,7 +24,9 @@ MANY_BYTES = 1 << 30
 def read(path: Path, text: str, expected_bytes: int) -> tuple[dict[str, list[Any]], Tally, int]:
     rows = Rows(expected_bytes)
     recognised = CATALOGUE.recognise(text.encode(), "/logs/leaf07/tables.txt")
-    context = Context("f", place=Place("leaf07", 1772442000000000, "filename"))
+    context = Context(
+        "f", identity=Identity("leaf07", "path", ts=1772442000000000, ts_source="filename")
+    )
     result = read_file(path, recognised, context, rows, lambda: None)
     tables: dict[str, list[Any]] = {}
     for table, part in rows.drain():

@@ -31,6 +31,7 @@ class Basics:
     job: str | None = None
     tz: str = "UTC"
     host_map: Path | None = None
+    host_from: tuple[str, ...] = ()
     site: Site = NO_SITE
 
 
@@ -60,6 +61,7 @@ def with_options(options: Mapping[str, Any]) -> Basics:
     """Return what options of a verb and `$FABRICOBS_STORE` come to where nothing else is said."""
     given = {name: value for name, value in options.items() if value is not None}
     given["content"] = tuple(given.get("content", ()))
+    given["host_from"] = tuple(given.get("host_from", ()))
     if os.environ.get(_STORE_VARIABLE):
         given.setdefault("store", Path(os.environ[_STORE_VARIABLE]))
     return Basics(**given)

@@ -21,6 +21,8 @@ from pydantic import (
 
 from fabricobs.config.basics import DEFAULT_STORE, Basics, ConfigError
 from fabricobs.diagnosis.findings import Severity
+from fabricobs.errors import UserError
+from fabricobs.formats.identity.pattern import compile_pattern
 from fabricobs.store.session import LinkRate, Site
 
 _DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
@@ -65,6 +67,16 @@ def _is_priority(value: int) -> int:
     return value
 
 
+def _is_pattern(value: str) -> str:
+    try:
+        compile_pattern(value)
+    except UserError as error:
+        raise ValueError(str(error)) from error
+    return value
+
+
+_as_tuple = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+Pattern = Annotated[str, AfterValidator(_is_pattern)]
 Duration = Annotated[
     timedelta, BeforeValidator(parse_duration), PlainSerializer(duration_words, when_used="always")
 ]
@@ -196,6 +208,7 @@ class Config(_Part):
     job: str | None = None
     tz: str = "UTC"
     host_map: Path | None = None
+    host_from: Annotated[tuple[Pattern, ...], _as_tuple] = ()
     gpu_hour_price: Annotated[float, Field(ge=0)] | None = None
     priorities: Annotated[tuple[Priority, ...], _separated(",")] = ()
     keep: Duration | None = None
@@ -225,4 +238,6 @@ class Config(_Part):
     @property
     def basics(self) -> Basics:
         """Return what reading and asking need."""
-        return Basics(self.store, self.content, self.job, self.tz, self.host_map, self.site)
+        return Basics(
+            self.store, self.content, self.job, self.tz, self.host_map, self.host_from, self.site
+        )

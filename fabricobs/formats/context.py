@@ -6,9 +6,14 @@ from datetime import UTC, tzinfo
 from functools import cache
 from typing import Any
 
+from fabricobs.formats.identity import NO_IDENTITY, UNKNOWN, Identity
 from fabricobs.formats.logs.prefixes import NOTHING, Labels, Told, columns_told
-from fabricobs.formats.places import Place
 from fabricobs.store.tables import TABLES
+
+# Their rows belong to a port of a device, whatever reads them.
+_COUNTER_TABLES = frozenset({"port_samples", "priority_samples"})
+# Tables in which `rank` is the rank in the job.
+_RANKED_TABLES = frozenset({"steps", "phases"})
 
 
 @cache
@@ -41,11 +46,11 @@ class LineTold:
 
 @dataclass(slots=True)
 class Context:
-    """One file being read: its identity, its place, and the fields kept from its lines."""
+    """One file being read: whose it is, and the fields kept from its lines."""
 
     file_id: str
     job: str | None = None
-    place: Place = field(default_factory=Place)
+    identity: Identity = NO_IDENTITY
     zone: tzinfo = UTC
     kept: dict[str, Any] = field(default_factory=dict)
     from_path: dict[str, Any] = field(default_factory=dict)
@@ -54,6 +59,7 @@ class Context:
     labels: Labels = ()  # that launchers wrote before the lines
     of_line: LineTold = field(default_factory=LineTold)
     placed: dict[str, str] = field(default_factory=dict)  # by format: what the path tells
+    file_name: str = ""  # what a port goes by that nothing names
     outer: "Context | None" = None
     _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
     _inner: list["Context"] = field(default_factory=list)
@@ -76,9 +82,9 @@ class Context:
     def base(self, table: str, format_name: str, *, snapshot: bool) -> dict[str, Any]:
         """Return the columns a row of `table` starts with; a fresh copy.
 
-        A snapshot takes the device and, where its lines give none, the time of its path; a log
-        line does not: the name of a log says when it began, not when the line was written. A
-        definition's `place` says otherwise.
+        A snapshot, or a row of counters, takes the device, port and time of its file's identity
+        where its lines give none; a log line takes no time: the name of a log says when it began,
+        not when the line was written. A definition's `place` says otherwise.
         """
         key = (table, format_name, snapshot)
         base = self._base.get(key)
@@ -95,12 +101,21 @@ class Context:
             base["ts"], base["ts_source"] = None, "none"
         if "format" in names:
             base["format"] = format_name
-        placed = "snapshot" if snapshot else self.placed.get(format_name)
+        counts = table in _COUNTER_TABLES
+        placed = "snapshot" if snapshot or counts else self.placed.get(format_name)
+        identity = self.identity
+        # The tables of hosts call `host` what the others call `device`.
+        named = "device" if "device" in names else "host"
         if placed is not None:
-            # The tables of hosts call `host` what the others call `device`.
-            base["device" if "device" in names else "host"] = self.place.device
-            if placed == "snapshot" and self.place.ts is not None and "ts" in names:
-                base["ts"], base["ts_source"] = self.place.ts, self.place.ts_source
+            base[named] = identity.device
+        elif named in names and named == "host":
+            base[named] = identity.of_log.device
+        if placed == "snapshot" and identity.ts is not None and "ts" in names:
+            base["ts"], base["ts_source"] = identity.ts, identity.ts_source
+        if counts:
+            base["port"] = identity.port or f"{UNKNOWN}{self.file_name}"
+        if table in _RANKED_TABLES and identity.rank is not None:
+            base["rank"] = identity.rank
         kept = {**self.outer.kept, **self.kept} if self.outer is not None else self.kept
         for fields in (self.from_path, kept):
             base.update((name, value) for name, value in fields.items() if name in names)

@@ -3,14 +3,14 @@
 import tempfile
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Sample
-from fabricobs.formats.places import read_place
+from fabricobs.formats.identity.naming import identity_of
 from fabricobs.formats.reading import read_file
 from fabricobs.formats.recognition.catalogue import Catalogue, Format, Recognised
 from fabricobs.formats.rows import Rows, Tally
@@ -47,8 +47,9 @@ def read_sample(
         recognised = catalogue.recognise(sample.data, shown)
         if format_ not in recognised.formats:
             recognised = Recognised(recognised.syntax, (format_,))
-        place = read_place(PurePath(sample.path), "logs")
-        context = Context("sample", place=place)
+        told = identity_of(sample.path, UTC)
+        takes = any(each.takes_identity for each in recognised.formats)
+        context = Context("sample", identity=told if takes else told.of_log)
         for companion in recognised.formats:
             context.from_path.update(companion.fields_of_path(shown) or {})
         rows = Rows()

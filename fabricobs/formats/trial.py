@@ -3,12 +3,13 @@
 import json
 import re
 from dataclasses import dataclass
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from fabricobs.errors import UserError
 from fabricobs.formats.context import Context
-from fabricobs.formats.places import read_place
+from fabricobs.formats.identity.naming import identity_of
 from fabricobs.formats.reading import read_file
 from fabricobs.formats.recognition.catalogue import Catalogue, Recognised
 from fabricobs.formats.records.csv_records import split_header
@@ -36,7 +37,9 @@ def try_format(name: str, path: Path, catalogue: Catalogue) -> Trial:
     recognised = catalogue.recognise(_ends(path), str(path))
     syntax = recognised.syntax if format_ in recognised.formats else catalogue.syntax_of(format_)
     companions = catalogue.companions if format_.has_companions else ()
-    context = Context("trial", place=read_place(Path(path.name), path.parent.name))
+    below = f"{path.resolve().parent.name}/{path.name}"
+    told = identity_of(below, UTC)
+    context = Context("trial", identity=told if format_.takes_identity else told.of_log)
     context.from_path.update(format_.fields_of_path(str(path.resolve())) or {})
     rows = Rows()
     result = read_file(

@@ -60,7 +60,7 @@ class Watch:
         self._say = say
         self._store = Store(config.store)
         self._page = config.watch.report or config.store / "report.html"
-        self._options = Options(config.job, config.tz, config.content)
+        self._options = Options(config.job, config.tz, config.content, config.host_from)
         watch = config.watch
         self._timers = Timers(
             watch.recovering_after,

@@ -26,6 +26,9 @@ def ingest_table(report: IngestReport) -> str:
         lines.append(f"{unchanged:,} files were in the store already and have not changed.")
     lines.extend(_unread(report.read))
     lines.extend(_named("not recognised", report.unrecognised))
+    lines.extend(_unknown_devices(report.unknown_devices))
+    doubts = [f"{outcome.path}: {outcome.doubt}" for outcome in report.read if outcome.doubt]
+    lines.extend([*doubts[:MOST_NAMED], *_and_more(doubts)])
     lines.extend(_shapes(report.outcomes))
     return "\n".join(lines)
 
@@ -75,6 +78,20 @@ def _unread(outcomes: Iterable[FileOutcome]) -> list[str]:
         if outcome.unused:
             lines.append(f"{outcome.path}: columns without a use: {', '.join(outcome.unused[:8])}")
     return [*lines[:MOST_NAMED], *_and_more(lines)]
+
+
+def _unknown_devices(outcomes: Sequence[FileOutcome]) -> list[str]:
+    """Say which devices nothing names, and how to name them."""
+    files = Counter(outcome.unknown_device for outcome in outcomes)
+    if not files:
+        return []
+    lines = [f"{name}: {count:,} files" for name, count in files.most_common()]
+    return [
+        f"Nothing names the host or switch of {sum(files.values()):,} files; each source is a "
+        "device of its own. Say where paths name it, as --host-from '{host}/{time}/**', or give "
+        "the names below as `alias` in a host map:",
+        *(f"  {line}" for line in [*lines[:MOST_NAMED], *_and_more(lines)]),
+    ]
 
 
 def _named(title: str, outcomes: Sequence[FileOutcome]) -> list[str]:

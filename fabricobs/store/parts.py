@@ -49,6 +49,8 @@ _KNOWN_COLUMNS = (
     "content",
     "settings",
     "formats",
+    "device",
+    "device_source",
     "replaces",
     "repeats",
 )
@@ -68,6 +70,8 @@ class KnownFile:
     formats: str
     replaces: str | None
     repeats: str | None = None  # a store of an older version has no such column
+    device: str | None = None
+    device_source: str | None = None  # None: a log, or read by an older release
 
 
 def _lacking(store: Path) -> list[str]:

@@ -13,6 +13,7 @@ from fabricobs.verbs.shared import (
     UNKNOWN,
     ConfigOption,
     ContentOption,
+    HostFromOption,
     JobOption,
     StoreOption,
     ZoneOption,
@@ -33,18 +34,23 @@ def ingest(
     job: JobOption = None,
     tz: ZoneOption = None,
     content: ContentOption = None,
+    host_from: HostFromOption = None,
     workers: Annotated[int, typer.Option(help="Processes that read; 0: one a core.")] = 0,
     config: ConfigOption = None,
 ) -> None:
     """Read logs into the store. Reading the same again changes nothing."""
     from fabricobs import seen
+    from fabricobs.formats.identity.pattern import compile_pattern
     from fabricobs.inputs import Options, discover
     from fabricobs.report.account import ingest_table
 
-    site = configured_basics(config, {"store": store, "job": job, "tz": tz, "content": content})
+    given = {"store": store, "job": job, "tz": tz, "content": content, "host_from": host_from}
+    site = configured_basics(config, given)
     inputs = logs if site.host_map is None else [*logs, site.host_map]
     check_inputs(inputs)
-    options = Options(site.job, site.tz, site.content)
+    for pattern in site.host_from:
+        compile_pattern(pattern)
+    options = Options(site.job, site.tz, site.content, site.host_from)
     report = seen.unchanged(discover(inputs, site.store), seen.load(site.store, options))
     if report is None:
         report = _read(inputs, site.store, options, workers)

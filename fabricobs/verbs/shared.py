@@ -52,6 +52,13 @@ JobOption = Annotated[str | None, typer.Option("--job", help="Name of the job th
 ZoneOption = Annotated[
     str | None, typer.Option("--tz", help="Time zone of times that name none; else UTC.")
 ]
+HostFromOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host-from",
+        help="Where paths below LOGS name the host, as '{host}/{time}/**'; may be repeated.",
+    ),
+]
 FailOnOption = Annotated[
     str, typer.Option("--fail-on", help="Lowest severity that counts: low ... critical, or never.")
 ]

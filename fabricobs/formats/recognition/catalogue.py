@@ -68,6 +68,7 @@ _COMPILED: dict[str, Callable[[Definition], Compiled]] = {
     **dict.fromkeys(RECORD_READERS, RecordFormat),
 }
 _LINED = frozenset({"lines", *SNAPSHOT_READERS})
+_COUNTER_TABLES = frozenset({"port_samples", "priority_samples"})
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
 _API_ANSWER = '"resultType"'
@@ -121,6 +122,11 @@ class Format:
     def takes_place(self) -> bool:
         """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
         return self.reader in SNAPSHOT_READERS or self.definition.place is not None
+
+    @property
+    def takes_identity(self) -> bool:
+        """Say whether its rows are a device's that the path may name: counters, or a snapshot."""
+        return self.takes_place or bool(_COUNTER_TABLES & self.definition.tables)
 
     @property
     def has_companions(self) -> bool:

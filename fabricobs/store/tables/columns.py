@@ -67,7 +67,11 @@ LINE = whole("line", "Line of the input file, from 1; null where a row has no li
 TIME = Column(
     "ts", "TIMESTAMP", "UTC", "When it happened or was sampled; null if the source is silent"
 )
-TIME_SOURCE = text("ts_source", "inline, header, filename, mtime, derived or none")
+TIME_SOURCE = text(
+    "ts_source",
+    "inline, header, filename (file or folder), bundle (a file `date` beside it), day (the path "
+    "tells the day alone), mtime, derived or none",
+)
 FORMAT = text("format", "Format definition the row was read with: key of `counter_info`")
 
 ORIGIN = (JOB, FILE_ID, LINE)

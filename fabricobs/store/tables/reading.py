@@ -16,7 +16,13 @@ READING = (
             text("content", "Digest of the bytes on disk"),
             text("settings", "Digest of the definitions and options it was read with"),
             text("formats", "Formats it showed, comma-separated; empty if unrecognised"),
-            text("device", "Host or switch its place in the tree names"),
+            text("device", "Host or switch whose rows it holds where its lines name none"),
+            text(
+                "device_source",
+                "What says so: map (--host-from), bundle (a file `hostname` beside it), path, "
+                "guess (a path in which only the looks of the name speak for it), unknown",
+            ),
+            text("port", "Port its name tells"),
             whole("lines", "Lines (rows for binary formats)"),
             whole("parsed", "Lines that gave at least one row or context for one"),
             whole("ignored", "Lines a format knows and does not need"),

@@ -1,0 +1,178 @@
+"""Which part of the paths of a tree names the host: inferred from all paths together.
+
+One path alone is ambiguous. Paths that differ only in times, ports, numbers and names have the same
+skeleton; in it the host is the name that differs between siblings and looks most like one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fabricobs.formats.identity.names import NAME_MARK, PORT_MARK, Name, take_apart
+from fabricobs.formats.identity.words import likeness
+
+Skeleton = tuple[str, ...]
+
+# Below these folders stands what a host's own tree holds, never another host's name.
+_OWN_TREES = frozenset({"sys", "proc", "sos_commands"})
+_LEAST_ALONE = 3  # likeness of a name that no sibling supports
+_STATED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What the parts of one path are.
+
+    `host_source` is `bundle` (a file of the tree says it), `path` or `guess`; both are None where
+    nothing names the host. `depth` is the component that names it. `rest` is the path without
+    times, ports and suffixes: it tells sources of unknown name apart.
+    """
+
+    host: str | None
+    host_source: str | None
+    depth: int | None
+    port: str | None
+    rank: int | None
+    rest: str
+
+
+@dataclass(slots=True)
+class _Slot:
+    """The names at one place of one skeleton, and below which other names each stands."""
+
+    above: dict[str, set[tuple[str | None, ...]]] = field(default_factory=dict)
+
+    @property
+    def differs(self) -> bool:
+        return len(self.above) > 1
+
+    def recurs(self, name: str) -> bool:
+        return len(self.above.get(name, ())) > 1
+
+
+class Layout:
+    """The layout of a tree: made by `infer`, asked with `roles` for any path, seen or new."""
+
+    def __init__(self, stated: Mapping[Skeleton, str]) -> None:
+        self._stated = stated
+        self._slots: dict[tuple[Skeleton, int], _Slot] = {}
+        # Places down to a folder, and the names found there to be hosts.
+        self._hosts: dict[tuple[Skeleton, int], set[str]] = {}
+
+    def add(self, path: str) -> None:
+        """Take a path into account."""
+        names = _names_of(path)
+        skeleton = tuple(name.skeleton for name in names)
+        above: tuple[str | None, ...] = ()
+        for place, name in enumerate(names):
+            if name.name is not None:
+                slot = self._slots.setdefault((skeleton, place), _Slot())
+                slot.above.setdefault(name.name, set()).add(above)
+                above = (*above, name.name)
+
+    def settle(self) -> None:
+        """Work out which places hold hosts: what one file shows holds for all in its folder."""
+        for (skeleton, place), slot in self._slots.items():
+            is_file = place == len(skeleton) - 1
+            for name in slot.above:
+                if _supports(likeness(name), slot, is_file=is_file):
+                    self._hosts.setdefault((skeleton[: place + 1], place), set()).add(name)
+
+    def roles(self, path: str) -> Roles:
+        """Say what the parts of a path are."""
+        names = _names_of(path)
+        stated = self._stated_for(path)
+        best = self._host_of(names, stated[0] if stated else -1)
+        ports = [name.port for name in names if name.port is not None]
+        ranks = [name.rank for name in names if name.rank is not None]
+        return Roles(
+            host=stated[1] if best is None and stated else best[0] if best else None,
+            host_source="bundle" if best is None and stated else best[1] if best else None,
+            depth=best[2] if best else None,
+            port=ports[-1] if ports else None,
+            rank=ranks[-1] if ranks else None,
+            rest="/".join(filter(None, (name.rest for name in names))),
+        )
+
+    def _stated_for(self, path: str) -> tuple[int, str] | None:
+        """Return what a file of the tree says of the nearest folder above a path, and its depth."""
+        folders = tuple(path.split("/"))[:-1]
+        for depth in range(len(folders), -1, -1):
+            said = self._stated.get(folders[:depth])
+            if said is not None:
+                return depth, said
+        return None
+
+    def _host_of(self, names: list[Name], least_depth: int) -> tuple[str, str, int] | None:
+        """Return host, source and place; folders below `least_depth` alone overrule a file."""
+        skeleton = tuple(name.skeleton for name in names)
+        found: list[tuple[tuple[int, ...], tuple[str, str, int]]] = []
+        for place, name in enumerate(names):
+            is_file = place == len(names) - 1
+            candidate = name.name or self._word_among_hosts(skeleton, place, is_file=is_file)
+            if candidate is None or place < least_depth or (is_file and least_depth >= 0):
+                continue
+            looks = _STATED if name.is_stated else likeness(candidate)
+            slot = self._slots.get((skeleton, place), _Slot())
+            known = self._hosts.get((skeleton[: place + 1], place), set())
+            sure = looks == _STATED or candidate in known or name.name is None
+            if not sure and (looks < _LEAST_ALONE or least_depth >= 0):
+                continue
+            order = (int(sure), looks, -int(slot.recurs(candidate)), int(slot.differs), place)
+            found.append((order, (candidate, "path" if sure else "guess", place)))
+        return max(found)[1] if found else None
+
+    def _word_among_hosts(self, skeleton: Skeleton, place: int, *, is_file: bool) -> str | None:
+        """Return a folder whose name is a word, where siblings that hold the same are hosts."""
+        if is_file or "{" in skeleton[place]:
+            return None
+        sibling = (*skeleton[:place], NAME_MARK, *skeleton[place + 1 :])
+        slot = self._slots.get((sibling, place))
+        among = self._hosts.get((sibling[: place + 1], place), set())
+        return skeleton[place] if slot and len(among & slot.above.keys()) > 1 else None
+
+
+def infer(paths: Iterable[str], stated: Mapping[Skeleton, str] | None = None) -> Layout:
+    """Infer the layout of a tree from all its paths, relative and with slashes.
+
+    `stated` are hosts that files of the tree name (a file `hostname`), by the components of the
+    folder these files lie in. The order of paths does not matter, nor how often one comes. The
+    result answers for paths that were not among them too: a new file of a known layout.
+    """
+    layout = Layout(stated or {})
+    for path in paths:
+        layout.add(path)
+    layout.settle()
+    return layout
+
+
+def _supports(looks: int, slot: _Slot, *, is_file: bool) -> bool:
+    """Say whether the siblings of a name, or its looks alone, show that it is a host."""
+    if looks >= 4:
+        return True
+    if looks == 3:
+        return slot.differs
+    return looks == 2 and slot.differs and not is_file
+
+
+def _names_of(path: str) -> list[Name]:
+    """Take the components of a path apart, down to where a host's own tree begins."""
+    components = path.split("/")
+    last = len(components) - 1
+    names: list[Name] = []
+    for place, component in enumerate(components):
+        name = take_apart(component, place == last)
+        is_port = name.skeleton == PORT_MARK and place < last
+        if component in _OWN_TREES or (component == "infiniband" and place < last - 1):
+            return [*names, _own_tree(components[place:])]
+        if is_port and components[place + 1] in {"ports", "counters", "hw_counters"}:
+            return [*names, _own_tree(components[place:])]
+        names.append(name)
+    return names
+
+
+def _own_tree(components: list[str]) -> Name:
+    """Return the tree of a host as one name, which holds no host; the last port in it counts."""
+    last = len(components) - 1
+    parts = [take_apart(part, place == last) for place, part in enumerate(components)]
+    ports = [part.port for part in parts if part.port is not None]
+    return Name("(own tree)", "", port=ports[-1] if ports else None)

@@ -1,0 +1,42 @@
+"""The identity of a file: device, port and time, each with its source."""
+
+from dataclasses import dataclass
+
+from fabricobs.formats.identity.words import likeness
+
+# A device or port that nothing names is called `unknown:PATH`: no two unknown sources are one.
+UNKNOWN = "unknown:"
+_SURE = frozenset({"map", "bundle", "path"})
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What holds for the rows of a file whose lines do not say otherwise.
+
+    `device_source` is `map` (--host-from), `bundle` (a file `hostname` beside it), `path`, `guess`
+    (a path in which only the looks of a name speak for it) or `unknown`. `ts` is in microseconds
+    UTC; `ts_source` as in the tables. `doubt` says what a reader of the account should know.
+    """
+
+    device: str | None = None
+    device_source: str | None = None
+    port: str | None = None
+    rank: int | None = None
+    ts: int | None = None
+    ts_source: str = "none"
+    doubt: str | None = None
+
+    @property
+    def of_log(self) -> "Identity":
+        """Return what counts for the rows of a log, whose lines tell all they need.
+
+        Of its path only the rank counts and a name that is surely a host's; not its time, which is
+        that of its beginning or of its rotation.
+        """
+        sure = self.device_source in _SURE and self.device and likeness(self.device) >= 4
+        if not sure:
+            return Identity(rank=self.rank)
+        return Identity(self.device, self.device_source, rank=self.rank)
+
+
+NO_IDENTITY = Identity()

@@ -1,0 +1,82 @@
+"""The identity of each file of an input, worked out from all files together before any is read."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path, PurePath
+
+from fabricobs.formats.archive import members
+from fabricobs.formats.identity import Identity
+from fabricobs.formats.identity.naming import (
+    BUNDLE_FILES,
+    Naming,
+    named_after,
+    read_bundle_file,
+)
+from fabricobs.formats.source import SourceError
+from fabricobs.inputs import InputFile, Options, path_text
+
+
+class Identities:
+    """Answers whose each file of an input is; files below one directory are one tree."""
+
+    def __init__(self, files: Sequence[InputFile], options: Options) -> None:
+        trees: dict[str, list[InputFile]] = {}
+        for file in files:
+            trees.setdefault(_root_of(file), []).append(file)
+        self._trees = {root: _naming(root, tree, options) for root, tree in trees.items()}
+
+    def of(self, file: InputFile) -> Identity:
+        """Return the identity of a file."""
+        return self._trees[_root_of(file)].of(_path_of(file))
+
+
+def _root_of(file: InputFile) -> str:
+    return file.root if file.below else str(PurePath(file.root).parent)
+
+
+def _path_of(file: InputFile) -> str:
+    return path_text(file.below_root)
+
+
+def _naming(root: str, files: Sequence[InputFile], options: Options) -> Naming:
+    texts = {}
+    for file in files:
+        if file.below_root.name in BUNDLE_FILES:
+            text = read_bundle_file(Path(file.name))
+            if text is not None:
+                texts[_path_of(file)] = text
+    return Naming(
+        [_path_of(file) for file in files],
+        options.tzinfo,
+        patterns=options.host_from,
+        texts=texts,
+        where=path_text(root).rstrip("/"),
+        named=named_after(path_text(root)),
+    )
+
+
+def identities_within(archive: Path, origin: Identity, folder: Path, options: Options) -> Naming:
+    """Return the identities of the members of an archive, which is a tree of its own.
+
+    `origin` is what the archive's own path tells. Its members are listed first, which takes as long
+    as unpacking it.
+    """
+    paths: list[str] = []
+    texts: dict[str, str] = {}
+    with suppress(SourceError, OSError):  # one that breaks off is told when it is read
+        for member in members(archive, folder):
+            if member.problem is not None:
+                continue
+            paths.append(member.name)
+            if PurePath(member.name).name in BUNDLE_FILES:
+                text = read_bundle_file(member.path)
+                if text is not None:
+                    texts[member.name] = text
+    return Naming(
+        paths,
+        options.tzinfo,
+        patterns=options.host_from,
+        texts=texts,
+        origin=origin,
+        where=path_text(archive),
+    )

@@ -1,0 +1,244 @@
+"""Whose a file is: layouts and names are drawn from known hosts, ports and times."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabricobs.errors import UserError
+from fabricobs.formats.identity.layout import infer
+from fabricobs.formats.identity.naming import Naming
+from fabricobs.formats.identity.pattern import compile_pattern
+from fabricobs.formats.identity.times import time_of_path
+from fabricobs.ingest import ingest
+from fabricobs.inputs import IngestReport, Options
+from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session
+
+# Numbered names, by the place of the number; and word-like ones, which only folders can tell.
+NUMBERED = (
+    "gpu-{:02}", "node{:04}", "leaf{:02}", "dc1-r12-tor-{}", "ip-10-20-3-{}", "rack3-n{:02}",
+    "h100-2024-{:02}", "GPU{:03}", "a3mega-0-{}", "c{}", "LEAF-{}", "n9k-{:02}", "10.20.3.{}",
+    "gpu{}.hpc.example.org", "sw-gpu-1{:02}", "spine{}a",
+)  # fmt: skip
+WORDS = ("alpha", "leaf", "mlx", "show", "counters", "beta", "hydra", "node")
+PORTS = (
+    "eth{}", "ens{}f0np0", "ens{}f1np1", "enp{}s0f1", "mlx5_{}", "ib{}", "bond{}", "rdma{}",
+    "bnxt_re{}", "swp{}", "Ethernet{}", "irdma{}",
+)  # fmt: skip
+TIMES = (
+    "%Y%m%d_%H%M%S", "%Y%m%d-%H%M%S", "%Y%m%dT%H%M%SZ", "%Y-%m-%dT%H-%M-%S", "%Y-%m-%dT%H:%M:%S",
+    "%Y.%m.%d-%H.%M.%S", "%d%b%Y_%H%M%S", "%Y%m%d%H%M%S", "%Y_%m_%d__%H_%M_%S", "s", "ms", "us",
+    "ns", "%Y-%m-%d %H.%M.%S", "%Y%m%dT%H%M%S+0000", "%Y-%m-%d-%H%M%S",
+)  # fmt: skip
+# {h} host, {t} time, {p} port.
+NUMBERED_LAYOUTS = (
+    "{h}/{t}/ethtool_S_{p}.txt", "{t}/{h}/ethtool_{p}.txt", "rack3/{h}/{t}/ethtool-S-{p}.log",
+    "ethtool_S_{h}_{p}_{t}.txt", "{h}_ethtool_{p}_{t}.txt", "{t}_{h}_ethtool_{p}.txt",
+    "{h}__ethtool__{p}__{t}.log", "flat/{t}-{h}-ethtool-{p}.txt", "nics/{p}/{t}/{h}.txt",
+    "pssh-{t}/{h}/ethtool_{p}", "host={h}/{t}/{p}.txt", "collected/{t}/{h}.{p}.ethtool",
+    "{t}/hosts/{h}/sos_commands/networking/ethtool_-S_{p}", "site a/{h}/{p}/{t}.txt.gz",
+    "{h}-{t}.tar.gz/ethtool_{p}.txt", "logs/{h}/ethtool_{p}.{t}.txt",
+)  # fmt: skip
+WORD_LAYOUTS = (
+    "{h}/{t}/ethtool_S_{p}.txt", "{t}/{h}/ethtool_{p}.txt", "run/{h}/ethtool_{p}_{t}.txt",
+)  # fmt: skip
+START = datetime(2026, 11, 2, 9, 59, 45, tzinfo=UTC)
+STATS = "NIC statistics:\n     rx_bytes_phy: {}\n     tx_bytes_phy: 7\n"
+
+
+def written(moment: datetime, style: str) -> str:
+    units = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+    if style in units:
+        return str(int(moment.timestamp()) * units[style])
+    return moment.strftime(style)
+
+
+@st.composite
+def sites(draw: st.DrawFn) -> list[tuple[str, str, str, datetime]]:
+    """Draw the paths of one site, each with the host, port and time it is of."""
+    layout, pattern = draw(
+        st.one_of(
+            st.tuples(st.sampled_from(NUMBERED_LAYOUTS), st.sampled_from(NUMBERED)),
+            st.tuples(st.sampled_from(WORD_LAYOUTS), st.just("")),
+        )
+    )
+    if pattern:
+        first = draw(st.integers(1, 60))
+        hosts = [pattern.format(first + n) for n in range(draw(st.integers(2, 4)))]
+    else:
+        hosts = ["alpha", "hydra", *draw(st.sets(st.sampled_from(WORDS), max_size=3))]
+    port, style = draw(st.sampled_from(PORTS)), draw(st.sampled_from(TIMES))
+    ports = [port.format(n) for n in range(draw(st.integers(1, 3)))]
+    step = timedelta(seconds=draw(st.sampled_from((10, 3600, 86_400))))
+    moments = [START + step * n for n in range(draw(st.integers(1, 3)))]
+    return [
+        (layout.format(h=host, t=written(moment, style), p=name), host, name, moment)
+        for host in dict.fromkeys(hosts)
+        for name in ports
+        for moment in moments
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(sites())
+def test_every_path_gives_its_host_port_and_time(
+    site: list[tuple[str, str, str, datetime]],
+) -> None:
+    naming = Naming([path for path, *_ in site], UTC)
+    for path, host, port, moment in site:
+        told = naming.of(path)
+        assert (told.device, told.port) == (host, port), path
+        assert told.ts == int(moment.timestamp()) * 1_000_000, path
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from("a b run1 run2 before after 1 2".split()), min_size=1))
+def test_what_nothing_names_is_unknown_and_never_merged(folders: list[str]) -> None:
+    paths = sorted({f"{folder}/{n}/ethtool_eth0.txt" for folder in folders for n in "12"})
+    naming = Naming(paths, UTC, where="/data")
+    devices = [naming.of(path).device for path in paths]
+    assert len(set(devices)) == len(paths)
+    assert all(device is not None and device.startswith("unknown:/data/") for device in devices)
+
+
+@given(sites(), st.randoms())
+@settings(max_examples=50, deadline=None)
+def test_the_order_of_paths_does_not_matter(
+    site: list[tuple[str, str, str, datetime]], random: object
+) -> None:
+    paths = [path for path, *_ in site]
+    mixed = [*paths, *paths]
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    one, other = infer(paths), infer(mixed)
+    assert [one.roles(path) for path in paths] == [other.roles(path) for path in paths]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "dmesg_xid.log", "show_interfaces_2.txt", "interface.counters_1", "run1/eth0.log",
+        "counters/a/before/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "putty.log",
+        "switchdump/20261102_095945/1.txt", "logs/ibdiagnet2/ibdiagnet2.db_csv", "rank5.log",
+    ],
+)  # fmt: skip
+def test_no_host_is_invented(path: str) -> None:
+    assert infer([path]).roles(path).host is None
+
+
+def test_a_new_file_of_a_known_layout_needs_no_siblings() -> None:
+    layout = infer(["c1/20261102_095945/eth0.txt", "c2/20261102_095945/eth0.txt"])
+    assert layout.roles("c2/20261103_000000/eth1.txt").host_source == "path"
+
+
+def test_a_file_in_a_bundle_says_whose_it_is() -> None:
+    paths = ["a/dump/x.txt", "a/dump/hostname", "b/dump/x.txt"]
+    naming = Naming(paths, UTC, texts={"a/dump/hostname": "leaf01\n"})
+    assert (naming.of("a/dump/x.txt").device, naming.of("a/dump/x.txt").device_source) == (
+        "leaf01",
+        "bundle",
+    )
+    assert naming.of("b/dump/x.txt").device_source == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("path", "moment"),
+    [
+        ("2026-11-02/gpu-01/09-59-45.txt", START),
+        ("20261102/095945_gpu-01.txt", START),
+        ("2026/11/02/gpu-01_09:59:45.log", START),
+        ("dt=2026-11-02/hour=09/host=c1/eth0_5945.txt", START),
+        ("x_21-11-2026_counters.txt", datetime(2026, 11, 21, tzinfo=UTC)),
+        ("x_2026-11-02T15:29:45+05:30.txt", START),
+    ],
+)
+def test_a_time_in_pieces(path: str, moment: datetime) -> None:
+    assert time_of_path(tuple(path.split("/")), UTC).ts == int(moment.timestamp()) * 1_000_000
+
+
+def test_bare_times_are_in_the_zone_given() -> None:
+    singapore = timezone(timedelta(hours=8))
+    moment = time_of_path(("gpu-01_20261102_175945.txt",), singapore).ts
+    assert moment == int(START.timestamp()) * 1_000_000
+
+
+def test_a_day_that_may_be_two_is_told() -> None:
+    naming = Naming(["gpu-01/05-06-2026_eth0.txt"], UTC)
+    told = naming.of("gpu-01/05-06-2026_eth0.txt")
+    assert told.ts is None and told.doubt is not None and "05-06-2026" in told.doubt
+
+
+def test_a_pattern_of_the_user_wins() -> None:
+    patterns = ["{time}/*-{host}/**"]
+    told = Naming(["20261102_095945/x9-foo/gpu-01/eth0.txt"], UTC, patterns=patterns).of(
+        "20261102_095945/x9-foo/gpu-01/eth0.txt"
+    )
+    assert (told.device, told.device_source) == ("foo", "map")
+
+
+@pytest.mark.parametrize("pattern", ["{node}/**", "leaf/*", "{"])
+def test_a_pattern_that_names_nothing_is_refused(pattern: str) -> None:
+    with pytest.raises(UserError, match="host-from"):
+        compile_pattern(pattern)
+
+
+def read(folder: Path, store: Path, *patterns: str) -> IngestReport:
+    return ingest([folder], Store(store), Options(host_from=patterns))
+
+
+def rows(store: Path) -> list[tuple[object, ...]]:
+    with open_session(store) as session:
+        return session.sql(
+            "SELECT device, port, ts, rx_bytes FROM port_samples ORDER BY ALL"
+        ).fetchall()
+
+
+@settings(max_examples=12, deadline=None)
+@given(site=sites())
+def test_every_row_carries_what_its_path_says(
+    site: list[tuple[str, str, str, datetime]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    site = [entry for entry in site if not entry[0].endswith(".gz")]
+    folder = tmp_path_factory.mktemp("x")
+    write(folder / "logs", [path for path, *_ in site])
+    read(folder / "logs", folder / "s")
+    expected = [
+        (host, port, moment.replace(tzinfo=None), number)
+        for number, (_, host, port, moment) in enumerate(site)
+    ]
+    assert rows(folder / "s") == sorted(expected)
+
+
+def write(folder: Path, paths: Sequence[str]) -> None:
+    for number, path in enumerate(paths):
+        file = folder / path.replace(".tar.gz/", "/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(STATS.format(number), encoding="utf-8")
+
+
+def test_an_unknown_device_is_told_and_a_pattern_names_it(tmp_path: Path) -> None:
+    write(tmp_path / "logs", ["a/ethtool_eth0.txt", "b/ethtool_eth0.txt"])
+    report = read(tmp_path / "logs", tmp_path / "s")
+    assert len({outcome.unknown_device for outcome in report.unknown_devices}) == 2
+    assert all(str(device).startswith("unknown:") for device, *_ in rows(tmp_path / "s"))
+    named = read(tmp_path / "logs", tmp_path / "s", "{host}/**")
+    assert not named.unknown_devices
+    assert [device for device, *_ in rows(tmp_path / "s")] == ["a", "b"]
+
+
+def test_new_siblings_name_a_file_read_before(tmp_path: Path) -> None:
+    write(tmp_path / "logs", ["alpha/eth0.txt"])
+    read(tmp_path / "logs", tmp_path / "s")
+    write(tmp_path / "logs", ["alpha/eth0.txt", "hydra/eth0.txt"])
+    read(tmp_path / "logs", tmp_path / "s")
+    assert [device for device, *_ in rows(tmp_path / "s")] == ["alpha", "hydra"]
+
+
+def test_counters_without_a_port_are_the_files_problem(tmp_path: Path) -> None:
+    write(tmp_path / "logs", ["gpu-01/first.txt", "gpu-01/second.txt"])
+    report = read(tmp_path / "logs", tmp_path / "s")
+    assert len(report.problems) == 2 and "name no port" in str(report.problems[0].problem)
+    assert len({port for _, port, *_ in rows(tmp_path / "s")}) == 2
