@@ -5,6 +5,7 @@ another process has ingested meanwhile is seen.
 """
 
 import difflib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,7 +193,10 @@ def open_store(
         "store": None if store is None else Path(store),
         "content": tuple(map(Path, content)) or None,
     }
-    found = load(None if config is None else Path(config), options).config
+    loaded = load(None if config is None else Path(config), options)
+    if loaded.warning:
+        warnings.warn(loaded.warning, stacklevel=3)
+    found = loaded.config
     if not is_store(found.store):
         raise UserError(
             f"{found.store}: no store here; "

@@ -125,7 +125,7 @@ def test_config_prints_what_is_in_force_and_no_secret(
     )
     monkeypatch.setenv("HOOK", "https://hunter2.example.org")
     monkeypatch.setenv("FABRICOBS_STORE", "elsewhere")
-    result = fabricobs("config")
+    result = fabricobs("config", "--config", "fabricobs.toml")
     lines = {line.split(" =")[0].strip(): line for line in result.stdout.splitlines()}
     assert lines["store"].split(" = ")[1].split() == [
         '"elsewhere"', "#", "environment", "$FABRICOBS_STORE",

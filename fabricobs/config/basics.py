@@ -51,6 +51,21 @@ def find_file(path: Path | None = None) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
+def is_named(path: Path | None = None) -> bool:
+    """Say whether the user named the file: as an option, in `$FABRICOBS_CONFIG`, or by its place.
+
+    A file in the current directory is only found there.
+    """
+    return bool(path or os.environ.get(f"{PREFIX}CONFIG")) or find_file() != Path(FILE_NAME)
+
+
+def state_folder() -> Path:
+    """Return where the user's state is kept, as the XDG base directory specification 0.8 says."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    state = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
+    return state / "fabricobs"
+
+
 def is_configured() -> bool:
     """Say whether a file, or the environment beyond `$FABRICOBS_STORE`, may set anything."""
     others = {name for name in os.environ if name.startswith(PREFIX)} - {_STORE_VARIABLE}

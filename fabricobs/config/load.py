@@ -14,8 +14,9 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from fabricobs.config.basics import PREFIX, ConfigError, find_file
+from fabricobs.config.basics import PREFIX, ConfigError, find_file, is_named
 from fabricobs.config.schema import Config, PlainOrSecret, Secret
+from fabricobs.config.trust import is_foreign, is_trusted, reaching, without
 from fabricobs.mistakes import explain, nearest
 
 
@@ -26,6 +27,21 @@ class Loaded:
     config: Config
     sources: Mapping[str, str]
     file: Path | None = None
+    trusted: bool = True  # the file was named, or the user trusts it as it is
+    ignored: tuple[str, ...] = ()  # keys of the file that are not in force
+
+    @property
+    def warning(self) -> str | None:
+        """Say in one line what of a file is ignored, and how to trust it; None if nothing is."""
+        if not self.ignored:
+            return None
+        used = [key for key, source in self.sources.items() if source == f"file {self.file}"]
+        whose = "belongs to another user" if _belongs_to_another(self) else "is not trusted"
+        return (
+            f"{self.file} {whose}: ignored {', '.join(self.ignored)}; used "
+            f"{', '.join(used) or 'nothing'}. `fabricobs config --trust` trusts it as it is now, "
+            f"--config {self.file} names it"
+        )
 
     def source(self, key: str) -> str:
         """Return where the value of a dotted key is from, at worst that of the table above it."""
@@ -42,11 +58,17 @@ def load(path: Path | None = None, options: Mapping[str, Any] | None = None) -> 
 
     Raises ConfigError for a file that is not there or a value that cannot be used.
     """
-    sources: dict[str, str] = {}
     file = find_file(path)
-    document = _read(file) if file is not None else {}
-    for key in _leaves_of(document):
-        sources[key] = f"file {file}"
+    data = file.read_bytes() if file is not None else b""
+    document = {} if file is None else _parsed(file, data)
+    trusted = file is None or is_named(path) or is_trusted(file, data)
+    ignored: list[str] = []
+    if file is not None and not trusted:
+        _validate(document, _sources(document, file), file)
+        reached = reaching(document, Config, file.parent)
+        ignored = list(document) if is_foreign(file) else reached
+        document = without(document, ignored)
+    sources = _sources(document, file)
     if file is not None:
         _anchor(document, file.parent)
     for key in _scalar_keys(Config):
@@ -58,12 +80,8 @@ def load(path: Path | None = None, options: Mapping[str, Any] | None = None) -> 
         if value is not None:
             _set(document, key, value)
             sources[key] = "option"
-    loaded = Loaded(Config(), sources, file)
-    try:
-        loaded = Loaded(Config.model_validate(document), sources, file)
-    except ValidationError as error:
-        text = explain(error, Config, lambda key: loaded.source(key).removeprefix("file "))
-        raise ConfigError(text) from error
+    config = _validate(document, sources, file)
+    loaded = Loaded(config, sources, file, trusted, tuple(ignored))
     _check_thresholds(loaded)
     return loaded
 
@@ -74,9 +92,23 @@ def in_force(loaded: Loaded) -> Iterator[tuple[str, str, str]]:
         yield ".".join(map(_bare, names)), _toml(value), loaded.source(".".join(names))
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _belongs_to_another(loaded: Loaded) -> bool:
+    return loaded.file is not None and is_foreign(loaded.file)
+
+
+def _validate(document: dict[str, Any], sources: Mapping[str, str], file: Path | None) -> Config:
+    """Return the configuration a document is; ConfigError says what is wrong with it, and where."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return Config.model_validate(document)
+    except ValidationError as error:
+        loaded = Loaded(Config(), sources, file)
+        text = explain(error, Config, lambda key: loaded.source(key).removeprefix("file "))
+        raise ConfigError(text) from error
+
+
+def _parsed(file: Path, data: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: not valid TOML: {error}") from error
 
@@ -99,6 +131,10 @@ def _check_thresholds(loaded: Loaded) -> None:
                 source = loaded.source(f"{key}.{limit}").removeprefix("file ")
                 text = f"no such threshold{nearest(limit, known)}"
                 raise ConfigError(f"{source}: {key}.{limit}: {text}")
+
+
+def _sources(document: Mapping[str, Any], file: Path | None) -> dict[str, str]:
+    return dict.fromkeys(_leaves_of(document), f"file {file}")
 
 
 def _leaves_of(document: Mapping[str, Any], above: str = "") -> Iterator[str]:

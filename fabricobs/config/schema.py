@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from fabricobs.config.basics import DEFAULT_STORE, Basics, ConfigError
+from fabricobs.config.trust import Reach
 from fabricobs.diagnosis.findings import Severity
 from fabricobs.errors import UserError
 from fabricobs.formats.identity.pattern import compile_pattern
@@ -197,25 +198,26 @@ class Watch(_Part):
     resolved_after: Duration = timedelta(minutes=15)
     unexplained_after: Duration = timedelta(minutes=10)
     stale_after: Duration = timedelta(hours=1)
-    report: Path | None = None
+    report: Annotated[Path | None, Reach()] = None
 
 
 class Config(_Part):
-    """All that can be set."""
+    """All that can be set; `Reach` marks what a file must be named or trusted for."""
 
-    store: Path = DEFAULT_STORE
-    content: Annotated[tuple[Path, ...], _separated(os.pathsep)] = ()
+    store: Annotated[Path, Reach(below=True)] = DEFAULT_STORE
+    content: Annotated[tuple[Path, ...], _separated(os.pathsep), Reach()] = ()
     job: str | None = None
     tz: str = "UTC"
-    host_map: Path | None = None
+    host_map: Annotated[Path | None, Reach(below=True)] = None
     host_from: Annotated[tuple[Pattern, ...], _as_tuple] = ()
     gpu_hour_price: Annotated[float, Field(ge=0)] | None = None
     priorities: Annotated[tuple[Priority, ...], _separated(",")] = ()
-    keep: Duration | None = None
+    # It removes rows.
+    keep: Annotated[Duration | None, Reach()] = None
     link_rates: dict[str, Annotated[float, Field(gt=0)]] = {}
     thresholds: dict[str, dict[str, float]] = {}
     watch: Watch = Watch()
-    notify: Notify = Notify()
+    notify: Annotated[Notify, Reach()] = Notify()
 
     @model_validator(mode="after")
     def _link_rates_name_ports(self) -> "Config":

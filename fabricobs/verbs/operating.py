@@ -173,6 +173,8 @@ def schedule(
     from fabricobs.operate import schedules
 
     loaded = load(config, {"store": store, "watch.every": every})
+    if not loaded.trusted:
+        fail(f"{loaded.file} is not trusted: name it with --config, or `fabricobs config --trust`")
     plan = schedules.Plan.of(logs, loaded.config, loaded.file, image)
     made = schedules.units(scheduler, plan)
     for unit in made:
@@ -187,11 +189,30 @@ def schedule(
     note(schedules.how_to_install(scheduler))
 
 
-def config(config: ConfigOption = None) -> None:
-    """Print the configuration in force, and where each value is from."""
-    from fabricobs.config.load import in_force, load
+def config(
+    config: ConfigOption = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Trust the configuration file as it is now, then print.")
+    ] = False,
+) -> None:
+    """Print the configuration in force, and where each value is from.
 
-    rows = list(in_force(load(config)))
+    A fabricobs.toml that is only found in the current directory brings no content, targets, store
+    elsewhere or retention until it is trusted; a file that changes is trusted no more.
+    """
+    from fabricobs.config.basics import find_file
+    from fabricobs.config.load import in_force, load
+    from fabricobs.config.trust import trust as remember
+
+    if trust:
+        file = find_file(config)
+        if file is None:
+            fail("no configuration file to trust")
+        note(f"{file} is trusted as it is now; to end that, remove {remember(file)}")
+    loaded = load(config)
+    if loaded.warning:
+        note(loaded.warning)
+    rows = list(in_force(loaded))
     keys = max(len(key) for key, _, _ in rows)
     values = min(max(len(value) for _, value, _ in rows), 40)
     for key, value, source in rows:

@@ -68,7 +68,10 @@ def configured(file: Path | None, options: dict[str, Any]) -> "Config":
     """Return the configuration in force, with what the options of a verb say."""
     from fabricobs.config.load import load
 
-    config = load(file, options).config
+    loaded = load(file, options)
+    if loaded.warning:
+        note(loaded.warning)
+    config = loaded.config
     check_zone(config.tz)
     return config
 

@@ -6,6 +6,7 @@ Loading numba and what it keeps itself takes half a second, this a twentieth.
 import ctypes
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -19,6 +20,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from fabricobs.formats.budget import uncounted
+from fabricobs.printing import note
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -152,19 +154,50 @@ def _places() -> Iterator[Path]:
 
 def _kept(name: str) -> bytes | None:
     for place in _places():
-        with suppress(OSError):
-            digest, code = (place / name).read_bytes().split(b"\n", 1)
+        with suppress(OSError, ValueError):
+            path = (place / name).resolve(strict=True)
+            if not is_ours(path):
+                _tell_once(f"{path} is not loaded: another user could have written it")
+                continue
+            digest, code = path.read_bytes().split(b"\n", 1)
             if digest == xxhash.xxh3_128_hexdigest(code).encode():
                 return code
     return None
+
+
+@cache
+def _tell_once(text: str) -> None:
+    note(text)
+
+
+def is_ours(path: Path) -> bool:
+    """Say whether only this user or root can have written a file, given its path without links.
+
+    In a directory with the sticky bit (/tmp) nobody replaces the files of others. OSError if it is
+    not there.
+    """
+    for part in (path, *path.parents):
+        status = part.lstat()
+        if status.st_uid not in {os.getuid(), 0}:
+            return False
+        by_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if by_others and not (part != path and status.st_mode & stat.S_ISVTX):
+            return False
+    return True
 
 
 def _keep(name: str, code: bytes) -> None:
     """Keep the machine code where that can be done; without it the next start compiles again."""
     for place in _places():
         with suppress(OSError):
-            place.mkdir(parents=True, exist_ok=True)
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not is_ours(place.resolve()):
+                continue
             unfinished = place / f"{name}.{os.getpid()}"
-            unfinished.write_bytes(xxhash.xxh3_128_hexdigest(code).encode() + b"\n" + code)
+            # Beside the sources all users share it, as they share what Python compiles.
+            mode = 0o644 if place.is_relative_to(_HERE) else 0o600
+            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(xxhash.xxh3_128_hexdigest(code).encode() + b"\n" + code)
             unfinished.replace(place / name)
             return

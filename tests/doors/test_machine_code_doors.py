@@ -1,0 +1,68 @@
+"""Machine code is loaded only from where nobody else can have written it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import xxhash
+
+from fabricobs.formats.compiled import machine
+
+CODE = b"machine code"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def places() -> Iterator[Path]:
+        yield tmp_path / "cache" / "fabricobs"
+
+    monkeypatch.setattr(machine, "_places", places)
+    monkeypatch.setattr(machine, "_tell_once", machine._tell_once.__wrapped__)
+    machine._keep("kernel.o", CODE)
+    return tmp_path / "cache" / "fabricobs"
+
+
+def test_it_is_kept_for_this_user_alone(place: Path) -> None:
+    assert machine._kept("kernel.o") == CODE
+    assert place.stat().st_mode & 0o777 == 0o700
+    assert (place / "kernel.o").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("part", ["kernel.o", ".", ".."])
+def test_what_others_can_write_is_not_loaded(
+    place: Path, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for mode in (0o777, 0o775):
+        (place / part).chmod(mode)
+        assert machine._kept("kernel.o") is None
+        assert "is not loaded: another user" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("part", ["kernel.o", ".", ".."])
+def test_what_another_user_owns_is_not_loaded(place: Path, part: str) -> None:
+    os.chown(place / part, 12345, 12345)
+    assert machine._kept("kernel.o") is None
+
+
+def test_nothing_is_kept_where_others_can_write(place: Path) -> None:
+    (place / "kernel.o").unlink()
+    place.chmod(0o777)
+    machine._keep("kernel.o", CODE)
+    assert list(place.iterdir()) == []
+
+
+def test_a_link_counts_as_what_it_leads_to(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs").chmod(0o777)
+    data = xxhash.xxh3_128_hexdigest(CODE).encode() + b"\n" + CODE
+    (tmp_path / "theirs" / "kernel.o").write_bytes(data)
+    (place / "kernel.o").unlink()
+    (place / "kernel.o").symlink_to(tmp_path / "theirs" / "kernel.o")
+    assert machine._kept("kernel.o") is None
+
+
+def test_a_cut_file_is_made_anew(place: Path) -> None:
+    (place / "kernel.o").write_bytes(b"")
+    assert machine._kept("kernel.o") is None
