@@ -134,6 +134,9 @@ def _read_and_commit(
         flush()
         for planned, result in results:
             _note_unknown_port(planned, result, unknown)
+        results = [
+            (p, result.with_left_out(rows.left_out.of_file(p.file_id))) for p, result in results
+        ]
         used = {f.name: f for planned, _ in results for f in planned.recognised.formats}
         for planned, result in results:
             _add_account(rows, planned, result, options, spans)
@@ -162,7 +165,12 @@ def _read_archive(
             if isinstance(planned, FileOutcome):
                 refused.append(planned)
             elif planned.file_id not in {known.file_id for known, _ in results}:
-                results.append((planned, _read(planned, member.path, options, rows, flush)))
+                result = _read(planned, member.path, options, rows, flush)
+                if member.modified_us is None:
+                    result = result.with_left_out(
+                        "the archive's time of this file is none: left out"
+                    )
+                results.append((planned, result))
     except UserError:
         raise
     except Exception as error:

@@ -5,27 +5,21 @@ with the others, so threads, processes or machines may run them.
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import (
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    as_completed,
-)
-from contextlib import contextmanager
-from itertools import repeat
-from multiprocessing import get_context
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from fabricobs import seen, stopping
-from fabricobs.batches import ingest_batch, note_copies
+from fabricobs.batches import ingest_batch, note_copies, refuse
+from fabricobs.formats.failures import Failure
 from fabricobs.formats.identity import Identity
 from fabricobs.formats.reading import reads_by_columns
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
 from fabricobs.identities import Identities
 from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options, discover
-from fabricobs.machine import collect_seldom
 from fabricobs.planning import (
     Known,
     PlannedFile,
@@ -36,6 +30,7 @@ from fabricobs.planning import (
     unchanged,
 )
 from fabricobs.store.parts import Store
+from fabricobs.workers import KILLED, one_by_one, processes, submitted
 
 _PARALLEL_BYTES = 64 << 20
 # Fewer are planned before other processes have started.
@@ -120,21 +115,9 @@ def ingest(
     return report
 
 
-@contextmanager
-def _processes(workers: int) -> Iterator[Executor | None]:
+def _processes(workers: int) -> AbstractContextManager[Executor | None]:
     """Lend processes that share nothing; None for a single one, which needs no other."""
-    if workers == 1:
-        yield None
-        return
-    # Forking a process that has started threads may hang the child: start clean ones.
-    with ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker) as pool:
-        yield pool
-
-
-def _begin_worker() -> None:
-    """Prepare a process that reads; it stops as its parent does, and leaves nothing behind."""
-    stopping.listen()
-    collect_seldom()
+    return nullcontext() if workers == 1 else processes(workers)
 
 
 def _planned(
@@ -148,8 +131,18 @@ def _planned(
         yield from (plan_file(file, told, catalogue, options) for file, told in files)
         return
     chunks = [files[at : at + _PLANNED_AT_ONCE] for at in range(0, len(files), _PLANNED_AT_ONCE)]
-    for planned in pool.map(plan_files, chunks, repeat(options)):
-        yield from planned
+    plan = partial(plan_files, options=options)
+    futures = [submitted(pool, plan, list(chunk)) for chunk in chunks]
+    for future, chunk in zip(futures, chunks, strict=True):
+        try:
+            yield from future.result()
+        except BrokenProcessPool:
+            for planned in one_by_one(plan, [list(chunk)], _killed):
+                yield from planned
+
+
+def _killed(given: tuple[InputFile, Identity]) -> list[PlannedFile | FileOutcome]:
+    return [FileOutcome(given[0].path, problem=KILLED)]
 
 
 def _to_read(
@@ -196,31 +189,39 @@ def _read_all(
 ) -> Iterator[list[FileOutcome]]:
     """Read batches while later ones are planned: threads read those of compiled code.
 
-    The others go to processes if there is enough to pay for their start.
+    The others go to processes if there is enough to pay for their start. What a process did that
+    was killed is done again.
     """
+    read = partial(ingest_batch, store_path=store.path, options=options)
     if workers == 1:
-        yield from (ingest_batch(batch, store.path, options) for batch in batches)
+        yield from map(read, batches)
         return
     by_lines: list[list[PlannedFile]] = []
+    lost: list[list[PlannedFile]] = []
     with ThreadPoolExecutor(workers) as threads:
-        futures: list[Future[list[FileOutcome]]] = []
+        futures: dict[Future[list[FileOutcome]], list[PlannedFile]] = {}
         for batch in batches:
             if _by_columns(batch):
-                futures.append(threads.submit(ingest_batch, batch, store.path, options))
+                futures[threads.submit(read, batch)] = batch
             elif pool is not None:
-                futures.append(pool.submit(ingest_batch, batch, store.path, options))
+                futures[submitted(pool, read, batch)] = batch
             else:
                 by_lines.append(batch)
         pays = len(by_lines) > 1 and sum(map(_size, by_lines)) >= _PARALLEL_BYTES
         with _processes(workers if pays else 1) as started:
             if started is None:
-                yield from (ingest_batch(batch, store.path, options) for batch in by_lines)
+                yield from map(read, by_lines)
             else:
-                futures += [
-                    started.submit(ingest_batch, batch, store.path, options) for batch in by_lines
-                ]
+                futures |= {submitted(started, read, batch): batch for batch in by_lines}
             for done in as_completed(futures):
-                yield done.result()
+                try:
+                    yield done.result()
+                except BrokenProcessPool:
+                    lost.append(futures[done])
+    if lost:
+        refused = partial(refuse, store_path=store.path, options=options, failure=Failure(KILLED))
+        yield from one_by_one(read, lost, lambda planned: [refused(planned)])
+        store.create()  # removes what killed processes left
 
 
 def _by_columns(batch: Sequence[PlannedFile]) -> bool:

@@ -45,7 +45,7 @@ class PlannedFile:
     content: str
     settings: str
     size_bytes: int
-    modified_us: int
+    modified_us: int | None
     identity: Identity
     from_path: dict[str, Any]
     recognised: Recognised
@@ -194,7 +194,7 @@ def _plan(
     shown: Path,
     path: Path,
     told: Identity,
-    modified_us: int,
+    modified_us: int | None,
     catalogue: Catalogue,
     options: Options,
 ) -> PlannedFile:
@@ -274,12 +274,14 @@ def _settings(catalogue: Catalogue, formats: Sequence[Format], options: Options)
     return catalogue.settings(formats, {"job": options.job, "zone": options.zone})
 
 
-def _identity(told: Identity, recognised: Recognised, modified_us: int) -> Identity:
+def _identity(told: Identity, recognised: Recognised, modified_us: int | None) -> Identity:
     """Return what holds for the rows of a file, its time at worst that of the last change."""
     if recognised.syntax == ARCHIVE:
         return told
     if not any(f.takes_identity for f in recognised.formats):
         return told.of_log
+    if modified_us is None:
+        return told
     if told.ts is not None and told.ts_source != "day":
         return told
     if told.ts is not None and not 0 <= modified_us - told.ts < _DAY_US:

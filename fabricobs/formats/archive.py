@@ -12,6 +12,8 @@ from typing import BinaryIO, cast
 
 from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.source import BLOCK, BROKEN, SourceError, open_plain
+from fabricobs.formats.values import LATEST_US
+from fabricobs.store.manifest import StoreError
 
 _MAGIC = b"ustar"
 _MAGIC_AT = 257
@@ -27,7 +29,7 @@ class Member:
 
     name: str
     path: Path
-    modified_us: int
+    modified_us: int | None
     problem: str | None = None
 
 
@@ -56,7 +58,7 @@ def members(archive: Path, folder: Path) -> Iterator[Member]:
                     if problem is None:
                         with cast(BinaryIO, tar.extractfile(entry)) as source:
                             _copy(source, place)
-                    yield Member(entry.name, place, int(entry.mtime * 1_000_000), problem)
+                    yield Member(entry.name, place, _modified_us(entry), problem)
         except (tarfile.TarError, *BROKEN) as error:
             raise SourceError(f"breaks off: {error}") from error
         finally:
@@ -82,7 +84,16 @@ def _problem(entry: tarfile.TarInfo) -> str | None:
     return None
 
 
+def _modified_us(entry: tarfile.TarInfo) -> int | None:
+    """Return when the file was last changed; None for what is no time, as PAX headers may hold."""
+    # Not so for NaN, which is in no order.
+    return int(entry.mtime * 1_000_000) if 0 <= entry.mtime * 1_000_000 <= LATEST_US else None
+
+
 def _copy(source: BinaryIO, place: Path) -> None:
     with place.open("wb") as file:
         while piece := source.read(BLOCK):
-            file.write(piece)
+            try:
+                file.write(piece)
+            except OSError as error:
+                raise StoreError(f"store: {place}: {error.strerror or error}") from error

@@ -13,6 +13,7 @@ from fabricobs.formats.outputs.layouts import Cut, Part
 from fabricobs.formats.outputs.stacks import Moment, Stack
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
+from fabricobs.formats.values import Value, parse_whole
 
 _MOST_OPEN_ROWS = 5_000
 # What every row of a table begins with.
@@ -94,7 +95,7 @@ class CellRows:
         """Add the cells of one line and return how many are known; ValueError for garbage."""
         shared = dict(given)
         measured: list[tuple[Target, Any]] = []
-        others: dict[str, int] = {}
+        others: dict[str, Value] = {}
         known = 0
         for key, text in cells:
             target = block.mapping.resolve(key)
@@ -105,9 +106,9 @@ class CellRows:
                 elif value is not None:
                     measured.append((target, value))
             elif target is False:
-                if not _is_whole(text):
+                if not text.replace(",", "").isdecimal():
                     continue
-                others[key] = int(text.replace(",", ""))
+                others[key] = parse_whole(text.replace(",", ""))
             known += 1
         self._unstack()
         start_of = partial(self._start, block)
@@ -200,7 +201,7 @@ class CellRows:
         start_of: StartOf,
         table: str,
         identity: Mapping[str, Any],
-        others: Mapping[str, int],
+        others: Mapping[str, Value],
         number: int,
     ) -> None:
         row = self._row(start_of, table, identity, number)
@@ -252,8 +253,3 @@ def _has_any(row: Mapping[str, Any], filled: RunRow) -> bool:
     return any(row.get(column) is not None for column in filled.columns) or any(
         key in others for key in filled.others
     )
-
-
-def _is_whole(text: str) -> bool:
-    digits = text.replace(",", "")
-    return digits.isdecimal() and int(digits) < 1 << 63

@@ -6,8 +6,10 @@ from datetime import UTC, tzinfo
 from functools import cache
 from typing import Any
 
+from fabricobs.formats.conversion import LeftOutCells
 from fabricobs.formats.identity import NO_IDENTITY, UNKNOWN, Identity
 from fabricobs.formats.logs.prefixes import NOTHING, Labels, Told, columns_told
+from fabricobs.formats.values import Unfit
 from fabricobs.store.tables import TABLES
 
 # Their rows belong to a port of a device, whatever reads them.
@@ -61,11 +63,16 @@ class Context:
     placed: dict[str, str] = field(default_factory=dict)  # by format: what the path tells
     file_name: str = ""  # what a port goes by that nothing names
     outer: "Context | None" = None
+    left_out: LeftOutCells = field(default_factory=LeftOutCells)
     _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
     _inner: list["Context"] = field(default_factory=list)
 
     def keep(self, fields: Mapping[str, Any]) -> None:
-        """Let `fields` hold for the lines that follow."""
+        """Let `fields` hold for the lines that follow; one that no column holds is not known."""
+        for name, value in fields.items():
+            if isinstance(value, Unfit):
+                self.left_out.add(self.file_id, None, name, value)
+                fields = {**fields, name: None}
         if any(name not in self.kept or self.kept[name] != v for name, v in fields.items()):
             self.kept.update(fields)
             for context in (self, *self._inner):

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from fabricobs.formats.definition import Block
 from fabricobs.formats.templates import Template, TemplateError, compile_template
-from fabricobs.formats.values import DEFAULT_TYPE, VALUE_TYPES, Value
+from fabricobs.formats.values import DEFAULT_TYPE, VALUE_TYPES, Value, beyond_64_bits
 from fabricobs.store.tables import TABLES, Column
 
 # Columns that say which row a value belongs to; all others are what was measured.
 IDENTITY = ("device", "port", "priority", "queue", "profile", "ts")
 # Names of one process; a file may bring any number.
 _MOST_RESOLVED = 100_000
+_INT64 = 1 << 63
 _TARGET = re.compile(r"^(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
 
 
@@ -38,7 +39,10 @@ class Target:
         if self.factor is None or not isinstance(value, int | float):
             return value
         scaled = value * self.factor
-        return int(scaled) if self.column.type == "BIGINT" else scaled
+        if self.column.type != "BIGINT":
+            return scaled
+        # Not so for NaN, which is in no order.
+        return int(scaled) if abs(scaled) < _INT64 else beyond_64_bits(text)
 
 
 class ColumnMapping:

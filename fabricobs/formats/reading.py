@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,6 +79,12 @@ class FileResult:
     unused: tuple[str, ...] = ()
     unexpected: bool = False
 
+    def with_left_out(self, left_out: str | None) -> "FileResult":
+        """Return the account with the cells that were left out among its problems."""
+        if left_out is None:
+            return self
+        return replace(self, problem="; ".join(filter(None, (self.problem, left_out))))
+
 
 def read_file(
     path: Path,
@@ -93,6 +99,7 @@ def read_file(
     and `problem` says why there are no more.
     """
     tally = Tally()
+    context.left_out = rows.left_out
     before = rows.count
     unused: tuple[str, ...] = ()
     failure = None

@@ -8,9 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fabricobs.formats.columns import nulls
+from fabricobs.formats.conversion import LeftOutCells, to_arrow
 from fabricobs.formats.outputs.stacks import Shape, Stack, frames
-from fabricobs.store.arrow import coded_schema
 
 UNPARSED_SAMPLES = 20
 UNPARSED_TEXT = 500
@@ -49,6 +48,7 @@ class Rows:
         self._shapes: dict[tuple[str, tuple[str, ...]], list[tuple[Any, ...]]] = {}
         self._frames: list[tuple[str, pa.Table]] = []
         self._stacks: dict[Shape, list[Stack]] = {}
+        self.left_out = LeftOutCells()  # known once the rows are drained
         self.count = 0
         self._pending_rows = 0
         self._pending_framed = 0
@@ -92,39 +92,16 @@ class Rows:
         parts: dict[str, list[pa.Table]] = {}
         for (table, columns), rows in self._shapes.items():
             given = dict(zip(columns, zip(*rows, strict=True), strict=True))
-            parts.setdefault(table, []).append(_to_arrow(table, given))
+            parts.setdefault(table, []).append(to_arrow(table, given, self.left_out))
         for stacks in self._stacks.values():
             self._frames.extend(frames(stacks))
         for table, frame in self._frames:
             given = {name: frame.column(name) for name in frame.column_names}
-            parts.setdefault(table, []).append(_to_arrow(table, given))
+            parts.setdefault(table, []).append(to_arrow(table, given, self.left_out))
         self._shapes, self._frames, self._stacks = {}, [], {}
         self._pending_rows = self._pending_framed = 0
         for table, tables in parts.items():
             yield table, pa.concat_tables(tables).unify_dictionaries()
-
-
-def _to_arrow(table: str, given: Mapping[str, Any]) -> pa.Table:
-    schema = coded_schema(table)
-    length = len(next(iter(given.values())))
-    columns = []
-    for column in schema:
-        values = given.get(column.name)
-        if values is None:
-            columns.append(nulls(length, column.type))
-        elif isinstance(values, pa.ChunkedArray):
-            columns.append(_as_type(values, column.type))
-        else:
-            columns.append(pa.array(values, column.type))
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _as_type(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    if values.type == wanted:
-        return values
-    if pa.types.is_dictionary(wanted) and not pa.types.is_null(values.type):
-        return values.cast(pa.string()).dictionary_encode()
-    return values.cast(wanted)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import cached_property
 
-from fabricobs.formats.values import VALUE_TYPES, ZONED, Value, parse_time
+from fabricobs.formats.values import VALUE_TYPES, ZONED, Value, time_of
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(?P<name>\w*)(?::(?P<type>\w+))?\}")
 # Look-around and back-references: what Rust's regex engine refuses.
@@ -58,7 +58,7 @@ class Template:
             if name in as_text:
                 fields[name] = text
             elif type_name in ZONED:
-                fields[name] = parse_time(text, zone)
+                fields[name] = time_of(text, zone)
             else:
                 fields[name] = VALUE_TYPES[type_name].parse(text)
         return fields

@@ -9,6 +9,7 @@ from typing import Any
 
 from fabricobs.errors import UserError
 from fabricobs.formats.context import Context
+from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.identity.naming import identity_of
 from fabricobs.formats.reading import read_file
 from fabricobs.formats.recognition.catalogue import Catalogue, Recognised
@@ -51,6 +52,7 @@ def try_format(name: str, path: Path, catalogue: Catalogue) -> Trial:
         for row in part.to_pylist():
             shown = {k: v for k, v in row.items() if v is not None and k != "file_id"}
             given.append(shown)
+    result = result.with_left_out(rows.left_out.of_file("trial"))
     return Trial(tables, result.tally, result.problem)
 
 
@@ -106,7 +108,7 @@ def _record(reader: str, keys: list[str]) -> str:
 
 def _keys(line: str) -> list[str]:
     try:
-        record = json.loads(line)
+        record = loads(line)
     except ValueError:
         return []
     return list(record) if isinstance(record, dict) else []

@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import pyarrow as pa
+
 from fabricobs.formats.context import Context
+from fabricobs.formats.conversion import unfit_of
 from fabricobs.formats.definition import Definition
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.mapping import ColumnMapping
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import BROKEN, SourceError, read_document
-
-# 1990 to 2100: a time outside is none.
-_EARLIEST_US, _LATEST_US = 631_152_000_000_000, 4_102_444_800_000_000
+from fabricobs.formats.values import EARLIEST_US, LATEST_US, OUT_OF_AGE, Unfit, beyond_64_bits
 
 
 class WholeFormat:
@@ -41,9 +42,10 @@ class WholeFile:
     flush: Callable[[], None]
     unused: set[str] = field(default_factory=set)
 
-    def add(self, table: str, row: Mapping[str, Any], line: int, ts: int | None = None) -> None:
+    def add(self, table: str, row: Mapping[str, Any], line: int, ts: float | None = None) -> None:
         """Add a row; `ts` are microseconds since 1970 UTC that the record itself tells.
 
+        One after 2100 is left out and told; one before 1990 counts from something else.
         What the path tells holds for the columns that `row` leaves out; the user's --job holds
         against a run's own name.
         """
@@ -52,8 +54,10 @@ class WholeFile:
         given["line"] = line
         if self.context.job is not None:
             given["job"] = self.context.job
-        if ts is not None and _EARLIEST_US < ts < _LATEST_US:
-            given["ts"], given["ts_source"] = ts, "inline"
+        if ts is not None and EARLIEST_US < ts < LATEST_US:
+            given["ts"], given["ts_source"] = round(ts), "inline"
+        elif ts is not None and not ts <= EARLIEST_US:
+            given["ts"] = Unfit(str(ts), OUT_OF_AGE)
         self.rows.add(table, given)
 
     def read_all(self) -> bytes:
@@ -93,6 +97,17 @@ def whole(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if -(2**63) <= value < 2**63 else None
+
+
+def whole_cell(value: Any) -> int | Unfit | None:
+    """Return what a value is in a column of whole numbers: one that does not fit is told."""
+    fitting = whole(value)
+    if fitting is not None or isinstance(value, bool):
+        return fitting
+    if isinstance(value, int | float):
+        return unfit_of(value, pa.int64())
+    is_number = isinstance(value, str) and value.lstrip("+-").isdecimal()
+    return beyond_64_bits(value) if is_number else None
 
 
 def number(value: Any) -> float | None:

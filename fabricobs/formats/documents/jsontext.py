@@ -8,10 +8,12 @@ from typing import Any
 
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.source import SourceError
+from fabricobs.formats.values.kinds import LONGEST_NUMBER
 
 # A line that begins a document: a prompt such as [admin@leaf01 ~]$ does not.
 BEGINS = re.compile(r'^[ \t\ufeff]*(?:\{\s*(?:["}]|$)|\[\s*(?:["\[{\]]|$))', re.MULTILINE)
 _HERE = re.compile(r"[\s\ufeff,]*(?=[\[{])")
+TOO_DEEP = "nested too deeply"
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
@@ -25,22 +27,58 @@ class Document:
     problem: str = ""
 
 
+def _whole(digits: str) -> int | str:
+    """Return a whole number; as text where it has more digits than Python reads."""
+    return int(digits) if len(digits) <= LONGEST_NUMBER else digits
+
+
+_DECODER = json.JSONDecoder(strict=False)
+_STRICT = json.JSONDecoder()
+# A fifth slower: for documents with a number of more digits than Python reads.
+_PATIENT = json.JSONDecoder(strict=False, parse_int=_whole)
+
+
+def loads(text: str | bytes, *, strict: bool = False) -> Any:
+    """Read one JSON value; ValueError if it is none, or holds control characters if `strict`.
+
+    A whole number of hundreds of digits is a text.
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8-sig", "surrogatepass")
+    try:
+        return (_STRICT if strict else _DECODER).decode(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return _PATIENT.decode(text)
+    except RecursionError as error:
+        raise ValueError(TOO_DEEP) from error
+
+
+def _raw_decode(text: str, start: int) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return _PATIENT.raw_decode(text, start)
+
+
 def documents(text: str) -> Iterator[Document]:
     """Yield the documents of a text; one that cannot be read to its end is the last.
 
     SourceError if they hold more values than memory is meant for.
     """
     refuse_excess(text)
-    decoder = json.JSONDecoder(strict=False)
     position = 0
     while True:
         start = _begin(text, position)
         if start is None:
             return
         try:
-            value, position = decoder.raw_decode(text, start)
+            value, position = _raw_decode(text, start)
         except RecursionError:
-            yield Document(None, start, len(text), "nested too deeply")
+            yield Document(None, start, len(text), TOO_DEEP)
             return
         except ValueError:
             mended = _mended(text[start:])
@@ -77,15 +115,16 @@ def _mended(text: str) -> Any | None:
         if mark in "[{":
             closers.append("]" if mark == "[" else "}")
         elif mark in "]}":
-            if not closers or closers.pop() != mark:
+            if not closers or closers[-1] != mark:
                 break
+            closers.pop()
             # What is open there stays open to the end: only a bracket that closes takes it away.
             cut, still_open = found.end(), len(closers)
     if cut == 0:
         return None
     try:
-        return json.loads(text[:cut] + "".join(reversed(closers[:still_open])), strict=False)
-    except (ValueError, RecursionError):
+        return loads(text[:cut] + "".join(reversed(closers[:still_open])))
+    except ValueError:
         return None
 
 

@@ -30,7 +30,7 @@ from fabricobs.formats.logs.prefixes import before_message
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LONGEST_LINE, LineBlock
 from fabricobs.formats.templates import Template
-from fabricobs.formats.values import VALUE_TYPES
+from fabricobs.formats.values import VALUE_TYPES, Unfit
 
 # Below this the line-by-line way is done before the matcher is loaded; compiling it, which a
 # machine does once, takes as long as 30 MB do.
@@ -229,9 +229,10 @@ class BulkReader:
         if not before_message(text[: found.start()], self._context.labels)[1]:
             return None
         try:
-            return self._reader.prefix_fields(found)
+            fields = self._reader.prefix_fields(found)
         except ValueError:
             return None
+        return None if any(isinstance(value, Unfit) for value in fields.values()) else fields
 
     def _text(self, number: int) -> bytes:
         begin, end = self._vocabulary.begins[number : number + 2].tolist()

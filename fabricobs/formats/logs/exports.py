@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from fabricobs.formats.documents.jsontext import documents
+from fabricobs.formats.documents.jsontext import documents, loads
 from fabricobs.formats.logs.meanings import meaning_of, told_by_fields
 from fabricobs.formats.values import parse_time
 
@@ -118,8 +118,8 @@ def object_of(line: str) -> Any:
     # Fluentd's files: time, tag and record.
     tagged = _TAGGED.fullmatch(line)
     try:
-        value = json.loads(line if tagged is None else tagged[2], strict=False)
-    except (ValueError, RecursionError):
+        value = loads(line if tagged is None else tagged[2])
+    except ValueError:
         return None
     if not isinstance(value, dict):
         return None

@@ -19,7 +19,7 @@ from typing import Any
 
 from fabricobs.formats.logs.meanings import host_of_stream, told_by
 from fabricobs.formats.recognition.detection import Detector
-from fabricobs.formats.values import parse_time, parse_without_year
+from fabricobs.formats.values import Unfit, parse_whole, parse_without_year, time_of
 
 # What stands around lines says by these names: host, pod, node, rank (of a launcher), torch_rank
 # (PyTorch's, always global), local_rank, ts, stream (of a log service).
@@ -184,17 +184,17 @@ def columns_told(told: Told, zone: tzinfo, written_us: int | None) -> dict[str, 
         columns["host"] = host
     rank = told.get("torch_rank") or (None if "local_rank" in told else told.get("rank"))
     if rank is not None:
-        columns["launch_rank"] = int(rank)
+        columns["launch_rank"] = parse_whole(rank)
     if "ts" in told:
         with suppress(ValueError):
             columns["ts"] = _moment(told["ts"], zone, written_us)
     return columns
 
 
-def _moment(text: str, zone: tzinfo, written_us: int | None) -> int:
+def _moment(text: str, zone: tzinfo, written_us: int | None) -> int | Unfit:
     if text[0].isalpha() and len(text.split()) == 3:
         return parse_without_year(text, zone, written_us)
-    return parse_time(text.replace(", ", " ").replace(" UTC", "Z"), zone)
+    return time_of(text.replace(", ", " ").replace(" UTC", "Z"), zone)
 
 
 def without_prefixes(text: str, labels: Labels, *, always: bool) -> str:

@@ -151,7 +151,7 @@ class KnownLines:
             table, told = self._mapping.table, dict(known.fields)
             if "other" not in column_names(table):
                 return True
-            constant = None if known.value is None else int(known.value.replace(",", ""))
+            constant = None if known.value is None else parse_whole(known.value.replace(",", ""))
         if known.value is not None and constant is None:
             return True
         row = run.rows.setdefault((table, *told.items()), RunRow(table, told, place))

@@ -14,7 +14,7 @@ import numpy as np
 from fabricobs.formats.compiled.cuts import PASSED, TEXT, Bytes, Flags, Whole, cut_lines
 from fabricobs.formats.context import column_names
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target
-from fabricobs.formats.values import parse_whole
+from fabricobs.formats.values import Unfit, parse_whole
 
 # What is cut at once stays in the processor's cache.
 _MOST_ROWS = 4096
@@ -117,6 +117,8 @@ class Layout:
                 for cells in zip(*[iter(texts)] * len(columns), strict=True)
             )
         except ValueError:
+            return None
+        if any(isinstance(value, Unfit) for row in rows for value in row):
             return None
         return Names(columns, rows)
 

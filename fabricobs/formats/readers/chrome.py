@@ -5,7 +5,6 @@ decoded. What one event breaks (a lost bracket, a bad escape, a file that ends e
 event, not the rest. An event counts as a line.
 """
 
-import json
 import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.source import SourceError
 from fabricobs.formats.whole import WholeFile
@@ -26,7 +26,6 @@ _LONGEST_HEAD = 32 << 20
 _LONGEST_TAIL = 1 << 20
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[|\A\s*\[')
 _NEXT_EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|ts)"\s*:')
-_DECODER = json.JSONDecoder(strict=False)
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 
 _QUOTE, _BACKSLASH, _NEWLINE = b'"'[0], b"\\"[0], b"\n"[0]
@@ -99,8 +98,8 @@ class ChromeTrace:
         after = self.tail.lstrip().lstrip(b",")
         for text in (before + b"}", b"{" + after, b"{" + after + b"}"):
             try:
-                part = json.loads(text.decode("utf-8", "replace"), strict=False)
-            except (ValueError, RecursionError):
+                part = loads(text.decode("utf-8", "replace"))
+            except ValueError:
                 continue
             found |= part if isinstance(part, dict) else {}
         return found
@@ -220,12 +219,10 @@ def _in_string(text: NDArray[np.uint8], places: Positions) -> NDArray[np.bool_]:
 def _event(data: bytes) -> dict[str, Any] | None:
     text = data.decode("utf-8", "replace")
     try:
-        event = _DECODER.decode(text)
-    except RecursionError:
-        return None
+        event = loads(text)
     except ValueError:
         try:
-            event = _DECODER.decode(_BAD_ESCAPE.sub(r"\\\\", text))
+            event = loads(_BAD_ESCAPE.sub(r"\\\\", text))
         except ValueError:
             return None
     return event if isinstance(event, dict) else None

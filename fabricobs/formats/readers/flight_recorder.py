@@ -4,14 +4,15 @@ An entry counts as a line, then each process group's status. The duration is the
 ran with TORCH_NCCL_ENABLE_TIMING=1; the time is that of the enqueueing on the host.
 """
 
-import json
 import re
 from typing import Any
 
+from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.readers.names import element_bytes, group_id, operation, rank_list
 from fabricobs.formats.readers.plain_pickle import PickleError, read_pickle
 from fabricobs.formats.source import SourceError
-from fabricobs.formats.whole import WholeFile, number, text, whole
+from fabricobs.formats.values import Unfit, beyond_64_bits
+from fabricobs.formats.whole import WholeFile, number, text, whole, whole_cell
 
 _PEERS = re.compile(r"(\d+)\s*(->|<-)\s*(\d+)")
 
@@ -20,7 +21,7 @@ def read_flight_recorder(file: WholeFile) -> None:
     """Read one dump; SourceError if it holds more than plain values or is broken."""
     data = file.read_all()
     try:
-        dump = read_pickle(data) if data[:1] == b"\x80" else json.loads(data)
+        dump = read_pickle(data) if data[:1] == b"\x80" else loads(data)
     except (PickleError, ValueError, RecursionError) as error:
         file.tally.miss(1, f"{file.format.name}: {error}", "")
         raise SourceError(f"flight recorder dump: {error}") from error
@@ -106,7 +107,7 @@ def _entry(entry: Any, groups: _Groups, rank: int | None) -> dict[str, Any] | No
         "global_rank": rank,
         "nranks": len(ranks) if ranks else None,
         "op": name,
-        "seq": whole(seq),
+        "seq": whole_cell(seq),
         "peer": peers,
         "bytes": _bytes(name, entry),
         "datatype": ",".join(sorted(set(map(str, _list(entry.get("input_dtypes")))))) or None,
@@ -123,7 +124,7 @@ def _operation(profiling_name: str) -> tuple[str, int | None]:
     return operation(name or profiling_name), None if found is None else int(found[3])
 
 
-def _bytes(name: str, entry: dict[Any, Any]) -> int | None:
+def _bytes(name: str, entry: dict[Any, Any]) -> int | Unfit | None:
     """Size the message as NCCL Inspector does: the per-rank part of gather and scatter."""
     side = "output" if name in {"ReduceScatter", "Recv"} else "input"
     total = 0
@@ -133,16 +134,18 @@ def _bytes(name: str, entry: dict[Any, Any]) -> int | None:
         elements = 1
         for extent in _list(shape):
             elements *= whole(extent) or 0
+            if abs(elements) >= 1 << 63:
+                return beyond_64_bits("the product of the extents")
         if width is None:
             return None
         total += elements * width
-    return whole(total) if sizes else None
+    return whole_cell(total) if sizes else None
 
 
 def _progress(key: Any, state: dict[Any, Any], groups: _Groups, rank: int | None) -> dict[str, Any]:
     name = groups.name_of(key)
     counts = {
-        short: whole(state.get(f"{short}_collective"))
+        short: whole_cell(state.get(f"{short}_collective"))
         for short in ("last_enqueued", "last_started", "last_completed")
     }
     return {

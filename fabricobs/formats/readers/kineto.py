@@ -15,7 +15,7 @@ from fabricobs.formats.readers.chrome import ChromeTrace
 from fabricobs.formats.readers.gpu_time import StepTimes, steps_of_launches
 from fabricobs.formats.readers.names import element_bytes, group_id, operation, rank_list
 from fabricobs.formats.source import SourceError
-from fabricobs.formats.whole import WholeFile, number, text, whole
+from fabricobs.formats.whole import WholeFile, number, text, whole, whole_cell
 
 _WANTED = (
     re.compile(rb'"cat"\s*:\s*"[Kk]ernel"'),
@@ -151,11 +151,11 @@ def _write_calls(
         row = job.group(call) | _what(call)
         position = step_of[call.kernel]
         step = recording.steps[position][1] if position >= 0 else None
-        seq = whole(call.args.get("Seq"))
+        seq = whole_cell(call.args.get("Seq"))
         if seq is None and step is not None:
             key = (step, row["comm_id"], row["op"])
             counts[key] = counts.get(key, -1) + 1
-            seq = whole(step * _CALLS_A_STEP + counts[key])
+            seq = whole_cell(step * _CALLS_A_STEP + counts[key])
         row |= {
             "step": step,
             "seq": seq,
@@ -230,8 +230,8 @@ def _what(call: _Call) -> dict[str, Any]:
     peer = args.get("Dst Rank") if op == "Send" else args.get("Src Rank") if op == "Recv" else None
     return {
         "op": op,
-        "peer": whole(peer),
-        "bytes": None if elements is None or width is None else whole(elements * width),
+        "peer": whole_cell(peer),
+        "bytes": None if elements is None or width is None else whole_cell(elements * width),
         "datatype": text(args.get("dtype")),
         "algorithm": None if wire is None else _ALGORITHMS.get(wire[1], wire[1]),
         "protocol": None if wire is None else wire[2].replace("SIMPLE", "Simple"),

@@ -13,7 +13,7 @@ from fabricobs.formats import budget
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.readers.scalars import Scalars
 from fabricobs.formats.source import SourceError, is_plain
-from fabricobs.formats.whole import WholeFile, number, whole
+from fabricobs.formats.whole import WholeFile, number, whole, whole_cell
 
 _SCHEMA = (
     "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE name IN ('metrics', 'runs')"
@@ -48,7 +48,7 @@ def read_mlflow_db(file: WholeFile) -> None:
                     file.tally.miss(line, f"{file.format.name}: no number", str(value))
                     continue
                 ts = None if moment is None else moment * 1000
-                if scalars.add(line, key, metric, whole(step) or 0, ts):
+                if scalars.add(line, key, metric, whole_cell(step) or 0, ts):
                     file.tally.read()
                 else:
                     file.tally.skip()

@@ -12,7 +12,7 @@ from typing import Any
 from fabricobs.formats.readers.chrome import ChromeTrace
 from fabricobs.formats.readers.names import element_bytes, operation
 from fabricobs.formats.source import SourceError
-from fabricobs.formats.whole import WholeFile, number, text, whole
+from fabricobs.formats.whole import WholeFile, number, text, whole, whole_cell
 
 _WANTED = (re.compile(rb'"cat"\s*:\s*"(?:COLL|P2P|NET)"'),)
 _Begun = tuple[int, dict[str, Any]]
@@ -67,11 +67,11 @@ def _end(
     row = {
         # In hexadecimal, as NCCL_DEBUG and NCCL Inspector print it.
         "comm_id": None if comm is None else f"{comm % 2**64:#x}",
-        "rank": whole(args.get("Rank")),
+        "rank": whole_cell(args.get("Rank")),
         "op": operation(str(event.get("name"))),
-        "seq": whole(args.get("SeqNum")),
-        "peer": whole(args.get("Peer")),
-        "bytes": None if count is None or width is None else whole(count * width),
+        "seq": whole_cell(args.get("SeqNum")),
+        "peer": whole_cell(args.get("Peer")),
+        "bytes": None if count is None or width is None else whole_cell(count * width),
         "datatype": text(args.get("Datatype")),
         "state": "started" if end is None else "completed",
         "duration_us": duration,

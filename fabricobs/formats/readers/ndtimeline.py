@@ -10,7 +10,7 @@ from typing import Any
 
 from fabricobs.formats.readers.chrome import ChromeTrace
 from fabricobs.formats.source import SourceError
-from fabricobs.formats.whole import WholeFile, number, text, whole
+from fabricobs.formats.whole import WholeFile, number, text, whole, whole_cell
 
 _WANTED = (re.compile(rb'"ph"\s*:\s*"[XM]"'),)
 _MOST_HELD = 500_000
@@ -63,7 +63,7 @@ def _operation(event: dict[str, Any], args: dict[str, Any]) -> dict[str, Any] | 
     length = number(duration)
     if step is None or length is None:
         return None
-    micro_batch = whole(args.get("mb_id"))
+    micro_batch = whole_cell(args.get("mb_id"))
     return {
         "step": step,
         "phase": text(event.get("name")),

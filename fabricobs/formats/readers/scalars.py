@@ -3,6 +3,7 @@
 from typing import Any
 
 from fabricobs.formats.mapping import Target
+from fabricobs.formats.values import Unfit
 from fabricobs.formats.whole import WholeFile
 
 
@@ -15,9 +16,9 @@ class Scalars:
         self.job: str | None = None  # the run the values belong to, where the source names it
         self._row: dict[str, Any] = {}
         self._line = 0
-        self._ts: int | None = None
+        self._ts: float | None = None
 
-    def add(self, line: int, name: str, value: float, step: int, ts: int | None) -> bool:
+    def add(self, line: int, name: str, value: float, step: int | Unfit, ts: float | None) -> bool:
         """Take one value; says whether the definition knows its name. NaN is no value."""
         target = self._mapping.resolve(name)
         if not isinstance(target, Target):
@@ -37,7 +38,7 @@ class Scalars:
         self._row |= filled
         return True
 
-    def _start(self, step: int) -> dict[str, Any]:
+    def _start(self, step: int | Unfit) -> dict[str, Any]:
         return {"step": step} if self.job is None else {"step": step, "job": self.job}
 
     def finish(self) -> None:

@@ -4,7 +4,6 @@ Six fields are read, so the decoder is here: TensorBoard itself would bring a we
 record counts as a line; the last one may be half written.
 """
 
-import math
 import struct
 from collections.abc import Iterator
 
@@ -80,14 +79,13 @@ def _fits(data: bytes, checksum: bytes) -> bool:
 
 
 def _read_event(record: bytes, line: int, scalars: Scalars) -> bool:
-    ts: int | None = None
+    ts: float | None = None
     step = 0
     used = False
     values: list[bytes] = []
     for number, value in _fields(record):
         if number == 1 and isinstance(value, bytes):
-            seconds = struct.unpack("<d", value)[0]
-            ts = round(seconds * 1_000_000) if math.isfinite(seconds) else None
+            ts = struct.unpack("<d", value)[0] * 1_000_000
         elif number == 2 and isinstance(value, int):
             step = _signed(value)
         elif number == 5 and isinstance(value, bytes):

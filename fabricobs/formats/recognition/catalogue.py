@@ -34,6 +34,7 @@ from fabricobs.formats.recognition.first_lines import (
 )
 from fabricobs.formats.records.sink import RecordFormat
 from fabricobs.formats.templates import Template, TemplateError, compile_template
+from fabricobs.formats.values import Unfit
 from fabricobs.formats.whole import WholeFormat
 
 Snapshot = (
@@ -138,7 +139,8 @@ class Format:
         for template in self.paths:
             found = template.pattern.search(path)
             if found is not None:
-                return template.read(found)
+                told = template.read(found)
+                return {k: None if isinstance(v, Unfit) else v for k, v in told.items()}
         return None if self.paths else {}
 
 

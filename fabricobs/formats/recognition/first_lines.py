@@ -1,9 +1,8 @@
 """What the first lines of a file tell: the columns of CSV, the keys of a record, a document."""
 
-import json
 from typing import Any
 
-from fabricobs.formats.documents.jsontext import BEGINS
+from fabricobs.formats.documents.jsontext import BEGINS, loads
 from fabricobs.formats.records.csv_records import split_header
 
 # Prompts, commands and dates that may stand before the first document of a JSON file.
@@ -29,7 +28,7 @@ def keys_of_first_line(text: str, syntax: str) -> list[str] | None:
         return None
     for candidate in text.split("\n")[:50]:
         try:
-            record = json.loads(candidate)
+            record = loads(candidate)
         except ValueError:
             continue
         return _paths_of(record) if isinstance(record, dict) else None
@@ -41,7 +40,7 @@ def keys_of_record(ends: bytes) -> tuple[str, ...]:
     if not ends.startswith(b"{"):
         return ()
     try:
-        record = json.loads(ends.partition(b"\n")[0])
+        record = loads(ends.partition(b"\n")[0])
     except ValueError:
         return ()
     return tuple(_paths_of(record)) if isinstance(record, dict) else ()

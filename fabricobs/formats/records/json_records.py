@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricobs.formats.compiled import pieces
+from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.records.columns import Cells, PackedCells, ReadCells
 from fabricobs.formats.records.json_shapes import Shape, compile_shapes, learn
 from fabricobs.formats.records.sink import PACE, RecordFormat, RecordSink
@@ -127,10 +128,10 @@ class _Reader:
             self.sink.tally.skip()
             return _NO_RECORD, None
         try:
-            record = json.loads(text)
+            record = loads(text, strict=True)
             if not isinstance(record, dict):
                 raise ValueError("not an object")
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             self.sink.miss(number, str(error), text)
             return _NO_RECORD, None
         kind = self.layout.kind_of(record)

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 
 from fabricobs.formats import budget
 from fabricobs.formats.limits import LIMITS, in_mib
-from fabricobs.formats.records.columns import ArrowCells, Cells
+from fabricobs.formats.records.arrow_cells import ArrowCells
+from fabricobs.formats.records.columns import Cells
 from fabricobs.formats.records.sink import RecordSink
 from fabricobs.formats.source import SourceError
 

@@ -18,14 +18,19 @@ from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.mapping import ColumnMapping, Target
-from fabricobs.formats.records.columns import Cells, Refused, coded, constant
+from fabricobs.formats.records.columns import Cells, coded, constant
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LineBlock
+from fabricobs.formats.values import Unfit
 
 # Loading the compiled readers takes as long as Python takes for this many bytes; compiling them,
 # which a machine does once, as long as it takes for so many.
 LEAST_BYTES = 1 << 20
 _LEAST_TO_COMPILE = 64 << 20
+
+
+_UnfitCell = tuple[int, str, Unfit]  # row, column, value
+_Refused = dict[int, str]  # by row, why
 
 
 class RecordFormat:
@@ -102,9 +107,14 @@ class RecordSink:
         """
         block, mapping = self.record_format.blocks[position]
         assert block.table is not None
-        columns, refused = self._filled(cells, mapping)
+        columns, unfit, refused = self._filled(cells, mapping)
         if block.where is None:
             self._refuse_incomplete(columns, refused)
+        for row, name, value in unfit:
+            if row in refused:
+                refused[row] = f"{name} {value}"
+            else:
+                self.rows.left_out.add(self.context.file_id, int(numbers[row]), name, value)
         if refused:
             for row in sorted(refused):
                 self.miss(int(numbers[row]), refused[row], text_of(row))
@@ -118,24 +128,29 @@ class RecordSink:
 
     def _filled(
         self, cells: Mapping[str, Cells], mapping: ColumnMapping
-    ) -> tuple[dict[str, pa.Array], Refused]:
+    ) -> tuple[dict[str, pa.Array], list[_UnfitCell], _Refused]:
         """Convert the cells; of several that fill one column the first that says something counts.
 
-        The order is the definition's.
+        The order is the definition's. Returns also the cells left out, and the records refused.
         """
         columns: dict[str, pa.Array] = {}
-        refused: Refused = {}
+        unfit: list[_UnfitCell] = []
+        refused: _Refused = {}
         for source, target in mapping.sources().items():
             if source not in cells:
                 continue
             name = target.column.name
             column, wrong = cells[source].fill(target, self.context.zone)
-            refused.update(wrong)
+            for row, reason in wrong.items():
+                if isinstance(reason, Unfit):
+                    unfit.append((row, name, reason))
+                else:
+                    refused[row] = reason
             known = columns.get(name)
             columns[name] = column if known is None else _first_given(known, column)
-        return columns, refused
+        return columns, unfit, refused
 
-    def _refuse_incomplete(self, columns: Mapping[str, pa.Array], refused: Refused) -> None:
+    def _refuse_incomplete(self, columns: Mapping[str, pa.Array], refused: _Refused) -> None:
         present = [name for name in self.record_format.required if name in columns]
         reason = f"{', '.join(present)} must all be there"
         for name in present:

@@ -2,13 +2,21 @@
 
 import json
 from datetime import tzinfo
+from math import isfinite
 from typing import Any
 
 from fabricobs.formats.mapping import Target
-from fabricobs.formats.values import VALUE_TYPES, Value, parse_time, parse_whole
+from fabricobs.formats.values import (
+    VALUE_TYPES,
+    Unfit,
+    Value,
+    beyond_64_bits,
+    parse_number,
+    parse_whole,
+    time_of,
+)
 
 _TEXT = VALUE_TYPES["text"].parse
-_LIMIT = 1 << 63
 
 
 def from_text(text: str, target: Target, zone: tzinfo) -> Value:
@@ -21,13 +29,13 @@ def from_text(text: str, target: Target, zone: tzinfo) -> Value:
     if target.parse is _TEXT:
         return stripped
     try:
-        return _bounded(target.convert(stripped))
-    except (ValueError, OverflowError):
+        return target.convert(stripped)
+    except ValueError:
         return None
 
 
 def from_json(value: Any, target: Target, zone: tzinfo) -> Value:
-    """Return what a value becomes; ValueError, TypeError or OverflowError if it cannot be meant."""
+    """Return what a value becomes; ValueError or TypeError if it cannot be meant."""
     if value is None:
         return None
     match target.column.type:
@@ -38,11 +46,31 @@ def from_json(value: Any, target: Target, zone: tzinfo) -> Value:
         case "BOOLEAN":
             return bool(value)
         case "DOUBLE":
-            return float(value) * (1.0 if target.factor is None else target.factor)
-        case _ if target.factor is not None:
-            return _bounded(int(float(value) * target.factor))
+            number = _number(value)
+            factor = 1.0 if target.factor is None else target.factor
+            return number * factor if isinstance(number, float) else number
+        case _ if target.factor is None and (isinstance(value, int) or _is_whole(value)):
+            return parse_whole(str(value))
         case _:
-            return parse_whole(str(value if isinstance(value, int) else int(float(value))))
+            number = _number(value)
+            if not isinstance(number, float):
+                return number
+            number *= 1.0 if target.factor is None else target.factor
+            return parse_whole(str(int(number))) if isfinite(number) else beyond_64_bits(str(value))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, str) and value.removeprefix("-").isdecimal()
+
+
+def _number(value: Any) -> float | Unfit | None:
+    """Return a number of JSON, or a text that is one, as a float."""
+    if isinstance(value, str):
+        return parse_number(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return Unfit(str(value), "does not fit a double")
 
 
 def _as_text(value: Any) -> str:
@@ -52,15 +80,8 @@ def _as_text(value: Any) -> str:
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
-def _time(text: str, zone: tzinfo) -> int | None:
+def _time(text: str, zone: tzinfo) -> int | Unfit | None:
     try:
-        return parse_time(text, zone)
+        return time_of(text, zone)
     except ValueError:
         return None
-
-
-def _bounded(value: Value) -> Value:
-    """Return a whole number that 64 bits hold, None for a greater one."""
-    if type(value) is int and not -_LIMIT <= value < _LIMIT:
-        return None
-    return value

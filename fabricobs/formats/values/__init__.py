@@ -9,8 +9,14 @@ from dataclasses import replace
 
 from fabricobs.formats.values import hosts, infiniband, nccl, numbers, switches, texts, times
 from fabricobs.formats.values.hosts import parse_rdma_port
-from fabricobs.formats.values.kinds import NO_VALUE, Value, ValueType
-from fabricobs.formats.values.numbers import in_64_bits, parse_hex, parse_number, parse_whole
+from fabricobs.formats.values.kinds import LONGEST_NUMBER, NO_VALUE, Unfit, Value, ValueType
+from fabricobs.formats.values.numbers import (
+    beyond_64_bits,
+    in_64_bits,
+    parse_hex,
+    parse_number,
+    parse_whole,
+)
 from fabricobs.formats.values.switches import (
     parse_cli_speed,
     parse_link_state,
@@ -21,6 +27,7 @@ from fabricobs.formats.values.switches import (
 from fabricobs.formats.values.times import (
     EARLIEST_US,
     LATEST_US,
+    OUT_OF_AGE,
     TIME_PATTERN,
     ZONED,
     parse_date_and_time,
@@ -28,6 +35,7 @@ from fabricobs.formats.values.times import (
     parse_stamp,
     parse_time,
     parse_without_year,
+    time_of,
 )
 from fabricobs.store.tables import Type
 
@@ -36,11 +44,14 @@ __all__ = [
     "EARLIEST_US",
     "LATEST_US",
     "NO_VALUE",
+    "OUT_OF_AGE",
     "TIME_PATTERN",
     "VALUE_TYPES",
     "ZONED",
+    "Unfit",
     "Value",
     "ValueType",
+    "beyond_64_bits",
     "parse_cli_speed",
     "parse_date_and_time",
     "parse_hex",
@@ -55,14 +66,20 @@ __all__ = [
     "parse_traffic",
     "parse_whole",
     "parse_without_year",
+    "time_of",
 ]
 
 
-def _whole_number(parse: Callable[[str], Value]) -> Callable[[str], Value]:
-    """Return the conversion with a number beyond 64 bits refused."""
+def _bounded(parse: Callable[[str], Value]) -> Callable[[str], Value]:
+    """Return the conversion with a number that no column can hold told as Unfit."""
 
     def bounded(text: str) -> Value:
-        value = parse(text)
+        if len(text) > LONGEST_NUMBER:
+            return Unfit(text, "is too long for a number")
+        try:
+            value = parse(text)
+        except OverflowError:
+            return Unfit(text, "is too large")
         return in_64_bits(value, text) if type(value) is int else value
 
     return bounded
@@ -78,10 +95,11 @@ _TYPES: dict[str, ValueType] = {
     **infiniband.TYPES,
 }
 
-_CHECKED = frozenset({"int", "count", "hex"})
+# These see to it themselves: the fast readers know them.
+_CHECKED = frozenset({"int", "count", "hex", "number"})
 VALUE_TYPES: dict[str, ValueType] = {
-    name: replace(kind, parse=_whole_number(kind.parse))
-    if "BIGINT" in kind.fills and name not in _CHECKED
+    name: replace(kind, parse=_bounded(kind.parse))
+    if {"BIGINT", "DOUBLE", "TIMESTAMP"} & set(kind.fills) and name not in _CHECKED
     else kind
     for name, kind in _TYPES.items()
 }

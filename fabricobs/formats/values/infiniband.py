@@ -1,6 +1,7 @@
 """How the InfiniBand tools print GUIDs, LIDs, lanes, rates and states."""
 
-from fabricobs.formats.values.kinds import ValueType
+from fabricobs.formats.values.kinds import Unfit, ValueType
+from fabricobs.formats.values.numbers import beyond_64_bits, in_64_bits
 
 # Gb/s of data one lane carries, by the names and signalling rates the tools print.
 _LANE_GBPS = {
@@ -100,25 +101,19 @@ def parse_state(text: str) -> str | None:
     return "up" if word in _UP or word == "4" else "down"
 
 
-def parse_words(text: str) -> int | None:
+def parse_words(text: str) -> int | Unfit | None:
     """Read a data counter, which counts words of four bytes, in bytes."""
     words = parse_pma(text)
-    return None if words is None else _in_64_bits(words * 4, text)
+    if not isinstance(words, int):
+        return words
+    return words * 4 if abs(words) < 1 << 61 else beyond_64_bits(text)
 
 
-def parse_pma(text: str) -> int | None:
+def parse_pma(text: str) -> int | Unfit | None:
     """Read a counter printed decimal or as 0x hexadecimal; the tools' sentinels are no value."""
     if text.lower() in _NO_VALUE:
         return None
-    number = int(text.replace(",", ""), 0)
-    # 2^63 and above is a negative number printed unsigned.
-    return _in_64_bits(number - (1 << 64) if 1 << 63 <= number < 1 << 64 else number, text)
-
-
-def _in_64_bits(number: int, text: str) -> int:
-    if not -(1 << 63) <= number < 1 << 63:
-        raise ValueError(f"{text} does not fit 64 bits")
-    return number
+    return in_64_bits(int(text.replace(",", ""), 0), text)
 
 
 def _code(text: str) -> int:

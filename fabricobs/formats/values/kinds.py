@@ -5,7 +5,24 @@ from dataclasses import dataclass
 
 from fabricobs.store.tables import Type
 
-Value = str | int | float | bool | None
+# The longest text of a number or time that can be meant; Python refuses 4,300 digits.
+LONGEST_NUMBER = 640
+_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A value that no column can hold, in the place of the value; it becomes null and is told."""
+
+    text: str
+    reason: str
+
+    def __str__(self) -> str:
+        shown = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
+        return f"{shown} {self.reason}"
+
+
+Value = str | int | float | bool | Unfit | None
 # Written for "no value" by the switch and NIC tools: never zero.
 NO_VALUE = frozenset({"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null", "unknown!"})
 

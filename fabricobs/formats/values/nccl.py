@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fabricobs.formats.values.kinds import Value, ValueType
+from fabricobs.formats.values.kinds import Unfit, Value, ValueType
 from fabricobs.formats.values.numbers import in_64_bits
 from fabricobs.formats.values.texts import parse_text
 
@@ -22,7 +22,7 @@ def _parse_choice(names: tuple[str, ...]) -> Callable[[str], Value]:
     return parse
 
 
-def parse_rank_of(text: str) -> int:
+def parse_rank_of(text: str) -> int | Unfit:
     """Read the rank of `15[b7000]`; the brackets hold a device."""
     return in_64_bits(int(text.partition("[")[0]), text)
 

@@ -1,8 +1,9 @@
 """Numbers, shares, durations and sizes as logs and counters print them."""
 
+import math
 import re
 
-from fabricobs.formats.values.kinds import NO_VALUE, ValueType
+from fabricobs.formats.values.kinds import LONGEST_NUMBER, NO_VALUE, Unfit, ValueType
 
 _THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _INT64 = 1 << 63
@@ -10,8 +11,10 @@ _SPAN = re.compile(r"(\d+\.?\d*) ?(ns|us|ms|s|sec|seconds)?")
 _MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3, "seconds": 1e3, None: 1.0}
 
 
-def parse_whole(text: str) -> int | None:
+def parse_whole(text: str) -> int | Unfit | None:
     """Read a whole number, thousands commas allowed; 2^63 and above wraps to its negative."""
+    if len(text) > LONGEST_NUMBER:
+        return beyond_64_bits(text)
     try:
         number = int(text)
     except ValueError:
@@ -21,13 +24,18 @@ def parse_whole(text: str) -> int | None:
     return in_64_bits(number, text)
 
 
-def in_64_bits(number: int, text: str) -> int:
-    """Return the number, from 2^63 on its negative; ValueError beyond 64 bits."""
+def beyond_64_bits(text: str) -> Unfit:
+    """Return what stands for a whole number that is too large."""
+    return Unfit(text, "does not fit 64 bits")
+
+
+def in_64_bits(number: int, text: str) -> int | Unfit:
+    """Return the number, from 2^63 on its negative; Unfit beyond 64 bits."""
     if -_INT64 <= number < _INT64:
         return number
     if _INT64 <= number < 2 * _INT64:
         return number - 2 * _INT64
-    raise ValueError(f"{text} does not fit 64 bits")
+    return beyond_64_bits(text)
 
 
 def without_thousands(text: str) -> str:
@@ -35,31 +43,38 @@ def without_thousands(text: str) -> str:
     return text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
 
 
-def parse_hex(text: str) -> int:
+def parse_hex(text: str) -> int | Unfit:
     """Read a hexadecimal number, with or without 0x."""
     return in_64_bits(int(text, 16), text)
 
 
-def parse_number(text: str) -> float | None:
+def parse_number(text: str) -> float | Unfit | None:
     """Read a decimal number, thousands commas allowed."""
-    return None if text.lower() in NO_VALUE else float(without_thousands(text))
+    if text.lower() in NO_VALUE:
+        return None
+    number = float(without_thousands(text))
+    if math.isinf(number) and text[-1:].isdigit():
+        return Unfit(text, "does not fit a double")
+    return number
 
 
-def parse_thousands(text: str) -> float | None:
+def parse_thousands(text: str) -> float | Unfit | None:
     """Read a number of the next larger unit: seconds for a column of ms, ms for one of us."""
     value = parse_number(text)
-    return None if value is None else value * 1000
+    return value * 1000 if isinstance(value, float) else value
 
 
-def parse_millionths(text: str) -> float | None:
+def parse_millionths(text: str) -> float | Unfit | None:
     """Read seconds for a column of microseconds."""
     value = parse_number(text)
-    return None if value is None else value * 1e6
+    return value * 1e6 if isinstance(value, float) else value
 
 
-def parse_rate(text: str) -> float | None:
+def parse_rate(text: str) -> float | Unfit | None:
     """Read a rate per second as the ms one of them takes; a rate of 0 says nothing."""
     value = parse_number(text)
+    if not isinstance(value, float):
+        return value
     return 1000 / value if value else None
 
 
@@ -86,10 +101,10 @@ def parse_size(text: str) -> int:
     return round(float(bare.rstrip("KMGT ")) * scale)
 
 
-def parse_gbits(text: str) -> float | None:
+def parse_gbits(text: str) -> float | Unfit | None:
     """Read Gbit/s as GB/s."""
     value = parse_number(text)
-    return None if value is None else value / 8
+    return value / 8 if isinstance(value, float) else value
 
 
 def parse_bucket(text: str) -> int:

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from email.utils import parsedate_to_datetime
 
-from fabricobs.formats.values.kinds import ValueType
+from fabricobs.formats.values.kinds import Unfit, ValueType
 
 TIME_PATTERN = (
     r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z|[+-]\d\d:?\d\d)?"
@@ -22,6 +22,13 @@ EARLIEST_US, LATEST_US = (
 )
 
 
+OUT_OF_AGE = "is no time between 1990 and 2100"
+
+
+class OutOfAgeError(ValueError):
+    """A time before 1990 or after 2100."""
+
+
 def parse_stamp(text: str) -> int:
     """Read 20250304-101502 (UTC) as microseconds."""
     digits = "".join(c for c in text if c.isdigit())
@@ -29,9 +36,9 @@ def parse_stamp(text: str) -> int:
     return int(moment.timestamp()) * 1_000_000
 
 
-def parse_refresh(text: str) -> int | None:
+def parse_refresh(text: str) -> int | Unfit | None:
     """Read when a counter was last taken, in seconds since 1970; 0 is never."""
-    return parse_time(text) if float(text) else None
+    return time_of(text) if float(text) else None
 
 
 def parse_show_clock(text: str) -> int:
@@ -62,7 +69,7 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
 
     Takes ISO 8601 and its relatives, the C locale's `date`, and epochs, whose unit follows from
     their size (below 1e11 seconds, 1e14 milliseconds, 1e17 microseconds, else nanoseconds).
-    ValueError for what is no time, or none of this age (1990 to 2100).
+    ValueError for what is no time, OutOfAgeError for one that is not of this age (1990 to 2100).
     """
     stripped = text.strip()
     if stripped[:1].isdigit() and _EPOCH.fullmatch(stripped):
@@ -71,8 +78,16 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
         found = _ISO.search(stripped)
         micros = _iso(found, zone) if found is not None else _c_locale(stripped, zone)
     if not EARLIEST_US <= micros <= LATEST_US:
-        raise ValueError(f"{text!r} is no time between 1990 and 2100")
+        raise OutOfAgeError(f"{text!r} is no time between 1990 and 2100")
     return micros
+
+
+def time_of(text: str, zone: tzinfo = UTC) -> int | Unfit:
+    """Read a time as `parse_time` does, for a column: one not of this age is Unfit."""
+    try:
+        return parse_time(text, zone)
+    except OutOfAgeError:
+        return Unfit(text.strip(), OUT_OF_AGE)
 
 
 def _iso(found: re.Match[str], zone: tzinfo) -> int:
@@ -152,11 +167,11 @@ ZONED = frozenset({"time", "short_time"})
 
 
 TYPES: dict[str, ValueType] = {
-    "time": ValueType(TIME_PATTERN, parse_time, ("TIMESTAMP",)),
-    "short_time": ValueType(SHORT_TIME_PATTERN, parse_time, ("TIMESTAMP",)),
+    "time": ValueType(TIME_PATTERN, time_of, ("TIMESTAMP",)),
+    "short_time": ValueType(SHORT_TIME_PATTERN, time_of, ("TIMESTAMP",)),
     "stamp": ValueType(r"20\d{6}[-_T]\d{6}Z?", parse_stamp, ("TIMESTAMP",)),
     "show_clock": ValueType(_CLOCK, parse_show_clock, ("TIMESTAMP",)),
     "date_and_time": ValueType(r"\S+", parse_date_and_time, ("TIMESTAMP",)),
-    "epoch": ValueType(r"\d{10,19}(?:\.\d+)?", parse_time, ("TIMESTAMP",)),
+    "epoch": ValueType(r"\d{10,19}(?:\.\d+)?", time_of, ("TIMESTAMP",)),
     "refresh": ValueType(r"\d+(?:\.\d+)?", parse_refresh, ("TIMESTAMP",)),
 }

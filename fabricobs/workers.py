@@ -1,0 +1,72 @@
+"""Processes that plan and read, and what happens when one of them is killed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import TypeVar
+
+from fabricobs import stopping
+from fabricobs.machine import collect_seldom
+
+KILLED = "its reader was killed (out of memory?)"
+
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+
+
+@contextmanager
+def processes(workers: int) -> Iterator[Executor]:
+    """Lend processes that share nothing."""
+    # Forking a process that has started threads may hang the child: start clean ones.
+    with ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker) as pool:
+        yield pool
+
+
+def _begin_worker() -> None:
+    """Prepare a process that reads; it stops as its parent does, and leaves nothing behind."""
+    stopping.listen()
+    collect_seldom()
+
+
+def submitted(
+    pool: Executor, task: Callable[[list[_Item]], _Made], items: list[_Item]
+) -> Future[_Made]:
+    """Submit a task; with a pool that is broken already its future says so."""
+    try:
+        return pool.submit(task, items)
+    except BrokenProcessPool as error:
+        future: Future[_Made] = Future()
+        future.set_exception(error)
+        return future
+
+
+def one_by_one(
+    task: Callable[[list[_Item]], _Made],
+    lost: Sequence[list[_Item]],
+    killed: Callable[[_Item], _Made],
+) -> Iterator[_Made]:
+    """Run a task again on each list whose process was killed, in a process of its own.
+
+    A list that has its process killed once more is halved, down to the one item that does it: for
+    that one `killed` answers.
+    """
+    waiting = list(reversed(lost))
+    while waiting:
+        # A process serves until it is killed.
+        with processes(1) as pool:
+            while waiting:
+                items = waiting.pop()
+                try:
+                    made = pool.submit(task, items).result()
+                except BrokenProcessPool:
+                    break
+                yield made
+            else:
+                return
+        if len(items) == 1:
+            yield killed(items[0])
+            continue
+        half = len(items) // 2
+        waiting += [items[half:], items[:half]]
