@@ -249,8 +249,6 @@ def _read(root: Path, path: Path, folder: Path) -> Iterator[str]:
 def _unexpected(outcome: FileOutcome | FileResult) -> Iterator[str]:
     if outcome.unexpected:
         yield f"an error of fabricobs: {outcome.problem}"
-    if "CPU time" in (outcome.problem or ""):
-        yield str(outcome.problem)
 
 
 def _wrong(planned: PlannedFile, path: Path) -> Iterator[str]:

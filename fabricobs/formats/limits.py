@@ -39,6 +39,11 @@ class Limits:
         "longest line that log and output formats are tried on; a longer one is only counted",
         "NCCL prints a ring of 16,384 ranks in 96 kB",
     )  # fmt: skip
+    prefix_chars: int = _limit(
+        500, "characters",
+        "how far into a line the prefix of a launcher or log service is looked for",
+        "a pod's name has at most 253 letters, a time 40",
+    )  # fmt: skip
     unpacked_ratio: int = _limit(
         500, "",
         "how many times its size a compressed file may unpack to, beyond the first 64 MiB",

@@ -181,10 +181,9 @@ def xz_with_a_huge_dictionary(folder: Path) -> None:
     (folder / "nccl.log.xz").write_bytes(packed)
 
 
-@hostile("cut", "names longer")
+@hostile("refused", "names longer")
 def tar_with_a_long_attribute(folder: Path) -> None:
     with tarfile.open(folder / "logs.tar", "w", format=tarfile.PAX_FORMAT) as tar:
-        _add(tar, "a.log", _INFO.encode(), {})
         _add(tar, "b.log", b"", {"comment": "x" * (8 << 20)})
 
 

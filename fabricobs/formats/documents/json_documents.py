@@ -66,6 +66,9 @@ class JsonBlock:
                 if not any(field in column_names(table) for table in tables) and field != _ID:
                     check_column(self.table, field, type_name)
         self.names = NameMaps(block.names)
+        self.from_above = tuple(
+            key for key in self.mapping.sources() if key.startswith(".") and key != "."
+        )
         self.sums = tuple((key, key.split(" + ")) for key in self.mapping.sources() if "+" in key)
         # The tables of counters are filled cell by cell.
         self.cells = CellBlock(block, name) if "format" in column_names(self.table) else None
@@ -263,9 +266,8 @@ def _sums(block: JsonBlock, leaves: dict[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def _from_above(block: JsonBlock, above: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key in block.mapping.sources():
-        if key.startswith(".") and key != ".":
-            yield key, _at(above, key)
+    for key in block.from_above:
+        yield key, _at(above, key)
 
 
 def _found(document: Any, block: JsonBlock) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
@@ -344,9 +346,8 @@ def _add(
     for key, value in _leaves(record):
         target = block.mapping.resolve(key)
         filled |= isinstance(target, Target) and _fill(row, target, value)
-    for key, target in block.mapping.sources().items():
-        if key.startswith(".") and key != ".":
-            _fill(row, target, _at(above, key))
+    for key in block.from_above:
+        _fill(row, block.mapping.sources()[key], _at(above, key))
     if place:
         told = row["ts"] is not None and row["ts"] != place["ts"]
         row.update({"ts_source": block.set.get("ts_source", "inline")} if told else place)

@@ -33,7 +33,7 @@ _POINT = re.compile(
 )
 _TAG = re.compile(r"((?:\\.|[^=,\\])+)=((?:\\.|[^,\\])+)")
 _FIELD = re.compile(r'((?:\\.|[^=,\s\\"])+)=("(?:[^"\\]|\\.)*"|[^,\s"]+)')
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 # DCGM writes numbers from here on for "no value"; a counter this high is a negative number.
 _BLANK = 0x7FFFFFFFFFFFFFF0
 _MOST_KNOWN = 100_000

@@ -17,6 +17,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import host_of_stream, told_by
 from fabricobs.formats.recognition.detection import Detector
 from fabricobs.formats.values import Unfit, parse_whole, parse_without_year, time_of
@@ -123,9 +124,10 @@ def _peel(labels: Labels) -> Peel:
     any_of_them = re.compile("|".join(_UNNAMED.sub("?:", p.pattern) for p in patterns))
 
     def first(line: str) -> re.Match[str] | None:
-        if any_of_them.match(line) is None:
+        begin = line[: LIMITS.prefix_chars]
+        if any_of_them.match(begin) is None:
             return None
-        return next(filter(None, (pattern.match(line) for pattern in patterns)))
+        return next(filter(None, (pattern.match(begin) for pattern in patterns)))
 
     return first
 
@@ -224,7 +226,11 @@ def labels_of(text: str) -> Labels:
 
 
 def _values(name: str, rests: Sequence[Sequence[str]]) -> list[str]:
-    match = re.compile(_LABELS[name]).match
+    label = re.compile(_LABELS[name])
+
+    def match(rest: str) -> re.Match[str] | None:
+        return label.match(rest[: LIMITS.prefix_chars])
+
     most = 1 if name == "bracket" else _MOST
     found = (next(filter(None, map(match, some[:most])), None) for some in rests)
     return [hit[1] for hit in found if hit is not None]

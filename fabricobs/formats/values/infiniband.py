@@ -126,7 +126,7 @@ TYPES: dict[str, ValueType] = {
     "ib_port": ValueType(r"\d+", parse_port, ("VARCHAR",)),
     "hex_port": ValueType(r"[0-9a-f]+", parse_hex_port, ("VARCHAR",)),
     "lanes": ValueType(r"\d+[xX]", parse_lanes, ("BIGINT",)),
-    "lane": ValueType(r"[A-Z]+\d*|\d+\.?\d*|\?+", parse_lane, ("DOUBLE",)),
+    "lane": ValueType(r"[A-Z]+\d*|\d+(?:\.\d*)?|\?+", parse_lane, ("DOUBLE",)),
     "mlxlink_speed": ValueType(r"\S+", parse_mlxlink_speed, ("DOUBLE",)),
     "mlxlink_device": ValueType(r"\S+?", parse_mlxlink_device, ("VARCHAR",)),
     "lanes_code": ValueType(r"\d+", parse_lanes_code, ("BIGINT",)),

@@ -7,7 +7,7 @@ from fabricobs.formats.values.kinds import LONGEST_NUMBER, NO_VALUE, Unfit, Valu
 
 _THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _INT64 = 1 << 63
-_SPAN = re.compile(r"(\d+\.?\d*) ?(ns|us|ms|s|sec|seconds)?")
+_SPAN = re.compile(r"(\d+(?:\.\d*)?) ?(ns|us|ms|s|sec|seconds)?")
 _MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3, "seconds": 1e3, None: 1.0}
 
 
@@ -119,7 +119,7 @@ def parse_percent(text: str) -> float:
     return float(text.rstrip("%"))
 
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
 
 
 TYPES: dict[str, ValueType] = {
@@ -136,10 +136,10 @@ TYPES: dict[str, ValueType] = {
     "seconds_in_us": ValueType(_NUMBER, parse_millionths, ("DOUBLE",)),
     "millis": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
     "rate": ValueType(_NUMBER, parse_rate, ("DOUBLE",)),
-    "span": ValueType(r"\d+\.?\d* ?(?:ns|us|ms|s)?", parse_span, ("DOUBLE",)),
-    "timed": ValueType(r"\d+\.?\d* ?(?:ns|us|ms|seconds|sec|s)\b", parse_span, ("DOUBLE",)),
+    "span": ValueType(r"\d+(?:\.\d*)? ?(?:ns|us|ms|s)?", parse_span, ("DOUBLE",)),
+    "timed": ValueType(r"\d+(?:\.\d*)? ?(?:ns|us|ms|seconds|sec|s)\b", parse_span, ("DOUBLE",)),
     "clock": ValueType(r"\d+(?::\d\d){1,2}", parse_clock, ("DOUBLE",)),
-    "size": ValueType(r"\d+\.?\d* ?[KMGT]?i?B", parse_size, ("BIGINT",)),
+    "size": ValueType(r"\d+(?:\.\d*)? ?[KMGT]?i?B", parse_size, ("BIGINT",)),
     "gbits": ValueType(_NUMBER, parse_gbits, ("DOUBLE",)),
     "bucket": ValueType(r"\d+-\d+[KMGT]?B", parse_bucket, ("BIGINT",)),
 }

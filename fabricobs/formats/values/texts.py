@@ -35,7 +35,7 @@ TYPES: dict[str, ValueType] = {
     "address": ValueType(r"[0-9a-fA-F:.]+", parse_text, ("VARCHAR",)),
     "suffix": ValueType(r"(?:[-_]\d[\d_T-]*)?(?:\.\w+)?", parse_text, ("VARCHAR",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
-    "is": ValueType(r" *[:=]? *", parse_text, ("VARCHAR",)),
+    "is": ValueType(r" *(?:[:=] *)?", parse_text, ("VARCHAR",)),
     "rule": ValueType(r"-{7,}|={7,}", parse_text, ("VARCHAR",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "program": ValueType(r"\S+", parse_program, ("VARCHAR",)),
