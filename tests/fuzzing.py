@@ -25,6 +25,7 @@ from fabricobs.formats.reading import FileResult, count_lines, read_file
 from fabricobs.formats.recognition.catalogue import ARCHIVE, Catalogue, load_catalogue
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.source import SourceError
+from fabricobs.identities import Identities, identities_within
 from fabricobs.inputs import FileOutcome, InputFile, Options
 from fabricobs.planning import PlannedFile, plan_file, plan_member
 from fabricobs.store.arrow import coded_schema
@@ -228,7 +229,8 @@ def complaints(seed: int, folder: Path) -> list[str]:
 
 def _read(root: Path, path: Path, folder: Path) -> Iterator[str]:
     options = Options()
-    planned = plan_file(InputFile(str(root), str(path.relative_to(root))), catalogue(), options)
+    file = InputFile(str(root), str(path.relative_to(root)))
+    planned = plan_file(file, Identities([file], options).of(file), catalogue(), options)
     if isinstance(planned, FileOutcome):
         yield from _unexpected(planned)
         return
@@ -236,8 +238,10 @@ def _read(root: Path, path: Path, folder: Path) -> Iterator[str]:
         yield from _wrong(planned, path)
         return
     try:
+        within = identities_within(path, planned.identity, folder, options)
         for member in members(path, folder):
-            inner = plan_member(planned, member, catalogue(), options)
+            told = within.of(member.name)
+            inner = plan_member(planned, member, told, catalogue(), options)
             if isinstance(inner, FileOutcome):
                 yield from _unexpected(inner)
             else:
@@ -255,7 +259,8 @@ def _wrong(planned: PlannedFile, path: Path) -> Iterator[str]:
     """Read a planned file and yield what is wrong with its account and its rows."""
     rows = Rows()
     parts: list[tuple[str, pa.Table]] = []
-    context = Context(planned.file_id, None, planned.place)
+    context = Context(planned.file_id, None, planned.identity)
+    context.modified_us = planned.modified_us
     context.from_path.update(planned.from_path)
     if planned.recognised.formats:
         result = read_file(
