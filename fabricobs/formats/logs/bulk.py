@@ -78,7 +78,7 @@ def _known(line_format: LineFormat) -> _Known:
 
 def _outcome(rule: LineRule) -> int:
     """Say what becomes of a line of the rule: LEFT where there is more to it than its template."""
-    if rule.keep or rule.find or rule.each or rule.when or rule.advance:
+    if rule.keep or rule.find or rule.each or rule.when or rule.advance or rule.shared:
         return LEFT
     return IGNORED if rule.table is None else ROW
 

@@ -48,6 +48,7 @@ class _Rule:
     templates: tuple[Template, ...]
     find: tuple[Template, ...]
     each: Template | None
+    place: int  # in the definition
 
 
 class LineFormat:
@@ -58,7 +59,10 @@ class LineFormat:
         self.mark = definition.mark
         self.alone = definition.alone
         self.anchor = compile_regex(definition.anchor) if definition.anchor else None
-        self.rules = [_compile_rule(rule, definition.name) for rule in definition.line]
+        self.rules = [
+            _compile_rule(rule, definition.name, place)
+            for place, rule in enumerate(definition.line)
+        ]
         entries = [(rule, template) for rule in self.rules for template in rule.templates]
         # Headers of tables, which come again in every file of a kind.
         self._foreign: set[str] = set()
@@ -69,17 +73,18 @@ class LineFormat:
         }
 
     def match(
-        self, message: str, known: dict[str, Any]
+        self, message: str, known: dict[str, Any], below: _Rule | None = None
     ) -> tuple[_Rule, Template, re.Match[str]] | None:
         """Return the first rule, in the definition's order, whose template fits the message.
 
-        `known` are the fields a rule may ask for: the anchor's and what earlier lines left.
+        `known` are the fields a rule may ask for: the anchor's and what earlier lines left. Only
+        rules that stand below `below` count.
         """
         if message in self._foreign:
             return None
-        fits_none = True
+        fits_none = below is None
         for rule, template in self._candidates(message.split(" ", 1)[0]):
-            if template.literal not in message:
+            if template.literal not in message or (below is not None and rule.place <= below.place):
                 continue
             if any(known.get(name) != value for name, value in rule.definition.when.items()):
                 fits_none = False
@@ -98,7 +103,7 @@ class LineFormat:
         return self._by_word.get(word, self._others)
 
 
-def _compile_rule(rule: LineRule, name: str) -> _Rule:
+def _compile_rule(rule: LineRule, name: str, place: int) -> _Rule:
     templates = tuple(compile_template(source) for source in rule.template)
     find = tuple(compile_template(source, whole=False) for source in rule.find)
     each = compile_template(rule.each, whole=False) if rule.each else None
@@ -116,7 +121,7 @@ def _compile_rule(rule: LineRule, name: str) -> _Rule:
     if rule.table is not None:
         for column in rule.set.keys() - set(rule.keep):
             check_column(rule.table, column, None)
-    return _Rule(rule, templates, find, each)
+    return _Rule(rule, templates, find, each, place)
 
 
 class LineReader:
@@ -169,9 +174,24 @@ class LineReader:
 
     def _read(self, message: str, line: str, number: int, prefix: dict[str, Any]) -> Outcome | str:
         kept = self._context.kept
-        hit = self.format.match(message, {**kept, **prefix} if kept else prefix)
+        known = {**kept, **prefix} if kept else prefix
+        hit = self.format.match(message, known)
         if hit is None:
             return Outcome.NOT_MINE
+        outcome = self._read_by(hit, line, number, prefix)
+        while hit is not None and hit[0].definition.shared:
+            hit = self.format.match(message, known, below=hit[0])
+            if hit is not None:
+                self._read_by(hit, line, number, prefix)
+        return outcome
+
+    def _read_by(
+        self,
+        hit: tuple[_Rule, Template, re.Match[str]],
+        line: str,
+        number: int,
+        prefix: dict[str, Any],
+    ) -> Outcome | str:
         rule, template, found = hit
         try:
             captured = template.read(found, self._context.zone)
