@@ -22,7 +22,7 @@ from fabricobs.formats.reading import FileResult, count_lines, read_file
 from fabricobs.formats.recognition.catalogue import ARCHIVE, Format, load_catalogue
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.identities import identities_within
-from fabricobs.inputs import FileOutcome, Options, path_text
+from fabricobs.inputs import FileOutcome, Options, not_kept, path_text
 from fabricobs.planning import PlannedFile, is_as_planned, plan_member
 from fabricobs.store.manifest import StoreError
 from fabricobs.store.parts import BatchWriter, Store
@@ -262,6 +262,7 @@ def _add_account(
             "lines": tally.lines,
             "parsed": tally.parsed,
             "ignored": tally.ignored,
+            "not_kept": not_kept(tally.not_kept.items()) or None,
             "unparsed": tally.unparsed,
             "unclaimed": tally.unclaimed,
             "rows": result.rows,
@@ -314,6 +315,7 @@ def _outcome(
         lines=tally.lines,
         parsed=tally.parsed,
         ignored=tally.ignored,
+        not_kept=tuple(tally.not_kept.most_common()),
         unparsed=tally.unparsed,
         unclaimed=tally.unclaimed,
         rows=result.rows,

@@ -4,7 +4,7 @@ Nothing heavy is imported here: an ingest that finds nothing to do needs no more
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePath
@@ -64,6 +64,7 @@ class FileOutcome:
     lines: int = 0
     parsed: int = 0
     ignored: int = 0
+    not_kept: tuple[tuple[str, int], ...] = ()  # of the ignored lines: what about, and how many
     unparsed: int = 0
     unclaimed: int = 0
     rows: int = 0
@@ -106,6 +107,11 @@ class IngestReport:
     def unrecognised(self) -> list[FileOutcome]:
         """Return the files that show no known format."""
         return [o for o in self.outcomes if o.unrecognised is not None]
+
+
+def not_kept(kinds: Iterable[tuple[str, int]]) -> str:
+    """Return what ignored lines are about and how many there are of each kind, as text."""
+    return ", ".join(f"{kind} {count:,}" for kind, count in kinds)
 
 
 def path_text(path: str | PurePath) -> str:

@@ -98,3 +98,33 @@ def test_messages_that_run_together_are_all_read(tmp_path: Path) -> None:
     assert found.account == [(2, 0, 1)]
     ((line, text_kept),) = found.rows("unparsed", "line, text")
     assert (line, text_kept) == (3, torn + first)
+
+
+def test_the_peer_of_an_error_is_a_host(tmp_path: Path) -> None:
+    other = "gpu-02:7:9 [0] NCCL "
+    text = (
+        f"{other}INFO Bootstrap : Using eth0:10.0.0.2<0>\n"
+        f"{NCCL}WARN NET/IB : Got completion from peer 10.0.0.2<50100> with status=12 opcode=0\n"
+    )
+    found = Ingested(tmp_path, {"nccl.log": text})
+    asked = CliRunner().invoke(
+        app, ["query", "failed_connections", "--store", str(found.store), "--format", "csv"]
+    )
+    assert "gpu-01,gpu-02,10.0.0.2<50100>" in asked.output
+
+
+def test_what_is_known_and_not_kept_is_said(tmp_path: Path) -> None:
+    text = f"{NCCL}INFO Using network IB\n{NCCL}INFO NET/Plugin : No plugin found\n"
+    found = Ingested(tmp_path, {"nccl.log": text})
+    assert found.rows("files", "not_kept") == [("NCCL's settings and progress 1",)]
+    assert "Known, not kept: NCCL's settings and progress 1." in found.output
+
+
+def test_the_root_cause_of_a_failed_launch_names_host_and_rank(tmp_path: Path) -> None:
+    text = (
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-02-03_04:05:06\n"
+        "  host      : gpu-02\n  rank      : 3 (local_rank: 1)\n  exitcode  : 1 (pid: 517)\n"
+    )
+    found = Ingested(tmp_path, {"train.log": text})
+    assert found.rows("events", "kind, host, rank, code") == [("root_cause", "gpu-02", 3, 1)]

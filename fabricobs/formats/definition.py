@@ -65,6 +65,7 @@ class LineRule(_Part):
     table: str | None = None
     set: Constants = {}
     keep: tuple[str, ...] = ()  # fields that hold for the lines below
+    about: str = ""  # of a rule that drops its lines: what they are about
     shared: bool = False  # the rules below may read the line too
     advance: tuple[str, ...] = ()  # kept whole numbers that go up by one after the line
 

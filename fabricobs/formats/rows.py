@@ -116,16 +116,19 @@ class Tally:
     samples: list[tuple[int, str, str]] = field(default_factory=list)
     unclaimed_samples: list[tuple[int, str, str]] = field(default_factory=list)
     shapes: Counter[str] = field(default_factory=Counter)  # of unclaimed lines
+    not_kept: Counter[str] = field(default_factory=Counter)  # of ignored lines: what about
 
     def read(self, lines: int = 1) -> None:
         """Count lines that gave rows or context."""
         self.lines += lines
         self.parsed += lines
 
-    def skip(self, lines: int = 1) -> None:
-        """Count lines a format knows and does not need."""
+    def skip(self, lines: int = 1, about: str = "") -> None:
+        """Count lines a format knows and does not need, and what they are about."""
         self.lines += lines
         self.ignored += lines
+        if about and lines:
+            self.not_kept[about] += lines
 
     def miss(self, number: int, reason: str, text: str) -> None:
         """Count a line a format should have read, and keep the first few."""

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from fabricobs.inputs import FileOutcome, IngestReport
+from fabricobs.inputs import FileOutcome, IngestReport, not_kept
 from fabricobs.report.layout import MOST_NAMED, aligned
 
 _MOST_SHAPES = 3
@@ -24,6 +24,11 @@ def ingest_table(report: IngestReport) -> str:
     unchanged = sum(outcome.unchanged for outcome in report.outcomes)
     if unchanged:
         lines.append(f"{unchanged:,} files were in the store already and have not changed.")
+    dropped: Counter[str] = Counter()
+    for outcome in report.read:
+        dropped.update(dict(outcome.not_kept))
+    if dropped:
+        lines.append(f"Known, not kept: {not_kept(dropped.most_common())}.")
     lines.extend(_unread(report.read))
     lines.extend(_named("not recognised", report.unrecognised))
     lines.extend(_unknown_devices(report.unknown_devices))

@@ -180,7 +180,7 @@ class BulkReader:
     def finish(self) -> None:
         """Hand over the rows that are still held."""
         self._hand_over(int(self._progress[matches.ROWS]))
-        self._tally.skip(int(self._progress[matches.SKIPPED]))
+        self._tally.skip(int(self._progress[matches.SKIPPED]), self._format.name)
         self._progress[matches.SKIPPED] = 0
 
     def _addresses(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:

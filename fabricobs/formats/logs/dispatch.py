@@ -26,6 +26,7 @@ class Dispatcher:
         self._by_line = [reader for reader in readers if isinstance(reader, LineReader)]
         self._marked = [reader for reader in self._by_line if reader.format.mark]
         self._pods = set[tuple[str, str]]()
+        self._about = ""  # what the last message that was dropped is about
 
     def read(self, line: str, number: int, around: Told = NOTHING) -> None:
         """Offer a line to every format until one takes it; blank lines need none.
@@ -60,7 +61,7 @@ class Dispatcher:
         elif Outcome.PARSED in outcomes:
             self._tally.read()
         else:
-            self._tally.skip()
+            self._tally.skip(about=self._about)
 
     def _outcome(self, text: str, number: int, around: Told) -> tuple[Outcome | str, Told]:
         """Offer a message, then what stands below its prefixes; say what all around it told.
@@ -70,17 +71,18 @@ class Dispatcher:
         rests = list(peeled(text, self._context.labels))
         told = merged(around, rests[-1][1]) if rests else around
         self._context.of_line.told = told
-        outcome = _first_taker(text, number, self._readers)
+        self._about = ""
+        outcome = self._first_taker(text, number, self._readers)
         for bare, _ in rests:
             # A line that a format knows and drops may be one that it keeps, behind a label.
             if outcome is not Outcome.NOT_MINE and outcome is not Outcome.IGNORED:
                 break
             blank = not bare.strip()
-            found = Outcome.IGNORED if blank else _first_taker(bare, number, self._by_line)
+            found = Outcome.IGNORED if blank else self._first_taker(bare, number, self._by_line)
             outcome = outcome if found is Outcome.NOT_MINE else found
         self._context.of_line.told = NOTHING
         if outcome is Outcome.NOT_MINE and is_bar(text):
-            outcome = Outcome.IGNORED
+            outcome, self._about = Outcome.IGNORED, "progress bars"
         if outcome is Outcome.PARSED and "pod" in told:
             self._add_pod(told)
         return outcome, told
@@ -93,18 +95,19 @@ class Dispatcher:
             base = self._context.base("hosts", "", snapshot=False)
             self._rows.add("hosts", {**base, "host": node, "fact": "pod", "value": pod})
 
-
-def _first_taker(line: str, number: int, readers: Sequence[TextReader]) -> Outcome | str:
-    """Return what the first format that takes the line made of it, else the first failure."""
-    failure = ""
-    for reader in readers:
-        outcome = reader.offer(line, number)
-        if isinstance(outcome, str):
-            # A prompt right under a table is no row of it: another format may know the line.
-            failure = failure or outcome
-        elif outcome is not Outcome.NOT_MINE:
-            return outcome
-    return failure or Outcome.NOT_MINE
+    def _first_taker(self, line: str, number: int, readers: Sequence[TextReader]) -> Outcome | str:
+        """Return what the first format that takes the line made of it, else the first failure."""
+        failure = ""
+        for reader in readers:
+            outcome = reader.offer(line, number)
+            if isinstance(outcome, str):
+                # A prompt right under a table is no row of it: another format may know the line.
+                failure = failure or outcome
+            elif outcome is not Outcome.NOT_MINE:
+                if outcome is Outcome.IGNORED and isinstance(reader, LineReader):
+                    self._about = reader.ignored_about
+                return outcome
+        return failure or Outcome.NOT_MINE
 
 
 def _with_time(told: Told, text: str) -> Told:

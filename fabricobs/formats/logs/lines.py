@@ -132,6 +132,7 @@ class LineReader:
         self._context = replace(context, kept={}, _base={}) if line_format.alone else context
         self._rows = rows
         self._hosts = HostNames()
+        self.ignored_about = line_format.name  # what the last line it dropped was about
         self._foreign_message = f"{line_format.name}: no rule fits this line"
 
     def offer(self, line: str, number: int) -> Outcome | str:
@@ -207,6 +208,7 @@ class LineReader:
             given = {name: captured[name] for name in definition.keep if name in captured}
             self._context.keep({**constants, **given})
         if definition.table is None:
+            self.ignored_about = definition.about or self.format.name
             return Outcome.PARSED if definition.keep else Outcome.IGNORED
         base = self._context.base(definition.table, self.format.name, snapshot=False)
         base["line"] = number

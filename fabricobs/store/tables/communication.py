@@ -173,6 +173,7 @@ COMMUNICATION = (
             text("process_group", "PyTorch's process group"),
             text("op", "Collective named"),
             whole("seq", "Number of the collective it is about"),
+            number("timeout_ms", "Limit that the collective exceeded", "ms"),
             whole("last_enqueued", "Last collective the rank has launched"),
             whole("last_started", "Last collective that began on the GPU"),
             whole("last_completed", "Last collective that ended"),

@@ -26,6 +26,7 @@ READING = (
             whole("lines", "Lines (rows for binary formats)"),
             whole("parsed", "Lines that gave at least one row or context for one"),
             whole("ignored", "Lines a format knows and does not need"),
+            text("not_kept", "Of the ignored, what they are about and how many"),
             whole("unparsed", "Lines nobody read"),
             whole("unclaimed", "Of the unparsed, those that bear no format's mark"),
             whole("rows", "Rows written to the tables"),
