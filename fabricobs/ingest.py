@@ -19,7 +19,7 @@ from fabricobs.formats.identity import Identity
 from fabricobs.formats.reading import reads_by_columns
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
 from fabricobs.identities import Identities
-from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options, discover
+from fabricobs.inputs import FileOutcome, IngestReport, InputFile, LeftOut, Options, discover
 from fabricobs.planning import (
     Known,
     PlannedFile,
@@ -74,7 +74,8 @@ def ingest(
     what it was.
     """
     progress = progress or Silence()
-    files = list(discover(inputs, store.path))
+    left_out = LeftOut()
+    files = list(discover(inputs, store.path, follow=options.follow, left_out=left_out))
     looks = {file.name: seen.look_at(file) for file in files}
     progress.begin(len(files), sum(look[0] for look in looks.values() if look is not None))
     store.create()
@@ -82,7 +83,7 @@ def ingest(
     noted = seen.load(store.path, options)
     catalogue = load_catalogue(options.content)
     known = Known(store.known_files(), files)
-    report = IngestReport()
+    report = IngestReport(left_out=left_out)
     identities = Identities(files, options)
     new: list[tuple[InputFile, Identity]] = []
     for file in files:

@@ -4,11 +4,17 @@ Nothing heavy is imported here: an ingest that finds nothing to do needs no more
 """
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePath
 from zoneinfo import ZoneInfo
+
+from fabricobs.formats.private_files import is_private
+
+# Files of a live /proc or /sys that wait for their next line, or have no end.
+_ENDLESS = {"kcore", "kmsg", "trace_pipe", "trace_pipe_raw"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,7 @@ class Options:
     zone: str = "UTC"
     content: tuple[Path, ...] = ()
     host_from: tuple[str, ...] = ()  # patterns of paths that name hosts
+    follow: bool = False  # symbolic links that lead out of the input
 
     @property
     def tzinfo(self) -> tzinfo:
@@ -83,10 +90,31 @@ class FileOutcome:
 
 
 @dataclass(slots=True)
+class LeftOut:
+    """What a walk met and did not read, by number."""
+
+    links: int = 0
+    special: int = 0
+    private: int = 0
+
+    def lines(self) -> Iterator[str]:
+        """Yield a sentence for each kind that was met."""
+        said = {
+            "symbolic links out of the input; --follow follows them": self.links,
+            "pipes, sockets or devices": self.special,
+            "private files by their names (keys, environments)": self.private,
+        }
+        for what, count in said.items():
+            if count:
+                yield f"Not read: {count:,} {what}."
+
+
+@dataclass(slots=True)
 class IngestReport:
     """Every file of the input, in path order."""
 
     outcomes: list[FileOutcome] = field(default_factory=list)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     @property
     def read(self) -> list[FileOutcome]:
@@ -120,21 +148,83 @@ def path_text(path: str | PurePath) -> str:
     return text if text.isascii() else os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
-def discover(inputs: Sequence[Path], store: Path) -> Iterator[InputFile]:
-    """Yield each file below the inputs, the store's own left out."""
+def discover(
+    inputs: Sequence[Path],
+    store: Path,
+    *,
+    follow: bool = False,
+    left_out: LeftOut | None = None,
+) -> Iterator[InputFile]:
+    """Yield each file below the inputs, the store's own left out; `left_out` counts what is not.
+
+    Links are followed to files below the same input, with `follow` everywhere. A link to a
+    directory below the same input is not: its files are found where they are.
+    """
     stored = os.path.abspath(store)  # noqa: PTH100
+    left_out = left_out if left_out is not None else LeftOut()
     for given in inputs:
         root = os.path.abspath(given)  # noqa: PTH100 (no symlink is followed)
-        if not Path(root).is_dir():
+        if os.path.isdir(root):  # noqa: PTH112 (as quick as it gets, here and below)
+            walk = _Walk(root, os.path.realpath(root), stored, follow, left_out)
+            yield from walk.files("", frozenset({walk.real_root}))
+        elif _is_special(root):
+            left_out.special += 1
+        else:
             yield InputFile(root, "")
-            continue
-        for folder, folders, names in os.walk(root):
-            folders[:] = sorted(
-                name
-                for name in folders
-                if not name.startswith(".") and f"{folder.rstrip('/')}/{name}" != stored
-            )
-            below = folder[len(root.rstrip("/")) + 1 :]
-            for name in sorted(names):
-                if not name.startswith("."):
-                    yield InputFile(root, f"{below}/{name}" if below else name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A walk below one directory given."""
+
+    root: str
+    real_root: str
+    stored: str
+    follow: bool
+    left_out: LeftOut
+
+    def files(self, below: str, above: frozenset[str]) -> Iterator[InputFile]:
+        """Yield the files of a folder, then of the folders in it; `above` are those it lies in."""
+        folders: list[tuple[str, frozenset[str]]] = []
+        place = f"{self.root.rstrip('/')}/{below}"
+        try:
+            with os.scandir(place) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError:
+            return  # as a walk that may not read it
+        for entry in entries:
+            path = f"{below}/{entry.name}" if below else entry.name
+            if entry.name.startswith(".") or entry.path == self.stored:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append((path, above))
+            elif entry.is_symlink():
+                target = os.path.realpath(entry.path)
+                if not (self.follow or f"{target}/".startswith(f"{self.real_root.rstrip('/')}/")):
+                    self.left_out.links += 1
+                elif not os.path.isdir(target):  # noqa: PTH112
+                    yield from self._file(path, PurePath(target), special=_is_special(target))
+                elif self.follow and target not in above:
+                    folders.append((path, above | {target}))
+            else:
+                special = not entry.is_file(follow_symlinks=False) or entry.name in _ENDLESS
+                yield from self._file(path, PurePath(entry.path), special=special)
+        for folder, its_above in folders:
+            yield from self.files(folder, its_above)
+
+    def _file(self, below: str, path: PurePath, *, special: bool) -> Iterator[InputFile]:
+        if special:
+            self.left_out.special += 1
+        elif is_private(path) or is_private(PurePath(below)):
+            self.left_out.private += 1
+        else:
+            yield InputFile(self.root, below)
+
+
+def _is_special(path: str) -> bool:
+    """Say whether a path is a pipe, a socket or a device, which is never opened."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116
+    except OSError:
+        return False  # who reads it says why it cannot be read
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

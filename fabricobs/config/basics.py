@@ -33,6 +33,7 @@ class Basics:
     host_map: Path | None = None
     host_from: tuple[str, ...] = ()
     site: Site = NO_SITE
+    follow: bool = False
 
 
 def find_file(path: Path | None = None) -> Path | None:

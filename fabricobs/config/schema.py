@@ -208,6 +208,8 @@ class Config(_Part):
     content: Annotated[tuple[Path, ...], _separated(os.pathsep), Reach()] = ()
     job: str | None = None
     tz: str = "UTC"
+    # Symbolic links that lead out of the input are followed.
+    follow: Annotated[bool, Reach()] = False
     host_map: Annotated[Path | None, Reach(below=True)] = None
     host_from: Annotated[tuple[Pattern, ...], _as_tuple] = ()
     gpu_hour_price: Annotated[float, Field(ge=0)] | None = None
@@ -241,5 +243,12 @@ class Config(_Part):
     def basics(self) -> Basics:
         """Return what reading and asking need."""
         return Basics(
-            self.store, self.content, self.job, self.tz, self.host_map, self.host_from, self.site
+            self.store,
+            self.content,
+            self.job,
+            self.tz,
+            self.host_map,
+            self.host_from,
+            self.site,
+            self.follow,
         )

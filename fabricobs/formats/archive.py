@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from fabricobs.formats.limits import LIMITS, in_mib
+from fabricobs.formats.private_files import is_private
 from fabricobs.formats.source import BLOCK, BROKEN, SourceError, open_plain
 from fabricobs.formats.values import LATEST_US
 from fabricobs.store.manifest import StoreError
@@ -79,6 +80,8 @@ def _problem(entry: tarfile.TarInfo) -> str | None:
     path = PurePosixPath(entry.name)
     if path.is_absolute() or ".." in path.parts or "\0" in entry.name:
         return "its path leads out of the archive: refused"
+    if is_private(path):
+        return "a private file by its name: not read"
     if entry.issparse():
         return "a sparse file: refused"
     return None

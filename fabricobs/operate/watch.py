@@ -60,7 +60,9 @@ class Watch:
         self._say = say
         self._store = Store(config.store)
         self._page = config.watch.report or config.store / "report.html"
-        self._options = Options(config.job, config.tz, config.content, config.host_from)
+        self._options = Options(
+            config.job, config.tz, config.content, config.host_from, config.follow
+        )
         watch = config.watch
         self._timers = Timers(
             watch.recovering_after,
@@ -71,6 +73,7 @@ class Watch:
         self._targets: Targets = targets_of(config.notify, config.store, watch.every)
         self._memory = load_memory(config.store, say)
         self._told_problems: set[tuple[Path, str | None]] = set()
+        self._told_left_out: set[str] = set()
 
     def rounds(self) -> Iterator[Round]:
         """Run rounds for ever, one an interval; a round that takes longer leaves some out."""
@@ -118,6 +121,10 @@ class Watch:
         for path, problem in sorted(problems - self._told_problems):
             self._say(f"{path}: {problem}")
         self._told_problems = problems
+        left_out = set(report.left_out.lines())
+        for line in sorted(left_out - self._told_left_out):
+            self._say(line)
+        self._told_left_out = left_out
         return report
 
     def _judge(self) -> tuple[Diagnosis, Memory, tuple[Event, ...]]:

@@ -29,6 +29,7 @@ def ingest_table(report: IngestReport) -> str:
         dropped.update(dict(outcome.not_kept))
     if dropped:
         lines.append(f"Known, not kept: {not_kept(dropped.most_common())}.")
+    lines.extend(report.left_out.lines())
     lines.extend(_unread(report.read))
     lines.extend(_named("not recognised", report.unrecognised))
     lines.extend(_unknown_devices(report.unknown_devices))

@@ -20,7 +20,7 @@ _LINKS = "is a symbolic link; inside a store none is followed"
 def open_own(path: Path, flags: int) -> int:
     """Open a file of the store and return its descriptor; OSError for a link or a device."""
     try:
-        opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, _LINKS, str(path)) from error
@@ -72,7 +72,13 @@ def sync_tree(directory: Path) -> None:
 
 
 def publish(unfinished: Path, target: Path) -> None:
-    """Give a file or directory, on the disk already, its final name and wait for that too."""
+    """Give a file or directory, on the disk already, its final name and wait for that too.
+
+    Nobody gets more access to it than the directory of the new name gives.
+    """
+    access = target.parent.stat().st_mode & 0o777
+    for path in (unfinished, *(unfinished.iterdir() if unfinished.is_dir() else ())):
+        path.chmod(path.stat().st_mode & access)
     unfinished.replace(target)
     sync(target.parent)
 

@@ -117,7 +117,7 @@ class Store:
         A store of an older version gets a second one with the tables and columns it lacks.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             refuse_links(self.path)
             lacking = _lacking(self.path)
             if lacking:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from fabricobs.verbs.shared import (
     UNKNOWN,
     ConfigOption,
     ContentOption,
+    FollowOption,
     HostFromOption,
     JobOption,
     StoreOption,
@@ -35,25 +36,33 @@ def ingest(
     tz: ZoneOption = None,
     content: ContentOption = None,
     host_from: HostFromOption = None,
+    follow: FollowOption = None,
     workers: Annotated[int, typer.Option(help="Processes that read; 0: one a core.")] = 0,
     config: ConfigOption = None,
 ) -> None:
     """Read logs into the store. Reading the same again changes nothing."""
     from fabricobs import seen
     from fabricobs.formats.identity.pattern import compile_pattern
-    from fabricobs.inputs import Options, discover
+    from fabricobs.inputs import LeftOut, Options, discover
     from fabricobs.report.account import ingest_table
 
-    given = {"store": store, "job": job, "tz": tz, "content": content, "host_from": host_from}
+    given: dict[str, Any] = {
+        "store": store, "job": job, "tz": tz, "content": content, "host_from": host_from,
+        "follow": follow,
+    }  # fmt: skip
     site = configured_basics(config, given)
     inputs = logs if site.host_map is None else [*logs, site.host_map]
     check_inputs(inputs)
     for pattern in site.host_from:
         compile_pattern(pattern)
-    options = Options(site.job, site.tz, site.content, site.host_from)
-    report = seen.unchanged(discover(inputs, site.store), seen.load(site.store, options))
+    options = Options(site.job, site.tz, site.content, site.host_from, site.follow)
+    left_out = LeftOut()
+    files = discover(inputs, site.store, follow=site.follow, left_out=left_out)
+    report = seen.unchanged(files, seen.load(site.store, options))
     if report is None:
         report = _read(inputs, site.store, options, workers)
+    else:
+        report.left_out = left_out
     print(ingest_table(report))
     if not report.outcomes:
         fail(f"nothing to read: no file below {', '.join(map(str, logs))}")

@@ -12,6 +12,7 @@ from fabricobs.verbs.shared import (
     ConfigOption,
     ContentOption,
     FailOnOption,
+    FollowOption,
     JobOption,
     StoreOption,
     WindowOption,
@@ -51,6 +52,7 @@ def watch(
     keep: Annotated[
         str | None, typer.Option(help="Take out rows older than this, as 30d; else never.")
     ] = None,
+    follow: FollowOption = None,
     fail_on: FailOnOption = "low",
     content: ContentOption = None,
     config: ConfigOption = None,
@@ -60,6 +62,7 @@ def watch(
     check_inputs(logs)
     options: dict[str, Any] = {
         "store": store, "job": job, "tz": tz, "content": content, "keep": keep,
+        "follow": follow,
         "watch.every": every, "watch.window": window, "watch.report": report,
     }  # fmt: skip
     site = configured(config, options)

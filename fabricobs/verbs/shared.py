@@ -41,6 +41,9 @@ AllowFilesOption = Annotated[
         "--allow-files", help="Directory whose files a statement may read too; may be repeated."
     ),
 ]
+FollowOption = Annotated[
+    bool | None, typer.Option("--follow", help="Follow symbolic links that lead out of LOGS.")
+]
 RowsOption = Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")]
 TextOption = Annotated[str, typer.Option("--format", help="text or json.")]
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write here instead.")]
@@ -110,6 +113,8 @@ def check_inputs(logs: list[Path]) -> None:
     for path in logs:
         if not path.exists() and not path.is_symlink():
             fail(f"{path}: no such file or directory")
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            fail(f"{path}: a pipe, socket or device; write it to a file first")
 
 
 def check_text_format(format: str) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.report.explanation import explanation_text
 from fabricobs.store import spill
 from fabricobs.store.arrow import empty_table
+from fabricobs.store.compaction import reading
 from fabricobs.store.inspection import PartError
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
@@ -146,6 +148,33 @@ def test_sql_in_a_kept_finding_is_not_run(store: Path, tmp_path: Path) -> None:
     )
     assert "COPY" in explanation_text(finding, store)
     assert not (store / "x.csv").exists()
+
+
+class TestAccess:
+    ROWS: ClassVar = {"steps": empty_table("steps")}
+
+    def modes(self, store: Path) -> set[int]:
+        found = (p for p in (store, *store.rglob("*")) if p.name != ".incoming")
+        return {path.stat().st_mode & 0o777 for path in found}
+
+    def test_a_store_is_private(self, store: Path) -> None:
+        Store(store).append("batch", self.ROWS)
+        with reading(store):
+            assert self.modes(store) == {0o700, 0o600}
+
+    def test_a_store_shared_by_its_directory_shares_new_batches(self, store: Path) -> None:
+        store.chmod(0o750)
+        Store(store).append("batch", self.ROWS)
+        assert self.modes(store / "batch") == {0o750, 0o640}
+
+    def test_a_stricter_umask_counts(self, store: Path) -> None:
+        store.chmod(0o755)
+        before = os.umask(0o077)
+        try:
+            Store(store).append("batch", self.ROWS)
+        finally:
+            os.umask(before)
+        assert self.modes(store / "batch") == {0o700, 0o600}
 
 
 class TestSpill:

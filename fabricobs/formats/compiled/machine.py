@@ -153,15 +153,18 @@ def _places() -> Iterator[Path]:
 
 
 def _kept(name: str) -> bytes | None:
+    foreign = []
     for place in _places():
         with suppress(OSError, ValueError):
             path = (place / name).resolve(strict=True)
             if not is_ours(path):
-                _tell_once(f"{path} is not loaded: another user could have written it")
+                foreign.append(path)
                 continue
             digest, code = path.read_bytes().split(b"\n", 1)
             if digest == xxhash.xxh3_128_hexdigest(code).encode():
                 return code
+    for path in foreign:
+        _tell_once(f"{path} is not loaded: another user could have written it")
     return None
 
 
