@@ -212,6 +212,12 @@ def damaged_input(seed: int) -> tuple[str, bytes, list[str]]:
 def complaints(seed: int, folder: Path) -> list[str]:
     """Read the input of a seed, and return what is wrong with how it was read."""
     name, data, done = damaged_input(seed)
+    found = complaints_about(name, data, folder)
+    return [f"seed {seed}, {name} ({', '.join(done)}): {each}" for each in found]
+
+
+def complaints_about(name: str, data: bytes, folder: Path) -> list[str]:
+    """Read an input, and return what is wrong with how it was read."""
     path = folder / "in" / name.lstrip("/")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
@@ -224,7 +230,7 @@ def complaints(seed: int, folder: Path) -> list[str]:
     path.unlink()
     if taken > MOST_CPU_SECONDS:
         found.append(f"took {taken:.1f} s of CPU time")
-    return [f"seed {seed}, {name} ({', '.join(done)}): {each}" for each in found]
+    return found
 
 
 def _read(root: Path, path: Path, folder: Path) -> Iterator[str]:

@@ -4,10 +4,11 @@
 """
 
 import os
+import re
 from pathlib import Path
 
 import pytest
-from fuzzing import complaints
+from fuzzing import catalogue, complaints, complaints_about
 
 _FIRST, _COUNT = map(int, os.environ.get("FABRICOBS_FUZZ", "0:1000").split(":"))
 _A_TEST = 50
@@ -25,3 +26,9 @@ def test_a_damaged_input_is_read_in_bounds(seeds: range, tmp_path: Path) -> None
     found = [complaint for seed in seeds for complaint in complaints(seed, tmp_path)]
     again = "to see one again: FABRICOBS_FUZZ=SEED:1 pytest tests/test_fuzz.py"
     assert not found, "\n".join([*found, again])
+
+
+def test_a_step_beyond_64_bits_does_not_count_on(tmp_path: Path) -> None:
+    for sample in catalogue().formats["deepspeed"].definition.sample:
+        data = re.sub(rb"step=\d+", b"step=" + b"9" * 40, sample.data)
+        assert complaints_about(sample.path, data, tmp_path) == []

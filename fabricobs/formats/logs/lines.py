@@ -225,7 +225,8 @@ class LineReader:
             self._rows.add(definition.table, row)
         if definition.advance:
             kept = self._context.kept
-            self._context.keep({k: kept[k] + 1 for k in definition.advance if k in kept})
+            counted = {k: kept[k] for k in definition.advance if kept.get(k) is not None}
+            self._context.keep({k: number + 1 for k, number in counted.items()})
         return Outcome.PARSED
 
     def _hits(self, rule: _Rule, captured: dict[str, Any], line: str) -> Iterator[dict[str, Any]]:
