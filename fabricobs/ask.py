@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import io
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import TextIO
 import duckdb
 
 from fabricobs import content
+from fabricobs.printing import escaped, show
 from fabricobs.store.sandbox import QueryError, check_read_only
 from fabricobs.store.session import (
     NO_SITE,
@@ -155,10 +157,13 @@ def _stoppable(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) 
 
 
 def _write_table(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:
-    with _target(out) as target, contextlib.redirect_stdout(target):
-        rounded(rows).show(
-            max_rows=_MOST_ROWS_SHOWN, max_width=None if target.isatty() else _WIDE_OUTPUT
-        )
+    with _target(out) as target:
+        drawn = io.StringIO()
+        with contextlib.redirect_stdout(drawn):
+            width = None if target.isatty() else _WIDE_OUTPUT
+            rounded(rows).show(max_rows=_MOST_ROWS_SHOWN, max_width=width)
+        # DuckDB escapes controls of ASCII, no others.
+        show(drawn.getvalue().rstrip("\n") + "\n", file=target)
 
 
 def _write_csv(cursor: duckdb.DuckDBPyConnection, out: Path | None) -> None:
@@ -166,9 +171,15 @@ def _write_csv(cursor: duckdb.DuckDBPyConnection, out: Path | None) -> None:
 
     with _target(out) as target:
         writer = csv.writer(target, lineterminator="\n")
-        writer.writerow(_names(cursor))
+        # A file or a program gets the exact data, a person what can be shown.
+        shown = _shown_row if target.isatty() else tuple
+        writer.writerow(shown(_names(cursor)))
         while chunk := cursor.fetchmany(_CHUNK_ROWS):
-            writer.writerows(chunk)
+            writer.writerows(map(shown, chunk))
+
+
+def _shown_row(row: Sequence[object]) -> tuple[object, ...]:
+    return tuple(escaped(cell) if isinstance(cell, str) else cell for cell in row)
 
 
 def _write_json(cursor: duckdb.DuckDBPyConnection, out: Path | None) -> None:

@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from fabricobs import __version__, stopping
 from fabricobs.errors import TRACEBACK, UNEXPECTED, UserError, unexpected
 from fabricobs.machine import collect_seldom
-from fabricobs.printing import note
+from fabricobs.printing import note, note_lines, show
 from fabricobs.verbs import asking, defining, diagnosing, ingesting, operating, simulating
 from fabricobs.verbs.shared import UNKNOWN
 
@@ -58,10 +58,10 @@ def _no_verb(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
-        print(f"fabricobs {__version__}")
+        show(f"fabricobs {__version__}")
         raise typer.Exit()
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        show(context.get_help())
         raise typer.Exit(UNKNOWN)
 
 
@@ -76,8 +76,7 @@ def main() -> None:
         code = _run()
     except stopping.Stopped:
         code = stopping.exit_status()
-        name = signal.Signals(stopping.signalled() or 0).name
-        note(f"stopped by {name}; the store is valid: rerun the same command to resume")
+        note(stopping.ending())
     sys.exit(code)
 
 
@@ -98,7 +97,7 @@ def _run() -> int:
         sys.stderr.close()
         code = 0
     except UserError as error:
-        note(str(error))
+        note_lines(str(error))
         code = UNKNOWN
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -9,6 +9,7 @@ from fabricobs import content
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
+from fabricobs.printing import show
 from fabricobs.report.account import ingest_table
 from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text
@@ -29,11 +30,11 @@ def run_scenario(name: str, out: Path, *, gpus: int | None, seed: int) -> None:
     case = out / scenario.name
     shutil.rmtree(case, ignore_errors=True)
     truth = write_case(case, scenario, seed=seed)
-    print(f"{scenario.shape.title}. {scenario.shape.teaches}\n")
+    show(f"{scenario.shape.title}. {scenario.shape.teaches}\n")
     _show(by_job(case / "logs", truth, KINDS), case)
-    print("\nThe answer")
+    show("\nThe answer")
     for line in _answer(truth):
-        print(f"  {line}")
+        show(f"  {line}")
 
 
 def _answer(truth: dict[str, Any]) -> list[str]:
@@ -56,11 +57,11 @@ def _show(logs: Sequence[tuple[str | None, list[Path]]], out: Path) -> None:
     store = out / "store"
     shutil.rmtree(store, ignore_errors=True)
     for job, folders in logs:
-        print(ingest_table(ingest(folders, Store(store), Options(job))))
-    print()
+        show(ingest_table(ingest(folders, Store(store), Options(job))))
+    show()
     found = diagnose(store)
-    print(diagnosis_text(found))
+    show(diagnosis_text(found))
     page = out / "report.html"
     write_page(found, store, page)
-    print(f"\nReport: {page.absolute()}")
-    print(f"Ask it: fabricobs query --list; fabricobs query uplink_balance --store {store}")
+    show(f"\nReport: {page.absolute()}")
+    show(f"Ask it: fabricobs query --list; fabricobs query uplink_balance --store {store}")

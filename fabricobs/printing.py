@@ -47,8 +47,21 @@ def show(text: str = "", *, file: TextIO | None = None) -> None:
     out.flush()
 
 
+def show_data(text: str, *, end: str = "\n") -> None:
+    """Print what a program may read: exactly, but escaped where a person sees it."""
+    if sys.stdout.isatty():
+        show(text.removesuffix("\n"))
+    else:
+        sys.stdout.write(text + end)
+
+
 def note(text: str) -> None:
-    """Print a note to standard error; only its first line looks like a note."""
+    """Print a note to standard error, in one line."""
+    show(f"fabricobs: {escaped(text)}", file=sys.stderr)
+
+
+def note_lines(text: str) -> None:
+    """Print a note of several lines; those after the first are indented: none looks like a note."""
     first, *more = text.split("\n")
     show("\n".join([f"fabricobs: {first}", *(f"  {line}" for line in more)]), file=sys.stderr)
 

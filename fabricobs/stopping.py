@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn, Protocol
 from weakref import WeakSet
 
+from fabricobs.printing import note
+
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
@@ -69,11 +71,6 @@ def leave_to_defaults() -> None:
             signal.signal(number, python)
 
 
-def signalled() -> int | None:
-    """Return the signal that asked to stop, None if there was none."""
-    return _signal
-
-
 def exit_status() -> int:
     """Return the status to exit with after a signal: 128 + its number, unless a verb chose."""
     return 128 + (_signal or 0) if _status is None else _status
@@ -83,6 +80,12 @@ def exit_with(status: int) -> None:
     """Choose the status of a program that runs until it is stopped."""
     global _status
     _status = status
+
+
+def ending() -> str:
+    """Return the note that a stopped command ends with."""
+    name = signal.Signals(_signal or 0).name
+    return f"stopped by {name}; the store is valid: rerun the same command to resume"
 
 
 def check() -> None:
@@ -149,4 +152,5 @@ def _end_on_second(numbers: Iterator[int], began: float) -> None:
 def _end() -> NoReturn:
     for child in _workers():
         child.kill()
+    note(ending())
     os._exit(exit_status())

@@ -4,7 +4,6 @@ A round may be killed anywhere: rows are committed by the store, incidents by `s
 next round goes on. Rounds of one store never overlap. Times are UTC without a zone.
 """
 
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,7 +17,7 @@ from fabricobs import stopping
 from fabricobs.config.schema import Config, duration_words
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.incidents import Event, Incident, Moment, Timers, advance
-from fabricobs.errors import UserError
+from fabricobs.errors import TRACEBACK, UserError, unexpected
 from fabricobs.ingest import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.judging import judge
@@ -223,11 +222,10 @@ class Watch:
             self._say(f"{what}: {error.strerror or error}{where}; tried again next round")
         except duckdb.Error as error:
             self._say(f"{what}: the store could not be asked: {error}")
-        except Exception:
+        except Exception as error:
             # A watch outlives its own mistakes: the next round may not meet this one.
-            self._say(
-                f"{what}: a mistake of fabricobs, please report it:\n{traceback.format_exc()}"
-            )
+            told = f"please report it ({TRACEBACK}=1 shows the whole traceback)"
+            self._say(f"{what}: {unexpected(error)}; {told}")
         return None
 
     def _interruptible(self, act: Callable[[], _Made]) -> _Made:

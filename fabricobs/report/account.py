@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from fabricobs.inputs import FileOutcome, IngestReport, not_kept
+from fabricobs.printing import escaped
 from fabricobs.report.layout import MOST_NAMED, aligned
 
 _MOST_SHAPES = 3
@@ -28,14 +29,18 @@ def ingest_table(report: IngestReport) -> str:
     for outcome in report.read:
         dropped.update(dict(outcome.not_kept))
     if dropped:
-        lines.append(f"Known, not kept: {not_kept(dropped.most_common())}.")
-    lines.extend(report.left_out.lines())
-    lines.extend(_unread(report.read))
-    lines.extend(_named("not recognised", report.unrecognised))
-    lines.extend(_unknown_devices(report.unknown_devices))
+        lines.append(escaped(f"Known, not kept: {not_kept(dropped.most_common())}."))
+    lines.extend(map(escaped, report.left_out.lines()))
     doubts = [f"{outcome.path}: {outcome.doubt}" for outcome in report.read if outcome.doubt]
-    lines.extend([*doubts[:MOST_NAMED], *_and_more(doubts)])
-    lines.extend(_shapes(report.outcomes))
+    told = [
+        *_unread(report.read),
+        *_named("not recognised", report.unrecognised),
+        *_unknown_devices(report.unknown_devices),
+        *doubts[:MOST_NAMED],
+        *_and_more(doubts),
+        *_shapes(report.outcomes),
+    ]
+    lines.extend(map(escaped, told))
     return "\n".join(lines)
 
 

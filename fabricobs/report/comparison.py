@@ -19,8 +19,9 @@ from fabricobs.diagnosis.comparison import (
     is_change,
 )
 from fabricobs.diagnosis.sides import Side
+from fabricobs.printing import escaped
 from fabricobs.report.documents import iso, moment_words, number
-from fabricobs.report.layout import aligned, few, labelled, printable, wrapped
+from fabricobs.report.layout import aligned, few, labelled, wrapped
 
 COMPARISON_VERSION = 1
 # Of these groups every line is shown: they are few, and "no change" in them is news too.
@@ -92,7 +93,7 @@ def _step_words(step: Change | None) -> str:
 def _side(name: str, side: Side) -> str:
     begun = moment_words(side.begin, side.first_step)
     ended = moment_words(side.end, side.last_step)
-    return f"{name}  {printable(side.text)}: {side.steps:,} steps\n" + "\n".join(
+    return f"{name}  {escaped(side.text)}: {side.steps:,} steps\n" + "\n".join(
         (labelled("from", begun), labelled("to", ended))
     )
 
@@ -115,7 +116,7 @@ _HEADER = ("", "A", "B", "change", "effect", "q", "answer")
 def _row(change: Change) -> tuple[str, ...]:
     because = f": {change.reason}" if change.reason else ""
     return (
-        f"  {printable(change.name)}",
+        f"  {escaped(change.name)}",
         _value(change, change.a),
         _value(change, change.b),
         "-" if change.shift is None else _shift(change.shift),
@@ -143,7 +144,7 @@ def _rest(rest: list[Change]) -> str:
 
 
 def _setting(setting: Setting) -> str:
-    a, b = (few([printable(v) for v in side]) for side in (setting.only_a, setting.only_b))
+    a, b = (few([escaped(v) for v in side]) for side in (setting.only_a, setting.only_b))
     return labelled(setting.name, f" only A: {a or 'nothing'}; only B: {b or 'nothing'}")
 
 

@@ -11,8 +11,9 @@ import polars as pl
 
 from fabricobs.diagnosis.findings import Diagnosis, Driver, Entity, Finding, severity_of_loss
 from fabricobs.errors import UserError
+from fabricobs.printing import escaped
 from fabricobs.report import documents
-from fabricobs.report.layout import aligned, labelled, listed, printable, wrapped
+from fabricobs.report.layout import aligned, labelled, listed, wrapped
 from fabricobs.store.session import NO_SITE, Site, open_session
 
 _MOST_ROWS = 12
@@ -64,7 +65,7 @@ def _begins(wanted: str, findings: Sequence[Finding]) -> list[Finding]:
 
 def _named(findings: Sequence[Finding], ids: Sequence[str] | dict[str, Finding]) -> str:
     titles = {finding.id: finding.title for finding in findings}
-    return "\n".join(f"  {id_}  {printable(titles[id_])}" for id_ in ids)
+    return "\n".join(f"  {id_}  {escaped(titles[id_])}" for id_ in ids)
 
 
 def explanation_text(
@@ -124,7 +125,7 @@ def _drivers_text(drivers: Sequence[Driver]) -> str:
         numbers = (driver.value, driver.peer, driver.threshold)
         value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)
         z = documents.number(driver.robust_z)
-        rows.append((f"    {printable(driver.feature)}", value, peer, z, threshold))
+        rows.append((f"    {escaped(driver.feature)}", value, peer, z, threshold))
     lines = [aligned(rows)]
     sources = [f"{d.feature}: {d.source}" for d in drivers if d.source]
     lines.extend(listed("Sources of the thresholds", sources))
@@ -180,4 +181,4 @@ def _cell(value: object) -> str:
         return "-"
     if isinstance(value, float):
         return documents.number(value)
-    return printable(str(value))[:40]
+    return escaped(str(value))[:40]

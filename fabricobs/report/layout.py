@@ -1,17 +1,22 @@
 """Text for a terminal: wrapped lines, labels, lists and aligned columns."""
 
+import re
 import textwrap
 from collections.abc import Sequence
+
+from fabricobs.printing import escaped
 
 WIDTH = 100
 MOST_NAMED = 5
 _LABEL_WIDTH = 12
+# Our own sentences stand in TOML over several lines.
+_WHITE = re.compile(r"[\t\n\r]")
 
 
 def wrapped(text: str, lead: str = "", hang: int | None = None) -> str:
     """Return the text in lines of the terminal's width, the first led by `lead`."""
     return textwrap.fill(
-        printable(text),
+        escaped(_WHITE.sub(" ", text)),
         WIDTH,
         initial_indent=lead,
         subsequent_indent=" " * (len(lead) if hang is None else hang),
@@ -31,6 +36,7 @@ def listed(title: str, items: Sequence[str]) -> list[str]:
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> str:
     """Return rows as columns, the first to the left, the others to the right."""
+    rows = [tuple(map(escaped, row)) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(
         "  ".join(
@@ -46,8 +52,3 @@ def few(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMED
     rest = f" and {more:,} more" if more > 0 else ""
     return ", ".join(names[:MOST_NAMED]) + rest
-
-
-def printable(text: str) -> str:
-    """Return text that cannot move the cursor or colour the screen: log text may hold escapes."""
-    return "".join(c if c.isprintable() else " " for c in text)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fabricobs.formats.trial import Trial
+from fabricobs.printing import escaped
 from fabricobs.report import documents
 from fabricobs.report.layout import (
     aligned,
     few,
     labelled,
     listed,
-    printable,
     wrapped,
 )
 
@@ -79,7 +79,7 @@ def _driver_table(drivers: Sequence["Driver"]) -> str:
     for driver in drivers:
         numbers = (driver.value, driver.peer, driver.threshold)
         value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)
-        rows.append((printable(driver.feature), value, peer, threshold))
+        rows.append((escaped(driver.feature), value, peer, threshold))
     return textwrap.indent(aligned(rows), "    ")
 
 
@@ -110,7 +110,7 @@ def trial_text(trial: Trial, most: int) -> str:
     for table, rows in sorted(trial.rows.items()):
         lines.append(f"{table}: {len(rows):,} rows")
         lines.extend(
-            "  " + ", ".join(f"{name} {value}" for name, value in row.items())
+            "  " + escaped(", ".join(f"{name} {value}" for name, value in row.items()))
             for row in rows[:most]
         )
     tally = trial.tally
@@ -119,7 +119,7 @@ def trial_text(trial: Trial, most: int) -> str:
         f"{tally.unparsed:,} unread"
     )
     for number, reason, text in (*tally.samples, *tally.unclaimed_samples)[:most]:
-        lines.append(f"  line {number}: {reason}: {text[:100]}")
+        lines.append(escaped(f"  line {number}: {reason}: {text[:100]}"))
     if trial.problem:
-        lines.append(trial.problem)
+        lines.append(escaped(trial.problem))
     return "\n".join(lines)

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fabricobs.diagnosis.findings import Coverage, Diagnosis, Driver, Finding, Question
+from fabricobs.printing import escaped
 from fabricobs.report import documents
 from fabricobs.report.charts.source import Row
-from fabricobs.report.layout import printable
 from fabricobs.report.markdown import bullets, code, page, table
 
 _MOST_FINDINGS = 20
@@ -48,7 +48,8 @@ def ticket_text(
 
 def plain(text: str) -> str:
     """Return text of a log so that Markdown shows it as it is."""
-    return _MARKUP.sub(lambda found: f"\\{found[0]}", printable(text))
+    # A tracker mentions whoever stands behind an @, escaped or not.
+    return _MARKUP.sub(lambda found: f"\\{found[0]}", escaped(text)).replace("@", "＠")
 
 
 def _question_row(question: Question) -> tuple[str, str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 
 from fabricobs.ask import OUTPUTS, check_output, find_question, questions, write_rows
+from fabricobs.printing import show
 from fabricobs.store.sandbox import QueryError, check_read_only
 from fabricobs.store.session import (
     columns_by_name,
@@ -76,7 +77,7 @@ def _tables(shell: Shell, _: str) -> None:
     for name in sorted(shell.columns):
         kind = "table" if name in TABLES else "view"
         row = TABLES[name].row if name in TABLES else said.get(name, "").partition(". ")[0]
-        print(f"{name:24} {kind:6} {row}")
+        show(f"{name:24} {kind:6} {row}")
 
 
 def _columns(shell: Shell, table: str) -> None:
@@ -88,12 +89,12 @@ def _columns(shell: Shell, table: str) -> None:
     for name, kind in shell.columns[table]:
         column = described.column(name) if described else None
         unit = f" [{column.unit}]" if column and column.unit else ""
-        print(f"{name:30} {kind:20} {column.meaning if column else ''}{unit}".rstrip())
+        show(f"{name:30} {kind:20} {column.meaning if column else ''}{unit}".rstrip())
 
 
 def _queries(shell: Shell, _: str) -> None:
     for question in questions(shell.extra).values():
-        print(f"{question.name:34} {question.question}")
+        show(f"{question.name:34} {question.question}")
 
 
 def _query(shell: Shell, name: str) -> None:
@@ -104,14 +105,14 @@ def _format(shell: Shell, output: str) -> None:
     if output:
         check_printed(output)
         shell.output = output
-    print(f"rows are printed as {shell.output}")
+    show(f"rows are printed as {shell.output}")
 
 
 def _help(_: Shell, __: str) -> None:
-    print("A statement of DuckDB's SQL may go over several lines; it ends with a semicolon.")
+    show("A statement of DuckDB's SQL may go over several lines; it ends with a semicolon.")
     for name, command in COMMANDS.items():
-        print(f"{f'{name} {command.argument}'.strip():18} {command.meaning}")
-    print("Tab completes, Ctrl-R searches the history, Ctrl-C drops the line, Ctrl-D leaves.")
+        show(f"{f'{name} {command.argument}'.strip():18} {command.meaning}")
+    show("Tab completes, Ctrl-R searches the history, Ctrl-C drops the line, Ctrl-D leaves.")
 
 
 def _quit(shell: Shell, _: str) -> None:

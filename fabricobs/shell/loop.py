@@ -13,6 +13,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from fabricobs import stopping
+from fabricobs.printing import escaped, note, show
 from fabricobs.shell.commands import COMMANDS, Shell, check_printed
 from fabricobs.shell.completion import Names, SqlCompleter
 from fabricobs.shell.text import is_whole
@@ -51,7 +52,8 @@ def run_shell(
         multiline=Condition(lambda: not is_whole(get_app().current_buffer.text)),
         prompt_continuation=lambda width, line, wrapped: "." * (width - 1) + " ",
     )
-    print(f"{store}, read-only. End statements with a semicolon; .help lists the commands.")
+    told = "read-only. End statements with a semicolon; .help lists the commands."
+    show(f"{escaped(store)}, {told}")
     while not shell.leaving:
         try:
             text = session.prompt(_PROMPT)
@@ -85,7 +87,7 @@ def open_history(path: Path) -> History:
         with path.open("a"):
             return FileHistory(path)
     except OSError as error:
-        print(f"fabricobs: history not kept in {path}: {error.strerror}", file=sys.stderr)
+        note(f"history not kept in {path}: {error.strerror}")
         return InMemoryHistory()
 
 
@@ -95,10 +97,10 @@ def _answer(shell: Shell, text: str) -> None:
     try:
         shell.run(text)
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+        show("stopped", file=sys.stderr)
     except QueryError as error:
-        print(one_line(error), file=sys.stderr)
+        show(one_line(error), file=sys.stderr)
     else:
         taken_s = time.monotonic() - begun
         if taken_s >= _WORTH_TELLING_S:
-            print(f"{taken_s:.1f} s", file=sys.stderr)
+            show(f"{taken_s:.1f} s", file=sys.stderr)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fabricobs.printing import show, show_data
 from fabricobs.verbs.shared import (
     AllowFilesOption,
     ConfigOption,
@@ -71,7 +72,7 @@ def query(
     site = configured_basics(config, {"store": store, "content": content})
     if list_ or name is None:
         for question in questions(site.content).values():
-            print(f"{question.name:34} {question.question}")
+            show(f"{question.name:34} {question.question}")
         return
     require_store(site.store)
     _ask(find_question(name, site.content).sql, site, format, out, allowed_files(allow_files))
@@ -98,7 +99,7 @@ def compare(
     require_store(site.store)
     with reading(site.store):
         compared = run(a, b, site.store, job, site.content, site=site.site)
-    print(comparison_json(compared) if format == "json" else comparison_text(compared))
+    show(comparison_json(compared) if format == "json" else comparison_text(compared))
 
 
 def schema(
@@ -116,16 +117,16 @@ def schema(
 
         site = configured_basics(config, {"store": store, "content": content})
         require_store(site.store)
-        print(init_script(site.store.absolute(), site.content), end="")
+        show_data(init_script(site.store.absolute(), site.content), end="")
         return
     if table is not None and table not in TABLES:
         fail(f"no table {table!r}; one of {', '.join(TABLES)}")
     for name, described in TABLES.items():
         if table in {None, name}:
-            print(f"{name}: {described.row} (from {described.source})")
+            show(f"{name}: {described.row} (from {described.source})")
             for column in described.columns:
                 unit = f" [{column.unit}]" if column.unit else ""
-                print(f"  {column.name:30} {column.type:20} {column.meaning}{unit}")
+                show(f"  {column.name:30} {column.type:20} {column.meaning}{unit}")
 
 
 def _statement(given: str | None) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fabricobs.printing import escaped, show
 from fabricobs.verbs.shared import UNKNOWN, ConfigOption, ContentOption, configured, fail
 
 formats_app = typer.Typer(help="List the formats, try one, or begin a new one.")
@@ -21,7 +22,7 @@ def formats(
     if context.invoked_subcommand is None:
         site = configured(config, {"content": content})
         for name, definition in load_definitions(site.content).items():
-            print(f"{name:28} {definition.title}")
+            show(escaped(f"{name:28} {definition.title}"))
 
 
 @formats_app.command("try")
@@ -41,7 +42,7 @@ def formats_try(
         fail(f"{file}: no such file")
     site = configured(config, {"content": content})
     trial = try_format(name, file, load_catalogue(site.content))
-    print(trial_text(trial, most))
+    show(trial_text(trial, most))
     if not trial.rows or trial.problem:
         raise typer.Exit(UNKNOWN)
 
@@ -67,7 +68,8 @@ def formats_new(
     text = skeleton(name, file)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
-    print(f"{target}: fill in columns and rows, then `fabricobs check --content {content}`")
+    told = f"{target}: fill in columns and rows, then `fabricobs check --content {content}`"
+    show(escaped(told))
 
 
 def check(content: ContentOption = None, config: ConfigOption = None) -> None:
@@ -76,7 +78,7 @@ def check(content: ContentOption = None, config: ConfigOption = None) -> None:
 
     mistakes = list(check_content(configured(config, {"content": content}).content))
     for mistake in mistakes:
-        print(mistake, file=sys.stderr)
+        show(escaped(mistake), file=sys.stderr)
     if mistakes:
         raise typer.Exit(UNKNOWN)
-    print("content is sound")
+    show("content is sound")

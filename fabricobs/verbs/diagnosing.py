@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fabricobs.printing import note
+from fabricobs.printing import escaped, note, show
 from fabricobs.verbs.shared import (
     ConfigOption,
     ContentOption,
@@ -43,7 +43,7 @@ def diagnose(
 
     with reading(site.store):
         found = judge(site, None if window is None else window_start(site))
-    print(diagnosis_json(found) if format == "json" else diagnosis_text(found))
+    show(diagnosis_json(found) if format == "json" else diagnosis_text(found))
     try:
         keep_findings(found, site.store)
     except OSError as error:
@@ -75,10 +75,10 @@ def explain(
         kept = [] if anew else kept_findings(site.store, site.content)
         if finding is None:
             for known in known_findings(kept, lambda: judge(site)):
-                print(f"{known.id}  {known.severity:8}  {known.title}")
+                show(escaped(f"{known.id}  {known.severity:8}  {known.title}"))
             return
         found = find_finding(finding, kept, lambda: judge(site))
-        print(explanation_text(found, site.store, site.content, site=site.site))
+        show(explanation_text(found, site.store, site.content, site=site.site))
 
 
 def report(
@@ -118,4 +118,4 @@ def report(
         found = judge(site, since)
         written = write_report(wanted, found, site.store, site.content, since=since, site=site.site)
     for path in written:
-        print(path)
+        show(escaped(path))

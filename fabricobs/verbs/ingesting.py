@@ -8,7 +8,7 @@ import typer
 
 from fabricobs.errors import UNEXPECTED
 from fabricobs.machine import cores
-from fabricobs.printing import note
+from fabricobs.printing import note, show
 from fabricobs.verbs.shared import (
     UNKNOWN,
     ConfigOption,
@@ -63,7 +63,7 @@ def ingest(
         report = _read(inputs, site.store, options, workers)
     else:
         report.left_out = left_out
-    print(ingest_table(report))
+    show(ingest_table(report))
     if not report.outcomes:
         fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
     for outcome in report.problems:

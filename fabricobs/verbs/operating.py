@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fabricobs import stopping
-from fabricobs.printing import note, show
+from fabricobs.printing import escaped, note, show, show_data
 from fabricobs.verbs.shared import (
     UNKNOWN,
     ConfigOption,
@@ -98,11 +98,11 @@ def prune(
     require_store(site.store)
     if site.keep is not None:
         pruned = upkeep.prune(Store(site.store), site.keep)
-        print(
+        show(
             f"{pruned.files:,} files taken out, of {duration_words(site.keep)} and more before the "
             f"newest data; {pruned.freed_bytes / 1e6:,.1f} MB freed"
         )
-    print(f"{upkeep.compact(Store(site.store)):,} small batches merged into others")
+    show(f"{upkeep.compact(Store(site.store)):,} small batches merged into others")
 
 
 def verify(
@@ -182,13 +182,13 @@ def schedule(
     made = schedules.units(scheduler, plan)
     for unit in made:
         if out is None:
-            print(unit.text if len(made) == 1 else f"# {unit.path}\n{unit.text}")
+            show_data(unit.text if len(made) == 1 else f"# {unit.path}\n{unit.text}")
         else:
             out.mkdir(parents=True, exist_ok=True)
             target = out / unit.path.name
             target.write_text(unit.text, encoding="utf-8")
             target.chmod(0o755 if unit.executable else 0o644)
-            print(target)
+            show(escaped(target))
     note(schedules.how_to_install(scheduler))
 
 
@@ -219,7 +219,7 @@ def config(
     keys = max(len(key) for key, _, _ in rows)
     values = min(max(len(value) for _, value, _ in rows), 40)
     for key, value, source in rows:
-        print(f"{key:{keys}} = {value:{values}}  # {source}")
+        show(escaped(f"{key:{keys}} = {value:{values}}  # {source}"))
 
 
 def _print_events(done: "Round") -> None:
@@ -228,8 +228,5 @@ def _print_events(done: "Round") -> None:
 
     for event in done.events:
         incident = event.incident
-        print(
-            f"{iso(event.at)} {event.news} {incident.severity} {incident.finding.id} "
-            f"{incident.finding.title}",
-            flush=True,
-        )
+        told = (iso(event.at), event.news, incident.severity, incident.finding.id)
+        show(escaped(" ".join([*map(str, told), incident.finding.title])))

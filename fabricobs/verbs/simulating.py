@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fabricobs.printing import escaped, show
 from fabricobs.verbs.shared import fail
 
 DEMO_SEED = 20260322
@@ -49,20 +50,20 @@ def simulate(
     from fabricobs.simulate.scenarios import load_scenario
 
     if list_:
-        print(describe())
+        show(describe())
         return
     if directory is None:
         fail("give the directory to write to, or --list")
     kinds = choose_kinds(only or (), without or ())
     if not scenarios:
         write_practice(directory, cases=cases, seed=seed, gpus=gpus, kinds=kinds)
-        print(f"{directory}: {cases} cases; the answers are in {directory / 'answers'}")
+        show(f"{directory}: {cases} cases; the answers are in {directory / 'answers'}")
         return
     for name in scenarios:
         scenario = load_scenario(name).sized(gpus)
         folder = directory / scenario.name
         write_case(folder, scenario, seed=seed, kinds=kinds)
-        print(folder)
+        show(escaped(folder))
 
 
 @bench_app.command("diagnosis")
@@ -85,7 +86,7 @@ def bench_diagnosis(
     """Score the diagnosis on simulated clusters whose faults are known."""
     from fabricobs.bench.scoreboard import bench
 
-    print(
+    show(
         bench(
             seeds,
             size,
@@ -105,4 +106,4 @@ def bench_scale(
     """Measure ingest and diagnosis as a cluster grows: seconds, memory, seconds a row."""
     from fabricobs.bench import scale
 
-    print(scale.bench(size or scale.SIZES))
+    show(scale.bench(size or scale.SIZES))
