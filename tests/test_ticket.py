@@ -53,7 +53,7 @@ def test_text_of_a_log_is_no_markup(ticket: str) -> None:
         ("# a | b", "\\# a \\| b"),
         ("![x](http://y)", "\\!\\[x\\](http://y)"),
         ("mlx5_0 and _x_", "mlx5_0 and \\_x\\_"),
-        ("one\ntwo\x1b[2J", "one two \\[2J"),
+        ("one\ntwo\x1b[2J", "one two\\\\x1b\\[2J"),
         ("`rm`", "\\`rm\\`"),
     ],
 )

@@ -16,12 +16,17 @@ _WHITE = re.compile(r"[\t\n\r]")
 def wrapped(text: str, lead: str = "", hang: int | None = None) -> str:
     """Return the text in lines of the terminal's width, the first led by `lead`."""
     return textwrap.fill(
-        escaped(_WHITE.sub(" ", text)),
+        escaped(in_line(text)),
         WIDTH,
         initial_indent=lead,
         subsequent_indent=" " * (len(lead) if hang is None else hang),
         break_on_hyphens=False,
     )
+
+
+def in_line(text: str) -> str:
+    """Return a text of several lines as one."""
+    return _WHITE.sub(" ", text)
 
 
 def labelled(label: str, text: str) -> str:

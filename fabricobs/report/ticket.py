@@ -11,6 +11,7 @@ from fabricobs.diagnosis.findings import Coverage, Diagnosis, Driver, Finding, Q
 from fabricobs.printing import escaped
 from fabricobs.report import documents
 from fabricobs.report.charts.source import Row
+from fabricobs.report.layout import in_line
 from fabricobs.report.markdown import bullets, code, page, table
 
 _MOST_FINDINGS = 20
@@ -49,7 +50,7 @@ def ticket_text(
 def plain(text: str) -> str:
     """Return text of a log so that Markdown shows it as it is."""
     # A tracker mentions whoever stands behind an @, escaped or not.
-    return _MARKUP.sub(lambda found: f"\\{found[0]}", escaped(text)).replace("@", "＠")
+    return _MARKUP.sub(lambda found: f"\\{found[0]}", escaped(in_line(text))).replace("@", "＠")
 
 
 def _question_row(question: Question) -> tuple[str, str, str]:
