@@ -160,7 +160,7 @@ def _read_archive(
     failure = None
     try:
         identities = identities_within(archive.path, archive.identity, folder, options)
-        for member in members(archive.path, folder):
+        for member in members(archive.path, folder, options.tzinfo):
             planned = plan_member(archive, member, identities.of(member.name), catalogue, options)
             if isinstance(planned, FileOutcome):
                 refused.append(planned)
@@ -258,7 +258,6 @@ def _add_account(
             "formats": ",".join(planned.recognised.names),
             "device": planned.identity.device,
             "device_source": planned.identity.device_source,
-            "port": planned.identity.port,
             "lines": tally.lines,
             "parsed": tally.parsed,
             "ignored": tally.ignored,

@@ -64,7 +64,7 @@ def identities_within(archive: Path, origin: Identity, folder: Path, options: Op
     paths: list[str] = []
     texts: dict[str, str] = {}
     with suppress(SourceError, OSError):  # one that breaks off is told when it is read
-        for member in members(archive, folder):
+        for member in members(archive, folder, options.tzinfo):
             if member.problem is not None:
                 continue
             paths.append(member.name)

@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import tarfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from fabricobs.formats import source
+from fabricobs.formats import archive, source
 from fabricobs.formats.limits import LIMITS
 from fabricobs.ingest import ingest
 from fabricobs.inputs import IngestReport, Options
@@ -84,10 +85,45 @@ def test_an_archive_that_breaks_off_gives_what_it_gave(tmp_path: Path) -> None:
     assert any(o.path == archive and "breaks off" in str(o.problem) for o in report.problems)
 
 
-def test_an_archive_inside_an_archive_is_named(tmp_path: Path) -> None:
+def write_zip(path: Path, files: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for name, data in files.items():
+            info = zipfile.ZipInfo(name, (2026, 3, 2, 9, 0, 0))
+            zipped.writestr(info, data, zipfile.ZIP_DEFLATED)
+    return path
+
+
+def test_an_archive_inside_an_archive_is_a_folder_of_it(tmp_path: Path) -> None:
     inner = write_tar(tmp_path / "inner.tar.gz", {"x.log": LINE}).read_bytes()
-    report = read(write_tar(tmp_path / "outer.tar.gz", {"inner.tar.gz": inner}), tmp_path / "s")
-    assert any("archive inside an archive" in str(o.problem) for o in report.problems)
+    report = read(write_zip(tmp_path / "outer.zip", {"inner.tar.gz": inner}), tmp_path / "s")
+    assert [o.path.name for o in report.read if o.rows] == ["x.log"]
+    assert not report.problems
+
+
+def test_archives_nested_without_end_are_refused(tmp_path: Path) -> None:
+    data = write_tar(tmp_path / "0.tar", {"x.log": LINE}).read_bytes()
+    for number in range(1, 5):
+        data = write_tar(tmp_path / f"{number}.tar", {f"{number}.tar": data}).read_bytes()
+    report = read(tmp_path / "4.tar", tmp_path / "s")
+    assert any("inside one another" in str(o.problem) for o in report.problems)
+
+
+def test_a_zip_gives_its_local_time_and_the_hosts_of_its_folders(tmp_path: Path) -> None:
+    stats = b"NIC statistics:\n     rx_bytes_phy: 1\n     tx_bytes_phy: 2\n"
+    write_zip(tmp_path / "z.zip", {f"x/{host}/eth0.txt": stats for host in ("c1", "c2")})
+    singapore = Options(zone="Asia/Singapore")
+    ingest([tmp_path / "z.zip"], Store(tmp_path / "s"), singapore)
+    with open_session(tmp_path / "s") as session:
+        got = session.sql("SELECT device, port, ts::TEXT, ts_source FROM port_samples ORDER BY 1")
+        assert got.fetchall() == [
+            (host, "eth0", "2026-03-02 01:00:00", "mtime") for host in ("c1", "c2")
+        ]
+
+
+def test_a_zip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "LIMITS", replace(LIMITS, unpacked_free_bytes=1 << 20))
+    bomb = write_zip(tmp_path / "b.zip", {"x.log": LINE + b"0" * (20 << 20)})
+    assert any("a bomb" in str(o.problem) for o in read(bomb, tmp_path / "s").problems)
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])

@@ -1,12 +1,16 @@
-"""Tar archives, compressed or not: one member at a time, and nothing written but what is read.
+"""Archives, tar (compressed or not) and zip: one member at a time, and nothing written but what is
+read. An archive inside an archive is a folder of it.
 
 Only regular files with a path inside the archive are unpacked, each for the time it takes to read
 it; links and devices carry no log, and a path that leads outside is refused.
 """
 
+import struct
 import tarfile
+import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
@@ -18,6 +22,9 @@ from fabricobs.store.manifest import StoreError
 
 _MAGIC = b"ustar"
 _MAGIC_AT = 257
+_ZIP_MAGIC = b"PK\x03\x04"
+_ZIP_UNIX_TIME = 0x5455  # the extra field of Info-ZIP that has the time in UTC
+_DEEPEST = 3  # archives inside one another
 _IN_MEMORY = {
     tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE,
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
@@ -34,17 +41,90 @@ class Member:
     problem: str | None = None
 
 
-def is_archive(head: bytes) -> bool:
-    """Say whether the first (decompressed) bytes are those of a tar archive."""
-    return head[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] == _MAGIC
+def is_archive(head: bytes, name: str) -> bool:
+    """Say whether the first (decompressed) bytes are those of a tar archive, or a zip's.
+
+    Checkpoints and office documents are zips too: a zip of logs is known by its name as well.
+    """
+    is_tar = head[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] == _MAGIC
+    return is_tar or (head.startswith(_ZIP_MAGIC) and name.lower().endswith(".zip"))
 
 
-def members(archive: Path, folder: Path) -> Iterator[Member]:
+def members(
+    archive: Path, folder: Path, zone: tzinfo = UTC, *, name: str = "", depth: int = 1
+) -> Iterator[Member]:
     """Yield the regular files of an archive, each in `folder` until the next one is asked for.
 
-    SourceError where the archive breaks off, after the members it gave.
+    `zone` is that of times in zips without a field of UTC, `name` what an archive within another
+    is called there. SourceError where the archive breaks off, after the members it gave.
     """
-    place = folder / "member"
+    place = folder / f"member{depth}"
+    is_zip = (name or archive.name).lower().endswith(".zip")
+    try:
+        for member in _of_zip(archive, place, zone) if is_zip else _of_tar(archive, place):
+            if member.problem is None and _is_inner(member):
+                if depth == _DEEPEST:
+                    yield replace(member, problem="archives inside one another: unpack them")
+                    continue
+                for inner in members(place, folder, zone, name=member.name, depth=depth + 1):
+                    yield replace(inner, name=f"{member.name}/{inner.name.lstrip('/')}")
+            else:
+                yield member
+    finally:
+        place.unlink(missing_ok=True)
+
+
+def _is_inner(member: Member) -> bool:
+    """Say whether a member is an archive itself; its name tells before its bytes are looked at."""
+    lower = member.name.lower()
+    if not (".t" in lower or lower.endswith(".zip")):
+        return False
+    try:
+        with open_plain(member.path) as stream:
+            return is_archive(stream.read(512), lower)
+    except (SourceError, *BROKEN):
+        return False
+
+
+def _of_zip(archive: Path, place: Path, zone: tzinfo) -> Iterator[Member]:
+    left = archive.stat().st_size * LIMITS.unpacked_ratio + LIMITS.unpacked_free_bytes
+    try:
+        with zipfile.ZipFile(archive) as zipped:
+            for number, entry in enumerate(zipped.infolist()):
+                if number >= LIMITS.members:
+                    raise SourceError(f"more than {LIMITS.members:,} files: unpack it")
+                if entry.is_dir():
+                    continue
+                problem = _refused(entry.filename)
+                if entry.flag_bits & 1:
+                    problem = "it needs a password: unpack it"
+                if problem is None:
+                    with zipped.open(entry) as source, place.open("wb") as file:
+                        while piece := source.read(BLOCK):
+                            left -= len(piece)
+                            if left < 0:
+                                raise SourceError("unpacks to far more than logs do: a bomb")
+                            file.write(piece)
+                yield Member(entry.filename, place, _zip_time(entry, zone), problem)
+    except (zipfile.BadZipFile, NotImplementedError, *BROKEN) as error:
+        raise SourceError(f"breaks off: {error}") from error
+
+
+def _zip_time(entry: zipfile.ZipInfo, zone: tzinfo) -> int:
+    """Return when a file was changed, in microseconds UTC: a zip has the local time at least."""
+    extra = entry.extra
+    while len(extra) >= 4:
+        kind, size = struct.unpack_from("<HH", extra)
+        if kind == _ZIP_UNIX_TIME and size >= 5 and extra[4] & 1:
+            return int(struct.unpack_from("<l", extra, 5)[0]) * 1_000_000
+        extra = extra[4 + size :]
+    try:
+        return int(datetime(*entry.date_time, tzinfo=zone).timestamp()) * 1_000_000
+    except ValueError:
+        return 0
+
+
+def _of_tar(archive: Path, place: Path) -> Iterator[Member]:
     with open_plain(archive) as stream:
         try:
             with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Entry) as tar:
@@ -62,8 +142,6 @@ def members(archive: Path, folder: Path) -> Iterator[Member]:
                     yield Member(entry.name, place, _modified_us(entry), problem)
         except (tarfile.TarError, *BROKEN) as error:
             raise SourceError(f"breaks off: {error}") from error
-        finally:
-            place.unlink(missing_ok=True)
 
 
 class _Entry(tarfile.TarInfo):
@@ -77,13 +155,18 @@ class _Entry(tarfile.TarInfo):
 
 
 def _problem(entry: tarfile.TarInfo) -> str | None:
-    path = PurePosixPath(entry.name)
-    if path.is_absolute() or ".." in path.parts or "\0" in entry.name:
+    if entry.issparse():
+        return "a sparse file: refused"
+    return _refused(entry.name)
+
+
+def _refused(name: str) -> str | None:
+    """Say why a member of this name is not read, None if it may be."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\0" in name:
         return "its path leads out of the archive: refused"
     if is_private(path):
         return "a private file by its name: not read"
-    if entry.issparse():
-        return "a sparse file: refused"
     return None
 
 

@@ -30,7 +30,7 @@ class CellBlock:
         self.skip = tuple(compile_template(source) for source in block.skip)
         self.mapping = ColumnMapping(block)
         self.headers = tuple(compile_template(source) for source in block.header)
-        self.pair = compile_template(block.pair, default_type="text") if block.pair else None
+        self.pairs = tuple(compile_template(pair, default_type="text") for pair in block.pair)
 
 
 class CellRows:

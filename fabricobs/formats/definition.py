@@ -84,7 +84,7 @@ class Block(_Part):
     # paragraphs: fields that go to the map column under their name; prometheus, json: templates of
     # the keys that do
     other: tuple[str, ...] = ()
-    pair: str | None = None  # keyvalue: template with {key} and {value}
+    pair: Strings = ()  # keyvalue: templates with {key} and {value}, tried in order
     # jsonl: the key, or path of keys, a record of this kind has; json: the path to its records;
     where: str | None = None
     needs: tuple[str, ...] = ()  # json: columns without which a record gives no row

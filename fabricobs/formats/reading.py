@@ -390,7 +390,7 @@ def _text_readers(formats: tuple[Format, ...], context: Context, rows: Rows) -> 
         return others
     captured = [reader for reader in others if not isinstance(reader, LineReader)]
     lines = [reader for reader in others if isinstance(reader, LineReader)]
-    return [CaptureReader(companions, captured), *lines]
+    return [CaptureReader(companions, captured, context), *lines]
 
 
 def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:

@@ -4,17 +4,50 @@ Outputs do not interleave: what is open is closed by a date or prompt, and by a 
 format takes.
 """
 
+import re
 from collections.abc import Sequence
 
+from fabricobs.formats.context import Context
+from fabricobs.formats.identity.words import likeness
 from fabricobs.formats.logs.lines import Outcome, TextReader
 from fabricobs.formats.outputs.keyvalue import KeyValueReader
 from fabricobs.formats.outputs.ruled import TableReader
+
+_RULE = re.compile(r"(-{8,}|={8,}|_{8,})\s*")
+_HOST = re.compile(r"[A-Za-z0-9][\w.-]*\s*")
+
+
+class Banner:
+    """Tells the host that `clush -b` and `dshbak` print between two rules above its output."""
+
+    def __init__(self) -> None:
+        self._below_rule = False
+        self._name: str | None = None
+
+    def is_name(self, line: str) -> bool:
+        """Say whether a line is the name below a rule."""
+        below, self._below_rule = self._below_rule, _RULE.fullmatch(line) is not None
+        if self._below_rule:
+            return False
+        self._name = None
+        if below and _HOST.fullmatch(line) and likeness(line.strip()) >= 2:
+            self._name = line.strip()
+        return self._name is not None
+
+    @property
+    def host(self) -> str | None:
+        """Return the name, once the rule below it is there."""
+        return self._name if self._below_rule else None
 
 
 class CaptureReader:
     """Several readers of one capture as one; what stands between the outputs is taken first."""
 
-    def __init__(self, companions: Sequence[TextReader], readers: Sequence[TextReader]) -> None:
+    def __init__(
+        self, companions: Sequence[TextReader], readers: Sequence[TextReader], context: Context
+    ) -> None:
+        self._banner = Banner()
+        self._context = context
         self._companions = companions
         self._readers = readers
         self._last: TextReader | None = None
@@ -29,6 +62,13 @@ class CaptureReader:
             for reader in self._readers:
                 reader.offer("", number)
             return Outcome.NOT_MINE
+        if self._banner.is_name(line):
+            return Outcome.IGNORED
+        if self._banner.host is not None:
+            for reader in self._readers:
+                _close(reader, line, number)
+            self._context.keep({"device": self._banner.host})
+            return Outcome.IGNORED
         for companion in self._companions:
             outcome = companion.offer(line, number)
             if outcome is Outcome.PARSED:

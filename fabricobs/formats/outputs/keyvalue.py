@@ -1,5 +1,6 @@
 """The key-value readers: a dump of `name: value` lines, and a file that is one value."""
 
+import re
 from typing import Any
 
 from fabricobs.formats.cells import CellBlock, CellRows
@@ -8,6 +9,7 @@ from fabricobs.formats.definition import Definition
 from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.outputs.dumps import KnownLines
 from fabricobs.formats.rows import Rows
+from fabricobs.formats.templates import Template
 
 # The fields of a pair that the columns of a block read, not their types.
 _PAIR = ("key", "value")
@@ -61,16 +63,16 @@ class KeyValueReader:
                 return Outcome.IGNORED
         except ValueError as error:
             return f"{self._format.name}: {error}"
-        if not self._active or self._block.pair is None:
+        if not self._active or not self._block.pairs:
             return Outcome.NOT_MINE
-        found = self._block.pair.pattern.match(line.strip())
+        pair, found = self._pair_in(line.strip())
         if found is None and any(skip.pattern.match(line.strip()) for skip in self._block.skip):
             return Outcome.IGNORED
         if found is None:
             self._active = not self._block.headers
             return Outcome.NOT_MINE
         try:
-            fields = self._block.pair.read(found, as_text=_PAIR)
+            fields = pair.read(found, as_text=_PAIR)
             key, value = (str(fields.pop(name, "")) for name in _PAIR)
             known = self._cells.add(self._block, [(key, value)], number, self._given | fields)
         except ValueError as error:
@@ -78,6 +80,14 @@ class KeyValueReader:
         if known:
             self._format.known.learn(line, key, value, fields)
         return Outcome.PARSED if known else f"{self._format.name}: {key} has no whole number"
+
+    def _pair_in(self, line: str) -> tuple[Template, re.Match[str] | None]:
+        """Return the first template of a pair that fits a line, and what it captured."""
+        for pair in self._block.pairs:
+            found = pair.pattern.match(line)
+            if found is not None:
+                return pair, found
+        return self._block.pairs[-1], None
 
     def boundary(self, line: str, number: int) -> None:
         """Close the dump: a date, prompt or command stands here, which may open the next."""

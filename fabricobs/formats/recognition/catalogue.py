@@ -224,7 +224,7 @@ class Catalogue:
     def _recognise(self, ends: bytes, path: str) -> Recognised:
         if not ends:
             return Recognised("text", (), "empty")
-        if is_archive(ends):
+        if is_archive(ends, path):
             return Recognised(ARCHIVE, ())
         if is_parquet(ends):
             return self._recognise_parquet(path)

@@ -22,7 +22,6 @@ READING = (
                 "What says so: map (--host-from), bundle (a file `hostname` beside it), path, "
                 "guess (a path in which only the looks of the name speak for it), unknown",
             ),
-            text("port", "Port its name tells"),
             whole("lines", "Lines (rows for binary formats)"),
             whole("parsed", "Lines that gave at least one row or context for one"),
             whole("ignored", "Lines a format knows and does not need"),
