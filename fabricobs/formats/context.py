@@ -59,6 +59,7 @@ class Context:
     generation: int = 0  # grows when what is kept changes
     modified_us: int | None = None  # when the file was last written
     labels: Labels = ()  # that launchers wrote before the lines
+    blocks: bool = False  # a host between two rules stands above its lines
     of_line: LineTold = field(default_factory=LineTold)
     placed: dict[str, str] = field(default_factory=dict)  # by format: what the path tells
     file_name: str = ""  # what a port goes by that nothing names

@@ -243,6 +243,7 @@ def _read_text(
     flush: Callable[[], None],
 ) -> None:
     context.labels = recognised.wrapping.labels
+    context.blocks = recognised.wrapping.blocks
     readers = _text_readers(recognised.formats, context, rows)
     dispatcher = Dispatcher(readers, context, rows, tally)
 

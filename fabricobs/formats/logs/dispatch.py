@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from fabricobs.formats.context import Context
+from fabricobs.formats.logs.headings import Headings
 from fabricobs.formats.logs.lines import LineReader, Outcome, TextReader
 from fabricobs.formats.logs.messages import is_bar, messages
 from fabricobs.formats.logs.prefixes import NOTHING, Told, merged, peeled
@@ -26,6 +27,9 @@ class Dispatcher:
         self._by_line = [reader for reader in readers if isinstance(reader, LineReader)]
         self._marked = [reader for reader in self._by_line if reader.format.mark]
         self._pods = set[tuple[str, str]]()
+        self._headings = Headings(by_rules=context.blocks)
+        # Outputs of commands have rules of their own.
+        self._captured = len(self._by_line) < len(readers)
         self._about = ""  # what the last message that was dropped is about
 
     def read(self, line: str, number: int, around: Told = NOTHING) -> None:
@@ -38,6 +42,10 @@ class Dispatcher:
             for reader in self._readers:
                 reader.offer("", number)
             return
+        if not self._captured and self._headings.takes(line):
+            self._tally.skip()
+            return
+        around = merged(self._headings.told, around) if self._headings.told else around
         outcomes: list[Outcome | str] = []
         unread, told, carried = "", around, around
         for message in messages(line, self._marked, self._context.labels):

@@ -16,7 +16,7 @@ from fabricobs.formats.documents.jsontext import documents, loads
 from fabricobs.formats.logs.meanings import meaning_of, told_by_fields
 from fabricobs.formats.values import parse_time
 
-Syntax = Literal["jsonl", "json", "csv"]
+Syntax = Literal["jsonl", "json", "csv", "journal"]
 Path = tuple[str, ...]
 ITEM = "[]"  # a step of a path into each item of a list
 INSIDE = "{}"  # a step of a path into a text that is JSON itself
@@ -26,6 +26,7 @@ LONGEST_HEAD = 1 << 18
 _DEEPEST = 12
 _NAMED = re.compile(r"[\w.-]{1,63}:\S*")
 _TAGGED = re.compile(r"(\S+)\t\S+\t(\{.*)", re.DOTALL)
+_JOURNAL = re.compile(r"__[A-Z_]+=.*\n[A-Z_]+=")
 _MOMENT = re.compile(r"\d{10,19}$|\d{4}-\d\d-\d\d[T ]")
 _COLUMN = re.compile(r"[@A-Za-z_][\w .@/()\[\]-]{0,63}")
 _PIECE_FLAGS = {"_p", "logtag"}  # Fluent Bit, Fluentd: what containerd cut
@@ -110,6 +111,9 @@ def _values(head: str) -> tuple[Syntax, Sequence[Any]]:
         if lines and len(lines) == 1 and objects and not _holds_items(objects[0]):
             return "jsonl", objects
         return "json", [document.value for document in documents(head)]
+    if _JOURNAL.match(head):
+        lines = head.split("\n")
+        return "journal", [entry for _, entry in journal_entries(enumerate(lines, 1))]
     return "csv", list(_rows(head.split("\n")[:_SHOWN_RECORDS]))
 
 
@@ -134,6 +138,21 @@ def _rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
     """Yield the rows of a CSV whose header names a field that an export has."""
     for _, row in csv_rows(lines):
         yield row
+
+
+def journal_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the line at which each entry of `journalctl -o export` ends, and its fields."""
+    entry: dict[str, str] = {}
+    number = 0
+    for number, line in lines:
+        name, is_field, text = line.partition("=")
+        if is_field:
+            entry[name] = text
+        elif not line.strip() and entry:
+            yield number, entry
+            entry = {}
+    if entry:
+        yield number, entry
 
 
 def csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:

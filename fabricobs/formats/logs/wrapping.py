@@ -15,6 +15,7 @@ from fabricobs.formats.logs.exports import (
     Record,
     csv_rows,
     export_of,
+    journal_entries,
     object_of,
     records_in,
     texts_of_head,
@@ -38,6 +39,7 @@ class Wrapping:
     cri: bool = False
     export: Export | None = None
     labels: Labels = ()
+    blocks: bool = False  # a host between two rules stands above its lines
 
     @property
     def by_record(self) -> bool:
@@ -134,6 +136,9 @@ def _records(
     elif export.syntax == "csv":
         for number, row in csv_rows(f"{line}\n" for _, line in lines):
             yield from records_in(row, export, number)
+    elif export.syntax == "journal":
+        for number, entry in journal_entries(lines):
+            yield from records_in(entry, export, number)
     else:
         for number, line in lines:
             yield from _of_line(number, line, export)

@@ -16,6 +16,7 @@ from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.documents.json_documents import JsonFormat
 from fabricobs.formats.documents.prometheus import PrometheusFormat
 from fabricobs.formats.documents.yaml_documents import YamlFormat
+from fabricobs.formats.logs.headings import has_blocks
 from fabricobs.formats.logs.lines import LineFormat
 from fabricobs.formats.logs.prefixes import labels_of, without_prefixes
 from fabricobs.formats.logs.wrapping import NOT_WRAPPED, Wrapping, text_inside, wrapping_of
@@ -265,7 +266,9 @@ class Catalogue:
         if any(f.has_companions for f in formats):
             formats = (*formats, *(c for c in self.companions if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
-        return Recognised("text", formats, reason, replace(wrapping, labels=labels))
+        return Recognised(
+            "text", formats, reason, replace(wrapping, labels=labels, blocks=has_blocks(text))
+        )
 
     def _formats_in(self, text: str) -> int:
         """Return how many formats of logs and outputs a text shows, prefixes taken off."""
