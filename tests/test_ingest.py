@@ -119,24 +119,6 @@ def test_files_of_one_name_do_not_collide(tmp_path: Path) -> None:
     assert ask(store, "SELECT count(*) FROM steps") == [(2,)]
 
 
-@pytest.mark.parametrize("after", [0.6, 1.2, 1.8, 2.4])
-def test_killed_and_run_again_the_store_is_as_if_nothing_happened(
-    tmp_path: Path, sample_store: Path, after: float
-) -> None:
-    store = tmp_path / "s"
-    command = [sys.executable, "-c", "from fabricobs.cli import main; main()", "ingest"]
-    command += [str(ROOT / "sample_data" / "logs"), "--store", str(store)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    time.sleep(after)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    if (store / "schema").exists():
-        open_session(store).sql("FROM files").fetchall()
-    read(ROOT / "sample_data" / "logs", store=store)
-    assert parts_of(store) == parts_of(sample_store)
-    assert not list(store.glob(".incoming/*"))
-
-
 def test_stopped_by_hand_it_says_how_to_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from fabricobs.cli import main; main()", "ingest"]
     command += [str(ROOT / "sample_data" / "logs"), "--store", str(tmp_path / "s")]

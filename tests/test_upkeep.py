@@ -1,11 +1,9 @@
 """Upkeep: merging and pruning lose nothing, whoever is killed or reads meanwhile."""
 
 import os
-import random
 import shutil
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -144,26 +142,6 @@ def test_who_reads_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) 
     ):
         upkeep.compact(store, LATER)
     assert upkeep.compact(store, LATER) == DAYS - 1
-
-
-@pytest.mark.parametrize("seed", range(int(os.environ.get("FABRICOBS_ROUNDS", "2"))))
-def test_killed_while_it_prunes_nothing_is_lost_or_doubled(store: Store, seed: int) -> None:
-    command = [
-        sys.executable, "-c", "from fabricobs.cli import main; main()", "prune",
-        "--keep", "4d", "--store", str(store.path),
-    ]  # fmt: skip
-    chance = random.Random(seed)
-    for _ in range(3):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0.2, 1.5))
-        process.kill()
-        process.wait()
-        with compaction.reading(store.path):
-            found = steps(store)
-        assert found == sorted(set(found))
-        assert found[-5:] == list(range(8, 13))
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    assert steps(store) == list(range(8, 13))
 
 
 def test_prune_beside_ingests(fabricobs: Run, store: Store, tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+"""A run of the command line that may be killed at a call that changes the store."""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+_CALLS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.scandir"}
+
+
+def run(folder: Path, command: tuple[str, ...], last: int) -> None:
+    """Run a verb on `folder/store`; kill it at the call number `last`, if that is not 0.
+
+    `folder/began` is there when it has begun; `folder/told` holds its exit code, seconds and calls.
+    """
+    from fabricobs.cli import main
+
+    store = str(folder / "store")
+    calls = 0
+
+    def count(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal calls
+        if event in _CALLS and any(store in str(argument) for argument in arguments):
+            calls += 1
+            if calls == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    os.chdir(folder)
+    output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.argv = ["fabricobs", *command, "--store", store]
+    sys.addaudithook(count)
+    (folder / "began").touch()
+    began = time.monotonic()
+    code: object = 0
+    with contextlib.suppress(BaseException):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    told = {"code": code, "seconds": time.monotonic() - began, "calls": calls}
+    (folder / "told").write_text(json.dumps(told))

@@ -1,0 +1,167 @@
+"""The kill table: whatever is killed whenever, one more run makes the store it would have made.
+
+`FABRICOBS_KILLS=50 pytest tests/test_kills.py` kills each 50 times. Every other kill is at a random
+moment, the others at a random one of the calls that open, make, rename or remove something in the
+store: moments are rarely there.
+"""
+
+import json
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import killed
+import pytest
+from small_store import STEP, write_days
+
+from conftest import ROOT
+from fabricobs.store import verification
+from fabricobs.store.compaction import NOTE, reading
+from fabricobs.store.session import open_session
+from fabricobs.store.tables import TABLES
+
+KILLS = int(os.environ.get("FABRICOBS_KILLS", "3"))
+DAYS = 12
+# Starts processes that have imported all this: most of a process is its start.
+PROCESSES = get_context("forkserver")
+PROCESSES.set_forkserver_preload(
+    ["fabricobs.cli", "fabricobs.ingest", "fabricobs.store.upkeep", "fabricobs.operate.watch"]
+)
+
+
+def prepare_ingest(folder: Path) -> None:
+    for part in ("steps", "nccl"):
+        shutil.copytree(ROOT / "sample_data" / "logs" / part, folder / "logs" / part)
+    write_days(folder / "logs" / "days", DAYS)
+
+
+def prepare_grown(folder: Path) -> None:
+    logs = folder / "logs"
+    write_days(logs, DAYS)
+    _run(folder, "ingest", "logs")
+    for day in (2, 5, 6):
+        with (logs / f"day{day:02d}.jsonl").open("a") as log:
+            log.write(STEP.format(100 + day, day))
+
+
+def prepare_days(folder: Path) -> None:
+    write_days(folder / "logs", DAYS, folder / "store")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is killed, and the store it starts from; paths are below the folder it runs in."""
+
+    prepare: Callable[[Path], None]
+    command: tuple[str, ...]
+
+
+SCENARIOS = {
+    "ingest": Scenario(prepare_ingest, ("ingest", "logs")),
+    "grown": Scenario(prepare_grown, ("ingest", "logs")),
+    "prune": Scenario(prepare_days, ("prune", "--keep", "4d")),
+    "compaction": Scenario(prepare_days, ("prune",)),
+    "watch": Scenario(
+        prepare_grown, ("watch", "logs", "--once", "--keep", "9d", "--fail-on", "never")
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The folder to start from, the rows of a run that nobody kills, and what that run took."""
+
+    scenario: Scenario
+    folder: Path
+    rows: dict[str, list[str]]
+    seconds: float
+    calls: int
+
+
+def _start(folder: Path, command: tuple[str, ...], last: int = 0) -> BaseProcess:
+    for name in ("began", "told"):
+        (folder / name).unlink(missing_ok=True)
+    process = PROCESSES.Process(target=killed.run, args=(folder, command, last))
+    process.start()
+    return process
+
+
+def _run(folder: Path, *command: str) -> dict[str, float]:
+    process = _start(folder, command)
+    process.join()
+    told: dict[str, float] = json.loads((folder / "told").read_text())
+    # 3: a watch that found nothing to judge.
+    assert told["code"] in {0, 3}, (folder / "output").read_text()
+    return told
+
+
+def _kill(folder: Path, prepared: Prepared, chance: random.Random, *, at_call: bool) -> None:
+    if at_call:
+        process = _start(folder, prepared.scenario.command, chance.randint(1, prepared.calls))
+    else:
+        process = _start(folder, prepared.scenario.command)
+        while not (folder / "began").exists():
+            time.sleep(0.001)
+        process.join(chance.uniform(0, prepared.seconds))
+        process.kill()
+    process.join()
+
+
+def rows_of(store: Path) -> dict[str, list[str]]:
+    """Return the rows by table as sorted texts, without what tells when a program ran."""
+    marks = {"files": "pruned IS NOT NULL AS pruned", "findings": "NULL AS told, NULL AS run"}
+    found = {}
+    with reading(store), open_session(store, " ".join(TABLES)) as session:
+        for table in TABLES:
+            mark = f"* REPLACE ({marks[table]})" if table in marks else "*"
+            rows = list(map(repr, session.sql(f"SELECT {mark} FROM {table}").fetchall()))
+            # How a format counts is noted with each batch of its files.
+            found[table] = sorted(set(rows) if table == "counter_info" else rows)
+    return found
+
+
+def leftovers(store: Path) -> list[str]:
+    known = {".incoming", ".lock", ".readers", ".seen.json", ".watch", "report.html"}
+    batches = {batch.name for batch in verification.verify(store)}
+    return [
+        *(path.name for path in store.iterdir() if path.name not in known | batches),
+        *(path.name for path in (store / ".incoming").iterdir()),
+        *(path.name for path in (store / ".watch").glob("*")
+          if path.name not in {"lock", "state.json"}),
+        *map(str, store.glob(f"*/{NOTE}")),
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=SCENARIOS)
+def prepared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    scenario = SCENARIOS[request.param]
+    folder = tmp_path_factory.mktemp(request.param)
+    # A store knows its inputs by their paths: all runs are in one place.
+    scenario.prepare(folder / "place")
+    shutil.copytree(folder / "place", folder / "begin", symlinks=True)
+    took = _run(folder / "place", *scenario.command)
+    return Prepared(
+        scenario, folder, rows_of(folder / "place" / "store"), took["seconds"], int(took["calls"])
+    )
+
+
+def test_killed_anywhere_one_more_run_makes_the_same_store(prepared: Prepared) -> None:
+    chance = random.Random(KILLS)
+    place = prepared.folder / "place"
+    for number in range(KILLS):
+        shutil.rmtree(place)
+        shutil.copytree(prepared.folder / "begin", place, symlinks=True)
+        _kill(place, prepared, chance, at_call=number % 2 == 0)
+        store = place / "store"
+        if (store / "schema").exists():
+            assert not [f for batch in verification.verify(store) for f in batch.faults]
+        _run(place, *prepared.scenario.command)
+        assert rows_of(store) == prepared.rows
+        assert not leftovers(store)
+        print(f"{' '.join(prepared.scenario.command)}: equal after kill {number + 1} of {KILLS}")
