@@ -9,6 +9,7 @@ its parts, their manifest and its name, when the call that makes it visible retu
 
 import errno
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -240,6 +241,11 @@ class BatchWriter:
     def write(self, table: str, rows: pa.Table) -> None:
         """Append rows to the part of `table`, sorted as the table says, as one row group."""
         part = _sorted(table, _coded(table, rows))
+        with self._naming_store():
+            self._writer(table, part).write_table(part, row_group_size=1 << 20)
+
+    def _writer(self, table: str, part: pa.Table) -> pq.ParquetWriter:
+        """Return the writer of a table's part; its encoding is chosen by the first rows."""
         writer = self._writers.get(table)
         if writer is None:
             differing = [field.name for field in part.schema if _mostly_differs(part[field.name])]
@@ -254,14 +260,25 @@ class BatchWriter:
                 # Readers see plain texts.
                 store_schema=False,
             )
-        writer.write_table(part, row_group_size=1 << 20)
+        return writer
+
+    @contextmanager
+    def _naming_store(self) -> Iterator[None]:
+        """Name the store in errors of PyArrow, which name no file."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno is None or error.filename is not None:
+                raise
+            raise OSError(error.errno, os.strerror(error.errno), str(self._store.path)) from error
 
     def close(self) -> None:
         """Finish the parts and wait until they are on the disk; safe to repeat."""
         if self._closed:
             return
-        while self._writers:
-            self._writers.popitem()[1].close()
+        with self._naming_store():
+            while self._writers:
+                self._writers.popitem()[1].close()
         write_manifest(self.directory)
         if self._replaces:
             write_note(self.directory, self._replaces)
