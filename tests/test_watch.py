@@ -112,6 +112,13 @@ class TestWindow:
         assert facts["from"] >= "2026-03-02 09:15"
 
 
+def test_a_page_left_by_a_kill_goes(tmp_path: Path) -> None:
+    (tmp_path / "report.html").touch()
+    (tmp_path / ".report.html.1234").touch()
+    operation.Watch([LOGS], Config(store=tmp_path), print)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
 def test_a_sites_rates_stand_where_no_log_tells(sample_store: Path) -> None:
     site = Site((LinkRate("spine*", "Four*", 123.0), LinkRate("leaf01", "*", 1.0)))
     rates = "SELECT DISTINCT speed_gbps FROM named_status WHERE device = ? AND speed_gbps > 0"

@@ -7,6 +7,7 @@ next round goes on. Rounds of one store never overlap. Times are UTC without a z
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from glob import escape
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
@@ -62,6 +63,9 @@ class Watch:
         self._options = Options(
             config.job, config.tz, config.content, config.host_from, config.follow
         )
+        # Pages that a watch of this store was killed over; there is no other watch now.
+        for left in self._page.parent.glob(f".{escape(self._page.name)}.*"):
+            left.unlink(missing_ok=True)
         watch = config.watch
         self._timers = Timers(
             watch.recovering_after,
