@@ -89,7 +89,7 @@ def _run() -> int:
             stopping.check()  # what was interrupted fails in many ways
             raise
     except TyperException as error:
-        note(f"{error} (see `fabricobs --help`)")
+        note(f"{error.format_message()} (see `fabricobs --help`)")
         code = UNKNOWN
     except typer.Abort:
         code = 128 + signal.SIGINT

@@ -140,6 +140,18 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """A part of a diagnosis that could not be done, and why; the other parts are."""
+
+    part: str
+    reason: str
+    kind: str = ""  # of the findings it would have made
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One of the six questions an engineer asks: answer, evidence, and what would settle it."""
 
@@ -231,6 +243,7 @@ class Diagnosis:
     segments: tuple[Segment, ...] = ()
     coverage: Coverage = field(default_factory=lambda: Coverage((), ()))
     what_if: tuple[WhatIf, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
     @property
     def worst_severity(self) -> Severity | None:

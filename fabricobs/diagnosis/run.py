@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from fabricobs import stopping
 from fabricobs.content import ContentError
+from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.attribution import (
     fold_downstream,
     fold_symptoms,
@@ -15,18 +17,22 @@ from fabricobs.diagnosis.attribution import (
     without_named,
 )
 from fabricobs.diagnosis.calibration import calibrated, load_calibration
-from fabricobs.diagnosis.clocks import device_offsets, host_offsets
+from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Diagnosis, Finding, Judgement
-from fabricobs.diagnosis.job import job_paces
+from fabricobs.diagnosis.findings import Coverage, Diagnosis, Finding, Judgement, WhatIf
+from fabricobs.diagnosis.job import JobPace, job_paces
 from fabricobs.diagnosis.methods import METHODS
-from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.rank_times import rank_times
-from fabricobs.diagnosis.verdict import describe_coverage, give_verdict
+from fabricobs.diagnosis.verdict import QUESTIONS, describe_coverage, give_verdict
 from fabricobs.diagnosis.what_if import what_if
 from fabricobs.store.session import NO_SITE, Site
 
 REST = "throughput_drop"
+_NO_OFFSETS: tuple[Offset, ...] = ()
+_NO_PACES: list[JobPace] = []
+_NO_FINDINGS: list[Finding] = []
+_NO_ESTIMATES: tuple[WhatIf, ...] = ()
 
 
 def diagnose(
@@ -41,6 +47,8 @@ def diagnose(
 ) -> Diagnosis:
     """Judge a store, from `since` (UTC) on; ContentError if a model names no known method.
 
+    A method that fails is told in `failures`: what it would have found is unknown.
+
     `thresholds` by model take the place of those of the content. Without `calibrate` a finding's
     confidence is how far its evidence agrees, whatever that was worth so far.
     """
@@ -48,18 +56,14 @@ def diagnose(
     for name, limits in (thresholds or {}).items():
         models[name] = models[name].with_limits(limits, "the site's configuration")
     evidence = Evidence(store, extra, since, site)
-    offsets = device_offsets(evidence)
+    attempts = Attempts()
+    attempt = attempts.attempt
+    offsets = attempt("clocks of devices", lambda: device_offsets(evidence), _NO_OFFSETS)
     evidence.set_clocks(
         {o.device: o.seconds for o in offsets if o.seconds is not None and o.certain}
     )
     rest = models[REST]
-    paces = job_paces(
-        evidence.frame("step_times"),
-        evidence.frame("rank_steps"),
-        rest.limit("change"),
-        int(rest.limit("least_steps")),
-        dict(evidence.frame("job_sizes").select("job", "ranks_expected").iter_rows()),
-    )
+    paces = attempt("step times", lambda: _paces(evidence, rest), _NO_PACES, QUESTIONS[0])
     judgements: dict[str, Judgement] = {}
     for model in models.values():
         if model.method == REST:
@@ -70,22 +74,44 @@ def diagnose(
             raise ContentError(
                 f"models/{model.name}.toml: no method {model.method!r}; one of {known}"
             )
-        judged = METHODS[model.method](evidence, model, paces)
+        method = partial(METHODS[model.method], evidence, model, paces)
+        judged = attempt(f"diagnosis {model.name}", method, Judgement(), model.kind)
         judgements[model.kind] = judgements.get(model.kind, Judgement()).joined(judged)
-    findings: list[Finding] = [f for j in judgements.values() for f in j.findings]
-    findings = fold_symptoms(fold_downstream(findings, evidence), models, evidence)
-    findings = without_named(findings)
-    findings.extend(unexplained(findings, paces, rest, evidence))
+    found: list[Finding] = [f for j in judgements.values() for f in j.findings]
+    findings = attempt("causes of symptoms", lambda: _folded(found, models, evidence), found)
+    rests = partial(unexplained, findings, paces, rest, evidence)
+    findings = [*findings, *attempt("losses without a cause", rests, _NO_FINDINGS, QUESTIONS[0])]
     if calibrate:
         findings = calibrated(findings, load_calibration(extra))
     ordered = in_order([_priced(finding, gpu_hour_price) for finding in findings])
+    hosts = attempt("clocks of hosts", lambda: host_offsets(evidence), _NO_OFFSETS)
+    described = partial(describe_coverage, evidence, offsets, hosts)
+    coverage = attempt("what the store holds", described, Coverage((), ()))
+    estimates = attempt("what if", lambda: what_if(rank_times(evidence), ordered), _NO_ESTIMATES)
     return Diagnosis(
-        verdict=give_verdict(evidence, ordered, paces, judgements),
+        verdict=give_verdict(evidence, ordered, paces, judgements, attempts),
         findings=ordered,
         segments=tuple(segment for pace in paces for segment in pace.segments),
-        coverage=describe_coverage(evidence, offsets, host_offsets(evidence)),
-        what_if=what_if(rank_times(evidence), ordered),
+        coverage=coverage,
+        what_if=estimates,
+        failures=tuple(attempts.failures),
     )
+
+
+def _paces(evidence: Evidence, rest: Model) -> list[JobPace]:
+    return job_paces(
+        evidence.frame("step_times"),
+        evidence.frame("rank_steps"),
+        rest.limit("change"),
+        int(rest.limit("least_steps")),
+        dict(evidence.frame("job_sizes").select("job", "ranks_expected").iter_rows()),
+    )
+
+
+def _folded(
+    findings: list[Finding], models: Mapping[str, Model], evidence: Evidence
+) -> list[Finding]:
+    return without_named(fold_symptoms(fold_downstream(findings, evidence), models, evidence))
 
 
 def _priced(finding: Finding, gpu_hour_price: float | None) -> Finding:

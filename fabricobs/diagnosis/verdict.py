@@ -3,11 +3,12 @@
 Missing data reads as unknown, never as ok.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import polars as pl
 
+from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.clocks import Offset, describe_offsets
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
@@ -32,6 +33,15 @@ _KINDS_BY_QUESTION: tuple[tuple[str, ...], ...] = (
     ("socket_fallback", "nic_affinity", "config_mismatch"),
     ("gdr_disabled",),
 )
+QUESTIONS = (
+    "Is it everywhere, or some nodes?",
+    "Is a rank slow?",
+    "Is a link sick?",
+    "Is routing uneven?",
+    "Did NCCL choose well?",
+    "Is GPUDirect on everywhere?",
+)
+_REPORT = "A corrected version of fabricobs, or of the rule that failed."
 _NOT_THE_NETWORK = "workload_imbalance"
 
 
@@ -40,18 +50,27 @@ def give_verdict(
     findings: tuple[Finding, ...],
     paces: list[JobPace],
     judgements: Mapping[str, Judgement],
+    attempts: Attempts,
 ) -> Verdict:
-    """Answer the six questions and sum them up; `judgements` by kind of finding."""
-    said = (
-        _everywhere(findings, paces),
-        _slow_rank(findings, paces, judgements.get("straggler", _NOTHING)),
-        _sick_link(judgements),
-        _uneven_routing(findings, judgements.get("ecmp_skew", _NOTHING)),
-        _choice(evidence),
-        _gpudirect(evidence),
+    """Answer the six questions and sum them up; `judgements` by kind of finding.
+
+    A question whose answer fails, or one of whose causes could not be looked for, is unknown.
+    """
+    answers: tuple[Callable[[], Question], ...] = (
+        lambda: _everywhere(findings, paces),
+        lambda: _slow_rank(findings, paces, judgements.get("straggler", _NOTHING)),
+        lambda: _sick_link(judgements),
+        lambda: _uneven_routing(findings, judgements.get("ecmp_skew", _NOTHING)),
+        lambda: _choice(evidence),
+        lambda: _gpudirect(evidence),
     )
+    said = [
+        attempts.attempt(f"answer to {title!r}", answer, Question(title, "unknown", ""), title)
+        for title, answer in zip(QUESTIONS, answers, strict=True)
+    ]
     questions = tuple(
-        _named(question, kinds, findings) or question
+        _named(question, kinds, findings)
+        or _failed(question, attempts.reason((*kinds, question.question)))
         for question, kinds in zip(said, _KINDS_BY_QUESTION, strict=True)
     )
     judged = any(question.answer != "unknown" for question in questions)
@@ -97,8 +116,15 @@ def _named(
     return Question(question.question, "problem", f"{causes[0].title}.{more}")
 
 
+def _failed(question: Question, reason: str | None) -> Question:
+    """Return the question, as unknown if a part of its answer failed."""
+    if reason is None or question.answer == "problem":
+        return question
+    return Question(question.question, "unknown", f"Not looked for: {reason}.", _REPORT)
+
+
 def _everywhere(findings: tuple[Finding, ...], paces: list[JobPace]) -> Question:
-    question = "Is it everywhere, or some nodes?"
+    question = QUESTIONS[0]
     if not paces:
         return Question(
             question, "unknown", "No step times.", "The trainer's log, or per-rank step records."
@@ -137,7 +163,7 @@ def _pace_holds(question: str, paces: list[JobPace]) -> Question:
 def _slow_rank(
     findings: tuple[Finding, ...], paces: list[JobPace], judgement: Judgement
 ) -> Question:
-    question = "Is a rank slow?"
+    question = QUESTIONS[1]
     slow = [finding for finding in findings if finding.kind == "straggler"]
     if slow:
         return Question(question, "problem", slow[0].title + ".")
@@ -163,7 +189,7 @@ def _slow_rank(
 
 
 def _sick_link(judgements: Mapping[str, Judgement]) -> Question:
-    question = "Is a link sick?"
+    question = QUESTIONS[2]
     errors = judgements.get("link_errors", _NOTHING)
     speeds = judgements.get("degraded_link", _NOTHING)
     if not errors.judged:
@@ -195,7 +221,7 @@ def _sick_link(judgements: Mapping[str, Judgement]) -> Question:
 
 
 def _uneven_routing(findings: tuple[Finding, ...], judgement: Judgement) -> Question:
-    question = "Is routing uneven?"
+    question = QUESTIONS[3]
     skews = [finding for finding in findings if finding.kind == "ecmp_skew"]
     if skews:
         return Question(question, "problem", skews[0].title + ".")
@@ -219,7 +245,7 @@ def _uneven_routing(findings: tuple[Finding, ...], judgement: Judgement) -> Ques
 
 
 def _choice(evidence: Evidence) -> Question:
-    question = "Did NCCL choose well?"
+    question = QUESTIONS[4]
     ranks = evidence.frame("nccl_choice")
     chosen = ranks.drop_nulls("network")
     if chosen.is_empty():
@@ -242,7 +268,7 @@ def _choice(evidence: Evidence) -> Question:
 
 
 def _gpudirect(evidence: Evidence) -> Question:
-    question = "Is GPUDirect on everywhere?"
+    question = QUESTIONS[5]
     known = evidence.frame("nccl_choice").drop_nulls("gdr")
     if known.is_empty():
         return Question(

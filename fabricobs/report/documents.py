@@ -44,6 +44,7 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
         "segments": [_segment(segment) for segment in diagnosis.segments],
         "what_if": [_what_if(each) for each in diagnosis.what_if],
         "coverage": _coverage(diagnosis.coverage),
+        "failures": [{"part": f.part, "reason": f.reason} for f in diagnosis.failures],
     }
     return json.dumps(document, indent=2, allow_nan=False)
 

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import altair as alt
 import vl_convert
 
 from fabricobs import stopping
-from fabricobs.diagnosis.findings import Diagnosis
+from fabricobs.diagnosis.attempts import Attempts
+from fabricobs.diagnosis.findings import Diagnosis, Failure, Finding
 from fabricobs.report.charts.catalogue import chart_of
 from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.charts.theme import coloured
@@ -43,6 +45,7 @@ class Figures:
     marked: tuple[Marked, ...]
     of_findings: dict[int, Figure]
     files: tuple[Row, ...]
+    failures: tuple[Failure, ...] = ()
 
     def __iter__(self) -> Iterator[Figure]:
         """Yield every figure in the order of the page."""
@@ -58,25 +61,47 @@ def draw_figures(
     since: datetime | None = None,
     site: Site = NO_SITE,
 ) -> Figures:
-    """Draw the store from `since` on as the diagnosis sees it."""
+    """Draw the store from `since` on as the diagnosis sees it; a chart that fails is told."""
+    attempts = Attempts()
     with open_session(store, extra=extra, since=since, site=site, keep=True) as connection:
         source = Source(connection, extra)
-        timeline = step_timeline(source, diagnosis.segments, diagnosis.findings)
-        topology = draw_topology(source, diagnosis.findings)
+        timeline = attempts.attempt(
+            "chart of the step times",
+            lambda: _if_any(
+                "step-time", step_timeline(source, diagnosis.segments, diagnosis.findings)
+            ),
+            None,
+        )
+        topology = attempts.attempt(
+            "drawing of the topology", lambda: draw_topology(source, diagnosis.findings), None
+        )
         of_findings = {}
         for number, finding in enumerate(diagnosis.findings[:MOST_FINDINGS], start=1):
             stopping.check()
-            chosen = chart_of(source, finding)
-            if chosen is not None:
-                name, chart = chosen
-                of_findings[number] = _figure(f"finding-{number}-{name}", chart)
+            drawn = attempts.attempt(
+                f"chart of finding {finding.id}",
+                partial(_of_finding, source, number, finding),
+                None,
+            )
+            if drawn is not None:
+                of_findings[number] = drawn
         return Figures(
-            timeline=None if timeline is None else _figure("step-time", timeline),
+            timeline=timeline,
             topology=None if topology is None else _figure("topology", topology.chart),
             marked=() if topology is None else topology.marked,
             of_findings=of_findings,
             files=tuple(source.rows("report/files_by_format")),
+            failures=tuple(attempts.failures),
         )
+
+
+def _if_any(key: str, chart: alt.LayerChart | None) -> Figure | None:
+    return None if chart is None else _figure(key, chart)
+
+
+def _of_finding(source: Source, number: int, finding: Finding) -> Figure | None:
+    chosen = chart_of(source, finding)
+    return None if chosen is None else _figure(f"finding-{number}-{chosen[0]}", chosen[1])
 
 
 def save_figures(figures: Figures, folder: Path) -> list[Path]:

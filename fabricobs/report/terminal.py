@@ -37,6 +37,8 @@ def diagnosis_text(found: "Diagnosis") -> str:
         blocks.append(
             "\n".join(listed("What if", [documents.what_if_words(each) for each in found.what_if]))
         )
+    if found.failures:
+        blocks.append("\n".join(listed("Failed, please report it", list(map(str, found.failures)))))
     blocks.append(_coverage_text(found.coverage))
     return "\n\n".join(blocks)
 

@@ -41,6 +41,8 @@ def ticket_text(
         f"{more:,} more findings are left out here." if more else "",
         "## What if" if diagnosis.what_if else "",
         bullets(plain(documents.what_if_words(each)) for each in diagnosis.what_if),
+        "## Failed, please report it" if diagnosis.failures else "",
+        bullets(plain(str(failure)) for failure in diagnosis.failures),
         "## Data",
         _coverage(diagnosis.coverage),
         _files(files),

@@ -16,6 +16,7 @@ from fabricobs.verbs.shared import (
     StoreOption,
     TextOption,
     allowed_files,
+    check_target,
     check_text_format,
     configured_basics,
     fail,
@@ -145,6 +146,8 @@ def _statement(given: str | None) -> str:
 
 def _ask(statement: str, site: "Basics", format: str, out: Path | None, files: list[Path]) -> None:
     from fabricobs.ask import run_statement
+
+    check_target("--out", out)
     from fabricobs.store.compaction import reading
 
     with reading(site.store):

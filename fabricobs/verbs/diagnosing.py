@@ -14,6 +14,7 @@ from fabricobs.verbs.shared import (
     TextOption,
     WindowOption,
     check_fail_on,
+    check_target,
     check_text_format,
     configured,
     exit_code,
@@ -110,8 +111,7 @@ def report(
         fail(f"--out {out}: no ending of {', '.join(FORMATS)}; say --format {', '.join(forms)}")
     if form not in forms:
         fail(f"--format {form}: use one of {', '.join(forms)}")
-    if out is not None and not out.absolute().parent.is_dir():
-        fail(f"--out {out}: there is no folder {out.parent}; make it first")
+    check_target("--out", out)
     wanted = Report(out or Path(f"fabricobs-report{forms[form]}"), form, charts)
     with reading(site.store):
         since = None if window is None else window_start(site)

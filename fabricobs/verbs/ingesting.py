@@ -37,7 +37,9 @@ def ingest(
     content: ContentOption = None,
     host_from: HostFromOption = None,
     follow: FollowOption = None,
-    workers: Annotated[int, typer.Option(help="Processes that read; 0: one a core.")] = 0,
+    workers: Annotated[
+        int, typer.Option(help="Processes that read; 0: one a core.", min=0, max=1024)
+    ] = 0,
     config: ConfigOption = None,
 ) -> None:
     """Read logs into the store. Reading the same again changes nothing."""

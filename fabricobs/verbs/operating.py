@@ -19,6 +19,7 @@ from fabricobs.verbs.shared import (
     ZoneOption,
     check_fail_on,
     check_inputs,
+    check_target,
     configured,
     configured_basics,
     exit_code,
@@ -60,6 +61,7 @@ def watch(
     """Read what is new, judge it and tell of what is new, worse or over, round after round."""
     check_fail_on(fail_on)
     check_inputs(logs)
+    check_target("--report", report)
     options: dict[str, Any] = {
         "store": store, "job": job, "tz": tz, "content": content, "keep": keep,
         "follow": follow,

@@ -4,6 +4,7 @@ Exit codes follow the monitoring plug-ins: 0 nothing at or above --fail-on, 1 wa
 3 unknown (bad usage, unreadable input, not enough data).
 """
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -117,6 +118,19 @@ def check_inputs(logs: list[Path]) -> None:
             fail(f"{path}: a pipe, socket or device; write it to a file first")
 
 
+def check_target(option: str, path: Path | None) -> None:
+    """Fail unless a file can be written there: its folder is there, and it is no folder itself."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        fail(f"{option} {path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        fail(f"{option} {path}: is a folder; name a file")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        fail(f"{option} {path}: cannot be written there")
+
+
 def check_text_format(format: str) -> None:
     """Fail unless a diagnosis or comparison can be written so."""
     if format not in {"text", "json"}:
@@ -139,7 +153,7 @@ def exit_code(found: "Diagnosis", fail_on: str) -> int:
         return 0
     worst = found.worst_severity
     if worst is None or SEVERITIES.index(worst) < SEVERITIES.index(fail_on):
-        return 0 if found.verdict.judged else UNKNOWN
+        return 0 if found.verdict.judged and not found.failures else UNKNOWN
     return 2 if worst in {"high", "critical"} else 1
 
 
