@@ -242,3 +242,13 @@ def test_counters_without_a_port_are_the_files_problem(tmp_path: Path) -> None:
     report = read(tmp_path / "logs", tmp_path / "s")
     assert len(report.problems) == 2 and "name no port" in str(report.problems[0].problem)
     assert len({port for _, port, *_ in rows(tmp_path / "s")}) == 2
+
+
+def test_banners_of_clush_and_dshbak_name_the_host(tmp_path: Path) -> None:
+    rule = "-" * 15
+    blocks = [f"{rule}\n{host}\n{rule}\n{STATS.format(n)}" for n, host in enumerate(("c1", "c2"))]
+    (tmp_path / "eth0_20261102_095945.out").write_text("".join(blocks), encoding="utf-8")
+    report = read(tmp_path / "eth0_20261102_095945.out", tmp_path / "s")
+    moment = START.replace(tzinfo=None)
+    assert rows(tmp_path / "s") == [("c1", "eth0", moment, 0), ("c2", "eth0", moment, 1)]
+    assert not report.unknown_devices
