@@ -105,7 +105,8 @@ def _read_and_commit(
     def flush() -> None:
         for table, part in rows.drain():
             _widen(spans, part)
-            unknown.update(_unknown_names(part))
+            if table != "files":  # they may have an identity that no row needed
+                unknown.update(_unknown_names(part))
             # Readers call this, and would take an OSError for one of their file.
             with _storing(store_path):
                 writer.write(table, part)
