@@ -1,5 +1,6 @@
 """Whose a file is: layouts and names are drawn from known hosts, ports and times."""
 
+import zipfile
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -252,3 +253,11 @@ def test_banners_of_clush_and_dshbak_name_the_host(tmp_path: Path) -> None:
     moment = START.replace(tzinfo=None)
     assert rows(tmp_path / "s") == [("c1", "eth0", moment, 0), ("c2", "eth0", moment, 1)]
     assert not report.unknown_devices
+
+
+def test_members_of_an_archive_of_no_name_are_not_one_device(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "case-4711.zip", "w") as zipped:
+        for number, folder in enumerate("ab"):
+            zipped.writestr(f"counters/{folder}/ethtool_eth0.txt", STATS.format(number))
+    read(tmp_path / "case-4711.zip", tmp_path / "s")
+    assert len({device for device, *_ in rows(tmp_path / "s")}) == 2

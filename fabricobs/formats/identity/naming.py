@@ -66,7 +66,8 @@ class Naming:
         identity = self._timed(components, time)
         device, source = roles.host, roles.host_source
         origin = self._origin
-        if origin.device is not None and source != "path" and source != "bundle":
+        # The name of an archive tells nothing of its members unless it surely names a host.
+        if origin.device_source in {"map", "bundle", "path"} and source not in {"path", "bundle"}:
             device, source = origin.device, origin.device_source
         elif device is None and self._named is not None:
             device, source = self._named, "guess"
