@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
+from itertools import islice
 from typing import Any, Protocol
 
 from fabricobs.formats.context import Context, column_names
@@ -165,7 +166,9 @@ class LineReader:
         """Yield where messages begin in a line, a torn-off piece before a host left out."""
         if self.format.anchor is None:
             return
-        for found in self.format.anchor.finditer(line):
+        # A second search costs more than the first, and most lines hold one message.
+        most = line.count(self.format.mark)
+        for found in islice(self.format.anchor.finditer(line), most):
             torn = 0
             if found.groupdict().get("host"):
                 before = line[: found.start()]

@@ -121,13 +121,14 @@ def _peel(labels: Labels) -> Peel:
     shown = [_LABELS[name] for name in labels]
     # The many lines that bear none cost one look.
     patterns = [re.compile(e) for e in (*shown, *_LAUNCHERS, *_SERVICES)]
-    any_of_them = re.compile("|".join(_UNNAMED.sub("?:", p.pattern) for p in patterns))
+    any_of_them = re.compile("|".join(f"({_UNNAMED.sub('?:', p.pattern)})" for p in patterns))
 
     def first(line: str) -> re.Match[str] | None:
         begin = line[: LIMITS.prefix_chars]
-        if any_of_them.match(begin) is None:
+        found = any_of_them.match(begin)
+        if found is None or found.lastindex is None:
             return None
-        return next(filter(None, (pattern.match(begin) for pattern in patterns)))
+        return patterns[found.lastindex - 1].match(begin)
 
     return first
 
@@ -193,6 +194,7 @@ def columns_told(told: Told, zone: tzinfo, written_us: int | None) -> dict[str, 
     return columns
 
 
+@lru_cache(maxsize=4096)
 def _moment(text: str, zone: tzinfo, written_us: int | None) -> int | Unfit:
     if text[0].isalpha() and len(text.split()) == 3:
         return parse_without_year(text, zone, written_us)
