@@ -8,8 +8,11 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.store.session import newest_time
 
 
-def judge(config: Config, since: datetime | None = None) -> Diagnosis:
-    """Judge the configured store from `since` (UTC) on, with the site's thresholds and rates."""
+def judge(config: Config, since: datetime | None = None, job: str | None = None) -> Diagnosis:
+    """Judge the configured store from `since` (UTC) on, with the site's thresholds and rates.
+
+    With `job` that job alone; JobError if the store holds none of that name.
+    """
     return diagnose(
         config.store,
         config.content,
@@ -17,6 +20,7 @@ def judge(config: Config, since: datetime | None = None) -> Diagnosis:
         site=config.site,
         thresholds=config.thresholds,
         gpu_hour_price=config.gpu_hour_price,
+        job=job,
     )
 
 

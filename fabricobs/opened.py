@@ -22,6 +22,7 @@ from fabricobs.store.session import (
     columns_by_name,
     is_store,
     open_session,
+    runs_of,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from fabricobs.diagnosis.comparison import Comparison
     from fabricobs.diagnosis.findings import Diagnosis, Finding
+    from fabricobs.store.jobs import Run
 
 _WIDTH = 720
 
@@ -104,12 +106,20 @@ class OpenStore:
             found = columns_by_name(connection)
         return {name: [column for column, _ in columns] for name, columns in found.items()}
 
-    def diagnosis(self) -> "Diagnosis":
-        """Judge the store now: verdict, six answers, findings, segments of one pace, coverage."""
+    def jobs(self) -> "tuple[Run, ...]":
+        """Return the jobs the store holds, run by run: hosts, ranks, times, steps, files."""
+        with reading(self.path):
+            return runs_of(self.path)
+
+    def diagnosis(self, job: str | None = None) -> "Diagnosis":
+        """Judge the store now: verdict, six answers, findings, segments of one pace, coverage.
+
+        Of several jobs `.jobs` has the verdict of each; with `job` that one is judged alone.
+        """
         from fabricobs.judging import judge
 
         with reading(self.path):
-            return judge(self.config)
+            return judge(self.config, job=job)
 
     def findings(self) -> "tuple[Finding, ...]":
         """Judge the store now and return its findings, the largest loss first."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from fabricobs import content
+from fabricobs.store.jobs import Run
+from fabricobs.store.scoping import Scope
 from fabricobs.store.session import NO_SITE, Site, open_session
 
 if TYPE_CHECKING:
@@ -23,13 +25,19 @@ class Evidence:
         extra: Sequence[Path] = (),
         since: datetime | None = None,
         site: Site = NO_SITE,
+        runs: Sequence[Run] | None = None,
+        scope: Scope | None = None,
     ) -> None:
         self._session: duckdb.DuckDBPyConnection = open_session(
-            store, extra=extra, keep=True, since=since, site=site
+            store, extra=extra, keep=True, since=since, site=site, runs=runs, scope=scope
         )
         self._paths = content.files("queries", ".sql", extra)
         self._frames: dict[str, pl.DataFrame] = {}
         self._ahead: dict[str, float] = {}
+
+    def close(self) -> None:
+        """Let the session go, with the tables it holds; frames asked for stay."""
+        self._session.close()
 
     def gpu_hours(self, job: str | None, hours: float, loss_share: float | None) -> float | None:
         """Return the GPU hours a loss cost: share, times duration, times the job's ranks."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from fabricobs.store.jobs import Run
+
 SCHEMA_VERSION = 1
 
 Severity = Literal["info", "low", "medium", "high", "critical"]
@@ -235,8 +237,20 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True)
+class JobVerdict:
+    """One run of one job of several: what is known of it, its verdict, the ids of its findings."""
+
+    run: Run
+    verdict: Verdict
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A whole diagnosis: findings in order of loss; `what_if` with what saves most first."""
+    """A whole diagnosis: findings in order of loss; `what_if` with what saves most first.
+
+    Of a store that holds several runs, `jobs` has the verdict of each; empty else.
+    """
 
     verdict: Verdict
     findings: tuple[Finding, ...]
@@ -244,6 +258,7 @@ class Diagnosis:
     coverage: Coverage = field(default_factory=lambda: Coverage((), ()))
     what_if: tuple[WhatIf, ...] = ()
     failures: tuple[Failure, ...] = ()
+    jobs: tuple[JobVerdict, ...] = ()
 
     @property
     def worst_severity(self) -> Severity | None:

@@ -16,17 +16,19 @@ from fabricobs.diagnosis.attribution import (
     unexplained,
     without_named,
 )
-from fabricobs.diagnosis.calibration import calibrated, load_calibration
+from fabricobs.diagnosis.calibration import Point, calibrated, load_calibration
 from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Coverage, Diagnosis, Finding, Judgement, WhatIf
 from fabricobs.diagnosis.job import JobPace, job_paces
+from fabricobs.diagnosis.jobs import joined, own_findings, runs_named, scopes_of
 from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.rank_times import rank_times
 from fabricobs.diagnosis.verdict import QUESTIONS, describe_coverage, give_verdict
 from fabricobs.diagnosis.what_if import what_if
-from fabricobs.store.session import NO_SITE, Site
+from fabricobs.store.scoping import Scope
+from fabricobs.store.session import NO_SITE, Site, runs_of
 
 REST = "throughput_drop"
 _NO_OFFSETS: tuple[Offset, ...] = ()
@@ -44,10 +46,14 @@ def diagnose(
     thresholds: Mapping[str, Mapping[str, float]] | None = None,
     gpu_hour_price: float | None = None,
     calibrate: bool = True,
+    job: str | None = None,
 ) -> Diagnosis:
     """Judge a store, from `since` (UTC) on; ContentError if a model names no known method.
 
     A method that fails is told in `failures`: what it would have found is unknown.
+
+    Where it holds several jobs, or runs of one, each is judged as if it were alone; with `job` only
+    those of that name (JobError if there are none).
 
     `thresholds` by model take the place of those of the content. Without `calibrate` a finding's
     confidence is how far its evidence agrees, whatever that was worth so far.
@@ -55,7 +61,32 @@ def diagnose(
     models = load_models(extra)
     for name, limits in (thresholds or {}).items():
         models[name] = models[name].with_limits(limits, "the site's configuration")
-    evidence = Evidence(store, extra, since, site)
+    calibration = load_calibration(extra) if calibrate else None
+    runs = runs_of(store)
+    chosen = runs_named(job, runs) if job is not None else runs
+    chosen = tuple(run for run in chosen if run.reaches(since))
+
+    def judge(scope: Scope | None) -> Diagnosis:
+        evidence = Evidence(store, extra, since, site, runs, scope)
+        try:
+            return _judged(evidence, models, calibration, gpu_hour_price, scope)
+        finally:
+            evidence.close()
+
+    if len(runs) <= 1:
+        return judge(None)
+    by_run = [(scope.run, judge(scope)) for scope in scopes_of(store, extra, site, runs, chosen)]
+    return joined(by_run, judge(None) if job is None or not by_run else None)
+
+
+def _judged(
+    evidence: Evidence,
+    models: Mapping[str, Model],
+    calibration: Sequence[Point] | None,
+    gpu_hour_price: float | None,
+    scope: Scope | None,
+) -> Diagnosis:
+    """Judge what one session shows: the whole store, or one run with `scope`."""
     attempts = Attempts()
     attempt = attempts.attempt
     offsets = attempt("clocks of devices", lambda: device_offsets(evidence), _NO_OFFSETS)
@@ -75,14 +106,16 @@ def diagnose(
                 f"models/{model.name}.toml: no method {model.method!r}; one of {known}"
             )
         method = partial(METHODS[model.method], evidence, model, paces)
-        judged = attempt(f"diagnosis {model.name}", method, Judgement(), model.kind)
-        judgements[model.kind] = judgements.get(model.kind, Judgement()).joined(judged)
+        found_by = attempt(f"diagnosis {model.name}", method, Judgement(), model.kind)
+        judgements[model.kind] = judgements.get(model.kind, Judgement()).joined(found_by)
     found: list[Finding] = [f for j in judgements.values() for f in j.findings]
+    if scope is not None:
+        found = own_findings(found, scope, evidence)
     findings = attempt("causes of symptoms", lambda: _folded(found, models, evidence), found)
     rests = partial(unexplained, findings, paces, rest, evidence)
     findings = [*findings, *attempt("losses without a cause", rests, _NO_FINDINGS, QUESTIONS[0])]
-    if calibrate:
-        findings = calibrated(findings, load_calibration(extra))
+    if calibration is not None:
+        findings = calibrated(findings, calibration)
     ordered = in_order([_priced(finding, gpu_hour_price) for finding in findings])
     hosts = attempt("clocks of hosts", lambda: host_offsets(evidence), _NO_OFFSETS)
     described = partial(describe_coverage, evidence, offsets, hosts)

@@ -16,6 +16,8 @@ from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
     Finding,
+    JobVerdict,
+    Question,
     Segment,
     Verdict,
     WhatIf,
@@ -23,6 +25,7 @@ from fabricobs.diagnosis.findings import (
 
 if TYPE_CHECKING:
     from fabricobs.ask import Question as StoredQuestion
+    from fabricobs.store.jobs import Run
 
 _FAMILY_WORDS = {"log": "log messages"}
 # What a finding and its JSON say in the same words.
@@ -46,6 +49,8 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
         "coverage": _coverage(diagnosis.coverage),
         "failures": [{"part": f.part, "reason": f.reason} for f in diagnosis.failures],
     }
+    if diagnosis.jobs:
+        document["jobs"] = list(map(_job_verdict, diagnosis.jobs))
     return json.dumps(document, indent=2, allow_nan=False)
 
 
@@ -130,15 +135,46 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
         "sentence": verdict.sentence,
         "judged": verdict.judged,
-        "questions": [
-            {
-                "question": question.question,
-                "answer": question.answer,
-                "evidence": question.evidence,
-                "settled_by": question.settled_by,
-            }
-            for question in verdict.questions
-        ],
+        "questions": list(map(_question, verdict.questions)),
+    }
+
+
+def _question(question: Question) -> dict[str, Any]:
+    """Return one of the six answers as it stands in the JSON of a diagnosis."""
+    return {
+        "question": question.question,
+        "answer": question.answer,
+        "evidence": question.evidence,
+        "settled_by": question.settled_by,
+    }
+
+
+def _job_verdict(each: JobVerdict) -> dict[str, Any]:
+    """Return the verdict of one job as it stands in the JSON of a diagnosis."""
+    return job_document(each.run) | {
+        "verdict": _verdict(each.verdict),
+        "findings": list(each.findings),
+    }
+
+
+def job_document(run: "Run") -> dict[str, Any]:
+    """Return what is known of a run as JSON."""
+    return {
+        "job": run.label,
+        "name": run.name,
+        "run": run.number,
+        "named_by": run.named_by,
+        "hosts": list(run.hosts),
+        "ranks": run.ranks,
+        "nranks": run.nranks,
+        "first_step": run.first_step,
+        "last_step": run.last_step,
+        "replayed_steps": run.replayed_steps,
+        "nccl_versions": list(run.versions),
+        "start": iso(run.begin),
+        "end": iso(run.end),
+        "files": list(run.paths),
+        "candidates": run.candidates,
     }
 
 

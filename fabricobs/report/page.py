@@ -25,6 +25,7 @@ from fabricobs.report import documents
 from fabricobs.report.charts.source import Row
 from fabricobs.report.charts.theme import CONFIG, properties
 from fabricobs.report.figures import MOST_FINDINGS, Figures, draw_figures
+from fabricobs.report.jobs import facts_of, named_words
 from fabricobs.store.session import NO_SITE, Site
 
 # Of the page's 5 MB, Vega takes 0.9 and text what is left.
@@ -155,6 +156,7 @@ def _environment() -> Environment:
         environment.filters[function.__name__] = function
     environment.policies["json.dumps_kwargs"] = {"separators": _COMPACT}
     environment.globals["moment_words"] = documents.moment_words
+    environment.globals |= {"facts_of": facts_of, "named_words": named_words}
     return environment
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fabricobs.formats.trial import Trial
 from fabricobs.printing import escaped
 from fabricobs.report import documents
+from fabricobs.report.jobs import jobs_text
 from fabricobs.report.layout import (
     aligned,
     few,
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 def diagnosis_text(found: "Diagnosis") -> str:
     """Return a diagnosis for a terminal: verdict, six answers, findings, what the data cover."""
+    answers = "\n".join(["Six questions", *(_question_text(q) for q in found.verdict.questions)])
     blocks = [
         wrapped(found.verdict.sentence),
-        "\n".join(["Six questions", *(_question_text(q) for q in found.verdict.questions)]),
+        jobs_text(found.jobs) if found.jobs else answers,
         *(_finding_text(finding) for finding in found.findings),
     ]
     if not found.findings:

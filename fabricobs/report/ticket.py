@@ -7,10 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fabricobs.diagnosis.findings import Coverage, Diagnosis, Driver, Finding, Question
+from fabricobs.diagnosis.findings import (
+    Coverage,
+    Diagnosis,
+    Driver,
+    Finding,
+    JobVerdict,
+    Question,
+)
 from fabricobs.printing import escaped
 from fabricobs.report import documents
 from fabricobs.report.charts.source import Row
+from fabricobs.report.jobs import facts_of, name_of
 from fabricobs.report.layout import in_line
 from fabricobs.report.markdown import bullets, code, page, table
 
@@ -33,6 +41,9 @@ def ticket_text(
     return page(
         f"# {plain(diagnosis.verdict.sentence)}",
         table(("question", "answer", "evidence"), map(_question_row, diagnosis.verdict.questions)),
+        table(("job", "what is known", "verdict"), map(_job_row, diagnosis.jobs))
+        if diagnosis.jobs
+        else "",
         "" if findings else nothing,
         *(
             _finding(number, finding, (images or {}).get(number), extra)
@@ -59,6 +70,10 @@ def _question_row(question: Question) -> tuple[str, str, str]:
     settled = f" Settled by: {question.settled_by}" if question.answer == "unknown" else ""
     answer = question.answer if question.answer == "ok" else f"**{question.answer}**"
     return question.question, answer, plain(question.evidence + settled)
+
+
+def _job_row(each: JobVerdict) -> tuple[str, str, str]:
+    return plain(name_of(each.run)), plain(facts_of(each.run)), plain(each.verdict.sentence)
 
 
 def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[Path]) -> str:

@@ -1,7 +1,7 @@
 """DuckDB over the store: base views on the Parquet, the derived views, read-only statements."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabricobs import content, stopping
+from fabricobs.store import scoping
 from fabricobs.store.inspection import PartError, odd_columns, odd_part, one_line, refuse_links
+from fabricobs.store.jobs import Run, Trace, find_runs
 from fabricobs.store.sandbox import (
     ParseError,
     QueryError,
@@ -32,6 +34,20 @@ _DERIVED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _WORD = re.compile(r"\w+")
+_TRACES = "jobs/traces"
+# Tables whose rows tell nothing of jobs. Who asks any other is told which job a row is of.
+_OF_NO_JOB = {
+    "port_samples",
+    "priority_samples",
+    "links",
+    "port_status",
+    "settings",
+    "counter_info",
+    "findings",
+    "unparsed",
+    "files",
+    "host_map",
+}
 _SITE_SCRIPT = "views/0_site"
 # A table larger than this on disk stays there, to be read by column.
 _MOST_LOADED_BYTES = 256_000_000
@@ -120,8 +136,12 @@ def open_session(
     since: datetime | None = None,
     site: Site = NO_SITE,
     files: Sequence[Path] = (),
+    runs: Sequence[Run] | None = None,
+    scope: scoping.Scope | None = None,
 ) -> "duckdb.DuckDBPyConnection":
     """Open an in-memory DuckDB whose views show the store, from `since` (UTC) on.
+
+    `runs` of its jobs are worked out unless they are given; with `scope` one is shown alone.
 
     It reaches no file outside the store and the directories `files`. PartError names a part that
     is a link or broken, ContentError a file of own content whose SQL does more than read.
@@ -138,13 +158,31 @@ def open_session(
     scripts = view_scripts(extra)
     needed = None if sql is None else _needed(sql, scripts)
     tables = [table for table in TABLES if needed is None or table in needed]
-    _make_tables(connection, tables, place, since, keep=keep)
+    if runs is None:
+        asked = needed is None or scoping.SCRIPT in needed or set(tables) - _OF_NO_JOB
+        runs = runs_of(store) if asked else ()
+    connection.execute(dict(scripts)[scoping.SCRIPT])
+    scoping.tell_runs(connection, runs)
+    if scope is not None:
+        scoping.tell_scope(connection, scope)
+
+    def view_of(table: str) -> str:
+        return scoping.of_runs(_table_view(table, place, since), table, runs or (), scope)
+
+    _make_tables(connection, {table: view_of(table) for table in tables}, place, keep=keep)
     for name, text in scripts:
-        if needed is None or name in needed:
+        if name != scoping.SCRIPT and (needed is None or name in needed):
             _make_views(connection, name, text, keep=keep)
             if name == _SITE_SCRIPT:
                 _tell_site(connection, site)
     return connection
+
+
+def runs_of(store: Path) -> tuple[Run, ...]:
+    """Return the runs of the jobs whose files a store holds."""
+    sql = content.files("queries", ".sql")[_TRACES].read_text(encoding="utf-8")
+    with open_session(store, sql, runs=()) as connection:
+        return find_runs([Trace(*row) for row in connection.execute(sql).fetchall()])
 
 
 def _check_content(connection: "duckdb.DuckDBPyConnection", extra: Sequence[Path]) -> None:
@@ -164,17 +202,15 @@ def _check_content(connection: "duckdb.DuckDBPyConnection", extra: Sequence[Path
 
 def _make_tables(
     connection: "duckdb.DuckDBPyConnection",
-    tables: Sequence[str],
+    tables: Mapping[str, str],
     store: Path,
-    since: datetime | None,
     *,
     keep: bool,
 ) -> None:
-    """Make the base views; PartError names a part that is broken or has odd columns."""
+    """Make the base views by their statements; PartError names a part that is broken or has odd columns."""
     import duckdb
 
-    for table in tables:
-        view = _table_view(table, store, since)
+    for table, view in tables.items():
         loads = keep and _bytes_on_disk(table, store) <= _MOST_LOADED_BYTES
         try:
             connection.execute(_kept(view) if loads else view)
@@ -284,7 +320,8 @@ def newest_time(store: Path, no_later_than: datetime) -> datetime | None:
 def _newest_times(
     store: Path, no_later_than: datetime
 ) -> tuple[datetime | None, datetime | None] | None:
-    with open_session(store, "steps collectives port_samples priority_samples") as connection:
+    asked = "steps collectives port_samples priority_samples"
+    with open_session(store, asked, runs=()) as connection:
         return connection.execute(
             "SELECT max(ts) FILTER (ts_source <> 'mtime'), max(ts) FROM ("
             + " UNION ALL ".join(

@@ -10,6 +10,7 @@ from fabricobs.verbs.shared import (
     ConfigOption,
     ContentOption,
     FailOnOption,
+    OneJobOption,
     StoreOption,
     TextOption,
     WindowOption,
@@ -28,14 +29,21 @@ def diagnose(
     format: TextOption = "text",
     fail_on: FailOnOption = "low",
     window: WindowOption = None,
+    job: OneJobOption = None,
+    list_jobs: Annotated[
+        bool, typer.Option("--list-jobs", help="List the jobs the store holds; judge none.")
+    ] = False,
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Judge the store: the verdict, six answers and the findings."""
+    """Judge the store: the verdict, six answers and the findings, of each job it holds."""
     check_text_format(format)
     check_fail_on(fail_on)
     site = configured(config, {"store": store, "content": content, "watch.window": window})
     require_store(site.store)
+    if list_jobs:
+        _list_jobs(site.store, format)
+        return
     from fabricobs.judging import judge, window_start
     from fabricobs.report.documents import diagnosis_json
     from fabricobs.report.history import keep_findings
@@ -43,13 +51,23 @@ def diagnose(
     from fabricobs.store.compaction import reading
 
     with reading(site.store):
-        found = judge(site, None if window is None else window_start(site))
+        found = judge(site, None if window is None else window_start(site), job)
     show(diagnosis_json(found) if format == "json" else diagnosis_text(found))
     try:
         keep_findings(found, site.store)
     except OSError as error:
         note(f"findings not kept in {site.store}: {error.strerror}")
     raise typer.Exit(exit_code(found, fail_on))
+
+
+def _list_jobs(store: Path, format: str) -> None:
+    from fabricobs.report.jobs import listing_json, listing_text
+    from fabricobs.store.compaction import reading
+    from fabricobs.store.session import runs_of
+
+    with reading(store):
+        runs = runs_of(store)
+    show(listing_json(runs) if format == "json" else listing_text(runs))
 
 
 def explain(
@@ -95,6 +113,7 @@ def report(
         Path | None, typer.Option(help="Folder for the charts as PNG and SVG.")
     ] = None,
     window: WindowOption = None,
+    job: OneJobOption = None,
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -115,7 +134,7 @@ def report(
     wanted = Report(out or Path(f"fabricobs-report{forms[form]}"), form, charts)
     with reading(site.store):
         since = None if window is None else window_start(site)
-        found = judge(site, since)
+        found = judge(site, since, job)
         written = write_report(wanted, found, site.store, site.content, since=since, site=site.site)
     for path in written:
         show(escaped(path))

@@ -52,6 +52,10 @@ WindowOption = Annotated[
     str | None,
     typer.Option("--window", help="Judge so much before the newest data, as 6h; else all."),
 ]
+OneJobOption = Annotated[
+    str | None,
+    typer.Option("--job", help="Judge this job alone, as `--list-jobs` of diagnose names it."),
+]
 JobOption = Annotated[str | None, typer.Option("--job", help="Name of the job these logs are of.")]
 ZoneOption = Annotated[
     str | None, typer.Option("--tz", help="Time zone of times that name none; else UTC.")

@@ -7,7 +7,9 @@ SELECT DISTINCT device, port, port AS name FROM named_status WHERE port IS NOT N
 
 -- Known hosts: whatever trains. A table like those below: small, and asked by nearly every view.
 CREATE OR REPLACE TABLE training_hosts AS
-SELECT DISTINCT host_name(host) AS host FROM job_ranks WHERE host IS NOT NULL;
+SELECT DISTINCT host_name(host) AS host FROM job_ranks WHERE host IS NOT NULL
+UNION
+SELECT host FROM other_hosts;
 
 -- The one name of a switch port for each name it is called by. A second name that is the first of
 -- another port, or that two ports share, names none.

@@ -1,0 +1,83 @@
+"""The jobs of a store as text and JSON: what is known of each, and its verdict."""
+
+import json
+from collections.abc import Sequence
+
+from fabricobs.diagnosis.findings import JobVerdict
+from fabricobs.report.documents import counted, job_document, utc
+from fabricobs.report.layout import few, wrapped
+from fabricobs.store.jobs import Run
+
+
+def jobs_text(jobs: Sequence[JobVerdict]) -> str:
+    """Return the verdict of every job for a terminal; those nothing is known of in one line."""
+    judged = [each for each in jobs if each.verdict.judged]
+    lines = ["Jobs", *(_job_text(each) for each in judged)]
+    rest = [name_of(each.run) for each in jobs if not each.verdict.judged]
+    if rest:
+        text = f"Too little is known to judge {counted(len(rest), 'job')}: {few(rest)}."
+        lines.append(wrapped(text, "  ", hang=4))
+    return "\n".join(lines)
+
+
+def _job_text(each: JobVerdict) -> str:
+    lines = [
+        wrapped(f"{name_of(each.run)}: {facts_of(each.run)}", "  ", hang=4),
+        wrapped(each.verdict.sentence, "    "),
+    ]
+    for question in each.verdict.questions:
+        if question.answer != "unknown":
+            label = f"    {question.answer:<9}"
+            lines.append(wrapped(f"{question.question} {question.evidence}", label))
+    still = sum(question.answer == "unknown" for question in each.verdict.questions)
+    if still:
+        lines.append(f"    unknown  {still} of 6 questions; `--job` shows what would answer them")
+    return "\n".join(lines)
+
+
+def listing_text(runs: Sequence[Run]) -> str:
+    """Return the jobs of a store, a paragraph each."""
+    if not runs:
+        return "No jobs: the store holds no NCCL logs, steps, collectives or benchmarks."
+    return "\n".join(
+        wrapped(f"{name_of(run)}: {facts_of(run)}; {named_words(run)}", hang=2) for run in runs
+    )
+
+
+def listing_json(runs: Sequence[Run]) -> str:
+    """Return the jobs of a store as JSON."""
+    return json.dumps({"schema_version": 1, "jobs": [job_document(run) for run in runs]}, indent=2)
+
+
+def name_of(run: Run) -> str:
+    """Return what a run is called."""
+    return run.label or run.name
+
+
+def named_words(run: Run) -> str:
+    """Return where its name is from, and what about it cannot be told."""
+    words = f"named by {run.named_by}, {counted(len(run.paths), 'file')}"
+    if run.candidates:
+        words += f"; may be part of {counted(run.candidates, 'other job')}: no process is named"
+    return words
+
+
+def facts_of(run: Run) -> str:
+    """Return what is known of a run, in the order a reader asks: size, steps, version, time."""
+    hosts = counted(len(run.hosts), "host") if run.hosts else "hosts not known"
+    if run.ranks:
+        world = f"{run.ranks:,} of {run.nranks:,}" if run.nranks else f"{run.ranks:,}"
+        hosts += f", {world} rank{'s' if run.ranks != 1 or run.nranks else ''}"
+    parts = [hosts]
+    if run.number > 1:
+        parts.insert(0, f"run {run.number} of {run.name}")
+    if run.first_step is not None:
+        steps = f"steps {run.first_step:,} to {run.last_step:,}"
+        if run.replayed_steps:
+            steps += f" ({run.replayed_steps:,} of them a repetition of the run before)"
+        parts.append(steps)
+    if run.versions:
+        parts.append(f"NCCL {' and '.join(run.versions)}")
+    if run.begin is not None:
+        parts.append(f"{utc(run.begin)} to {utc(run.end)}")
+    return ", ".join(parts)

@@ -1,0 +1,199 @@
+"""Jobs: the launches of a store, named, and put in order as runs of one job.
+
+A store whose files are all of one launch and have no name from `--job` is one job without a name.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from os.path import commonprefix
+from pathlib import PurePath
+
+from fabricobs.store.launches import (
+    Launch,
+    Lines,
+    common_folder,
+    find_launches,
+    names_of,
+    pod_of,
+    scheduled,
+)
+from fabricobs.store.launches import Trace as Trace
+
+_RUN = "#"
+# Folders that name what is in them, or a time, and no job.
+_COMMON = re.compile(
+    r"(?:logs?|out(?:put)?s?|runs?|attempts?|nccl|steps|train(?:ing)?|ranks?|nodes?)?[-_.]?[\d_.:TZ-]*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One launch of a job. `label` is what rows say in `job`: the job's name, `NAME#2` for run 2.
+
+    `named_by` says where the name is from, `candidates` of how many jobs the files may be, where
+    that cannot be told. `last_step` and the times are None where no file tells.
+    """
+
+    label: str | None
+    name: str
+    number: int
+    named_by: str
+    parts: tuple[Lines, ...]
+    paths: tuple[str, ...]
+    hosts: tuple[str, ...]
+    ranks: int
+    nranks: int | None
+    versions: tuple[str, ...]
+    first_step: int | None
+    last_step: int | None
+    replayed_steps: int
+    begin: datetime | None
+    end: datetime | None
+    modified: datetime | None
+    goes_on: bool  # after `end`: no file tells how it ended
+    candidates: int
+
+    def reaches(self, since: datetime | None) -> bool:
+        """Say whether it has data from `since` on, by its times or else by those of its files."""
+        newest = self.end or self.modified
+        return since is None or newest is None or newest >= since
+
+    def tells(self) -> dict[str, object]:
+        """Return what table `jobs` says of it."""
+        return {
+            "job": self.label,
+            "name": self.name,
+            "run": self.number,
+            "named_by": self.named_by,
+            "hosts": len(self.hosts),
+            "ranks": self.ranks,
+            "nranks": self.nranks,
+            "first_time": self.begin,
+            "last_time": self.end,
+            "first_step": self.first_step,
+            "last_step": self.last_step,
+            "replayed_steps": self.replayed_steps,
+            "nccl_version": ", ".join(self.versions) or None,
+            "files": len(self.paths),
+            "candidates": self.candidates,
+        }
+
+
+def find_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
+    """Return the runs of all jobs a store holds, by job and in order."""
+    jobs: list[list[Launch]] = []
+    for launch in find_launches(traces):
+        job = next((runs for runs in jobs if _is_next_run(runs[-1], launch)), None)
+        if job is None:
+            jobs.append([launch])
+        else:
+            job.append(launch)
+    names = _names(jobs)
+    only = len(jobs) == 1 and len(jobs[0]) == 1 and not jobs[0][0].given
+    found = []
+    for (name, named_by), runs in zip(names, jobs, strict=True):
+        reached: int | None = None
+        for number, launch in enumerate(runs, start=1):
+            label = None if only else name if number == 1 else f"{name}{_RUN}{number}"
+            run = _run(launch, label, name, number, named_by, reached)
+            found.append(run)
+            reached = max((s for s in (reached, run.last_step) if s is not None), default=None)
+    return tuple(found)
+
+
+def _is_next_run(last: Launch, launch: Launch) -> bool:
+    """Say whether a launch is the next run of the job of another: same name, file or place."""
+    if last.given or launch.given:
+        return bool(last.given & launch.given)
+    if {p.file_id for p in last.parts} & {p.file_id for p in launch.parts}:
+        return True
+    if last.scheduled & launch.scheduled:
+        return True
+    if last.end is None or launch.begin is None or launch.begin < last.end:
+        return False
+    same_world = last.hosts == launch.hosts and last.nranks == launch.nranks
+    return same_world and bool(last.families & launch.families)
+
+
+def _run(
+    launch: Launch, label: str | None, name: str, number: int, named_by: str, reached: int | None
+) -> Run:
+    steps = list(launch.steps.values())
+    first = min((first for first, _ in steps), default=None)
+    last = max((last for _, last in steps), default=None)
+    replayed = 0 if first is None or reached is None else max(0, reached - first + 1)
+    return Run(
+        label=label,
+        name=name,
+        number=number,
+        named_by=named_by,
+        parts=tuple(launch.parts),
+        paths=tuple(sorted(launch.paths)),
+        hosts=tuple(sorted(launch.hosts)),
+        ranks=len(launch.ranks) or len(launch.processes),
+        nranks=launch.nranks or None,
+        versions=tuple(sorted(launch.versions)),
+        first_step=first,
+        last_step=last,
+        replayed_steps=replayed,
+        begin=launch.begin,
+        end=launch.end,
+        modified=launch.modified,
+        goes_on=not steps,
+        candidates=launch.candidates,
+    )
+
+
+def _names(jobs: Sequence[Sequence[Launch]]) -> list[tuple[str, str]]:
+    """Return a name for each job that no other has, and where it is from."""
+    paths = [{path for launch in runs for path in launch.paths} for runs in jobs]
+    names: list[tuple[str, str]] = []
+    for number, runs in enumerate(jobs):
+        others = set().union(*(p for other, p in enumerate(paths) if other != number))
+        given = set().union(*(launch.given for launch in runs))
+        own = (min(given), "--job") if given else _name_by_path(paths[number], runs, others)
+        names.append(own)
+    taken: dict[str, int] = {}
+    unique = []
+    for (name, named_by), own_paths in zip(names, paths, strict=True):
+        if [n for n, _ in names].count(name) > 1 and own_paths and named_by != "--job":
+            folder = PurePath(common_folder(own_paths))
+            above = folder.parent if folder.name == name else folder
+            name = f"{above.name}/{name}"
+        taken[name] = taken.get(name, 0) + 1
+        unique.append((name if taken[name] == 1 else f"{name} ({taken[name]})", named_by))
+    return unique
+
+
+def _name_by_path(paths: set[str], runs: Sequence[Launch], others: set[str]) -> tuple[str, str]:
+    for path in sorted(paths):
+        if scheduled(path) is not None:
+            part = next(p for p in reversed(path.split("/")) if scheduled(p) is not None)
+            return names_of([part])[0], "id of the scheduler"
+    pods = {pod_of(name) for launch in runs for name in (*launch.paths, *launch.hosts)} - {None}
+    if len(pods) == 1:
+        return str(pods.pop()), "name of its pods"
+    stems = names_of(paths)
+    if not stems:
+        return "job without files", "no name"
+    folder = common_folder(paths)
+    if len(stems) > 1 and folder not in {"", "/"}:
+        own = PurePath(folder)
+        while _COMMON.fullmatch(own.name) and own.parent.name:
+            own = own.parent
+        if not any(own in PurePath(path).parents for path in others):
+            return own.name, "folder"
+        prefix = commonprefix(stems).rstrip("0123456789-_. ")  # noqa: RUF071 (of names, no paths)
+        if len(prefix) > 2:
+            return prefix, "file names"
+    return stems[0], "file name"
+
+
+def window_of(run: Run, slack: timedelta) -> tuple[datetime | None, datetime | None]:
+    """Return when a run ran, give or take `slack`; None where its begin or end is not known."""
+    begin = None if run.begin is None else run.begin - slack
+    end = None if run.end is None or run.goes_on else run.end + slack
+    return begin, end

@@ -1,0 +1,293 @@
+"""Several jobs in one store: told apart, listed, and each judged as if it were alone."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import Rows, Run
+from fabricobs.diagnosis.findings import Diagnosis
+from fabricobs.diagnosis.jobs import JobError
+from fabricobs.diagnosis.run import diagnose
+from fabricobs.report.jobs import listing_text
+from fabricobs.store.arrow import table_schema
+from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session, runs_of
+
+START = datetime(2026, 3, 2, 9)
+GPUS = 4
+MakeStore = Callable[[Rows], Path]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One launch as it is drawn: its ranks on `hosts`, and what its logs tell."""
+
+    name: str
+    hosts: tuple[str, ...]
+    begin: datetime
+    given: str | None = None
+    nccl: bool = True
+    first_step: int = 1
+    steps: int = 80
+    run: int = 1
+    slow: int | None = None  # a rank that computes longer
+    by_host: bool = False  # folders are named after hosts, files after times, none after jobs
+
+    @property
+    def ranks(self) -> int:
+        return GPUS * len(self.hosts)
+
+    @property
+    def end(self) -> datetime:
+        return self.begin + timedelta(seconds=self.steps)
+
+    def path(self, host: str, name: str) -> str:
+        """Where a file of one host is kept."""
+        if self.by_host:
+            return f"/logs/{host}/{name}-{self.begin:%d%H%M%S}.log"
+        return f"/logs/{self.name}/run{self.run}/{name}.log"
+
+    def rows(self) -> Rows:
+        """The rows its files would give: per-rank steps, and NCCL's ranks where it logs."""
+        chance = np.random.default_rng(abs(hash((self.name, self.run))) % 2**32)
+        rows: Rows = {"files": [], "steps": [], "nccl_ranks": []}
+        for rank in range(self.ranks):
+            file = f"{self.name}-{self.run}-steps-{rank}"
+            path = self.path(self.hosts[rank // GPUS], f"steps{rank}")
+            rows["files"].append({"file_id": file, "job": self.given, "path": path})
+        now = self.begin
+        for step in range(self.first_step, self.first_step + self.steps):
+            compute = chance.normal(700, 3, self.ranks)
+            if self.slow is not None:
+                compute[self.slow] *= 1.3
+            now += timedelta(milliseconds=float(compute.max()) + 210)
+            for rank in range(self.ranks):
+                rows["steps"].append(
+                    {
+                        "file_id": f"{self.name}-{self.run}-steps-{rank}",
+                        "job": self.given,
+                        "line": step,
+                        "step": step,
+                        "rank": rank,
+                        "host": self.hosts[rank // GPUS],
+                        "ts": now,
+                        "ts_source": "inline",
+                        "step_time_ms": float(compute.max()) + 210,
+                        "compute_ms": float(compute[rank]),
+                        "comm_ms": float(compute.max() - compute[rank]) + 200,
+                    }
+                )
+        if self.nccl:
+            self._add_nccl(rows)
+        return rows
+
+    def _add_nccl(self, rows: Rows) -> None:
+        world = f"0x{abs(hash((self.name, self.run, 'world'))) % 16**15:015x}"
+        for number, host in enumerate(self.hosts):
+            file = f"{self.name}-{self.run}-nccl-{host}"
+            path = self.path(host, f"nccl-{host}")
+            rows["files"].append({"file_id": file, "job": self.given, "path": path})
+            for local in range(GPUS):
+                rows["nccl_ranks"].append(
+                    {
+                        "file_id": file,
+                        "job": self.given,
+                        "line": local + 1,
+                        "host": host,
+                        # Processes of other launches had the same ids.
+                        "pid": 1000 + local,
+                        "comm": "0x7f00",
+                        "comm_id": world,
+                        "rank": GPUS * number + local,
+                        "nranks": self.ranks,
+                        "nodes": len(self.hosts),
+                        "cuda_device": local,
+                        "init_state": "complete",
+                        "network": "IB",
+                        "version": f"2.2{self.run}.{len(self.name)}",
+                        # Nothing else would tell which steps are of which launch.
+                        "ts": self.begin - timedelta(seconds=9) if self.by_host else None,
+                        "ts_source": "inline" if self.by_host else "none",
+                    }
+                )
+
+
+def together(*parts: Rows) -> Rows:
+    found: Rows = {}
+    for part in parts:
+        for table, rows in part.items():
+            found.setdefault(table, []).extend(rows)
+    return found
+
+
+def made(path: Path, rows: Rows) -> Path:
+    store = Store(path)
+    store.create()
+    tables = {t: pa.Table.from_pylist(r, schema=table_schema(t)) for t, r in rows.items() if r}
+    store.append("given", tables)
+    return store.path
+
+
+def said(found: Diagnosis, job: str | None = None) -> list[tuple[object, ...]]:
+    """What a job is told: the answers, and its findings but for the job's name."""
+    each = next((j for j in found.jobs if j.run.label == job), None)
+    verdict = found.verdict if each is None else each.verdict
+    own = [f for f in found.findings if each is None or f.id in each.findings]
+    entities = [
+        sorted((e.type, e.rank, e.host or "") for e in f.entities if e.type != "job") for f in own
+    ]
+    return [
+        (verdict.sentence,),
+        *((q.question, q.answer, q.evidence) for q in verdict.questions),
+        *((f.kind, f.title, f.loss_share, str(e)) for f, e in zip(own, entities, strict=True)),
+    ]
+
+
+@st.composite
+def sites(draw: st.DrawFn) -> list[Job]:
+    """One to four jobs: at once or one after another, on the same hosts or others, restarted."""
+    launches: list[Job] = []
+    by_host = draw(st.booleans())
+    begin = START
+    for number in range(draw(st.integers(1, 4))):
+        at_once = bool(launches) and draw(st.booleans())
+        own = at_once or draw(st.booleans())
+        prefix = f"n{number}" if own else "n"
+        size = draw(st.integers(1, 3))
+        if at_once:
+            begin = launches[-1].begin + timedelta(seconds=draw(st.integers(0, 30)))
+        elif launches:
+            begin = launches[-1].end + timedelta(minutes=draw(st.sampled_from([2, 90, 600])))
+        job = Job(
+            name=f"job{'abcd'[number]}",
+            hosts=tuple(f"{prefix}x{index}" for index in range(size)),
+            begin=begin,
+            given=draw(st.sampled_from([None, f"given{number}"])),
+            nccl=draw(st.booleans()),
+            by_host=by_host,
+            slow=draw(st.sampled_from([None, size * GPUS - 1])) if size > 1 else None,
+        )
+        launches.append(job)
+        if not at_once and draw(st.booleans()):
+            again = job.end + timedelta(minutes=draw(st.sampled_from([1, 100])))
+            launches.append(replace(job, run=2, begin=again, first_step=41))
+    return launches
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(launches=sites())
+def test_drawn_jobs_are_told_apart(
+    launches: list[Job], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    store = made(tmp_path_factory.mktemp("s") / "store", together(*(j.rows() for j in launches)))
+    runs = {(run.begin, run.hosts): run for run in runs_of(store)}
+    assert len(runs) == len(launches), listing_text(runs_of(store))
+    for job in launches:
+        begin = min(row["ts"] for row in job.rows()["steps"])  # type: ignore[type-var]
+        if job.nccl and job.by_host:
+            begin = job.begin - timedelta(seconds=9)
+        run = runs[begin, job.hosts]  # type: ignore[index]
+        assert (run.ranks, run.first_step) == (job.ranks, job.first_step)
+        assert run.last_step == job.first_step + job.steps - 1
+        assert run.nranks == (job.ranks if job.nccl else None)
+        # Without a job's name in path or option, the same processes anew are the next run.
+        if job.run == 2:
+            assert run.number >= 2
+            assert run.replayed_steps >= 40
+        elif not job.by_host or job.given:
+            assert (run.number, run.replayed_steps) == (1, 0)
+        if job.given is not None:
+            assert (run.name, run.named_by) == (job.given, "--job")
+        elif not job.by_host and len(launches) > 1:
+            assert run.name == job.name
+
+
+SLOW = Job("first", ("a0", "a1"), START, slow=7, steps=120)
+WELL = Job("second", ("b0", "b1"), START + timedelta(seconds=20), steps=120)
+LATER = replace(WELL, hosts=SLOW.hosts, begin=START + timedelta(hours=3))
+AGAIN = replace(SLOW, run=2, begin=START + timedelta(minutes=10), first_step=81, slow=None)
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [[SLOW, WELL], [SLOW, LATER], [replace(SLOW, nccl=False), replace(WELL, nccl=False)]],
+    ids=["at once", "one after another", "without NCCL logs"],
+)
+def test_each_job_is_told_what_it_is_told_alone(jobs: list[Job], tmp_path: Path) -> None:
+    found = diagnose(made(tmp_path / "all", together(*(job.rows() for job in jobs))))
+    assert sorted(each.run.label or "" for each in found.jobs) == ["first", "second"]
+    for job in jobs:
+        alone = diagnose(made(tmp_path / job.name, job.rows()))
+        assert said(found, job.name) == said(alone)
+    assert [f.kind for f in found.findings] == ["straggler"]
+    assert found.findings[0].entities[0].job == "first"
+    assert found.verdict.sentence.startswith("2 jobs: 1 with a problem. Worst is first:")
+
+
+def test_a_restart_is_the_next_run_and_repeated_steps_count_once(tmp_path: Path) -> None:
+    both = together(SLOW.rows(), AGAIN.rows())
+    store = made(tmp_path / "s", both)
+    found = diagnose(store)
+    assert [(j.run.name, j.run.number) for j in found.jobs] == [("first", 1), ("first", 2)]
+    assert [f.entities[0].job for f in found.findings] == ["first"]
+    assert found.verdict.sentence.startswith("1 job in 2 runs: 1 with a problem")
+    assert said(found, "first#2") == said(diagnose(made(tmp_path / "b", AGAIN.rows())))
+    with open_session(store) as session:
+        rows = session.sql("SELECT job, count(*) FROM step_times GROUP BY job ORDER BY job")
+        assert rows.fetchall() == [("first", 120), ("first#2", 120)]
+        rows = session.sql("SELECT job, run, replayed_steps FROM jobs ORDER BY run")
+        assert rows.fetchall() == [("first", 1, 0), ("first#2", 2, 40)]
+
+
+def test_steps_of_one_of_two_launches_are_said_to_be_of_either(make_store: MakeStore) -> None:
+    untimed = [replace(job, by_host=False, nccl=True) for job in (SLOW, AGAIN)]
+    rows = together(*(job.rows() for job in untimed))
+    # One folder for all, and no time in the lines of NCCL.
+    for file in rows["files"]:
+        file["path"] = "/logs/all/" + str(file["file_id"])
+    only_first = [row for row in rows["steps"] if "-1-" in str(row["file_id"])]
+    runs = runs_of(make_store({**rows, "steps": only_first}))
+    assert len(runs) == 3
+    (steps,) = (run for run in runs if run.first_step is not None)
+    assert steps.candidates == 2
+    assert "may be part of 2 other jobs" in listing_text(runs)
+
+
+def test_one_job_is_chosen(tmp_path: Path, fabricobs: Run) -> None:
+    store = made(tmp_path / "s", together(SLOW.rows(), AGAIN.rows(), WELL.rows()))
+    alone = fabricobs("diagnose", "--store", store, "--job", "second")
+    assert alone.returncode == 0, alone.stderr
+    assert "Six questions" in alone.stdout
+    assert "Nothing wrong" in alone.stdout
+    runs = json.loads(
+        fabricobs("diagnose", "--store", store, "--job", "first", "--format", "json").stdout
+    )
+    assert [job["job"] for job in runs["jobs"]] == ["first", "first#2"]
+    wrong = fabricobs("diagnose", "--store", store, "--job", "secnd")
+    assert (wrong.returncode, wrong.stdout) == (3, "")
+    assert "did you mean second" in wrong.stderr
+    with pytest.raises(JobError, match="no such job"):
+        diagnose(store, job="third")
+
+
+def test_jobs_are_listed(tmp_path: Path, fabricobs: Run) -> None:
+    store = made(tmp_path / "s", together(SLOW.rows(), AGAIN.rows(), WELL.rows()))
+    listed = fabricobs("diagnose", "--store", store, "--list-jobs")
+    assert listed.returncode == 0
+    assert "first#2: run 2 of first, 2 hosts, 8 of 8 ranks, steps 81 to 200" in listed.stdout
+    told = json.loads(
+        fabricobs("diagnose", "--store", store, "--list-jobs", "--format", "json").stdout
+    )
+    assert [(job["name"], job["run"], job["nranks"]) for job in told["jobs"]] == [
+        ("first", 1, 8),
+        ("first", 2, 8),
+        ("second", 1, 8),
+    ]
