@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
+from uuid import uuid4
 
 import duckdb
 
@@ -32,6 +33,15 @@ _WIDE_OUTPUT = 250
 _CHUNK_ROWS = 10_000
 
 OUTPUTS = ("table", "csv", "json", "parquet")
+# What a file is written as, by the ending of its name. A table is drawn for a screen and leaves out
+# what does not fit: it is never a file.
+_SUFFIXES = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,7 @@ def load_question(name: str, path: Path) -> Question:
 def run_statement(
     sql: str,
     store: Path,
-    output: str,
+    output: str | None,
     out: Path | None,
     extra: Sequence[Path] = (),
     *,
@@ -96,15 +106,36 @@ def run_statement(
 ) -> None:
     """Run a reading statement and print its rows, or write them to `out`.
 
-    It reads the store and what lies below the directories `files`. Raises QueryError for a
-    statement that writes, does not parse or fails.
+    It reads the store and what lies below the directories `files`. Without `output` the name of
+    the file decides, or a table is printed. A file is written whole or not at all.
+
+    Raises QueryError for a statement that writes, does not parse or fails.
     """
-    check_output(output)
+    output = output_of(output, out)
     if output == "parquet" and out is None and sys.stdout.isatty():
         raise QueryError("parquet is binary: give --out FILE or a pipe")
     connection = open_session(store, sql, extra, site=site, files=files)
     check_read_only(connection, sql)
     write_rows(connection, sql, output, out)
+
+
+def output_of(output: str | None, out: Path | None) -> str:
+    """Return what rows are written as; QueryError where --format and --out do not agree."""
+    if output is not None:
+        check_output(output)
+    if out is None:
+        return output or "table"
+    named = _SUFFIXES.get(out.suffix.lower())
+    if output == "table":
+        raise QueryError("--format table is for the screen: a file is csv, json or parquet")
+    if output is not None and named not in {None, output}:
+        raise QueryError(
+            f"--out {out}: its name says {named}, --format says {output}; leave out one of them"
+        )
+    if output is None and named is None:
+        known = ", ".join(_SUFFIXES)
+        raise QueryError(f"--out {out}: no ending of {known}; say --format csv, json or parquet")
+    return output or named or "csv"
 
 
 def check_output(output: str) -> None:
@@ -120,14 +151,15 @@ def write_rows(
 
     Raises QueryError if it fails, KeyboardInterrupt if the user stops it.
     """
-    writers: dict[str, Callable[[], None]] = {
-        "table": lambda: _write_table(connection.sql(sql), out),
-        "csv": lambda: _write_csv(connection.execute(sql), out),
-        "json": lambda: _write_json(connection.execute(sql), out),
-        "parquet": lambda: _write_parquet(connection.sql(sql), out),
+    writers: dict[str, Callable[[Path | None], None]] = {
+        "table": lambda _: _write_table(connection.sql(sql)),
+        "csv": lambda file: _write_csv(connection.execute(sql), file),
+        "json": lambda file: _write_json(connection.execute(sql), file),
+        "parquet": lambda file: _write_parquet(connection.sql(sql), file),
     }
     try:
-        _stoppable(connection, writers[output])
+        with _whole(out) as file:
+            _stoppable(connection, lambda: writers[output](file))
     except duckdb.CatalogException as error:
         raise QueryError(f"the statement failed: {_without_table(error)}") from error
     except duckdb.Error as error:
@@ -156,14 +188,30 @@ def _stoppable(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) 
             raise
 
 
-def _write_table(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:
-    with _target(out) as target:
-        drawn = io.StringIO()
-        with contextlib.redirect_stdout(drawn):
-            width = None if target.isatty() else _WIDE_OUTPUT
-            rounded(rows).show(max_rows=_MOST_ROWS_SHOWN, max_width=width)
-        # DuckDB escapes controls of ASCII, no others.
-        show(drawn.getvalue().rstrip("\n") + "\n", file=target)
+@contextlib.contextmanager
+def _whole(out: Path | None) -> Iterator[Path | None]:
+    """Give a file beside `out` to write, which takes its place once all is written.
+
+    A pipe or a device is written as it is.
+    """
+    if out is None or (out.exists() and not out.is_file()):
+        yield out
+        return
+    unfinished = out.with_name(f".{out.name}.{uuid4().hex}")
+    try:
+        yield unfinished
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _write_table(rows: duckdb.DuckDBPyRelation) -> None:
+    drawn = io.StringIO()
+    with contextlib.redirect_stdout(drawn):
+        width = None if sys.stdout.isatty() else _WIDE_OUTPUT
+        rounded(rows).show(max_rows=_MOST_ROWS_SHOWN, max_width=width)
+    # DuckDB escapes controls of ASCII, no others.
+    show(drawn.getvalue().rstrip("\n") + "\n", file=sys.stdout)
 
 
 def _write_csv(cursor: duckdb.DuckDBPyConnection, out: Path | None) -> None:

@@ -1,5 +1,6 @@
 """The command line: what a user types, and what comes back."""
 
+import csv
 import io
 import json
 import os
@@ -113,6 +114,54 @@ class TestSql:
             errors="surrogateescape", encoding="latin-1",
         )  # fmt: skip
         assert pq.read_table(io.BytesIO(piped.stdout.encode("latin-1"))).num_rows == 1
+
+    def test_a_file_holds_every_row_in_the_format_of_its_name(
+        self, fabricobs: Run, sample_store: Path, tmp_path: Path
+    ) -> None:
+        for name in ("steps.csv", "steps.jsonl", "steps.parquet"):
+            self.ask(fabricobs, sample_store, "FROM steps ORDER BY ALL", "--out", tmp_path / name)
+        rows = pq.read_table(tmp_path / "steps.parquet")
+        assert rows.num_rows == 9900
+        with (tmp_path / "steps.csv").open(newline="") as file:
+            written = list(csv.DictReader(file))
+        objects = list(map(json.loads, (tmp_path / "steps.jsonl").read_text().splitlines()))
+        assert list(written[0]) == list(objects[0]) == rows.column_names
+        steps = rows["step"].to_pylist()
+        assert [int(row["step"]) for row in written] == steps
+        assert [row["step"] for row in objects] == steps
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "steps.csv",
+            "steps.jsonl",
+            "steps.parquet",
+        ]
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            (["--out", "steps.xyz"], "say --format csv, json or parquet"),
+            (["--out", "steps"], "say --format csv, json or parquet"),
+            (["--out", "steps.csv", "--format", "parquet"], "its name says csv"),
+            (["--out", "steps.csv", "--format", "table"], "for the screen"),
+            (["--out", "no/steps.csv"], "No such file or directory"),
+        ],
+    )
+    def test_a_file_that_would_not_be_what_its_name_says_is_refused(
+        self, fabricobs: Run, sample_store: Path, tmp_path: Path, options: list[str], told: str
+    ) -> None:
+        result = fabricobs("sql", "FROM steps", "--store", sample_store, *options, cwd=tmp_path)
+        assert (result.returncode, result.stdout) == (3, "")
+        assert told in result.stderr
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_statement_that_fails_leaves_the_file_as_it_was(
+        self, fabricobs: Run, sample_store: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "kept.csv"
+        out.write_text("kept")
+        failing = "SELECT CASE WHEN step < 250 THEN step ELSE error('late') END FROM steps"
+        result = fabricobs("sql", failing, "--store", sample_store, "--out", out)
+        assert result.returncode == 3
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["kept"]
 
     def test_from_a_file_and_from_standard_input(
         self, fabricobs: Run, sample_store: Path, tmp_path: Path

@@ -207,7 +207,7 @@ def _make_tables(
     *,
     keep: bool,
 ) -> None:
-    """Make the base views by their statements; PartError names a part that is broken or has odd columns."""
+    """Make the base views by their statements; PartError names a part that is broken or odd."""
     import duckdb
 
     for table, view in tables.items():

@@ -36,7 +36,7 @@ def sql(
         ),
     ] = None,
     store: StoreOption = None,
-    format: RowsOption = "table",
+    format: RowsOption = None,
     out: OutOption = None,
     allow_files: AllowFilesOption = None,
     content: ContentOption = None,
@@ -52,7 +52,7 @@ def sql(
     if statement is None and out is None and sys.stdin.isatty() and sys.stdout.isatty():
         from fabricobs.shell.loop import run_shell
 
-        run_shell(site.store, format, site.content, site=site.site, files=files)
+        run_shell(site.store, format or "table", site.content, site=site.site, files=files)
         return
     _ask(_statement(statement), site, format, out, files)
 
@@ -61,7 +61,7 @@ def query(
     name: Annotated[str | None, typer.Argument(help="Name of a question.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the questions.")] = False,
     store: StoreOption = None,
-    format: RowsOption = "table",
+    format: RowsOption = None,
     out: OutOption = None,
     allow_files: AllowFilesOption = None,
     content: ContentOption = None,
@@ -144,7 +144,9 @@ def _statement(given: str | None) -> str:
     return given
 
 
-def _ask(statement: str, site: "Basics", format: str, out: Path | None, files: list[Path]) -> None:
+def _ask(
+    statement: str, site: "Basics", format: str | None, out: Path | None, files: list[Path]
+) -> None:
     from fabricobs.ask import run_statement
 
     check_target("--out", out)

@@ -45,9 +45,19 @@ AllowFilesOption = Annotated[
 FollowOption = Annotated[
     bool | None, typer.Option("--follow", help="Follow symbolic links that lead out of LOGS.")
 ]
-RowsOption = Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")]
+RowsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="table, csv, json (an object a line) or parquet; else as the file's name ends, "
+        "else table.",
+    ),
+]
 TextOption = Annotated[str, typer.Option("--format", help="text or json.")]
-OutOption = Annotated[Path | None, typer.Option("--out", help="Write here instead.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", help="Write all rows to this file: .csv, .json, .jsonl or .parquet."),
+]
 WindowOption = Annotated[
     str | None,
     typer.Option("--window", help="Judge so much before the newest data, as 6h; else all."),
