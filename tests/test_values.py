@@ -164,3 +164,16 @@ def test_clocks_of_switches() -> None:
     assert parse_date_and_time("2025-3-4,10:15:2.0") == moment
     with pytest.raises(ValueError, match="no DateAndTime"):
         parse_date_and_time("07 E9 03 04")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sat Mar 29 10:55:09 +08 2025",
+        "Sat 29 Mar 2025 10:55:09 AM +08",
+        "Sat, 29 Mar 2025 08:25:09 +0530",
+        "Fri, 28 Mar 2025 19:55:09 -0700",
+    ],
+)
+def test_what_date_prints_with_a_numeric_zone(text: str) -> None:
+    assert VALUE_TYPES["time"].parse(text) == 1_743_216_909_000_000

@@ -8,8 +8,10 @@ from fabricobs.formats.values.kinds import Unfit, ValueType
 
 TIME_PATTERN = (
     r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z|[+-]\d\d:?\d\d)?"
-    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4}"
-    r"|[A-Z][a-z]{2} +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?(?: [A-Z]{2,5})?"
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
+    r"(?: (?:[A-Z]{2,5}|[+-]\d\d(?:\d\d)?))? \d{4}"
+    r"|[A-Z][a-z]{2},? +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?"
+    r"(?: (?:[A-Z]{2,5}|[+-]\d\d(?::?\d\d)?))?"
 )
 SHORT_TIME_PATTERN = r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
 _ISO = re.compile(
@@ -129,7 +131,8 @@ def _c_locale(text: str, zone: tzinfo) -> int:
         )
     else:
         kept = " ".join(words[1:4] + words[-1:])
-        moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=zone)
+        told = _numeric_zone(words[4]) if len(words) == 6 else None
+        moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=told or zone)
     return int(moment.timestamp()) * 1_000_000
 
 
@@ -152,12 +155,21 @@ def parse_without_year(text: str, zone: tzinfo, written_us: int | None = None) -
     raise ValueError(f"{text!r} is no time")
 
 
+def _numeric_zone(word: str) -> tzinfo | None:
+    """Return the zone that `+08`, `+0530` or `-07:00` says; None for any other word."""
+    if word[:1] not in {"+", "-"}:
+        return None
+    digits = word[1:].replace(":", "").ljust(4, "0")
+    away = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return timezone(-away if word[0] == "-" else away)
+
+
 def _day_first(words: list[str], zone: tzinfo) -> int:
     """Read `Mon 02 Mar 2026 09:00:00 AM UTC`, what `date` prints in an English locale."""
     half = next((word for word in words if word in {"AM", "PM"}), None)
     layout = "%d %b %Y %I:%M:%S %p" if half else "%d %b %Y %H:%M:%S"
     kept = " ".join(words[1:5] + ([half] if half else []))
-    named = UTC if words[-1] in {"UTC", "GMT"} else zone
+    named = UTC if words[-1] in {"UTC", "GMT"} else _numeric_zone(words[-1]) or zone
     return int(datetime.strptime(kept, layout).replace(tzinfo=named).timestamp()) * 1_000_000
 
 
