@@ -1,5 +1,6 @@
 """What a user relies on where lines are not as clean as in a manual, through the command line."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +129,11 @@ def test_the_root_cause_of_a_failed_launch_names_host_and_rank(tmp_path: Path) -
     )
     found = Ingested(tmp_path, {"train.log": text})
     assert found.rows("events", "kind, host, rank, code") == [("root_cause", "gpu-02", 3, 1)]
+
+
+def test_colours_inside_records_hide_no_format(tmp_path: Path) -> None:
+    step = "[titan] 2026-02-03 04:05:06,000 - root - INFO - \x1b[31mstep:  1  \x1b[32mloss:  2.0401"
+    lines = [f"{NCCL}INFO Using network IB", f"{step}  \x1b[33mmemory: 61.20GiB(77.30%)\x1b[39m"]
+    found = Ingested(tmp_path, {"logs.json": json.dumps([{"message": line} for line in lines])})
+    assert found.rows("steps", "step, loss") == [(1, 2.0401)]
+    assert found.account == [(2, 0, 0)]

@@ -257,7 +257,8 @@ class Catalogue:
     def _recognise_lines(self, look: _Look) -> Recognised:
         """Say what logs and outputs of commands a text holds, below what was put around them."""
         wrapping = wrapping_of(look.text, self._formats_in)
-        text = text_inside(look.text, wrapping) if wrapping.by_record else look.text
+        # Records write colours as escapes, which are none until they are read.
+        text = ANSI.sub("", text_inside(look.text, wrapping)) if wrapping.by_record else look.text
         labels = labels_of(text)
         bare = without_prefixes(text, labels, always=wrapping.by_record)
         if wrapping.by_record or bare:
