@@ -89,7 +89,8 @@ def ingest(
     for file in files:
         stopping.check()
         told = identities.of(file)
-        outcome = unchanged(file, told, catalogue, options, known)
+        same = str(file.path) in noted
+        outcome = unchanged(file, told, catalogue, options, known, same_definitions=same)
         if outcome is None:
             new.append((file, told))
         else:

@@ -76,11 +76,18 @@ class Known:
 
 
 def unchanged(
-    file: InputFile, told: Identity, catalogue: Catalogue, options: Options, known: Known
+    file: InputFile,
+    told: Identity,
+    catalogue: Catalogue,
+    options: Options,
+    known: Known,
+    *,
+    same_definitions: bool,
 ) -> FileOutcome | None:
     """Return the outcome of a file that was read before and not touched since, else None.
 
-    A file that new siblings, or the user, show to be another host's is read again.
+    A file that new siblings, or the user, show to be another host's is read again, and so is one
+    that other formats claim today, unless all definitions are those it was looked at with.
     """
     earlier = known.by_path.get(path_text(file.name), [])
     path = file.path
@@ -96,8 +103,20 @@ def unchanged(
             and (before.device_source is None or before.device == told.device)
         ):
             names = tuple(filter(None, before.formats.split(",")))
+            if not (same_definitions or _is_claimed_by(names, path, catalogue)):
+                return None
             return FileOutcome(path, names, unchanged=True, stored=True)
     return None
+
+
+def _is_claimed_by(names: tuple[str, ...], path: Path, catalogue: Catalogue) -> bool:
+    """Say whether these are the formats that recognition finds today."""
+    try:
+        ends = read_ends(path)
+        with cpu_limit(path):
+            return catalogue.recognise(ends, str(path)).names == names
+    except Exception:
+        return False  # planning says why
 
 
 def plan_file(
@@ -264,6 +283,9 @@ def _succeeds(planned: PlannedFile, before: KnownFile) -> bool:
     """Say whether a file is what another one became: more lines, or read with newer formats."""
     if planned.content == before.content:
         return True
+    if not before.formats and planned.size_bytes == before.size_bytes:
+        # Of an unknown file the digest is another: that of its ends.
+        return digest_of_unknown(planned.path, read_ends(planned.path)) == before.content
     return (
         planned.size_bytes > before.size_bytes
         and digest(planned.path, before.size_bytes) == before.content
