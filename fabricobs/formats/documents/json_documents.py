@@ -73,6 +73,11 @@ class JsonBlock:
         # The tables of counters are filled cell by cell.
         self.cells = CellBlock(block, name) if "format" in column_names(self.table) else None
         self._other = tuple(compile_template(source) for source in block.other)
+        self._reads_values = "." in self.mapping.sources() or bool(self.from_above)
+
+    def takes(self, record: Any) -> bool:
+        """Say whether a record may give a row: most blocks read objects, and no plain values."""
+        return self._reads_values or isinstance(record, dict)
 
     def keeps(self, key: str) -> bool:
         """Say whether a counter without a column goes to `other`."""
@@ -161,6 +166,8 @@ class _TreeReader:
             for block in tree_format.blocks:
                 names = block.names.of(document)
                 for record, above, fields in _found(document, block):
+                    if not block.takes(record):
+                        continue
                     given = _named(fields, names)
                     self._records += 1
                     top = {**above, "": document}
