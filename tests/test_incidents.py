@@ -106,6 +106,16 @@ def test_without_data_it_stands_until_they_have_been_missing_for_long() -> None:
     assert incident.ending == "no_data"
 
 
+def test_one_whose_kind_could_not_be_looked_for_stays_as_it_is() -> None:
+    incidents, _ = play([(at(0), [seen(0)])])
+    held, events = advance(incidents, [], at(60), TIMERS, may_miss=lambda kind: kind == SKEW.kind)
+    assert (held, events) == (incidents, ())
+    held, _ = advance(incidents, [seen(60)], at(60), TIMERS, may_miss=lambda kind: True)
+    assert held[0].last_seen == at(60).newest
+    (other,), _ = advance(incidents, [], at(60), TIMERS, may_miss=lambda kind: kind == "hang")
+    assert other.state == "resolved"
+
+
 class TestALossWithoutACause:
     def test_is_told_when_it_has_lasted(self) -> None:
         assert news([(at(9), [seen(9, DROP)])]) == []

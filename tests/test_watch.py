@@ -1,5 +1,6 @@
 """The watch, round by round: windows, codes, a second watch, a full disk, a slow round."""
 
+import gzip
 import itertools
 import json
 import os
@@ -14,6 +15,7 @@ from loopback import receiver
 
 from conftest import ROOT, Run
 from fabricobs.config.schema import Config
+from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.operate import watch as operation
 from fabricobs.operate.state import only_watch
@@ -171,6 +173,51 @@ def test_a_mistake_of_ours_ends_no_watch(own_store: Path, monkeypatch: pytest.Mo
         assert not operation.watch_once([LOGS], Config(store=own_store), notes.append).well
     assert any("please report it" in note and "ZeroDivisionError" in note for note in notes)
     assert operation.watch_once([LOGS], Config(store=own_store), notes.append).well
+
+
+def test_an_incident_whose_method_fails_is_not_resolved(
+    own_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = tmp_path / "later"
+    later.mkdir()
+    notes: list[str] = []
+    with only_watch(own_store):
+        watch = operation.Watch([LOGS, later], Config(store=own_store), notes.append)
+        (opened,) = watch.round().events
+        assert opened.incident.finding.kind == "ecmp_skew"
+        with monkeypatch.context() as broken:
+            broken.setitem(METHODS, "ecmp_skew", lambda *_: 1 / 0)
+            for minute in ("10:00", "10:30"):
+                step = {"step": 9, "rank": 0, "step_time_ms": 9.0, "ts": f"2026-03-02T{minute}:00Z"}
+                (later / f"{minute[3:]}.jsonl").write_text(json.dumps(step) + "\n")
+                done = watch.round()
+                kinds = [event.incident.finding.kind for event in done.events]
+                assert ("ecmp_skew" in kinds, done.well) == (False, False)
+            told = [note for note in notes if "ZeroDivisionError" in note]
+            assert len(told) == 1
+            assert told[0].startswith("diagnosis ecmp_skew: ")
+        done = watch.round()
+    ended = [e.incident for e in done.events if e.news == "resolved"]
+    assert [incident.finding.kind for incident in ended] == ["ecmp_skew"]
+    assert done.well
+    assert any(note.startswith("no longer so: diagnosis ecmp_skew: ") for note in notes)
+
+
+def test_a_bad_file_is_named_once_and_blinds_no_later_round(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "bad.parquet").write_bytes(b"PAR1" + bytes(99) + b"PAR1")
+    (logs / "bad.jsonl.gz").write_bytes(gzip.compress(STEP.format(7).encode() * 99)[:-9])
+    notes: list[str] = []
+    config = Config(store=tmp_path / "store")
+    watch = operation.Watch([logs], config, notes.append)
+    (config.store / ".watch").mkdir(parents=True)
+    for step in (11, 12):
+        (logs / f"good{step}.jsonl").write_text(STEP.format(step))
+        assert watch.round().well
+        assert step in steps(config.store)
+    for name in ("bad.parquet: ", "bad.jsonl.gz: "):
+        assert sum(name in note for note in notes) == 1, notes
 
 
 class TestFullDisk:

@@ -147,7 +147,8 @@ class Failure:
 
     part: str
     reason: str
-    kind: str = ""  # of the findings it would have made
+    kinds: tuple[str, ...] = ()  # of the findings it would have made; questions it would answer
+    shared: bool = False  # findings of every kind depend on it
 
     def __str__(self) -> str:
         return f"{self.part}: {self.reason}"
@@ -259,6 +260,10 @@ class Diagnosis:
     what_if: tuple[WhatIf, ...] = ()
     failures: tuple[Failure, ...] = ()
     jobs: tuple[JobVerdict, ...] = ()
+
+    def may_miss(self, kind: str) -> bool:
+        """Say whether a failure may be why there is no finding of this kind."""
+        return any(failure.shared or kind in failure.kinds for failure in self.failures)
 
     @property
     def worst_severity(self) -> Severity | None:

@@ -6,7 +6,7 @@ of the data, so that a late, slow or restarted watch judges as one that was alwa
 the data themselves have stopped is told by our clock. All times are UTC without a zone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -97,14 +97,21 @@ def advance(
     moment: Moment,
     timers: Timers,
     least: Severity = "low",
+    may_miss: Callable[[str], bool] = lambda kind: False,
 ) -> tuple[tuple[Incident, ...], tuple[Event, ...]]:
     """Return the incidents after a round, those it resolved among them, and the events of it.
 
     Resolved incidents of earlier rounds must not be among `incidents`. A fault opens an incident
-    if it is of severity `least` or worse and still there.
+    if it is of severity `least` or worse and still there. An incident without its finding stays as
+    it is where the findings `may_miss` some of its kind.
     """
     present = _worst_by_id(findings)
-    after = [_continued(one, present, moment, timers) for one in incidents]
+    after = [
+        one
+        if one.finding.id not in present and may_miss(one.finding.kind)
+        else _continued(one, present, moment, timers)
+        for one in incidents
+    ]
     events = [
         Event(news, new, moment.now)
         for old, new in zip(incidents, after, strict=True)

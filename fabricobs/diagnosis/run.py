@@ -89,12 +89,16 @@ def _judged(
     """Judge what one session shows: the whole store, or one run with `scope`."""
     attempts = Attempts()
     attempt = attempts.attempt
-    offsets = attempt("clocks of devices", lambda: device_offsets(evidence), _NO_OFFSETS)
+    offsets = attempt(
+        "clocks of devices", lambda: device_offsets(evidence), _NO_OFFSETS, shared=True
+    )
     evidence.set_clocks(
         {o.device: o.seconds for o in offsets if o.seconds is not None and o.certain}
     )
     rest = models[REST]
-    paces = attempt("step times", lambda: _paces(evidence, rest), _NO_PACES, QUESTIONS[0])
+    paces = attempt(
+        "step times", lambda: _paces(evidence, rest), _NO_PACES, QUESTIONS[0], shared=True
+    )
     judgements: dict[str, Judgement] = {}
     for model in models.values():
         if model.method == REST:
@@ -111,9 +115,14 @@ def _judged(
     found: list[Finding] = [f for j in judgements.values() for f in j.findings]
     if scope is not None:
         found = own_findings(found, scope, evidence)
-    findings = attempt("causes of symptoms", lambda: _folded(found, models, evidence), found)
+    findings = attempt(
+        "causes of symptoms", lambda: _folded(found, models, evidence), found, shared=True
+    )
     rests = partial(unexplained, findings, paces, rest, evidence)
-    findings = [*findings, *attempt("losses without a cause", rests, _NO_FINDINGS, QUESTIONS[0])]
+    findings = [
+        *findings,
+        *attempt("losses without a cause", rests, _NO_FINDINGS, QUESTIONS[0], rest.kind),
+    ]
     if calibration is not None:
         findings = calibrated(findings, calibration)
     ordered = in_order([_priced(finding, gpu_hour_price) for finding in findings])

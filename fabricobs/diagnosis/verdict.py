@@ -70,7 +70,7 @@ def give_verdict(
     ]
     questions = tuple(
         _named(question, kinds, findings)
-        or _failed(question, attempts.reason((*kinds, question.question)))
+        or _failed(question, attempts.reason({*kinds, question.question}))
         for question, kinds in zip(said, _KINDS_BY_QUESTION, strict=True)
     )
     judged = any(question.answer != "unknown" for question in questions)

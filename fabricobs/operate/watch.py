@@ -77,6 +77,7 @@ class Watch:
         self._memory = load_memory(config.store, say)
         self._told_problems: set[tuple[Path, str | None]] = set()
         self._told_left_out: set[str] = set()
+        self._told_failures: set[str] = set()
 
     def rounds(self) -> Iterator[Round]:
         """Run rounds for ever, one an interval; a round that takes longer leaves some out."""
@@ -101,7 +102,7 @@ class Watch:
         read = self._guarded("reading", self._ingest)
         judged = self._guarded("judging", self._judge)
         diagnosis, memory, events = judged if judged is not None else (None, before, ())
-        well = read is not None and judged is not None
+        well = read is not None and diagnosis is not None and not diagnosis.failures
         memory = replace(memory, round_seconds=monotonic() - began)
         if self._guarded("keeping the state", lambda: self._save(memory)) is None:
             # Nothing is sent that is not noted first: it would be sent twice. What stood before is
@@ -137,6 +138,7 @@ class Watch:
         with reading(self._store.path):
             newest = newest_time(self._store.path, now + _FASTEST_CLOCK)
             diagnosis = judge(config, self._since(newest, memory.incidents))
+        self._say_failures(diagnosis)
         if newest is None:
             return diagnosis, memory, ()
         advanced = memory.advanced
@@ -150,6 +152,7 @@ class Watch:
             Moment(now, newest, advanced),
             self._timers,
             config.notify.least_severity,
+            diagnosis.may_miss,
         )
         told_after_end = max(TOLD_AFTER_END, 3 * config.watch.every)
         open_ids = {incident.finding.id for incident in incidents}
@@ -162,6 +165,15 @@ class Watch:
         ]
         memory = replace(memory, incidents=(*incidents, *closed), newest=newest, advanced=advanced)
         return diagnosis, add_pending(memory, events, self._targets), events
+
+    def _say_failures(self, diagnosis: Diagnosis) -> None:
+        """Say which parts of a diagnosis fail, and which no longer do; not again each round."""
+        failures = {str(failure) for failure in diagnosis.failures}
+        for line in sorted(failures - self._told_failures):
+            self._say(f"{line}; please report it. Incidents that depend on it stay as they are")
+        for line in sorted(self._told_failures - failures):
+            self._say(f"no longer so: {line}")
+        self._told_failures = failures
 
     def _since(self, newest: datetime | None, incidents: Sequence[Incident]) -> datetime | None:
         """Return where the window begins, None for all there is.

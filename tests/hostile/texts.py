@@ -46,12 +46,14 @@ def json_line_nested_without_end(folder: Path) -> None:
     (folder / "steps.jsonl").write_text(text)
 
 
-@hostile("refused", "")
+@hostile("refused", "levels deep")
 def pickle_nested_without_end(folder: Path) -> None:
     deep = b"]" * _DEEP + b"a" * (_DEEP - 1)
     entries = b"X\x07\x00\x00\x00entries](" + deep + b"e"
     version = b"X\x07\x00\x00\x00versionX\x03\x00\x00\x002.4"
-    (folder / "nccl_trace_rank_0").write_bytes(b"\x80\x02}(" + entries + version + b"u.")
+    status = b"X\x09\x00\x00\x00pg_status}"
+    dump = b"\x80\x02}(" + entries + version + status + b"u."
+    (folder / "nccl_trace_rank_0").write_bytes(dump)
 
 
 @hostile("refused", "flight recorder dump")

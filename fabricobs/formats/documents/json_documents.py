@@ -20,11 +20,12 @@ from typing import Any
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
-from fabricobs.formats.documents.jsontext import documents, unfolded
+from fabricobs.formats.documents.jsontext import TOO_DEEP, documents, unfolded
 from fabricobs.formats.documents.oids import NameMaps
 from fabricobs.formats.logs.lines import Outcome, TextReader
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target, check_column
 from fabricobs.formats.rows import Rows, Tally
+from fabricobs.formats.source import SourceError
 from fabricobs.formats.templates import Template, TemplateError, compile_template
 
 _STEP = re.compile(r"(?P<key>[\w:-]*)(?P<items>\[\])?")
@@ -112,7 +113,8 @@ def read_json(
     """Read the documents of a file, one after another; one that breaks off gives what it holds.
 
     Every line of a document counts as read, but one for each thing in it that could not be; no
-    text of it is kept. The lines between documents are offered to `between`.
+    text of it is kept. The lines between documents are offered to `between`. SourceError for a
+    document nested too deeply, or with too many values; what came before it is kept.
     """
     reader = _TreeReader(formats, context, rows, tally, between)
     text = data.decode("utf-8", "replace")
@@ -124,10 +126,12 @@ def read_json(
         first = max(at, done + 1)
         at += text.count("\n", document.start, document.end)
         position = document.end
+        if document.problem == TOO_DEEP:
+            raise SourceError(f"a JSON document is {TOO_DEEP}")
         try:
             reader.read(document.value, first)
-        except RecursionError:
-            reader.give_up("nested too deeply")
+        except RecursionError as error:
+            raise SourceError(f"a JSON document is {TOO_DEEP}") from error
         done = min(at, len(lines))
         reader.account(max(done - first + 1, 0), first, document.problem)
     reader.pass_over(lines[done:], done + 1)
@@ -177,10 +181,6 @@ class _TreeReader:
                     else:
                         self._measure(block, block.cells, record, top, given, cells, line)
             cells.flush()
-
-    def give_up(self, problem: str) -> None:
-        """Note why a document was not read to its end."""
-        self._problems[problem] = None
 
     def account(self, count: int, first: int, problem: str) -> None:
         """Account for the lines of the document read last."""
