@@ -50,7 +50,7 @@ def test_option_before_environment_before_file_before_default(
     monkeypatch.setenv("FABRICOBS_WATCH_EVERY", "2m")
     monkeypatch.setenv("FABRICOBS_JOB", "environment")
     loaded = load(options={"job": "option", "keep": None})
-    assert (loaded.config.job, loaded.source("job")) == ("option", "option")
+    assert (loaded.config.job, loaded.source("job")) == ("option", "option --job")
     assert duration_words(loaded.config.watch.every) == "2m"
     assert loaded.source("watch.every") == "environment $FABRICOBS_WATCH_EVERY"
     assert loaded.source("watch.window") == "file fabricobs.toml"

@@ -17,7 +17,7 @@ from fabricobs.simulate.scenarios import Scenario, load_scenario
 from fabricobs.simulate.shapes import ScenarioShape
 
 SIZES = (256, 512, 1024)
-_SCENARIO = "straggling_rank"
+SCENARIO = "straggling_rank"
 _STEPS = 500
 _INTERVAL_SECONDS = 10
 _SEED = 7_000
@@ -45,7 +45,7 @@ def bench(sizes: Sequence[int] = SIZES) -> str:
 
 
 def _measure(folder: Path, gpus: int) -> Scale:
-    write_case(folder, _long(load_scenario(_SCENARIO).sized(gpus)), seed=_SEED)
+    write_case(folder, _long(load_scenario(SCENARIO).sized(gpus)), seed=_SEED)
     store = folder / "store"
     command = Path(sys.executable).parent / "fabricobs"
     ingest = timed([command, "ingest", folder / "logs", "--store", store])
@@ -69,7 +69,7 @@ def _long(scenario: Scenario) -> Scenario:
 def table(measured: Sequence[Scale]) -> str:
     """Return one line a size; seconds a million rows tell whether it grows with the rows."""
     lines = [
-        f"{_STEPS} steps, counters every {_INTERVAL_SECONDS} s, {_SCENARIO}",
+        f"{_STEPS} steps, counters every {_INTERVAL_SECONDS} s, {SCENARIO}",
         f"{'GPUs':>6}{'rows':>14}{'ingest s':>10}{'MiB':>7}{'diagnose s':>12}{'MiB':>7}"
         f"{'s a million rows':>18}",
     ]

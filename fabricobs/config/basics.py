@@ -67,6 +67,18 @@ def state_folder() -> Path:
     return state / "fabricobs"
 
 
+def check_zone(name: str) -> str:
+    """Return the name of a time zone; ValueError if it is none."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # OSError: a folder of zones
+        text = f"{name!r} is no time zone; use a name like UTC or Europe/Berlin"
+        raise ValueError(text) from error
+    return name
+
+
 def is_configured() -> bool:
     """Say whether a file, or the environment beyond `$FABRICOBS_STORE`, may set anything."""
     others = {name for name in os.environ if name.startswith(PREFIX)} - {_STORE_VARIABLE}
@@ -74,8 +86,16 @@ def is_configured() -> bool:
 
 
 def with_options(options: Mapping[str, Any]) -> Basics:
-    """Return what options of a verb and `$FABRICOBS_STORE` come to where nothing else is said."""
+    """Return what options of a verb and `$FABRICOBS_STORE` come to where nothing else is said.
+
+    ConfigError for a value that cannot be used, as from `load`.
+    """
     given = {name: value for name, value in options.items() if value is not None}
+    if "tz" in given:
+        try:
+            check_zone(given["tz"])
+        except ValueError as error:
+            raise ConfigError(f"option --tz: {error}") from error
     given["content"] = tuple(given.get("content", ()))
     given["host_from"] = tuple(given.get("host_from", ()))
     if os.environ.get(_STORE_VARIABLE):

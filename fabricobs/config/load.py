@@ -79,7 +79,7 @@ def load(path: Path | None = None, options: Mapping[str, Any] | None = None) -> 
     for key, value in (options or {}).items():
         if value is not None:
             _set(document, key, value)
-            sources[key] = "option"
+            sources[key] = f"option --{key.rpartition('.')[2].replace('_', '-')}"
     config = _validate(document, sources, file)
     loaded = Loaded(config, sources, file, trusted, tuple(ignored))
     _check_thresholds(loaded)

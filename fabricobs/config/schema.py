@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from fabricobs.config.basics import DEFAULT_STORE, Basics, ConfigError
+from fabricobs.config.basics import DEFAULT_STORE, Basics, ConfigError, check_zone
 from fabricobs.config.trust import Reach
 from fabricobs.diagnosis.findings import Severity
 from fabricobs.errors import UserError
@@ -27,6 +27,7 @@ from fabricobs.formats.identity.pattern import compile_pattern
 from fabricobs.store.session import LinkRate, Site
 
 _DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_LONGEST = timedelta(days=36_500)  # no log is older; times less this are times still
 _UNITS = ("weeks", "days", "hours", "minutes", "seconds")
 _ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s?#]*", re.IGNORECASE)
 
@@ -38,11 +39,15 @@ def parse_duration(text: Any) -> timedelta:
     match = _DURATION.fullmatch(str(text).strip())
     if match is None or not any(match.groups()):
         raise ValueError(f"{text!r} is no duration; write it as 90s, 5m, 1h30m, 30d or 4w")
-    duration = timedelta(
-        **{unit: int(n) for unit, n in zip(_UNITS, match.groups(), strict=True) if n}
-    )
+    parts = {unit: int(n) for unit, n in zip(_UNITS, match.groups(), strict=True) if n}
+    try:
+        duration = timedelta(**parts)
+    except OverflowError:
+        duration = timedelta.max
     if not duration:
         raise ValueError("a duration of zero")
+    if duration > _LONGEST:
+        raise ValueError(f"{text!r} is longer than {_LONGEST.days // 365} years")
     return duration
 
 
@@ -207,7 +212,7 @@ class Config(_Part):
     store: Annotated[Path, Reach(below=True)] = DEFAULT_STORE
     content: Annotated[tuple[Path, ...], _separated(os.pathsep), Reach()] = ()
     job: str | None = None
-    tz: str = "UTC"
+    tz: Annotated[str, AfterValidator(check_zone)] = "UTC"
     # Symbolic links that lead out of the input are followed.
     follow: Annotated[bool, Reach()] = False
     host_map: Annotated[Path | None, Reach(below=True)] = None

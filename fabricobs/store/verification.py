@@ -60,7 +60,7 @@ def verify(path: Path) -> list[Batch]:
     with held_by_readers(path):
         with suppress(StoreError, OSError), locked(path):
             finish(path)  # a note that is damaged is told below
-        found = [_verified(folder) for folder in _folders(path)]
+        found = [_verified(folder) for folder in folders(path)]
         _find_doubled(path, found)
     return [batch for batch in found if os.path.lexists(path / batch.name)]
 
@@ -85,7 +85,7 @@ def repair(path: Path, found: Iterable[Batch]) -> list[PutAside]:
     return moved
 
 
-def _folders(path: Path) -> Iterator[Path]:
+def folders(path: Path) -> Iterator[Path]:
     """Yield what may be a batch; symbolic links too, which none may be."""
     yield from batch_folders(path)
     for entry in sorted(os.scandir(path), key=lambda entry: entry.name):

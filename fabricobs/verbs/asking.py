@@ -113,10 +113,10 @@ def schema(
     """Print the tables and their columns, with type, unit and meaning."""
     from fabricobs.store.tables import TABLES
 
+    site = configured_basics(config, {"store": store, "content": content})
     if views:
         from fabricobs.store.session import init_script
 
-        site = configured_basics(config, {"store": store, "content": content})
         require_store(site.store)
         show_data(init_script(site.store.absolute(), site.content), end="")
         return
@@ -147,10 +147,11 @@ def _statement(given: str | None) -> str:
 def _ask(
     statement: str, site: "Basics", format: str | None, out: Path | None, files: list[Path]
 ) -> None:
-    from fabricobs.ask import run_statement
+    from fabricobs.ask import output_of, run_statement
 
     check_target("--out", out)
+    output = output_of(format, out)
     from fabricobs.store.compaction import reading
 
     with reading(site.store):
-        run_statement(statement, site.store, format, out, site.content, site=site.site, files=files)
+        run_statement(statement, site.store, output, out, site.content, site=site.site, files=files)

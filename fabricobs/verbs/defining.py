@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from fabricobs.printing import escaped, show
-from fabricobs.verbs.shared import UNKNOWN, ConfigOption, ContentOption, configured, fail
+from fabricobs.verbs.shared import (
+    UNKNOWN,
+    ConfigOption,
+    ContentOption,
+    check_folder,
+    configured,
+    fail,
+)
 
 formats_app = typer.Typer(help="List the formats, try one, or begin a new one.")
 
@@ -31,7 +38,7 @@ def formats_try(
     file: Annotated[Path, typer.Argument(help="A file to read with it.")],
     content: ContentOption = None,
     config: ConfigOption = None,
-    most: Annotated[int, typer.Option(help="Rows shown of each table.")] = 20,
+    most: Annotated[int, typer.Option(help="Rows shown of each table.", min=0)] = 20,
 ) -> None:
     """Show the rows a format makes of a file, and the lines it leaves."""
     from fabricobs.formats.recognition.catalogue import load_catalogue
@@ -62,6 +69,7 @@ def formats_new(
         fail(f"{file}: no such file")
     if not name.isidentifier():
         fail(f"{name}: a format's name is letters, digits and underscores")
+    check_folder("--content", content)
     target = content / "ingest" / f"{name}.toml"
     if target.exists():
         fail(f"{target}: is there already")

@@ -15,6 +15,7 @@ from fabricobs.verbs.shared import (
     TextOption,
     WindowOption,
     check_fail_on,
+    check_folder,
     check_target,
     check_text_format,
     configured,
@@ -125,13 +126,16 @@ def report(
     from fabricobs.store.compaction import reading
 
     forms = {form: suffix for suffix, form in FORMATS.items()}
-    form = format or (form_of(out) if out is not None else "html")
+    form = format
+    if form is None:
+        form = form_of(out) if out is not None else "html"
     if form is None:
         fail(f"--out {out}: no ending of {', '.join(FORMATS)}; say --format {', '.join(forms)}")
     if form not in forms:
         fail(f"--format {form}: use one of {', '.join(forms)}")
-    check_target("--out", out)
     wanted = Report(out or Path(f"fabricobs-report{forms[form]}"), form, charts)
+    check_target("--out", wanted.out)
+    check_folder("--charts", charts)
     with reading(site.store):
         since = None if window is None else window_start(site)
         found = judge(site, since, job)

@@ -18,6 +18,7 @@ from fabricobs.verbs.shared import (
     JobOption,
     StoreOption,
     ZoneOption,
+    check_folder,
     check_inputs,
     configured_basics,
     fail,
@@ -55,6 +56,7 @@ def ingest(
     site = configured_basics(config, given)
     inputs = logs if site.host_map is None else [*logs, site.host_map]
     check_inputs(inputs)
+    check_folder("--store", site.store)
     for pattern in site.host_from:
         compile_pattern(pattern)
     options = Options(site.job, site.tz, site.content, site.host_from, site.follow)

@@ -18,6 +18,7 @@ from fabricobs.verbs.shared import (
     WindowOption,
     ZoneOption,
     check_fail_on,
+    check_folder,
     check_inputs,
     check_target,
     configured,
@@ -68,6 +69,7 @@ def watch(
         "watch.every": every, "watch.window": window, "watch.report": report,
     }  # fmt: skip
     site = configured(config, options)
+    check_folder("--store", site.store)
     from fabricobs.operate import watch as operation
 
     if once:
@@ -125,7 +127,7 @@ def verify(
     from fabricobs.store import verification
 
     path = configured_basics(config, {"store": store}).store
-    if not path.is_dir():
+    if not path.is_dir() or not any(verification.folders(path)):
         fail(f"{path}: no store here")
     found = verification.verify(path)
     if not found:
@@ -177,6 +179,7 @@ def schedule(
     from fabricobs.config.load import load
     from fabricobs.operate import schedules
 
+    check_folder("--out", out)
     loaded = load(config, {"store": store, "watch.every": every})
     if not loaded.trusted:
         fail(f"{loaded.file} is not trusted: name it with --config, or `fabricobs config --trust`")

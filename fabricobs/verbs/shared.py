@@ -5,6 +5,7 @@ Exit codes follow the monitoring plug-ins: 0 nothing at or above --fail-on, 1 wa
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -90,7 +91,7 @@ def configured(file: Path | None, options: dict[str, Any]) -> "Config":
     if loaded.warning:
         note(loaded.warning)
     config = loaded.config
-    check_zone(config.tz)
+    _check(config.job, config.content)
     return config
 
 
@@ -100,19 +101,31 @@ def configured_basics(file: Path | None, options: dict[str, Any]) -> "Basics":
 
     if file is None and not basics.is_configured():
         config = basics.with_options(options)
-        check_zone(config.tz)
+        _check(config.job, config.content)
         return config
     return configured(file, options).basics
 
 
-def check_zone(name: str) -> None:
-    """Fail unless it is the name of a time zone."""
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+def _check(job: str | None, content: Sequence[Path]) -> None:
+    """Fail unless the job has a name and the folders of content are there."""
+    if job == "":
+        fail("--job: an empty name; leave the option out if the logs name their jobs")
+    for folder in content:
+        if not folder.is_dir():
+            fail(f"--content {folder}: no such folder")
 
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        fail(f"--tz {name}: no such time zone; use a name like UTC or Europe/Berlin")
+
+def check_folder(option: str, path: Path | None) -> None:
+    """Fail unless files can be written into the folder, which need not be there yet."""
+    if path is None:
+        return
+    place = path.absolute()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        fail(f"{option} {path}: {place} is no folder")
+    if not os.access(place, os.W_OK):
+        fail(f"{option} {path}: cannot be written there")
 
 
 def allowed_files(given: list[Path] | None) -> list[Path]:

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from fabricobs.printing import escaped, show
-from fabricobs.verbs.shared import fail
+from fabricobs.verbs.shared import check_folder, check_target, fail
 
 DEMO_SEED = 20260322
+SeedOption = Annotated[int, typer.Option(help="Same seed, same bytes.", min=0, max=2**31 - 1)]
 
 bench_app = typer.Typer(help="Measure fabricobs itself.", no_args_is_help=True)
 
@@ -19,12 +20,15 @@ def demo(
     ] = None,
     out: Annotated[Path, typer.Option(help="Where store and report go.")] = Path("fabricobs-demo"),
     gpus: Annotated[int | None, typer.Option(help="Size of the simulated cluster.")] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same cluster.")] = DEMO_SEED,
+    seed: SeedOption = DEMO_SEED,
 ) -> None:
     """Judge the sample cluster that comes along, or a simulated one, and write its report."""
     from fabricobs.demo import run_demo, run_scenario
 
+    check_folder("--out", out)
     if scenario is None:
+        if gpus is not None:
+            fail("--gpus needs a scenario; the sample cluster has its size")
         run_demo(out)
     else:
         run_scenario(scenario, out, gpus=gpus, seed=seed)
@@ -41,7 +45,7 @@ def simulate(
     list_: Annotated[bool, typer.Option("--list", help="List scenarios and kinds of log.")] = False,
     cases: Annotated[int, typer.Option(help="Cases of the practice set.", min=1)] = 10,
     gpus: Annotated[int | None, typer.Option(help="Size of the cluster, a multiple of 8.")] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = DEMO_SEED,
+    seed: SeedOption = DEMO_SEED,
     only: Annotated[list[str] | None, typer.Option(help="Kinds of log to write.")] = None,
     without: Annotated[list[str] | None, typer.Option(help="Kinds of log to leave out.")] = None,
 ) -> None:
@@ -54,13 +58,14 @@ def simulate(
         return
     if directory is None:
         fail("give the directory to write to, or --list")
+    check_folder("DIRECTORY", directory)
     kinds = choose_kinds(only or (), without or ())
-    if not scenarios:
+    chosen = [load_scenario(name).sized(gpus) for name in scenarios or ()]
+    if not chosen:
         write_practice(directory, cases=cases, seed=seed, gpus=gpus, kinds=kinds)
         show(f"{directory}: {cases} cases; the answers are in {directory / 'answers'}")
         return
-    for name in scenarios:
-        scenario = load_scenario(name).sized(gpus)
+    for scenario in chosen:
         folder = directory / scenario.name
         write_case(folder, scenario, seed=seed, kinds=kinds)
         show(escaped(folder))
@@ -68,7 +73,7 @@ def simulate(
 
 @bench_app.command("diagnosis")
 def bench_diagnosis(
-    seeds: Annotated[int, typer.Option(help="Seeds a scenario.", min=1)] = 5,
+    seeds: Annotated[int, typer.Option(help="Seeds a scenario.", min=1, max=1000)] = 5,
     size: Annotated[int, typer.Option(help="GPUs of each cluster, a multiple of 8.")] = 128,
     scenario: Annotated[list[str] | None, typer.Option(help="Only these scenarios.")] = None,
     ablations: Annotated[
@@ -85,7 +90,12 @@ def bench_diagnosis(
 ) -> None:
     """Score the diagnosis on simulated clusters whose faults are known."""
     from fabricobs.bench.scoreboard import bench
+    from fabricobs.simulate.scenarios import load_scenario
 
+    check_target("--out", out)
+    check_target("--calibrate", calibrate)
+    for name in scenario or ["straggling_rank"]:
+        load_scenario(name).sized(size)
     show(
         bench(
             seeds,
@@ -105,5 +115,8 @@ def bench_scale(
 ) -> None:
     """Measure ingest and diagnosis as a cluster grows: seconds, memory, seconds a row."""
     from fabricobs.bench import scale
+    from fabricobs.simulate.scenarios import load_scenario
 
+    for gpus in size or ():
+        load_scenario(scale.SCENARIO).sized(gpus)
     show(scale.bench(size or scale.SIZES))
