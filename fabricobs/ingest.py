@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fabricobs import seen, stopping
-from fabricobs.batches import ingest_batch, note_copies, refuse
-from fabricobs.formats.failures import Failure
+from fabricobs.batches import ingest_batch, note_copies
 from fabricobs.formats.identity import Identity
 from fabricobs.formats.reading import reads_by_columns
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
@@ -90,11 +89,11 @@ def ingest(
         stopping.check()
         told = identities.of(file)
         same = str(file.path) in noted
-        outcome = unchanged(file, told, catalogue, options, known, same_definitions=same)
-        if outcome is None:
+        outcomes = unchanged(file, told, catalogue, options, known, same_definitions=same)
+        if outcomes is None:
             new.append((file, told))
         else:
-            report.outcomes.append(outcome)
+            report.outcomes.extend(outcomes)
     with _processes(workers if len(new) >= _PARALLEL_FILES else 1) as pool:
         copies: list[PlannedFile] = []
         compared = (
@@ -109,9 +108,13 @@ def ingest(
     report.outcomes.extend(_note_copies(copies, known, report, store, options))
     store.settle()
     report.outcomes.sort(key=lambda outcome: str(outcome.path))
+    # A file with a problem, or a member with one, is looked up in the store at every ingest.
+    troubled = {str(p) for o in report.problems for p in (o.path, *o.path.parents)}
     for outcome in report.outcomes:
         look = looks.get(str(outcome.path))
-        if look is not None and outcome.stored:
+        if str(outcome.path) in troubled:
+            noted.pop(str(outcome.path), None)
+        elif look is not None and outcome.stored:
             noted[str(outcome.path)] = (*look, " ".join(outcome.formats))
     seen.keep(noted, store.path, options)
     return report
@@ -221,9 +224,20 @@ def _read_all(
                 except BrokenProcessPool:
                     lost.append(futures[done])
     if lost:
-        refused = partial(refuse, store_path=store.path, options=options, failure=Failure(KILLED))
-        yield from one_by_one(read, lost, lambda planned: [refused(planned)])
+        yield from one_by_one(read, lost, _killed_reading)
         store.create()  # removes what killed processes left
+
+
+def _killed_reading(planned: PlannedFile) -> list[FileOutcome]:
+    """Return what becomes of a file that has its reader killed: the next ingest tries it again."""
+    return [
+        FileOutcome(
+            planned.path,
+            planned.recognised.names,
+            problem=KILLED,
+            size_bytes=planned.size_bytes,
+        )
+    ]
 
 
 def _by_columns(batch: Sequence[PlannedFile]) -> bool:

@@ -15,7 +15,7 @@ from fabricobs import stopping
 from fabricobs.continuation import Repetition, earlier_names, find_known, find_live, live_names
 from fabricobs.formats.archive import Member
 from fabricobs.formats.budget import cpu_limit
-from fabricobs.formats.failures import failure_of
+from fabricobs.formats.failures import OWN_ERROR, failure_of
 from fabricobs.formats.identity import Identity
 from fabricobs.formats.recognition.catalogue import (
     ARCHIVE,
@@ -60,13 +60,22 @@ class Known:
         self.found = {file.name for file in found}
         self.by_path: dict[str, list[KnownFile]] = {}
         self.ids: set[str] = set()
+        self.troubled: dict[str, KnownFile] = {}  # by file id, those with a problem
         for file in files:
             self.by_path.setdefault(file.path, []).append(file)
             self.ids.add(file.file_id)
+            if file.problem is not None:
+                self.troubled[file.file_id] = file
 
     def add(self, planned: PlannedFile) -> None:
         """Note a file that is about to be read."""
         self.ids.add(planned.file_id)
+
+    def troubled_members(self, archive: KnownFile) -> Iterator[FileOutcome]:
+        """Yield the outcomes of the members of an archive in the store that had a problem."""
+        for file in self.troubled.values():
+            if file.batch == archive.batch and file.path.startswith(f"{archive.path}/"):
+                yield _as_before(Path(file.path), file)
 
     def holds(self, repetition: Repetition, read: Iterable[FileOutcome]) -> bool:
         """Say whether the lines that a copy repeats are in the store, with what was read now."""
@@ -83,8 +92,10 @@ def unchanged(
     known: Known,
     *,
     same_definitions: bool,
-) -> FileOutcome | None:
+) -> list[FileOutcome] | None:
     """Return the outcome of a file that was read before and not touched since, else None.
+
+    With it come those of the members of an archive that had a problem.
 
     A file that new siblings, or the user, show to be another host's is read again, and so is one
     that other formats claim today, unless all definitions are those it was looked at with.
@@ -105,8 +116,21 @@ def unchanged(
             names = tuple(filter(None, before.formats.split(",")))
             if not (same_definitions or _is_claimed_by(names, path, catalogue)):
                 return None
-            return FileOutcome(path, names, unchanged=True, stored=True)
+            return [_as_before(path, before), *known.troubled_members(before)]
     return None
+
+
+def _as_before(path: Path, before: KnownFile) -> FileOutcome:
+    """Return the outcome of a file that is in the store; its problem, if it has one, stays."""
+    return FileOutcome(
+        path,
+        tuple(filter(None, before.formats.split(","))),
+        unchanged=True,
+        stored=True,
+        rows=before.rows,
+        problem=before.problem,
+        unexpected=before.problem is not None and OWN_ERROR in before.problem,
+    )
 
 
 def _is_claimed_by(names: tuple[str, ...], path: Path, catalogue: Catalogue) -> bool:
@@ -157,6 +181,8 @@ def beside_known(
     planned: PlannedFile, known: Known, catalogue: Catalogue, options: Options
 ) -> PlannedFile | FileOutcome:
     """Say what a planned file is to those already known: a copy, what one became, or new."""
+    if planned.file_id in known.troubled:
+        return _as_before(planned.path, known.troubled[planned.file_id])
     if planned.file_id in known.ids:
         return FileOutcome(planned.path, planned.recognised.names, unchanged=True, stored=True)
     try:

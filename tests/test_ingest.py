@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -162,6 +163,30 @@ def test_four_writers_one_killed_bring_every_file_once(tmp_path: Path, seed: int
 
 
 class TestBadInput:
+    def test_a_problem_stays_as_it_was_when_the_same_is_read_again(
+        self, fabricobs: Run, tmp_path: Path
+    ) -> None:
+        logs, store = tmp_path / "logs", tmp_path / "store"
+        logs.mkdir()
+        steps = "".join(f'{{"step": {n}, "rank": 0, "step_time_ms": 1.0}}\n' for n in range(9_999))
+        (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(steps.encode())[:-99])
+        with tarfile.open(logs / "logs.tar", "w") as tar:
+            tar.add(tmp_path / "cut.jsonl.gz", "cut.jsonl.gz")
+        os.utime(logs / "logs.tar", (1, 1))
+        first = fabricobs("ingest", logs, "--store", store)
+        assert (first.returncode, first.stderr.count("logs.tar/cut.jsonl.gz: ")) == (1, 1)
+        (tmp_path / "cut.jsonl.gz").rename(logs / "cut.jsonl.gz")
+        assert fabricobs("ingest", logs, "--store", store).returncode == 1
+        for _ in range(2):
+            again = fabricobs("ingest", logs, "--store", store)
+            assert again.returncode == 1
+            assert "2 files still have the problems of an earlier ingest" in again.stderr
+        (logs / "cut.jsonl.gz").unlink()
+        (logs / "logs.tar").unlink()
+        (logs / "good.jsonl").write_text(steps)
+        mended = fabricobs("ingest", logs, "--store", store)
+        assert (mended.returncode, mended.stderr) == (0, "")
+
     """Each is named with what to do, the rest is read, and nothing is lost."""
 
     @pytest.fixture

@@ -79,6 +79,9 @@ def test_the_file_that_has_its_reader_killed_is_refused_by_name(
     assert refused.path.name == "show_pfc_priority.txt"
     assert refused.problem == workers.KILLED
     assert all(outcome.rows for outcome in report.outcomes if outcome is not refused)
-    assert len(store.known_files()) == len(list(_LOGS.iterdir()))
+    assert len(store.known_files()) == len(list(_LOGS.iterdir())) - 1
     assert not list((store.path / ".incoming").glob("*"))
     assert capfd.readouterr() == ("", "")
+    monkeypatch.setattr("fabricobs.ingest.ingest_batch", batches.ingest_batch)
+    [again] = ingest([tmp_path / "logs"], store, Options()).read
+    assert (again.path, again.problem) == (refused.path, None)

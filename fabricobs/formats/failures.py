@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from fabricobs.errors import unexpected
 from fabricobs.formats.source import SourceError
 
+# Stands in the problem of every file that an error of fabricobs is to blame for.
+OWN_ERROR = "an error of fabricobs, please report it"
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -24,4 +27,4 @@ def failure_of(error: Exception) -> Failure:
         return Failure("cannot be read: it is nested too deeply")
     if isinstance(error, MemoryError):
         return Failure("cannot be read: it needs more memory than there is")
-    return Failure(f"{unexpected(error)} (an error of fabricobs, please report it)", True)
+    return Failure(f"{unexpected(error)} ({OWN_ERROR})", True)

@@ -54,6 +54,8 @@ _KNOWN_COLUMNS = (
     "device_source",
     "replaces",
     "repeats",
+    "rows",
+    "problem",
 )
 
 
@@ -73,6 +75,8 @@ class KnownFile:
     repeats: str | None = None  # a store of an older version has no such column
     device: str | None = None
     device_source: str | None = None  # None: a log, or read by an older release
+    rows: int = 0
+    problem: str | None = None
 
 
 def _lacking(store: Path) -> list[str]:

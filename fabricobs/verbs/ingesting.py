@@ -71,14 +71,22 @@ def ingest(
     if not report.outcomes:
         fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
     for outcome in report.problems:
-        note(f"{outcome.path}: {outcome.problem}")
+        if not outcome.unchanged:
+            note(f"{outcome.path}: {outcome.problem}")
+    still = sum(outcome.unchanged for outcome in report.problems)
+    if still:
+        have = "file still has the problem" if still == 1 else "files still have the problems"
+        note(f"{still:,} {have} of an earlier ingest: column `problem` of table `files`")
     if not any(outcome.formats for outcome in report.outcomes):
         fail("no file shows a format that fabricobs knows; `fabricobs formats` lists them")
     raise typer.Exit(_exit_code(report.problems))
 
 
 def _exit_code(problems: "Sequence[FileOutcome]") -> int:
-    """Return 70 for an error of fabricobs, 3 if a file gave nothing, 1 if all gave something."""
+    """Return 70 for an error of fabricobs, 3 if a file gave nothing, 1 if all gave something.
+
+    A problem of an earlier ingest counts as at first: an ingest that is repeated stays as it was.
+    """
     if any(outcome.unexpected for outcome in problems):
         return UNEXPECTED
     if any(outcome.rows == 0 for outcome in problems):
