@@ -11,9 +11,11 @@ import pytest
 from small_store import STEP, write_days
 
 from conftest import Run
+from fabricobs import cli
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
 from fabricobs.store import compaction, verification
+from fabricobs.store.inspection import PartError
 from fabricobs.store.manifest import StoreError
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
@@ -101,9 +103,10 @@ class TestHostileNotes:
         elsewhere.mkdir()
         (elsewhere / compaction.NOTE).write_text(json.dumps(days_of(store)))
         (store.path / "linked").symlink_to(elsewhere)
-        with compaction.reading(store.path):
-            assert steps(store) == [1, 2, 3]
+        with compaction.reading(store.path), pytest.raises(PartError, match="symbolic link"):
+            steps(store)
         assert (elsewhere / compaction.NOTE).exists()
+        assert len(days_of(store)) == DAYS
 
     @pytest.mark.parametrize("name", [".lock", ".readers", ".seen.json", ".incoming"])
     def test_no_link_is_followed_to_write(self, store: Store, tmp_path: Path, name: str) -> None:
@@ -185,6 +188,44 @@ def test_no_ingest_and_no_reader_trusts_a_damaged_batch(
         ingest([logs], store, Options())
     with pytest.raises(StoreError, match="verify"), compaction.reading(store.path):
         pass
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize("verb", ["diagnose", "report", "sql"])
+def test_a_part_that_fails_within_a_query_is_named(
+    store: Store,
+    verb: str,
+    manifest: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    batch = store.path / days_of(store)[0]
+    part = batch / "steps.parquet"
+    data = bytearray(part.read_bytes())
+    with pq.ParquetFile(part) as file:
+        group = file.metadata.row_group(0)
+        columns = [group.column(number) for number in range(group.num_columns)]
+    for column in columns:
+        if column.path_in_schema in {"step", "step_time_ms"}:
+            begin = column.dictionary_page_offset or column.data_page_offset
+            data[begin : begin + column.total_compressed_size] = bytes(column.total_compressed_size)
+    part.write_bytes(data)
+    if not manifest:
+        (batch / "manifest.json").unlink()
+    # As of a table too large to be held: each query of a method reads the part.
+    monkeypatch.setattr("fabricobs.store.session._MOST_LOADED_BYTES", 0)
+    monkeypatch.setattr("fabricobs.store.session._kept", lambda statement: statement)
+    arguments = {"sql": ["FROM steps"], "report": ["--out", str(store.path.parent / "r.html")]}
+    monkeypatch.setattr("sys.argv", ["fabricobs", verb, *arguments.get(verb, [])])
+    monkeypatch.setenv("FABRICOBS_STORE", str(store.path))
+    monkeypatch.setattr(cli.stopping, "listen", lambda: None)
+    monkeypatch.setattr(cli, "collect_seldom", lambda: None)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 3, line
+    assert f"{batch.name}/steps.parquet" in line
+    assert "run `fabricobs verify --store" in line
 
 
 def test_any_flipped_bit_is_found(store: Store) -> None:

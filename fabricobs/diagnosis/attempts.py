@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from fabricobs.diagnosis.findings import Failure
 from fabricobs.errors import UserError, unexpected
+from fabricobs.store.inspection import of_a_part
 
 _Made = TypeVar("_Made")
 
@@ -23,7 +24,10 @@ class Attempts:
         *kinds: str,
         shared: bool = False,
     ) -> _Made:
-        """Return what the act gives, or `otherwise` if it fails; a UserError is raised.
+        """Return what the act gives, or `otherwise` if it fails.
+
+        A UserError is raised, and so is an error of DuckDB over a part of the store: who holds the
+        store names the damage.
 
         `kinds` and `shared` say of a Failure what may be missing because of it.
         """
@@ -32,6 +36,8 @@ class Attempts:
         except UserError:
             raise
         except Exception as error:
+            if of_a_part(error):
+                raise
             self.failures.append(Failure(part, unexpected(error), kinds, shared))
             return otherwise
 

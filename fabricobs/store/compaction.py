@@ -19,6 +19,7 @@ from pathlib import Path
 from fabricobs import stopping
 from fabricobs.errors import UserError
 from fabricobs.store.durable import flocked, open_own, read_own, sync
+from fabricobs.store.inspection import of_a_part, unreadable
 from fabricobs.store.manifest import (
     StoreError,
     batch_folders,
@@ -165,13 +166,14 @@ def held_by_readers(path: Path) -> Iterator[None]:
 
 
 def _name_damage(path: Path, error: BaseException) -> None:
-    """Raise StoreError if DuckDB failed on a part that is not as it was written."""
-    cause: BaseException | None = error
-    while cause is not None and not type(cause).__module__.endswith("duckdb"):
-        cause = cause.__cause__
-    # DuckDB names the part, or fails without a class and a name where it holds nonsense.
-    if cause is None or (".parquet" not in str(cause) and type(cause).__name__ != "Error"):
+    """Raise StoreError if DuckDB failed on a part of the store."""
+    if not of_a_part(error):
         return
     for batch in batch_folders(path):
         for fault in (*wrong_sizes(batch), *wrong_digests(batch)):
             refuse(path, fault)
+        # A batch without a manifest has no digests.
+        for part in sorted(batch.glob("*.parquet")):
+            reason = unreadable(part)
+            if reason is not None:
+                refuse(path, f"{batch.name}/{part.name} cannot be read: {reason}")

@@ -73,7 +73,32 @@ def odd_part(connection: "duckdb.DuckDBPyConnection", store: Path, table: str) -
     return None
 
 
-def one_line(error: Exception) -> str:
+def of_a_part(error: BaseException) -> bool:
+    """Say whether an error comes from one of DuckDB that may be over a part of a store.
+
+    DuckDB names the part, or fails without a class and a name where it holds nonsense.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not type(cause).__module__.endswith("duckdb"):
+        cause = cause.__cause__
+    return cause is not None and (".parquet" in str(cause) or type(cause).__name__ == "Error")
+
+
+def unreadable(part: Path) -> str | None:
+    """Return why a part cannot be read to its end, None if it can."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(part) as file:
+            for group in range(file.num_row_groups):
+                file.read_row_group(group)
+    except (pa.ArrowException, OSError) as error:
+        return one_line(error)
+    return None
+
+
+def one_line(error: BaseException) -> str:
     """Return a message of DuckDB without its copy of the statement, in one line."""
     told = str(error).partition("\n\nLINE ")[0].partition("\nLINE ")[0]
     return " ".join(told.split())
