@@ -290,7 +290,8 @@ def test_a_big_fabric_is_drawn_in_groups_and_leaves_nothing_out(tmp_path: Path) 
 def test_figures_are_saved_as_pictures(source: Source, tmp_path: Path) -> None:
     store = make_store(tmp_path / "store", steps=trained(), links=cables())
     figures = draw_figures(Diagnosis(Verdict("", (), True), ()), store)
-    written = save_figures(figures, tmp_path / "charts")
+    written, failures = save_figures(figures, tmp_path / "charts")
+    assert not failures
     assert [path.name for path in written] == [
         *("step-time.png", "step-time.svg", "topology.png", "topology.svg")
     ]

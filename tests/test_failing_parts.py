@@ -13,6 +13,7 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.report.documents import diagnosis_json
 from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text
+from fabricobs.report.writing import Report, write_report
 from fabricobs.verbs.shared import exit_code
 
 
@@ -46,6 +47,22 @@ def test_a_failing_method_makes_its_question_unknown(
     assert "diagnosis straggler" in page
     assert "chart of the step times: unexpected ZeroDivisionError" in page
     assert exit_code(replace(found, findings=()), "critical") == 3
+
+
+def test_a_chart_that_fails_is_told_in_markdown_and_has_no_image(
+    sample_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fabricobs.report.figures.step_timeline", _fail)
+    monkeypatch.setattr("fabricobs.report.figures.vl_convert.vegalite_to_png", _fail)
+    out = tmp_path / "report.md"
+    written = write_report(
+        Report(out, "markdown", tmp_path / "charts"), diagnose(sample_store), sample_store
+    )
+    assert written == [out]
+    text = out.read_text(encoding="utf-8")
+    assert "chart of the step times: unexpected ZeroDivisionError" in text
+    assert "picture finding-1-" in text
+    assert "![" not in text
 
 
 def test_an_unexpected_error_exits_with_70_and_no_traceback(sample_store: Path) -> None:

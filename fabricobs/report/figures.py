@@ -104,19 +104,31 @@ def _of_finding(source: Source, number: int, finding: Finding) -> Figure | None:
     return None if chosen is None else _figure(f"finding-{number}-{chosen[0]}", chosen[1])
 
 
-def save_figures(figures: Figures, folder: Path) -> list[Path]:
-    """Write every figure as PNG and SVG into a folder, which is made; return the files."""
+def save_figures(figures: Figures, folder: Path) -> tuple[list[Path], tuple[Failure, ...]]:
+    """Write every figure as PNG and SVG into a folder, which is made.
+
+    Returns the files, and which figures could not be converted.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
+    attempts = Attempts()
     for figure in figures:
         stopping.check()
         text = {"text": figure.title, "subtitle": _lines(figure.caption)}
         spec = coloured({**figure.spec, "title": text}, _WIDTH)
         png, svg = (folder / f"{figure.key}.{suffix}" for suffix in ("png", "svg"))
-        png.write_bytes(vl_convert.vegalite_to_png(spec, scale=_SHARPNESS))
-        svg.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
-        written += [png, svg]
-    return written
+        drawn = attempts.attempt(f"picture {figure.key}", partial(_pictures, spec), None)
+        if drawn is not None:
+            png.write_bytes(drawn[0])
+            svg.write_text(drawn[1], encoding="utf-8")
+            written += [png, svg]
+    return written, tuple(attempts.failures)
+
+
+def _pictures(spec: dict[str, Any]) -> tuple[bytes, str]:
+    """Return a drawing as PNG and as SVG."""
+    png = vl_convert.vegalite_to_png(spec, scale=_SHARPNESS)
+    return png, vl_convert.vegalite_to_svg(spec)
 
 
 def _figure(key: str, chart: alt.LayerChart) -> Figure:

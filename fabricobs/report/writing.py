@@ -1,8 +1,8 @@
 """A diagnosis written to a file as a page, a ticket, text or JSON, and its charts as pictures."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -48,13 +48,16 @@ def write_report(
     if report.form == "html" or report.charts is not None:
         figures = draw_figures(diagnosis, store, extra, since=since, site=site)
     if figures is not None and report.charts is not None:
-        written = save_figures(figures, report.charts)
+        written, failures = save_figures(figures, report.charts)
+        figures = replace(figures, failures=(*figures.failures, *failures))
+    if figures is not None and report.form != "html":  # the page tells those of its figures
+        diagnosis = replace(diagnosis, failures=(*diagnosis.failures, *figures.failures))
     if report.form == "html":
         write_page(diagnosis, store, report.out, extra, figures=figures)
     elif report.form == "json":
         write_whole(diagnosis_json(diagnosis) + "\n", report.out)
     elif report.form == "markdown":
-        images = _images(figures, report)
+        images = _images(figures, report, written)
         files = _files(store, extra)
         write_whole(ticket_text(diagnosis, files, images, extra), report.out)
     else:
@@ -62,12 +65,16 @@ def write_report(
     return [report.out, *written]
 
 
-def _images(figures: Figures | None, report: Report) -> dict[int, str]:
+def _images(figures: Figures | None, report: Report, written: Sequence[Path]) -> dict[int, str]:
     """Return the pictures of findings by number, as a link from the report names them."""
     if figures is None or report.charts is None:
         return {}
     folder = Path(os.path.relpath(report.charts, report.out.parent))
-    return {n: (folder / f"{f.key}.png").as_posix() for n, f in figures.of_findings.items()}
+    return {
+        n: (folder / f"{f.key}.png").as_posix()
+        for n, f in figures.of_findings.items()
+        if report.charts / f"{f.key}.png" in written
+    }
 
 
 def _files(store: Path, extra: tuple[Path, ...]) -> list[Row]:
