@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import io
+import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -73,7 +74,7 @@ def find_question(name: str, extra: Sequence[Path] = ()) -> Question:
 
 def load_question(name: str, path: Path) -> Question:
     """Read a query file: header lines `question:`, `columns:` with indented names, `example:`."""
-    text = path.read_text(encoding="utf-8")
+    text = content.read_text(path)
     question = example = section = ""
     columns: list[tuple[str, str]] = []
     for line in text.splitlines():
@@ -238,7 +239,19 @@ def _write_json(cursor: duckdb.DuckDBPyConnection, out: Path | None) -> None:
     with _target(out) as target:
         while chunk := cursor.fetchmany(_CHUNK_ROWS):
             for row in chunk:
-                target.write(json.dumps(dict(zip(names, row, strict=True)), default=str) + "\n")
+                told = dict(zip(names, map(_as_json, row), strict=True))
+                target.write(json.dumps(told, default=str, allow_nan=False) + "\n")
+
+
+def _as_json(value: object) -> object:
+    """Return a value that JSON can say: NaN and infinity, which it cannot, are null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return [_as_json(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): _as_json(each) for key, each in value.items()}
+    return value
 
 
 def _write_parquet(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:

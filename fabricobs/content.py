@@ -14,6 +14,7 @@ from fabricobs.errors import UserError
 Kind = Literal["ingest", "queries", "models", "sample_data"]
 
 _PACKAGE = Path(__file__).parent
+_MOST_BYTES = 1 << 20  # the longest definition has 30 kB
 
 
 class ContentError(UserError):
@@ -36,6 +37,21 @@ def files(kind: Kind, suffix: str, extra: Sequence[Path] = ()) -> dict[str, Path
     for folder in (shipped(kind), *(directory / kind for directory in extra)):
         found.update(_named(folder, suffix))
     return dict(sorted(found.items()))
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a content file; ContentError if it is not UTF-8 or no short plain file.
+
+    A symbolic link would show, in the message about it, what another file holds.
+    """
+    if path.is_symlink() or not path.is_file():
+        raise ContentError(f"{path}: no plain file; put a copy in its place")
+    if path.stat().st_size > _MOST_BYTES:
+        raise ContentError(f"{path}: longer than {_MOST_BYTES >> 20} MiB")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ContentError(f"{path}: not UTF-8 (byte {error.start})") from error
 
 
 def _named(folder: Path, suffix: str) -> Iterator[tuple[str, Path]]:

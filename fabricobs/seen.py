@@ -66,7 +66,7 @@ def load(store: Path, options: Options) -> Notes:
         noted = json.loads((store / _NAME).read_bytes())
         if noted["settings"] == _settings(options) and noted["parts"] == _parts(store):
             return {path: tuple(note) for path, note in noted["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     return {}
 

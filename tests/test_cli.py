@@ -142,7 +142,7 @@ class TestSql:
             (["--out", "steps"], "say --format csv, json or parquet"),
             (["--out", "steps.csv", "--format", "parquet"], "its name says csv"),
             (["--out", "steps.csv", "--format", "table"], "for the screen"),
-            (["--out", "no/steps.csv"], "No such file or directory"),
+            (["--out", "no/steps.csv"], "there is no folder no"),
         ],
     )
     def test_a_file_that_would_not_be_what_its_name_says_is_refused(

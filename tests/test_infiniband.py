@@ -50,5 +50,4 @@ def test_sentinels_are_no_value_and_garbage_stays_negative() -> None:
     assert infiniband.parse_words("0xfffffffffffffffe") is None
     assert infiniband.parse_pma("18446744073709551576") == -40
     assert infiniband.parse_words("250") == 1000
-    with pytest.raises(ValueError, match="64 bits"):
-        infiniband.parse_words(str(2**62))
+    assert "64 bits" in str(infiniband.parse_words(str(2**62)))

@@ -75,10 +75,10 @@ def load_models(extra: Sequence[Path] = ()) -> dict[str, Model]:
 def load_model(path: Path) -> Model:
     """Load one model."""
     try:
-        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = tomllib.loads(content.read_text(path))
         document.setdefault("name", path.stem)
         return Model.model_validate(document)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ContentError(f"{path}: not valid TOML: {error}") from error
     except ValidationError as error:
         raise ContentError(explain(error, Model, lambda _: str(path))) from error

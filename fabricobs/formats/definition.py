@@ -171,7 +171,7 @@ class Definition(_Part):
 
 def load_definition(path: Path) -> Definition:
     """Load one definition; ContentError names file, key and the nearest valid one."""
-    return _read_definition(path, path.read_text(encoding="utf-8"))
+    return _read_definition(path, content.read_text(path))
 
 
 # A watch loads them anew every round, nearly always the same.
@@ -179,7 +179,7 @@ def load_definition(path: Path) -> Definition:
 def _read_definition(path: Path, text: str) -> Definition:
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ContentError(f"{path}: not valid TOML: {error}") from error
     document.setdefault("name", path.stem)
     try:

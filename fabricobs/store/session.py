@@ -111,9 +111,7 @@ def view_scripts(extra: Sequence[Path] = ()) -> list[tuple[str, str]]:
     """Return name and text of every view script, in the order they build on each other."""
     found = content.files("queries", ".sql", extra)
     return [
-        (name, path.read_text(encoding="utf-8"))
-        for name, path in found.items()
-        if name.startswith("views/")
+        (name, content.read_text(path)) for name, path in found.items() if name.startswith("views/")
     ]
 
 
@@ -191,9 +189,7 @@ def _check_content(connection: "duckdb.DuckDBPyConnection", extra: Sequence[Path
         for path in sorted((directory / "queries").rglob("*.sql")):
             script = path.relative_to(directory / "queries").parts[0] == "views"
             try:
-                (check_script if script else check_read_only)(
-                    connection, path.read_text(encoding="utf-8")
-                )
+                (check_script if script else check_read_only)(connection, content.read_text(path))
             except ParseError:
                 continue  # who asks it is told; nothing else needs it
             except QueryError as error:

@@ -140,7 +140,10 @@ def _statement(given: str | None) -> str:
         path = Path(given)
         if not path.is_file():
             fail(f"{path}: no such file")
-        return path.read_text(encoding="utf-8")
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            fail(f"{path}: not UTF-8 (byte {error.start})")
     return given
 
 

@@ -73,6 +73,7 @@ _LINED = frozenset({"lines", *SNAPSHOT_READERS})
 _COUNTER_TABLES = frozenset({"port_samples", "priority_samples"})
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte order mark, also that of UTF-32
 _API_ANSWER = '"resultType"'
 _MAGIC_BYTES = 256
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -231,6 +232,8 @@ class Catalogue:
             return self._recognise_parquet(path)
         if ends.startswith(_LFS_POINTER):
             return Recognised("text", (), "a Git LFS pointer: the file itself was not fetched")
+        if ends.startswith(_UTF_16):
+            return Recognised("text", (), "UTF-16 text: convert it, as by iconv -f utf-16 -t utf-8")
         text = ends.decode("utf-8", "replace").replace("\r", "\n")
         if "\x1b" in text:
             text = ANSI.sub("", text)

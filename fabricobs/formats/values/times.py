@@ -17,7 +17,9 @@ SHORT_TIME_PATTERN = r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
 _ISO = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?"
 )
-_DATE_AND_TIME = re.compile(r"(\d{4})-(\d+)-(\d+),(\d+):(\d+):(\d+)\.(\d)(?:,([-+])(\d+):(\d+))?")
+_DATE_AND_TIME = re.compile(
+    r"(\d{4})-(\d\d?)-(\d\d?),(\d\d?):(\d\d?):(\d\d?)\.(\d)(?:,([-+])(\d\d?):(\d\d?))?"
+)
 _EPOCH = re.compile(r"\d+(?:\.\d+)?")
 EARLIEST_US, LATEST_US = (
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (1990, 2100)
