@@ -158,6 +158,7 @@ def _read_archive(
     catalogue = load_catalogue(options.content)
     results: list[tuple[PlannedFile, FileResult]] = []
     refused: list[FileOutcome] = []
+    read: set[str] = set()
     failure = None
     try:
         identities = identities_within(archive.path, archive.identity, folder, options)
@@ -165,7 +166,8 @@ def _read_archive(
             planned = plan_member(archive, member, identities.of(member.name), catalogue, options)
             if isinstance(planned, FileOutcome):
                 refused.append(planned)
-            elif planned.file_id not in {known.file_id for known, _ in results}:
+            elif planned.file_id not in read:
+                read.add(planned.file_id)
                 result = _read(planned, member.path, options, rows, flush)
                 if member.modified_us is None:
                     result = result.with_left_out(
