@@ -75,8 +75,8 @@ def main() -> None:
     try:
         code = _run()
     except stopping.Stopped:
-        code = stopping.exit_status()
         note(stopping.ending())
+        stopping.end()
     sys.exit(code)
 
 

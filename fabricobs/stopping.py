@@ -7,6 +7,7 @@ GRACE_S after the signal if it is still there. So does a second signal, at once.
 moment leaves a valid store, as `kill -9` does.
 """
 
+import atexit
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn, Protocol
 from weakref import WeakSet
 
@@ -105,6 +107,18 @@ def interruptible(connection: Interruptible) -> None:
     check()
     with _lock:
         _connections.add(connection)
+
+
+def end() -> NoReturn:
+    """End a stopped process: do what is to be done at exit, and leave the rest to the system.
+
+    An interrupted call may hold a connection still, of which DuckDB's binding complains otherwise.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(exit_status())
 
 
 def _note(number: int, _: object) -> None:

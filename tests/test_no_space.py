@@ -103,5 +103,6 @@ def test_a_read_only_disk(place: Path, verb: str) -> None:
     if verb.startswith(("sql", "verify")):
         assert (done.returncode, done.stderr) == (0, "")
     else:
-        check_one_line(done, "Read-only file system")
+        told = "cannot be written there" if verb.startswith("ingest") else "Read-only file system"
+        check_one_line(done, told)
     check_whole(place / "store")
