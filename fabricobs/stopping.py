@@ -140,7 +140,9 @@ def _hear(heard: socket.socket, _: socket.socket) -> None:
         with _lock:
             connections = list(_connections)
         for connection in connections:
-            connection.interrupt()
+            # One that was closed meanwhile refuses; this thread must live to end the process.
+            with suppress(Exception):
+                connection.interrupt()
         time.sleep(_INTERRUPT_EVERY_S)
     _end()
 
