@@ -28,6 +28,7 @@ GRACE_S = 5.0
 # `timeout` and terminals signal a process and its group: the same request, a moment later.
 _SAME_REQUEST_S = 0.5
 _INTERRUPT_EVERY_S = 0.1
+_QUIET_TRACKER = "ignore::UserWarning:multiprocessing.resource_tracker"
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
 )
@@ -54,6 +55,9 @@ _lock = threading.Lock()
 
 def listen() -> None:
     """Stop at the signals from now on; one that is ignored (nohup) stays ignored."""
+    # A process that is ended hard leaves semaphores to multiprocessing, which tells of them.
+    filters = (os.environ.get("PYTHONWARNINGS"), _QUIET_TRACKER)
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, filters))
     heard, told = socket.socketpair()
     told.setblocking(False)
     signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
