@@ -1,7 +1,8 @@
-"""What this process may use of the machine, and how often it looks for cycles of objects."""
+"""What this process may use of the machine, and where it keeps what it remembers of a user."""
 
 import gc
 import os
+from pathlib import Path
 
 
 def cores() -> int:
@@ -14,3 +15,10 @@ def cores() -> int:
 def collect_seldom() -> None:
     """Collect every hundred thousand objects: rows and definitions are many and no cycles."""
     gc.set_threshold(100_000)
+
+
+def state_folder() -> Path:
+    """Return where the user's state is kept, as the XDG base directory specification 0.8 says."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    state = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
+    return state / "fabricobs"

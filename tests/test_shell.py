@@ -14,9 +14,10 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from fabricobs.machine import state_folder
 from fabricobs.shell.commands import Shell
 from fabricobs.shell.completion import Names, SqlCompleter
-from fabricobs.shell.loop import history_file, names_of
+from fabricobs.shell.loop import names_of
 from fabricobs.shell.text import in_quotes, is_whole, sources
 from fabricobs.store.inspection import one_line
 from fabricobs.store.sandbox import QueryError
@@ -239,6 +240,6 @@ def test_the_history_is_where_the_specification_says(
     monkeypatch.setenv("HOME", str(tmp_path))
     for relative in ("", "not/absolute"):
         monkeypatch.setenv("XDG_STATE_HOME", relative)
-        assert history_file() == tmp_path / ".local/state/fabricobs/sql_history"
+        assert state_folder() == tmp_path / ".local/state/fabricobs"
     monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
-    assert history_file() == Path("/elsewhere/fabricobs/sql_history")
+    assert state_folder() == Path("/elsewhere/fabricobs")

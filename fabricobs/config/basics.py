@@ -60,13 +60,6 @@ def is_named(path: Path | None = None) -> bool:
     return bool(path or os.environ.get(f"{PREFIX}CONFIG")) or find_file() != Path(FILE_NAME)
 
 
-def state_folder() -> Path:
-    """Return where the user's state is kept, as the XDG base directory specification 0.8 says."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    state = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
-    return state / "fabricobs"
-
-
 def check_zone(name: str) -> str:
     """Return the name of a time zone; ValueError if it is none."""
     from zoneinfo import ZoneInfo

@@ -1,6 +1,5 @@
 """The shell of `fabricobs sql` on a terminal: reads statements and commands, prints answers."""
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from fabricobs import stopping
+from fabricobs.machine import state_folder
 from fabricobs.printing import escaped, note, show
 from fabricobs.shell.commands import COMMANDS, Shell, check_printed
 from fabricobs.shell.completion import Names, SqlCompleter
@@ -45,7 +45,7 @@ def run_shell(
     with reading(store):
         shell = Shell(open_session(store, extra=extra, site=site, files=files), extra, output)
     session: PromptSession[str] = PromptSession(
-        history=open_history(history_file()),
+        history=open_history(state_folder() / "sql_history"),
         completer=SqlCompleter(names_of(shell)),
         complete_in_thread=True,
         auto_suggest=AutoSuggestFromHistory(),
@@ -70,13 +70,6 @@ def names_of(shell: Shell) -> Names:
     """Return what the shell completes."""
     arguments = {name: tuple(command.choices(shell)) for name, command in COMMANDS.items()}
     return Names(shell.columns, tuple(keywords(shell.connection)), arguments)
-
-
-def history_file() -> Path:
-    """Return where the history is kept, as the XDG base directory specification 0.8 says."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    state = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
-    return state / "fabricobs" / "sql_history"
 
 
 def open_history(path: Path) -> History:
