@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
-from uuid import uuid4
 
 import duckdb
 
@@ -26,6 +25,7 @@ from fabricobs.store.session import (
     rounded,
 )
 from fabricobs.store.tables import TABLES
+from fabricobs.whole_files import replacing
 
 _NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
 _HEADER = re.compile(r"^-- ?(\w+): ?(.*)$")
@@ -159,7 +159,7 @@ def write_rows(
         "parquet": lambda file: _write_parquet(connection.sql(sql), file),
     }
     try:
-        with _whole(out) as file:
+        with _opened(out) as file:
             _stoppable(connection, lambda: writers[output](file))
     except duckdb.CatalogException as error:
         raise QueryError(f"the statement failed: {_without_table(error)}") from error
@@ -189,21 +189,11 @@ def _stoppable(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) 
             raise
 
 
-@contextlib.contextmanager
-def _whole(out: Path | None) -> Iterator[Path | None]:
-    """Give a file beside `out` to write, which takes its place once all is written.
-
-    A pipe or a device is written as it is.
-    """
+def _opened(out: Path | None) -> contextlib.AbstractContextManager[Path | None]:
+    """Give what to write: a file is written whole, a pipe or a device as it is."""
     if out is None or (out.exists() and not out.is_file()):
-        yield out
-        return
-    unfinished = out.with_name(f".{out.name}.{uuid4().hex}")
-    try:
-        yield unfinished
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        return contextlib.nullcontext(out)
+    return replacing(out)
 
 
 def _write_table(rows: duckdb.DuckDBPyRelation) -> None:

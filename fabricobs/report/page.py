@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import altair as alt
 import vl_convert
@@ -27,6 +26,7 @@ from fabricobs.report.charts.theme import CONFIG, properties
 from fabricobs.report.figures import MOST_FINDINGS, Figures, draw_figures
 from fabricobs.report.jobs import facts_of, named_words
 from fabricobs.store.session import NO_SITE, Site
+from fabricobs.whole_files import write_whole
 
 # Of the page's 5 MB, Vega takes 0.9 and text what is left.
 _MOST_CHART_BYTES = 3_000_000
@@ -60,16 +60,6 @@ def write_page(
     """Write the diagnosis with charts of the store from `since` on to `out`, all or nothing."""
     drawn = figures or draw_figures(diagnosis, store, extra, since=since, site=site)
     write_whole(_page(diagnosis, drawn, extra), out)
-
-
-def write_whole(text: str, out: Path) -> None:
-    """Write a text to `out`, all or nothing."""
-    unfinished = out.with_name(f".{out.name}.{uuid4().hex}")
-    try:
-        unfinished.write_text(text, encoding="utf-8", errors="replace")
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _page(diagnosis: Diagnosis, figures: Figures, extra: tuple[Path, ...]) -> str:

@@ -10,10 +10,11 @@ from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.documents import diagnosis_json
 from fabricobs.report.figures import Figures, draw_figures, save_figures
-from fabricobs.report.page import write_page, write_whole
+from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text
 from fabricobs.report.ticket import ticket_text
 from fabricobs.store.session import NO_SITE, Site, open_session
+from fabricobs.whole_files import write_whole
 
 # What a report can be written as, by the ending of its file.
 FORMATS: Mapping[str, str] = {".html": "html", ".md": "markdown", ".txt": "text", ".json": "json"}
