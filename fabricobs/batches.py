@@ -18,7 +18,7 @@ from fabricobs.formats.archive import members
 from fabricobs.formats.context import Context
 from fabricobs.formats.failures import Failure, failure_of
 from fabricobs.formats.identity import UNKNOWN
-from fabricobs.formats.reading import FileResult, count_lines, read_file
+from fabricobs.formats.reading import FileResult, count_lines, read_file, result_of
 from fabricobs.formats.recognition.catalogue import ARCHIVE, Format, load_catalogue
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.identities import identities_within
@@ -71,7 +71,7 @@ def refuse(
     planned: PlannedFile, store_path: Path, options: Options, failure: Failure
 ) -> FileOutcome:
     """Commit the account of a file of which nothing is kept."""
-    result = FileResult(Tally(), 0, failure.reason, unexpected=failure.unexpected)
+    result = result_of(Tally(), 0, failure)
     _commit_accounts([(planned, result)], store_path, options)
     return _outcome(planned, result, {}, frozenset())
 
@@ -180,10 +180,7 @@ def _read_archive(
         failure = failure_of(error)
     if refused and failure is None:
         failure = Failure(f"{len(refused)} of its files could not be read")
-    account = FileResult(Tally(), 0)
-    if failure is not None:
-        account = FileResult(Tally(), 0, failure.reason, unexpected=failure.unexpected)
-    return [*results, (archive, account)], refused
+    return [*results, (archive, result_of(Tally(), 0, failure))], refused
 
 
 def _read(

@@ -113,10 +113,10 @@ def unchanged(
             and before.device_source in {None, told.device_source}
             and (before.device_source is None or before.device == told.device)
         ):
-            names = tuple(filter(None, before.formats.split(",")))
-            if not (same_definitions or _is_claimed_by(names, path, catalogue)):
+            outcome = _as_before(path, before)
+            if not (same_definitions or _is_claimed_by(outcome.formats, path, catalogue)):
                 return None
-            return [_as_before(path, before), *known.troubled_members(before)]
+            return [outcome, *known.troubled_members(before)]
     return None
 
 

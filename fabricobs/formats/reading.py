@@ -86,6 +86,16 @@ class FileResult:
         return replace(self, problem="; ".join(filter(None, (self.problem, left_out))))
 
 
+def result_of(
+    tally: Tally, rows: int, failure: Failure | None, unused: tuple[str, ...] = ()
+) -> FileResult:
+    """Return the account of a file that was read to its end, or up to a failure."""
+    if failure is None:
+        return FileResult(tally, rows, None, unused)
+    where = f"; read up to line {tally.lines:,}" if tally.lines else ""
+    return FileResult(tally, rows, failure.reason + where, unused, failure.unexpected)
+
+
 def read_file(
     path: Path,
     recognised: Recognised,
@@ -110,7 +120,7 @@ def read_file(
         raise
     except Exception as error:
         failure = failure_of(error)
-    return _result(tally, rows.count - before, failure, unused)
+    return result_of(tally, rows.count - before, failure, unused)
 
 
 def _read(
@@ -140,15 +150,6 @@ def _read(
         _read_records(path, recognised.syntax, sink, flush)
         return tuple(sorted(sink.unused))
     return ()
-
-
-def _result(
-    tally: Tally, rows: int, failure: Failure | None, unused: tuple[str, ...] = ()
-) -> FileResult:
-    if failure is None:
-        return FileResult(tally, rows, None, unused)
-    where = f"; read up to line {tally.lines:,}" if tally.lines else ""
-    return FileResult(tally, rows, failure.reason + where, unused, failure.unexpected)
 
 
 def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
@@ -181,7 +182,7 @@ def count_lines(path: Path) -> FileResult:
                         tally.leave(number, line)
     except Exception as error:
         failure = failure_of(error)
-    return _result(tally, 0, failure)
+    return result_of(tally, 0, failure)
 
 
 def _read_records(path: Path, syntax: str, sink: RecordSink, flush: Callable[[], None]) -> None:
