@@ -56,8 +56,9 @@ _lock = threading.Lock()
 def listen() -> None:
     """Stop at the signals from now on; one that is ignored (nohup) stays ignored."""
     # A process that is ended hard leaves semaphores to multiprocessing, which tells of them.
-    filters = (os.environ.get("PYTHONWARNINGS"), _QUIET_TRACKER)
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, filters))
+    filters = list(filter(None, os.environ.get("PYTHONWARNINGS", "").split(",")))
+    if _QUIET_TRACKER not in filters:  # a worker inherits it
+        os.environ["PYTHONWARNINGS"] = ",".join([*filters, _QUIET_TRACKER])
     heard, told = socket.socketpair()
     told.setblocking(False)
     signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)

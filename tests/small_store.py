@@ -7,6 +7,7 @@ from pathlib import Path
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session
 
 STEP = (
     '{{"step": {0}, "rank": 0, "step_time_ms": 10.0, "timestamp": "2026-03-{1:02d}T09:00:00Z"}}\n'
@@ -23,3 +24,9 @@ def write_days(folder: Path, days: int, store: Path | None = None) -> None:
         os.utime(log, (moment, moment))
         if store is not None:
             ingest([log], Store(store), Options())
+
+
+def steps(store: Store) -> list[int]:
+    """Return the steps that a reader of the store finds."""
+    rows = open_session(store.path).sql("SELECT step FROM steps ORDER BY step").fetchall()
+    return [step for (step,) in rows]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from small_store import STEP, write_days
+from small_store import STEP, steps, write_days
 
 from conftest import Run
 from fabricobs import cli
@@ -19,7 +19,6 @@ from fabricobs.store import compaction, verification
 from fabricobs.store.inspection import PartError
 from fabricobs.store.manifest import StoreError
 from fabricobs.store.parts import Store
-from fabricobs.store.session import open_session
 
 DAYS = 3
 
@@ -46,11 +45,6 @@ def logs(template: Path) -> Path:
 
 def days_of(store: Store) -> list[str]:
     return [name for name in store.batches() if not name.startswith("schema")]
-
-
-def steps(store: Store) -> list[int]:
-    rows = open_session(store.path).sql("SELECT step FROM steps ORDER BY step").fetchall()
-    return [step for (step,) in rows]
 
 
 def faults(store: Store) -> list[str]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from small_store import STEP, write_days
+from small_store import STEP, steps, write_days
 from test_ingest import rows_of
 
 from conftest import Run
@@ -40,11 +40,6 @@ def store(days: Path, tmp_path: Path) -> Store:
     """A copy of the store of those days, beside a copy of its logs."""
     shutil.copytree(days, tmp_path, dirs_exist_ok=True)
     return Store(tmp_path / "store")
-
-
-def steps(store: Store) -> list[int]:
-    rows = open_session(store.path).sql("SELECT step FROM steps ORDER BY step").fetchall()
-    return [step for (step,) in rows]
 
 
 def test_merging_changes_no_row(store: Store) -> None:
