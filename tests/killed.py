@@ -16,7 +16,11 @@ def run(folder: Path, command: tuple[str, ...], last: int) -> None:
 
     `folder/began` is there when it has begun; `folder/told` holds its exit code, seconds and calls.
     """
+    from fabricobs import ingest, planning
     from fabricobs.cli import main
+
+    if "--workers" in command:  # has work to share: many batches of few files
+        ingest._PARALLEL_FILES, planning._BATCH_FILES = 10, 5
 
     store = str(folder / "store")
     calls = 0

@@ -2,13 +2,16 @@
 
 `FABRICOBS_KILLS=50 pytest tests/test_kills.py` kills each 50 times. Every other kill is at a random
 moment, the others at a random one of the calls that open, make, rename or remove something in the
-store: moments are rarely there.
+store: moments are rarely there. Of an ingest with workers one worker is killed, and the ingest
+itself goes on to the end.
 """
 
+import contextlib
 import json
 import os
 import random
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,10 +63,12 @@ class Scenario:
 
     prepare: Callable[[Path], None]
     command: tuple[str, ...]
+    kills_worker: bool = False
 
 
 SCENARIOS = {
     "ingest": Scenario(prepare_ingest, ("ingest", "logs")),
+    "worker": Scenario(prepare_ingest, ("ingest", "logs", "--workers", "2"), kills_worker=True),
     "grown": Scenario(prepare_grown, ("ingest", "logs")),
     "prune": Scenario(prepare_days, ("prune", "--keep", "4d")),
     "compaction": Scenario(prepare_days, ("prune",)),
@@ -113,6 +118,35 @@ def _kill(folder: Path, prepared: Prepared, chance: random.Random, *, at_call: b
     process.join()
 
 
+def _kill_worker(folder: Path, prepared: Prepared, chance: random.Random) -> None:
+    """Kill one worker of an ingest, which ends as if nothing had been."""
+    process = _start(folder, prepared.scenario.command)
+    found: list[int] = []
+    while not found and process.is_alive():
+        found = _workers_of(process)
+        time.sleep(0.001)
+    process.join(chance.uniform(0, prepared.seconds))
+    found = _workers_of(process)
+    if found:
+        os.kill(chance.choice(found), signal.SIGKILL)
+    print("a worker is killed" if found else "too late: no worker is left")
+    process.join()
+    assert json.loads((folder / "told").read_text())["code"] == 0, (folder / "output").read_text()
+    assert rows_of(folder / "store") == prepared.rows
+
+
+def _workers_of(process: BaseProcess) -> list[int]:
+    """Return the processes that a process has started to read for it."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    with contextlib.suppress(OSError):
+        return [
+            int(child)
+            for child in children.read_text().split()
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+        ]
+    return []
+
+
 def rows_of(store: Path) -> dict[str, list[str]]:
     """Return the rows by table as sorted texts, without what tells when a program ran."""
     marks = {"files": "pruned IS NOT NULL AS pruned", "findings": "NULL AS told, NULL AS run"}
@@ -157,7 +191,10 @@ def test_killed_anywhere_one_more_run_makes_the_same_store(prepared: Prepared) -
     for number in range(KILLS):
         shutil.rmtree(place)
         shutil.copytree(prepared.folder / "begin", place, symlinks=True)
-        _kill(place, prepared, chance, at_call=number % 2 == 0)
+        if prepared.scenario.kills_worker:
+            _kill_worker(place, prepared, chance)
+        else:
+            _kill(place, prepared, chance, at_call=number % 2 == 0)
         store = place / "store"
         if (store / "schema").exists():
             assert not [f for batch in verification.verify(store) for f in batch.faults]
