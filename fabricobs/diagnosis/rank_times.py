@@ -6,8 +6,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.job import PAUSE, WARM_UP_STEPS
@@ -125,6 +123,9 @@ def _staged(rows: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     at_rank = ranks.search_sorted(own["rank"]).to_numpy()
     at_group = own["comm_id"].rank("dense").to_numpy() - 1 + len(ranks)
     nodes = len(ranks) + own["comm_id"].n_unique()
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
     links = coo_matrix((np.ones(len(own)), (at_rank, at_group)), shape=(nodes, nodes))
     _, labels = connected_components(links, directed=False)
     # Stages count in the order of their first ranks.

@@ -5,11 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy import stats
 
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_times import Integers, RankTimes
-from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, nan_median
+from fabricobs.diagnosis.statistics import (
+    MAD_FLOOR,
+    MAD_TO_SIGMA,
+    Array,
+    at_least,
+    false_discovery,
+    nan_median,
+)
 
 Flags = NDArray[np.bool_]
 
@@ -167,11 +173,11 @@ def _last_again(excess: Array, model: Model) -> Integers:
         return moments
     last = filled[late].argmax(axis=1)
     counts = np.bincount(last, minlength=units)
-    p = stats.binom.sf(counts - 1, len(late), 1 / units)
-    kept = stats.false_discovery_control(p) < model.limit("last_q")
+    p = at_least(counts, len(late), 1 / units)
+    kept = np.array(false_discovery(p)) < model.limit("last_q")
     for unit in np.flatnonzero(kept & (counts >= _FEWEST_LAST)):
         so_far = np.cumsum(last == unit)
-        p_then = stats.binom.sf(so_far - 1, np.arange(1, len(late) + 1), 1 / units)
+        p_then = at_least(so_far, np.arange(1, len(late) + 1), 1 / units)
         sure = (p_then < model.limit("last_q") / units) & (so_far >= _FEWEST_LAST)
         moments[unit] = late[int(sure.argmax())] if sure.any() else steps - 1
     return moments

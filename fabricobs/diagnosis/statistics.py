@@ -1,11 +1,13 @@
-"""Robust statistics: change points, distance from peers, and what hashing explains."""
+"""Robust statistics: change points, distance from peers, and what hashing explains.
+
+ruptures and scipy.stats are imported where they are used: loading them takes 1.2 CPU s, and a
+store in which nothing is to be tested needs neither.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
-import ruptures
-from numpy.typing import NDArray
-from scipy import stats
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
@@ -35,6 +37,8 @@ def change_points(
     scale = max(scale, 1e-9 + MAD_FLOOR * abs(float(np.median(values))))
     z = np.clip((values - np.median(values)) / scale, -_CLIP, _CLIP)
     penalty = 3 * np.log(count) * max(float(np.var(np.diff(z))) / 2, 1e-6)
+    import ruptures
+
     algorithm = ruptures.KernelCPD(kernel="linear", min_size=smallest).fit(z.reshape(-1, 1))
     bounds = [0, *(int(bound) for bound in algorithm.predict(pen=penalty))]
     return _refined(values, _material(values, bounds, shift, significance), smallest)
@@ -81,7 +85,9 @@ def relative_shift(before: Array, after: Array) -> float:
 
 def differs(before: Array, after: Array) -> float:
     """Return the two-sided p of Mann-Whitney that two samples are alike."""
-    return float(stats.mannwhitneyu(before, after, alternative="two-sided").pvalue)
+    from scipy.stats import mannwhitneyu
+
+    return float(mannwhitneyu(before, after, alternative="two-sided").pvalue)
 
 
 def cliffs_delta(before: Array, after: Array) -> float:
@@ -89,7 +95,9 @@ def cliffs_delta(before: Array, after: Array) -> float:
 
     Cliff (1993); 0 where neither tends to be larger. It is 2 U / (n m) - 1 of Mann-Whitney's U.
     """
-    larger = float(stats.mannwhitneyu(after, before, alternative="two-sided").statistic)
+    from scipy.stats import mannwhitneyu
+
+    larger = float(mannwhitneyu(after, before, alternative="two-sided").statistic)
     return 2 * larger / (len(before) * len(after)) - 1
 
 
@@ -98,7 +106,9 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
 
     Order statistics, whatever the distribution; fewer than six values do not bound it at 0.95.
     """
-    outside = int(stats.binom.ppf((1 - level) / 2, len(values), 0.5))
+    from scipy.stats import binom
+
+    outside = int(binom.ppf((1 - level) / 2, len(values), 0.5))
     if outside == 0 or len(values) == 0:
         return -np.inf, np.inf
     ordered = np.sort(values)
@@ -107,18 +117,44 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
 
 def share_differs(before: tuple[int, int], after: tuple[int, int]) -> float:
     """Return Fisher's two-sided p that two shares, each hits of a number, are alike."""
+    from scipy.stats import fisher_exact
+
     table = [[hits, number - hits] for hits, number in (before, after)]
-    return float(stats.fisher_exact(table).pvalue)
+    return float(fisher_exact(table).pvalue)
 
 
-def false_discovery(p_values: Sequence[float]) -> list[float]:
+def false_discovery(p_values: Sequence[float] | Array) -> list[float]:
     """Return q values: the share of false ones among all that are as significant or more.
 
     Benjamini and Hochberg (1995).
     """
-    if not p_values:
+    if not len(p_values):
         return []
-    return [float(q) for q in stats.false_discovery_control(p_values, method="bh")]
+    from scipy.stats import false_discovery_control
+
+    return [float(q) for q in false_discovery_control(p_values, method="bh")]
+
+
+def at_least(hits: ArrayLike, trials: ArrayLike, chance: float) -> Array:
+    """Return the p that so many or more of the trials hit, by the binomial distribution."""
+    from scipy.stats import binom
+
+    return np.asarray(binom.sf(np.asarray(hits) - 1, trials, chance))
+
+
+def at_most(hits: float, trials: int, chance: float) -> float:
+    """Return the p that so many or fewer of the trials hit, by the binomial distribution."""
+    from scipy.stats import binom
+
+    return float(binom.cdf(np.floor(hits), trials, chance))
+
+
+def hits_between(share: float, trials: int, chance: float) -> tuple[float, float]:
+    """Return between how many hits `share` of all outcomes lie, as many above as below."""
+    from scipy.stats import binom
+
+    lowest, highest = binom.interval(share, trials, chance)
+    return float(lowest), float(highest)
 
 
 def nan_median(values: Array, axis: int) -> Array:
@@ -163,9 +199,11 @@ def flows_that_explain(loads: Array) -> float:
 
 def hashing_p(loads: Array, flows: float) -> float:
     """Return the p of Pearson's chi-square that hashing `flows` equal flows gave these shares."""
+    from scipy.stats import chi2
+
     share = loads / np.sum(loads)
     statistic = flows * len(loads) * float(np.sum((share - 1 / len(loads)) ** 2))
-    return float(stats.chi2.sf(statistic, len(loads) - 1))
+    return float(chi2.sf(statistic, len(loads) - 1))
 
 
 def jain_of_hashing(links: int, flows: int, quantile: float, seed: int = 1) -> float:

@@ -5,7 +5,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fabricobs.formats.trial import Trial
 from fabricobs.printing import escaped
 from fabricobs.report import documents
 from fabricobs.report.jobs import jobs_text
@@ -19,6 +18,7 @@ from fabricobs.report.layout import (
 
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Coverage, Diagnosis, Driver, Finding, Question
+    from fabricobs.formats.trial import Trial
 
 
 def diagnosis_text(found: "Diagnosis") -> str:
@@ -108,7 +108,7 @@ def _query_command(query: str) -> str:
     return f"fabricobs {verb} {shlex.quote(query)}"
 
 
-def trial_text(trial: Trial, most: int) -> str:
+def trial_text(trial: "Trial", most: int) -> str:
     """Return what a format made of a file: rows by table, unread lines, and the account."""
     lines: list[str] = []
     for table, rows in sorted(trial.rows.items()):

@@ -2,9 +2,7 @@
 
 from datetime import timedelta
 
-import numpy as np
 import polars as pl
-from scipy import stats
 
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
@@ -12,6 +10,7 @@ from fabricobs.diagnosis.findings import Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.short_windows import hashing_holds, short_windows
+from fabricobs.diagnosis.statistics import at_most
 from fabricobs.diagnosis.telling import driver, tell
 from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stretches
 
@@ -63,9 +62,7 @@ def _is_hash(silent: pl.DataFrame, flows: int | None, evidence: Evidence, model:
 
 def _p_empty(flows: int, links: int) -> float:
     """Return the p that any of the links gets at most a twentieth of the mean of the flows."""
-    return min(
-        float(stats.binom.cdf(np.floor(_EMPTY * flows / links), flows, 1 / links)) * links, 1
-    )
+    return min(at_most(_EMPTY * flows / links, flows, 1 / links) * links, 1)
 
 
 def _lasting(

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import altair as alt
-from scipy.stats import binom
 
 from fabricobs.diagnosis.findings import Finding
+from fabricobs.diagnosis.statistics import hits_between
 from fabricobs.report.charts.drawing import (
     colors,
     data,
@@ -77,7 +77,7 @@ def _band(flows: int, links: int, name: str, color: alt.Color) -> list[alt.Chart
     """Draw the shares a link has by chance: flows of one size over links of one speed."""
     if not flows:
         return []
-    low, high = (count / flows for count in binom.interval(_BAND, flows, 1 / links))
+    low, high = (count / flows for count in hits_between(_BAND, flows, 1 / links))
     band = series([{"low": low, "high": high}], name).mark_rect(opacity=0.16)
     return [band.encode(y="low:Q", y2="high:Q", color=color)]
 
