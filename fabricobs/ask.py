@@ -15,6 +15,7 @@ from typing import TextIO
 import duckdb
 
 from fabricobs import content
+from fabricobs.output_files import replacing
 from fabricobs.printing import escaped, show
 from fabricobs.store.sandbox import QueryError, check_read_only
 from fabricobs.store.session import (
@@ -25,7 +26,6 @@ from fabricobs.store.session import (
     rounded,
 )
 from fabricobs.store.tables import TABLES
-from fabricobs.whole_files import replacing
 
 _NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
 _HEADER = re.compile(r"^-- ?(\w+): ?(.*)$")

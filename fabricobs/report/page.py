@@ -20,13 +20,13 @@ from markupsafe import Markup
 
 from fabricobs import __version__
 from fabricobs.diagnosis.findings import SEVERITIES, Clock, Diagnosis, Finding
+from fabricobs.output_files import write_whole
 from fabricobs.report import documents
 from fabricobs.report.charts.source import Row
 from fabricobs.report.charts.theme import CONFIG, properties
 from fabricobs.report.figures import MOST_FINDINGS, Figures, draw_figures
 from fabricobs.report.jobs import facts_of, named_words
 from fabricobs.store.session import NO_SITE, Site
-from fabricobs.whole_files import write_whole
 
 # Of the page's 5 MB, Vega takes 0.9 and text what is left.
 _MOST_CHART_BYTES = 3_000_000

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from fabricobs.diagnosis.findings import Diagnosis
+from fabricobs.output_files import write_whole
 from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.documents import diagnosis_json
 from fabricobs.report.figures import Figures, draw_figures, save_figures
@@ -14,7 +15,6 @@ from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text
 from fabricobs.report.ticket import ticket_text
 from fabricobs.store.session import NO_SITE, Site, open_session
-from fabricobs.whole_files import write_whole
 
 # What a report can be written as, by the ending of its file.
 FORMATS: Mapping[str, str] = {".html": "html", ".md": "markdown", ".txt": "text", ".json": "json"}
