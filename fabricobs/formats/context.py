@@ -13,7 +13,7 @@ from fabricobs.formats.values import Unfit
 from fabricobs.store.tables import TABLES
 
 # Their rows belong to a port of a device, whatever reads them.
-_COUNTER_TABLES = frozenset({"port_samples", "priority_samples"})
+_PORT_TABLES = frozenset({"port_samples", "priority_samples", "optics"})
 # Tables in which `rank` is the rank in the job.
 _RANKED_TABLES = frozenset({"steps", "phases"})
 
@@ -109,7 +109,7 @@ class Context:
             base["ts"], base["ts_source"] = None, "none"
         if "format" in names:
             base["format"] = format_name
-        counts = table in _COUNTER_TABLES
+        counts = table in _PORT_TABLES
         placed = "snapshot" if snapshot or counts else self.placed.get(format_name)
         identity = self.identity
         # The tables of hosts call `host` what the others call `device`.

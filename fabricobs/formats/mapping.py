@@ -16,7 +16,7 @@ from fabricobs.formats.values import DEFAULT_TYPE, VALUE_TYPES, Value, beyond_64
 from fabricobs.store.tables import TABLES, Column
 
 # Columns that say which row a value belongs to; all others are what was measured.
-IDENTITY = ("device", "port", "priority", "queue", "profile", "ts")
+IDENTITY = ("device", "port", "lane", "priority", "queue", "profile", "name", "ts")
 # Names of one process; a file may bring any number.
 _MOST_RESOLVED = 100_000
 _INT64 = 1 << 63

@@ -84,6 +84,33 @@ PORTS = (
         ("device", "port", "ts"),
     ),
     Table(
+        "optics",
+        "a transceiver or cable at one time, or one of its lanes",
+        "commands that print a module's EEPROM and monitors",
+        (
+            *ORIGIN,
+            *TIMED,
+            *_PORT,
+            whole("lane", "Lane of the module, as printed; null: the whole module"),
+            text("kind", "Form factor or medium as printed: OSFP, 850 nm VCSEL, QSFP-100G-SR4"),
+            text("vendor", "Vendor of the module"),
+            text("part_number", "Vendor's part number"),
+            text("serial", "Vendor's serial number"),
+            text("firmware", "Firmware of the module"),
+            number("temperature_c", "Temperature of the module", "degrees C"),
+            number("voltage_v", "Supply voltage", "V"),
+            number("bias_ma", "Laser bias current", "mA"),
+            number(
+                "tx_power_dbm", "Sent power; of a whole module that of its weakest lane", "dBm"
+            ),
+            number(
+                "rx_power_dbm", "Received power; of a whole module that of its weakest lane", "dBm"
+            ),
+            text("alarm", "An alarm or warning that is on, one row each"),
+        ),
+        ("device", "port", "ts", "lane"),
+    ),
+    Table(
         "settings",
         "what a switch is set to do",
         "commands that print a configuration",
