@@ -13,12 +13,13 @@
 --
 -- In groups that send and receive `behind` is null: their ranks do not launch alike.
 -- Ranks with `behind` above 0 are where to look: the others wait for them. Where all have launched
--- the same and only some have completed, look at the network and the GPUs instead.
+-- the same and only some have completed, look at the network and the GPUs instead. What NCCL's RAS
+-- counts is in ras_mismatches.
 WITH progress AS (
   SELECT job, process_group, rank, max(last_enqueued) AS last_enqueued,
     max(last_started) AS last_started, max(last_completed) AS last_completed
   FROM nccl_events
-  WHERE last_enqueued IS NOT NULL AND rank IS NOT NULL
+  WHERE last_enqueued IS NOT NULL AND rank IS NOT NULL AND kind NOT LIKE 'ras%'
   GROUP BY job, process_group, rank
 ),
 recorded AS (

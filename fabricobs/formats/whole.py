@@ -19,6 +19,7 @@ from fabricobs.formats.mapping import ColumnMapping
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import BROKEN, SourceError, read_document
 from fabricobs.formats.values import EARLIEST_US, LATEST_US, OUT_OF_AGE, Unfit, beyond_64_bits
+from fabricobs.formats.values.nccl import parse_cuda_version, parse_nccl_version
 
 
 class WholeFormat:
@@ -42,7 +43,22 @@ class WholeFile:
     flush: Callable[[], None]
     unused: set[str] = field(default_factory=set)
 
-    def add(self, table: str, row: Mapping[str, Any], line: int, ts: float | None = None) -> None:
+    def add_versions(
+        self, rank: int | None, nccl: Any, cuda_runtime: Any = None, cuda_driver: Any = None
+    ) -> None:
+        """Add the versions that a document tells of the process of a rank of the job, if any."""
+        versions = {
+            "version": _printed(nccl, parse_nccl_version),
+            "cuda_runtime": _printed(cuda_runtime, parse_cuda_version),
+            "cuda_driver": _printed(cuda_driver, parse_cuda_version),
+        }
+        if any(versions.values()):
+            # What is read here as `rank` is the rank in the job.
+            self.add("nccl_ranks", {**versions, "rank": None, "launch_rank": rank}, None)
+
+    def add(
+        self, table: str, row: Mapping[str, Any], line: int | None, ts: float | None = None
+    ) -> None:
         """Add a row; `ts` are microseconds since 1970 UTC that the record itself tells.
 
         One after 2100 is left out and told; one before 1990 counts from something else.
@@ -97,6 +113,12 @@ def whole(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if -(2**63) <= value < 2**63 else None
+
+
+def _printed(value: Any, parse: Callable[[str], str | None]) -> str | None:
+    """Return a version that is told as a text or as a number."""
+    told = isinstance(value, str | int) and not isinstance(value, bool)
+    return parse(str(value)) if told else None
 
 
 def whole_cell(value: Any) -> int | Unfit | None:

@@ -15,7 +15,9 @@ WITH processes AS (
 told AS (
   SELECT 'process' AS told_by, file_id, job, host, pid,
     max(comm_id) FILTER (regexp_full_match(comm_id, '0x[0-9a-f]{8,16}')) AS comm_hash,
-    max(nranks) AS nranks, max(rank) AS rank, max(version) AS version,
+    max(nranks) AS nranks, max(rank) AS rank,
+    -- NCCL prints the CUDA version behind a plus sign, traces do not.
+    max(split_part(version, '+', 1)) AS version,
     min(line) AS first_line, max(line) AS last_line,
     NULL::BIGINT AS first_step, NULL::BIGINT AS last_step,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_first,

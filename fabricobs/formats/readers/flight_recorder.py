@@ -34,6 +34,7 @@ def read_flight_recorder(file: WholeFile) -> None:
     rank = whole(dump.get("rank"))
     if rank is None:
         rank = file.context.from_path.get("rank")
+    file.add_versions(rank, dump.get("nccl_version"))
     for line, entry in enumerate(entries, 1):
         row = _entry(entry, groups, rank)
         if row is None:

@@ -115,6 +115,12 @@ def _note(recording: _Recording, line: int, event: dict[str, Any]) -> bool:
 def _write(file: WholeFile, recording: _Recording, document: dict[str, Any]) -> None:
     base = whole(document.get("baseTimeNanoseconds")) or 0
     job = _Job(document.get("distributedInfo"), file.context.from_path.get("rank"))
+    file.add_versions(
+        job.rank,
+        job.nccl_version,
+        document.get("cuda_runtime_version"),
+        document.get("cuda_driver_version"),
+    )
     recording.steps.sort(key=lambda step: step[2])
     step_of = steps_of_launches(
         [(start, start + duration) for _, _, start, duration in recording.steps],
@@ -184,6 +190,7 @@ class _Job:
         rank = whole(info.get("rank"))
         self.rank: int | None = whole(rank_of_path) if rank is None else rank
         self.world = whole(info.get("world_size"))
+        self.nccl_version = info.get("nccl_version")
         groups = info.get("pg_config")
         only = groups[0] if isinstance(groups, list) and len(groups) == 1 else None
         self._only = only if isinstance(only, dict) else {}

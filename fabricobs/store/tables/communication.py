@@ -7,7 +7,11 @@ _PROCESS = (
     whole("pid", "Process id on that host"),
     whole("tid", "Thread id"),
     whole("cuda_device", "Visible CUDA device of the calling thread; not a rank"),
-    whole("launch_rank", "Rank the launcher wrote before the line: Slurm task, mpirun, torchrun"),
+    whole(
+        "launch_rank",
+        "Rank in the job: the launcher wrote it before the line (Slurm task, mpirun, torchrun), or "
+        "a trace of the rank tells it",
+    ),
 )
 COMMUNICATION = (
     Table(
@@ -26,6 +30,8 @@ COMMUNICATION = (
             whole("nvml_device", "Physical GPU index"),
             text("bus_id", "PCI id in NCCL's hexadecimal form"),
             text("version", "NCCL version"),
+            text("cuda_runtime", "Version of the CUDA or HIP runtime: 12.9"),
+            text("cuda_driver", "Newest version of CUDA or HIP that the driver supports"),
             whole("nodes", "Hosts of the communicator"),
             whole("local_rank", "Rank among those of its host"),
             whole("local_ranks", "Ranks on its host"),
@@ -40,6 +46,8 @@ COMMUNICATION = (
             whole("nvls_channels", "Channels for reductions in the NVSwitch (NVLS)"),
             whole("collnet_channels", "Channels for reductions in the network (SHARP)"),
             flag("mnnvl", "NVLink between hosts is used"),
+            text("fabric", "UUID of the NVLink fabric of its GPU, as printed"),
+            text("clique", "Id of its NVLink domain in that fabric, as printed in hexadecimal"),
             whole("clique_size", "Ranks of its NVLink domain"),
             whole("graph_pattern", "Search result: 1-3 trees, 4 ring, 5 NVLS, 6 CollNet"),
             whole("graph_channels", "Channels of that pattern"),
@@ -64,6 +72,7 @@ COMMUNICATION = (
             text("link_layer", "IB, RoCE or Ethernet"),
             whole("speed_mbps", "Link rate", "Mb/s"),
             flag("adaptive_routing", "Adaptive routing is on"),
+            flag("sharp", "It can have reductions done in the network (SHARP); null if not told"),
             flag("gdr", "GPUDirect RDMA is enabled for the device"),
             text("gpu", "GPU the statement on GPUDirect is about: bus id, index or rank"),
             whole("mtu", "Path MTU of a connection", "bytes"),
@@ -162,7 +171,7 @@ COMMUNICATION = (
             whole("rank", "Rank, where the line names one"),
             text("level", "WARN, INFO or ERROR"),
             text("source", "Source file and line that printed it"),
-            text("kind", "Family: completion_error, async_event, socket, cuda, ..."),
+            text("kind", "Family: completion_error, async_event, socket, cuda, sharp, ..."),
             whole("status", "ibv_wc_status of a completion error: 12 peer did not answer"),
             whole("vendor_error", "The NIC's own code of a completion error: 129 no answer"),
             text("nic", "Device named"),
@@ -175,6 +184,10 @@ COMMUNICATION = (
             whole("seq", "Number of the collective it is about"),
             number("timeout_ms", "Limit that the collective exceeded", "ms"),
             whole("last_enqueued", "Last collective the rank has launched"),
+            whole(
+                "peers_enqueued",
+                "Last collective that most ranks of the communicator have launched: a mismatch",
+            ),
             whole("last_started", "Last collective that began on the GPU"),
             whole("last_completed", "Last collective that ended"),
             number("duration_ms", "How long it ran, or how long the wait was", "ms"),
