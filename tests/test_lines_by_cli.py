@@ -8,6 +8,7 @@ import duckdb
 import pytest
 from typer.testing import CliRunner
 
+from conftest import ROOT
 from fabricobs.cli import app
 
 NCCL = "gpu-01:91:97 [2] NCCL "
@@ -39,6 +40,14 @@ class Ingested:
                 f"SELECT {columns} FROM read_parquet('{self.store}/*/{table}.parquet') ORDER BY ALL"
             )
             return found.fetchall()
+
+    def question(self, name: str, columns: str) -> list[str]:
+        """Return some columns of what a question answers, as lines of CSV without the header."""
+        query = f"SELECT {columns} FROM ({(ROOT / 'queries' / f'{name}.sql').read_text()})"
+        arguments = ["sql", query, "--store", str(self.store), "--format", "csv"]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        return result.output.splitlines()[1:]
 
     @property
     def account(self) -> list[tuple[int, int, int]]:

@@ -1,0 +1,243 @@
+"""What formats know and users need is kept, not dropped: one case a class, by the command line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_lines_by_cli import Ingested
+
+NCCL = "gpu-01:91:97 [2] NCCL "
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        pytest.param(
+            "leaf07/20260302_090000_transceivers.txt",
+            "Ethernet0: SFP EEPROM detected\n"
+            "        Vendor Name: ACME\n        Vendor SN: A7\n"
+            "        ChannelMonitorValues:\n                RX2Power: -7.5000dBm\n"
+            "        ModuleMonitorValues:\n                Temperature: 61.5000C\n",
+            [
+                ("leaf07", "Ethernet0", 2, None, None, None, -7.5),
+                ("leaf07", "Ethernet0", None, "ACME", "A7", 61.5, None),
+            ],
+            id="SONiC",
+        ),
+        pytest.param(
+            "ibdiagnet2.cables",
+            "-----------------\nPort=4 Lid=0x000c GUID=0xb83fd20300110100 Port Name=x/U1/P1/2/2\n"
+            "-----------------\nVendor: ACME\nSN: A8\nTemperature: 58C\n"
+            "RX1 Power: 0.5 mW, -3.010 dBm\nRX2 Power: -999.999 mW, 0.000 dBm\n",
+            [
+                ("0xb83fd20300110100", "4", 1, None, None, None, -3.01),
+                ("0xb83fd20300110100", "4", None, "ACME", "A8", 58.0, None),
+            ],
+            id="ibdiagnet",
+        ),
+        pytest.param(
+            "gpu-a07/ethtool_m_ens3f0np0_20260302T090000Z.txt",
+            "\tIdentifier      : 0x11 (QSFP28)\n\tVendor name     : ACME\n\tVendor SN     : A9\n"
+            "\tModule temperature       : 34.90 degrees C / 94.82 degrees F\n"
+            "\tRcvr signal avg optical power(Channel 1)  : 0.1000 mW / -10.00 dBm\n",
+            [
+                ("gpu-a07", "ens3f0np0", 1, None, None, None, -10.0),
+                ("gpu-a07", "ens3f0np0", None, "ACME", "A9", 34.9, None),
+            ],
+            id="ethtool",
+        ),
+        pytest.param(
+            "leaf11/show_interfaces_transceiver.txt",
+            "Port      (Celsius)  (Volts)   (mA)      (dBm)     (dBm)     Last Update\n"
+            "Et1/1      34.17      3.30      6.12      -2.50     -2.98    0:00:01 ago\n",
+            [("leaf11", "Ethernet1/1", None, None, None, 34.17, -2.98)],
+            id="EOS",
+        ),
+        pytest.param(
+            "leaf12/show_interface_transceiver_details.txt",
+            "Ethernet1/1\n    transceiver is present\n    name is ACME\n    serial number is B1\n"
+            "    Lane Number:1 Network Lane\n"
+            "      Temperature   30.21 C        75.00 C     -5.00 C     70.00 C        0.00 C\n"
+            "      Rx Power     -18.20 dBm --    3.00 dBm  -14.00 dBm    2.00 dBm    -11.00 dBm\n",
+            [
+                ("leaf12", "Ethernet1/1", 1, None, None, 30.21, -18.2),
+                ("leaf12", "Ethernet1/1", None, "ACME", "B1", None, None),
+            ],
+            id="NX-OS",
+        ),
+    ],
+)
+def test_optics_of_a_port_and_its_lanes(
+    tmp_path: Path, name: str, text: str, expected: list[tuple[Any, ...]]
+) -> None:
+    found = Ingested(tmp_path, {name: text})
+    columns = "device, port, lane, vendor, serial, temperature_c, rx_power_dbm"
+    assert found.rows("optics", columns) == expected
+    assert found.account[0][2] == 0
+
+
+def test_bins_of_a_fec_histogram(tmp_path: Path) -> None:
+    text = (
+        "admin@leaf07:~$ show interfaces counters fec-histogram -i Ethernet8\n"
+        "Symbol Errors Per Codeword      Codewords\n"
+        "----------------------------  -----------\nBIN0   90,112,007\nBIN1   71\n"
+    )
+    found = Ingested(tmp_path, {"leaf07/20260302_090000_fec.txt": text})
+    rows = found.rows("port_samples", "device, port, other['BIN0'], other['BIN1']")
+    assert rows == [("leaf07", "Ethernet8", 90112007, 71)]
+
+
+def test_what_the_pause_watchdog_is_set_to(tmp_path: Path) -> None:
+    text = (
+        "Changed polling interval to 400ms\n"
+        "     PORT    ACTION    DETECTION TIME    RESTORATION TIME\n"
+        "---------  --------  ----------------  ------------------\n"
+        "Ethernet0   forward               200                 400\n"
+    )
+    found = Ingested(tmp_path, {"leaf07/show_pfcwd_config.txt": text})
+    assert found.rows("settings", "device, port, name, value") == [
+        ("leaf07", "Ethernet0", "ACTION", "forward"),
+        ("leaf07", "Ethernet0", "DETECTION TIME", "200"),
+        ("leaf07", "Ethernet0", "RESTORATION TIME", "400"),
+        ("leaf07", None, "pfcwd polling interval", "400ms"),
+    ]
+
+
+def test_fields_a_switch_hashes_over(tmp_path: Path) -> None:
+    text = '{"ecmp": {"hash_field": ["DST_IP", "SRC_IP"], "algorithm": "CRC"}}'
+    found = Ingested(tmp_path, {"leaf07/show_switch-hash_global.json": text})
+    assert found.rows("settings", "device, profile, name, value") == [
+        ("leaf07", "ecmp", "algorithm", "CRC"),
+        ("leaf07", "ecmp", "hash_field", "DST_IP"),
+        ("leaf07", "ecmp", "hash_field", "SRC_IP"),
+    ]
+
+
+def test_a_mismatch_of_ras_names_operation_ranks_and_distance(tmp_path: Path) -> None:
+    text = (
+        "#0-0 (27a079b828ff1a75) MISMATCH\n"
+        "  Communicator ranks have different AllReduce operation counts\n"
+        "  6 ranks have launched up to operation 6650\n"
+        "  2 ranks have launched up to operation 6648\n"
+        "  Rank 5 -- GPU 5 managed by process 477 on node 10.8.0.3\n"
+        "  Rank 7 -- GPU 7 managed by process 479 on node 10.8.0.3\n"
+    )
+    found = Ingested(tmp_path, {"ras.txt": text})
+    rows = found.question("ras_mismatches", "op,rank,host,pid,last_enqueued,peers_enqueued,ahead")
+    assert rows == [
+        "AllReduce,5,10.8.0.3,477,6648,6650,-2",
+        "AllReduce,7,10.8.0.3,479,6648,6650,-2",
+    ]
+
+
+def test_fabric_and_clique_of_nvlink_between_hosts(tmp_path: Path) -> None:
+    line = "MNNVL busId 0x8b000 fabric UUID 4d2.11d7 cliqueId 0x7 state 3 healthMask 0x0"
+    found = Ingested(tmp_path, {"nccl.log": f"{NCCL}INFO {line}\n"})
+    assert found.rows("nccl_ranks", "host, bus_id, fabric, clique") == [
+        ("gpu-01", "8b000", "4d2.11d7", "7")
+    ]
+
+
+def test_capability_and_errors_of_sharp(tmp_path: Path) -> None:
+    text = (
+        f"{NCCL}INFO NET/IB : Using [0]mlx5_0:1/IB/SHARP [1]mlx5_1:1/IB ; OOB eth0:10.0.0.1<0>\n"
+        "[gpu-01:0:91 - comm.c:374] ERROR Failed to lock SAT tree(ID:0x40 ret:0x4)\n"
+        "gpu-01:91:97 [2] sharp_plugin.c:302 NCCL WARN NET/IB : SHARP coll init error: x(-11)\n"
+    )
+    found = Ingested(tmp_path, {"nccl.log": text})
+    assert found.rows("nccl_nics", "nic, sharp") == [("mlx5_0", True), ("mlx5_1", None)]
+    assert found.rows("nccl_events", "kind, level, host, text") == [
+        ("sharp", "ERROR", "gpu-01", "Failed to lock SAT tree(ID:0x40 ret:0x4)"),
+        ("sharp", "WARN", "gpu-01", "coll init error: x(-11)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "bench.txt",
+            "# nccl-tests version 2.17.6 nccl-headers=22807 nccl-library=22808\n"
+            "# Collective test starting: all_reduce_perf\n"
+            "#  Rank  0 Group  0 Pid   7101 on      dgx3 device  4 [0000:5d:00] NVIDIA H200\n",
+            [("2.28.8", None, None)],
+        ),
+        (
+            "ras.txt",
+            "NCCL version 2.28.7 compiled with CUDA 12.9\n"
+            "CUDA runtime version 12090, driver version 13000\n"
+            "Communicators... (0.31s)\n",
+            [("2.28.7", "12.9", "13.0")],
+        ),
+        (
+            "rank3.pt.trace.json",
+            '{"schemaVersion": 1, "cuda_runtime_version": 12060, "cuda_driver_version": 12080,\n'
+            '"distributedInfo": {"backend": "nccl", "rank": 3, "nccl_version": "2.27.5"},\n'
+            '"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1}]}',
+            [("2.27.5", "12.6", "12.8")],
+        ),
+        (
+            "nccl_trace_rank_3",
+            '{"version": "2.4", "nccl_version": "2.27.3", "pg_config": {}, "pg_status": {},'
+            ' "entries": []}',
+            [("2.27.3", None, None)],
+        ),
+    ],
+    ids=["nccl-tests", "RAS", "Kineto", "flight recorder"],
+)
+def test_versions_wherever_they_are_printed(
+    tmp_path: Path, name: str, text: str, expected: list[tuple[Any, ...]]
+) -> None:
+    found = Ingested(tmp_path, {name: text})
+    columns = "max(version), max(cuda_runtime), max(cuda_driver)"
+    assert found.rows("nccl_ranks", columns) == expected
+
+
+NXOS_DETAIL = (
+    "Chassis id: 2a00.5e00.0001\nPort id: Ethernet1/12\nLocal Port id: Eth1/49\n"
+    "Port Description: not advertised\nSystem Name: spine03\nSystem Description: x\n"
+)
+NXOS_TABLE = (
+    "Device ID            Local Intf      Hold-time  Capability  Port ID\n"
+    "spine03.a-domain-too-long-for-its-column.example\n"
+    "                     Eth1/49         120        BR          Ethernet1/12\n"
+)
+EOS_DETAIL = (
+    "Interface Ethernet1/49 detected 1 LLDP neighbors:\n\n"
+    '  Neighbor 2a00.5e00.0001/"Ethernet1/12", age 24 seconds\n'
+    '    Port ID     : "Ethernet1/12"\n  - System Name: "spine03"\n'
+)
+LLDPCTL = (
+    "LLDP neighbors:\nInterface:    Ethernet1/49, via: LLDP, RID: 3, Time: 0 day, 04:11:09\n"
+    "  Chassis:\n    SysName:      spine03\n  Port:\n    PortID:       ifname Ethernet1/12\n"
+)
+
+
+@pytest.mark.parametrize("text", [NXOS_DETAIL, NXOS_TABLE, EOS_DETAIL, LLDPCTL])
+def test_a_neighbour_over_several_lines(tmp_path: Path, text: str) -> None:
+    found = Ingested(tmp_path, {"leaf12/lldp.txt": text})
+    ((device, port, remote_device, remote_port),) = found.rows(
+        "links", "device, port, remote_device, remote_port"
+    )
+    assert (device, port, remote_port) == ("leaf12", "Ethernet1/49", "Ethernet1/12")
+    assert remote_device.startswith("spine03")
+
+
+def test_port_channels_sub_interfaces_and_management_ports_of_nxos(tmp_path: Path) -> None:
+    state = "admin state is up,\n  MTU 1500 bytes, BW 1000000 Kbit , DLY 10 usec\n"
+    text = (
+        f"port-channel10 is up\n{state}  RX\n    18 input packets  1000 bytes\n\n"
+        f"mgmt0 is up\n{state}  Rx\n    7 input packets 6 unicast packets 1 multicast packets\n"
+        "    0 broadcast packets 700 bytes\n\n"
+        f"Ethernet1/3.100 is up\n{state}  L3 in Switched:\n    ucast: 11 pkts, 1100 bytes\n"
+    )
+    found = Ingested(tmp_path, {"leaf12/20260302_090000_show_interface.txt": text})
+    assert found.rows("port_samples", "port, rx_bytes, other['l3_in_ucast_bytes']") == [
+        ("Ethernet1/3.100", None, 1100),
+        ("Port-Channel10", 1000, None),
+        ("mgmt0", 700, None),
+    ]
+    assert {port for (port,) in found.rows("port_status", "port")} == {
+        "Ethernet1/3.100", "Port-Channel10", "mgmt0",
+    }  # fmt: skip
+    assert found.account[0][2] == 0
