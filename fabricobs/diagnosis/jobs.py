@@ -1,21 +1,17 @@
-"""Several jobs in one store: which are judged, what of the fabric each crosses, and all as one.
+"""Several jobs in one store: which are judged, and their diagnoses as one.
 
 Each run is judged on a session that shows it alone. What is found in the fabric is told once, with
-the jobs that cross it; what no run crosses is told as nobody's.
+the jobs that cross it; what no run has used is judged apart, and told as of no job.
 """
 
 import difflib
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-
-import polars as pl
 
 from fabricobs.diagnosis.attribution import in_order
-from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
-    UNEXPLAINED,
     Answer,
+    Coverage,
     Diagnosis,
     Entity,
     Finding,
@@ -25,12 +21,9 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.errors import UserError
 from fabricobs.store.jobs import Run
-from fabricobs.store.scoping import Scope, crossed
-from fabricobs.store.session import Site, open_session
 
+_MOST_NAMES = 3
 _WORST: tuple[Answer, ...] = ("problem", "unknown", "ok")
-_CABLES = "SELECT DISTINCT host_name(device), host_name(remote_device) FROM canonical_links"
-_NAMES = "SELECT id, host_name(device) FROM device_names"
 
 
 class JobError(UserError):
@@ -50,42 +43,20 @@ def runs_named(name: str, runs: Sequence[Run]) -> tuple[Run, ...]:
     return found
 
 
-def scopes_of(
-    store: Path, extra: Sequence[Path], site: Site, runs: Sequence[Run], chosen: Sequence[Run]
-) -> list[Scope]:
-    """Return for each chosen run what of the fabric it crosses."""
-    everyone = {host for run in runs for host in run.hosts}
-    with open_session(store, f"{_CABLES}; {_NAMES}", extra, site=site, runs=runs) as connection:
-        told = connection.execute(_CABLES).fetchall()
-        names = connection.execute(_NAMES).fetchall()
-    cables = [(a, b) for a, b in told if a is not None and b is not None]
-    scopes = []
-    for run in chosen:
-        devices = crossed(run.hosts, everyone, cables)
-        devices |= {alias for alias, device in names if device in devices}
-        scopes.append(Scope(run, frozenset(everyone - set(run.hosts)), devices))
-    return scopes
+def joined(
+    by_run: Sequence[tuple[Run, Diagnosis]],
+    rest: Diagnosis | None = None,
+    coverage: Coverage | None = None,
+    unattributed: Sequence[str] = (),
+) -> Diagnosis:
+    """Return the diagnoses of the runs as one; `rest` is of what no run has used.
 
-
-def own_findings(findings: Sequence[Finding], scope: Scope, evidence: Evidence) -> list[Finding]:
-    """Return the findings but for those on parts that are not known to be the run's."""
-    ends = evidence.frame("cable_ends").filter(pl.col("far_owner").is_in(list(scope.others)))
-    theirs = set(ends.select("owner", "part").iter_rows())
-
-    def is_other(entity: Entity) -> bool:
-        place = entity.host or entity.switch
-        elsewhere = place is not None and not {place, place.split(".")[0]} & scope.devices
-        return elsewhere or (entity.switch, entity.port) in theirs
-
-    return [f for f in findings if not f.entities or not all(map(is_other, f.entities))]
-
-
-def joined(by_run: Sequence[tuple[Run, Diagnosis]], whole: Diagnosis | None) -> Diagnosis:
-    """Return the diagnoses of the runs as one; `whole`, of all rows, tells what is nobody's."""
-    if whole is None and len(by_run) == 1:
+    `coverage` is of all rows, `unattributed` are the devices that no run is known to have used.
+    """
+    if rest is None and len(by_run) == 1:
         return by_run[0][1]
-    if not by_run and whole is not None:
-        return whole
+    if not by_run and rest is not None:
+        return replace(rest, coverage=coverage or rest.coverage)
     found: dict[str, Finding] = {}
     jobs = []
     for run, diagnosis in by_run:
@@ -93,24 +64,41 @@ def joined(by_run: Sequence[tuple[Run, Diagnosis]], whole: Diagnosis | None) -> 
         jobs.append(JobVerdict(run, diagnosis.verdict, tuple(f.id for f in own)))
         for finding in own:
             found[finding.id] = _merged(found.get(finding.id), finding)
-    if whole is not None:
-        for finding in whole.findings:
-            if _of_fabric(finding) and finding.id not in found:
-                found[finding.id] = finding
+    if rest is not None:
+        for finding in rest.findings:
+            found.setdefault(finding.id, finding)
     findings = in_order(list(found.values()))
     diagnoses = [diagnosis for _, diagnosis in by_run]
-    wholes = [] if whole is None else [whole]
+    rests = [] if rest is None else [rest]
     return Diagnosis(
         verdict=_verdict(jobs, findings),
         findings=findings,
         segments=tuple(segment for each in diagnoses for segment in each.segments),
-        coverage=(whole or diagnoses[0]).coverage,
+        coverage=_coverage(coverage or diagnoses[0].coverage, diagnoses, unattributed),
         what_if=tuple(
             sorted((w for each in diagnoses for w in each.what_if), key=lambda w: -w.saved_share)
         ),
-        failures=tuple(dict.fromkeys(f for d in (*diagnoses, *wholes) for f in d.failures)),
+        failures=tuple(dict.fromkeys(f for d in (*diagnoses, *rests) for f in d.failures)),
         jobs=tuple(jobs),
     )
+
+
+def _coverage(
+    coverage: Coverage, diagnoses: Sequence[Diagnosis], unattributed: Sequence[str]
+) -> Coverage:
+    """Return the coverage with the clocks the runs told, and what belongs to no run."""
+    clocks = tuple(dict.fromkeys(clock for each in diagnoses for clock in each.coverage.clocks))
+    missing = coverage.missing
+    if unattributed:
+        names = ", ".join(unattributed[:_MOST_NAMES])
+        if len(unattributed) > _MOST_NAMES:
+            names += f" and {len(unattributed) - _MOST_NAMES:,} more"
+        missing = (
+            *missing,
+            f"cables (LLDP tables, ibnetdiscover) to tell which job uses {names}: "
+            "what they count cannot be attributed to a job",
+        )
+    return replace(coverage, clocks=clocks, missing=missing)
 
 
 def jobs_of(finding: Finding) -> list[str]:
@@ -136,12 +124,6 @@ def _merged(known: Finding | None, finding: Finding) -> Finding:
     first, second = sorted((known, finding), key=lambda f: -(f.loss_share or 0.0))
     victims = [entity for entity in second.related if entity not in first.related]
     return replace(first, related=(*first.related, *victims))
-
-
-def _of_fabric(finding: Finding) -> bool:
-    return finding.kind != UNEXPLAINED and not any(
-        entity.job or entity.type in {"job", "rank"} for entity in finding.entities
-    )
 
 
 def _verdict(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> Verdict:

@@ -1,6 +1,7 @@
 """A diagnosis from a store: evidence, methods, attribution, verdict."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -21,10 +22,11 @@ from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Coverage, Diagnosis, Finding, Judgement, WhatIf
 from fabricobs.diagnosis.job import JobPace, job_paces
-from fabricobs.diagnosis.jobs import joined, own_findings, runs_named, scopes_of
+from fabricobs.diagnosis.jobs import joined, runs_named
 from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.rank_times import rank_times
+from fabricobs.diagnosis.scopes import own_findings, scopes_of
 from fabricobs.diagnosis.verdict import QUESTIONS, describe_coverage, give_verdict
 from fabricobs.diagnosis.what_if import what_if
 from fabricobs.store.scoping import Scope
@@ -66,17 +68,22 @@ def diagnose(
     chosen = runs_named(job, runs) if job is not None else runs
     chosen = tuple(run for run in chosen if run.reaches(since))
 
+    def open_evidence(scope: Scope | None) -> Evidence:
+        return Evidence(store, extra, since, site, runs, scope)
+
     def judge(scope: Scope | None) -> Diagnosis:
-        evidence = Evidence(store, extra, since, site, runs, scope)
-        try:
+        with closing(open_evidence(scope)) as evidence:
             return _judged(evidence, models, calibration, gpu_hour_price, scope)
-        finally:
-            evidence.close()
 
     if len(runs) <= 1:
         return judge(None)
-    by_run = [(scope.run, judge(scope)) for scope in scopes_of(store, extra, site, runs, chosen)]
-    return joined(by_run, judge(None) if job is None or not by_run else None)
+    scopes = scopes_of(store, extra, site, runs, chosen)
+    by_run = [(run, judge(scope)) for run, scope in scopes.of_runs]
+    if job is not None and by_run:
+        return joined(by_run)
+    with closing(open_evidence(None)) as evidence:
+        coverage = describe_coverage(evidence)
+    return joined(by_run, judge(scopes.rest), coverage, scopes.unattributed)
 
 
 def _judged(
@@ -86,7 +93,7 @@ def _judged(
     gpu_hour_price: float | None,
     scope: Scope | None,
 ) -> Diagnosis:
-    """Judge what one session shows: the whole store, or one run with `scope`."""
+    """Judge what one session shows: the whole store, or with `scope` a part of it."""
     attempts = Attempts()
     attempt = attempts.attempt
     offsets = attempt(
@@ -113,7 +120,7 @@ def _judged(
         found_by = attempt(f"diagnosis {model.name}", method, Judgement(), model.kind)
         judgements[model.kind] = judgements.get(model.kind, Judgement()).joined(found_by)
     found: list[Finding] = [f for j in judgements.values() for f in j.findings]
-    if scope is not None:
+    if scope is not None and scope.run is not None:
         found = own_findings(found, scope, evidence)
     findings = attempt(
         "causes of symptoms", lambda: _folded(found, models, evidence), found, shared=True

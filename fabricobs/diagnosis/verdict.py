@@ -289,11 +289,20 @@ def _moment(time: datetime | None) -> str:
 
 
 def describe_coverage(
-    evidence: Evidence, devices: Sequence[Offset], hosts: Sequence[Offset]
+    evidence: Evidence, devices: Sequence[Offset] | None = None, hosts: Sequence[Offset] = ()
 ) -> Coverage:
-    """Say what the store holds, and what would let more be judged."""
+    """Say what the store holds, and what would let more be judged.
+
+    Nothing is said of clocks where `devices` is None: a clock is known from the steps of one job.
+    """
     row = evidence.frame("coverage").row(0, named=True)
     interval = row["interval_seconds"]
+    told_clocks: tuple[tuple[str, str], ...] = ()
+    if devices is not None:
+        told_clocks = (
+            ("clocks of devices that count bytes", describe_offsets(devices)),
+            ("clocks of hosts", describe_offsets(hosts)),
+        )
     facts = (
         ("files", f"{row['files']:,} ({row['unrecognised_files']:,} not recognised)"),
         (
@@ -312,8 +321,7 @@ def describe_coverage(
         ("gaps in the counters", f"{row['gaps']:,}"),
         ("from", _moment(row["first_time"])),
         ("to", _moment(row["last_time"])),
-        ("clocks of devices that count bytes", describe_offsets(devices)),
-        ("clocks of hosts", describe_offsets(hosts)),
+        *told_clocks,
     )
     wanted = {
         "steps": "step times: the trainer's log or per-rank step records",
@@ -323,7 +331,7 @@ def describe_coverage(
         "priority_samples": "pause and queue counters by priority",
         "cables": "cables: LLDP tables of the switches",
     }
-    clocks = [Clock("device", o.device, o.seconds, o.error, o.certain) for o in devices]
+    clocks = [Clock("device", o.device, o.seconds, o.error, o.certain) for o in devices or ()]
     clocks += [Clock("host", o.device, o.seconds, o.error, False) for o in hosts]
     return Coverage(
         facts,

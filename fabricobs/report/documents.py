@@ -128,7 +128,7 @@ def counted(count: int, kind: str) -> str:
     word = _KIND_WORDS.get(kind, kind)
     if count == 1:
         return f"1 {word}"
-    return f"{count:,} {word}{'es' if word.endswith('ch') else 's'}"
+    return f"{count:,} {word}{'es' if word.endswith(('ch', 'ss')) else 's'}"
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
@@ -167,6 +167,7 @@ def job_document(run: "Run") -> dict[str, Any]:
         "hosts": list(run.hosts),
         "ranks": run.ranks,
         "nranks": run.nranks,
+        "processes": run.processes,
         "first_step": run.first_step,
         "last_step": run.last_step,
         "replayed_steps": run.replayed_steps,

@@ -58,17 +58,20 @@ def named_words(run: Run) -> str:
     """Return where its name is from, and what about it cannot be told."""
     words = f"named by {run.named_by}, {counted(len(run.paths), 'file')}"
     if run.candidates:
-        words += f"; may be part of {counted(run.candidates, 'other job')}: no process is named"
+        others = counted(run.candidates, "other job")
+        words += f"; may be part of {others}: no process, host, folder or time tells"
     return words
 
 
 def facts_of(run: Run) -> str:
     """Return what is known of a run, in the order a reader asks: size, steps, version, time."""
-    hosts = counted(len(run.hosts), "host") if run.hosts else "hosts not known"
+    parts = [counted(len(run.hosts), "host") if run.hosts else "hosts not known"]
     if run.ranks:
-        world = f"{run.ranks:,} of {run.nranks:,}" if run.nranks else f"{run.ranks:,}"
-        hosts += f", {world} rank{'s' if run.ranks != 1 or run.nranks else ''}"
-    parts = [hosts]
+        world = f" of {run.nranks:,} ranks" if run.nranks else ""
+        parts.append(f"{run.ranks:,}{world}" if world else counted(run.ranks, "rank"))
+    elif run.processes:
+        world = f" of {run.nranks:,} ranks" if run.nranks else ""
+        parts.append(counted(run.processes, "process") + world)
     if run.number > 1:
         parts.insert(0, f"run {run.number} of {run.name}")
     if run.first_step is not None:

@@ -6,19 +6,13 @@ A store whose files are all of one launch and have no name from `--job` is one j
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from os.path import commonprefix
 from pathlib import PurePath
 
-from fabricobs.store.launches import (
-    Launch,
-    Lines,
-    common_folder,
-    find_launches,
-    names_of,
-    pod_of,
-    scheduled,
-)
+from fabricobs.store.joining import find_launches
+from fabricobs.store.launch_paths import common_folder, names_of, pod_of, scheduled
+from fabricobs.store.launches import Launch, Lines
 from fabricobs.store.launches import Trace as Trace
 
 _RUN = "#"
@@ -44,8 +38,9 @@ class Run:
     parts: tuple[Lines, ...]
     paths: tuple[str, ...]
     hosts: tuple[str, ...]
-    ranks: int
+    ranks: int  # that its files name, of `nranks`
     nranks: int | None
+    processes: int
     versions: tuple[str, ...]
     first_step: int | None
     last_step: int | None
@@ -71,6 +66,7 @@ class Run:
             "hosts": len(self.hosts),
             "ranks": self.ranks,
             "nranks": self.nranks,
+            "processes": self.processes,
             "first_time": self.begin,
             "last_time": self.end,
             "first_step": self.first_step,
@@ -114,13 +110,26 @@ def _is_next_run(last: Launch, launch: Launch) -> bool:
         return True
     if last.end is None or launch.begin is None or launch.begin < last.end:
         return False
-    same_world = last.hosts == launch.hosts and last.nranks == launch.nranks
-    return same_world and bool(last.families & launch.families)
+    if not last.families & launch.families:
+        return False
+    if last.hosts == launch.hosts and last.nranks == launch.nranks:
+        return True
+    return bool(last.hosts & launch.hosts) and _resumes(last, launch)
+
+
+def _resumes(last: Launch, launch: Launch) -> bool:
+    """Say whether a launch goes on where another was, from one of its steps or the next."""
+    if not last.steps or not launch.steps:
+        return False
+    first = min(first for first, _ in last.steps.values())
+    reached = max(reached for _, reached in last.steps.values())
+    return first < min(first for first, _ in launch.steps.values()) <= reached + 1
 
 
 def _run(
     launch: Launch, label: str | None, name: str, number: int, named_by: str, reached: int | None
 ) -> Run:
+    ranks = launch.known_ranks
     steps = list(launch.steps.values())
     first = min((first for first, _ in steps), default=None)
     last = max((last for _, last in steps), default=None)
@@ -133,8 +142,10 @@ def _run(
         parts=tuple(launch.parts),
         paths=tuple(sorted(launch.paths)),
         hosts=tuple(sorted(launch.hosts)),
-        ranks=len(launch.ranks) or len(launch.processes),
-        nranks=launch.nranks or None,
+        ranks=len(ranks),
+        # A communicator with fewer ranks than are named is not the whole job's.
+        nranks=launch.nranks if launch.nranks > max(ranks, default=0) else None,
+        processes=len(launch.processes),
         versions=tuple(sorted(launch.versions)),
         first_step=first,
         last_step=last,
@@ -190,10 +201,3 @@ def _name_by_path(paths: set[str], runs: Sequence[Launch], others: set[str]) -> 
         if len(prefix) > 2:
             return prefix, "file names"
     return stems[0], "file name"
-
-
-def window_of(run: Run, slack: timedelta) -> tuple[datetime | None, datetime | None]:
-    """Return when a run ran, give or take `slack`; None where its begin or end is not known."""
-    begin = None if run.begin is None else run.begin - slack
-    end = None if run.end is None or run.goes_on else run.end + slack
-    return begin, end

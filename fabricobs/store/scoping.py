@@ -4,12 +4,12 @@ Rows of files no run has written (counters of switches, kernel logs) are shared:
 its time, from its own hosts and the switches their cables lead to.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from fabricobs.store.jobs import Run, window_of
+from fabricobs.store.jobs import Run
 from fabricobs.store.tables import TABLES
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 SCRIPT = "views/0_jobs"
 
-# Counters before and after a run that still tell of it: ten intervals of a minute.
-_SLACK = timedelta(minutes=10)
 # Filled by files that no run has written, and too large to join for nothing.
 _COUNTERS = {"port_samples", "priority_samples"}
 # What the fabric is, whoever uses it.
@@ -26,15 +24,26 @@ _WHOLE = {"links", "host_map", "counter_info", "findings", "unparsed"}
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """A run to see alone: hosts that only others have, and its own hosts and switches by all names.
+class Window:
+    """A time from `begin` to `end`, UTC, None where it is open; `undated`: and what has no time."""
 
-    Without a known cable of its hosts, or known hosts, no switch is known to be its own.
+    begin: datetime | None = None
+    end: datetime | None = None
+    undated: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What to see alone: a run, or with None the rows of the fabric without those of any run.
+
+    `others` are hosts that only other runs have, `devices` the run's hosts and switches by all
+    names (None: any), `window` the time in which rows of these are its own (None: at no time).
     """
 
-    run: Run
+    run: Run | None
     others: frozenset[str]
-    devices: frozenset[str]
+    devices: frozenset[str] | None = None
+    window: Window | None = Window()
 
 
 def has_names(runs: Sequence[Run]) -> bool:
@@ -52,7 +61,7 @@ def tell_runs(connection: "duckdb.DuckDBPyConnection", runs: Sequence[Run]) -> N
 def tell_scope(connection: "duckdb.DuckDBPyConnection", scope: Scope) -> None:
     """Fill the tables `other_hosts` and `crossed_devices`."""
     _fill(connection, "other_hosts", [(name,) for name in sorted(scope.others)])
-    _fill(connection, "crossed_devices", [(name,) for name in sorted(scope.devices)])
+    _fill(connection, "crossed_devices", [(name,) for name in sorted(scope.devices or ())])
 
 
 def _fill(
@@ -80,7 +89,9 @@ def of_runs(view: str, table: str, runs: Sequence[Run], scope: Scope | None) -> 
             "CASE WHEN t.line IS NULL THEN j.first_line = 0 "
             "ELSE t.line >= j.first_line AND (j.end_line IS NULL OR t.line < j.end_line) END"
         )
-    own = "true" if scope is None else f"j.job = {_quoted(scope.run.label)}"
+    own = (
+        "true" if scope is None else "false" if scope.run is None else _job_is("j", scope.run.label)
+    )
     return (
         f"{head} AS SELECT t.* REPLACE "
         "(CASE WHEN j.first_line IS NULL THEN t.job ELSE j.job END AS job) "
@@ -92,41 +103,34 @@ def of_runs(view: str, table: str, runs: Sequence[Run], scope: Scope | None) -> 
 
 def _shared(table: str, columns: set[str], scope: Scope) -> str:
     """Return the condition for a row of the fabric to be the run's concern too."""
-    wanted = [f"(t.job IS NULL OR t.job = {_quoted(scope.run.name)})"]
-    begin, end = window_of(scope.run, _SLACK)
+    wanted = ["true"]
+    if scope.run is not None:
+        wanted = [f"(t.job IS NULL OR {_job_is('t', scope.run.name)})"]
     if "ts" in columns and TABLES[table].dated:
-        wanted += [
-            f"(t.ts IS NULL OR t.ts {sign} TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}')"
-            for sign, moment in ((">=", begin), ("<=", end))
-            if moment is not None
-        ]
+        wanted.append(_within(scope.window))
     device = next((name for name in ("device", "host") if name in columns), None)
-    if device is not None and table != "files":
+    if device is not None and table != "files" and scope.devices is not None:
         own = "(SELECT device FROM crossed_devices)"
         wanted.append(f"(t.{device} IN {own} OR split_part(t.{device}, '.', 1) IN {own})")
     return " AND ".join(wanted)
 
 
+def _within(window: Window | None) -> str:
+    """Return the condition for the time of a row to be in the window."""
+    if window is None:
+        return "false"
+    bounds = [
+        f"t.ts {sign} TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}'"
+        for sign, moment in ((">=", window.begin), ("<=", window.end))
+        if moment is not None
+    ]
+    dated = " AND ".join(["t.ts IS NOT NULL", *bounds])
+    return f"({dated} OR t.ts IS NULL)" if window.undated else f"({dated})"
+
+
+def _job_is(row: str, name: str | None) -> str:
+    return f"{row}.job = {_quoted(name)}"
+
+
 def _quoted(text: str | None) -> str:
     return "NULL" if text is None else "'" + text.replace("'", "''") + "'"
-
-
-def crossed(
-    hosts: Iterable[str], all_hosts: Iterable[str], cables: Sequence[tuple[str, str]]
-) -> frozenset[str]:
-    """Return a job's hosts and the devices between them, as `cables`, pairs of devices, tell.
-
-    These are the leaves of its hosts, and all beyond them that is not only others' leaf.
-    """
-    own, known = set(hosts), set(all_hosts)
-    beside: dict[str, set[str]] = {}
-    for a, b in cables:
-        beside.setdefault(a, set()).add(b)
-        beside.setdefault(b, set()).add(a)
-    found = {leaf for host in own for leaf in beside.get(host, ())} - known
-    reached = set(found)
-    while reached:
-        above = {device for switch in reached for device in beside[switch]} - known - found
-        reached = {device for device in above if not beside[device] & known}
-        found |= reached
-    return frozenset(own | found)

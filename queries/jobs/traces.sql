@@ -15,7 +15,7 @@ WITH processes AS (
 told AS (
   SELECT 'process' AS told_by, file_id, job, host, pid,
     max(comm_id) FILTER (regexp_full_match(comm_id, '0x[0-9a-f]{8,16}')) AS comm_hash,
-    max(nranks) AS nranks, max(rank) AS rank,
+    max(nranks) AS nranks, rank,
     -- NCCL prints the CUDA version behind a plus sign, traces do not.
     max(split_part(version, '+', 1)) AS version,
     min(line) AS first_line, max(line) AS last_line,
@@ -23,7 +23,7 @@ told AS (
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_first,
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_last
   FROM processes
-  GROUP BY file_id, job, host, pid, comm, comm_id
+  GROUP BY file_id, job, host, pid, comm, comm_id, rank
   UNION ALL
   SELECT 'collective', file_id, job, host, pid,
     CASE WHEN regexp_full_match(comm_id, '0x[0-9a-f]{8,16}') THEN comm_id END,

@@ -4,7 +4,7 @@
 -- `candidates` counts the jobs its files may be part of, where that cannot be told.
 CREATE OR REPLACE TABLE jobs (
   job VARCHAR, name VARCHAR, run BIGINT, named_by VARCHAR, hosts BIGINT, ranks BIGINT, nranks BIGINT,
-  first_time TIMESTAMP, last_time TIMESTAMP, first_step BIGINT, last_step BIGINT,
+  processes BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, first_step BIGINT, last_step BIGINT,
   replayed_steps BIGINT, nccl_version VARCHAR, files BIGINT, candidates BIGINT
 );
 

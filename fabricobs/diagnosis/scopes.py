@@ -1,0 +1,134 @@
+"""What each run of a store is judged by: its hosts, the devices they are cabled to, and its time.
+
+A row of a device belongs to the run that used the device at its time. Where several might have,
+it belongs to none: `unattributed` names these devices.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Entity, Finding
+from fabricobs.store.jobs import Run
+from fabricobs.store.scoping import Scope, Window
+from fabricobs.store.session import Site, open_session
+
+# Counters before and after a run that still tell of it: ten intervals of a minute.
+_SLACK = timedelta(minutes=10)
+_CABLES = "SELECT DISTINCT host_name(device), host_name(remote_device) FROM canonical_links"
+_NAMES = "SELECT id, host_name(device) FROM device_names"
+_DEVICES = """SELECT DISTINCT host_name(device) FROM (
+  SELECT device FROM named_samples UNION SELECT device FROM named_priority_samples
+  UNION SELECT device FROM named_status) WHERE device IS NOT NULL"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """The scopes of runs with `rest`, what is of none, and devices that cannot be attributed."""
+
+    of_runs: tuple[tuple[Run, Scope], ...]
+    rest: Scope
+    unattributed: tuple[str, ...]
+
+
+def scopes_of(
+    store: Path, extra: Sequence[Path], site: Site, runs: Sequence[Run], chosen: Sequence[Run]
+) -> Scopes:
+    """Return for each chosen run which devices it used, and when."""
+    everyone = {host for run in runs for host in run.hosts}
+    asked = f"{_CABLES}; {_NAMES}; {_DEVICES}"
+    with open_session(store, asked, extra, site=site, runs=runs) as connection:
+        told = connection.execute(_CABLES).fetchall()
+        names = connection.execute(_NAMES).fetchall()
+        devices = {device for (device,) in connection.execute(_DEVICES).fetchall()}
+    cables = [(a, b) for a, b in told if a is not None and b is not None]
+    cabled = {device for cable in cables for device in cable}
+    free = devices - cabled - everyone
+    scopes = []
+    used: set[str] = set()
+    for run in chosen:
+        own = set(crossed(run.hosts, everyone, cables))
+        if not own - set(run.hosts) and _is_alone(run, runs):
+            own |= free
+        used |= own
+        own |= {alias for alias, device in names if device in own}
+        others = frozenset(everyone - set(run.hosts))
+        scopes.append((run, Scope(run, others, frozenset(own), window_of(run, runs))))
+    rest = Scope(None, frozenset(everyone))
+    return Scopes(tuple(scopes), rest, tuple(sorted(devices - used - everyone)))
+
+
+def window_of(run: Run, runs: Sequence[Run]) -> Window | None:
+    """Return when rows of its devices are a run's; None if that cannot be told.
+
+    That is its own time and ten minutes around it, but for the time of other runs on its hosts.
+    """
+    beside = [r for r in runs if r is not run and set(r.hosts) & set(run.hosts)]
+    if run.begin is None or run.end is None:
+        return None if beside else Window()
+    begin = run.begin - _SLACK
+    end = None if run.goes_on else run.end + _SLACK
+    for other in beside:
+        if other.begin is None or other.end is None:
+            continue
+        if other.begin < run.begin:
+            over = run.begin if other.goes_on else other.end + _SLACK
+            begin = max(begin, min(run.begin, over))
+        elif run.goes_on or other.begin > run.end:
+            end = other.begin if end is None else min(end, other.begin)
+    return Window(begin, end, undated=not beside)
+
+
+def _is_alone(run: Run, runs: Sequence[Run]) -> bool:
+    """Say whether no other run can have been in its time."""
+    return all(
+        run.begin is not None and other.begin is not None and _apart(run, other)
+        for other in runs
+        if other is not run
+    )
+
+
+def _apart(a: Run, b: Run) -> bool:
+    first, second = sorted((a, b), key=lambda run: run.begin or datetime.min)
+    if first.end is None or second.begin is None:
+        return False
+    return first.end < second.begin and not (first.goes_on and first.name != second.name)
+
+
+def crossed(
+    hosts: Iterable[str], all_hosts: Iterable[str], cables: Sequence[tuple[str, str]]
+) -> frozenset[str]:
+    """Return a job's hosts and the devices between them, as `cables`, pairs of devices, tell.
+
+    These are the leaves of its hosts, and all beyond them that is not only others' leaf.
+    """
+    own, known = set(hosts), set(all_hosts)
+    beside: dict[str, set[str]] = {}
+    for a, b in cables:
+        beside.setdefault(a, set()).add(b)
+        beside.setdefault(b, set()).add(a)
+    found = {leaf for host in own for leaf in beside.get(host, ())} - known
+    reached = set(found)
+    while reached:
+        above = {device for switch in reached for device in beside[switch]} - known - found
+        reached = {device for device in above if not beside[device] & known}
+        found |= reached
+    return frozenset(own | found)
+
+
+def own_findings(findings: Sequence[Finding], scope: Scope, evidence: Evidence) -> list[Finding]:
+    """Return the findings but for those on parts that are not known to be the run's."""
+    ends = evidence.frame("cable_ends").filter(pl.col("far_owner").is_in(list(scope.others)))
+    devices = scope.devices or frozenset()
+    theirs = set(ends.select("owner", "part").iter_rows())
+
+    def is_other(entity: Entity) -> bool:
+        place = entity.host or entity.switch
+        elsewhere = place is not None and not {place, place.split(".")[0]} & devices
+        return elsewhere or (entity.switch, entity.port) in theirs
+
+    return [f for f in findings if not f.entities or not all(map(is_other, f.entities))]

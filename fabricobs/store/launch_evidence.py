@@ -1,0 +1,106 @@
+"""Evidence that two groups of files are of one launch, and evidence that they are not."""
+
+from datetime import timedelta
+
+from fabricobs.store.launches import Launch
+
+# Logs of one launch may begin or end apart: initialisation before, a dump after the last step.
+_APART = timedelta(hours=1)
+# Ranks that print the same step do so within seconds.
+SAME_STEP = timedelta(seconds=60)
+
+
+def gap(a: Launch, b: Launch) -> timedelta | None:
+    """Return the time between two launches, negative where they overlap; None where not known."""
+    if a.begin is None or a.end is None or b.begin is None or b.end is None:
+        return None
+    return max(a.begin, b.begin) - min(a.end, b.end)
+
+
+def names_in_common(a: Launch, b: Launch) -> int:
+    """Return how much their names and hosts speak for one launch; 0 if nothing does."""
+    named = bool(a.given & b.given or a.scheduled & b.scheduled)
+    return 4 * named + 2 * bool(a.families & b.families) + bool(a.hosts & b.hosts)
+
+
+def contradict(a: Launch, b: Launch) -> bool:
+    """Say whether two cannot be one launch."""
+    for own, others in ((a.given, b.given), (a.scheduled, b.scheduled), (a.versions, b.versions)):
+        if own and others and not own & others:
+            return True
+    if a.hashes and b.hashes and not (a.given & b.given and _beside(a, b)):
+        return True
+    if a.nranks and b.nranks and a.nranks != b.nranks:
+        return True
+    return _rank_elsewhere(a, b) or _beyond(a, b) or _beyond(b, a) or _at_other_times(a, b)
+
+
+def are_runs(a: Launch, b: Launch) -> bool:
+    """Say whether two launches may be runs of one job: files named alike, or the same hosts."""
+    if a.given and b.given:
+        return bool(a.given & b.given)
+    return bool(a.families & b.families) or bool(a.hosts and a.hosts == b.hosts)
+
+
+def _beside(a: Launch, b: Launch) -> bool:
+    """Say whether two groups of one given job may be one world: at once, on other hosts."""
+    between = gap(a, b)
+    return not a.hosts & b.hosts and (between is None or between <= timedelta(0))
+
+
+def _rank_elsewhere(a: Launch, b: Launch) -> bool:
+    """Say whether a rank of the job is on another host, or in another process, in each."""
+    if any(
+        hosts and b.ranks[rank] and not hosts & b.ranks[rank]
+        for rank, hosts in a.ranks.items()
+        if rank in b.ranks
+    ):
+        return True
+    # Ranks of communicators that the job splits into come again in each of them.
+    certain = {None} if a.families & b.families or a.hosts & b.hosts else {None, a.nranks}
+    return any(
+        size in certain and not processes & b.places[size, rank]
+        for (size, rank), processes in a.places.items()
+        if (size, rank) in b.places
+    )
+
+
+def _beyond(world: Launch, other: Launch) -> bool:
+    """Say whether one has ranks that the world of the other has not."""
+    whole = 0 < len(world.processes) <= world.nranks
+    return whole and any(rank >= world.nranks for rank in other.ranks)
+
+
+def _at_other_times(a: Launch, b: Launch) -> bool:
+    between = gap(a, b)
+    family = bool(a.families & b.families)
+    replays = _replay(a, b)
+    if between is not None and between > _APART and not (family and not replays):
+        return True
+    if any(x.made and y.steps and y.end and y.end < x.made for x, y in ((a, b), (b, a))):
+        return True  # steps that ended before the launch had a communicator
+    return replays and _steps_apart(a, b, between, family=family)
+
+
+def _replay(a: Launch, b: Launch) -> bool:
+    """Say whether a rank, or the job, does the same steps in both."""
+    return any(
+        a.steps[rank][0] <= b.steps[rank][1] and b.steps[rank][0] <= a.steps[rank][1]
+        for rank in a.steps
+        if rank in b.steps
+    )
+
+
+def _steps_apart(a: Launch, b: Launch, between: timedelta | None, *, family: bool) -> bool:
+    """Say whether the steps both do were done at other times, or by files of one kind."""
+    if between is not None and between > timedelta(0):
+        return True
+    shared = a.steps.keys() & b.steps.keys()
+    if family and shared - {None} and not a.paths & b.paths:
+        return True
+    begins = [
+        abs(a.step_begin[rank] - b.step_begin[rank])
+        for rank in shared
+        if rank in a.step_begin and rank in b.step_begin and a.steps[rank][0] == b.steps[rank][0]
+    ]
+    return bool(begins) and min(begins) > SAME_STEP

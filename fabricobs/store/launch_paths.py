@@ -1,0 +1,60 @@
+"""What the path of a log tells of the launch that wrote it: scheduler's id, pod, names alike."""
+
+import os.path
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import PurePath
+
+# Names schedulers give by default: slurm-%j.out, NAME-%j.out, NAME.o%j; and folders called so.
+_SCHEDULED = re.compile(
+    r"(?:^|[/_.-])(?:slurm|jobid|job_id|pbs|lsf)[-_.]?(\d{2,})(?![\d])|[-_.](\d{4,})(?:_\d+)?\.(?:out|err)$"
+    r"|\.[oe](\d{3,})$",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"20\d\d[01]\d[0-3]\d$")
+# What an operator of Kubernetes puts behind the name of a job to name its pods.
+_POD = re.compile(r"[-_.](?:master|worker|launcher|chief|leader|ps)(?:[-_.]\d+)*(?=[-_./]|$)")
+_SUFFIXES = re.compile(r"(?:\.(?:log|txt|out|err|jsonl?|csv|parquet|gz|zst|xz|bz2))+$")
+
+
+def scheduled(path: str) -> str | None:
+    """Return the id of a scheduler's job that a path is named after, None without one."""
+    for part in reversed(path.split("/")):
+        for found in _SCHEDULED.finditer(part):
+            number = next(group for group in found.groups() if group)
+            if not _DATE.match(number):
+                return number
+    return None
+
+
+def family_of(path: str) -> str:
+    """Return a path without its numbers and the roles of pods."""
+    return re.sub(r"\d+", "#", _POD.sub("", path))
+
+
+def pod_of(path: str) -> str | None:
+    """Return the name of the job whose pod a file is named after, None without one."""
+    name = _SUFFIXES.sub("", PurePath(path).name)
+    stem = _POD.split(name)[0]
+    return stem if stem and stem != name else None
+
+
+def names_of(paths: Iterable[str]) -> list[str]:
+    """Return the names of files without suffixes, in order."""
+    return sorted({_SUFFIXES.sub("", PurePath(path).name) for path in paths})
+
+
+def common_folder(paths: Iterable[str]) -> str:
+    """Return the deepest folder that holds all files."""
+    return os.path.commonpath([str(PurePath(path).parent) for path in paths])
+
+
+def folders_above(folders: Iterable[str]) -> set[str]:
+    """Return folders and all that hold them; "" holds every file, with a path or without."""
+    return {"", *(above for folder in folders for above in _with_parents(folder))}
+
+
+@cache
+def _with_parents(folder: str) -> tuple[str, ...]:
+    return (folder, *map(str, PurePath(folder).parents))
