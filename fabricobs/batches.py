@@ -135,9 +135,7 @@ def _read_and_commit(
         flush()
         for planned, result in results:
             _note_unknown_port(planned, result, unknown)
-        results = [
-            (p, result.with_left_out(rows.left_out.of_file(p.file_id))) for p, result in results
-        ]
+        results = [(p, result.with_note(rows.unfit.of_file(p.file_id))) for p, result in results]
         used = {f.name: f for planned, _ in results for f in planned.recognised.formats}
         for planned, result in results:
             _add_account(rows, planned, result, options, spans)
@@ -170,9 +168,7 @@ def _read_archive(
                 read.add(planned.file_id)
                 result = _read(planned, member.path, options, rows, flush)
                 if member.modified_us is None:
-                    result = result.with_left_out(
-                        "the archive's time of this file is none: left out"
-                    )
+                    result = result.with_note("the archive's time of this file is none: left out")
                 results.append((planned, result))
     except UserError:
         raise

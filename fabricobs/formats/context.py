@@ -6,7 +6,7 @@ from datetime import UTC, tzinfo
 from functools import cache
 from typing import Any
 
-from fabricobs.formats.conversion import LeftOutCells
+from fabricobs.formats.conversion import UnfitByFile
 from fabricobs.formats.identity import NO_IDENTITY, UNKNOWN, Identity
 from fabricobs.formats.logs.prefixes import NOTHING, Labels, Told, columns_told
 from fabricobs.formats.values import Unfit
@@ -64,7 +64,7 @@ class Context:
     placed: dict[str, str] = field(default_factory=dict)  # by format: what the path tells
     file_name: str = ""  # what a port goes by that nothing names
     outer: "Context | None" = None
-    left_out: LeftOutCells = field(default_factory=LeftOutCells)
+    unfit: UnfitByFile = field(default_factory=UnfitByFile)
     _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
     _inner: list["Context"] = field(default_factory=list)
 
@@ -72,7 +72,7 @@ class Context:
         """Let `fields` hold for the lines that follow; one that no column holds is not known."""
         for name, value in fields.items():
             if isinstance(value, Unfit):
-                self.left_out.add(self.file_id, None, name, value)
+                self.unfit.add(self.file_id, None, name, value)
                 fields = {**fields, name: None}
         if any(name not in self.kept or self.kept[name] != v for name, v in fields.items()):
             self.kept.update(fields)

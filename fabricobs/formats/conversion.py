@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from fabricobs.formats.columns import nulls
 from fabricobs.formats.values import Unfit
 from fabricobs.store.arrow import coded_schema
+from fabricobs.store.tables import TABLES
 
 # What Python's datetime can hold: reading a time outside fails.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,44 +22,49 @@ _FIRST_US, _LAST_US = (
     (moment.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
     for moment in (datetime.min, datetime.max)
 )
+_MOST_TOLD = 5  # columns whose cells did not fit
 _REFUSED = (pa.ArrowException, OverflowError, ValueError, TypeError)
 _MAP = pa.map_(pa.string(), pa.int64())
 
 
 @dataclass(slots=True)
-class LeftOut:
-    """The cells of one file that were left out: how many, and the first of them."""
+class UnfitCells:
+    """The cells of one column of one file that did not fit: how many, and the first of them."""
 
     first: str
     count: int = 1
 
     def __str__(self) -> str:
-        more = f", as are {self.count - 1:,} more cells" if self.count > 1 else ""
-        return f"{self.first}: left out{more}"
+        more = f", as in {self.count - 1:,} more cells of it" if self.count > 1 else ""
+        return f"{self.first}: null{more}"
 
 
-class LeftOutCells:
-    """The cells left out, by file."""
+class UnfitByFile:
+    """The cells that did not fit their columns and are null, by file and column."""
 
     def __init__(self) -> None:
-        self._by_file: dict[str | None, LeftOut] = {}
+        self._by_file: dict[str | None, dict[str, UnfitCells]] = {}
 
     def add(self, file_id: str | None, line: int | None, column: str, value: Unfit) -> None:
-        """Note a cell; the first of a file is told in full."""
-        known = self._by_file.get(file_id)
+        """Note a cell; the first of a column is told in full."""
+        columns = self._by_file.setdefault(file_id, {})
+        known = columns.get(column)
         if known is not None:
             known.count += 1
             return
         where = "" if line is None else f"line {line:,}: "
-        self._by_file[file_id] = LeftOut(f"{where}{column} {value}")
+        columns[column] = UnfitCells(f"{where}{column} {value}")
 
     def of_file(self, file_id: str) -> str | None:
-        """Return what was left out of a file in a sentence, None if nothing was."""
-        found = self._by_file.get(file_id)
-        return None if found is None else str(found)
+        """Return which cells of a file did not fit, column by column; None if all did."""
+        told = [str(cells) for cells in self._by_file.get(file_id, {}).values()]
+        more = len(told) - _MOST_TOLD
+        if more > 0:
+            told[_MOST_TOLD:] = [f"cells of {more:,} more columns are null too"]
+        return "; ".join(told) or None
 
 
-def to_arrow(table: str, given: Mapping[str, Any], left_out: LeftOutCells) -> pa.Table:
+def to_arrow(table: str, given: Mapping[str, Any], unfit: UnfitByFile) -> pa.Table:
     """Return columns, given as sequences of values or as Arrow's, in the schema of a table."""
     length = len(next(iter(given.values())))
     schema = coded_schema(table)
@@ -72,7 +78,7 @@ def to_arrow(table: str, given: Mapping[str, Any], left_out: LeftOutCells) -> pa
             columns[field.name] = _converted(values, field.type)
         except _REFUSED:
             plain = values.to_pylist() if isinstance(values, pa.ChunkedArray) else values
-            columns[field.name] = _fitting(field, plain, given, left_out)
+            columns[field.name] = _fitting(table, field, plain, given, unfit)
             if field.name == "ts" and "ts_source" in given:
                 given = {**given, "ts_source": _sources(given["ts_source"], columns["ts"])}
     return pa.Table.from_arrays(list(columns.values()), schema=schema)
@@ -99,15 +105,21 @@ def _as_type(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 
 def _fitting(
-    field: pa.Field, values: Sequence[Any], given: Mapping[str, Any], left_out: LeftOutCells
+    table: str,
+    field: pa.Field,
+    values: Sequence[Any],
+    given: Mapping[str, Any],
+    unfit: UnfitByFile,
 ) -> pa.Array:
     """Return a column value by value; what does not fit is null, and noted for its file."""
     kept: list[Any] = []
+    column = TABLES[table].column(field.name)
+    counts = column is not None and column.is_counter
     for row, value in enumerate(values):
-        fitting, unfit = _fit(value, field.type)
+        fitting, wrong = _fit(value, field.type, counts=counts)
         kept.append(fitting)
-        for each in unfit:
-            left_out.add(_cell(given, "file_id", row), _cell(given, "line", row), field.name, each)
+        for each in wrong:
+            unfit.add(_cell(given, "file_id", row), _cell(given, "line", row), field.name, each)
     return pa.array(kept, field.type)
 
 
@@ -119,16 +131,18 @@ def _cell(given: Mapping[str, Any], name: str, row: int) -> Any:
     return value.as_py() if isinstance(value, pa.Scalar) else value
 
 
-def _fit(value: Any, wanted: pa.DataType) -> tuple[Any, list[Unfit]]:
-    """Return what a column can hold of a value, and what it cannot."""
+def _fit(value: Any, wanted: pa.DataType, *, counts: bool) -> tuple[Any, list[Unfit]]:
+    """Return what a column, perhaps of a counter, can hold of a value, and what it cannot."""
     if isinstance(value, Unfit):
-        return None, [value]
+        return (
+            (value.as_counter, []) if counts and value.as_counter is not None else (None, [value])
+        )
     if isinstance(value, dict):
         kept: dict[str, int] = {}
         unfit: list[Unfit] = []
         for key, each in value.items():
-            whole, wrong = _fit(each, _MAP.item_type)
-            name, _ = _fit(key, pa.string())
+            whole, wrong = _fit(each, _MAP.item_type, counts=True)
+            name, _ = _fit(key, pa.string(), counts=False)
             if whole is not None:
                 kept[name] = whole
             unfit += (Unfit(f"{name} {one.text}", one.reason) for one in wrong)

@@ -6,20 +6,27 @@ reads the priority out of the key and fills that column of that table;
 """
 
 import difflib
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from fabricobs.formats.definition import Block
 from fabricobs.formats.templates import Template, TemplateError, compile_template
-from fabricobs.formats.values import DEFAULT_TYPE, VALUE_TYPES, Value, beyond_64_bits
+from fabricobs.formats.values import (
+    DEFAULT_TYPE,
+    MISFITS,
+    VALUE_TYPES,
+    Unfit,
+    Value,
+    in_64_bits,
+)
 from fabricobs.store.tables import TABLES, Column
 
 # Columns that say which row a value belongs to; all others are what was measured.
 IDENTITY = ("device", "port", "lane", "priority", "queue", "profile", "name", "ts")
 # Names of one process; a file may bring any number.
 _MOST_RESOLVED = 100_000
-_INT64 = 1 << 63
 _TARGET = re.compile(r"^(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
 
 
@@ -33,16 +40,41 @@ class Target:
     factor: float | None
     fields: tuple[tuple[str, Value], ...] = ()
 
+    @property
+    def is_plain(self) -> bool:
+        """Say whether the column's own type reads the value, not one that converts a unit."""
+        return self.parse is VALUE_TYPES[DEFAULT_TYPE[self.column.type]].parse
+
     def convert(self, text: str) -> Value:
         """Convert a cell; ValueError if the text cannot be meant."""
         value = self.parse(text)
+        if isinstance(value, Unfit):
+            return self._kept(value)
         if self.factor is None or not isinstance(value, int | float):
             return value
-        scaled = value * self.factor
-        if self.column.type != "BIGINT":
-            return scaled
-        # Not so for NaN, which is in no order.
-        return int(scaled) if abs(scaled) < _INT64 else beyond_64_bits(text)
+        return self.convert_number(value, text)
+
+    def convert_number(self, number: float, text: str) -> Value:
+        """Convert a number written as `text`; a whole column takes what a factor gives rounded."""
+        try:
+            scaled = number if self.factor is None else number * self.factor
+            if self.column.type != "BIGINT":
+                return float(scaled)
+        except OverflowError:
+            return Unfit(text, "does not fit a double")
+        if math.isnan(scaled):
+            return None
+        if isinstance(scaled, float) and math.isfinite(scaled) and self.factor is not None:
+            scaled = round(scaled)
+        if isinstance(scaled, float) and not scaled.is_integer():
+            return Unfit(text, MISFITS["BIGINT"])
+        return self._kept(in_64_bits(int(scaled), text))
+
+    def _kept(self, value: int | Unfit) -> int | Unfit:
+        """Return what the column keeps of a whole number that may not fit."""
+        if isinstance(value, Unfit) and self.column.is_counter and value.as_counter is not None:
+            return value.as_counter
+        return value
 
 
 class ColumnMapping:

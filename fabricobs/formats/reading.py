@@ -79,11 +79,11 @@ class FileResult:
     unused: tuple[str, ...] = ()
     unexpected: bool = False
 
-    def with_left_out(self, left_out: str | None) -> "FileResult":
-        """Return the account with the cells that were left out among its problems."""
-        if left_out is None:
+    def with_note(self, note: str | None) -> "FileResult":
+        """Return the account with one more note among its problems."""
+        if note is None:
             return self
-        return replace(self, problem="; ".join(filter(None, (self.problem, left_out))))
+        return replace(self, problem="; ".join(filter(None, (self.problem, note))))
 
 
 def result_of(
@@ -109,7 +109,7 @@ def read_file(
     and `problem` says why there are no more.
     """
     tally = Tally()
-    context.left_out = rows.left_out
+    context.unfit = rows.unfit
     before = rows.count
     unused: tuple[str, ...] = ()
     failure = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fabricobs.formats.conversion import LeftOutCells, to_arrow
+from fabricobs.formats.conversion import UnfitByFile, to_arrow
 from fabricobs.formats.outputs.stacks import Shape, Stack, frames
 
 UNPARSED_SAMPLES = 20
@@ -48,7 +48,7 @@ class Rows:
         self._shapes: dict[tuple[str, tuple[str, ...]], list[tuple[Any, ...]]] = {}
         self._frames: list[tuple[str, pa.Table]] = []
         self._stacks: dict[Shape, list[Stack]] = {}
-        self.left_out = LeftOutCells()  # known once the rows are drained
+        self.unfit = UnfitByFile()  # known once the rows are drained
         self.count = 0
         self._pending_rows = 0
         self._pending_framed = 0
@@ -92,12 +92,12 @@ class Rows:
         parts: dict[str, list[pa.Table]] = {}
         for (table, columns), rows in self._shapes.items():
             given = dict(zip(columns, zip(*rows, strict=True), strict=True))
-            parts.setdefault(table, []).append(to_arrow(table, given, self.left_out))
+            parts.setdefault(table, []).append(to_arrow(table, given, self.unfit))
         for stacks in self._stacks.values():
             self._frames.extend(frames(stacks))
         for table, frame in self._frames:
             given = {name: frame.column(name) for name in frame.column_names}
-            parts.setdefault(table, []).append(to_arrow(table, given, self.left_out))
+            parts.setdefault(table, []).append(to_arrow(table, given, self.unfit))
         self._shapes, self._frames, self._stacks = {}, [], {}
         self._pending_rows = self._pending_framed = 0
         for table, tables in parts.items():

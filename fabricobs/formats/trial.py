@@ -52,7 +52,7 @@ def try_format(name: str, path: Path, catalogue: Catalogue) -> Trial:
         for row in part.to_pylist():
             shown = {k: v for k, v in row.items() if v is not None and k != "file_id"}
             given.append(shown)
-    result = result.with_left_out(rows.left_out.of_file("trial"))
+    result = result.with_note(rows.unfit.of_file("trial"))
     return Trial(tables, result.tally, result.problem)
 
 

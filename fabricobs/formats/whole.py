@@ -6,20 +6,28 @@ the row's `line`.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import pyarrow as pa
+from typing import Any, BinaryIO, cast
 
 from fabricobs.formats.context import Context
-from fabricobs.formats.conversion import unfit_of
 from fabricobs.formats.definition import Definition
 from fabricobs.formats.limits import LIMITS
-from fabricobs.formats.mapping import ColumnMapping
+from fabricobs.formats.mapping import ColumnMapping, Target
+from fabricobs.formats.records.values import from_json
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import BROKEN, SourceError, read_document
-from fabricobs.formats.values import EARLIEST_US, LATEST_US, OUT_OF_AGE, Unfit, beyond_64_bits
+from fabricobs.formats.values import (
+    EARLIEST_US,
+    LATEST_US,
+    OUT_OF_AGE,
+    Unfit,
+    parse_number,
+    parse_whole,
+)
 from fabricobs.formats.values.nccl import parse_cuda_version, parse_nccl_version
+from fabricobs.store.tables.columns import number as number_column
+from fabricobs.store.tables.columns import whole as whole_column
 
 
 class WholeFormat:
@@ -57,7 +65,7 @@ class WholeFile:
             self.add("nccl_ranks", {**versions, "rank": None, "launch_rank": rank}, None)
 
     def add(
-        self, table: str, row: Mapping[str, Any], line: int | None, ts: float | None = None
+        self, table: str, row: Mapping[str, Any], line: int | None, ts: float | Unfit | None = None
     ) -> None:
         """Add a row; `ts` are microseconds since 1970 UTC that the record itself tells.
 
@@ -70,8 +78,10 @@ class WholeFile:
         given["line"] = line
         if self.context.job is not None:
             given["job"] = self.context.job
-        if ts is not None and EARLIEST_US < ts < LATEST_US:
+        if isinstance(ts, float | int) and EARLIEST_US < ts < LATEST_US:
             given["ts"], given["ts_source"] = round(ts), "inline"
+        elif isinstance(ts, Unfit):
+            given["ts"] = ts
         elif ts is not None and not ts <= EARLIEST_US:
             given["ts"] = Unfit(str(ts), OUT_OF_AGE)
         self.rows.add(table, given)
@@ -99,20 +109,13 @@ class WholeFile:
 
 
 Reader = Callable[[WholeFile], None]
+_WHOLE = Target("", whole_column("", ""), parse_whole, None)
 
 
 def whole(value: Any) -> int | None:
-    """Return a number that fits 64 bits as an integer, else None; true and false are none."""
-    if isinstance(value, str):
-        try:
-            value = int(value)
-        except ValueError:
-            return None
-    if isinstance(value, float):
-        value = int(value) if value == value and abs(value) < 2**63 else None
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if -(2**63) <= value < 2**63 else None
+    """Return a whole number, or a text that is one, that fits 64 bits; else None."""
+    cell = whole_cell(value)
+    return cell if isinstance(cell, int) else None
 
 
 def _printed(value: Any, parse: Callable[[str], str | None]) -> str | None:
@@ -123,13 +126,13 @@ def _printed(value: Any, parse: Callable[[str], str | None]) -> str | None:
 
 def whole_cell(value: Any) -> int | Unfit | None:
     """Return what a value is in a column of whole numbers: one that does not fit is told."""
-    fitting = whole(value)
-    if fitting is not None or isinstance(value, bool):
-        return fitting
-    if isinstance(value, int | float):
-        return unfit_of(value, pa.int64())
-    is_number = isinstance(value, str) and value.lstrip("+-").isdecimal()
-    return beyond_64_bits(value) if is_number else None
+    return cast("int | Unfit | None", from_json(value, _WHOLE, UTC))
+
+
+def scaled_cell(value: Any, factor: float) -> float | Unfit | None:
+    """Return what a value times a factor is in a column of numbers: what is none is told."""
+    target = Target("", number_column("", ""), parse_number, factor)
+    return cast("float | Unfit | None", from_json(value, target, UTC))
 
 
 def number(value: Any) -> float | None:

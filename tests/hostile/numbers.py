@@ -45,7 +45,7 @@ def json_line_of_a_time_in_the_far_future(folder: Path) -> None:
     _write(folder, "steps.jsonl", _steps_jsonl(5, '"ts": 99999999999999999999'))
 
 
-@hostile("cells", "does not fit 64 bits", rows=5)
+@hostile("cells", "stage inf is no whole number", rows=5)
 def json_line_of_infinity(folder: Path) -> None:
     _write(folder, "steps.jsonl", _steps_jsonl(5, '"stage": Infinity'))
 

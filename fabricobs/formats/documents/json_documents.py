@@ -11,10 +11,10 @@ take key templates, other tables as targets and `other` as counter dumps do. Not
 paths name is kept: a document may hold an environment with secrets in it.
 """
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 from fabricobs.formats.cells import CellBlock, CellRows
@@ -24,9 +24,11 @@ from fabricobs.formats.documents.jsontext import TOO_DEEP, documents, unfolded
 from fabricobs.formats.documents.oids import NameMaps
 from fabricobs.formats.logs.lines import Outcome, TextReader
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target, check_column
+from fabricobs.formats.records.values import from_json
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import SourceError
 from fabricobs.formats.templates import Template, TemplateError, compile_template
+from fabricobs.formats.values import Unfit
 
 _STEP = re.compile(r"(?P<key>[\w:-]*)(?P<items>\[\])?")
 _MOST_PROBLEMS = 20
@@ -356,10 +358,14 @@ def _add(
     for key in block.from_above:
         _fill(row, block.mapping.sources()[key], _at(above, key))
     if place:
-        told = row["ts"] is not None and row["ts"] != place["ts"]
+        told = _is_told(row["ts"]) and row["ts"] != place["ts"]
         row.update({"ts_source": block.set.get("ts_source", "inline")} if told else place)
-    if filled and all(row.get(name) is not None for name in block.needs):
+    if filled and all(_is_told(row.get(name)) for name in block.needs):
         rows.add(block.table, row)
+        return
+    for name, value in row.items():
+        if isinstance(value, Unfit):
+            rows.unfit.add(row["file_id"], row["line"], name, value)
 
 
 def _leaves(record: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -387,14 +393,18 @@ def _at(above: dict[str, Any], key: str) -> Any:
 
 def _fill(row: dict[str, Any], target: Target, value: Any) -> bool:
     """Fill a column where the value can be meant; the first key of a column that does counts."""
-    if value is None or isinstance(value, dict | list) or row.get(target.column.name) is not None:
+    known = row.get(target.column.name)
+    if value is None or isinstance(value, dict | list) or _is_told(known):
         return False
-    try:
-        converted = target.convert(str(value).strip())
-    except (ValueError, OverflowError):
-        return False
-    if converted is None or (isinstance(converted, float) and math.isnan(converted)):
-        return False
-    row[target.column.name] = converted
-    row.update(target.fields)
-    return True
+    converted = from_json(value, target, UTC)
+    if isinstance(converted, Unfit):
+        row[target.column.name] = converted
+    elif converted is not None and converted == converted:  # NaN is no value
+        row[target.column.name] = converted
+        row.update(target.fields)
+        return True
+    return False
+
+
+def _is_told(value: Any) -> bool:
+    return value is not None and not isinstance(value, Unfit)

@@ -12,7 +12,7 @@ from fabricobs.formats.readers.names import element_bytes, group_id, operation, 
 from fabricobs.formats.readers.plain_pickle import PickleError, read_pickle
 from fabricobs.formats.source import SourceError
 from fabricobs.formats.values import Unfit, beyond_64_bits
-from fabricobs.formats.whole import WholeFile, number, text, whole, whole_cell
+from fabricobs.formats.whole import WholeFile, scaled_cell, text, whole, whole_cell
 
 _PEERS = re.compile(r"(\d+)\s*(->|<-)\s*(\d+)")
 
@@ -28,6 +28,7 @@ def read_flight_recorder(file: WholeFile) -> None:
     if not isinstance(dump, dict):
         file.tally.miss(1, f"{file.format.name}: no dictionary", "")
         return
+    _tell_wrong_types(file, dump)
     entries = _list(dump.get("entries"))
     status = _dict(dump.get("pg_status"))
     groups = _Groups(_dict(dump.get("pg_config")), entries, status)
@@ -40,8 +41,9 @@ def read_flight_recorder(file: WholeFile) -> None:
         if row is None:
             file.tally.miss(line, f"{file.format.name}: entry without operation", str(entry))
             continue
-        created = whole(entry.get("time_created_ns"))
-        file.add("collectives", row, line, None if created is None else created // 1000)
+        created = whole_cell(entry.get("time_created_ns"))
+        ts = created // 1000 if isinstance(created, int) else created
+        file.add("collectives", row, line, ts)
         file.tally.read()
         file.flush()
     for line, (key, state) in enumerate(status.items(), len(entries) + 1):
@@ -50,6 +52,16 @@ def read_flight_recorder(file: WholeFile) -> None:
             file.tally.read()
         else:
             file.tally.miss(line, f"{file.format.name}: status is no dictionary", str(state))
+
+
+def _tell_wrong_types(file: WholeFile, dump: dict[Any, Any]) -> None:
+    """Account for the parts of a dump that are not what they should be."""
+    wanted = (("entries", list | tuple, "list"), ("pg_status", dict, "dictionary"),
+              ("pg_config", dict, "dictionary"))  # fmt: skip
+    for name, types, called in wanted:
+        part = dump.get(name)
+        if part is not None and not isinstance(part, types):
+            file.tally.miss(1, f"{file.format.name}: {name} is no {called}", str(part))
 
 
 class _Groups:
@@ -100,7 +112,7 @@ def _entry(entry: Any, groups: _Groups, rank: int | None) -> dict[str, Any] | No
     ranks = groups.ranks_of(group_name)
     two_sided = bool(entry.get("is_p2p"))
     seq = entry.get("p2p_seq_id" if two_sided else "collective_seq_id", entry.get("seq_id"))
-    milliseconds = number(entry.get("duration_ms"))
+    duration_us = scaled_cell(entry.get("duration_ms"), 1000.0)
     return {
         "comm_id": group_id(group_name, ranks),
         "comm_name": group[1] if len(group) > 1 else None,
@@ -113,8 +125,8 @@ def _entry(entry: Any, groups: _Groups, rank: int | None) -> dict[str, Any] | No
         "bytes": _bytes(name, entry),
         "datatype": ",".join(sorted(set(map(str, _list(entry.get("input_dtypes")))))) or None,
         "state": text(entry.get("state")),
-        "duration_us": None if milliseconds is None else milliseconds * 1000,
-        "timing_source": None if milliseconds is None else "cuda_event",
+        "duration_us": duration_us,
+        "timing_source": "cuda_event" if isinstance(duration_us, float) else None,
     }
 
 

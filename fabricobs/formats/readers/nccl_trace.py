@@ -12,7 +12,8 @@ from typing import Any
 from fabricobs.formats.readers.chrome import ChromeTrace
 from fabricobs.formats.readers.names import element_bytes, operation
 from fabricobs.formats.source import SourceError
-from fabricobs.formats.whole import WholeFile, number, text, whole, whole_cell
+from fabricobs.formats.values import Unfit
+from fabricobs.formats.whole import WholeFile, number, text, whole_cell
 
 _WANTED = (re.compile(rb'"cat"\s*:\s*"(?:COLL|P2P|NET)"'),)
 _Begun = tuple[int, dict[str, Any]]
@@ -62,8 +63,10 @@ def _end(
         return
     args = event.get("args")
     args = args if isinstance(args, dict) else {}
-    count, width = whole(args.get("Count")), element_bytes(args.get("Datatype"))
-    comm = whole(args.get("CommHash"))
+    count, width = whole_cell(args.get("Count")), element_bytes(args.get("Datatype"))
+    comm = whole_cell(args.get("CommHash"))
+    if isinstance(comm, Unfit):
+        comm = comm.as_counter  # a hash has no sign
     row = {
         # In hexadecimal, as NCCL_DEBUG and NCCL Inspector print it.
         "comm_id": None if comm is None else f"{comm % 2**64:#x}",
@@ -71,7 +74,7 @@ def _end(
         "op": operation(str(event.get("name"))),
         "seq": whole_cell(args.get("SeqNum")),
         "peer": whole_cell(args.get("Peer")),
-        "bytes": None if count is None or width is None else whole_cell(count * width),
+        "bytes": _product(count, width),
         "datatype": text(args.get("Datatype")),
         "state": "started" if end is None else "completed",
         "duration_us": duration,
@@ -81,6 +84,12 @@ def _end(
     }
     file.add("collectives", row, line)
     file.flush()
+
+
+def _product(count: int | Unfit | None, width: int | None) -> int | Unfit | None:
+    if width is None or not isinstance(count, int):
+        return count if isinstance(count, Unfit) else None
+    return whole_cell(count * width)
 
 
 def _name(value: Any) -> str | None:

@@ -5,12 +5,14 @@ has a value in it.
 """
 
 import csv
+from datetime import UTC
 from typing import Any
 
 from fabricobs.formats.mapping import Target
+from fabricobs.formats.records.values import from_text
 from fabricobs.formats.source import line_blocks
 from fabricobs.formats.values import parse_time
-from fabricobs.formats.whole import WholeFile, whole
+from fabricobs.formats.whole import WholeFile, whole_cell
 
 _SEPARATOR = " - "
 _RANGES = ("__MIN", "__MAX")
@@ -57,22 +59,11 @@ def _read_line(file: WholeFile, cells: dict[str, str], line: int) -> bool:
             if target is False:
                 file.unused.add(heading)
             continue
-        try:
-            runs.setdefault(run, {})[target.column.name] = target.convert(cell)
-        except ValueError:
-            continue
+        runs.setdefault(run, {})[target.column.name] = from_text(cell, target, UTC)
     for run, row in runs.items():
-        step = _whole(cells.get("Step") or steps.get(run))
+        step = whole_cell(cells.get("Step") or steps.get(run))
         file.add("steps", row | {"job": run, "step": step}, line, _time(cells.get("Wall Time")))
     return bool(runs)
-
-
-def _whole(text: str | None) -> int | None:
-    """Read a step; charts write 40 as 40.0 where a run has gaps."""
-    try:
-        return whole(float(text)) if text else None
-    except ValueError:
-        return None
 
 
 def _time(text: str | None) -> int | None:

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fabricobs.formats.conversion import unfit_of
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.columns import ARROW, CODES, Wrong, coded, fitting
-from fabricobs.formats.records.values import from_text
-from fabricobs.formats.values import EARLIEST_US, LATEST_US, OUT_OF_AGE, Unfit
+from fabricobs.formats.records.values import from_json, from_text
+from fabricobs.formats.values import EARLIEST_US, LATEST_US, MISFITS, OUT_OF_AGE, Unfit
 
 _LIMIT = float(1 << 63)
 _MICROS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
@@ -34,23 +33,30 @@ class ArrowCells:
         values, wanted = self.values, ARROW[target.column.type]
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-            return _from_texts(values, target, zone)
         try:
+            if _is_read_as_text(values.type, target):
+                return _from_texts(values.cast(pa.string()), target, zone)
             if target.column.type == "TIMESTAMP":
                 filled = _moments(values, zone)
             elif wanted == CODES:
                 filled = values.cast(pa.string()).dictionary_encode()
             else:
-                filled = _numbers(values, target.factor, wanted)
+                filled = _numbers(values, target)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             filled = pa.nulls(len(values), wanted)
         lost = pc.and_not(filled.is_null(), values.is_null(nan_is_null=True))
-        is_time = target.column.type == "TIMESTAMP"
         return filled, {
-            row: _unfit(values[row], pa.timestamp("us") if is_time else wanted)
-            for row in np.flatnonzero(lost).tolist()
+            row: _unfit(values[row], target, zone) for row in np.flatnonzero(lost).tolist()
         }
+
+
+def _is_read_as_text(given: pa.DataType, target: Target) -> bool:
+    """Say whether a column is read as CSV is: texts, decimals, and what a unit is converted of."""
+    if pa.types.is_string(given) or pa.types.is_large_string(given):
+        return True
+    converts = not target.is_plain and not pa.types.is_nested(given)
+    numeric = target.column.type in {"BIGINT", "DOUBLE"}
+    return numeric and (pa.types.is_decimal(given) or converts)
 
 
 def _from_texts(values: pa.Array, target: Target, zone: tzinfo) -> tuple[pa.Array, Wrong]:
@@ -66,28 +72,43 @@ def _from_texts(values: pa.Array, target: Target, zone: tzinfo) -> tuple[pa.Arra
     return filled, {row: unfit[code] for row, code in enumerate(codes.tolist()) if code in unfit}
 
 
-def _unfit(scalar: pa.Scalar, wanted: pa.DataType) -> Unfit:
+def _unfit(scalar: pa.Scalar, target: Target, zone: tzinfo) -> Unfit:
+    """Return what stands for a value that is lost."""
     if pa.types.is_nested(scalar.type) or pa.types.is_binary(scalar.type):
         return Unfit(f"a {scalar.type}", "cannot fill this column")
     try:
         value = scalar.as_py()
     except (ValueError, OverflowError):
         value = scalar.value  # a time that no calendar has
-    if pa.types.is_timestamp(wanted):
+    if target.column.type == "TIMESTAMP":
         return Unfit(str(value), OUT_OF_AGE)
-    return unfit_of(value, wanted)
+    told = from_json(value, target, zone) if isinstance(value, bool | int | float) else None
+    return told if isinstance(told, Unfit) else Unfit(str(value), MISFITS[target.column.type])
 
 
-def _numbers(values: pa.Array, factor: float | None, wanted: pa.DataType) -> pa.Array:
-    if pa.types.is_decimal(values.type):
-        values = values.cast(pa.float64())
-    if factor is not None:
-        values = pc.multiply(values.cast(pa.float64(), safe=False), factor)
+def _numbers(values: pa.Array, target: Target) -> pa.Array:
+    """Return numbers or truth values as the column holds them, null where it cannot."""
+    wanted = ARROW[target.column.type]
+    if wanted == pa.bool_():
+        if not pa.types.is_boolean(values.type):
+            values = _where(pc.is_in(values, pa.array([0, 1], values.type)), values)
+        return values.cast(wanted)
+    if pa.types.is_boolean(values.type):
+        raise pa.ArrowInvalid("a truth value is no number")
+    if target.factor is not None:
+        values = pc.multiply(values.cast(pa.float64(), safe=False), target.factor)
+        values = pc.round(values) if wanted == pa.int64() else values
     if wanted == pa.int64() and pa.types.is_floating(values.type):
-        held = pc.and_(pc.is_finite(values), pc.less(pc.abs(values), _LIMIT))
-        values = pc.if_else(held, values, pa.scalar(None, values.type))
-    # An unsigned number of 2^63 and above wraps to its negative.
+        fits = pc.and_(pc.less(pc.abs(values), _LIMIT), pc.equal(pc.floor(values), values))
+        values = _where(fits, values)
+    if wanted == pa.int64() and values.type == pa.uint64() and not target.column.is_counter:
+        values = _where(pc.less(values, pa.scalar(1 << 63, pa.uint64())), values)
+    # A counter of 2^63 and above wraps to its negative.
     return values.cast(wanted, safe=False)
+
+
+def _where(held: pa.Array, values: pa.Array) -> pa.Array:
+    return pc.if_else(held, values, pa.scalar(None, values.type))
 
 
 def _moments(values: pa.Array, zone: tzinfo) -> pa.Array:

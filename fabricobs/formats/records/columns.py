@@ -16,12 +16,12 @@ from fabricobs.formats.compiled import pieces
 from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.values import from_json, from_text
-from fabricobs.formats.values import EARLIEST_US, LATEST_US, VALUE_TYPES, Unfit
+from fabricobs.formats.values import EARLIEST_US, LATEST_US, Unfit
 from fabricobs.store.tables import Type
 
 Wide = NDArray[np.int64]
-# By row: why a record cannot be read (a text), or which value of it does not fit its column.
-Wrong = dict[int, str | Unfit]
+# By row: which value does not fit its column.
+Wrong = dict[int, Unfit]
 
 CODES = pa.dictionary(pa.int32(), pa.string())
 ARROW: dict[Type, pa.DataType] = {
@@ -31,8 +31,6 @@ ARROW: dict[Type, pa.DataType] = {
     "BOOLEAN": pa.bool_(),
     "TIMESTAMP": pa.int64(),
 }
-_WHOLE = frozenset({VALUE_TYPES["count"].parse, VALUE_TYPES["int"].parse})
-_NUMBER = VALUE_TYPES["number"].parse
 _LIMIT = float(1 << 63)
 
 
@@ -59,7 +57,7 @@ class ReadCells:
         """Convert each value."""
         wrong: Wrong = {}
         if self.of_json:
-            filled = [_converted(v, target, zone, i, wrong) for i, v in enumerate(self.values)]
+            filled = [from_json(value, target, zone) for value in self.values]
         else:
             known = {text: from_text(text, target, zone) for text in {*self.values} - {None}}
             filled = [known.get(text) for text in self.values]
@@ -69,14 +67,6 @@ class ReadCells:
     def take(self, rows: Wide) -> "ReadCells":
         """Return the cells of some rows."""
         return ReadCells([self.values[row] for row in rows.tolist()], self.of_json)
-
-
-def _converted(value: Any, target: Target, zone: tzinfo, row: int, wrong: Wrong) -> Any:
-    try:
-        return from_json(value, target, zone)
-    except (ValueError, TypeError) as error:
-        wrong[row] = str(error)
-        return None
 
 
 def fitting(values: list[Any], wrong: Wrong) -> list[Any]:
@@ -119,7 +109,7 @@ class PackedCells:
                 self.data, self.cells, zone is UTC, EARLIEST_US, LATEST_US, whole, states
             )
             return self._completed(whole, states, left, target, zone)
-        if kind == "BIGINT" and (self.of_json or target.parse in _WHOLE):
+        if kind == "BIGINT" and target.is_plain:
             whole = np.empty(len(self.cells), np.int64)
             left = pieces.whole_cells(self.data, self.cells, whole, states)
             if target.factor is not None:
@@ -127,9 +117,9 @@ class PackedCells:
                 beyond = np.abs(scaled) >= _LIMIT
                 scaled[beyond], states[beyond] = 0.0, pieces.LEFT
                 left += int(np.count_nonzero(beyond))
-                whole = scaled.astype(np.int64)
+                whole = np.rint(scaled).astype(np.int64)
             return self._completed(whole, states, left, target, zone)
-        if kind == "DOUBLE" and (self.of_json or target.parse is _NUMBER):
+        if kind == "DOUBLE" and target.is_plain:
             numbers = np.empty(len(self.cells), np.float64)
             left = pieces.number_cells(self.data, self.cells, numbers, states)
             if target.factor is not None:
@@ -194,10 +184,7 @@ class PackedCells:
     ) -> list[Any]:
         failed: Wrong = {}
         if self.of_json:
-            given = [
-                _converted(loads(text), target, zone, number, failed)
-                for number, text in enumerate(texts)
-            ]
+            given = [from_json(loads(text), target, zone) for text in texts]
         else:
             given = [from_text(text, target, zone) for text in texts]
         given = fitting(given, failed)

@@ -103,18 +103,18 @@ class RecordSink:
         """Add the rows of a block of the definition, given as columns of the source.
 
         `numbers` are the lines they stand in, `text_of` gives the text of a row. Rows that lack a
-        required column, or hold a value that cannot be meant, are counted as missed.
+        required column are counted as missed.
         """
         block, mapping = self.record_format.blocks[position]
         assert block.table is not None
-        columns, unfit, refused = self._filled(cells, mapping)
-        if block.where is None:
-            self._refuse_incomplete(columns, refused)
+        columns, unfit = self._filled(cells, mapping)
+        refused = {} if block.where is not None else self._incomplete(columns)
         for row, name, value in unfit:
             if row in refused:
-                refused[row] = f"{name} {value}"
-            else:
-                self.rows.left_out.add(self.context.file_id, int(numbers[row]), name, value)
+                if name in self.record_format.required:
+                    refused[row] = f"{name} {value}"
+            elif not columns[name][row].is_valid:  # nor does another key fill it
+                self.rows.unfit.add(self.context.file_id, int(numbers[row]), name, value)
         if refused:
             for row in sorted(refused):
                 self.miss(int(numbers[row]), refused[row], text_of(row))
@@ -128,35 +128,33 @@ class RecordSink:
 
     def _filled(
         self, cells: Mapping[str, Cells], mapping: ColumnMapping
-    ) -> tuple[dict[str, pa.Array], list[_UnfitCell], _Refused]:
+    ) -> tuple[dict[str, pa.Array], list[_UnfitCell]]:
         """Convert the cells; of several that fill one column the first that says something counts.
 
-        The order is the definition's. Returns also the cells left out, and the records refused.
+        The order is the definition's. Returns also the cells that do not fit.
         """
         columns: dict[str, pa.Array] = {}
         unfit: list[_UnfitCell] = []
-        refused: _Refused = {}
         for source, target in mapping.sources().items():
             if source not in cells:
                 continue
             name = target.column.name
             column, wrong = cells[source].fill(target, self.context.zone)
-            for row, reason in wrong.items():
-                if isinstance(reason, Unfit):
-                    unfit.append((row, name, reason))
-                else:
-                    refused[row] = reason
+            unfit.extend((row, name, value) for row, value in wrong.items())
             known = columns.get(name)
             columns[name] = column if known is None else _first_given(known, column)
-        return columns, unfit, refused
+        return columns, unfit
 
-    def _refuse_incomplete(self, columns: Mapping[str, pa.Array], refused: _Refused) -> None:
+    def _incomplete(self, columns: Mapping[str, pa.Array]) -> _Refused:
+        """Return the records that lack a required column, and why they are refused."""
         present = [name for name in self.record_format.required if name in columns]
         reason = f"{', '.join(present)} must all be there"
-        for name in present:
-            if columns[name].null_count:
-                for row in np.flatnonzero(columns[name].is_null()).tolist():
-                    refused.setdefault(row, reason)
+        return {
+            row: reason
+            for name in present
+            if columns[name].null_count
+            for row in np.flatnonzero(columns[name].is_null()).tolist()
+        }
 
     def _complete(self, columns: dict[str, pa.Array], block: Block, table: str) -> pa.Table:
         base = self.context.base(table, self.record_format.name, snapshot=False)

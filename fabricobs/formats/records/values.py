@@ -1,87 +1,64 @@
-"""What a cell of CSV or a value of JSON becomes in the column it fills."""
+"""What a cell of a record becomes in the column it fills, whichever reader found it.
+
+CSV gives texts, JSON and Parquet also give numbers, truth values and structures. A cell that its
+column cannot hold becomes an `Unfit`, which costs this cell alone and is told in the account of the
+file. Nothing is cut to fit: a fraction is no whole number, unless a factor of the definition
+converts its unit, which rounds.
+"""
 
 import json
+import re
+from contextlib import suppress
 from datetime import tzinfo
-from math import isfinite
 from typing import Any
 
 from fabricobs.formats.mapping import Target
-from fabricobs.formats.values import (
-    VALUE_TYPES,
-    Unfit,
-    Value,
-    beyond_64_bits,
-    parse_number,
-    parse_whole,
-    time_of,
-)
+from fabricobs.formats.values import MISFITS, Unfit, Value, time_of
 
-_TEXT = VALUE_TYPES["text"].parse
+_WITH_POINT = re.compile(r"([-+]?\d+)\.0*")
 
 
 def from_text(text: str, target: Target, zone: tzinfo) -> Value:
-    """Return what a cell of text becomes; None where it is empty or cannot be meant."""
+    """Return what a text becomes; None where it says nothing."""
     stripped = text.strip()
     if not stripped:
         return None
-    if target.column.type == "TIMESTAMP":
-        return _time(stripped, zone)
-    if target.parse is _TEXT:
-        return stripped
     try:
+        if target.column.type == "TIMESTAMP" and target.is_plain:
+            return time_of(stripped, zone)
         return target.convert(stripped)
     except ValueError:
-        return None
+        return _unusual(stripped, target)
+
+
+def _unusual(text: str, target: Target) -> Value:
+    """Return what a text becomes that its type cannot mean, such as 40.0 for a whole number."""
+    if target.is_plain and target.column.type == "BIGINT":
+        exact = _WITH_POINT.fullmatch(text)
+        with suppress(ValueError):
+            return target.convert(exact[1]) if exact else target.convert_number(float(text), text)
+    return Unfit(text, MISFITS[target.column.type])
 
 
 def from_json(value: Any, target: Target, zone: tzinfo) -> Value:
-    """Return what a value becomes; ValueError or TypeError if it cannot be meant."""
+    """Return what a value of JSON or Parquet becomes; None where it says nothing."""
+    kind = target.column.type
     if value is None:
         return None
-    match target.column.type:
-        case "TIMESTAMP":
-            return _time(_as_text(value), zone)
-        case "VARCHAR":
-            return _as_text(value).strip() or None
-        case "BOOLEAN":
-            return bool(value)
-        case "DOUBLE":
-            number = _number(value)
-            factor = 1.0 if target.factor is None else target.factor
-            return number * factor if isinstance(number, float) else number
-        case _ if target.factor is None and (isinstance(value, int) or _is_whole(value)):
-            return parse_whole(str(value))
-        case _:
-            number = _number(value)
-            if not isinstance(number, float):
-                return number
-            number *= 1.0 if target.factor is None else target.factor
-            return parse_whole(str(int(number))) if isfinite(number) else beyond_64_bits(str(value))
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, str) and value.removeprefix("-").isdecimal()
-
-
-def _number(value: Any) -> float | Unfit | None:
-    """Return a number of JSON, or a text that is one, as a float."""
     if isinstance(value, str):
-        return parse_number(value)
-    try:
-        return float(value)
-    except OverflowError:
-        return Unfit(str(value), "does not fit a double")
-
-
-def _as_text(value: Any) -> str:
-    if not isinstance(value, str):
-        return json.dumps(value)
-    # An escaped half of a surrogate pair is no text that can be stored.
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
-
-
-def _time(text: str, zone: tzinfo) -> int | Unfit | None:
-    try:
-        return time_of(text, zone)
-    except ValueError:
-        return None
+        # Half of a surrogate pair, as JSON may hold, is no text that can be stored.
+        plain = value if value.isascii() else value.encode("utf-8", "replace").decode()
+        return from_text(plain, target, zone)
+    if kind == "VARCHAR":
+        return from_text(json.dumps(value), target, zone)
+    if isinstance(value, dict | list):
+        return Unfit("an object" if isinstance(value, dict) else "a list", MISFITS[kind])
+    if kind == "TIMESTAMP":
+        return from_text(json.dumps(value), target, zone)
+    if kind == "BOOLEAN" and value in (0, 1):
+        return bool(value)
+    if isinstance(value, bool) or kind == "BOOLEAN":
+        return Unfit(json.dumps(value), MISFITS[kind])
+    if target.is_plain:
+        return target.convert_number(value, str(value))
+    return from_text(str(value), target, zone)

@@ -9,7 +9,14 @@ from dataclasses import replace
 
 from fabricobs.formats.values import hosts, infiniband, nccl, numbers, switches, texts, times
 from fabricobs.formats.values.hosts import parse_rdma_port
-from fabricobs.formats.values.kinds import LONGEST_NUMBER, NO_VALUE, Unfit, Value, ValueType
+from fabricobs.formats.values.kinds import (
+    LONGEST_NUMBER,
+    MISFITS,
+    NO_VALUE,
+    Unfit,
+    Value,
+    ValueType,
+)
 from fabricobs.formats.values.numbers import (
     beyond_64_bits,
     in_64_bits,
@@ -43,6 +50,7 @@ __all__ = [
     "DEFAULT_TYPE",
     "EARLIEST_US",
     "LATEST_US",
+    "MISFITS",
     "NO_VALUE",
     "OUT_OF_AGE",
     "TIME_PATTERN",
@@ -52,6 +60,7 @@ __all__ = [
     "Value",
     "ValueType",
     "beyond_64_bits",
+    "in_64_bits",
     "parse_cli_speed",
     "parse_date_and_time",
     "parse_hex",

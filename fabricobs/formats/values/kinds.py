@@ -16,12 +16,22 @@ class Unfit:
 
     text: str
     reason: str
+    as_counter: int | None = None  # what a column of a counter keeps of it
 
     def __str__(self) -> str:
         shown = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
         return f"{shown} {self.reason}"
 
 
+# Why a text or value cannot fill a column, by the type of the column.
+MISFITS: dict[Type, str] = {
+    "VARCHAR": "is no text",
+    "BIGINT": "is no whole number",
+    "DOUBLE": "is no number",
+    "BOOLEAN": "is neither true nor false",
+    "TIMESTAMP": "is no time",
+    "MAP(VARCHAR, BIGINT)": "is no whole number",
+}
 Value = str | int | float | bool | Unfit | None
 # Written for "no value" by the switch and NIC tools: never zero.
 NO_VALUE = frozenset({"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null", "unknown!"})

@@ -12,7 +12,7 @@ _MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3, "seconds": 1e3, 
 
 
 def parse_whole(text: str) -> int | Unfit | None:
-    """Read a whole number, thousands commas allowed; 2^63 and above wraps to its negative."""
+    """Read a whole number, thousands commas allowed."""
     if len(text) > LONGEST_NUMBER:
         return beyond_64_bits(text)
     try:
@@ -30,11 +30,14 @@ def beyond_64_bits(text: str) -> Unfit:
 
 
 def in_64_bits(number: int, text: str) -> int | Unfit:
-    """Return the number, from 2^63 on its negative; Unfit beyond 64 bits."""
+    """Return the number; Unfit beyond 64 bits with a sign, and what a counter keeps of it.
+
+    A counter of 2^63 to 2^64 - 1 is a negative number that was printed without its sign.
+    """
     if -_INT64 <= number < _INT64:
         return number
     if _INT64 <= number < 2 * _INT64:
-        return number - 2 * _INT64
+        return Unfit(text, "does not fit 64 bits with a sign", as_counter=number - 2 * _INT64)
     return beyond_64_bits(text)
 
 

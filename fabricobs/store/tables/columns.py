@@ -8,12 +8,16 @@ Type = Literal["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "MAP(VARCH
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: name, DuckDB type, unit ('' where it has none) and a sentence."""
+    """One column: name, DuckDB type, unit ('' where it has none) and a sentence.
+
+    A counter of 64 bits without a sign is kept as the negative number of the same bits.
+    """
 
     name: str
     type: Type
     unit: str
     meaning: str
+    is_counter: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,9 @@ def flag(name: str, meaning: str) -> Column:
 
 def counters(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
     """Return a column of whole numbers for each name, unit and meaning."""
-    return tuple(whole(name, meaning, unit) for name, unit, meaning in rows)
+    return tuple(
+        Column(name, "BIGINT", unit, meaning, is_counter=True) for name, unit, meaning in rows
+    )
 
 
 JOB = text("job", "Name given with --job, else null")
