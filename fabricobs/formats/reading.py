@@ -342,7 +342,8 @@ def _read_capture(
 def _without_blank_end(block: LineBlock) -> tuple[LineBlock, int]:
     """Take the blank lines off the end of a block: a packed file of 100 kB may hold 100 million."""
     text = block.data.rstrip()
-    end = block.data.find(b"\n", len(text)) + 1 if text else 0
+    newline = block.data.find(b"\n", len(text))
+    end = 0 if not text else newline + 1 if newline >= 0 else len(block.data)
     if block.overlong or len(block.data) - end < _LONG_LINE:
         return block, 0
     rest = block.data[end:]

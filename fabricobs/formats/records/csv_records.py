@@ -16,6 +16,11 @@ from fabricobs.formats.records.sink import PACE, RecordSink
 from fabricobs.formats.source import LineBlock, SourceError
 
 
+_CARRIAGE_RETURNS = (
+    "its lines end with a carriage return alone, not a newline: convert it, as by tr '\\r' '\\n'"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Header:
     """The columns of a file, and which of them are wanted."""
@@ -63,6 +68,8 @@ def split_header(line: str) -> tuple[list[str], str]:
 def _header(text: str, sink: RecordSink) -> _Header:
     if max(map(text.count, ",\t;")) >= LIMITS.columns:
         raise SourceError(f"more than {LIMITS.columns:,} columns")
+    if "\r" in text:
+        raise SourceError(_CARRIAGE_RETURNS)
     names, delimiter = split_header(text)
     sink.unused.update(sink.record_format.unused(names))
     wanted = sink.record_format.sources_of(names)

@@ -49,6 +49,8 @@ def from_json(value: Any, target: Target, zone: tzinfo) -> Value:
         # Half of a surrogate pair, as JSON may hold, is no text that can be stored.
         plain = value if value.isascii() else value.encode("utf-8", "replace").decode()
         return from_text(plain, target, zone)
+    if not isinstance(value, bool | int | float | dict | list):  # as SQLite and pickles may hold
+        return Unfit(f"a value of {type(value).__name__}", MISFITS[kind])
     if kind == "VARCHAR":
         return from_text(json.dumps(value), target, zone)
     if isinstance(value, dict | list):
