@@ -15,7 +15,6 @@ from fabricobs.formats.records.columns import Cells, PackedCells, ReadCells
 from fabricobs.formats.records.sink import PACE, RecordSink
 from fabricobs.formats.source import LineBlock, SourceError
 
-
 _CARRIAGE_RETURNS = (
     "its lines end with a carriage return alone, not a newline: convert it, as by tr '\\r' '\\n'"
 )
