@@ -106,17 +106,29 @@ class CellRows:
                 elif value is not None:
                     measured.append((target, value))
             elif target is False:
-                if not text.replace(",", "").isdecimal():
+                counted = other_counter(key, text)
+                if not counted:
                     continue
-                others[key] = parse_whole(text.replace(",", ""))
+                others |= counted
             known += 1
+        self.add_values(block, measured, others, number, shared)
+        return known
+
+    def add_values(
+        self,
+        block: CellBlock,
+        measured: Iterable[tuple[Target, Any]],
+        others: Mapping[str, Value],
+        number: int,
+        shared: Mapping[str, Any],
+    ) -> None:
+        """Add values of one line; `others` have no column, `shared` says whose all are."""
         self._unstack()
         start_of = partial(self._start, block)
         self._put(start_of, shared, measured, number)
         table = block.mapping.table
         if others and "other" in column_names(table):
             self._put_others(start_of, table, shared, others, number)
-        return known
 
     def add_cut(self, block: CellBlock, cut: Cut, number: int) -> None:
         """Add rows that were cut at once; `number` is the line of the first."""
@@ -245,6 +257,12 @@ class CellRows:
         start.update((name, value) for name, value in block.set.items() if name in names)
         self._starts[key] = (self._context.generation, start)
         return start
+
+
+def other_counter(key: str, text: str) -> dict[str, Value]:
+    """Return a counter without a column by its name; nothing if the text is no count."""
+    digits = text.replace(",", "")
+    return {key: parse_whole(digits)} if digits.isdecimal() else {}
 
 
 def _has_any(row: Mapping[str, Any], filled: RunRow) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
-from fabricobs.formats.cells import CellBlock, CellRows
+from fabricobs.formats.cells import CellBlock, CellRows, other_counter
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.documents.jsontext import TOO_DEEP, documents, unfolded
@@ -28,10 +28,11 @@ from fabricobs.formats.records.values import from_json
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import SourceError
 from fabricobs.formats.templates import Template, TemplateError, compile_template
-from fabricobs.formats.values import Unfit
+from fabricobs.formats.values import Unfit, Value
 
 _STEP = re.compile(r"(?P<key>[\w:-]*)(?P<items>\[\])?")
 _MOST_PROBLEMS = 20
+_MOST_KEYS = 10_000  # whose answer is kept
 _ID = "id"  # the field of a path that `names` name
 
 
@@ -76,15 +77,22 @@ class JsonBlock:
         # The tables of counters are filled cell by cell.
         self.cells = CellBlock(block, name) if "format" in column_names(self.table) else None
         self._other = tuple(compile_template(source) for source in block.other)
-        self._reads_values = "." in self.mapping.sources() or bool(self.from_above)
+        self._kept: dict[str, bool] = {}
+        # Most blocks read objects, and no plain values.
+        self.reads_values = "." in self.mapping.sources() or bool(self.from_above)
 
     def takes(self, record: Any) -> bool:
-        """Say whether a record may give a row: most blocks read objects, and no plain values."""
-        return self._reads_values or isinstance(record, dict)
+        """Say whether a record may give a row."""
+        return self.reads_values or isinstance(record, dict)
 
     def keeps(self, key: str) -> bool:
         """Say whether a counter without a column goes to `other`."""
-        return any(template.pattern.match(key) for template in self._other)
+        kept = self._kept.get(key)
+        if kept is None:
+            if len(self._kept) >= _MOST_KEYS:
+                self._kept.clear()
+            kept = self._kept[key] = any(t.pattern.match(key) for t in self._other)
+        return kept
 
 
 class JsonFormat:
@@ -223,7 +231,8 @@ class _TreeReader:
     ) -> None:
         """Add a record to the rows of counters; a value that cannot be meant is a problem."""
         told = dict(given)
-        measured: list[tuple[str, str]] = []
+        measured: list[tuple[Target, Value]] = []
+        others: dict[str, Value] = {}
         filled: set[str] = set()
         leaves = dict(_leaves(record))
         for key, value in [*leaves.items(), *_sums(block, leaves), *_from_above(block, above)]:
@@ -232,7 +241,7 @@ class _TreeReader:
                 continue
             target = block.mapping.resolve(key)
             if target is False and block.keeps(key):
-                measured.append((key, text))
+                others |= other_counter(key, text)
             if not isinstance(target, Target):
                 continue
             try:
@@ -243,10 +252,10 @@ class _TreeReader:
             if target.column.name in IDENTITY and converted is not None:
                 told.setdefault(target.column.name, converted)
             elif converted is not None:
-                measured.append((key, text))
+                measured.append((target, converted))
                 filled.add(target.column.name)
         if filled.issuperset(block.needs):
-            cells.add(cell_block, measured, line, told)
+            cells.add_values(cell_block, measured, others, line, told)
 
 
 def _as_text(value: Any) -> str | None:
@@ -282,7 +291,7 @@ def _from_above(block: JsonBlock, above: dict[str, Any]) -> Iterator[tuple[str, 
 def _found(document: Any, block: JsonBlock) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
     for path in block.paths:
         if not path.anywhere:
-            yield from _records(document, path.steps)
+            yield from _records(document, path.steps, block.reads_values)
             continue
         first = path.steps[0]
         pending = [document]
@@ -290,33 +299,38 @@ def _found(document: Any, block: JsonBlock) -> Iterator[tuple[Any, dict[str, Any
             node = pending.pop()
             if isinstance(node, dict):
                 if first.template is not None or first.key in node:
-                    yield from _records(node, path.steps)
+                    yield from _records(node, path.steps, block.reads_values)
                 pending.extend(node.values())
             elif isinstance(node, list):
                 pending.extend(node)
 
 
 def _records(
-    node: Any, steps: tuple[_Step, ...], path: str = ""
+    node: Any, steps: tuple[_Step, ...], values: bool, path: str = ""
 ) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
-    """Yield each record with the items it lies in, by path, and the fields that keys tell."""
+    """Yield each record with the items it lies in, by path, and the fields that keys tell.
+
+    Plain values below a key that fits a template are passed over unless `values`.
+    """
     if not steps:
         yield node, {}, {}
         return
     step, rest = steps[0], steps[1:]
     if step.items and not step.key:
         for item in node if isinstance(node, list) else [node]:
-            for record, above, given in _records(item, rest, path):
+            for record, above, given in _records(item, rest, values, path):
                 yield record, {path: item, **above}, given
         return
     if not isinstance(node, dict):
         return
     if step.template is not None:
         for key, value in node.items():
+            if not values and not isinstance(value, dict | list):
+                continue
             fields = _fields(step.template, str(key))
             if fields is None:
                 continue
-            for record, above, given in _records(value, rest, path):
+            for record, above, given in _records(value, rest, values, path):
                 yield record, above, {**fields, **given}
         return
     below = f"{path}.{step.key}"
@@ -324,7 +338,7 @@ def _records(
     items = value if step.items and isinstance(value, list) else [value]
     for item in items:
         if item is not None:
-            for record, above, given in _records(item, rest, below):
+            for record, above, given in _records(item, rest, values, below):
                 yield record, {below: item, **above}, given
 
 
