@@ -26,7 +26,13 @@ PROSE = [*MANUAL, *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md
 LANGUAGES = {"", "text", "sh", "python", "sql", "toml", "yaml"}
 # A diagnosis tells by its exit code how bad it is: 1 and 2 are answers.
 ANSWERS = {"diagnose": {0, 1, 2}, "watch": {0, 1, 2}}
-WRITTEN = ("docs/README.md", "docs/identity.md", "docs/operation.md")
+WRITTEN = (
+    "README.md",
+    "docs/README.md",
+    "docs/decisions.md",
+    "docs/identity.md",
+    "docs/operation.md",
+)
 
 BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<reason>.+) -->\n)?^(?P<fence>```+)(?P<language>.*)\n"

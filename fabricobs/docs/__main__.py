@@ -1,7 +1,7 @@
 """Writes the manual, or says whether it is true.
 
 `python -m fabricobs.docs` writes what is made, `--check` only says which pages are stale. Some
-pages are made whole; in README.md and the others what is made stands between `<!-- begin NAME -->`
+pages are made whole; in the others what is made stands between `<!-- begin NAME -->`
 and `<!-- end NAME -->`.
 """
 
@@ -12,18 +12,16 @@ from pathlib import Path
 
 from fabricobs.docs.commands import commands_sections, commands_table
 from fabricobs.docs.diagnoses import diagnoses_page
-from fabricobs.docs.formats import formats_page, inputs_table
+from fabricobs.docs.formats import formats_page
 from fabricobs.docs.limits import limits_page
 from fabricobs.docs.python import python_reference
-from fabricobs.docs.questions import queries_page, questions_table
+from fabricobs.docs.questions import queries_page
 from fabricobs.docs.security import doors_table
 from fabricobs.docs.tables import tables_page
 
 ROOT = Path(__file__).parents[2]
 
 BLOCKS: dict[str, Callable[[], str]] = {
-    "inputs": inputs_table,
-    "questions": questions_table,
     "commands": commands_table,
     "verbs": commands_sections,
     "python": python_reference,
@@ -36,7 +34,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/diagnoses.md": diagnoses_page,
     "docs/limits.md": limits_page,
 }
-FILLED = ("README.md", "docs/commands.md", "docs/python.md", "docs/security.md")
+FILLED = ("docs/commands.md", "docs/python.md", "docs/security.md")
 
 
 def fill(text: str) -> str:

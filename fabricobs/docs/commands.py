@@ -1,4 +1,4 @@
-"""The verbs: the list in README.md, and docs/commands.md with their arguments and examples."""
+"""The verbs: docs/commands.md, a table of all, and the arguments and examples of each."""
 
 from collections.abc import Iterator
 from typing import Any

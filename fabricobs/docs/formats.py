@@ -1,4 +1,4 @@
-"""The formats of `ingest/`: the list in README.md, and docs/formats.md with a sample of each."""
+"""The formats of `ingest/`: docs/formats.md, a table of all and a sample of each."""
 
 import re
 
@@ -14,7 +14,7 @@ _MOST_CHARACTERS = 160
 def inputs_table() -> str:
     """Return the table of formats, from the definitions."""
     rows = sorted((d.title, f"`{d.name}`", ", ".join(fills(d))) for d in _listed())
-    return table(("input", "format", "fills"), rows)
+    return table(("input", "format", "writes to"), rows)
 
 
 def fills(definition: Definition) -> list[str]:
@@ -35,6 +35,7 @@ def formats_page() -> str:
         "Made from the definitions in `ingest/`; its README says how to write one. A file is "
         "recognised by what it holds, its name is a hint at most. The samples are shortened: a "
         f"definition shows all of its own, here stand the first {_MOST_LINES} lines of one.",
+        inputs_table(),
         *sections,
     )
 

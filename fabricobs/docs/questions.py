@@ -1,4 +1,4 @@
-"""The questions of `queries/`: the list in README.md, and docs/queries.md with their columns."""
+"""The questions of `queries/`: docs/queries.md, a table of all and the columns of each."""
 
 import itertools
 
@@ -18,6 +18,7 @@ def queries_page() -> str:
         "# Questions",
         "Made from the headers of `queries/`, whose README says how to write one. Each is a single "
         "statement of DuckDB's SQL that also runs in the `duckdb` shell. Null means unknown.",
+        questions_table(),
         *map(_section, questions().values()),
     )
 
