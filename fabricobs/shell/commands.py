@@ -127,7 +127,7 @@ COMMANDS: dict[str, Command] = {
         argument="TABLE",
         choices=lambda shell: tuple(shell.columns),
     ),
-    ".queries": Command("questions ready made", _queries),
+    ".queries": Command("prepared queries", _queries),
     ".query": Command(
         "ask one of them",
         _query,

@@ -32,7 +32,7 @@ def sql(
         str | None,
         typer.Argument(
             help="SQL, a file that holds it, or - for standard input. "
-            "Without it: a shell on a terminal, else standard input."
+            "Without it: an interactive shell on a terminal, else standard input."
         ),
     ] = None,
     store: StoreOption = None,
@@ -42,9 +42,9 @@ def sql(
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Ask the store in DuckDB SQL: every table and view of `fabricobs schema`.
+    """Run DuckDB SQL on the store; `fabricobs schema` lists tables and views.
 
-    A statement reads the store and the directories given with --allow-files, nothing else.
+    A statement can read the store and the directories of --allow-files, nothing else.
     """
     files = allowed_files(allow_files)
     site = configured_basics(config, {"store": store, "content": content})
@@ -58,8 +58,8 @@ def sql(
 
 
 def query(
-    name: Annotated[str | None, typer.Argument(help="Name of a question.")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the questions.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Name of a prepared query.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the prepared queries.")] = False,
     store: StoreOption = None,
     format: RowsOption = None,
     out: OutOption = None,
@@ -67,7 +67,7 @@ def query(
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Ask one of the questions in queries/."""
+    """Run a prepared query of queries/."""
     from fabricobs.ask import find_question, questions
 
     site = configured_basics(config, {"store": store, "content": content})
@@ -81,16 +81,19 @@ def query(
 
 def compare(
     a: Annotated[
-        str, typer.Argument(help="A job, a window FROM..TO of times in UTC, or steps:FIRST..LAST.")
+        str, typer.Argument(help="A job, a time window FROM..TO in UTC, or steps:FIRST..LAST.")
     ],
-    b: Annotated[str, typer.Argument(help="The other side, in any of these forms.")],
+    b: Annotated[str, typer.Argument(help="The other side, in one of these forms.")],
     store: StoreOption = None,
-    job: Annotated[str | None, typer.Option(help="Whose windows and steps, if several.")] = None,
+    job: Annotated[
+        str | None,
+        typer.Option(help="The job of time windows and steps, if the store has several."),
+    ] = None,
     format: TextOption = "text",
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Print what changed between two jobs, windows of time or ranges of steps."""
+    """Compare two jobs, time windows or step ranges and print what changed."""
     from fabricobs.diagnosis.comparison import compare as run
     from fabricobs.report.comparison import comparison_json, comparison_text
     from fabricobs.store.compaction import reading
@@ -104,13 +107,16 @@ def compare(
 
 
 def schema(
-    table: Annotated[str | None, typer.Argument(help="One table only.")] = None,
-    views: Annotated[bool, typer.Option("--views", help="SQL for a plain duckdb shell.")] = False,
+    table: Annotated[str | None, typer.Argument(help="Print only this table.")] = None,
+    views: Annotated[
+        bool,
+        typer.Option("--views", help="Print SQL that creates the views in a plain duckdb shell."),
+    ] = False,
     store: StoreOption = None,
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Print the tables and their columns, with type, unit and meaning."""
+    """Print the tables and their columns with type, unit and meaning."""
     from fabricobs.store.tables import TABLES
 
     site = configured_basics(config, {"store": store, "content": content})

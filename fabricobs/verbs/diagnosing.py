@@ -32,12 +32,12 @@ def diagnose(
     window: WindowOption = None,
     job: OneJobOption = None,
     list_jobs: Annotated[
-        bool, typer.Option("--list-jobs", help="List the jobs the store holds; judge none.")
+        bool, typer.Option("--list-jobs", help="List the jobs in the store, without a diagnosis.")
     ] = False,
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Judge the store: the verdict, six answers and the findings, of each job it holds."""
+    """Diagnose each job in the store: verdict, six answers, findings."""
     check_text_format(format)
     check_fail_on(fail_on)
     site = configured(config, {"store": store, "content": content, "watch.window": window})
@@ -74,16 +74,18 @@ def _list_jobs(store: Path, format: str) -> None:
 def explain(
     finding: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="Id of a finding, or how it begins; none lists them."),
+        typer.Argument(
+            metavar="ID", help="Id of a finding or its beginning; without it: list all findings."
+        ),
     ] = None,
     store: StoreOption = None,
-    anew: Annotated[bool, typer.Option("--anew", help="Judge anew, do not look at those kept.")] = (
-        False
-    ),
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Diagnose again instead of reading kept findings.")
+    ] = (False),
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Print one finding in full, with the rows and the SQL behind it."""
+    """Print one finding in full, with its rows and its SQL."""
     site = configured(config, {"store": store, "content": content})
     require_store(site.store)
     from fabricobs.judging import judge
@@ -104,21 +106,22 @@ def explain(
 def report(
     store: StoreOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="The file; else fabricobs-report.html, .md, .txt or .json.")
+        Path | None,
+        typer.Option(help="Output file (default: fabricobs-report.html, .md, .txt or .json)."),
     ] = None,
     format: Annotated[
         str | None,
-        typer.Option(help="html, markdown, text or json; else as the file's name ends."),
+        typer.Option(help="html, markdown, text or json (default: by the suffix of the file)."),
     ] = None,
     charts: Annotated[
-        Path | None, typer.Option(help="Folder for the charts as PNG and SVG.")
+        Path | None, typer.Option(help="Directory for the charts as PNG and SVG.")
     ] = None,
     window: WindowOption = None,
     job: OneJobOption = None,
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Write the diagnosis as one HTML file that needs no network, as Markdown, text or JSON."""
+    """Write the diagnosis as one HTML file without external requests, as Markdown, text or JSON."""
     site = configured(config, {"store": store, "content": content, "watch.window": window})
     require_store(site.store)
     from fabricobs.judging import judge, window_start

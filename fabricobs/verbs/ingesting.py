@@ -39,11 +39,11 @@ def ingest(
     host_from: HostFromOption = None,
     follow: FollowOption = None,
     workers: Annotated[
-        int, typer.Option(help="Processes that read; 0: one a core.", min=0, max=1024)
+        int, typer.Option(help="Number of reading processes; 0 = one per core.", min=0, max=1024)
     ] = 0,
     config: ConfigOption = None,
 ) -> None:
-    """Read logs into the store. Reading the same again changes nothing."""
+    """Read logs into the store. Reading the same logs again changes nothing."""
     from fabricobs import seen
     from fabricobs.formats.identity.pattern import compile_pattern
     from fabricobs.inputs import LeftOut, Options, discover

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from fabricobs.store.verification import Batch, PutAside
 
 EveryOption = Annotated[
-    str | None, typer.Option("--every", help="Interval of the rounds, as 30s, 5m, 1h; else 5m.")
+    str | None,
+    typer.Option("--every", help="Interval of the rounds, e.g. 30s, 5m, 1h (default: 5m)."),
 ]
 LogsArgument = Annotated[list[Path], typer.Argument(help="Files and directories to read.")]
 
@@ -43,23 +44,26 @@ def watch(
     every: EveryOption = None,
     window: WindowOption = None,
     once: Annotated[
-        bool, typer.Option("--once", help="One round only, for schedulers; exits as diagnose does.")
+        bool,
+        typer.Option(
+            "--once", help="Run one round and exit with the code of diagnose, for schedulers."
+        ),
     ] = False,
     store: StoreOption = None,
     job: JobOption = None,
     tz: ZoneOption = None,
     report: Annotated[
-        Path | None, typer.Option(help="The HTML file; else report.html in the store.")
+        Path | None, typer.Option(help="The HTML file (default: report.html in the store).")
     ] = None,
     keep: Annotated[
-        str | None, typer.Option(help="Take out rows older than this, as 30d; else never.")
+        str | None, typer.Option(help="Remove rows older than this, e.g. 30d (default: never).")
     ] = None,
     follow: FollowOption = None,
     fail_on: FailOnOption = "low",
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Read what is new, judge it and tell of what is new, worse or over, round after round."""
+    """Ingest, diagnose and send notifications in rounds: new, escalated and resolved incidents."""
     check_fail_on(fail_on)
     check_inputs(logs)
     check_target("--report", report)
@@ -87,13 +91,13 @@ def prune(
     keep: Annotated[
         str | None,
         typer.Option(
-            help="Take out what is so much older than the newest data, as 30d; else merge."
+            help="Remove rows this much older than the newest, e.g. 30d (default: only compact)."
         ),
     ] = None,
     store: StoreOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Take old rows out of the store and merge its small parts; a watch may run meanwhile."""
+    """Remove old rows from the store and merge small parts; a watch may run at the same time."""
     from fabricobs.config.schema import duration_words
     from fabricobs.store import upkeep
     from fabricobs.store.parts import Store
@@ -120,9 +124,9 @@ def verify(
     store: StoreOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Verify that every part of the store is as it was written, and that no file is in it twice.
+    """Verify that each part of the store is as it was written and that no file is stored twice.
 
-    Exits with 0 if so, 2 if not, 1 if --repair has mended it, 3 if the store cannot be read.
+    Exit codes: 0 no fault, 2 faults, 1 faults that --repair removed, 3 the store cannot be read.
     """
     from fabricobs.store import verification
 
@@ -168,14 +172,15 @@ def schedule(
     every: EveryOption = None,
     store: StoreOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the files into this directory instead.")
+        Path | None,
+        typer.Option(help="Write the files to this directory instead of printing them."),
     ] = None,
     image: Annotated[
         str | None, typer.Option(help="Container image with fabricobs, for kubernetes.")
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Print a unit ready to install that runs the watch: cron, systemd, kubernetes or slurm."""
+    """Print a unit that runs the watch, ready to install: cron, systemd, kubernetes or slurm."""
     from fabricobs.config.load import load
     from fabricobs.operate import schedules
 
@@ -200,10 +205,13 @@ def schedule(
 def config(
     config: ConfigOption = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Trust the configuration file as it is now, then print.")
+        bool,
+        typer.Option(
+            "--trust", help="Trust the current content of the configuration file, then print."
+        ),
     ] = False,
 ) -> None:
-    """Print the configuration in force, and where each value is from.
+    """Print the effective configuration and the origin of each value.
 
     A fabricobs.toml that is only found in the current directory brings no content, targets, store
     elsewhere or retention until it is trusted; a file that changes is trusted no more.

@@ -24,27 +24,27 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="Configuration; else $FABRICOBS_CONFIG, ./fabricobs.toml, ~/.config/fabricobs/.",
+        help="Configuration (default: $FABRICOBS_CONFIG, ./fabricobs.toml, ~/.config/fabricobs/).",
     ),
 ]
 StoreOption = Annotated[
     Path | None,
     typer.Option(
-        "--store", help="Directory of the store; else $FABRICOBS_STORE, else ./fabric-store."
+        "--store", help="Directory of the store (default: $FABRICOBS_STORE or ./fabric-store)."
     ),
 ]
 ContentOption = Annotated[
     list[Path] | None,
-    typer.Option("--content", help="Folder with your own ingest/, queries/ and models/."),
+    typer.Option("--content", help="Directory with your own ingest/, queries/ and models/."),
 ]
 AllowFilesOption = Annotated[
     list[Path] | None,
     typer.Option(
-        "--allow-files", help="Directory whose files a statement may read too; may be repeated."
+        "--allow-files", help="Directory whose files a statement may also read; repeatable."
     ),
 ]
 FollowOption = Annotated[
-    bool | None, typer.Option("--follow", help="Follow symbolic links that lead out of LOGS.")
+    bool | None, typer.Option("--follow", help="Follow symbolic links to places outside LOGS.")
 ]
 RowsOption = Annotated[
     str | None,
@@ -61,25 +61,32 @@ OutOption = Annotated[
 ]
 WindowOption = Annotated[
     str | None,
-    typer.Option("--window", help="Judge so much before the newest data, as 6h; else all."),
+    typer.Option("--window", help="Diagnose only the newest data, e.g. 6h (default: all data)."),
 ]
 OneJobOption = Annotated[
     str | None,
-    typer.Option("--job", help="Judge this job alone, as `--list-jobs` of diagnose names it."),
+    typer.Option(
+        "--job", help="Diagnose only this job; `fabricobs diagnose --list-jobs` lists the names."
+    ),
 ]
-JobOption = Annotated[str | None, typer.Option("--job", help="Name of the job these logs are of.")]
+JobOption = Annotated[
+    str | None, typer.Option("--job", help="Name of the job that wrote these logs.")
+]
 ZoneOption = Annotated[
-    str | None, typer.Option("--tz", help="Time zone of times that name none; else UTC.")
+    str | None, typer.Option("--tz", help="Time zone of times without one (default: UTC).")
 ]
 HostFromOption = Annotated[
     list[str] | None,
     typer.Option(
         "--host-from",
-        help="Where paths below LOGS name the host, as '{host}/{time}/**'; may be repeated.",
+        help="Position of the host in paths below LOGS, e.g. '{host}/{time}/**'; repeatable.",
     ),
 ]
 FailOnOption = Annotated[
-    str, typer.Option("--fail-on", help="Lowest severity that counts: low ... critical, or never.")
+    str,
+    typer.Option(
+        "--fail-on", help="Lowest severity that sets the exit code: low ... critical, or never."
+    ),
 ]
 
 

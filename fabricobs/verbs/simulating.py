@@ -9,20 +9,26 @@ from fabricobs.printing import escaped, show
 from fabricobs.verbs.shared import check_folder, check_target, fail
 
 DEMO_SEED = 20260322
-SeedOption = Annotated[int, typer.Option(help="Same seed, same bytes.", min=0, max=2**31 - 1)]
+SeedOption = Annotated[
+    int, typer.Option(help="Seed; the same seed gives the same bytes.", min=0, max=2**31 - 1)
+]
 
-bench_app = typer.Typer(help="Measure fabricobs itself.", no_args_is_help=True)
+bench_app = typer.Typer(help="Measure the accuracy and speed of fabricobs.", no_args_is_help=True)
 
 
 def demo(
     scenario: Annotated[
         str | None, typer.Argument(help="A scenario of `fabricobs simulate --list`.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where store and report go.")] = Path("fabricobs-demo"),
-    gpus: Annotated[int | None, typer.Option(help="Size of the simulated cluster.")] = None,
+    out: Annotated[Path, typer.Option(help="Directory for store and report.")] = Path(
+        "fabricobs-demo"
+    ),
+    gpus: Annotated[
+        int | None, typer.Option(help="Number of GPUs of the simulated cluster.")
+    ] = None,
     seed: SeedOption = DEMO_SEED,
 ) -> None:
-    """Judge the sample cluster that comes along, or a simulated one, and write its report."""
+    """Diagnose the included sample cluster, or a simulated one, and write its report."""
     from fabricobs.demo import run_demo, run_scenario
 
     check_folder("--out", out)
@@ -36,20 +42,22 @@ def demo(
 
 def simulate(
     directory: Annotated[
-        Path | None, typer.Argument(help="Where logs and answers are written.")
+        Path | None, typer.Argument(help="Directory for logs and answers.")
     ] = None,
     scenarios: Annotated[
         list[str] | None,
-        typer.Argument(help="Names, or TOML files of yours; without: a practice set."),
+        typer.Argument(help="Names of scenarios, or your TOML files (default: a practice set)."),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List scenarios and kinds of log.")] = False,
-    cases: Annotated[int, typer.Option(help="Cases of the practice set.", min=1)] = 10,
-    gpus: Annotated[int | None, typer.Option(help="Size of the cluster, a multiple of 8.")] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the scenarios and the kinds of logs.")
+    ] = False,
+    cases: Annotated[int, typer.Option(help="Number of cases of the practice set.", min=1)] = 10,
+    gpus: Annotated[int | None, typer.Option(help="Number of GPUs, a multiple of 8.")] = None,
     seed: SeedOption = DEMO_SEED,
-    only: Annotated[list[str] | None, typer.Option(help="Kinds of log to write.")] = None,
-    without: Annotated[list[str] | None, typer.Option(help="Kinds of log to leave out.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Kinds of logs to write.")] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Kinds of logs to leave out.")] = None,
 ) -> None:
-    """Write the logs of simulated clusters whose faults are known, and the answers beside them."""
+    """Write logs of simulated clusters with known faults, and the answers beside them."""
     from fabricobs.simulate.cases import choose_kinds, describe, write_case, write_practice
     from fabricobs.simulate.scenarios import load_scenario
 
@@ -73,22 +81,24 @@ def simulate(
 
 @bench_app.command("diagnosis")
 def bench_diagnosis(
-    seeds: Annotated[int, typer.Option(help="Seeds a scenario.", min=1, max=1000)] = 5,
-    size: Annotated[int, typer.Option(help="GPUs of each cluster, a multiple of 8.")] = 128,
-    scenario: Annotated[list[str] | None, typer.Option(help="Only these scenarios.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of seeds per scenario.", min=1, max=1000)] = 5,
+    size: Annotated[
+        int, typer.Option(help="Number of GPUs of each cluster, a multiple of 8.")
+    ] = 128,
+    scenario: Annotated[list[str] | None, typer.Option(help="Run only these scenarios.")] = None,
     ablations: Annotated[
-        bool, typer.Option(help="Judge each case from one kind of evidence alone too.")
+        bool, typer.Option(help="Also diagnose each case from one kind of evidence alone.")
     ] = True,
     tuning: Annotated[
-        bool, typer.Option("--tuning", help="The seeds thresholds may be chosen on.")
+        bool, typer.Option("--tuning", help="Use the seeds on which thresholds may be tuned.")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Write every score as JSON lines.")] = None,
     calibrate: Annotated[
         Path | None,
-        typer.Option(help="Write how often findings were right, for models/confidence.csv."),
+        typer.Option(help="Write the measured precision of findings, for models/confidence.csv."),
     ] = None,
 ) -> None:
-    """Score the diagnosis on simulated clusters whose faults are known."""
+    """Score the diagnosis on simulated clusters with known faults."""
     from fabricobs.bench.scoreboard import bench
     from fabricobs.simulate.scenarios import load_scenario
 
@@ -111,9 +121,11 @@ def bench_diagnosis(
 
 @bench_app.command("scale")
 def bench_scale(
-    size: Annotated[list[int] | None, typer.Option(help="GPUs; 256, 512, 1024 by default.")] = None,
+    size: Annotated[
+        list[int] | None, typer.Option(help="Number of GPUs; repeatable (default: 256, 512, 1024).")
+    ] = None,
 ) -> None:
-    """Measure ingest and diagnosis as a cluster grows: seconds, memory, seconds a row."""
+    """Measure ingest and diagnosis by cluster size: seconds, memory, seconds per row."""
     from fabricobs.bench import scale
     from fabricobs.simulate.scenarios import load_scenario
 
