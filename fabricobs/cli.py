@@ -19,7 +19,7 @@ from fabricobs.errors import TRACEBACK, UNEXPECTED, UserError, unexpected
 from fabricobs.machine import collect_seldom
 from fabricobs.printing import note, note_lines, show
 from fabricobs.verbs import asking, defining, diagnosing, ingesting, operating, simulating
-from fabricobs.verbs.shared import UNKNOWN
+from fabricobs.verbs.shared import UNKNOWN, Verb
 
 _VERBS = (
     ingesting.ingest,
@@ -47,7 +47,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _verb in _VERBS:
-    app.command()(_verb)
+    app.command(cls=Verb)(_verb)
 app.add_typer(simulating.bench_app, name="bench")
 app.add_typer(defining.formats_app, name="formats")
 

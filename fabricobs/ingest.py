@@ -18,7 +18,15 @@ from fabricobs.formats.identity import Identity
 from fabricobs.formats.reading import reads_by_columns
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
 from fabricobs.identities import Identities
-from fabricobs.inputs import FileOutcome, IngestReport, InputFile, LeftOut, Options, discover
+from fabricobs.inputs import (
+    FileOutcome,
+    IngestReport,
+    InputFile,
+    LeftOut,
+    Options,
+    check_apart,
+    discover,
+)
 from fabricobs.planning import (
     Known,
     PlannedFile,
@@ -72,6 +80,7 @@ def ingest(
     A file whose rows are there already is left alone; a file that has grown takes the place of
     what it was.
     """
+    check_apart(inputs, store.path)
     progress = progress or Silence()
     left_out = LeftOut()
     files = list(discover(inputs, store.path, follow=options.follow, left_out=left_out))

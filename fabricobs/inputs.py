@@ -11,6 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePath
 from zoneinfo import ZoneInfo
 
+from fabricobs.errors import UserError
 from fabricobs.formats.private_files import is_private
 
 # Files of a live /proc or /sys that wait for their next line, or have no end.
@@ -96,6 +97,7 @@ class LeftOut:
     links: int = 0
     special: int = 0
     private: int = 0
+    stores: int = 0
 
     def lines(self) -> Iterator[str]:
         """Yield a sentence for each kind that was met."""
@@ -103,6 +105,7 @@ class LeftOut:
             "symbolic links out of the input; --follow follows them": self.links,
             "pipes, sockets or devices": self.special,
             "private files by their names (keys, environments)": self.private,
+            "store that lies in the input, the one that is written": self.stores,
         }
         for what, count in said.items():
             if count:
@@ -146,6 +149,16 @@ def path_text(path: str | PurePath) -> str:
     """Return a path as text that can be stored; a byte that is no UTF-8 as \\xff."""
     text = str(path)
     return text if text.isascii() else os.fsencode(text).decode("utf-8", "backslashreplace")
+
+
+def check_apart(inputs: Sequence[Path], store: Path) -> None:
+    """Raise UserError if an input is the store or lies in it: parts would be read as logs."""
+    stored = os.path.realpath(store)
+    for given in inputs:
+        if f"{os.path.realpath(given)}/".startswith(f"{stored}/"):
+            raise UserError(
+                f"{path_text(given)}: is the store {store}, or lies in it; name another store"
+            )
 
 
 def discover(
@@ -194,7 +207,10 @@ class _Walk:
             return  # as a walk that may not read it
         for entry in entries:
             path = f"{below}/{entry.name}" if below else entry.name
-            if entry.name.startswith(".") or entry.path == self.stored:
+            if entry.path == self.stored:
+                self.left_out.stores += 1
+                continue
+            if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 folders.append((path, above))

@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import settings
 
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
+
+# A machine that is busy may take any time for one example.
+settings.register_profile("fabricobs", deadline=None)
+settings.load_profile("fabricobs")
 
 ROOT = Path(__file__).parents[1]
 

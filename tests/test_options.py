@@ -18,14 +18,14 @@ FLAG: tuple[str, ...] = ()
 ANY: tuple[str, ...] = ()
 # Only what the store holds tells whether it is right.
 BY_STORE: tuple[str, ...] = ()
-CONFIG = ("missing.toml", "folder", "broken.toml", "unknown.toml", "zone.toml")
-CONTENT = ("missing", "file")
-NO_STORE = ("missing", "file", "folder")
-NEW_FOLDER = ("file", "file/below")
-TARGET = ("missing/x", "folder", "file/below")
+CONFIG = ("missing.toml", "folder", "broken.toml", "unknown.toml", "zone.toml", "")
+CONTENT = ("missing", "file", "")
+NO_STORE = ("missing", "file", "folder", "")
+NEW_FOLDER = ("file", "file/below", "")
+TARGET = ("missing/x", "folder", "file/below", "")
 DURATION = ("often", "0m", "-5m", "5", "99999999999999w", "999999w", "")
 SEED = ("-1", "4294967296", "x")
-GPUS = ("12", "8", "0", "-16", "many")
+GPUS = ("12", "8", "0", "-16", "1000000000", "many")
 ZONE = ("Mars/Base", "Europe", "../UTC", "")
 TEXT = ("csv", "TEXT", "")
 ROWS = ("xml", "")
@@ -39,8 +39,8 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
     "ingest": (
         ("logs",),
         {
-            "logs": ("missing",),
-            "--store": NEW_FOLDER,
+            "logs": ("missing", "", "store", "store/schema"),
+            "--store": (*NEW_FOLDER, "logs"),
             "--job": ("",),
             "--tz": ZONE,
             "--content": CONTENT,
@@ -101,11 +101,11 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
     "watch": (
         ("logs", "--once"),
         {
-            "logs": ("missing",),
+            "logs": ("missing", "", "store"),
             "--every": DURATION,
             "--window": DURATION,
             "--once": FLAG,
-            "--store": NEW_FOLDER,
+            "--store": (*NEW_FOLDER, "logs"),
             "--job": ("",),
             "--tz": ZONE,
             "--report": TARGET,

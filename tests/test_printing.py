@@ -9,9 +9,11 @@ import threading
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabricobs.cli import app
 from fabricobs.printing import chat_text, escaped, escaped_lines
 
 # Sets the title, clears the screen (C1), reverses what follows, forges a line.
@@ -118,7 +120,23 @@ VERBS = (
     ("sql", f"SELECT '{EVIL}' FROM nowhere"),
     ("config",),
     ("schedule", "cron", "LOGS"),
+    ("verify",),
+    ("prune",),
+    ("check",),
+    ("schema",),
+    ("formats",),
+    ("formats", "new", "mine", "FILE", "--content", "NEW"),
+    ("simulate", "--list"),
 )
+OF_A_STORE = {
+    "sql", "query", "diagnose", "explain", "report", "compare", "watch", "verify", "prune",
+}  # fmt: skip
+# They read nothing of the user's but a scenario.
+UNTRIED = {"bench", "demo"}
+
+
+def test_every_verb_is_tried() -> None:
+    assert set(typer.main.get_command(app).commands) - {verb[0] for verb in VERBS} == UNTRIED  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: escaped(" ".join(verb))[:40])
@@ -128,7 +146,7 @@ def test_no_verb_lets_anything_through(site: Path, tmp_path: Path, verb: tuple[s
         "OUT": tmp_path / f"page{EVIL}.html", "FILE": site / "logs" / f"steps{EVIL}.jsonl",
     }  # fmt: skip
     arguments = [places.get(word, word) for word in verb]
-    if verb[0] in {"sql", "query", "diagnose", "explain", "report", "compare", "watch"}:
+    if verb[0] in OF_A_STORE:
         arguments += ["--store", site / "store"]
     printed = on_terminal(*arguments)
     acting = sorted({c for c in printed if not c.isprintable() and c != "\n"})

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 GPUS_PER_HOST = 8
+MOST_GPUS = 16_384  # a size typed with a few zeros too many would fill memory and disk
 
 
 class _Shape(BaseModel):
@@ -21,7 +22,7 @@ class ClusterShape(_Shape):
     `oversubscription` is the capacity of a leaf's NIC ports over that of its uplinks.
     """
 
-    gpus: int = Field(default=128, multiple_of=GPUS_PER_HOST, ge=16)
+    gpus: int = Field(default=128, multiple_of=GPUS_PER_HOST, ge=16, le=MOST_GPUS)
     fabric: Literal["roce", "infiniband"] = "roce"
     wiring: Literal["fat-tree", "rail"] = "fat-tree"
     hosts_per_leaf: int = Field(default=4, ge=1)

@@ -11,6 +11,7 @@ from fabricobs.verbs.shared import (
     UNKNOWN,
     ConfigOption,
     ContentOption,
+    Verb,
     check_folder,
     configured,
     fail,
@@ -32,7 +33,7 @@ def formats(
             show(escaped(f"{name:28} {definition.title}"))
 
 
-@formats_app.command("try")
+@formats_app.command("try", cls=Verb)
 def formats_try(
     name: Annotated[str, typer.Argument(help="The format.", metavar="FORMAT")],
     file: Annotated[Path, typer.Argument(help="A file to read with it.")],
@@ -54,7 +55,7 @@ def formats_try(
         raise typer.Exit(UNKNOWN)
 
 
-@formats_app.command("new")
+@formats_app.command("new", cls=Verb)
 def formats_new(
     name: Annotated[str, typer.Argument(help="Name of the new format.")],
     file: Annotated[Path, typer.Argument(help="A file of it: its head becomes the sample.")],

@@ -46,7 +46,7 @@ def ingest(
     """Read logs into the store. Reading the same logs again changes nothing."""
     from fabricobs import seen
     from fabricobs.formats.identity.pattern import compile_pattern
-    from fabricobs.inputs import LeftOut, Options, discover
+    from fabricobs.inputs import LeftOut, Options, check_apart, discover
     from fabricobs.report.account import ingest_table
 
     given: dict[str, Any] = {
@@ -57,6 +57,7 @@ def ingest(
     inputs = logs if site.host_map is None else [*logs, site.host_map]
     check_inputs(inputs)
     check_folder("--store", site.store)
+    check_apart(inputs, site.store)
     for pattern in site.host_from:
         compile_pattern(pattern)
     options = Options(site.job, site.tz, site.content, site.host_from, site.follow)

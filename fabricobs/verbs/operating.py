@@ -74,7 +74,10 @@ def watch(
     }  # fmt: skip
     site = configured(config, options)
     check_folder("--store", site.store)
+    from fabricobs.inputs import check_apart
     from fabricobs.operate import watch as operation
+
+    check_apart(logs, site.store)
 
     if once:
         done = operation.watch_once(logs, site, note)

@@ -5,11 +5,14 @@ Exit codes follow the monitoring plug-ins: 0 nothing at or above --fail-on, 1 wa
 """
 
 import os
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from fabricobs.printing import note
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Diagnosis
 
 UNKNOWN = 3
+_EMPTY = re.compile(r"--[a-z-]+=")
 
 ConfigOption = Annotated[
     Path | None,
@@ -141,6 +145,19 @@ def allowed_files(given: list[Path] | None) -> list[Path]:
         if not path.is_dir():
             fail(f"--allow-files {path}: no such directory")
     return given or []
+
+
+class Verb(TyperCommand):
+    """A command that takes no empty text: as a path it would be the current folder."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as every command does, after a look at what is given."""
+        for before, given in pairwise(["", *args]):
+            if not given or _EMPTY.fullmatch(given):
+                named = given.rstrip("=") or (before if before.startswith("--") else "")
+                names = [p.name or "" for p in self.params if p.param_type_name == "argument"]
+                fail(f"{named or ' or '.join(names)}: an empty text; leave it out or give a value")
+        return super().parse_args(ctx, args)
 
 
 def check_inputs(logs: list[Path]) -> None:

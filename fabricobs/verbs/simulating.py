@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fabricobs.printing import escaped, show
-from fabricobs.verbs.shared import check_folder, check_target, fail
+from fabricobs.verbs.shared import Verb, check_folder, check_target, fail
 
 DEMO_SEED = 20260322
 SeedOption = Annotated[
@@ -79,7 +79,7 @@ def simulate(
         show(escaped(folder))
 
 
-@bench_app.command("diagnosis")
+@bench_app.command("diagnosis", cls=Verb)
 def bench_diagnosis(
     seeds: Annotated[int, typer.Option(help="Number of seeds per scenario.", min=1, max=1000)] = 5,
     size: Annotated[
@@ -119,7 +119,7 @@ def bench_diagnosis(
     )
 
 
-@bench_app.command("scale")
+@bench_app.command("scale", cls=Verb)
 def bench_scale(
     size: Annotated[
         list[int] | None, typer.Option(help="Number of GPUs; repeatable (default: 256, 512, 1024).")
