@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from fabricobs import stopping
 from fabricobs.errors import UserError
 from fabricobs.formats.archive import members
+from fabricobs.formats.budget import Allowance
 from fabricobs.formats.context import Context
 from fabricobs.formats.failures import Failure, failure_of
 from fabricobs.formats.identity import UNKNOWN
@@ -159,8 +160,10 @@ def _read_archive(
     read: set[str] = set()
     failure = None
     try:
-        identities = identities_within(archive.path, archive.identity, folder, options)
+        allowance = Allowance(archive.path)
+        identities = identities_within(archive.path, archive.identity, folder, options, allowance)
         for member in members(archive.path, folder, options.tzinfo):
+            allowance.check()
             planned = plan_member(archive, member, identities.of(member.name), catalogue, options)
             if isinstance(planned, FileOutcome):
                 refused.append(planned)

@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 
 from fabricobs.formats.archive import members
+from fabricobs.formats.budget import Allowance
 from fabricobs.formats.identity import Identity
 from fabricobs.formats.identity.naming import (
     BUNDLE_FILES,
@@ -55,20 +56,28 @@ def _naming(root: str, files: Sequence[InputFile], options: Options) -> Naming:
     )
 
 
-def identities_within(archive: Path, origin: Identity, folder: Path, options: Options) -> Naming:
+def _is_of_a_bundle(name: str) -> bool:
+    return PurePath(name).name in BUNDLE_FILES
+
+
+def identities_within(
+    archive: Path, origin: Identity, folder: Path, options: Options, allowance: Allowance
+) -> Naming:
     """Return the identities of the members of an archive, which is a tree of its own.
 
-    `origin` is what the archive's own path tells. Its members are listed first, which takes as long
-    as unpacking it.
+    `origin` is what the archive's own path tells. Its members are listed first, and none unpacked
+    but those that name a host or a time.
     """
     paths: list[str] = []
     texts: dict[str, str] = {}
     with suppress(SourceError, OSError):  # one that breaks off is told when it is read
-        for member in members(archive, folder, options.tzinfo):
+        for member in members(archive, folder, options.tzinfo, unpacks=_is_of_a_bundle):
+            if allowance.is_used_up():
+                break  # told when its members are read
             if member.problem is not None:
                 continue
             paths.append(member.name)
-            if PurePath(member.name).name in BUNDLE_FILES:
+            if _is_of_a_bundle(member.name):
                 text = read_bundle_file(member.path)
                 if text is not None:
                     texts[member.name] = text

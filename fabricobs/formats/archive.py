@@ -8,9 +8,10 @@ it; links and devices carry no log, and a path that leads outside is refused.
 import struct
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
@@ -51,22 +52,33 @@ def is_archive(head: bytes, name: str) -> bool:
 
 
 def members(
-    archive: Path, folder: Path, zone: tzinfo = UTC, *, name: str = "", depth: int = 1
+    archive: Path,
+    folder: Path,
+    zone: tzinfo = UTC,
+    *,
+    unpacks: Callable[[str], bool] = lambda name: True,
+    name: str = "",
+    depth: int = 1,
 ) -> Iterator[Member]:
     """Yield the regular files of an archive, each in `folder` until the next one is asked for.
 
+    A member is unpacked only if `unpacks` says so of its name, or it may be an archive itself.
     `zone` is that of times in zips without a field of UTC, `name` what an archive within another
     is called there. SourceError where the archive breaks off, after the members it gave.
     """
     place = folder / f"member{depth}"
     is_zip = (name or archive.name).lower().endswith(".zip")
     try:
-        for member in _of_zip(archive, place, zone) if is_zip else _of_tar(archive, place):
+        inside = partial(_is_wanted, unpacks=unpacks)
+        read = _of_zip(archive, place, zone, inside) if is_zip else _of_tar(archive, place, inside)
+        for member in read:
             if member.problem is None and _is_inner(member):
                 if depth == _DEEPEST:
                     yield replace(member, problem="archives inside one another: unpack them")
                     continue
-                for inner in members(place, folder, zone, name=member.name, depth=depth + 1):
+                for inner in members(
+                    place, folder, zone, unpacks=unpacks, name=member.name, depth=depth + 1
+                ):
                     yield replace(inner, name=f"{member.name}/{inner.name.lstrip('/')}")
             else:
                 yield member
@@ -76,17 +88,27 @@ def members(
 
 def _is_inner(member: Member) -> bool:
     """Say whether a member is an archive itself; its name tells before its bytes are looked at."""
-    lower = member.name.lower()
-    if not (".t" in lower or lower.endswith(".zip")):
+    if not _may_be_inner(member.name):
         return False
     try:
         with open_plain(member.path) as stream:
-            return is_archive(stream.read(512), lower)
+            return is_archive(stream.read(512), member.name.lower())
     except (SourceError, *BROKEN):
         return False
 
 
-def _of_zip(archive: Path, place: Path, zone: tzinfo) -> Iterator[Member]:
+def _may_be_inner(name: str) -> bool:
+    lower = name.lower()
+    return ".t" in lower or lower.endswith(".zip")
+
+
+def _is_wanted(name: str, *, unpacks: Callable[[str], bool]) -> bool:
+    return _may_be_inner(name) or unpacks(name)
+
+
+def _of_zip(
+    archive: Path, place: Path, zone: tzinfo, wanted: Callable[[str], bool]
+) -> Iterator[Member]:
     left = archive.stat().st_size * LIMITS.unpacked_ratio + LIMITS.unpacked_free_bytes
     try:
         with zipfile.ZipFile(archive) as zipped:
@@ -98,7 +120,7 @@ def _of_zip(archive: Path, place: Path, zone: tzinfo) -> Iterator[Member]:
                 problem = _refused(entry.filename)
                 if entry.flag_bits & 1:
                     problem = "it needs a password: unpack it"
-                if problem is None:
+                if problem is None and wanted(entry.filename):
                     with zipped.open(entry) as source, place.open("wb") as file:
                         while piece := source.read(BLOCK):
                             left -= len(piece)
@@ -124,7 +146,7 @@ def _zip_time(entry: zipfile.ZipInfo, zone: tzinfo) -> int:
         return 0
 
 
-def _of_tar(archive: Path, place: Path) -> Iterator[Member]:
+def _of_tar(archive: Path, place: Path, wanted: Callable[[str], bool]) -> Iterator[Member]:
     with open_plain(archive) as stream:
         try:
             with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Entry) as tar:
@@ -136,7 +158,7 @@ def _of_tar(archive: Path, place: Path) -> Iterator[Member]:
                     if not entry.isfile():
                         continue
                     problem = _problem(entry)
-                    if problem is None:
+                    if problem is None and wanted(entry.name):
                         with cast(BinaryIO, tar.extractfile(entry)) as source:
                             _copy(source, place)
                     yield Member(entry.name, place, _modified_us(entry), problem)

@@ -31,11 +31,37 @@ class _Deadline(threading.local):
 _DEADLINE = _Deadline()
 
 
+def seconds_of(path: Path) -> float:
+    """Return the CPU time that a file of its size gets, or an archive with all its members."""
+    counted = path.stat().st_size * (_COMPRESSED_COUNTS if compression_of(path) else 1)
+    return LIMITS.cpu_s + LIMITS.cpu_s_per_mib * counted / MIB
+
+
+class Allowance:
+    """The CPU time of an archive with all its members, which one thread reads."""
+
+    def __init__(self, archive: Path) -> None:
+        self._seconds = seconds_of(archive)
+        self._until = time.thread_time() + self._seconds
+
+    def is_used_up(self) -> bool:
+        """Say whether the time is over."""
+        return time.thread_time() > self._until
+
+    def check(self) -> None:
+        """Raise SourceError if the time is over."""
+        if self.is_used_up():
+            raise SourceError(_exceeded(self._seconds))
+
+
+def _exceeded(seconds: float) -> str:
+    return f"takes more than {seconds:.1f} s of CPU time, the limit for its size"
+
+
 @contextmanager
 def cpu_limit(path: Path) -> Iterator[None]:
     """End the body by SourceError once it has taken the CPU time that a file of its size gets."""
-    counted = path.stat().st_size * (_COMPRESSED_COUNTS if compression_of(path) else 1)
-    seconds = LIMITS.cpu_s + LIMITS.cpu_s_per_mib * counted / MIB
+    seconds = seconds_of(path)
     _DEADLINE.seconds, _DEADLINE.at = seconds, time.thread_time() + seconds
     in_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGVTALRM, _interrupt) if in_main else None
@@ -69,9 +95,7 @@ def is_exhausted() -> bool:
 def check() -> None:
     """Raise SourceError if the file being read has taken its CPU time."""
     if is_exhausted():
-        raise SourceError(
-            f"takes more than {_DEADLINE.seconds:.1f} s of CPU time, the limit for its size"
-        )
+        raise SourceError(_exceeded(_DEADLINE.seconds))
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -45,9 +45,9 @@ class Limits:
         "a pod's name has at most 253 letters, a time 40",
     )  # fmt: skip
     unpacked_ratio: int = _limit(
-        500, "",
+        200, "",
         "how many times its size a compressed file may unpack to, beyond the first 64 MiB",
-        "logs reach 100:1; gzip cannot do better than 1032:1",
+        "logs reach 100:1; 1 MiB of a bomb then takes 3 s of CPU time, as xz",
     )  # fmt: skip
     unpacked_free_bytes: int = _limit(
         64 * MIB, "B",
@@ -135,9 +135,9 @@ class Limits:
         "an event with a stack takes 10 kB",
     )  # fmt: skip
     members: int = _limit(
-        200_000, "files",
-        "files in an archive",
-        "counters of 500 hosts, 400 files each",
+        50_000, "files",
+        "files in an archive, archives in it included",
+        "5 kB of memory each; counters of 125 hosts, 400 files each",
     )  # fmt: skip
     member_header_bytes: int = _limit(
         MIB, "B",

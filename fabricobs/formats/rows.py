@@ -16,6 +16,8 @@ UNPARSED_TEXT = 500
 # Rows held as tuples cost some hundred bytes, rows held as columns some tens.
 _MOST_ROWS = 100_000
 _MOST_FRAMED = 500_000
+# A frame or stack takes some 30 kB, however few rows it has.
+_MOST_FRAMES = 2_000
 # The first of a file's unclaimed lines tell its frequent shapes well enough.
 _SHAPED_LINES = 2_000
 _SHAPE_LENGTH = 100
@@ -52,6 +54,7 @@ class Rows:
         self.count = 0
         self._pending_rows = 0
         self._pending_framed = 0
+        self._pending_frames = 0
 
     def add(self, table: str, row: Mapping[str, Any]) -> None:
         """Add one row; columns it leaves out are null."""
@@ -67,6 +70,7 @@ class Rows:
         """Add rows given as columns, in the schema of the table or a part of it."""
         if frame.num_rows:
             self._frames.append((table, frame))
+            self._pending_frames += 1
             self.count += frame.num_rows
             self._pending_framed += frame.num_rows
 
@@ -74,6 +78,7 @@ class Rows:
         """Add rows cut from ruled tables."""
         count = stack.row_count
         self._stacks.setdefault(stack.shape, []).append(stack)
+        self._pending_frames += 1
         self.count += count
         self._pending_framed += count
 
@@ -85,7 +90,11 @@ class Rows:
     @property
     def is_full(self) -> bool:
         """Say whether it is time to drain: what is held grows no further with the input."""
-        return self._pending_rows >= _MOST_ROWS or self._pending_framed >= _MOST_FRAMED
+        return (
+            self._pending_rows >= _MOST_ROWS
+            or self._pending_framed >= _MOST_FRAMED
+            or self._pending_frames >= _MOST_FRAMES
+        )
 
     def drain(self) -> Iterator[tuple[str, pa.Table]]:
         """Hand over what was added, one Arrow table each with its coded schema, and forget it."""
@@ -99,7 +108,7 @@ class Rows:
             given = {name: frame.column(name) for name in frame.column_names}
             parts.setdefault(table, []).append(to_arrow(table, given, self.unfit))
         self._shapes, self._frames, self._stacks = {}, [], {}
-        self._pending_rows = self._pending_framed = 0
+        self._pending_rows = self._pending_framed = self._pending_frames = 0
         for table, tables in parts.items():
             yield table, pa.concat_tables(tables).unify_dictionaries()
 

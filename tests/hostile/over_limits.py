@@ -105,6 +105,13 @@ def json_of_sixty_megabytes(folder: Path) -> None:
     (folder / "portstat.json").write_text("{" + ports + "}")
 
 
+@hostile("read")
+def json_of_many_ports(folder: Path) -> None:
+    port = '"Ethernet{}": {{"RX_OK": "1", "TX_OK": "2", "RX_ERR": "0", "RX_DRP": "0"}}'
+    ports = ",".join(port.format(number) for number in range(100_000))
+    (folder / "portstat.json").write_text("{" + ports + "}")
+
+
 @hostile("refused", "values")
 def json_of_empty_lists(folder: Path) -> None:
     (folder / "portstat.json").write_text(
@@ -134,6 +141,12 @@ def newlines_packed(folder: Path) -> None:
 def gzip_of_zeros(folder: Path) -> None:
     packed = gzip.compress(b"\0" * (1 << 20)) * 600
     (folder / "zeros.log.gz").write_bytes(packed)
+
+
+@hostile("cut", "bomb")
+def xz_of_newlines(folder: Path) -> None:
+    packed = xz_compress(_INFO.encode() * 10) + xz_compress(b"\n" * (16 << 20)) * 400
+    (folder / "nccl.log.xz").write_bytes(packed)
 
 
 @hostile("refused", "columns")
@@ -193,6 +206,13 @@ def tar_of_many_small_files(folder: Path) -> None:
         for number in range(2_000):
             _add(tar, f"{number}.log", b"", {})
         _add(tar, "steps.jsonl", _STEP.format(1).encode(), {})
+
+
+@hostile("read", rows=1_000)
+def tar_of_records_of_one_line(folder: Path) -> None:
+    with tarfile.open(folder / "logs.tar", "w") as tar:
+        for number in range(1_000):
+            _add(tar, f"{number}.jsonl", _STEP.format(number).encode(), {})
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes, attributes: dict[str, str]) -> None:
