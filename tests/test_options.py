@@ -171,10 +171,9 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
     "bench scale": ((), {"--size": GPUS}),
     "formats": ((), {"--content": CONTENT, "--config": CONFIG}),
     "formats try": (
-        ("step_records", "logs/steps.jsonl"),
+        ("logs/steps.jsonl",),
         {
-            "name": ("nonsense",),
-            "file": ("missing", "folder"),
+            "words": ("missing", "nonsense"),
             "--content": CONTENT,
             "--config": CONFIG,
             "--most": ("-1", "x"),
@@ -184,7 +183,7 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
         ("mine", "logs/steps.jsonl"),
         {
             "name": ("no-name", "../x", ""),
-            "file": ("missing", "folder"),
+            "path": ("missing", "folder"),
             "--content": NEW_FOLDER,
         },
     ),

@@ -58,9 +58,7 @@ fabricobs schema --views > views.sql      # then: duckdb -init views.sql
     "bench scale": "fabricobs bench scale --size 16",
     "formats": "fabricobs formats",
     "formats try": "fabricobs formats try megatron sample_data/logs/train/node04.log --most 3",
-    "formats new": (
-        "fabricobs formats new my_trainer sample_data/logs/train/node04.log --content mine"
-    ),
+    "formats new": ("fabricobs formats new my_notes sample_data/README.md --content mine"),
 }
 
 

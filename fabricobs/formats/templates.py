@@ -88,10 +88,10 @@ def compile_template(source: str, *, whole: bool = True, default_type: str = "wo
     return Template(source, pattern, tuple(fields), first_word, literal, open_ended)
 
 
-def pieces_of(source: str) -> Iterator[tuple[str | None, str, bool]]:
-    """Yield the pieces of a line's template: a literal text, or a field's type and if it is named.
+def pieces_of(source: str) -> Iterator[tuple[str | None, str, str]]:
+    """Yield the pieces of a line's template: a literal text, or a field's type and name.
 
-    Each is (literal, "", False) or (None, type, named).
+    Each is (literal, "", "") or (None, type, name); a field that is dropped has no name.
     """
     body, _ = _body(source)
     literal = ""
@@ -103,11 +103,11 @@ def pieces_of(source: str) -> Iterator[tuple[str | None, str, bool]]:
             literal += match[0][0]
             continue
         if literal:
-            yield literal, "", False
+            yield literal, "", ""
         literal = ""
-        yield None, match["type"] or "word", bool(match["name"])
+        yield None, match["type"] or "word", match["name"]
     if literal + body[position:]:
-        yield literal + body[position:], "", False
+        yield literal + body[position:], "", ""
 
 
 def _body(source: str) -> tuple[str, bool]:

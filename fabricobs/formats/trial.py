@@ -1,123 +1,189 @@
-"""Trying a format on a file, and beginning a new one: for whoever writes definitions."""
+"""Trying formats on files: what they make of them, and where lines leave their templates."""
 
-import json
-import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from fabricobs.errors import UserError
 from fabricobs.formats.context import Context
-from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.identity.naming import identity_of
-from fabricobs.formats.reading import read_file
-from fabricobs.formats.recognition.catalogue import Catalogue, Recognised
-from fabricobs.formats.records.csv_records import split_header
-from fabricobs.formats.rows import Rows, Tally
+from fabricobs.formats.near_misses import NearMiss, near_misses
+from fabricobs.formats.reading import count_lines, read_file
+from fabricobs.formats.recognition.catalogue import ARCHIVE, Catalogue, Format, Recognised
+from fabricobs.formats.rows import Rows, Tally, sampled, shape_of
 from fabricobs.formats.source import SourceError, read_ends
 
-_SAMPLE_LINES = 8
-_RULER = re.compile(r"^[-=]{3,}(?: +[-=]{3,})+\s*$")
+Row = dict[str, Any]
+_EXAMPLES = 3
+_HEAD_LINES = 8
+_MOST_SHAPES = 20
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadShape:
+    """Lines of one shape that no format reads: how many, the first of them, and the first few."""
+
+    count: int
+    path: Path
+    line: int
+    reason: str
+    text: str
+    misses: tuple[NearMiss, ...]
+    examples: tuple[str, ...]
+
+
+@dataclass(slots=True)
 class Trial:
-    """What a format made of a file: rows by table without their null columns, and the account."""
+    """What the formats of one kind of file made of its files.
 
-    rows: dict[str, list[dict[str, Any]]]
-    tally: Tally
-    problem: str | None
+    `rows` are those of the first file, without their null columns; `row_count` and `tally` are of
+    all files, but the samples of unread lines in `tally` are of the first one.
+    """
+
+    formats: tuple[str, ...]
+    paths: list[Path] = field(default_factory=list)
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    row_count: int = 0
+    tally: Tally = field(default_factory=Tally)
+    problems: list[str] = field(default_factory=list)
+    unread: list[UnreadShape] = field(default_factory=list)
 
 
-def try_format(name: str, path: Path, catalogue: Catalogue) -> Trial:
-    """Read a file with one format, whatever it is recognised as; UserError if that cannot be."""
+def try_formats(
+    path: Path, catalogue: Catalogue, name: str | None = None, most_shapes: int = 20
+) -> list[Trial]:
+    """Read a file, or the files of a folder, with the formats they show; one trial a kind of file.
+
+    With `name` a file is read with that format alone, whatever it shows, and of a folder only the
+    files that show it. UserError if there is no such format, or nothing to read.
+    """
+    wanted = None if name is None else _format(name, catalogue)
+    trials: dict[tuple[str, ...], Trial] = {}
+    shapes: dict[tuple[tuple[str, ...], str], list[tuple[Path, int, str, str]]] = {}
+    for each in _files(path):
+        recognised = catalogue.recognise(_ends(each), str(each.resolve()))
+        if wanted is not None and path.is_dir() and wanted not in recognised.formats:
+            continue
+        if wanted is not None:
+            recognised = _as(wanted, recognised, catalogue)
+        names = tuple(format_.name for format_ in recognised.formats)
+        trial = trials.setdefault(names, Trial(names))
+        for number, reason, text in _try(each, recognised, trial):
+            shapes.setdefault((names, shape_of(text)), []).append((each, number, reason, text))
+    if not trials:
+        shown = f" shows {name}" if name else ""
+        raise UserError(f"{path}: no file{shown}")
+    commonest = sorted(shapes.items(), key=lambda item: -len(item[1]))[:most_shapes]
+    for (names, _), lines in commonest:
+        trials[names].unread.append(_unread(lines, names, catalogue))
+    return [trials[names] for names in sorted(trials)]
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(below for below in path.rglob("*") if below.is_file())
+    if not path.is_file():
+        raise UserError(f"{path}: no such file or folder")
+    return [path]
+
+
+def _format(name: str, catalogue: Catalogue) -> Format:
     format_ = catalogue.formats.get(name)
     if format_ is None:
         raise UserError(f"no format {name!r}; `fabricobs formats` lists them")
-    recognised = catalogue.recognise(_ends(path), str(path))
+    return format_
+
+
+def _as(format_: Format, recognised: Recognised, catalogue: Catalogue) -> Recognised:
+    """Return a file as if it showed one format alone."""
     syntax = recognised.syntax if format_ in recognised.formats else catalogue.syntax_of(format_)
     companions = catalogue.companions if format_.has_companions else ()
-    below = f"{path.resolve().parent.name}/{path.name}"
-    told = identity_of(below, UTC)
-    context = Context("trial", identity=told if format_.takes_identity else told.of_log)
-    context.from_path.update(format_.fields_of_path(str(path.resolve())) or {})
+    return Recognised(syntax, (format_, *companions), wrapping=recognised.wrapping)
+
+
+def _try(path: Path, recognised: Recognised, trial: Trial) -> Iterator[tuple[int, str, str]]:
+    """Add a file to a trial, and yield the first lines that were not read, each with a reason."""
+    trial.paths.append(path)
+    if recognised.syntax == ARCHIVE:
+        trial.problems.append(f"{path}: an archive: unpack it to try its members")
+        return
     rows = Rows()
-    result = read_file(
-        path, Recognised(syntax, (format_, *companions)), context, rows, lambda: None
-    )
-    tables: dict[str, list[dict[str, Any]]] = {}
+    if recognised.formats:
+        result = read_file(path, recognised, _context(path, recognised), rows, lambda: None)
+        result = result.with_note(rows.unfit.of_file("trial"))
+    else:
+        result = count_lines(path)
+        trial.problems.append(f"{path}: {recognised.reason or 'shows no known format'}")
+    if result.problem:
+        trial.problems.append(f"{path}: {result.problem}")
     for table, part in rows.drain():
-        given = tables.setdefault(table, [])
-        for row in part.to_pylist():
-            shown = {k: v for k, v in row.items() if v is not None and k != "file_id"}
-            given.append(shown)
-    result = result.with_note(rows.unfit.of_file("trial"))
-    return Trial(tables, result.tally, result.problem)
+        trial.row_count += part.num_rows
+        if len(trial.paths) == 1:
+            trial.rows.setdefault(table, []).extend(
+                {k: v for k, v in row.items() if v is not None and k != "file_id"}
+                for row in part.to_pylist()
+            )
+    _add(trial.tally, result.tally)
+    yield from (*result.tally.samples, *result.tally.unclaimed_samples)
 
 
-def skeleton(name: str, path: Path) -> str:
-    """Return the beginning of a definition whose sample is the head of a file."""
+def _context(path: Path, recognised: Recognised) -> Context:
+    told = identity_of(f"{path.resolve().parent.name}/{path.name}", UTC)
+    takes = any(format_.takes_identity for format_ in recognised.formats)
+    context = Context("trial", identity=told if takes else told.of_log, file_name=str(path))
+    for format_ in recognised.formats:
+        context.from_path.update(format_.fields_of_path(str(path.resolve())) or {})
+    return context
+
+
+def _add(tally: Tally, more: Tally) -> None:
+    tally.lines += more.lines
+    tally.parsed += more.parsed
+    tally.ignored += more.ignored
+    tally.unparsed += more.unparsed
+    tally.unclaimed += more.unclaimed
+    tally.not_kept.update(more.not_kept)
+
+
+def _unread(
+    lines: Sequence[tuple[Path, int, str, str]], names: Sequence[str], catalogue: Catalogue
+) -> UnreadShape:
+    path, number, reason, text = lines[0]
+    misses = [
+        miss for name in names for miss in near_misses(catalogue.formats[name].definition, text)
+    ]
+    best = sorted(misses, key=lambda miss: -miss.known)[:3]
+    examples = tuple(dict.fromkeys(text for *_, text in lines))[:_EXAMPLES]
+    return UnreadShape(len(lines), path, number, reason, text, tuple(best), examples)
+
+
+def lines_to_describe(path: Path, catalogue: Catalogue) -> list[str]:
+    """Return lines for a new definition: of a file that shows no format its first ones, else the
+    first of each shape that no format reads; of a folder those of the kind with most of them.
+
+    UserError if there is nothing to describe.
+    """
+    trial = max(try_formats(path, catalogue), key=lambda trial: trial.tally.unparsed)
+    if not trial.formats:
+        lines = _first_lines(trial.paths[0])
+    else:
+        lines = [text for shape in trial.unread for text in shape.examples]
+    if not lines:
+        raise UserError(f"{path}: every line is read by {', '.join(trial.formats) or 'nothing'}")
+    return lines
+
+
+def _first_lines(path: Path) -> list[str]:
+    """Return the head of a file, and of its other lines the first of each shape."""
     text = _ends(path).decode("utf-8", "replace").replace("\r", "")
-    lines = [line for line in text.split("\n") if line.strip()][:_SAMPLE_LINES]
+    lines = [sampled(line) for line in text.split("\n") if line.strip()]
     if not lines:
         raise UserError(f"{path}: empty: a definition needs a sample")
-    body = _body(lines)
-    sample = "\n".join(lines)
-    quoted = f"'''\n{sample}\n'''" if "'''" not in sample else json.dumps(sample + "\n")
-    return (
-        f"# What the input is, who writes it, and what its numbers mean.\n"
-        f'title = "{name}"\n{body}\n'
-        "# Replace names and addresses: samples are public. Then say what rows they give.\n"
-        f'[[sample]]\npath = "{path.name}"\ntext = {quoted}\n'
-        "[sample.rows]\n# steps = [{ step = 1, step_time_ms = 812.5 }]\n"
-    )
-
-
-def _body(lines: list[str]) -> str:
-    """Return reader, detection and rules as far as the first lines tell."""
-    first = lines[0]
-    if first.lstrip().startswith("{"):
-        keys = _keys(first)
-        return _record("jsonl", keys)
-    if any(_RULER.match(line) for line in lines):
-        header = next(a for a, b in zip(lines, lines[1:], strict=False) if _RULER.match(b))
-        return (
-            f"reader = \"table\"\n\n[detect]\ntext = '{_literal(header)}'\n\n"
-            f"[[block]]\ntable = \"port_samples\"\nheader = '{header.strip()}'\n"
-            "[block.columns]\n" + "".join(f'# "{word}" = "column"\n' for word in header.split())
-        )
-    columns, _ = split_header(first)
-    if len(columns) >= 3 and all(re.fullmatch(r"[\w ./()%-]+", column) for column in columns):
-        return _record("csv", columns)
-    return (
-        f"reader = \"lines\"\n\n[detect]\ntext = '{_literal(first)}'\n\n"
-        "# {column:type} where a value stands, {:type} for one that is dropped; types are in the\n"
-        f"# README of ingest/.\n[[line]]\ntemplate = {json.dumps(first.strip())}\n"
-        '# table = "steps"\n'
-    )
-
-
-def _record(reader: str, keys: list[str]) -> str:
-    columns = "".join(f'# "{key}" = "column"\n' for key in keys)
-    return (
-        f'reader = "{reader}"\n\n[detect]\ncolumns = []  # columns that must be filled\n\n'
-        f'[[block]]\ntable = "steps"\n[block.columns]\n{columns}'
-    )
-
-
-def _keys(line: str) -> list[str]:
-    try:
-        record = loads(line)
-    except ValueError:
-        return []
-    return list(record) if isinstance(record, dict) else []
-
-
-def _literal(line: str) -> str:
-    """Return an expression for the longest words of a line that are no numbers."""
-    words = [word for word in line.split() if not any(c.isdigit() for c in word)]
-    return re.escape(max(words, key=len, default=line.strip()[:20])).replace("'", ".")
+    shapes = {shape_of(line): line for line in reversed(lines)}
+    chosen = {*lines[:_HEAD_LINES], *list(reversed(shapes.values()))[:_MOST_SHAPES]}
+    return [line for line in dict.fromkeys(lines) if line in chosen]
 
 
 def _ends(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""A diagnosis as text for the terminal, and what a format made of a file."""
+"""A diagnosis as text for the terminal."""
 
 import shlex
 import textwrap
@@ -18,7 +18,6 @@ from fabricobs.report.layout import (
 
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Coverage, Diagnosis, Driver, Finding, Question
-    from fabricobs.formats.trial import Trial
 
 
 def diagnosis_text(found: "Diagnosis") -> str:
@@ -106,24 +105,3 @@ def _query_command(query: str) -> str:
     """Return the command that shows the rows: a question by its name, other SQL as it is."""
     verb = "sql" if any(character.isspace() for character in query) else "query"
     return f"fabricobs {verb} {shlex.quote(query)}"
-
-
-def trial_text(trial: "Trial", most: int) -> str:
-    """Return what a format made of a file: rows by table, unread lines, and the account."""
-    lines: list[str] = []
-    for table, rows in sorted(trial.rows.items()):
-        lines.append(f"{table}: {len(rows):,} rows")
-        lines.extend(
-            "  " + escaped(", ".join(f"{name} {value}" for name, value in row.items()))
-            for row in rows[:most]
-        )
-    tally = trial.tally
-    lines.append(
-        f"{tally.lines:,} lines: {tally.parsed:,} parsed, {tally.ignored:,} ignored, "
-        f"{tally.unparsed:,} unread"
-    )
-    for number, reason, text in (*tally.samples, *tally.unclaimed_samples)[:most]:
-        lines.append(escaped(f"  line {number}: {reason}: {text[:100]}"))
-    if trial.problem:
-        lines.append(escaped(trial.problem))
-    return "\n".join(lines)

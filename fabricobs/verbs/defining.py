@@ -35,46 +35,68 @@ def formats(
 
 @formats_app.command("try", cls=Verb)
 def formats_try(
-    name: Annotated[str, typer.Argument(help="The format.", metavar="FORMAT")],
-    file: Annotated[Path, typer.Argument(help="A file to read with it.")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            help="A file, or a folder of them; before it the format to read with.",
+            metavar="[FORMAT] FILE|FOLDER",
+        ),
+    ],
     content: ContentOption = None,
     config: ConfigOption = None,
-    most: Annotated[int, typer.Option(help="Rows shown of each table.", min=0)] = 20,
+    most: Annotated[
+        int | None, typer.Option(help="Rows shown of each table (20; of a folder 3).", min=0)
+    ] = None,
 ) -> None:
-    """Show the rows a format makes of a file, and the lines it leaves."""
-    from fabricobs.formats.recognition.catalogue import load_catalogue
-    from fabricobs.formats.trial import try_format
-    from fabricobs.report.terminal import trial_text
+    """Show what the formats make of a file or folder, and where unread lines leave their templates.
 
-    if not file.is_file():
-        fail(f"{file}: no such file")
+    The caret stands under the character at which a template stops. A folder gives a summary for
+    each kind of file.
+    """
+    from fabricobs.formats.recognition.catalogue import load_catalogue
+    from fabricobs.formats.trial import try_formats
+    from fabricobs.report.trial import trials_text
+
+    if len(words) > 2:
+        fail(f"{' '.join(words)}: give a file or folder, and before it a format or none")
+    name = words[0] if len(words) == 2 else None
     site = configured(config, {"content": content})
-    trial = try_format(name, file, load_catalogue(site.content))
-    show(trial_text(trial, most))
-    if not trial.rows or trial.problem:
+    trials = try_formats(Path(words[-1]), load_catalogue(site.content), name)
+    if most is None:
+        most = 3 if Path(words[-1]).is_dir() else 20
+    show(trials_text(trials, most))
+    if not any(trial.row_count for trial in trials) or any(trial.problems for trial in trials):
         raise typer.Exit(UNKNOWN)
 
 
 @formats_app.command("new", cls=Verb)
 def formats_new(
     name: Annotated[str, typer.Argument(help="Name of the new format.")],
-    file: Annotated[Path, typer.Argument(help="A file of it: its head becomes the sample.")],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A file of it, or a folder: lines that no format reads become the sample.",
+            metavar="FILE|FOLDER",
+        ),
+    ],
     content: Annotated[
         Path, typer.Option("--content", help="Folder of yours; the file goes to its ingest/.")
     ] = Path(),
 ) -> None:
-    """Write the beginning of a definition, with the head of a file as its sample."""
-    from fabricobs.formats.trial import skeleton
+    """Write the beginning of a definition: typed templates, and the lines they were made of."""
+    from fabricobs.formats.proposal import definition_text
+    from fabricobs.formats.recognition.catalogue import load_catalogue
+    from fabricobs.formats.trial import lines_to_describe
 
-    if not file.is_file():
-        fail(f"{file}: no such file")
+    if not path.exists():
+        fail(f"{path}: no such file or folder")
     if not name.isidentifier():
         fail(f"{name}: a format's name is letters, digits and underscores")
     check_folder("--content", content)
     target = content / "ingest" / f"{name}.toml"
     if target.exists():
         fail(f"{target}: is there already")
-    text = skeleton(name, file)
+    text = definition_text(name, path.name, lines_to_describe(path, load_catalogue([content])))
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     told = f"{target}: fill in columns and rows, then `fabricobs check --content {content}`"

@@ -132,7 +132,7 @@ def _program(
     """Return the template's instructions, None if it needs a choice."""
     code: list[tuple[int, int, int]] = []
     slot = 0
-    for literal, type_name, named in pieces_of(template.source):
+    for literal, type_name, name in pieces_of(template.source):
         if literal is not None:
             if not literal.isascii():
                 return None
@@ -140,8 +140,8 @@ def _program(
             code.append((Op.LITERAL, len(texts), len(text)))
             texts.extend(text)
             continue
-        place = slot if named else -1
-        slot += named
+        place = slot if name else -1
+        slot += bool(name)
         members = _class_of(type_name)
         if type_name in _OPS:
             code.append((_OPS[type_name], place, 0))
