@@ -139,7 +139,7 @@ def _body(lines: Sequence[str]) -> str:
     if header is not None:
         return _table(header, lines)
     columns, _ = split_header(first)
-    if len(columns) >= 3 and all(re.fullmatch(r"[\w ./()%-]+", column) for column in columns):
+    if len(columns) >= 3 and all(re.fullmatch(r"[A-Za-z_][\w ./()%-]*", column) for column in columns):
         cells = split_header(lines[1])[0] if len(lines) > 1 else ()
         return _records("csv", dict(zip_longest(columns, cells[: len(columns)], fillvalue="")))
     return _pairs(lines) or _log(lines)
