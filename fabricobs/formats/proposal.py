@@ -14,6 +14,7 @@ from fabricobs.formats.typed_text import Piece, kind_of, pieces_in
 _RULER = re.compile(r"^[-=]{3,}(?: +[-=]{3,})+\s*$")
 # A line of a dump of counters or settings: one short value behind its name.
 _PAIR = re.compile(r"\s*([A-Za-z][\w .()/-]*?)\s*(:|=)\s*(\S+(?: \S+)?)\s*")
+_NUMBER = re.compile(r"(?<!\w)-?\d+(?!\w)")
 _NUMERIC = {"int", "count", "amount", "number"}
 # A word that has as many forms in otherwise equal lines is a value.
 _LEAST_FORMS = 3
@@ -139,7 +140,9 @@ def _body(lines: Sequence[str]) -> str:
     if header is not None:
         return _table(header, lines)
     columns, _ = split_header(first)
-    if len(columns) >= 3 and all(re.fullmatch(r"[A-Za-z_][\w ./()%-]*", column) for column in columns):
+    if len(columns) >= 3 and all(
+        re.fullmatch(r"[A-Za-z_][\w ./()%-]*", column) for column in columns
+    ):
         cells = split_header(lines[1])[0] if len(lines) > 1 else ()
         return _records("csv", dict(zip_longest(columns, cells[: len(columns)], fillvalue="")))
     return _pairs(lines) or _log(lines)
@@ -178,7 +181,8 @@ def _pairs(lines: Sequence[str]) -> str:
     pairs = {pair[1]: pair[3] for pair in found}
     separators = {pair[2] for pair in found}
     # The names of a dump differ: a log says the same of other values.
-    if len(pairs) < max(_LEAST_PAIRS, len(lines)) or len(separators) > 1:
+    names = {_NUMBER.sub("#", name) for name in pairs}
+    if len(names) < max(_LEAST_PAIRS, len(lines)) or len(separators) > 1:
         return ""
     return (
         f'reader = "keyvalue"\n\n[detect]\ntext = {_quoted(_blanks(next(iter(pairs))))}\n\n'
