@@ -1,16 +1,16 @@
 -- question: What share of the NICs' link rate do the collectives reach?
 -- columns:
---   job              job
---   op               AllReduce, AllGather or ReduceScatter
---   nranks           ranks of the communicator
---   nodes            hosts of the communicator; 1: it stays on NVLink or PCIe
---   size_class       largest power of two not above the message size, bytes
---   calls            calls
---   busbw_p50_gbps   median bus bandwidth, GB/s
---   busbw_p95_gbps   95th percentile, GB/s
---   link_rate_gbps   link rate of one NIC, GB/s
---   nics             NICs each host of the communicator can send through
---   link_share       busbw_p50_gbps over link_rate_gbps times nics
+--   job                     job
+--   op                      AllReduce, AllGather or ReduceScatter
+--   nranks                  ranks of the communicator
+--   nodes                   hosts of the communicator; 1: it stays on NVLink or PCIe
+--   size_class              largest power of two not above the message size, bytes
+--   calls                   calls
+--   busbw_p50_gbytes_per_s  median bus bandwidth, GB/s
+--   busbw_p95_gbytes_per_s  95th percentile, GB/s
+--   link_rate_gbytes_per_s  link rate of one NIC, GB/s
+--   nics                    NICs each host of the communicator can send through
+--   link_share              busbw_p50_gbytes_per_s over link_rate_gbytes_per_s times nics
 -- example: fabricobs query bus_bandwidth
 --
 -- Bandwidth of the rank that arrived last: the others' time includes waiting for it. Large messages
@@ -53,15 +53,15 @@ used_nics AS (
 classes AS (
   SELECT job, op, nranks, nodes, (2 ^ floor(log2(bytes)))::BIGINT AS size_class,
     count(*) AS calls,
-    quantile_cont(busbw_gbps, 0.5) AS busbw_p50_gbps,
-    quantile_cont(busbw_gbps, 0.95) AS busbw_p95_gbps
+    quantile_cont(busbw_gbytes_per_s, 0.5) AS busbw_p50_gbytes_per_s,
+    quantile_cont(busbw_gbytes_per_s, 0.95) AS busbw_p95_gbytes_per_s
   FROM collective_calls
   WHERE bytes > 0 AND nranks > 1
   GROUP BY ALL
 ),
 limits AS (
   SELECT c.*,
-    CASE WHEN c.nodes > 1 THEN coalesce(s.speed_gbps, h.speed_gbps) / 8 END AS link_rate_gbps,
+    CASE WHEN c.nodes > 1 THEN coalesce(s.speed_gbps, h.speed_gbps) / 8 END AS link_rate_gbytes_per_s,
     CASE WHEN c.nodes > 1 AND coalesce(u.nics, h.nics) IS NOT NULL
       THEN least(coalesce(u.nics, h.nics), ceil(c.nranks / c.nodes))::BIGINT END AS nics
   FROM classes c
@@ -69,7 +69,7 @@ limits AS (
   LEFT JOIN host_nics h ON h.job IS NOT DISTINCT FROM c.job
   LEFT JOIN used_nics u ON u.job IS NOT DISTINCT FROM c.job
 )
-SELECT job, op, nranks, nodes, size_class, calls, busbw_p50_gbps, busbw_p95_gbps,
-  link_rate_gbps, nics, busbw_p50_gbps / (link_rate_gbps * nics) AS link_share
+SELECT job, op, nranks, nodes, size_class, calls, busbw_p50_gbytes_per_s, busbw_p95_gbytes_per_s,
+  link_rate_gbytes_per_s, nics, busbw_p50_gbytes_per_s / (link_rate_gbytes_per_s * nics) AS link_share
 FROM limits
 ORDER BY job, op, nranks DESC, nodes, size_class;

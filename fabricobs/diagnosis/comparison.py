@@ -148,7 +148,7 @@ def _of_collectives(sides: tuple[Side, Side], asker: Asker) -> Iterator[Pair]:
             yield from _pair(COLLECTIVES, f"{name}, {what}", "us", *values)
     for op in sorted(set(a["op"]) & set(b["op"])):
         largest = (_largest(frame.filter(pl.col("op") == op)) for frame in (a, b))
-        values = (_values(frame, "busbw_gbps") for frame in largest)
+        values = (_values(frame, "busbw_gbytes_per_s") for frame in largest)
         yield from _pair(COLLECTIVES, f"{op}, bus bandwidth of the largest", "GB/s", *values)
 
 

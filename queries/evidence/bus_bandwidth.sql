@@ -5,7 +5,7 @@ WITH rates AS (
   FROM nccl_nics WHERE plugin IS DISTINCT FROM 'Socket' AND speed_mbps > 0 GROUP BY job
 ),
 calls AS (
-  SELECT job, ts, busbw_gbps AS gbytes_per_second, nranks * 1.0 / nullif(nodes, 0) AS ranks_of_host
+  SELECT job, ts, busbw_gbytes_per_s AS gbytes_per_second, nranks * 1.0 / nullif(nodes, 0) AS ranks_of_host
   FROM main_collective WHERE nodes > 1 AND complete
 )
 SELECT c.job, c.ts, c.gbytes_per_second,

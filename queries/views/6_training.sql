@@ -13,7 +13,7 @@ SELECT job, comm_id, any_value(comm_name) AS comm_name, op, seq, any_value(bytes
   max(ts) AS ts,
   CASE op WHEN 'AllReduce' THEN 2.0 * (max(nranks) - 1) / max(nranks) * any_value(bytes)
           ELSE 1.0 * (max(nranks) - 1) * any_value(bytes) END / min(duration_us) / 1000
-    AS busbw_gbps
+    AS busbw_gbytes_per_s
 FROM (
   SELECT *, min(duration_us) OVER (PARTITION BY job, comm_id, op, seq) AS shortest
   FROM collectives
