@@ -26,6 +26,7 @@ from fabricobs.inputs import (
     Options,
     check_apart,
     discover,
+    path_text,
 )
 from fabricobs.planning import (
     Known,
@@ -99,6 +100,9 @@ def ingest(
         told = identities.of(file)
         same = str(file.path) in noted
         outcomes = unchanged(file, told, catalogue, options, known, same_definitions=same)
+        if outcomes is None and path_text(file.name) not in known.by_path:
+            # The store knows it by the name it had before it was rotated.
+            outcomes = seen.as_noted(file, looks[file.name], noted)
         if outcomes is None:
             new.append((file, told))
         else:

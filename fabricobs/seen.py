@@ -47,17 +47,23 @@ def look_at(file: InputFile) -> Look | None:
 
 def unchanged(files: Iterable[InputFile], noted: Notes) -> IngestReport | None:
     """Return the report of an ingest that has nothing to do; None if that is not sure."""
-    outcomes = []
+    outcomes: list[FileOutcome] = []
     for file in files:
-        note = noted.get(file.name)
-        if note is None or note[:-1] != look_at(file):
+        found = as_noted(file, look_at(file), noted)
+        if found is None:
             return None
-        outcomes.append(
-            FileOutcome(file.path, tuple(note[-1].split()), unchanged=True, stored=True)
-        )
+        outcomes += found
     if not outcomes:
         return None
     return IngestReport(sorted(outcomes, key=lambda outcome: str(outcome.path)))
+
+
+def as_noted(file: InputFile, look: Look | None, noted: Notes) -> list[FileOutcome] | None:
+    """Return the outcome of a file that looks as it did when it was noted; None for another."""
+    note = noted.get(file.name)
+    if note is None or note[:-1] != look:
+        return None
+    return [FileOutcome(file.path, tuple(note[-1].split()), unchanged=True, stored=True)]
 
 
 def load(store: Path, options: Options) -> Notes:

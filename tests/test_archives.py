@@ -10,11 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from conftest import ROOT
-from fabricobs.formats import archive, source
+from fabricobs.formats import archive, budget, source
 from fabricobs.formats.limits import LIMITS
+from fabricobs.formats.rows import Rows
 from fabricobs.ingest import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.store.parts import Store
@@ -118,6 +120,42 @@ def test_a_zip_gives_its_local_time_and_the_hosts_of_its_folders(tmp_path: Path)
         assert got.fetchall() == [
             (host, "eth0", "2026-03-02 01:00:00", "mtime") for host in ("c1", "c2")
         ]
+
+
+def test_an_archive_has_a_cpu_time_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {f"{number}.log": LINE.replace(b"h", b"h%d" % number) for number in range(20)}
+    archive_of_20 = write_tar(tmp_path / "a.tar.gz", files)
+    looks = iter([*[False] * 25, *[True] * 100])
+    monkeypatch.setattr(budget.Allowance, "is_used_up", lambda _: next(looks))
+    report = read(archive_of_20, tmp_path / "s")
+    (outcome,) = report.problems
+    assert "s of CPU time, the limit for its size" in str(outcome.problem)
+    assert sum(o.rows for o in report.outcomes) == 5
+
+
+def test_a_listing_unpacks_nothing_but_what_names_a_host(tmp_path: Path) -> None:
+    files = {"x/hostname": b"gpu-a07\n", "x/a.log": LINE, "x/b.tgz.log": LINE}
+    listed = write_tar(tmp_path / "a.tar.gz", files)
+    place, unpacked = tmp_path / "place", []
+    place.mkdir()
+    for member in archive.members(listed, place, unpacks=lambda name: name.endswith("hostname")):
+        unpacked.append((member.name, member.path.exists() and member.path.read_bytes()))
+        member.path.unlink(missing_ok=True)
+    assert unpacked == [("x/hostname", b"gpu-a07\n"), ("x/a.log", False), ("x/b.tgz.log", LINE)]
+
+
+def test_many_small_frames_are_handed_over() -> None:
+    rows = Rows()
+    frame = pa.table({"step": [1]})
+    for _ in range(1_999):
+        rows.add_frame("steps", frame)
+    assert not rows.is_full
+    rows.add_frame("steps", frame)
+    assert rows.is_full
+    assert sum(part.num_rows for _, part in rows.drain()) == 2_000
+    assert not rows.is_full
 
 
 def test_a_zip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

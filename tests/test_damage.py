@@ -222,6 +222,15 @@ def test_a_part_that_fails_within_a_query_is_named(
     assert "run `fabricobs verify --store" in line
 
 
+def test_a_batch_without_a_manifest_is_not_called_sound(fabricobs: Run, store: Store) -> None:
+    batch = store.path / days_of(store)[0]
+    (batch / "manifest.json").unlink()
+    done = fabricobs("verify", "--store", store.path)
+    assert done.returncode == 3
+    assert f"{batch.name} cannot be checked: it has no manifest.json" in done.stdout
+    assert "1 batch cannot be checked" in done.stdout.splitlines()[-1]
+
+
 def test_any_flipped_bit_is_found(store: Store) -> None:
     """DuckDB reads most of them as other values."""
     chance = random.Random(7)

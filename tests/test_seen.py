@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricobs import content, seen
+from fabricobs import content, planning, seen
 from fabricobs.ingest import ingest
 from fabricobs.inputs import IngestReport, Options, discover
 from fabricobs.store.parts import Store
@@ -52,6 +52,26 @@ def test_other_bytes_with_the_old_size_and_time_are_seen(logs: Path) -> None:
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert path.stat().st_size == stat.st_size
     assert unchanged(logs) is None
+
+
+def test_a_renamed_log_is_digested_once(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(logs.parent / "store")
+    (logs / "a.log").rename(logs / "a.log.1")
+    digested: list[str] = []
+    digest = planning.digest
+
+    def noting(path: Path, length: int | None = None) -> str:
+        digested.append(path.name)
+        return digest(path, length)
+
+    monkeypatch.setattr(planning, "digest", noting)
+    for number in range(3):
+        (logs / "a.log").write_text(
+            "".join(LINE.replace("0x1", f"0x{n}2") for n in range(number + 1))
+        )
+        ingest([logs], store, Options())
+    assert digested.count("a.log.1") == 1
+    assert digested.count("a.log") >= 3
 
 
 def test_a_file_that_is_new_or_gone(logs: Path) -> None:

@@ -36,7 +36,8 @@ DAMAGED = ".damaged"
 class Batch:
     """A batch as it was found: faults, a line each; inputs by file id, None if they are not known.
 
-    `doubled` are the files that an earlier batch holds too.
+    `doubled` are the files that an earlier batch holds too, `unchecked` says why nobody can tell
+    whether the parts are as they were written.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Batch:
     faults: list[str] = field(default_factory=list)
     inputs: dict[str, str] | None = field(default_factory=dict)
     doubled: set[str] = field(default_factory=set)
+    unchecked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,10 @@ def _verified(folder: Path) -> Batch:
         batch.faults.append(f"{folder.name}/{error}")
     wrong = wrong_sizes(folder) or wrong_digests(folder)
     batch.faults += wrong
+    if not (folder / MANIFEST).exists():
+        batch.unchecked = f"{folder.name} cannot be checked: it has no {MANIFEST} with its digests"
     counted: Counter[str] = Counter()
-    whole = not wrong and (folder / MANIFEST).exists()
+    whole = not wrong and batch.unchecked is None
     for part in sorted(folder.glob(f"*{PART}")):
         try:
             batch.parts += 1

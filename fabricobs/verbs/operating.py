@@ -129,7 +129,8 @@ def verify(
 ) -> None:
     """Verify that each part of the store is as it was written and that no file is stored twice.
 
-    Exit codes: 0 no fault, 2 faults, 1 faults that --repair removed, 3 the store cannot be read.
+    Exit codes: 0 no fault, 2 faults, 1 faults that --repair removed, 3 the store cannot be read or
+    a batch cannot be checked. A missing batch is no fault: the next ingest reads its inputs again.
     """
     from fabricobs.store import verification
 
@@ -146,12 +147,21 @@ def verify(
         for moved in verification.repair(path, found):
             show(_put_aside(moved))
     parts, size = sum(b.parts for b in found), sum(b.size_bytes for b in found)
+    unchecked = [batch.unchecked for batch in found if batch.unchecked and not batch.faults]
+    for line in unchecked:
+        show(line)
     state = "repaired" if repair and faults else f"{len(faults)} faults" if faults else "sound"
+    if unchecked:
+        batches = "1 batch" if len(unchecked) == 1 else f"{len(unchecked):,} batches"
+        state = f"{state}, but {batches} cannot be checked"
     show(f"{len(found):,} batches, {parts:,} parts, {size / 1e6:,.1f} MB: {state}")
     if faults:
         if not repair:
             note(f"to mend it: fabricobs verify --store {path} --repair")
         raise typer.Exit(1 if repair else 2)
+    if unchecked:
+        note("to be sure: ingest the logs again into a new store")
+        raise typer.Exit(UNKNOWN)
 
 
 def _faults(batch: "Batch") -> list[str]:
