@@ -153,7 +153,7 @@ def verify(
     state = "repaired" if repair and faults else f"{len(faults)} faults" if faults else "sound"
     if unchecked:
         batches = "1 batch" if len(unchecked) == 1 else f"{len(unchecked):,} batches"
-        state = f"{state}, but {batches} cannot be checked"
+        state = f"{f'{state}, ' if faults else ''}{batches} cannot be checked"
     show(f"{len(found):,} batches, {parts:,} parts, {size / 1e6:,.1f} MB: {state}")
     if faults:
         if not repair:
