@@ -3,7 +3,6 @@
 import contextlib
 import difflib
 import io
-import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import TextIO
 import duckdb
 
 from fabricobs import content
+from fabricobs.json_values import as_json
 from fabricobs.output_files import replacing
 from fabricobs.printing import escaped, show
 from fabricobs.store.sandbox import QueryError, check_read_only
@@ -229,19 +229,8 @@ def _write_json(cursor: duckdb.DuckDBPyConnection, out: Path | None) -> None:
     with _target(out) as target:
         while chunk := cursor.fetchmany(_CHUNK_ROWS):
             for row in chunk:
-                told = dict(zip(names, map(_as_json, row), strict=True))
+                told = dict(zip(names, map(as_json, row), strict=True))
                 target.write(json.dumps(told, default=str, allow_nan=False) + "\n")
-
-
-def _as_json(value: object) -> object:
-    """Return a value that JSON can say: NaN and infinity, which it cannot, are null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list | tuple):
-        return [_as_json(each) for each in value]
-    if isinstance(value, dict):
-        return {str(key): _as_json(each) for key, each in value.items()}
-    return value
 
 
 def _write_parquet(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:

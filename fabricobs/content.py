@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Literal
 
 from fabricobs.errors import UserError
+from fabricobs.short_files import decoded, read_short
 
 Kind = Literal["ingest", "queries", "models", "sample_data"]
 
 _PACKAGE = Path(__file__).parent
-_MOST_BYTES = 1 << 20  # the longest definition has 30 kB
 
 
 class ContentError(UserError):
@@ -44,14 +44,9 @@ def read_text(path: Path) -> str:
 
     A symbolic link would show, in the message about it, what another file holds.
     """
-    if path.is_symlink() or not path.is_file():
+    if path.is_symlink():
         raise ContentError(f"{path}: no plain file; put a copy in its place")
-    if path.stat().st_size > _MOST_BYTES:
-        raise ContentError(f"{path}: longer than {_MOST_BYTES >> 20} MiB")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ContentError(f"{path}: not UTF-8 (byte {error.start})") from error
+    return decoded(path, read_short(path, ContentError), ContentError)
 
 
 def _named(folder: Path, suffix: str) -> Iterator[tuple[str, Path]]:

@@ -6,7 +6,6 @@ A value is taken from the option of the command, else from the environment (`wat
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,7 @@ from fabricobs.config.basics import PREFIX, ConfigError, find_file, is_named
 from fabricobs.config.schema import Config, PlainOrSecret, Secret
 from fabricobs.config.trust import is_foreign, is_trusted, reaching, without
 from fabricobs.mistakes import explain, nearest
-
-_MOST_BYTES = 1 << 20
+from fabricobs.short_files import decoded, parsed, read_short
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +59,8 @@ def load(path: Path | None = None, options: Mapping[str, Any] | None = None) -> 
     Raises ConfigError for a file that is not there or a value that cannot be used.
     """
     file = find_file(path)
-    data = _bytes_of(file) if file is not None else b""
-    document = {} if file is None else _parsed(file, data)
+    data = read_short(file, ConfigError) if file is not None else b""
+    document = {} if file is None else parsed(file, decoded(file, data, ConfigError), ConfigError)
     trusted = file is None or is_named(path) or is_trusted(file, data)
     ignored: list[str] = []
     if file is not None and not trusted:
@@ -106,24 +104,6 @@ def _validate(document: dict[str, Any], sources: Mapping[str, str], file: Path |
         loaded = Loaded(Config(), sources, file)
         text = explain(error, Config, lambda key: loaded.source(key).removeprefix("file "))
         raise ConfigError(text) from error
-
-
-def _bytes_of(file: Path) -> bytes:
-    """Return what a configuration holds; ConfigError if that is no short regular file."""
-    if not file.is_file():
-        raise ConfigError(f"{file}: no regular file")
-    if file.stat().st_size > _MOST_BYTES:
-        raise ConfigError(f"{file}: longer than {_MOST_BYTES >> 20} MiB: no configuration")
-    return file.read_bytes()
-
-
-def _parsed(file: Path, data: bytes) -> dict[str, Any]:
-    try:
-        return tomllib.loads(data.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: not valid TOML: {error}") from error
-    except RecursionError as error:
-        raise ConfigError(f"{file}: not valid TOML: nested too deeply") from error
 
 
 def _check_thresholds(loaded: Loaded) -> None:

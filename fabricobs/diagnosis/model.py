@@ -1,15 +1,14 @@
 """Models: what a file of `models/` says about one diagnosis, and loading it."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.mistakes import explain
+from fabricobs.short_files import parsed
 
 
 class _Part(BaseModel):
@@ -74,11 +73,9 @@ def load_models(extra: Sequence[Path] = ()) -> dict[str, Model]:
 
 def load_model(path: Path) -> Model:
     """Load one model."""
+    document = parsed(path, content.read_text(path), ContentError)
+    document.setdefault("name", path.stem)
     try:
-        document: dict[str, Any] = tomllib.loads(content.read_text(path))
-        document.setdefault("name", path.stem)
         return Model.model_validate(document)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ContentError(f"{path}: not valid TOML: {error}") from error
     except ValidationError as error:
         raise ContentError(explain(error, Model, lambda _: str(path))) from error

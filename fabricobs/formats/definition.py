@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import tomllib
 from base64 import b64decode
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -15,6 +14,7 @@ from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
 from fabricobs.mistakes import explain
+from fabricobs.short_files import parsed
 
 Reader = Literal[
     "lines", "table", "keyvalue", "value", "paragraphs", "walk", "sections",
@@ -177,10 +177,7 @@ def load_definition(path: Path) -> Definition:
 # A watch loads them anew every round, nearly always the same.
 @lru_cache(maxsize=1024)
 def _read_definition(path: Path, text: str) -> Definition:
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ContentError(f"{path}: not valid TOML: {error}") from error
+    document = parsed(path, text, ContentError)
     document.setdefault("name", path.stem)
     try:
         definition = Definition.model_validate(document)

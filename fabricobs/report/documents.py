@@ -22,6 +22,7 @@ from fabricobs.diagnosis.findings import (
     Verdict,
     WhatIf,
 )
+from fabricobs.json_values import as_json
 
 if TYPE_CHECKING:
     from fabricobs.ask import Question as StoredQuestion
@@ -184,7 +185,7 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> dict[st
         "id": finding.id,
         "kind": finding.kind,
         "severity": finding.severity,
-        "confidence": _number(finding.confidence),
+        "confidence": as_json(finding.confidence),
         "families": list(finding.families),
         "entities": [entity.as_dict() for entity in finding.entities],
         "related": [entity.as_dict() for entity in finding.related],
@@ -193,9 +194,9 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> dict[st
         "start_step": finding.start_step,
         "end_step": finding.end_step,
         "detected_at": iso(finding.detected_at),
-        "loss_share": _number(finding.loss_share),
-        "gpu_hours_lost": _number(finding.gpu_hours_lost),
-        "cost": _number(finding.cost),
+        "loss_share": as_json(finding.loss_share),
+        "gpu_hours_lost": as_json(finding.gpu_hours_lost),
+        "cost": as_json(finding.cost),
         "title": finding.title,
         "explanation": finding.explanation,
         "drivers": [_driver(driver) for driver in finding.drivers],
@@ -228,11 +229,11 @@ def _moment(text: str | None) -> datetime | None:
 def _driver(driver: Driver) -> dict[str, Any]:
     return {
         "feature": driver.feature,
-        "value": _number(driver.value),
-        "peer": _number(driver.peer),
+        "value": as_json(driver.value),
+        "peer": as_json(driver.peer),
         "unit": driver.unit,
-        "robust_z": _number(driver.robust_z),
-        "threshold": _number(driver.threshold),
+        "robust_z": as_json(driver.robust_z),
+        "threshold": as_json(driver.threshold),
         "source": driver.source,
     }
 
@@ -242,15 +243,15 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "first_step": segment.first_step,
         "last_step": segment.last_step,
         "start": iso(segment.start),
-        "step_time_ms": _number(segment.step_time_ms),
+        "step_time_ms": as_json(segment.step_time_ms),
     }
 
 
 def _what_if(each: WhatIf) -> dict[str, Any]:
     return {
         "entity": each.entity.as_dict(),
-        "saved_share": _number(each.saved_share),
-        "speedup": _number(each.speedup),
+        "saved_share": as_json(each.saved_share),
+        "speedup": as_json(each.speedup),
         "over": each.over,
         "against": each.against,
     }
@@ -268,7 +269,7 @@ def _coverage(coverage: Coverage) -> dict[str, Any]:
         "facts": dict(coverage.facts),
         "missing": list(coverage.missing),
         "clocks": [
-            asdict(clock) | {"seconds": _number(clock.seconds), "error": _number(clock.error)}
+            asdict(clock) | {"seconds": as_json(clock.seconds), "error": as_json(clock.error)}
             for clock in coverage.clocks
         ],
         "counter_breaks": [
@@ -285,11 +286,6 @@ def _stored_questions(extra: Sequence[Path] = ()) -> "dict[str, StoredQuestion]"
 
 def _sql_of(query: str, known: Mapping[str, "StoredQuestion"]) -> str:
     return known[query].sql if query in known else query
-
-
-def _number(value: float | None) -> float | None:
-    """Return null for what JSON has no number for."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _naive(moment: datetime) -> datetime:

@@ -1,12 +1,12 @@
 """The scenarios that come along: loading `scenarios/*.toml`, or one the user wrote."""
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from fabricobs.errors import UserError
+from fabricobs.short_files import decoded, parsed, read_short
 from fabricobs.simulate.shapes import ScenarioShape
 
 FOLDER = Path(__file__).parent / "scenarios"
@@ -46,11 +46,10 @@ def load_scenario(name: str) -> Scenario:
     if not path.is_file():
         known = ", ".join(scenario_names())
         raise ScenarioError(f"no scenario {name!r}; a TOML file of yours or one of {known}")
+    text = decoded(path, read_short(path, ScenarioError), ScenarioError)
+    document = parsed(path, text, ScenarioError)
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
         return Scenario(path.stem, ScenarioShape.model_validate(document))
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{path}: not valid TOML: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))

@@ -1,6 +1,5 @@
 """What charts are drawn from: the rows of stored queries, and the model behind a finding."""
 
-import math
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fabricobs import content
 from fabricobs.diagnosis.findings import Finding
 from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.json_values import as_json
 from fabricobs.report.documents import iso
 
 if TYPE_CHECKING:
@@ -51,4 +51,4 @@ class Source:
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return iso(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return as_json(value)
