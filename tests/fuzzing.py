@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from conftest import mutate
 from fabricobs.formats.archive import members
+from fabricobs.formats.budget import Allowance
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import FileResult, count_lines, read_file
 from fabricobs.formats.recognition.catalogue import ARCHIVE, Catalogue, load_catalogue
@@ -244,7 +245,7 @@ def _read(root: Path, path: Path, folder: Path) -> Iterator[str]:
         yield from _wrong(planned, path)
         return
     try:
-        within = identities_within(path, planned.identity, folder, options)
+        within = identities_within(path, planned.identity, folder, options, Allowance(path))
         for member in members(path, folder):
             told = within.of(member.name)
             inner = plan_member(planned, member, told, catalogue(), options)

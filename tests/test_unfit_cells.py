@@ -86,6 +86,19 @@ def test_a_whole_number(
         assert told is None
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("column", ["stage", "loss"])
+def test_a_number_beyond_what_a_double_holds(
+    column: str, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records.PACE, "read_bytes", 1 << 40 if compiled else 0)
+    write(tmp_path / "steps", "jsonl", steps_of([1]) | {column: [10**400]})
+    tables, told = read(tmp_path / "steps", "jsonl", "step_records")
+    assert tables["steps"][0][column] is None
+    assert told is not None
+    assert "does not fit" in told
+
+
 @pytest.mark.parametrize("value", [HIGH, HIGHEST])
 def test_a_counter_of_64_bits_without_a_sign_is_kept_as_the_negative_of_its_bits(
     value: int, tmp_path: Path

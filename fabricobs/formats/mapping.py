@@ -62,7 +62,7 @@ class Target:
                 return float(scaled)
         except OverflowError:
             return Unfit(text, "does not fit a double")
-        if math.isnan(scaled):
+        if scaled != scaled:  # NaN; a whole number may be beyond what a double holds
             return None
         if isinstance(scaled, float) and math.isfinite(scaled) and self.factor is not None:
             scaled = round(scaled)
