@@ -134,7 +134,7 @@ def sparse_file_of_fifty_gigabytes(folder: Path) -> None:
 
 @hostile("read")
 def newlines_packed(folder: Path) -> None:
-    (folder / "blank.log.gz").write_bytes(gzip.compress(_INFO.encode() + b"\n" * (100 << 20)))
+    (folder / "blank.log.gz").write_bytes(gzip.compress(_INFO.encode() + b"\n" * (70 << 20)))
 
 
 @hostile("refused", "bomb")
