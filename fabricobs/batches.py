@@ -4,8 +4,11 @@ A file that cannot be read costs no other file anything: what its reader raises 
 `problem`, and the rows read until then are kept. Only a store that cannot be written ends a batch.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,8 @@ from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.tables import TABLES
 
 _SHAPES = 10
+# What tells how long a step took: itself, a clock of the training, or when it began and was logged.
+_STEP_TIMES = ("step_time_ms", "elapsed_ms", "started", "ts")
 _MOVED = "was moved or rewritten while it was read: the next ingest reads it"
 
 # By file id: the first and last time of its rows.
@@ -101,11 +106,14 @@ def _read_and_commit(
     writer = BatchWriter(store)
     spans: Spans = {}
     unknown: set[str] = set()
+    untimed: Counter[str] = Counter()
     rows = Rows(expected_bytes=sum(planned.size_bytes for planned in batch))
 
     def flush() -> None:
         for table, part in rows.drain():
             _widen(spans, part)
+            if table == "steps":
+                untimed.update(_untimed_steps(part))
             if table != "files":  # they may have an identity that no row needed
                 unknown.update(_unknown_names(part))
             # Readers call this, and would take an OSError for one of their file.
@@ -139,7 +147,7 @@ def _read_and_commit(
         results = [(p, result.with_note(rows.unfit.of_file(p.file_id))) for p, result in results]
         used = {f.name: f for planned, _ in results for f in planned.recognised.formats}
         for planned, result in results:
-            _add_account(rows, planned, result, options, spans)
+            _add_account(rows, planned, result, options, spans, untimed[planned.file_id])
         for format_ in used.values():
             _add_counter_info(rows, format_)
         flush()
@@ -147,7 +155,11 @@ def _read_and_commit(
     except BaseException:
         writer.discard()
         raise
-    return [*(_outcome(planned, result, spans, unknown) for planned, result in results), *refused]
+    outcomes = (
+        replace(_outcome(p, result, spans, unknown), untimed_steps=untimed[p.file_id])
+        for p, result in results
+    )
+    return [*outcomes, *refused]
 
 
 def _read_archive(
@@ -226,6 +238,13 @@ def _unknown_names(part: pa.Table) -> Iterator[str]:
                 yield from (name for name in found.to_pylist() if name is not None)
 
 
+def _untimed_steps(steps: pa.Table) -> Iterator[str]:
+    """Yield the file of each step that tells neither how long it took nor when it was."""
+    timed = [pc.is_valid(steps[name]) for name in _STEP_TIMES if name in steps.column_names]
+    untimed = pc.invert(reduce(pc.or_, timed)) if timed else pa.scalar(True)
+    yield from steps.filter(untimed)["file_id"].to_pylist()
+
+
 def _note_unknown_port(planned: PlannedFile, result: FileResult, unknown: Set[str]) -> None:
     """Make it the problem of a file that its counters belong to no port that anything names."""
     if result.problem is None and f"{UNKNOWN}{path_text(planned.path)}" in unknown:
@@ -241,6 +260,7 @@ def _add_account(
     result: FileResult,
     options: Options,
     spans: Spans,
+    untimed_steps: int = 0,
 ) -> None:
     tally = result.tally
     first, last = spans.get(planned.file_id, (None, None))
@@ -264,6 +284,7 @@ def _add_account(
             "unparsed": tally.unparsed,
             "unclaimed": tally.unclaimed,
             "rows": result.rows,
+            "untimed_steps": untimed_steps,
             "ts_first": first,
             "ts_last": last,
             "problem": result.problem,

@@ -87,6 +87,7 @@ class FileOutcome:
     shapes: tuple[tuple[str, int], ...] = ()  # of its unclaimed lines, most frequent first
     stored: bool = False  # its rows, if it gives any, are in the store
     unknown_device: str | None = None  # what its rows go by, where nothing names their device
+    untimed_steps: int = 0  # steps in whose lines no time stands
     doubt: str | None = None  # what is uncertain about its identity
 
 

@@ -241,3 +241,61 @@ def test_port_channels_sub_interfaces_and_management_ports_of_nxos(tmp_path: Pat
         "Ethernet1/3.100", "Port-Channel10", "mgmt0",
     }  # fmt: skip
     assert found.account[0][2] == 0
+
+
+def test_steps_without_a_time_are_told(tmp_path: Path) -> None:
+    untimed = "".join(f"step: {step} loss: 2.5\n" for step in range(200))
+    timed = "step: 1 loss: 2.5 step_time: 0.5s\n2026-03-02 09:00:00 step: 2 loss: 2.5\n"
+    found = Ingested(tmp_path, {"a/train.log": untimed, "b/train.log": timed})
+    assert "a/train.log: 200 steps, no time in them" in found.output
+    assert "b/train.log: " not in found.output
+    assert found.rows("files", "untimed_steps") == [(0,), (200,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step: 7 micro_step: 1 loss: 2.5 time: 0.5s\nstep: 7 micro_step: 2 loss: 2.5 time: 0.5s\n",
+        "[micro-batch 1/2] step 7, loss 2.5, step time 0.5s\n"
+        "[micro-batch 2/2] step 7, loss 2.5, step time 0.5s\n",
+        "Epoch 1 | iter 14 step 6 | loss train: 2.5, val: n/a | iter time: 500.00 ms remaining\n"
+        "Epoch 1 | iter 15 step 7 | loss train: 2.5, val: n/a | iter time: 500.00 ms (step) rest\n",
+    ],
+    ids=["micro_step", "micro-batch", "litgpt"],
+)
+def test_the_time_of_a_micro_batch_is_not_that_of_its_step(tmp_path: Path, text: str) -> None:
+    found = Ingested(tmp_path, {"train.log": text})
+    assert found.rows("phases", "duration_ms") == [(500.0,), (500.0,)]
+    assert set(found.rows("steps", "step, step_time_ms")) == {(7, None)}
+
+
+def test_a_long_export_in_no_order_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fabricobs.formats.logs.wrapping.LONGEST_EXPORT", 200)
+    records = [
+        f'{{"time": "2026-03-02T09:00:0{second}Z", "message": "{NCCL}INFO Using network IB"}}\n'
+        for second in (5, 3, 4)
+    ]
+    found = Ingested(tmp_path, {"export.jsonl": "".join(records)})
+    assert "its records are in no order of time" in found.output
+    ((problem,),) = found.rows("files", "problem")
+    assert problem.startswith("its records are in no order of time")
+
+
+def test_the_limit_of_a_collective_and_of_the_watchdog(tmp_path: Path) -> None:
+    text = (
+        "[rank3]:[E1103 07:14:42.115298746 ProcessGroupNCCL.cpp:612] [Rank 3] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=4411, OpType=ALLREDUCE, Timeout(ms)=900000)"
+        " ran for 900047 milliseconds before timing out.\n"
+        "[rank1]:[E307 01:12:04.004500600 ProcessGroupNCCL.cpp:1400] [PG ID 0 PG GUID "
+        "0(default_pg) Rank 1] ProcessGroupNCCL's watchdog got stuck for 480 seconds without "
+        "making progress in monitoring enqueued collectives.\n"
+        "[rank1]:[I307 00:12:04.004500600 ProcessGroupNCCL.cpp:900] [PG ID 0 PG GUID 0(default_pg) "
+        "Rank 1] ProcessGroupNCCL initialization options: size: 8, global rank: 1, TIMEOUT(ms): "
+        "600000, USE_HIGH_PRIORITY_STREAM: 0\n"
+    )
+    found = Ingested(tmp_path, {"train.log": text})
+    assert found.rows("nccl_events", "kind, rank, duration_ms, timeout_ms") == [
+        ("watchdog_stuck", 1, 480000.0, None),
+        ("watchdog_timeout", 3, 900047.0, 900000.0),
+    ]
+    assert ("TIMEOUT(ms)", "600000") in found.rows("nccl_env", "name, value")

@@ -21,7 +21,7 @@ from fabricobs.formats.logs.bulk import BulkReader, can_read
 from fabricobs.formats.logs.dispatch import Dispatcher
 from fabricobs.formats.logs.lines import LineReader, TextReader
 from fabricobs.formats.logs.messages import marks_beside
-from fabricobs.formats.logs.wrapping import LogLine, log_lines
+from fabricobs.formats.logs.wrapping import LogLine, log_lines, order_problem
 from fabricobs.formats.outputs.captures import CaptureReader
 from fabricobs.formats.outputs.keyvalue import KeyValueReader, ValueReader
 from fabricobs.formats.outputs.matrix import MatrixReader
@@ -120,7 +120,8 @@ def read_file(
         raise
     except Exception as error:
         failure = failure_of(error)
-    return result_of(tally, rows.count - before, failure, unused)
+    result = result_of(tally, rows.count - before, failure, unused)
+    return result.with_note(order_problem(recognised.wrapping, path.stat().st_size))
 
 
 def _read(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from fabricobs.inputs import FileOutcome, IngestReport, not_kept
 from fabricobs.printing import escaped
+from fabricobs.report.documents import counted
 from fabricobs.report.layout import MOST_NAMED, aligned
 
 _MOST_SHAPES = 3
@@ -38,6 +39,7 @@ def ingest_table(report: IngestReport) -> str:
         *_unknown_devices(report.unknown_devices),
         *doubts[:MOST_NAMED],
         *_and_more(doubts),
+        *_untimed_steps(report.read),
         *_shapes(report.outcomes),
     ]
     lines.extend(map(escaped, told))
@@ -103,6 +105,17 @@ def _unknown_devices(outcomes: Sequence[FileOutcome]) -> list[str]:
         "the names below as `alias` in a host map:",
         *(f"  {line}" for line in [*lines[:MOST_NAMED], *_and_more(lines)]),
     ]
+
+
+def _untimed_steps(outcomes: Sequence[FileOutcome]) -> list[str]:
+    """Say in which files steps have no time: no step time, clock or time of the line."""
+    lines = [
+        f"{outcome.path}: {counted(outcome.untimed_steps, 'step')}, no time in them: log the time "
+        "of each step, or the time of each line"
+        for outcome in outcomes
+        if outcome.untimed_steps
+    ]
+    return [*lines[:MOST_NAMED], *_and_more(lines)]
 
 
 def _named(title: str, outcomes: Sequence[FileOutcome]) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from fabricobs.formats.documents.jsontext import documents
+from fabricobs.formats.limits import in_mib
 from fabricobs.formats.logs.exports import (
     LONGEST_HEAD,
     Export,
@@ -88,7 +89,7 @@ def log_lines(stream: BinaryIO, wrapping: Wrapping, size_bytes: int) -> Iterator
         yield from _from_cri(lines)
     else:
         records = _records(stream, lines, export)
-        if not export.in_order and size_bytes <= LONGEST_EXPORT:
+        if not export.in_order and order_problem(wrapping, size_bytes) is None:
             records = iter(_in_order(list(records)))
         for record in _whole(records, export):
             for text in record.text.removesuffix("\n").split("\n"):
@@ -96,6 +97,18 @@ def log_lines(stream: BinaryIO, wrapping: Wrapping, size_bytes: int) -> Iterator
                 yield LogLine(record.number, text if fits else None, record.told)
     for number in overlong:
         yield LogLine(number, None, {})
+
+
+def order_problem(wrapping: Wrapping, size_bytes: int) -> str | None:
+    """Say that an export is in no order of time and too long to be put in order; None if not."""
+    export = wrapping.export
+    if export is None or export.in_order or size_bytes <= LONGEST_EXPORT:
+        return None
+    return (
+        f"its records are in no order of time, and above {in_mib(LONGEST_EXPORT)} they are read as "
+        "they stand: what a line says of those below it may be wrong; export oldest first, or in "
+        "shorter pieces"
+    )
 
 
 def _numbered(stream: BinaryIO, overlong: list[int]) -> Iterator[tuple[int, str]]:

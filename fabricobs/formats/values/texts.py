@@ -39,5 +39,11 @@ TYPES: dict[str, ValueType] = {
     "rule": ValueType(r"-{7,}|={7,}", parse_text, ("VARCHAR",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "program": ValueType(r"\S+", parse_program, ("VARCHAR",)),
+    "loop_step": ValueType(r"(?:[Ss]tep|STEP|[Ii]ter(?:ation)?)", parse_text, ("VARCHAR",)),
+    "micro_step": ValueType(
+        r"(?:[Mm]icro[ _-]?(?:step|batch)|[Aa]ccum(?:ulation)?(?:[ _-]step)?)",
+        parse_text,
+        ("VARCHAR",),
+    ),
     "metric": ValueType(r"[A-Za-z_:][\w:]*", parse_text, ("VARCHAR",)),
 }

@@ -29,6 +29,7 @@ READING = (
             whole("unparsed", "Lines nobody read"),
             whole("unclaimed", "Of the unparsed, those that bear no format's mark"),
             whole("rows", "Rows written to the tables"),
+            whole("untimed_steps", "Steps that tell neither how long they took nor when they were"),
             Column("ts_first", "TIMESTAMP", "UTC", "Earliest time of its rows"),
             Column("ts_last", "TIMESTAMP", "UTC", "Latest time of its rows"),
             text("problem", "Why the file could not be read to its end, else null"),
