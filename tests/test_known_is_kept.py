@@ -299,3 +299,23 @@ def test_the_limit_of_a_collective_and_of_the_watchdog(tmp_path: Path) -> None:
         ("watchdog_timeout", 3, 900047.0, 900000.0),
     ]
     assert ("TIMEOUT(ms)", "600000") in found.rows("nccl_env", "name, value")
+
+
+def test_power_supplies_and_fans_of_a_switch(tmp_path: Path) -> None:
+    supplies = (
+        "PSU    Model  Serial  HW Rev  Voltage (V)  Current (A)  Power (W)  Status  LED\n"
+        "-----  -----  ------  ------  -----------  -----------  ---------  ------  ---\n"
+        "PSU 1  AC-1   A1      A3            11.97         4.56      54.56  NOT OK  red\n"
+    )
+    fans = (
+        "  Drawer    LED    FAN     Speed    Direction    Presence    Status          Timestamp\n"
+        "--------  -----  ------  -------  -----------  ----------  --------  -----------------\n"
+        " drawer1    red  fan2         0%       intake     Present    Not OK  20250304 10:15:00\n"
+    )
+    files = {"leaf07/show_platform_psustatus.txt": supplies, "leaf07/show_platform_fan.txt": fans}
+    found = Ingested(tmp_path, files)
+    rows = found.rows("hosts", "host, part, fact, value")
+    assert ("leaf07", "PSU 1", "Status", "NOT OK") in rows
+    assert ("leaf07", "PSU 1", "Power (W)", "54.56") in rows
+    assert ("leaf07", "fan2", "Speed", "0%") in rows
+    assert ("leaf07", "fan2", "Status", "Not OK") in rows

@@ -24,7 +24,7 @@ from fabricobs.formats.values import (
 from fabricobs.store.tables import TABLES, Column
 
 # Columns that say which row a value belongs to; all others are what was measured.
-IDENTITY = ("device", "port", "lane", "priority", "queue", "profile", "name", "ts")
+IDENTITY = ("device", "port", "lane", "priority", "queue", "profile", "name", "part", "fact", "ts")
 # Names of one process; a file may bring any number.
 _MOST_RESOLVED = 100_000
 _TARGET = re.compile(r"^(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
@@ -87,6 +87,7 @@ class ColumnMapping:
         for key, target in block.columns.items():
             self._add(key, _parse_target(target, self.table))
         self._ignored = [compile_template(key) for key in block.ignore]
+        self._ignored_keys = frozenset(key for key in block.ignore if "{" not in key)
         self._resolved: dict[str, Target | bool] = {}
 
     def _add(self, key: str, target: Target) -> None:
@@ -110,6 +111,8 @@ class ColumnMapping:
     def _look_up(self, key: str) -> Target | bool:
         if key in self._plain:
             return self._plain[key]
+        if key in self._ignored_keys:
+            return True
         for template, target in self._patterns:
             match = template.pattern.match(key)
             if match is not None:

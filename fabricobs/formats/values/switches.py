@@ -121,5 +121,6 @@ TYPES: dict[str, ValueType] = {
     "yang": ValueType(r"(?:\S*[/.:])?", parse_text, ("VARCHAR",)),
     "yang_port": ValueType(r"\S+", parse_yang_port, ("VARCHAR",)),
     "classes": ValueType(r"\d(?:,\d)*|N/A", parse_classes, ("VARCHAR",)),
+    "psu": ValueType(r"PSU ?\d+", parse_text, ("VARCHAR",)),
     "pg": ValueType(r"\d+", parse_priority_group, ("VARCHAR",)),
 }

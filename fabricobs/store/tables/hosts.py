@@ -5,13 +5,13 @@ from fabricobs.store.tables.columns import ORIGIN, TIMED, Table, text, whole
 HOSTS = (
     Table(
         "hosts",
-        "a fact about a host",
+        "a fact about a host or switch",
         "topology matrix, modules, MTU, PCIe",
         (
             *ORIGIN,
             *TIMED,
             text("host", "Host"),
-            text("part", "GPU, NIC or port the fact is about; null: the host"),
+            text("part", "GPU, NIC, port, power supply or fan the fact is about; null: the host"),
             text("fact", "Name"),
             text("value", "Value"),
         ),
