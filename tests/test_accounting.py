@@ -18,9 +18,7 @@ CATALOGUE = load_catalogue()
 
 
 @pytest.mark.parametrize("name", CATALOGUE.formats)
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_a_damaged_file_is_read_and_accounted_for(name: str, seed: int, tmp_path: Path) -> None:
     samples = CATALOGUE.formats[name].definition.sample

@@ -43,7 +43,7 @@ def assert_same(text: str, folder: Path, formats: tuple[Any, ...] = tuple(MARKED
     assert got == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.randoms(use_true_random=False))
 def test_rooms_that_are_soon_full(seed: Any, tmp_path_factory: Any) -> None:
     lines = [seed.choice(LINES) for _ in range(60)]
@@ -105,7 +105,7 @@ def test_lines_of_every_shape(change: Any, tmp_path: Path) -> None:
     assert_same("\n".join(mixed) + "\n", tmp_path)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_lines_with_pieces_changed(data: st.DataObject, tmp_path_factory: Any) -> None:
     lines = []

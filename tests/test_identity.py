@@ -84,7 +84,7 @@ def sites(draw: st.DrawFn) -> list[tuple[str, str, str, datetime]]:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(sites())
 def test_every_path_gives_its_host_port_and_time(
     site: list[tuple[str, str, str, datetime]],
@@ -96,7 +96,7 @@ def test_every_path_gives_its_host_port_and_time(
         assert told.ts == int(moment.timestamp()) * 1_000_000, path
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from("a b run1 run2 before after 1 2".split()), min_size=1))
 def test_what_nothing_names_is_unknown_and_never_merged(folders: list[str]) -> None:
     paths = sorted({f"{folder}/{n}/ethtool_eth0.txt" for folder in folders for n in "12"})
@@ -107,7 +107,7 @@ def test_what_nothing_names_is_unknown_and_never_merged(folders: list[str]) -> N
 
 
 @given(sites(), st.randoms())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_order_of_paths_does_not_matter(
     site: list[tuple[str, str, str, datetime]], random: object
 ) -> None:
@@ -197,7 +197,7 @@ def rows(store: Path) -> list[tuple[object, ...]]:
         ).fetchall()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(site=sites())
 def test_every_row_carries_what_its_path_says(
     site: list[tuple[str, str, str, datetime]], tmp_path_factory: pytest.TempPathFactory

@@ -182,7 +182,7 @@ def sites(draw: st.DrawFn) -> list[Job]:
     return launches
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(launches=sites())
 def test_drawn_jobs_are_told_apart(
     launches: list[Job], tmp_path_factory: pytest.TempPathFactory

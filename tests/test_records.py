@@ -86,7 +86,7 @@ def test_the_samples_and_what_happens_to_files(
         assert_same(mutate(data * 3, seed), tmp_path, name, syntax)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_csv_cells_of_every_kind(data: st.DataObject, tmp_path_factory: Any) -> None:
     cell = st.sampled_from(CELLS) | st.text(max_size=4)
@@ -108,7 +108,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_json_values_of_every_kind(data: st.DataObject, tmp_path_factory: Any) -> None:
     base = {"iteration": 7, "global_rank": 1, "timestamp": 1772442041.5, "iter_time_s": 1.5}

@@ -144,7 +144,7 @@ MOMENTS = st.lists(st.booleans(), min_size=60, max_size=60)
 
 @pytest.mark.parametrize("way", WAYS)
 @settings(
-    max_examples=int(os.environ.get("FABRICOBS_ROTATIONS", "3")), deadline=None,
+    max_examples=int(os.environ.get("FABRICOBS_ROTATIONS", "3")),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 @given(lines=st.lists(st.integers(0, 3), min_size=3, max_size=3), moments=MOMENTS)

@@ -75,7 +75,7 @@ PORTS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_tables_of_any_cells(data: st.DataObject, tmp_path_factory: Any) -> None:
     """Any cells below any of three headers, in tables that follow each other."""
@@ -99,7 +99,7 @@ def test_tables_of_any_cells(data: st.DataObject, tmp_path_factory: Any) -> None
     assert_same(text, tmp_path_factory.mktemp("tables"))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lines=st.lists(st.sampled_from(LINES), max_size=40), end=st.sampled_from(["\n", ""]))
 def test_lines_of_all_samples_in_any_order(
     lines: list[str], end: str, tmp_path_factory: Any

@@ -262,7 +262,7 @@ def test_jobs_share_the_cluster() -> None:
     oversubscription=st.sampled_from([0.5, 1.0, 2.0, 4.0]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_shape_of_cluster_runs(
     gpus: int, wiring: str, hosts_per_leaf: int, oversubscription: float, seed: int
 ) -> None:

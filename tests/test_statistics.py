@@ -46,7 +46,7 @@ def test_jain_lies_between_one_link_and_all(loads: list[float]) -> None:
     assert 0.5 - 1e-9 <= top_half_share(array) <= 1
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000))
 def test_a_fair_hash_is_seldom_called_unfair(seed: int) -> None:
     counts = np.random.default_rng(seed).multinomial(128, [1 / 8] * 8).astype(float)

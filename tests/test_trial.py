@@ -206,7 +206,7 @@ def _named(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(log=_log())
 def test_what_is_proposed_reads_its_lines_once_columns_are_named(
     log: list[tuple[str, list[Any]]],
