@@ -135,7 +135,7 @@ def _verdict(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> Verdict
     jobs_word = "job" if len(names) == 1 else "jobs"
     counts = f"{len(names):,} {jobs_word}{runs}: {len(wrong):,} with a problem"
     if open_:
-        counts += f", {len(open_):,} of which too little is known to judge"
+        counts += f"; too little is known to judge {len(open_):,}"
     serious = [finding for finding in findings if finding.severity != "info"]
     sentence = f"{counts}."
     if serious:

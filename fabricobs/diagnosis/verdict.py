@@ -57,7 +57,7 @@ def give_verdict(
     A question whose answer fails, or one of whose causes could not be looked for, is unknown.
     """
     answers: tuple[Callable[[], Question], ...] = (
-        lambda: _everywhere(findings, paces),
+        lambda: _everywhere(evidence, findings, paces),
         lambda: _slow_rank(findings, paces, judgements.get("straggler", _NOTHING)),
         lambda: _sick_link(judgements),
         lambda: _uneven_routing(findings, judgements.get("ecmp_skew", _NOTHING)),
@@ -93,10 +93,10 @@ def _sentence(
     unknown = sum(question.answer == "unknown" for question in questions)
     if unknown == len(questions):
         return "Cannot tell: what the store holds answers none of the six questions."
-    if not paces:
-        return f"Nothing wrong in what can be judged; {unknown} of 6 questions stay open."
-    rest = f"; {unknown} of 6 questions stay open" if unknown else ""
-    return f"Nothing wrong: the job keeps its pace and no part stands out{rest}."
+    if not unknown:
+        return "Nothing wrong: the job keeps its pace and no part stands out."
+    pace = ": the job keeps its pace" if questions[0].answer == "ok" else ""
+    return f"Nothing wrong in what can be judged{pace}; {unknown} of 6 questions stay open."
 
 
 def _only_workload(serious: list[Finding], questions: tuple[Question, ...]) -> bool:
@@ -123,8 +123,13 @@ def _failed(question: Question, reason: str | None) -> Question:
     return Question(question.question, "unknown", f"Not looked for: {reason}.", _REPORT)
 
 
-def _everywhere(findings: tuple[Finding, ...], paces: list[JobPace]) -> Question:
+def _everywhere(
+    evidence: Evidence, findings: tuple[Finding, ...], paces: list[JobPace]
+) -> Question:
     question = QUESTIONS[0]
+    steps = len(evidence.frame("step_times"))
+    if not paces and steps:
+        return _too_few(question, steps)
     if not paces:
         return Question(
             question, "unknown", "No step times.", "The trainer's log, or per-rank step records."
@@ -155,9 +160,14 @@ def _pace_holds(question: str, paces: list[JobPace]) -> Question:
         return Question(question, "unknown", text, "What was changed or restarted at that time.")
     steps = sum(len(pace.steps) for pace in paces)
     if not all(pace.enough for pace in paces):
-        text = f"{steps:,} steps are too few for a change of pace to show."
-        return Question(question, "unknown", text, "The trainer's log of more steps.")
+        return _too_few(question, steps)
     return Question(question, "ok", f"The pace holds over {steps:,} steps.")
+
+
+def _too_few(question: str, steps: int) -> Question:
+    counted = "1 step is" if steps == 1 else f"{steps:,} steps are"
+    text = f"{counted} too few for a change of pace to show."
+    return Question(question, "unknown", text, "The trainer's log of more steps.")
 
 
 def _slow_rank(
@@ -246,8 +256,8 @@ def _uneven_routing(findings: tuple[Finding, ...], judgement: Judgement) -> Ques
 
 def _choice(evidence: Evidence) -> Question:
     question = QUESTIONS[4]
-    ranks = evidence.frame("nccl_choice")
-    chosen = ranks.drop_nulls("network")
+    processes = evidence.frame("nccl_choice")
+    chosen = processes.drop_nulls("network")
     if chosen.is_empty():
         return Question(
             question, "unknown", "No NCCL log says which network is used.", "NCCL_DEBUG=INFO logs."
@@ -255,33 +265,67 @@ def _choice(evidence: Evidence) -> Question:
     several = pl.coalesce(pl.col("nodes"), pl.col("host").n_unique().over("job")) > 1
     fell_back = chosen.filter((pl.col("network") == "Socket") & several)
     if not fell_back.is_empty():
-        hosts = fell_back["host"].unique().sort().to_list()
-        return Question(question, "problem", f"Sockets instead of RDMA on {', '.join(hosts)}.")
-    for column, what in (("network", "networks"), ("version", "NCCL versions")):
-        values = chosen[column].drop_nulls().unique().sort().to_list()
+        hosts = fell_back["host"].drop_nulls().unique().sort().to_list()
+        where = f" on {', '.join(hosts)}" if hosts else ""
+        return Question(question, "problem", f"Sockets instead of RDMA{where}.")
+    versions = sorted({version for row in chosen["versions"].drop_nulls() for version in row})
+    networks = chosen["network"].unique().sort().to_list()
+    for values, what in ((networks, "networks"), (versions, "NCCL versions")):
         if len(values) > 1:
             return Question(
                 question, "problem", f"Ranks use different {what}: {', '.join(values)}."
             )
-    network = chosen["network"][0]
-    return Question(question, "ok", f"{len(chosen)} ranks use {network}, one NCCL version.")
+    uses = f"{networks[0]}, NCCL {versions[0]}" if versions else networks[0]
+    told, size = int(chosen["ranks"].sum()), _size_of(evidence)
+    if size is None or told < size:
+        some = _ranks(told) if size is None else f"{told:,} of {size:,} ranks"
+        rest = "how many ranks the job has" if size is None else "what the others use"
+        text = f"{some} use{'s' if told == 1 else ''} {uses}; {rest} is not known."
+        return Question(question, "unknown", text, "NCCL_DEBUG=INFO logs of all ranks.")
+    if _hosts_of(processes) == 1:
+        text = f"All {told:,} ranks are on one host; between hosts NCCL would use {uses}."
+        return Question(question, "ok", text)
+    return Question(question, "ok", f"All {told:,} ranks use {uses}.")
+
+
+def _size_of(evidence: Evidence) -> int | None:
+    """Return the number of ranks of the jobs seen, None if a communicator does not tell it."""
+    sizes = evidence.frame("job_sizes")["ranks_expected"]
+    return None if sizes.is_empty() or sizes.null_count() else int(sizes.sum())
+
+
+def _hosts_of(processes: pl.DataFrame) -> int:
+    """Return on how many hosts the processes are, as NCCL or their own number tells."""
+    nodes = processes["nodes"].max()
+    return max(nodes if isinstance(nodes, int) else 0, processes["host"].n_unique())
 
 
 def _gpudirect(evidence: Evidence) -> Question:
     question = QUESTIONS[5]
-    known = evidence.frame("nccl_choice").drop_nulls("gdr")
+    processes = evidence.frame("nccl_choice")
+    known = processes.drop_nulls("gdr")
     if known.is_empty():
         return Question(
             question,
             "unknown",
-            "No NCCL log shows a network connection.",
+            "No NCCL log shows a network connection that may use it.",
             "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,NET.",
         )
     off = known.filter(~pl.col("gdr"))
     if not off.is_empty():
-        hosts = off["host"].unique().sort().to_list()
-        return Question(question, "problem", f"Off for {len(off)} ranks on {', '.join(hosts)}.")
-    return Question(question, "ok", f"On for {len(known)} ranks.")
+        hosts = off["host"].drop_nulls().unique().sort().to_list()
+        where = f" on {', '.join(hosts)}" if hosts else ""
+        return Question(question, "problem", f"Off for {_ranks(int(off['ranks'].sum()))}{where}.")
+    told, size = int(processes["ranks"].sum()), _size_of(evidence)
+    if size is None or told < size:
+        of = "of a job of unknown size" if size is None else f"of {size:,}"
+        text = f"On for {_ranks(int(known['ranks'].sum()))} {of}; the others are not known."
+        return Question(question, "unknown", text, "NCCL_DEBUG=INFO logs of all ranks.")
+    return Question(question, "ok", f"On for {_ranks(int(known['ranks'].sum()))}.")
+
+
+def _ranks(count: int) -> str:
+    return "1 rank" if count == 1 else f"{count:,} ranks"
 
 
 def _moment(time: datetime | None) -> str:
@@ -312,7 +356,9 @@ def describe_coverage(
         ),
         (
             "ranks",
-            f"{row['ranks']:,} of {row['ranks_expected'] or 'unknown'} on {row['hosts']:,} hosts",
+            f"{row['ranks'] or 'not known'}"
+            + (f" of {row['ranks_expected']:,}" if row["ranks_expected"] else "")
+            + f" on {row['hosts'] or 'unknown'} hosts",
         ),
         ("steps", f"{row['steps']:,}"),
         ("collective measurements", f"{row['collectives']:,}"),

@@ -51,9 +51,11 @@ def has_names(runs: Sequence[Run]) -> bool:
     return any(part.given != run.label for run in runs for part in run.parts)
 
 
-def tell_runs(connection: "duckdb.DuckDBPyConnection", runs: Sequence[Run]) -> None:
-    """Fill the tables `jobs` and `job_files`."""
-    _fill(connection, "jobs", [tuple(run.tells().values()) for run in runs])
+def tell_runs(
+    connection: "duckdb.DuckDBPyConnection", runs: Sequence[Run], shown: Sequence[Run]
+) -> None:
+    """Fill the tables `jobs`, with the runs that are shown, and `job_files`, with all."""
+    _fill(connection, "jobs", [tuple(run.tells().values()) for run in shown])
     parts = [(p.file_id, p.given, p.first, p.end, run.label) for run in runs for p in run.parts]
     _fill(connection, "job_files", parts)
 
@@ -109,7 +111,7 @@ def _shared(table: str, columns: set[str], scope: Scope) -> str:
     if "ts" in columns and TABLES[table].dated:
         wanted.append(_within(scope.window))
     device = next((name for name in ("device", "host") if name in columns), None)
-    if device is not None and table != "files" and scope.devices is not None:
+    if device is not None and scope.devices is not None:
         own = "(SELECT device FROM crossed_devices)"
         wanted.append(f"(t.{device} IN {own} OR split_part(t.{device}, '.', 1) IN {own})")
     return " AND ".join(wanted)

@@ -160,7 +160,7 @@ def open_session(
         asked = needed is None or scoping.SCRIPT in needed or set(tables) - _OF_NO_JOB
         runs = runs_of(store) if asked else ()
     connection.execute(dict(scripts)[scoping.SCRIPT])
-    scoping.tell_runs(connection, runs)
+    scoping.tell_runs(connection, runs, runs if scope is None or scope.run is None else [scope.run])
     if scope is not None:
         scoping.tell_scope(connection, scope)
 

@@ -6,9 +6,10 @@ SELECT
   (SELECT coalesce(sum(lines), 0) FROM files) AS lines,
   (SELECT coalesce(sum(unparsed - unclaimed), 0) FROM files) AS unread_lines,
   (SELECT coalesce(sum(unclaimed), 0) FROM files) AS unclaimed_lines,
-  (SELECT count(DISTINCT (job, rank)) FROM job_ranks) AS ranks,
-  (SELECT sum(nranks)::BIGINT FROM (SELECT max(nranks) AS nranks FROM ranks GROUP BY job)) AS ranks_expected,
-  (SELECT count(DISTINCT host) FROM job_ranks) AS hosts,
+  greatest((SELECT count(DISTINCT (job, rank)) FROM job_ranks), told.ranks) AS ranks,
+  greatest((SELECT sum(nranks)::BIGINT FROM (SELECT max(nranks) AS nranks FROM ranks GROUP BY job)),
+    told.nranks) AS ranks_expected,
+  greatest((SELECT count(DISTINCT host) FROM job_ranks), told.hosts) AS hosts,
   (SELECT count(DISTINCT (job, step)) FROM step_times) AS steps,
   (SELECT count(*) FROM collectives) AS collectives,
   (SELECT count(DISTINCT (device, port)) FROM port_samples) AS ports,
@@ -22,3 +23,8 @@ SELECT
     UNION ALL SELECT ts FROM port_samples WHERE ts_source <> 'mtime')) AS first_time,
   (SELECT max(ts) FROM (SELECT ts FROM steps UNION ALL SELECT ts FROM collectives
     UNION ALL SELECT ts FROM port_samples WHERE ts_source <> 'mtime')) AS last_time
+FROM (
+  -- Runs of one job have the same ranks.
+  SELECT sum(ranks)::BIGINT AS ranks, sum(nranks)::BIGINT AS nranks, sum(hosts)::BIGINT AS hosts
+  FROM (SELECT max(ranks) AS ranks, max(nranks) AS nranks, max(hosts) AS hosts FROM jobs GROUP BY name)
+) told

@@ -5,20 +5,12 @@
 SELECT job, host, rank, 'GPUDirect RDMA' AS fact, NULL::VARCHAR AS part,
   CASE WHEN gdr THEN 'on' ELSE 'off' END AS value, NOT gdr AS bad, true AS decides
 FROM (
-  SELECT r.job, r.rank, r.host, r.network, r.nodes, coalesce(c.gdr, r.ring_gdr) AS gdr
-  FROM (
-    SELECT w.job, w.rank, w.host, w.pid, any_value(r.network) AS network,
-      bool_and(r.ring_gdr) AS ring_gdr, max(r.nodes) AS nodes
-    FROM job_ranks w
-    JOIN ranks r ON r.job IS NOT DISTINCT FROM w.job AND r.host = w.host AND r.pid = w.pid
-    GROUP BY w.job, w.rank, w.host, w.pid
-  ) r
-  LEFT JOIN (
-    SELECT job, host, pid, bool_and(gdr) FILTER (transport = 'NET') AS gdr
-    FROM nccl_channels GROUP BY job, host, pid
-  ) c ON c.job IS NOT DISTINCT FROM r.job AND c.host = r.host AND c.pid = r.pid
+  SELECT p.job, p.host, w.rank, p.gdr
+  FROM nccl_processes p
+  LEFT JOIN job_ranks w
+    ON w.job IS NOT DISTINCT FROM p.job AND w.host IS NOT DISTINCT FROM p.host AND w.pid = p.pid
+  WHERE p.gdr IS NOT NULL AND p.nodes IS DISTINCT FROM 1 AND p.host IS NOT NULL
 )
-WHERE gdr IS NOT NULL AND network IS DISTINCT FROM 'Socket' AND nodes IS DISTINCT FROM 1
 UNION ALL
 SELECT j.job, j.host, NULL, 'module nvidia_peermem', NULL,
   CASE WHEN m.loaded THEN 'loaded' ELSE 'not loaded' END, NULL, false

@@ -33,6 +33,23 @@ LEFT JOIN processes p ON s.job IS NOT DISTINCT FROM p.job AND s.host = p.host AN
 WHERE s.rank IS NOT NULL AND s.comm IS NOT NULL
 GROUP BY s.job, s.comm, s.rank, s.host, s.pid;
 
+-- What NCCL chose in each process, with or without a rank that is told. Sockets know no GPUDirect.
+CREATE OR REPLACE VIEW nccl_processes AS
+SELECT job, host, pid, network, nodes, CASE WHEN network IS DISTINCT FROM 'Socket' THEN gdr END AS gdr
+FROM (
+  SELECT job, host, pid, max(nodes) AS nodes,
+    coalesce(arg_max(chosen, line), arg_max(connected, line)) AS network,
+    coalesce(bool_and(gdr), bool_and(ring_gdr)) AS gdr
+  FROM (
+    SELECT job, host_name(host) AS host, pid, line, network AS chosen, ring_gdr, nodes FROM nccl_ranks
+    UNION ALL BY NAME
+    SELECT job, host_name(host) AS host, pid, line, network AS connected, gdr FROM nccl_channels
+    WHERE transport = 'NET'
+  )
+  WHERE pid IS NOT NULL
+  GROUP BY job, host, pid
+);
+
 -- The ranks of each job's largest communicator: the job's own rank numbers. Without NCCL logs the
 -- hosts come from what else names rank and host.
 CREATE OR REPLACE VIEW job_ranks AS

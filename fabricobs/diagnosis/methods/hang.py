@@ -19,6 +19,8 @@ from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.telling import driver
 
+_SHOWN = 3
+
 
 @dataclass(frozen=True, slots=True)
 class _Stall:
@@ -99,7 +101,6 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
     culprits = _culprits(stall, ranks, model)
     named = culprits[0].type != "job"
     end = None if stall.start is None else stall.start + timedelta(seconds=stall.waited)
-    op, seq = stall.waiting["op"].drop_nulls(), stall.waiting["seq"].drop_nulls()
     words = {
         "who": " and ".join(culprit.label for culprit in culprits[:3]) if named else "The job",
         "host": culprits[0].host or "the hosts",
@@ -107,8 +108,9 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         "stands": "never came" if named else "stands still",
         "since": "" if stall.last_step is None else f" after step {stall.last_step}",
         "waiting": len(stall.waiting),
-        "ranks": ranks,
-        "call": f"{op[0]} {seq[0]}" if len(op) and len(seq) else "a collective",
+        "gave_up": _counted(len(stall.waiting)),
+        "ranks": _ranks_of(stall.job, ranks, evidence),
+        "call": _calls(stall.waiting),
         "waited": stall.waited,
         "proof": _proof(stall, named=named),
     }
@@ -138,6 +140,32 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),
     )
+
+
+def _ranks_of(job: str | None, seen: int, evidence: Evidence) -> str:
+    """Return the number of ranks: of the job if a log tells it, else of those that tell."""
+    sizes = evidence.frame("job_sizes").filter(pl.col("job").eq_missing(pl.lit(job)))
+    size = sizes["ranks_expected"].drop_nulls().max()
+    if isinstance(size, int):
+        return _counted(max(size, seen))
+    return f"{_counted(seen)} that tell{'s' if seen == 1 else ''}"
+
+
+def _calls(waiting: pl.DataFrame) -> str:
+    """Return the collectives the ranks wait in, with their ranks where there are several."""
+    named = waiting.drop_nulls(["op", "seq"])
+    calls = named.group_by("op", "seq").len().sort(["len", "seq"], descending=[True, False])
+    if calls.is_empty():
+        return "a collective"
+    told = [f"{op} {seq}" for op, seq, _ in calls.iter_rows()]
+    if len(told) > 1 or len(named) < len(waiting):
+        told = [f"{call} ({_counted(n)})" for call, n in zip(told, calls["len"], strict=True)]
+    more = f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+    return f"{', '.join(told[:_SHOWN])}{more}"
+
+
+def _counted(ranks: int) -> str:
+    return "1 rank" if ranks == 1 else f"{ranks:,} ranks"
 
 
 def _proof(stall: _Stall, *, named: bool) -> str:

@@ -113,7 +113,7 @@ def _finding(
     cost = cost_of(evidence, own, [], whole_run=True) if costs else None
     worst = max(deciding, key=lambda one: one.rows["host"].n_unique())
     words: dict[str, Any] = {
-        "who": _who(culprits, worst),
+        "who": _who(culprits, worst, _hosts_of(job, evidence)),
         "host": culprits[0].host or "every host",
         "fact": worst.name,
         "value": worst.rows["value"][0],
@@ -166,9 +166,17 @@ def _culprits(
     return culprits
 
 
-def _who(culprits: Sequence[Entity], worst: _Odd) -> str:
+def _hosts_of(job: str | None, evidence: Evidence) -> int:
+    known = evidence.frame("hosts_of_jobs").filter(pl.col("job").eq_missing(pl.lit(job)))
+    return int(known["hosts"].sum())
+
+
+def _who(culprits: Sequence[Entity], worst: _Odd, hosts: int) -> str:
     if culprits[0].type == "job":
-        return f"{worst.hosts - worst.agreeing} of {worst.hosts} hosts"
+        if worst.hosts == 1:
+            return "the only host that tells"
+        tell = " that tell" if worst.hosts < hosts else ""
+        return f"{worst.hosts - worst.agreeing} of {worst.hosts} hosts{tell}"
     names = [
         culprit.host or "" if culprit.type == "host" else culprit.label for culprit in culprits
     ]
@@ -180,7 +188,8 @@ def _who(culprits: Sequence[Entity], worst: _Odd) -> str:
 def _sentence(odd: _Odd) -> str:
     values = ", ".join(odd.rows["value"].unique().sort().to_list()[:_SHOWN])
     if not odd.agreeing:
-        return f"{odd.name}: {values} on all {odd.hosts} hosts that tell"
+        tell = "the only host that tells" if odd.hosts == 1 else f"all {odd.hosts} hosts that tell"
+        return f"{odd.name}: {values} on {tell}"
     return f"{odd.name}: {values}, but {odd.usual} on {odd.agreeing} of {odd.hosts} hosts"
 
 
