@@ -4,14 +4,15 @@ A store whose files are all of one launch and have no name from `--job` is one j
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from os.path import commonprefix
 from pathlib import PurePath
 
 from fabricobs.store.joining import find_launches
-from fabricobs.store.launch_paths import common_folder, names_of, pod_of, scheduled
+from fabricobs.store.launch_paths import common_folder, folders_above, names_of, pod_of, scheduled
 from fabricobs.store.launches import Launch, Lines
 from fabricobs.store.launches import Trace as Trace
 
@@ -161,25 +162,33 @@ def _run(
 def _names(jobs: Sequence[Sequence[Launch]]) -> list[tuple[str, str]]:
     """Return a name for each job that no other has, and where it is from."""
     paths = [{path for launch in runs for path in launch.paths} for runs in jobs]
+    folders = Counter(
+        folder
+        for runs in jobs
+        for folder in folders_above({f for launch in runs for f in launch.folders})
+    )
     names: list[tuple[str, str]] = []
-    for number, runs in enumerate(jobs):
-        others = set().union(*(p for other, p in enumerate(paths) if other != number))
+    for own_paths, runs in zip(paths, jobs, strict=True):
         given = set().union(*(launch.given for launch in runs))
-        own = (min(given), "--job") if given else _name_by_path(paths[number], runs, others)
+        own = (min(given), "--job") if given else _name_by_path(own_paths, runs, folders)
         names.append(own)
-    taken: dict[str, int] = {}
+    wanted = Counter(name for name, _ in names)
+    taken: Counter[str] = Counter()
     unique = []
     for (name, named_by), own_paths in zip(names, paths, strict=True):
-        if [n for n, _ in names].count(name) > 1 and own_paths and named_by != "--job":
+        if wanted[name] > 1 and own_paths and named_by != "--job":
             folder = PurePath(common_folder(own_paths))
             above = folder.parent if folder.name == name else folder
             name = f"{above.name}/{name}"
-        taken[name] = taken.get(name, 0) + 1
+        taken[name] += 1
         unique.append((name if taken[name] == 1 else f"{name} ({taken[name]})", named_by))
     return unique
 
 
-def _name_by_path(paths: set[str], runs: Sequence[Launch], others: set[str]) -> tuple[str, str]:
+def _name_by_path(
+    paths: set[str], runs: Sequence[Launch], folders: Mapping[str, int]
+) -> tuple[str, str]:
+    """Return a name by the paths of a job; `folders` says how many jobs have files in each."""
     for path in sorted(paths):
         if scheduled(path) is not None:
             part = next(p for p in reversed(path.split("/")) if scheduled(p) is not None)
@@ -195,7 +204,7 @@ def _name_by_path(paths: set[str], runs: Sequence[Launch], others: set[str]) -> 
         own = PurePath(folder)
         while _COMMON.fullmatch(own.name) and own.parent.name:
             own = own.parent
-        if not any(own in PurePath(path).parents for path in others):
+        if folders[str(own)] == 1:
             return own.name, "folder"
         prefix = commonprefix(stems).rstrip("0123456789-_. ")  # noqa: RUF071 (of names, no paths)
         if len(prefix) > 2:

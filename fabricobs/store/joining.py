@@ -1,28 +1,23 @@
 """Which files, and which lines of them, are of one launch.
 
 What proves that two files are of one launch is a communicator hash both name, or a process both
-show. Files that name neither join the launch that nothing contradicts and that names, hosts, a
-folder or times point to; where several could be meant they stay apart.
+show. Other files are joined where all that have something in common may be one launch: an id of a
+scheduler, a folder, names alike, a host at one time. A file that is then still alone joins the one
+launch it can be of; where several could be meant, it stays apart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
 
-from fabricobs.store.launch_evidence import (
-    SAME_STEP,
-    are_runs,
-    contradict,
-    gap,
-    names_in_common,
-)
+from fabricobs.store.launch_evidence import SAME_STEP, are_runs, contradict, gap
 from fabricobs.store.launch_paths import folders_above
 from fabricobs.store.launches import Launch, Lines, Process, Trace
 
 Signs = tuple[int, int, bool]
 
-# Processes make their communicators minutes before the first step.
-_AT_ONCE = timedelta(minutes=10)
+# Processes make their communicators minutes before the first step; a restart may follow sooner.
+_APART = (timedelta(minutes=10), timedelta(minutes=1), timedelta(0))
 
 
 def find_launches(traces: Sequence[Trace]) -> list[Launch]:
@@ -31,22 +26,14 @@ def find_launches(traces: Sequence[Trace]) -> list[Launch]:
     for trace in traces:
         files.setdefault((trace.file_id, trace.given), []).append(trace)
     proven = _joined_by_proof([unit for rows in files.values() for unit in _units(rows)])
-    folders = _Folders(proven)
-    settled: list[Launch] = []
-    anchors = [launch for launch in proven if launch.is_anchor]
-    for launch in sorted(anchors, key=lambda each: (not each.hashes, -len(each.parts))):
-        _settle(launch, settled, folders)
-    named = list(settled)
-
-    def clearest(launch: Launch) -> tuple[object, ...]:
-        signs = max((_signs(launch, other, folders) for other in named), default=(0, 0, False))
-        return tuple(-sign for sign in signs), not launch.ranks, -len(launch.parts)
-
-    for launch in sorted((each for each in proven if not each.is_anchor), key=clearest):
-        _settle(launch, settled, folders)
+    proven.sort(key=lambda each: (min(each.paths, default=""), each.order))
+    launches = _joined_alike(proven)
+    folders = _Folders(launches)
+    launches = _join_rest(launches, folders, lambda each: each.is_anchor)
+    launches = _join_rest(launches, folders, lambda each: bool(each.processes or each.is_anchor))
     latest = datetime.max
     return sorted(
-        settled, key=lambda each: (each.begin or latest, min(each.paths, default=""), each.order)
+        launches, key=lambda each: (each.begin or latest, min(each.paths, default=""), each.order)
     )
 
 
@@ -120,26 +107,150 @@ def _joined_by_proof(units: Sequence[Launch]) -> list[Launch]:
     return joined
 
 
-def _settle(launch: Launch, settled: list[Launch], folders: "_Folders") -> None:
-    """Join files without proof to the launch they are part of, or let them stand for themselves."""
-    able = [other for other in settled if not contradict(launch, other)]
-    signs = {id(other): _signs(launch, other, folders) for other in able}
+def _joined_alike(groups: Sequence[Launch]) -> list[Launch]:
+    """Join groups that have an id, a folder, names or a host in common, if they may be one launch.
+
+    The deepest folder decides first. Where all groups cannot be one launch, those of one time may.
+    """
+    alike: dict[tuple[str, str], list[int]] = {}
+    for number, group in enumerate(groups):
+        for kind, names in (
+            ("1 id", group.given | group.scheduled),
+            ("2 folder", folders_above(group.folders)),
+            ("3 family", group.families),
+            ("4 host", group.hosts),
+        ):
+            for name in names:
+                alike.setdefault((kind, name), []).append(number)
+    homes = list(range(len(groups)))
+
+    def order(key: tuple[str, str]) -> tuple[str, int, str]:
+        return key[0], -len(key[1].rstrip("/").split("/")), key[1]
+
+    for key in sorted(alike, key=order):
+        members = list(dict.fromkeys(_root(homes, number) for number in alike[key]))
+        for together in _of_one_launch([groups[number] for number in members], key[0]):
+            first, *others = [members[index] for index in together]
+            for number in others:
+                groups[first].join(groups[number])
+                homes[number] = first
+    return [group for number, group in enumerate(groups) if homes[number] == number]
+
+
+def _root(homes: Sequence[int], number: int) -> int:
+    while homes[number] != number:
+        number = homes[number]
+    return number
+
+
+def _of_one_launch(groups: Sequence[Launch], kind: str) -> list[list[int]]:
+    """Return the numbers of groups that may be one launch: all, or else those of one time."""
+    if len(groups) < 2:
+        return []
+    if kind != "4 host" and _may_be_one(groups):
+        return [list(range(len(groups)))]
+    found: list[list[int]] = []
+    timed = [number for number, group in enumerate(groups) if group.begin and group.end]
+    if len(timed) < len(groups):
+        return []  # one whose time is not known may be of any of them
+    timed.sort(key=lambda number: groups[number].begin or datetime.max)
+    for apart in _APART:
+        free = [number for number in timed if not any(number in each for each in found)]
+        found += [
+            cluster
+            for cluster in _clusters(free, groups, apart)
+            if len(cluster) > 1 and _may_be_one([groups[number] for number in cluster])
+        ]
+    return found
+
+
+def _clusters(
+    numbers: Iterable[int], groups: Sequence[Launch], apart: timedelta
+) -> list[list[int]]:
+    """Return groups, in order of their begins, in clusters that lie further than that apart."""
+    clusters: list[list[int]] = []
+    reached = datetime.min
+    for number in numbers:
+        begin, end = groups[number].begin or datetime.max, groups[number].end or datetime.max
+        if clusters and begin - reached <= apart:
+            clusters[-1].append(number)
+        else:
+            clusters.append([number])
+        reached = max(reached, end)
+    return clusters
+
+
+def _may_be_one(groups: Iterable[Launch]) -> bool:
+    """Say whether no group contradicts another."""
+    whole = Launch()
+    for group in groups:
+        if contradict(group, whole):
+            return False
+        whole.join(group)
+    return True
+
+
+def _join_rest(
+    launches: Sequence[Launch], folders: "_Folders", is_home: Callable[[Launch], bool]
+) -> list[Launch]:
+    """Join launches that are no homes to the one home each can be of.
+
+    Of those that choose one home with equal right, none joins if they contradict each other.
+    """
+    homes = [launch for launch in launches if is_home(launch)]
+    rest = [launch for launch in launches if not is_home(launch)]
+    chosen: dict[int, list[tuple[Signs, Launch]]] = {}
+    for launch in rest:
+        signs, able = _choose(launch, homes, folders)
+        if len(able) == 1 and any(signs):
+            chosen.setdefault(id(able[0]), []).append((signs, launch))
+        elif not launch.processes:
+            launch.candidates = sum(_lacks(other, launch) for other in able)
+    joined: set[int] = set()
+    for home in homes:
+        choices = sorted(chosen.get(id(home), ()), key=lambda each: each[0], reverse=True)
+        for _, equal in groupby(choices, key=lambda each: each[0]):
+            together = [launch for _, launch in equal]
+            if _may_be_one([home, *together]):
+                for launch in together:
+                    home.join(launch)
+                    joined.add(id(launch))
+            else:
+                for launch in together:
+                    launch.candidates = max(launch.candidates, 1)
+    return [launch for launch in launches if id(launch) not in joined]
+
+
+def _choose(
+    launch: Launch, homes: Sequence[Launch], folders: "_Folders"
+) -> tuple[Signs, list[Launch]]:
+    """Return the homes a launch can be of with the strongest signs for them."""
+    able = [home for home in homes if not contradict(launch, home)]
+    signs = {id(home): _signs(launch, home, folders) for home in able}
     best = max(signs.values(), default=(0, 0, False))
-    if any(best):
-        able = [other for other in able if signs[id(other)] == best]
-        if len(able) > 1:
-            able = _begun_before(launch, able)
-        if len(able) == 1:
-            able[0].join(launch)
-            return
-    if not launch.processes and not launch.nranks:
-        launch.candidates = sum(_lacks(other, launch) for other in able)
-    settled.append(launch)
+    if not any(best):
+        return best, able
+    # A time alone decides only between homes whose times are known.
+    able = [
+        home
+        for home in able
+        if signs[id(home)] == best or (not any(best[:2]) and gap(launch, home) is None)
+    ]
+    return best, _begun_before(launch, able) if len(able) > 1 else able
 
 
-def _lacks(other: Launch, launch: Launch) -> bool:
+def _signs(launch: Launch, home: Launch, folders: "_Folders") -> Signs:
+    """Return what speaks for a home: names and hosts, a folder of one job, times."""
+    named = bool(launch.given & home.given or launch.scheduled & home.scheduled)
+    hosts = bool(launch.hosts & home.hosts)
+    between = gap(launch, home)
+    at_once = between is not None and between <= _APART[0]
+    return 2 * named + hosts, folders.depth_of_shared(launch, home), at_once
+
+
+def _lacks(home: Launch, launch: Launch) -> bool:
     """Say whether files without a process may tell of a launch what its own files do not."""
-    return bool(other.processes) and not (other.steps and launch.steps)
+    return bool(home.processes) and not (home.steps and launch.steps)
 
 
 def _begun_before(launch: Launch, able: Sequence[Launch]) -> list[Launch]:
@@ -155,21 +266,14 @@ def _begun_before(launch: Launch, able: Sequence[Launch]) -> list[Launch]:
     return [before[-1]] if before and not running else list(able)
 
 
-def _signs(launch: Launch, other: Launch, folders: "_Folders") -> Signs:
-    """Return what speaks for one launch: names and hosts, a folder of one job, times."""
-    between = gap(launch, other)
-    at_once = between is not None and between <= _AT_ONCE
-    return names_in_common(launch, other), folders.depth_of_shared(launch, other), at_once
-
-
 class _Folders:
-    """The folders of groups of files. One that holds a single job ties its files together."""
+    """The folders of launches. One that holds the runs of a single job ties its files together."""
 
-    def __init__(self, groups: Sequence[Launch]) -> None:
-        self._groups: dict[str, list[Launch]] = {}
-        for group in groups:
-            for folder in folders_above(group.folders):
-                self._groups.setdefault(folder, []).append(group)
+    def __init__(self, launches: Sequence[Launch]) -> None:
+        self._launches: dict[str, list[Launch]] = {}
+        for launch in launches:
+            for folder in folders_above(launch.folders):
+                self._launches.setdefault(folder, []).append(launch)
         self._is_one_job: dict[str, bool] = {}
 
     def depth_of_shared(self, a: Launch, b: Launch) -> int:
@@ -177,28 +281,28 @@ class _Folders:
         shared = folders_above(a.folders) & folders_above(b.folders)
         depths = {folder: len(folder.rstrip("/").split("/")) for folder in shared}
         deepest = sorted(depths, key=lambda folder: -depths[folder])
-        return next((depths[folder] for folder in deepest if self._holds_one_job(folder)), 0)
+        return next((depths[f] for f in deepest if self._holds_one_job(f)), 0)
 
     def _holds_one_job(self, folder: str) -> bool:
         if folder not in self._is_one_job:
-            self._is_one_job[folder] = _is_one_job(self._groups[folder])
+            self._is_one_job[folder] = _may_be_runs(self._launches[folder])
         return self._is_one_job[folder]
 
 
-def _is_one_job(groups: Sequence[Launch]) -> bool:
-    """Say whether all groups may be of one job: none contradicts another but as its next run."""
-    launches: list[Launch] = []
-    for group in groups:
+def _may_be_runs(launches: Sequence[Launch]) -> bool:
+    """Say whether all may be of one job: none contradicts another but as its next run."""
+    runs: list[Launch] = []
+    for launch in launches:
         home = None
-        for launch in launches:
-            if not contradict(group, launch):
-                home = home or launch
-            elif not are_runs(group, launch):
+        for run in runs:
+            if not contradict(launch, run):
+                home = home or run
+            elif not are_runs(launch, run):
                 return False
         if home is None:
             home = Launch()
-            launches.append(home)
-        home.join(group)
+            runs.append(home)
+        home.join(launch)
     return True
 
 

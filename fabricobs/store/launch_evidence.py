@@ -17,12 +17,6 @@ def gap(a: Launch, b: Launch) -> timedelta | None:
     return max(a.begin, b.begin) - min(a.end, b.end)
 
 
-def names_in_common(a: Launch, b: Launch) -> int:
-    """Return how much their names and hosts speak for one launch; 0 if nothing does."""
-    named = bool(a.given & b.given or a.scheduled & b.scheduled)
-    return 4 * named + 2 * bool(a.families & b.families) + bool(a.hosts & b.hosts)
-
-
 def contradict(a: Launch, b: Launch) -> bool:
     """Say whether two cannot be one launch."""
     for own, others in ((a.given, b.given), (a.scheduled, b.scheduled), (a.versions, b.versions)):
@@ -36,10 +30,18 @@ def contradict(a: Launch, b: Launch) -> bool:
 
 
 def are_runs(a: Launch, b: Launch) -> bool:
-    """Say whether two launches may be runs of one job: files named alike, or the same hosts."""
+    """Say whether two launches may be runs of one job: alike, and one after the other."""
     if a.given and b.given:
         return bool(a.given & b.given)
-    return bool(a.families & b.families) or bool(a.hosts and a.hosts == b.hosts)
+    between = gap(a, b)
+    if between is None:
+        return bool(a.hosts & b.hosts)  # which cannot do both at once
+    return between > timedelta(0) and bool(a.families & b.families or a.hosts & b.hosts)
+
+
+def _alike(a: Launch, b: Launch) -> bool:
+    """Say whether they are of other files that are named alike."""
+    return bool(a.families & b.families) and not a.paths & b.paths
 
 
 def _beside(a: Launch, b: Launch) -> bool:
@@ -56,10 +58,16 @@ def _rank_elsewhere(a: Launch, b: Launch) -> bool:
         if rank in b.ranks
     ):
         return True
-    # Ranks of communicators that the job splits into come again in each of them.
-    certain = {None} if a.families & b.families or a.hosts & b.hosts else {None, a.nranks}
+    # In containers every run has the same process ids; addresses in memory are random.
+    if any(
+        not addresses & b.addresses[process]
+        for process, addresses in a.addresses.items()
+        if process in b.addresses
+    ):
+        return True
+    # Ranks of smaller communicators, which a job splits into, come again in each of them.
     return any(
-        size in certain and not processes & b.places[size, rank]
+        size in {None, a.nranks} and not processes & b.places[size, rank]
         for (size, rank), processes in a.places.items()
         if (size, rank) in b.places
     )
@@ -73,13 +81,16 @@ def _beyond(world: Launch, other: Launch) -> bool:
 
 def _at_other_times(a: Launch, b: Launch) -> bool:
     between = gap(a, b)
-    family = bool(a.families & b.families)
     replays = _replay(a, b)
-    if between is not None and between > _APART and not (family and not replays):
+    alike = bool(a.families & b.families)
+    if between is not None and between > _APART and not (alike and not replays):
         return True
     if any(x.made and y.steps and y.end and y.end < x.made for x, y in ((a, b), (b, a))):
         return True  # steps that ended before the launch had a communicator
-    return replays and _steps_apart(a, b, between, family=family)
+    own_logs = _alike(a, b) and None in a.steps and None in b.steps and not a.folders & b.folders
+    if own_logs and between is None and not a.pods & b.pods:
+        return True  # a job has one log, or one in each of its pods
+    return replays and _steps_apart(a, b, between)
 
 
 def _replay(a: Launch, b: Launch) -> bool:
@@ -91,12 +102,13 @@ def _replay(a: Launch, b: Launch) -> bool:
     )
 
 
-def _steps_apart(a: Launch, b: Launch, between: timedelta | None, *, family: bool) -> bool:
+def _steps_apart(a: Launch, b: Launch, between: timedelta | None) -> bool:
     """Say whether the steps both do were done at other times, or by files of one kind."""
     if between is not None and between > timedelta(0):
         return True
     shared = a.steps.keys() & b.steps.keys()
-    if family and shared - {None} and not a.paths & b.paths:
+    # A rank has one log of its steps, and a job one, or one in each of its pods.
+    if _alike(a, b) and (shared - {None} or not a.pods & b.pods):
         return True
     begins = [
         abs(a.step_begin[rank] - b.step_begin[rank])

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePath
 
-from fabricobs.store.launch_paths import family_of, scheduled
+from fabricobs.store.launch_paths import family_of, pod_of, scheduled
 
 Process = tuple[str | None, int]
 Steps = tuple[int, int]
 
 # Fields of a launch that are sets of names.
-_SETS = "paths given hashes processes hosts versions folders families scheduled".split()
+_SETS = "paths given hashes processes hosts versions folders families pods scheduled".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Trace:
     begin: datetime | None
     end: datetime | None
     modified: datetime | None = None
+    comm: str | None = None  # address of a communicator in the memory of the process
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Launch:
     hosts: set[str] = field(default_factory=set)
     versions: set[str] = field(default_factory=set)
     nranks: int = 0
+    addresses: dict[Process, set[str]] = field(default_factory=dict)  # of its communicators
     # Processes by size of the communicator (None: of the list nccl-tests prints) and rank in it.
     places: dict[tuple[int | None, int], set[Process]] = field(default_factory=dict)
     ranks: dict[int, set[str]] = field(default_factory=dict)  # rank in the job: its hosts
@@ -69,9 +71,10 @@ class Launch:
     modified: datetime | None = None  # of its files, the last
     order: int = 0  # of launches in one file
     candidates: int = 0  # launches it may be part of, where that cannot be told
-    # Told by the paths: folders, paths without numbers and roles, ids a scheduler gave.
+    # Told by the paths: folders, paths without numbers and roles, jobs of pods, schedulers' ids.
     folders: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)
+    pods: set[str] = field(default_factory=set)
     scheduled: set[str] = field(default_factory=set)
 
     @property
@@ -91,6 +94,7 @@ class Launch:
             self.paths.add(trace.path)
             self.folders.add(str(PurePath(trace.path).parent))
             self.families.add(family_of(trace.path))
+            self.pods.update({pod_of(trace.path)} - {None})  # type: ignore[arg-type]
             self.scheduled.update({scheduled(trace.path)} - {None})  # type: ignore[arg-type]
         for name, value in (
             ("given", trace.given),
@@ -102,6 +106,8 @@ class Launch:
                 getattr(self, name).add(value)
         if trace.pid is not None:
             self.processes.add((trace.host, trace.pid))
+            if trace.comm is not None:
+                self.addresses.setdefault((trace.host, trace.pid), set()).add(trace.comm)
         if trace.told_by == "process":
             self._add_place(trace)
         elif trace.rank is not None:
@@ -118,6 +124,8 @@ class Launch:
         for name in _SETS:
             getattr(self, name).update(getattr(other, name))
         self.nranks = max(self.nranks, other.nranks)
+        for process, addresses in other.addresses.items():
+            self.addresses.setdefault(process, set()).update(addresses)
         for place, processes in other.places.items():
             self.places.setdefault(place, set()).update(processes)
         for rank, hosts in other.ranks.items():

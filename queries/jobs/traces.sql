@@ -18,7 +18,7 @@ told AS (
     max(nranks) AS nranks, rank,
     -- NCCL prints the CUDA version behind a plus sign, traces do not.
     max(split_part(version, '+', 1)) AS version,
-    min(line) AS first_line, max(line) AS last_line,
+    comm, min(line) AS first_line, max(line) AS last_line,
     NULL::BIGINT AS first_step, NULL::BIGINT AS last_step,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_first,
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_last
@@ -27,13 +27,13 @@ told AS (
   UNION ALL
   SELECT 'collective', file_id, job, host, pid,
     CASE WHEN regexp_full_match(comm_id, '0x[0-9a-f]{8,16}') THEN comm_id END,
-    max(nranks), max(global_rank), NULL, NULL, NULL, NULL, NULL,
+    max(nranks), max(global_rank), NULL, NULL, NULL, NULL, NULL, NULL,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM collectives
   GROUP BY file_id, job, host, pid, comm_id
   UNION ALL
-  SELECT 'step', file_id, job, host, NULL, NULL, NULL, rank, NULL, NULL, NULL, min(step), max(step),
+  SELECT 'step', file_id, job, host, NULL, NULL, NULL, rank, NULL, NULL, NULL, NULL, min(step), max(step),
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM (
@@ -43,7 +43,7 @@ told AS (
   )
   GROUP BY file_id, job, host, rank
   UNION ALL
-  SELECT 'benchmark', file_id, job, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  SELECT 'benchmark', file_id, job, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM benchmarks
@@ -51,7 +51,7 @@ told AS (
 )
 SELECT t.told_by, t.file_id, t.job, f.path,
   host_name(t.host) AS host, t.pid, t.comm_hash, t.nranks, t.rank, t.version, t.first_line, t.last_line, t.first_step,
-  t.last_step, t.ts_first, t.ts_last, f.modified
+  t.last_step, t.ts_first, t.ts_last, f.modified, t.comm
 FROM told t
 LEFT JOIN (SELECT file_id, any_value(path) AS path, max(modified) AS modified
   FROM files GROUP BY file_id) f

@@ -1,0 +1,259 @@
+"""Which files are of which job: drawn sites whose truth is known, and each class of mistake alone.
+
+No file may be given to a job that did not write it. What proves a launch (a communicator hash, a
+process, host and time) must join its files, and a file that may be of several jobs says so.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import count
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabricobs.diagnosis.scopes import window_of
+from fabricobs.store.jobs import Run, Trace, find_runs
+
+START = datetime(2026, 3, 2, 9)
+GPUS = 2
+STEPS = 60
+SECONDS = 10  # a step takes
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of a job as it is drawn."""
+
+    job: str
+    run: int
+    hosts: tuple[str, ...]
+    begin: datetime
+    first_step: int
+    number: int  # of all launches of the site
+
+    @property
+    def end(self) -> datetime:
+        return self.begin + timedelta(seconds=STEPS * SECONDS)
+
+
+@dataclass(frozen=True)
+class Site:
+    """How a site names and collects what its jobs print."""
+
+    layout: str  # scheduler, folders, flat or hosts
+    hashes: bool  # NCCL prints communicator hashes
+    nccl_times: bool
+    step_times: bool
+    step_hosts: bool  # each host has a log of its steps; else rank 0 has the only one
+    same_pids: bool  # containers: each launch begins at the same process id
+
+
+def path_of(site: Site, launch: Launch, name: str, host: str) -> str:
+    """Where the site keeps a file of a launch."""
+    return {
+        "scheduler": f"/logs/slurm-{4000 + launch.number}/{name}.{host}.log",
+        "folders": f"/logs/{launch.job}/run{launch.run}/{name}.{host}.log",
+        "flat": f"/logs/{name}.{host}.{launch.number}.log",
+        "hosts": f"/logs/{host}/{name}-{launch.begin:%d%H%M%S}-{launch.number}.log",
+    }[site.layout]
+
+
+def nccl_traces(site: Site, launch: Launch) -> list[Trace]:
+    """What the log of NCCL of each host shows: its processes with their ranks."""
+    world = len(launch.hosts) * GPUS
+    moment = launch.begin - timedelta(seconds=20) if site.nccl_times else None
+    return [
+        Trace(
+            told_by="process",
+            file_id=f"nccl-{launch.number}-{host}",
+            given=None,
+            path=path_of(site, launch, "nccl", host),
+            host=host,
+            pid=100 + local + (0 if site.same_pids else 1000 * launch.number),
+            comm_hash=f"0x{launch.number:016x}" if site.hashes else None,
+            nranks=world,
+            rank=index * GPUS + local,
+            version="2.21.5",
+            first_line=1 + local,
+            last_line=1 + local,
+            first_step=None,
+            last_step=None,
+            begin=moment,
+            end=moment,
+            comm=f"0x{launch.number + 1:04x}{index * GPUS + local:08x}",
+        )
+        for index, host in enumerate(launch.hosts)
+        for local in range(GPUS)
+    ]
+
+
+def step_traces(site: Site, launch: Launch) -> list[Trace]:
+    """What the trainer's logs show: the ranks of each host, or rank 0 without its host."""
+    ranks = range(len(launch.hosts) * GPUS) if site.step_hosts else [None]
+    found = []
+    for rank in ranks:
+        host = launch.hosts[0 if rank is None else rank // GPUS]
+        found.append(
+            Trace(
+                told_by="step",
+                file_id=f"steps-{launch.number}-{host}",
+                given=None,
+                path=path_of(site, launch, "train", host if site.step_hosts else "main"),
+                host=host if site.step_hosts else None,
+                pid=None,
+                comm_hash=None,
+                nranks=None,
+                rank=rank,
+                version=None,
+                first_line=None,
+                last_line=None,
+                first_step=launch.first_step,
+                last_step=launch.first_step + STEPS - 1,
+                begin=launch.begin if site.step_times else None,
+                end=launch.end if site.step_times else None,
+            )
+        )
+    return found
+
+
+@st.composite
+def drawn_launches(draw: st.DrawFn) -> list[Launch]:
+    """Jobs at once on other hosts or one after another on the same, restarted or not."""
+    numbers = count()
+    launches: list[Launch] = []
+    now = START
+    for index in range(draw(st.integers(1, 3))):
+        at_once = bool(launches) and draw(st.booleans())
+        if launches and not at_once:
+            last = max(each.end for each in launches)
+            now = last + timedelta(minutes=draw(st.sampled_from([1, 20, 300])))
+        own = f"{'abc'[index]}node" if at_once or draw(st.booleans()) else "node"
+        hosts = tuple(f"{own}{number}" for number in range(draw(st.integers(1, 3))))
+        launch = Launch(f"job{'xyz'[index]}", 1, hosts, now, 1, next(numbers))
+        launches.append(launch)
+        if draw(st.booleans()):
+            # One host fewer, where there is one to spare, and from a checkpoint.
+            smaller = hosts[:-1] if len(hosts) > 1 and draw(st.booleans()) else hosts
+            begin = launch.end + timedelta(minutes=draw(st.sampled_from([2, 90])))
+            launches.append(replace(launch, run=2, hosts=smaller, begin=begin, first_step=41))
+            launches[-1] = replace(launches[-1], number=next(numbers))
+    return launches
+
+
+sites = st.builds(
+    Site,
+    layout=st.sampled_from(["scheduler", "folders", "flat", "hosts"]),
+    hashes=st.booleans(),
+    nccl_times=st.booleans(),
+    step_times=st.booleans(),
+    step_hosts=st.booleans(),
+    same_pids=st.booleans(),
+)
+
+
+def launch_of(file_id: str | None) -> int:
+    return int(str(file_id).split("-")[1])
+
+
+@settings(max_examples=150, deadline=None)
+@given(launches=drawn_launches(), site=sites, order=st.randoms(use_true_random=False))
+def test_no_file_is_given_to_another_job(launches: list[Launch], site: Site, order: object) -> None:
+    traces = [t for each in launches for t in (*nccl_traces(site, each), *step_traces(site, each))]
+    order.shuffle(traces)  # type: ignore[attr-defined]
+    runs = find_runs(traces)
+    by_launch: dict[int, list[Run]] = {}
+    for run in runs:
+        writers = {launch_of(part.file_id) for part in run.parts}
+        assert len(writers) == 1, f"files of {len(writers)} launches are one run: {run.paths}"
+        by_launch.setdefault(writers.pop(), []).append(run)
+    for launch in launches:
+        found = by_launch[launch.number]
+        with_nccl = [run for run in found if run.processes]
+        if site.hashes:
+            assert len(with_nccl) == 1, "a communicator hash joins the hosts"
+        if site.hashes and site.layout in {"scheduler", "folders"}:
+            assert len(found) == 1, "a folder of one launch joins its files"
+        if site.hashes and site.step_hosts and site.step_times and site.nccl_times:
+            assert len(found) == 1, "host and time join steps and NCCL"
+        for run in found:
+            if len(launches) > 1 and not run.processes and site.hashes:
+                assert run.candidates, "files without a job say of how many they may be"
+
+
+@settings(max_examples=50, deadline=None)
+@given(launches=drawn_launches(), site=sites)
+def test_names_and_runs_follow_the_truth(launches: list[Launch], site: Site) -> None:
+    told = replace(site, hashes=True, nccl_times=True, step_times=True, step_hosts=True)
+    traces = [t for each in launches for t in (*nccl_traces(told, each), *step_traces(told, each))]
+    runs = {launch_of(run.parts[0].file_id): run for run in find_runs(traces)}
+    assert len(runs) == len(launches)
+    for launch in launches:
+        run = runs[launch.number]
+        assert run.hosts == launch.hosts
+        assert run.ranks == run.nranks == len(launch.hosts) * GPUS
+        assert (run.first_step, run.last_step) == (launch.first_step, launch.first_step + 59)
+        if launch.run == 2 and site.layout != "scheduler":
+            first = runs[launch.number - 1]
+            assert run.name == first.name, "a restart is the next run of its job"
+            assert run.number == first.number + 1
+            assert run.replayed_steps >= 20
+
+
+@settings(max_examples=50, deadline=None)
+@given(launches=drawn_launches())
+def test_a_row_of_a_host_belongs_to_one_run_at_most(launches: list[Launch]) -> None:
+    site = Site("folders", True, True, True, True, False)
+    traces = [t for each in launches for t in (*nccl_traces(site, each), *step_traces(site, each))]
+    runs = find_runs(traces)
+    truth = {each.number: each for each in launches}
+    for host in {host for each in launches for host in each.hosts}:
+        own = [run for run in runs if host in run.hosts]
+        for minute in range(-30, 1200):
+            moment = START + timedelta(minutes=minute, seconds=7)
+            owners = [run for run in own if _covers(run, runs, moment)]
+            assert len(owners) <= 1, f"{host} at {moment} is of {len(owners)} runs"
+            running = [
+                run
+                for run in own
+                if (each := truth[launch_of(run.parts[0].file_id)]).begin <= moment <= each.end
+            ]
+            assert running in ([], owners)
+
+
+def _covers(run: Run, runs: tuple[Run, ...], moment: datetime) -> bool:
+    window = window_of(run, runs)
+    if window is None:
+        return False
+    after = window.begin is None or window.begin <= moment
+    return after and (window.end is None or moment < window.end)
+
+
+def device_list(file: str, pid: int) -> list[Trace]:
+    """The device list that nccl-tests prints: one process with eight ranks on `localhost`."""
+    blank = nccl_traces(Site("flat", False, False, False, False, True), TOLD)[0]
+    return [
+        replace(blank, file_id=file, path=f"/logs/{file}.log", host="localhost", pid=pid, rank=rank,
+                nranks=None, comm=None, version=None)
+        for rank in range(8)
+    ]  # fmt: skip
+
+
+TOLD = Launch("job", 1, ("n1",), START, 1, 0)
+
+
+def test_runs_of_nccl_tests_in_one_folder_are_apart() -> None:
+    traces = [*device_list("allreduce", 11), *device_list("alltoall", 12)]
+    assert [run.name for run in find_runs(traces)] == ["allreduce", "alltoall"]
+
+
+def test_a_folder_of_several_jobs_proves_nothing() -> None:
+    site = Site("flat", False, False, True, False, False)
+    other = replace(TOLD, hosts=("m1", "m2"), number=1)
+    alone = replace(TOLD, begin=START + timedelta(days=30), number=2)
+    traces = [*nccl_traces(site, TOLD), *nccl_traces(site, other), *step_traces(site, alone)]
+    runs = find_runs([replace(t, path=f"/logs/{t.file_id}.log") for t in traces])
+    (steps,) = (run for run in runs if run.first_step is not None)
+    assert len(steps.paths) == 1
+    assert steps.candidates == 2, "either of the two jobs may have run then"
+    told = find_runs([replace(t, path=f"/logs/{launch_of(t.file_id)}/x.log") for t in traces])
+    assert len(told) == 3
