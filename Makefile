@@ -6,7 +6,7 @@ LOWEST := .venv-lowest
 RESOLVE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
-.PHONY: demo test test-lowest fuzz check fix docs bench lock wheel clean
+.PHONY: demo test test-lowest fuzz check fix kernels docs bench lock wheel clean
 
 # Only files whose hashes are in the lock are installed; the project itself is built from them.
 define install
@@ -52,6 +52,9 @@ fix: $(VENV)/.ready  ## what check complains about and a machine can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m fabricobs.docs
+
+kernels: $(VENV)/.ready  ## LLVM code of the compiled readers whose sources have changed
+	$(BIN)/python -m fabricobs.formats.compiled
 
 docs: $(VENV)/.ready  ## the manual in docs/ and the lists in README.md, from the content and the code
 	$(BIN)/python -m fabricobs.docs

@@ -1,12 +1,16 @@
 """Big logs are read by the compiled matcher: the rows must be those of reading line by line."""
 
+import re
+from itertools import zip_longest
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabricobs.bench import drawn
 from fabricobs.formats.compiled import machine, matches
 from fabricobs.formats.context import Context
 from fabricobs.formats.logs import bulk
@@ -15,13 +19,33 @@ from fabricobs.formats.recognition.catalogue import Catalogue, Recognised, load_
 from fabricobs.formats.rows import Rows, Tally
 
 CATALOGUE: Catalogue = load_catalogue()
-MARKED = [f for f in CATALOGUE.formats.values() if bulk.can_read(f.compiled, bulk.LEAST_BYTES)]
-LINES = [
-    line
-    for format_ in MARKED
-    for sample in format_.definition.sample
-    for line in sample.text.split("\n")
+LOGS = [
+    f
+    for f in CATALOGUE.formats.values()
+    if bulk.can_read(f.compiled, bulk.LEAST_BYTES) and f.definition.place is None
 ]
+# What stands in one file together.
+TOGETHER = [
+    ("nccl_debug", "nccl_graph", "nccl_ofi", "nccl_version"),
+    ("megatron", "nccl_debug", "nccl_version", "torch_watchdog", "torchrun", "tqdm"),
+    ("deepspeed", "deepspeed_log", "nccl_debug", "nccl_version"),
+    ("nanogpt", "nccl_debug", "torchrun", "training_loop"),
+]
+
+
+def formats_of(names: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(f for f in LOGS if f.name in names)
+
+
+def lines_of(formats: tuple[Any, ...]) -> list[str]:
+    samples = [s.text.split("\n") for f in formats for s in f.definition.sample]
+    rows = zip_longest(*samples)
+    return [line for row in rows for line in row if line is not None]
+
+
+NCCL = formats_of(TOGETHER[0])
+LINES = lines_of(NCCL)
+ALL_SETS = [(f,) for f in LOGS] + [formats_of(names) for names in TOGETHER]
 
 
 def read(path: Path, formats: tuple[Any, ...]) -> tuple[dict[str, list[Any]], Tally]:
@@ -30,10 +54,11 @@ def read(path: Path, formats: tuple[Any, ...]) -> tuple[dict[str, list[Any]], Ta
     tables: dict[str, list[Any]] = {}
     for table, part in rows.drain():
         tables.setdefault(table, []).extend(part.to_pylist())
+    assert result.problem is None
     return {t: sorted(r, key=str) for t, r in tables.items()}, result.tally
 
 
-def assert_same(text: str, folder: Path, formats: tuple[Any, ...] = tuple(MARKED)) -> None:
+def assert_same(text: str, folder: Path, formats: tuple[Any, ...] = NCCL) -> None:
     path = folder / "log"
     path.write_text(text, encoding="utf-8", newline="")
     expected = read(path, formats)
@@ -56,7 +81,7 @@ def test_rooms_that_are_soon_full(seed: Any, tmp_path_factory: Any) -> None:
 
 def test_overlong_lines(tmp_path: Path) -> None:
     overlong = LINES[0] + "x" * (1 << 20)
-    assert_same("\n".join([LINES[0], overlong, LINES[1]]), tmp_path, tuple(MARKED[:1]))
+    assert_same("\n".join([LINES[0], overlong, LINES[1]]), tmp_path)
 
 
 def test_machine_code_that_cannot_be_kept_is_made_again(
@@ -73,9 +98,14 @@ def test_machine_code_that_cannot_be_kept_is_made_again(
     assert machine._kept("matcher.o") is None
 
 
-def test_the_samples(tmp_path: Path) -> None:
-    assert MARKED
-    assert_same("\n".join(LINES), tmp_path)
+@pytest.mark.parametrize("module", machine.SOURCES)
+def test_the_llvm_code_is_that_of_the_sources(module: str) -> None:
+    assert machine.is_current(module), "run `make kernels`"
+
+
+@pytest.mark.parametrize("formats", ALL_SETS, ids=lambda formats: "+".join(f.name for f in formats))
+def test_the_samples(formats: tuple[Any, ...], tmp_path: Path) -> None:
+    assert_same("\n".join(lines_of(formats)), tmp_path, formats)
 
 
 def test_what_one_line_says_holds_for_those_below_alone(tmp_path: Path) -> None:
@@ -89,6 +119,9 @@ def test_what_one_line_says_holds_for_those_below_alone(tmp_path: Path) -> None:
     [
         lambda line: line + "\r",
         lambda line: "2026-03-02 09:00:00 " + line,
+        lambda line: f"2026-03-02T09:{len(line) % 60:02d}:01.{len(line)}Z " + line,
+        lambda line: f"[pod/train-{len(line) % 7}/main] 3: " + line,
+        lambda line: "Mar  2 09:00:01 gpu01 slurmd[123]: " + line,
         lambda line: "\x1b[32m" + line + "\x1b[0m",
         lambda line: line + " " + line,
         lambda line: line.replace(" ", "  "),
@@ -101,21 +134,43 @@ def test_what_one_line_says_holds_for_those_below_alone(tmp_path: Path) -> None:
     ],
 )
 def test_lines_of_every_shape(change: Any, tmp_path: Path) -> None:
-    mixed = [text for line in LINES for text in (line, change(line))]
-    assert_same("\n".join(mixed) + "\n", tmp_path)
+    for formats in map(formats_of, TOGETHER):
+        mixed = [text for line in lines_of(formats) for text in (line, change(line))]
+        assert_same("\n".join(mixed) + "\n", tmp_path, formats)
 
 
-@settings(max_examples=150)
+@settings(max_examples=15)
+@given(seed=st.integers(0, 1 << 32), names=st.sampled_from(TOGETHER))
+def test_drawn_lines_of_every_kind(
+    seed: int, names: tuple[str, ...], tmp_path_factory: Any
+) -> None:
+    rng = Random(seed)
+    formats = formats_of(names)
+    lines: list[str] = []
+    for format_ in formats:
+        before = drawn.before_nccl(rng) if format_.definition.mark == " NCCL " else str
+        for draw in drawn.kinds((format_.name,)).values():
+            lines += (before(draw(rng)) for _ in range(3))
+    rng.shuffle(lines)
+    torn = [line[: rng.randrange(len(line) + 1)] for line in rng.sample(lines, len(lines) // 9)]
+    big = [re.sub(r"\d+", lambda found: found[0] * 7, line) for line in rng.sample(lines, 9)]
+    lines += torn + big
+    rng.shuffle(lines)
+    assert_same("\n".join(lines), tmp_path_factory.mktemp("bulk"), formats)
+
+
+@settings(max_examples=100)
 @given(data=st.data())
 def test_lines_with_pieces_changed(data: st.DataObject, tmp_path_factory: Any) -> None:
+    formats = formats_of(data.draw(st.sampled_from(TOGETHER)))
     lines = []
-    for line in data.draw(st.lists(st.sampled_from(LINES), min_size=1, max_size=8)):
+    for line in data.draw(st.lists(st.sampled_from(lines_of(formats)), min_size=1, max_size=8)):
         words = line.split(" ")
         place = data.draw(st.integers(0, len(words) - 1))
         odd = st.sampled_from(["", "-1", "0x", "NCCL", "n/a", "1e5", "3.25", "INFO", ": ", "…"])
         words[place] = data.draw(odd | st.text(max_size=6))
         lines.append(" ".join(words))
-    assert_same("\n".join(lines), tmp_path_factory.mktemp("bulk"))
+    assert_same("\n".join(lines), tmp_path_factory.mktemp("bulk"), formats)
 
 
 def test_lines_that_messages_of_several_formats_share(tmp_path: Path) -> None:

@@ -16,6 +16,16 @@ _COLL = re.compile(
     r"\[nranks=(\d+)\] stream (\S+)"
 )
 
+_NCCL = re.compile(r"(\S+):(\d+):(\d+) (?:\[(\d+)\] )?NCCL (INFO|WARN|TRACE) (.*)")
+_TRAINERS = {
+    "megatron": re.compile(
+        r"iteration +(\d+)/ *(\d+) \|.*elapsed time per iteration \(ms\): ([\d.]+) \|"
+        r".*lm loss: (\S+) \|"
+    ),
+    "deepspeed": re.compile(r"step=(\d+), skipped|CurrSamplesPerSec=([\d.]+)|time \(ms\) \| (.*)"),
+    "nanogpt": re.compile(r"iter (\d+): loss ([\d.]+), time ([\d.]+)ms"),
+}
+
 
 def match_with_re(folder: Path, out: Path) -> None:
     """Match every line by a compiled expression, and keep nothing."""
@@ -23,6 +33,15 @@ def match_with_re(folder: Path, out: Path) -> None:
         with path.open() as file:
             for line in file:
                 _COLL.match(line)
+
+
+def search_with_re(folder: Path, out: Path) -> None:
+    """Search every line of NCCL or of a trainer by a compiled expression, and keep nothing."""
+    for path in sorted(folder.iterdir()):
+        expression = _TRAINERS.get(path.stem, _NCCL)
+        with path.open(errors="replace") as file:
+            for line in file:
+                expression.search(line)
 
 
 def json_and_pandas(folder: Path, out: Path) -> None:
@@ -60,7 +79,10 @@ def polars_csv(folder: Path, out: Path) -> None:
     pl.scan_csv(folder / "*.csv").sink_parquet(out / "ports.parquet")
 
 
-BASELINES = {f.__name__: f for f in (match_with_re, json_and_pandas, read_and_split, polars_csv)}
+BASELINES = {
+    f.__name__: f
+    for f in (match_with_re, search_with_re, json_and_pandas, read_and_split, polars_csv)
+}
 
 if __name__ == "__main__":
     BASELINES[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))

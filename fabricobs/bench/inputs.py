@@ -3,6 +3,9 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
+
+from fabricobs.bench import drawn
 
 _FILES = 8
 _CHUNK = 20_000
@@ -75,6 +78,77 @@ def port_rows(folder: Path, size: int) -> None:
             )
 
     _write(folder, size, lambda file: f"FourHundredGigE1_0_{file + 1}.csv", lines)
+
+
+def info_logs(folder: Path, size: int, seed: int) -> None:
+    """Write `size` bytes of NCCL_DEBUG=INFO logs that a seed draws, of every kind of line."""
+    if _is_there(folder):
+        return
+    folder.mkdir(parents=True)
+    rng = Random(seed)
+    kinds = drawn.kinds()
+    for file in range(_FILES):
+        drawn.write(folder / f"job{file}.log", drawn.nccl_log(rng, kinds), size // _FILES)
+    _mark(folder)
+
+
+def trainer_logs(folder: Path, size: int) -> None:
+    """Write `size` bytes of what Megatron, DeepSpeed and nanoGPT print, a file each."""
+    if _is_there(folder):
+        return
+    folder.mkdir(parents=True)
+    for name, lines in (("megatron", _megatron), ("deepspeed", _deepspeed), ("nanogpt", _nanogpt)):
+        drawn.write(folder / f"{name}.log", lines(Random(1)), size // 3)
+    _mark(folder)
+
+
+def _clock(step: int) -> str:
+    minutes, seconds = divmod(step, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"2026-03-{2 + hours // 24:02d} {hours % 24:02d}:{minutes:02d}:{seconds:02d}"
+
+
+def _megatron(rng: Random) -> Iterator[str]:
+    for step in range(1, 1 << 40):
+        yield (
+            f" [{_clock(step)}] iteration {step:8d}/ 1000000 | consumed samples: {step * 512:12d} "
+            f"| elapsed time per iteration (ms): {900 + 200 * rng.random():.1f} | learning rate: "
+            f"{3e-4 * rng.random():.6E} | global batch size:   512 | lm loss: "
+            f"{2 + rng.random():.6E} | loss scale: 1.0 | grad norm: {rng.random():.3f} | "
+            "number of skipped iterations:   0 | number of nan iterations:   0 |"
+        )
+
+
+def _deepspeed(rng: Random) -> Iterator[str]:
+    for step in range(1, 1 << 40):
+        stamp = f"[{_clock(step)},{rng.randrange(1000):03d}] [INFO]"
+        yield (
+            f"{stamp} [logging.py:96:log_dist] [Rank 0] step={step}, skipped=0, "
+            f"lr=[{3e-4 * rng.random():.6f}, 0.0003], mom=[(0.9, 0.95), (0.9, 0.95)]"
+        )
+        yield (
+            f"{stamp} [timer.py:260:stop] epoch=0/micro_step={step * 2}/global_step={step}, "
+            f"RunningAvgSamplesPerSec={rng.random() * 300:.6f}, "
+            f"CurrSamplesPerSec={rng.random() * 300:.6f}, MemAllocated=11.54GB, "
+            "MaxMemAllocated=55.97GB"
+        )
+        yield (
+            f"{stamp} [logging.py:96:log_dist] [Rank 0] time (ms) | fwd_microstep: "
+            f"{rng.random() * 300:.2f} | bwd_microstep: {rng.random() * 500:.2f} | "
+            f"step_microstep: {rng.random() * 90:.2f}"
+        )
+
+
+def _nanogpt(rng: Random) -> Iterator[str]:
+    for step in range(0, 1 << 40, 10):
+        yield (
+            f"iter {step}: loss {2 + rng.random():.4f}, time {150 + 9 * rng.random():.2f}ms, "
+            f"mfu {40 + rng.random():.2f}%"
+        )
+        if step % 1000 == 0:
+            loss = 3 + rng.random()
+            yield f"step {step}: train loss {loss:.4f}, val loss {loss + 0.1:.4f}"
+            yield "saving checkpoint to out"
 
 
 def snapshots(folder: Path, files: int) -> None:

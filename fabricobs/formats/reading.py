@@ -17,10 +17,9 @@ from fabricobs.formats.documents.prometheus import PrometheusFormat, PrometheusR
 from fabricobs.formats.documents.yaml_documents import YamlFormat, YamlReader
 from fabricobs.formats.failures import Failure, failure_of
 from fabricobs.formats.limits import LIMITS, in_mib
-from fabricobs.formats.logs.bulk import BulkReader, can_read
+from fabricobs.formats.logs.bulk import BulkReader, can_read, readable
 from fabricobs.formats.logs.dispatch import Dispatcher
 from fabricobs.formats.logs.lines import LineReader, TextReader
-from fabricobs.formats.logs.messages import marks_beside
 from fabricobs.formats.logs.wrapping import LogLine, log_lines, order_problem
 from fabricobs.formats.outputs.captures import CaptureReader
 from fabricobs.formats.outputs.keyvalue import KeyValueReader, ValueReader
@@ -255,11 +254,9 @@ def _read_text(
             flush()
 
     wrapped = recognised.wrapping.by_record
-    marked = _for_bulk(path, readers) if not wrapped else None
     bulk = None
-    if marked is not None:
-        others = marks_beside(marked, readers)
-        bulk = BulkReader(marked, context, rows, tally, line_by_line, flush, others)
+    if not wrapped and _is_worth_it(path, readers, context):
+        bulk = BulkReader(readers, context, rows, tally, line_by_line, flush, dispatcher)
     # However the reading ends, each reader hands over what it holds; if one cannot, others can.
     with ExitStack() as ending:
         for reader in reversed(readers):
@@ -281,13 +278,11 @@ def _read_text(
                     number = bulk.read(buffer, length, number)
 
 
-def _for_bulk(path: Path, readers: Sequence[TextReader]) -> LineReader | None:
-    """Return the first reader of a big file whose lines the compiled matcher can take."""
+def _is_worth_it(path: Path, readers: Sequence[TextReader], context: Context) -> bool:
+    """Say whether a file is big, and has lines that the compiled matcher can take."""
     size_bytes = path.stat().st_size
-    for reader in readers:
-        if isinstance(reader, LineReader) and can_read(reader.format, size_bytes):
-            return reader
-    return None
+    found, _ = readable(readers, context)
+    return bool(found) and all(can_read(reader.format, size_bytes) for reader in found)
 
 
 def _read_wrapped(lines: Iterator[LogLine], dispatcher: Dispatcher, tally: Tally) -> None:

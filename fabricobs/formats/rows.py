@@ -139,6 +139,26 @@ class Tally:
         if about and lines:
             self.not_kept[about] += lines
 
+    @property
+    def has_samples(self) -> bool:
+        """Say whether enough lines that a format should have read are kept."""
+        return len(self.samples) >= UNPARSED_SAMPLES
+
+    @property
+    def has_shapes(self) -> bool:
+        """Say whether enough unclaimed lines have been looked at."""
+        return self.unclaimed >= _SHAPED_LINES
+
+    def miss_more(self, lines: int) -> None:
+        """Count lines that a format should have read, of which enough are kept."""
+        self.lines += lines
+        self.unparsed += lines
+
+    def leave_more(self, lines: int) -> None:
+        """Count unclaimed lines, of which enough have been looked at."""
+        self.miss_more(lines)
+        self.unclaimed += lines
+
     def miss(self, number: int, reason: str, text: str) -> None:
         """Count a line a format should have read, and keep the first few."""
         self.lines += 1

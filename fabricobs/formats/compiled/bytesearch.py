@@ -50,12 +50,11 @@ def _equal_type(typing_context: Any, data: Any, at: Any, byte: Any) -> Any:
     return types.uint64(data, types.int64, types.uint8), generate
 
 
-def _unprintable_type(typing_context: Any, data: Any, at: Any) -> Any:
+def _control_type(typing_context: Any, data: Any, at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         some = _some(builder, _place(context, builder, signature, arguments))
-        above = builder.sub(some, ir.Constant(some.type, [32] * _STRIDE))
-        most = ir.Constant(some.type, [126 - 32] * _STRIDE)
-        return _mask(builder, builder.icmp_unsigned(">", above, most))
+        first = ir.Constant(some.type, [_SPACE] * _STRIDE)
+        return _mask(builder, builder.icmp_unsigned("<", some, first))
 
     return types.uint64(data, types.int64), generate
 
@@ -101,8 +100,8 @@ def _mask(builder: Any, flags: Any) -> Any:
 load = cast(Callable[[Bytes, int], np.uint64], intrinsic(_load_type))
 # Bit `i` says whether byte `at + i` of the next 32 is the one looked for.
 equal = cast(Callable[[Bytes, int, np.uint8], np.uint64], intrinsic(_equal_type))
-# Bit `i` says whether byte `at + i` of the next 32 is anything but printable ASCII.
-unprintable = cast(Callable[[Bytes, int], np.uint64], intrinsic(_unprintable_type))
+# Bit `i` says whether byte `at + i` of the next 32 is a control character.
+control = cast(Callable[[Bytes, int], np.uint64], intrinsic(_control_type))
 # The pointer that a number is.
 address = cast(Callable[[int], Any], intrinsic(_address_type))
 trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros_type))
@@ -126,10 +125,10 @@ def to_blank(data: Bytes, at: int, stop: int) -> int:
 
 
 @inlined
-def to_unprintable(data: Bytes, at: int, stop: int) -> int:
-    """Return where the first byte that is not printable ASCII stands, `stop` if not before it."""
+def to_control(data: Bytes, at: int, stop: int) -> int:
+    """Return where the first control character stands, `stop` if not before it."""
     while at < stop:
-        found = unprintable(data, at)
+        found = control(data, at)
         if found != 0:
             return min(at + trailing_zeros(found), stop)
         at += _STRIDE

@@ -1,7 +1,7 @@
-"""The compiled matcher: programs of line templates run over the lines of a block.
+"""The compiled matcher: the rules of a file's formats run over the lines of a block.
 
 numba makes machine code of everything here, and `machine.py` keeps it. A line the programs cannot
-decide beyond doubt is left to the expressions.
+decide beyond doubt is left to the reference.
 """
 
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 from numba import carray, cfunc  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
+from fabricobs.formats.compiled.backtracking import Numbers, search, take
 from fabricobs.formats.compiled.bytesearch import (
     Bytes,
     address,
@@ -20,141 +21,101 @@ from fabricobs.formats.compiled.bytesearch import (
     inlined,
     load,
     to_blank,
-    to_unprintable,
+    to_control,
 )
+from fabricobs.formats.compiled.expressions import WIDTH, Expressions
 from fabricobs.formats.compiled.matches import (
-    ACCEPTED,
+    ABSENT,
     ASKED,
+    ASKED_END,
     ASKS,
     AT,
+    BLANK_LINES,
+    COUNTS_FOREIGN,
+    COUNTS_MISSED,
     DONE,
     END,
+    FOREIGN,
     FULL,
+    IGNORED_BY,
     KNOWN,
     LAST,
     LEFT_LINES,
     LINE,
+    MISSED,
     NEW,
+    PARSED,
+    PREFIX,
+    REFUSED,
     ROWS,
-    SKIPPED,
+    STAMP,
+    STAMP_BEGIN,
+    STAMP_END,
+    WAITS,
+    WHOLE_FILE,
     Found,
+    Room,
     Vocabulary,
 )
-from fabricobs.formats.compiled.numerals import FAILED, UNSURE, decimal_number, hexadecimal, whole
-from fabricobs.formats.compiled.programs import HASHING, IGNORED, LEFT, Op, Programs
-from fabricobs.formats.source import LONGEST_LINE, MARGIN
+from fabricobs.formats.compiled.numerals import (
+    FAILED,
+    UNSURE,
+    decimal_number,
+    hexadecimal,
+    local_time,
+    whole,
+)
+from fabricobs.formats.compiled.programs import (
+    ANCHOR,
+    BY_WORD,
+    CONDITION,
+    EACH,
+    EACH_GROUPS,
+    EACH_GROUPS_END,
+    ENTRY_WIDTH,
+    EXPRESSION,
+    FINDS,
+    FINDS_END,
+    GROUPS,
+    GROUPS_END,
+    HASHING,
+    IGNORED,
+    LEFT,
+    MARK,
+    NUMBER,
+    OUTCOME,
+    PLACE,
+    REST,
+    SETS,
+    SETS_END,
+    SHARED,
+    TIME,
+    WHOLE,
+    Programs,
+)
+from fabricobs.formats.limits import LIMITS
+from fabricobs.formats.source import MARGIN
 
-_LITERAL, _WHOLE, _HEX, _NUMBER, _WORD, _TEXT, _CLASS, _END, _OPEN = (int(op) for op in Op)
-_NEWLINE, _RETURN, _BLANK = 10, 13, 32
+_NEWLINE, _RETURN, _BLANK, _ZERO, _NINE, _COLON = 10, 13, 32, 48, 57, 58
+_BEYOND = 128
 _EIGHT = 8
-# A text is packed as offset << 21 | length until it has its number: lines are shorter than 2 MiB.
-_LENGTH_BITS = 21
-_LENGTH = (1 << _LENGTH_BITS) - 1
 _HASHING = np.uint64(HASHING)
+_LONGEST = 1 << 16
+_PREFIX_CHARS = LIMITS.prefix_chars
+_MOST_PREFIXES = 4
+_NOBODYS = -2
+_STAMP = 19
+_MOST_COPIES = 24
+_MARGIN = MARGIN + 1024
+# What became of a line, beside the outcomes of entries: no rule of its format fits, it is nobody's,
+# a text has to be judged first, there is no room for its rows.
+_MISSED, _FOREIGN, _ASKS, _FULL, _BLANK_LINE = 2, 3, 4, 5, 6
+_ROW = 0
 
 
 @inlined
-def _literal(data: Bytes, at: int, stop: int, texts: Bytes, start: int, length: int) -> int:
-    """Return where the literal that begins at `at` ends, FAILED if it does not stand there."""
-    if at + length <= stop and holds(data, at, texts, start, length):
-        at += length
-        if data[at - 1] == _BLANK:
-            while at < stop and data[at] == _BLANK:
-                at += 1
-        return at
-    return _elastic(data, at, stop, texts, start, length)
-
-
-@compiled
-def _elastic(data: Bytes, at: int, stop: int, texts: Bytes, start: int, length: int) -> int:
-    """Compare byte by byte: a blank of the literal stands for one or more."""
-    for i in range(start, start + length):
-        if at >= stop or data[at] != texts[i]:
-            return FAILED
-        at += 1
-        if texts[i] == _BLANK:
-            while at < stop and data[at] == _BLANK:
-                at += 1
-    return at
-
-
-@inlined
-def _word_before(data: Bytes, at: int, stop: int, texts: Bytes, start: int, length: int) -> int:
-    """Return where the first literal after one byte of a word stands, FAILED before a blank."""
-    at += 1
-    while at < stop and data[at - 1] != _BLANK:
-        if data[at] == texts[start] and _elastic(data, at, stop, texts, start, length) >= 0:
-            return at
-        at += 1
-    return FAILED
-
-
-@compiled
-def _run(
-    data: Bytes, at: int, stop: int, programs: Programs, template: int, found: Found, row: int
-) -> int:
-    """Run one program on a message; returns 0 if it fits, FAILED or UNSURE if not."""
-    code, texts, mark, fields = programs.code, programs.texts, programs.mark, found.fields
-    failed = FAILED
-    for i in range(programs.starts[template], programs.starts[template + 1]):
-        op, slot, value = code[i, 0], code[i, 1], 0
-        if op == _LITERAL:
-            at = _literal(data, at, stop, texts, code[i, 1], code[i, 2])
-            if at < 0:
-                return failed
-            continue
-        if op in (_END, _OPEN):
-            if at == stop:
-                return 0
-            if op == _END or data[at] != _BLANK:
-                return failed
-            second = len(mark) > 0 and find(data, at, stop, mark, 0, len(mark)) >= 0
-            return UNSURE if second else 0
-        begin = at
-        if op == _WHOLE:
-            at, value = whole(data, at)
-        elif op == _HEX:
-            at, value = hexadecimal(data, at)
-        elif op == _NUMBER:
-            at, value = decimal_number(data, at)
-        else:
-            after = code[i + 1, 0] == _LITERAL
-            start, length = code[i + 1, 1], code[i + 1, 2]
-            if op == _WORD and (not after or texts[start] == _BLANK):
-                at = to_blank(data, at, stop)
-            elif op == _WORD:
-                at = _word_before(data, at, stop, texts, start, length)
-                if at < 0:
-                    return failed
-                # The literal may come again further on: a later failure decides nothing.
-                failed = UNSURE
-            elif op == _CLASS:
-                members = code[i, 2] * 256
-                while at < stop and programs.classes[members + data[at]]:
-                    at += 1
-            else:
-                at = stop
-                if after:
-                    at = find(data, begin, stop, texts, start, length)
-                    # Blanks inside the literal are elastic, and it may come again further on.
-                    failed = UNSURE
-                    if at < 0:
-                        return failed
-                if len(mark) > 0 and find(data, begin, at, mark, 0, len(mark)) >= 0:
-                    return UNSURE
-            if at == begin and op != _TEXT:
-                return failed
-            value = (begin << _LENGTH_BITS) | (at - begin)
-        if at < 0:
-            return min(at, failed)
-        if slot >= 0:
-            fields[slot, row] = value
-    return 0
-
-
-@inlined
-def _candidates(data: Bytes, at: int, stop: int, programs: Programs) -> int:
-    """Return which list of candidates is that of a message's first word."""
+def _first_word(data: Bytes, at: int, stop: int, programs: Programs) -> int:
+    """Return the number of a message's first word among those known, from 1 on; 0 for others."""
     length = to_blank(data, at, stop) - at
     if length == 0:
         return 0
@@ -175,31 +136,13 @@ def _candidates(data: Bytes, at: int, stop: int, programs: Programs) -> int:
         place = (place + np.uint64(1)) & mask
 
 
-@inlined
-def _match(data: Bytes, at: int, stop: int, programs: Programs, found: Found, row: int) -> int:
-    """Return the first template that fits the message, LEFT if that is not sure."""
-    which = _candidates(data, at, stop, programs)
-    for k in range(programs.lists[which], programs.lists[which + 1]):
-        template = int(programs.candidates[k])
-        if not programs.followed[template]:
-            first = programs.starts[template]
-            start, length = programs.code[first, 1], programs.code[first, 2]
-            if find(data, at, stop, programs.texts, start, length) >= 0:
-                return LEFT
-            continue
-        outcome = _run(data, at, stop, programs, template, found, row)
-        if outcome == 0:
-            return template
-        if outcome == UNSURE:
-            return LEFT
-    return LEFT
-
-
-@inlined
-def _intern(data: Bytes, at: int, length: int, vocabulary: Vocabulary, known: int) -> int:
-    """Return the number of a text; a new one gets number `known`."""
+@compiled
+def _intern(
+    data: Bytes, at: int, length: int, kind: int, vocabulary: Vocabulary, known: int
+) -> int:
+    """Return the number of a text of a type; a new one gets number `known`."""
     arena, begins, places = vocabulary.arena, vocabulary.begins, vocabulary.places
-    key = np.uint64(length)
+    key = np.uint64(length + (kind << 32))
     i, left = at, length
     while left >= _EIGHT:
         key = (key ^ load(data, i)) * _HASHING
@@ -209,6 +152,7 @@ def _intern(data: Bytes, at: int, length: int, vocabulary: Vocabulary, known: in
     if left > 0:
         key = (key ^ (load(data, i) << np.uint64(64 - 8 * left))) * _HASHING
         key ^= key >> np.uint64(32)
+    key *= _HASHING
     mask = np.uint64(len(places) - 1)
     place = (key ^ (key >> np.uint64(29))) & mask
     while True:
@@ -220,161 +164,636 @@ def _intern(data: Bytes, at: int, length: int, vocabulary: Vocabulary, known: in
                 arena[begin + k] = data[at + k]
             begins[known + 1] = begin + length
             vocabulary.standing[known] = NEW
+            vocabulary.types[known] = kind
             return known
-        same_length = begins[number + 1] - begins[number] == length
-        if same_length and holds(data, at, arena, begins[number], length):
+        same = begins[number + 1] - begins[number] == length and vocabulary.types[number] == kind
+        if same and holds(data, at, arena, begins[number], length):
             return number
         place = (place + np.uint64(1)) & mask
 
 
-@inlined
-def _number_texts(
-    data: Bytes, texts: int, found: Found, row: int, vocabulary: Vocabulary, known: int
+@compiled
+def _put(
+    data: Bytes,
+    table: NDArray[np.int32],
+    asked: NDArray[np.uint8],
+    begin: int,
+    end: int,
+    row: int,
+    vocabulary: Vocabulary,
+    fields: Numbers,
+    groups: Numbers,
+    progress: Numbers,
 ) -> int:
-    """Put numbers in the place of a row's texts; returns how many texts are known then."""
-    fields = found.fields
-    slot = 0
-    while texts != 0:
-        if texts & 1 != 0:
-            packed = fields[slot, row]
-            begin, length = packed >> _LENGTH_BITS, packed & _LENGTH
-            number = _intern(data, begin, length, vocabulary, known)
-            fields[slot, row] = number
-            known += number == known
-        texts >>= 1
-        slot += 1
-    return known
+    """Put the groups of a match into fields of a row; returns 0, UNSURE, or _ASKS."""
+    for i in range(begin, end):
+        group, slot, kind = table[i, 0], table[i, 1], table[i, 2]
+        start, stop = groups[2 * group], groups[2 * group + 1]
+        value = 0
+        if kind >= 0:
+            known = int(progress[KNOWN])
+            value = _intern(data, start, stop - start, kind, vocabulary, known)
+            progress[KNOWN] += value == known
+            if asked[kind] != 0:
+                if vocabulary.standing[value] == NEW:
+                    progress[ASKED] = value
+                    return _ASKS
+                if vocabulary.standing[value] == REFUSED:
+                    return UNSURE
+        elif kind == NUMBER:
+            to, value = decimal_number(data, start, stop)
+            if to < 0:
+                return UNSURE
+        elif kind == TIME:
+            to, value = local_time(data, start, stop)
+            if to != stop:
+                return UNSURE
+        else:
+            to, value = whole(data, start) if kind == WHOLE else hexadecimal(data, start)
+            if to < 0:
+                return UNSURE
+        fields[slot, row] = value
+    return 0
+
+
+@compiled
+def _give_rows(
+    data: Bytes,
+    at: int,
+    end: int,
+    number: int,
+    programs: Programs,
+    expressions: Expressions,
+    vocabulary: Vocabulary,
+    found: Found,
+    room: Room,
+    progress: Numbers,
+) -> int:
+    """Add the rows of a message that an entry fits, whose groups are those of its template.
+
+    What is searched in all of the line is searched in `data[at:end]`. Returns 0, UNSURE, _ASKS or
+    _FULL.
+    """
+    entry, groups, fields = programs.entries[number], room.groups, found.fields
+    row = int(progress[ROWS])
+    table, asked = programs.groups, programs.asked
+    if row >= len(found.entries):
+        return _FULL
+    slots = len(fields)
+    for slot in range(slots):
+        fields[slot, row] = ABSENT
+    rest = entry[REST]
+    from_, to = (at, end) if rest < 0 else (groups[2 * rest], groups[2 * rest + 1])
+    failed = _put(
+        data,
+        table,
+        asked,
+        entry[GROUPS],
+        entry[GROUPS_END],
+        row,
+        vocabulary,
+        fields,
+        groups,
+        progress,
+    )
+    if failed != 0:
+        return failed
+    for i in range(entry[FINDS], entry[FINDS_END]):
+        what = programs.finds[i]
+        after = search(data, at, at, end, expressions, what[0], groups, room.stack)
+        if after == UNSURE:
+            return UNSURE
+        if after >= 0:
+            failed = _put(
+                data, table, asked, what[1], what[2], row, vocabulary, fields, groups, progress
+            )
+            if failed != 0:
+                return failed
+    found.entries[row] = number
+    if entry[EACH] < 0:
+        progress[ROWS] = row + 1
+        return 0
+    last = row
+    searched = from_
+    while True:
+        searched = search(data, from_, searched, to, expressions, entry[EACH], groups, room.stack)
+        if searched == UNSURE:
+            return UNSURE
+        if searched < 0:
+            break
+        if last != row:
+            if last >= len(found.entries):
+                return _FULL
+            # What the next hits say is the same but for what each says of its own.
+            for slot in range(slots):
+                fields[slot, last] = fields[slot, row]
+            found.entries[last] = number
+        failed = _put(
+            data, table, asked, entry[EACH_GROUPS], entry[EACH_GROUPS_END], last,
+            vocabulary, fields, groups, progress
+        )  # fmt: skip
+        if failed != 0:
+            return failed
+        last += 1
+    progress[ROWS] = last
+    return 0
+
+
+@inlined
+def _holds_condition(
+    programs: Programs, condition: int, prefix: int, vocabulary: Vocabulary, room: Room
+) -> bool:
+    """Say whether the prefix, and what is kept, allow the entries of a condition."""
+    count = len(programs.conditions)
+    if vocabulary.allowed[prefix * count + condition] == 0:
+        return False
+    register = programs.conditions[condition, 0]
+    return bool(register < 0 or room.registers[register] == programs.conditions[condition, 1])
+
+
+@compiled
+def _match(
+    data: Bytes,
+    at: int,
+    end: int,
+    begin: int,
+    stop: int,
+    format_: int,
+    prefix: int,
+    programs: Programs,
+    expressions: Expressions,
+    vocabulary: Vocabulary,
+    found: Found,
+    room: Room,
+    progress: Numbers,
+) -> int:
+    """Read message `data[begin:stop]` of text `data[at:end]` by one format.
+
+    Returns the outcome of the first rule that fits, FAILED if none does; UNSURE, _ASKS or _FULL.
+    """
+    word = _first_word(data, begin, stop, programs)
+    which = format_ * len(programs.words) + word
+    outcome = FAILED
+    below = -1
+    for k in range(programs.lists[which], programs.lists[which + 1]):
+        number = int(programs.candidates[k])
+        entry = programs.entries[number]
+        if entry[PLACE] <= below:
+            continue
+        if not _holds_condition(programs, entry[CONDITION], prefix, vocabulary, room):
+            continue
+        if entry[OUTCOME] == LEFT:
+            first = expressions.code[expressions.starts[entry[EXPRESSION]]]
+            if find(data, begin, stop, expressions.texts, first[5], first[6]) >= 0:
+                return UNSURE
+            continue
+        to = take(data, begin, begin, stop, expressions, entry[EXPRESSION], room.groups, room.stack)
+        if to == UNSURE:
+            return UNSURE
+        if to < 0:
+            continue
+        if entry[OUTCOME] == IGNORED:
+            if outcome == FAILED:
+                progress[IGNORED_BY] = number
+                outcome = IGNORED
+            return outcome
+        failed = _give_rows(
+            data, at, end, number, programs, expressions, vocabulary, found, room, progress
+        )
+        if failed != 0:
+            return failed
+        for i in range(entry[SETS], entry[SETS_END]):
+            room.registers[programs.sets[i, 0]] = programs.sets[i, 1]
+        outcome = _ROW
+        if entry[SHARED] == 0:
+            return outcome
+        below = entry[PLACE]
+    return outcome
+
+
+@inlined
+def _mark_in(data: Bytes, at: int, stop: int, programs: Programs) -> tuple[int, int]:
+    """Return the one mark a line holds and where it ends; FAILED for none, UNSURE for several."""
+    mark, place = FAILED, -1
+    for i in range(len(programs.marks)):
+        start, length = programs.marks[i, 0], programs.marks[i, 1]
+        found = find(data, at, stop, programs.texts, start, length)
+        if found >= 0:
+            if i == 0 or mark != FAILED:
+                return UNSURE, -1
+            mark, place = i, found + length
+    return mark, place
+
+
+@compiled
+def _holds_another(
+    data: Bytes,
+    at: int,
+    stop: int,
+    mark: int,
+    programs: Programs,
+    expressions: Expressions,
+    room: Room,
+) -> bool:
+    """Say whether another message of the mark may begin at `at` or behind it."""
+    start, length = programs.marks[mark, 0], programs.marks[mark, 1]
+    if find(data, at - 1, stop, programs.texts, start, length) < 0:
+        return False
+    for i in range(len(programs.formats)):
+        if programs.formats[i, MARK] == mark:
+            which = programs.formats[i, ANCHOR]
+            if search(data, at, at, stop, expressions, which, room.groups, room.stack) != FAILED:
+                return True
+    return False
+
+
+@compiled
+def _peeled(
+    data: Bytes, at: int, stop: int, programs: Programs, expressions: Expressions, room: Room
+) -> int:
+    """Find the prefixes of a line; returns how many there are, and where each ends; or UNSURE."""
+    shown, ends = programs.peels[0], room.ends
+    for depth in range(_MOST_PREFIXES):
+        last = min(stop, at + _PREFIX_CHARS)
+        end = at
+        for i in range(1 if depth == 0 else 1 + shown, len(programs.peels)):
+            which = programs.peels[i]
+            first = expressions.firsts[which]
+            if first >= 0 and (at >= last or expressions.classes[first * 256 + data[at]] == 0):
+                continue
+            end = take(data, at, at, last, expressions, which, room.groups, room.stack)
+            if end == UNSURE:
+                return UNSURE
+            if end >= 0:
+                break
+        if end <= at:
+            return depth
+        at = end
+        ends[depth] = at
+    return _MOST_PREFIXES
+
+
+@compiled
+def _prefix_number(
+    data: Bytes, at: int, end: int, vocabulary: Vocabulary, room: Room, progress: Numbers
+) -> tuple[int, Any]:
+    """Return the number of a prefix, and the time that stands in it, ABSENT if none does.
+
+    Prefixes that differ in the digits of a time alone are one.
+    """
+    known = int(progress[KNOWN])
+    number, stamp, stamped = -1, ABSENT, FAILED
+    for place in range(at, end - _STAMP + 1):
+        if data[place + 16] == _COLON and data[place + 13] == _COLON:
+            stamped, stamp = local_time(data, place, end)
+            if stamped >= 0:
+                for i in range(end - at):
+                    byte = data[at + i]
+                    digit = place <= at + i < stamped and _ZERO <= byte <= _NINE
+                    room.text[i] = _ZERO if digit else byte
+                number = _intern(room.text, 0, end - at, PREFIX, vocabulary, known)
+                progress[STAMP_BEGIN], progress[STAMP_END] = place - at, stamped - at
+                break
+    if stamped < 0:
+        stamp = ABSENT
+        number = _intern(data, at, end - at, PREFIX, vocabulary, known)
+    progress[KNOWN] += number == known
+    progress[STAMP] = stamp
+    return number, stamp
+
+
+@compiled
+def _read_marked(
+    data: Bytes,
+    at: int,
+    end: int,
+    stop: int,
+    begin: int,
+    mark: int,
+    prefix: int,
+    programs: Programs,
+    expressions: Expressions,
+    vocabulary: Vocabulary,
+    found: Found,
+    room: Room,
+    progress: Numbers,
+) -> int:
+    """Read a line whose message begins behind a prefix that ends in its mark and a word."""
+    for format_ in range(len(programs.formats)):
+        if programs.formats[format_, MARK] == mark:
+            outcome = _match(
+                data, at, end, begin, stop, format_, prefix,
+                programs, expressions, vocabulary, found, room, progress,
+            )  # fmt: skip
+            if outcome != FAILED:
+                return outcome
+    return _MISSED
+
+
+@compiled
+def _read_unmarked(
+    data: Bytes,
+    at: int,
+    end: int,
+    stop: int,
+    anchored: int,
+    mark: int,
+    prefix: int,
+    depths: int,
+    programs: Programs,
+    expressions: Expressions,
+    vocabulary: Vocabulary,
+    found: Found,
+    room: Room,
+    progress: Numbers,
+) -> int:
+    """Read a line as it is, then what stands below its prefixes.
+
+    `anchored` is where the message begins for the formats of `mark`, if one is there.
+    """
+    outcome = FAILED
+    for depth in range(depths + 1):
+        text = at if depth == 0 else room.ends[depth - 1]
+        begin = text
+        while begin < stop and data[begin] == _BLANK:
+            begin += 1
+        if begin >= stop:
+            if outcome == FAILED:
+                outcome = _BLANK_LINE
+            continue
+        if data[begin] >= _BEYOND:
+            return UNSURE
+        failed = False
+        for format_ in range(len(programs.formats)):
+            theirs = programs.formats[format_, MARK]
+            if theirs >= 0 and (theirs != mark or depth > 0):
+                continue
+            this = _match(
+                data, text, end, begin if theirs < 0 else anchored, stop, format_, prefix,
+                programs, expressions, vocabulary, found, room, progress,
+            )  # fmt: skip
+            if this == FAILED:
+                failed = failed or theirs >= 0
+                continue
+            if this != IGNORED:
+                return this
+            outcome = IGNORED
+            break
+        if failed and outcome == FAILED:
+            return _MISSED
+    return _FOREIGN if outcome == FAILED else outcome
+
+
+@compiled
+def _read_line(
+    data: Bytes,
+    at: int,
+    end: int,
+    programs: Programs,
+    expressions: Expressions,
+    vocabulary: Vocabulary,
+    found: Found,
+    room: Room,
+    progress: Numbers,
+) -> tuple[int, int, Any]:
+    """Read line `data[at:end]`; returns its outcome, its prefix and the time in that."""
+    stop = end
+    while stop > at and data[stop - 1] == _BLANK:
+        stop -= 1
+    begin = at
+    while begin < stop and data[begin] == _BLANK:
+        begin += 1
+    whole_file = progress[WHOLE_FILE] != 0
+    if begin == stop:
+        return (_BLANK_LINE if whole_file else UNSURE), -1, ABSENT
+    if data[stop - 1] >= _BEYOND:
+        return UNSURE, -1, ABSENT
+    mark, place = _mark_in(data, at, stop, programs)
+    if mark == UNSURE:
+        return UNSURE, -1, ABSENT
+    anchor, by_word = -1, False
+    for i in range(len(programs.formats)):
+        if mark >= 0 and programs.formats[i, MARK] == mark:
+            anchor, by_word = programs.formats[i, ANCHOR], programs.formats[i, BY_WORD] != 0
+    if mark >= 0 and anchor < 0:
+        return UNSURE, -1, ABSENT
+    depths = 0
+    if by_word:
+        last = progress[LAST]
+        begins = vocabulary.begins
+        length = begins[last + 1] - begins[last] if last >= 0 else 0
+        prefix, stamp = -1, ABSENT
+        if (
+            last >= 0
+            and place < at + length < stop
+            and holds(data, at, vocabulary.arena, begins[last], length)
+        ):
+            begin, prefix = at + length, last
+        else:
+            begin = to_blank(data, place, stop)
+        while begin < stop and data[begin] == _BLANK:
+            begin += 1
+            prefix = -1
+        if begin >= stop or data[begin] >= _BEYOND:
+            return UNSURE, -1, ABSENT
+        if _holds_another(data, begin, stop, mark, programs, expressions, room):
+            return UNSURE, -1, ABSENT
+    else:
+        if not whole_file:
+            return UNSURE, -1, ABSENT
+        depths = _peeled(data, at, end, programs, expressions, room)
+        if depths == UNSURE:
+            return UNSURE, -1, ABSENT
+        begin = room.ends[depths - 1] if depths > 0 else at
+        if mark < 0:
+            for which in programs.headings:
+                first = expressions.firsts[which]
+                if first >= 0 and expressions.classes[first * 256 + data[at]] == 0:
+                    continue
+                to = take(data, at, at, stop, expressions, which, room.groups, room.stack)
+                if to != FAILED:
+                    return UNSURE, -1, ABSENT
+        else:
+            anchored = search(data, at, at, end, expressions, anchor, room.groups, room.stack)
+            if anchored == UNSURE:
+                return UNSURE, -1, ABSENT
+            begin = max(begin, anchored)
+            if anchored < 0:
+                mark = FAILED
+            elif _holds_another(data, anchored, stop, mark, programs, expressions, room):
+                return UNSURE, -1, ABSENT
+        prefix, stamp = -1, ABSENT
+    if prefix < 0:
+        prefix, stamp = _prefix_number(data, at, begin, vocabulary, room, progress)
+    if vocabulary.standing[prefix] == NEW:
+        progress[ASKED], progress[ASKED_END] = prefix, begin - at
+        return _ASKS, -1, ABSENT
+    if vocabulary.standing[prefix] == REFUSED:
+        return UNSURE, -1, ABSENT
+    if by_word:
+        if stamp == ABSENT:
+            progress[LAST] = prefix
+        outcome = _read_marked(
+            data, at, end, stop, begin, mark, prefix,
+            programs, expressions, vocabulary, found, room, progress,
+        )  # fmt: skip
+    else:
+        if mark >= 0:
+            begin = anchored
+            while begin < stop and data[begin] == _BLANK:
+                begin += 1
+        outcome = _read_unmarked(
+            data, at, end, stop, begin, mark, prefix, depths,
+            programs, expressions, vocabulary, found, room, progress,
+        )  # fmt: skip
+    return outcome, prefix, stamp
 
 
 @compiled
 def match_lines(
     data: Bytes,
     programs: Programs,
+    expressions: Expressions,
     vocabulary: Vocabulary,
     found: Found,
-    progress: NDArray[np.int64],
+    room: Room,
+    progress: Numbers,
 ) -> int:
-    """Match lines until the data ends, or there is no more room, or a new prefix is to be judged.
+    """Match lines until the data ends, or there is no more room, or a new text is to be judged.
 
     `progress` says where to begin and, afterwards, where to go on. The data end with a newline. A
-    prefix reaches to the end of the blanks after the word that follows the mark; without a mark
-    there is none.
+    line that is left may change what conditions ask for: it is then waited for.
     """
-    at, line, end = progress[AT], progress[LINE], progress[END]
-    rows, known, last = progress[ROWS], progress[KNOWN], progress[LAST]
-    skipped, left = progress[SKIPPED], progress[LEFT_LINES]
-    mark = programs.mark
-    begins, standing = vocabulary.begins, vocabulary.standing
-    most_rows = len(found.templates)
+    at, line, last = progress[AT], progress[LINE], progress[END]
     most_left = len(found.left)
-    most_texts = len(standing) - len(found.fields) - 1
-    most_bytes = len(vocabulary.arena) - MARGIN
+    most_rows = len(found.entries)
+    most_texts = len(vocabulary.standing) - _MOST_COPIES
+    most_bytes = len(vocabulary.arena) - _MARGIN
+    waits = len(room.registers) > 1
     reason = DONE
-    while at < end:
+    while at < last:
         plain = True
-        stop = to_unprintable(data, at, end)
+        stop = to_control(data, at, last)
         following = stop + 1
         if data[stop] == _RETURN and data[following] == _NEWLINE:
             following += 1
         elif data[stop] != _NEWLINE:
             plain = False
-            following = find_byte(data, stop, end, np.uint8(_NEWLINE)) + 1
-        # So that an overlong line never asks for more room than there is.
-        plain = plain and following - at <= LONGEST_LINE
-        full = rows >= most_rows or left >= most_left or known >= most_texts
-        if full or (plain and begins[known] + (stop - at) > most_bytes):
+            following = find_byte(data, stop, last, np.uint8(_NEWLINE)) + 1
+        plain = plain and stop - at <= _LONGEST
+        before = int(progress[ROWS])
+        left = int(progress[LEFT_LINES])
+        if left >= most_left:
+            reason = WAITS
+            break
+        # A line has half as many texts as bytes at most; searches may find them again.
+        known, length = int(progress[KNOWN]), stop - at
+        crowded = known + length // 2 >= most_texts
+        crowded = crowded or vocabulary.begins[known] + _MOST_COPIES * length > most_bytes
+        # A line that would need all the room there is gets none.
+        plain = plain and not (crowded and known == 0)
+        if before >= most_rows or (plain and crowded):
             reason = FULL
             break
-        template = LEFT
-        begin = at
-        prefix = -1
-        if plain and len(mark) > 0:
-            length = begins[last + 1] - begins[last] if last >= 0 else 0
-            if (
-                last >= 0
-                and at + length < stop
-                and holds(data, at, vocabulary.arena, begins[last], length)
-            ):
-                begin = at + length
-                prefix = last
-            else:
-                begin = find(data, at, stop, mark, 0, len(mark))
-                begin = stop if begin < 0 else to_blank(data, begin + len(mark), stop)
-        while begin < stop and data[begin] == _BLANK:
-            begin += 1
-            prefix = -1
-        if plain and begin < stop:
-            while data[stop - 1] == _BLANK:
-                stop -= 1
-            template = _match(data, begin, stop, programs, found, rows)
-        if template >= 0 and len(mark) > 0:
-            if prefix < 0:
-                prefix = _intern(data, at, begin - at, vocabulary, known)
-                known += prefix == known
-            if standing[prefix] == NEW:
-                progress[ASKED] = prefix
-                reason = ASKS
-                break
-            if standing[prefix] == ACCEPTED:
-                last = prefix
-            else:
-                template = LEFT
-        outcome = programs.outcomes[template] if template >= 0 else LEFT
-        if outcome == LEFT:
+        outcome, prefix, stamp = UNSURE, -1, ABSENT
+        if plain:
+            outcome, prefix, stamp = _read_line(
+                data, at, stop, programs, expressions, vocabulary, found, room, progress
+            )
+        if outcome == _ASKS:
+            progress[ROWS] = before
+            reason = ASKS
+            break
+        if outcome == _FULL and before > 0:
+            progress[ROWS] = before
+            reason = FULL
+            break
+        if outcome == _ROW:
+            for row in range(before, progress[ROWS]):
+                found.lines[row] = line
+                found.prefixes[row] = prefix
+                found.stamps[row] = stamp
+            progress[PARSED] += 1
+        elif outcome == IGNORED:
+            found.ignored[progress[IGNORED_BY]] += 1
+        elif outcome == _BLANK_LINE:
+            progress[BLANK_LINES] += 1
+        elif outcome == _MISSED and progress[COUNTS_MISSED] != 0:
+            progress[MISSED] += 1
+        elif outcome == _FOREIGN and progress[COUNTS_FOREIGN] != 0:
+            progress[FOREIGN] += 1
+        else:
+            progress[ROWS] = before
             found.left[left, 0] = line
             found.left[left, 1] = at
             found.left[left, 2] = following
-            left += 1
-        elif outcome == IGNORED:
-            skipped += 1
-        else:
-            known = _number_texts(data, programs.texts_of[template], found, rows, vocabulary, known)
-            found.templates[rows] = template
-            found.lines[rows] = line
-            found.prefixes[rows] = prefix
-            rows += 1
+            progress[LEFT_LINES] = left + 1
+            if waits:
+                reason = WAITS
         at = following
         line += 1
+        if reason != DONE:
+            break
     progress[AT], progress[LINE] = at, line
-    progress[ROWS], progress[KNOWN], progress[LAST] = rows, known, last
-    progress[SKIPPED], progress[LEFT_LINES] = skipped, left
     return reason
 
 
 @cfunc("int64(CPointer(int64))")
 def _entry(words: Any) -> int:
     """Run `match_lines` on arrays told by address and length, in the order of its parameters."""
-    w = carray(words, 46)
+    w = carray(words, 80)
     programs = Programs(
-        carray(address(w[2]), (w[3] // 3, 3), np.int32),
-        carray(address(w[4]), w[5], np.int32),
-        carray(address(w[6]), w[7], np.uint8),
-        carray(address(w[8]), w[9], np.int32),
-        carray(address(w[10]), w[11], np.int64),
-        carray(address(w[12]), w[13], np.uint8),
-        carray(address(w[14]), w[15], np.uint8),
+        carray(address(w[2]), (w[3] // ENTRY_WIDTH, ENTRY_WIDTH), np.int32),
+        carray(address(w[4]), (w[5] // 3, 3), np.int32),
+        carray(address(w[6]), (w[7] // 3, 3), np.int32),
+        carray(address(w[8]), (w[9] // 2, 2), np.int32),
+        carray(address(w[10]), (w[11] // 2, 2), np.int32),
+        carray(address(w[12]), (w[13] // 3, 3), np.int32),
+        carray(address(w[14]), (w[15] // 2, 2), np.int32),
         carray(address(w[16]), w[17], np.int32),
         carray(address(w[18]), w[19], np.int32),
-        carray(address(w[20]), w[21], np.int32),
-        carray(address(w[22]), w[23], np.int32),
-        carray(address(w[24]), w[25], np.uint8),
+        carray(address(w[20]), w[21], np.uint8),
+        carray(address(w[22]), w[23], np.uint8),
+        carray(address(w[24]), w[25], np.int32),
+        carray(address(w[26]), w[27], np.int32),
+        carray(address(w[28]), w[29], np.int32),
+        carray(address(w[30]), w[31], np.int32),
+    )
+    expressions = Expressions(
+        carray(address(w[32]), (w[33] // WIDTH, WIDTH), np.int32),
+        carray(address(w[34]), w[35], np.int32),
+        carray(address(w[36]), w[37], np.int32),
+        carray(address(w[38]), w[39], np.uint8),
+        carray(address(w[40]), w[41], np.uint8),
     )
     vocabulary = Vocabulary(
-        carray(address(w[26]), w[27], np.uint8),
-        carray(address(w[28]), w[29], np.int64),
-        carray(address(w[30]), w[31], np.int32),
-        carray(address(w[32]), w[33], np.uint8),
+        carray(address(w[42]), w[43], np.uint8),
+        carray(address(w[44]), w[45], np.int64),
+        carray(address(w[46]), w[47], np.int32),
+        carray(address(w[48]), w[49], np.uint8),
+        carray(address(w[50]), w[51], np.uint8),
+        carray(address(w[52]), w[53], np.uint8),
     )
-    rows = w[35]
+    rows = w[55]
     found = Found(
-        carray(address(w[34]), rows, np.int32),
-        carray(address(w[36]), rows, np.int64),
-        carray(address(w[38]), rows, np.int32),
-        carray(address(w[40]), (w[41] // rows, rows), np.int64),
-        carray(address(w[42]), (w[43] // 3, 3), np.int64),
+        carray(address(w[54]), rows, np.int32),
+        carray(address(w[56]), rows, np.int64),
+        carray(address(w[58]), rows, np.int32),
+        carray(address(w[60]), rows, np.int64),
+        carray(address(w[62]), (w[63] // rows, rows), np.int64),
+        carray(address(w[64]), (w[65] // 3, 3), np.int64),
+        carray(address(w[66]), w[67], np.int64),
     )
-    progress = carray(address(w[44]), w[45], np.int64)
-    return match_lines(carray(address(w[0]), w[1], np.uint8), programs, vocabulary, found, progress)
+    room = Room(
+        carray(address(w[68]), w[69], np.int64),
+        carray(address(w[70]), (w[71] // 3, 3), np.int64),
+        carray(address(w[72]), w[73], np.uint8),
+        carray(address(w[74]), w[75], np.int32),
+        carray(address(w[76]), w[77], np.int64),
+    )
+    progress = carray(address(w[78]), w[79], np.int64)
+    data = carray(address(w[0]), w[1], np.uint8)
+    return match_lines(data, programs, expressions, vocabulary, found, room, progress)
 
 
 ENTRIES = {"match_lines": _entry}

@@ -1,9 +1,12 @@
-"""Machine code: made by numba once, kept, and loaded without numba afterwards.
+"""Machine code of the kernels: made from LLVM code on first use, and kept.
 
-Loading numba and what it keeps itself takes half a second, this a twentieth.
+The LLVM code is made from the sources by numba and kept in the repository (`ir/`, `make kernels`):
+numba takes up to 30 s for it, LLVM 0.7 s for machine code of it. Where it is not that of the
+sources, or the installed LLVM does not read it, numba makes it anew.
 """
 
 import ctypes
+import lzma
 import os
 import re
 import stat
@@ -27,8 +30,10 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 # The modules with functions to call, their `ENTRIES`, and what the machine code is made of.
-_SOURCES = {
-    "kernel": ("bytesearch", "numerals", "programs", "matches", "kernel"),
+SOURCES = {
+    "kernel": (
+        "bytesearch", "numerals", "expressions", "backtracking", "programs", "matches", "kernel",
+    ),
     "ruled_kernel": ("bytesearch", "cuts", "ruled_kernel"),
     "record_entries": (
         "bytesearch", "pieces", "words", "cell_kernel", "json_kernel", "record_entries",
@@ -38,6 +43,8 @@ _SOURCES = {
 # Threads that begin together shall not compile it twice.
 _LOADING = Lock()
 
+_IR = _HERE / "ir"
+_TARGET = re.compile(r"^target .*\n", re.MULTILINE)
 _OF_NUMBA = re.compile("numba_|NRT_")
 
 # Takes whole numbers, and arrays as address and length: what `words_of` gives.
@@ -124,13 +131,26 @@ def _file_name(module: str) -> str:
     digest = xxhash.xxh3_128()
     processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
     digest.update(f"{llvmlite.__version__} {processor}".encode())
-    for source in _SOURCES[module]:
-        digest.update((_HERE / f"{source}.py").read_bytes())
+    digest.update(_source_digest(module).encode())
     return f"{module}-{digest.hexdigest()}.o"
 
 
 def _made(module: str, machine: "llvm.TargetMachine") -> bytes:
-    """Compile a module; the symbols of its code are the names of its entries."""
+    """Make the machine code of a module; the symbols of its code are the names of its entries."""
+    import llvmlite.binding as llvm
+
+    text = _kept_ir(module)
+    if text is not None:
+        # The code uses nothing of a processor by name: that of another is right on this one.
+        text = _TARGET.sub("", text)
+        head = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
+        with suppress(RuntimeError):
+            return bytes(machine.emit_object(llvm.parse_assembly(head + text)))
+    return bytes(machine.emit_object(llvm.parse_assembly(compile_ir(module))))
+
+
+def compile_ir(module: str) -> str:
+    """Compile a module by numba to LLVM code."""
     import llvmlite.binding as llvm
 
     made = llvm.parse_assembly("")
@@ -141,7 +161,35 @@ def _made(module: str, machine: "llvm.TargetMachine") -> bytes:
     unused = [f.name for f in made.functions if f.is_declaration and _OF_NUMBA.match(f.name)]
     stubs = "\n".join(f"define void @{name}() {{ unreachable }}" for name in unused)
     made.link_in(llvm.parse_assembly(stubs))
-    return bytes(machine.emit_object(made))
+    return str(made)
+
+
+def keep_ir(module: str, text: str) -> None:
+    """Keep the LLVM code of a module in the repository."""
+    _IR.mkdir(exist_ok=True)
+    content = f"; {_source_digest(module)}\n{text}".encode()
+    (_IR / f"{module}.ll.xz").write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
+
+
+def is_current(module: str) -> bool:
+    """Say whether the LLVM code in the repository is that of the sources."""
+    return _kept_ir(module) is not None
+
+
+def _kept_ir(module: str) -> str | None:
+    with suppress(OSError, lzma.LZMAError):
+        text = lzma.decompress((_IR / f"{module}.ll.xz").read_bytes()).decode()
+        digest, _, code = text.partition("\n")
+        if digest == f"; {_source_digest(module)}":
+            return code
+    return None
+
+
+def _source_digest(module: str) -> str:
+    digest = xxhash.xxh3_128()
+    for source in SOURCES[module]:
+        digest.update((_HERE / f"{source}.py").read_bytes())
+    return digest.hexdigest()
 
 
 def _places() -> Iterator[Path]:

@@ -5,21 +5,33 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.source import LONGEST_LINE
 
-# Why the matcher stops.
-DONE, FULL, ASKS = 0, 1, 2
-# What is known of a prefix: the matcher asks about a new one.
+# Why the matcher stops: at the end, for room, for a text to be judged, for a line to be read now.
+DONE, FULL, ASKS, WAITS = 0, 1, 2, 3
+# What is known of a text that is asked about: prefixes, and texts that some types refuse.
 NEW, ACCEPTED, REFUSED = 0, 1, 2
-# Where in `progress` stands what: the byte and line the matcher goes on with, the end of the data,
-# how many rows, ignored lines and lines left to the expressions there are, how many texts the
-# vocabulary has, the prefix of the last row, and the prefix asked about.
-AT, LINE, END, ROWS, SKIPPED, LEFT_LINES, KNOWN, LAST, ASKED = range(9)
+# Where in `progress` stands what. The byte and line the matcher goes on with, the end of the data;
+# how many rows there are, and lines left to the reference; how many lines gave rows, fit no rule of
+# their format, are nobody's, or are blank; the entry that ignored the last ignored line; how many
+# texts the vocabulary has; the last prefix; the text asked about and, of a prefix, its length in
+# its line, and where in it which time stands; whether lines that fit no rule, or are nobody's, are
+# only counted; whether every format of the file is known here.
+(
+    AT, LINE, END, ROWS, LEFT_LINES, PARSED, MISSED, FOREIGN, BLANK_LINES, IGNORED_BY, KNOWN, LAST,
+    ASKED, ASKED_END, STAMP, STAMP_BEGIN, STAMP_END, COUNTS_MISSED, COUNTS_FOREIGN, WHOLE_FILE,
+) = range(20)  # fmt: skip
+# No value: what a field holds that a line lacks.
+ABSENT = -(1 << 63)
+# Types of texts in the vocabulary; the others are numbers of the types of values.
+PREFIX = 255
 
 _ROWS = 1 << 17
-_LEFT_LINES = 1 << 14
+_LEFT_LINES = 1 << 11
 _TEXTS = 1 << 16
 _ARENA = 8 * LONGEST_LINE
+_STACK = 1 << 12
 
 
 class Vocabulary(NamedTuple):
@@ -28,42 +40,71 @@ class Vocabulary(NamedTuple):
     arena: NDArray[np.uint8]
     begins: NDArray[np.int64]
     places: NDArray[np.int32]  # hash table of numbers, -1 where empty
-    standing: NDArray[np.uint8]  # of the texts that are prefixes
+    types: NDArray[np.uint8]
+    standing: NDArray[np.uint8]  # of texts that are asked about
+    allowed: NDArray[np.uint8]  # of prefixes: texts x conditions, flat
 
 
 class Found(NamedTuple):
-    """The rows found, and the lines left to the expressions."""
+    """The rows found, and the lines left to the reference."""
 
-    templates: NDArray[np.int32]
+    entries: NDArray[np.int32]
     lines: NDArray[np.int64]
-    prefixes: NDArray[np.int32]  # number of the text before the message, -1 for none
+    prefixes: NDArray[np.int32]
+    stamps: NDArray[np.int64]  # time told by the prefix, in us of its own zone
     fields: NDArray[np.int64]  # slots x rows: whole numbers, bits of decimal ones, texts' numbers
     left: NDArray[np.int64]  # line, first byte, byte after the newline
+    ignored: NDArray[np.int64]  # lines by the entry that ignores them
 
 
-def new_vocabulary() -> Vocabulary:
+class Room(NamedTuple):
+    """What the matcher works with and nobody reads."""
+
+    groups: NDArray[np.int64]
+    stack: NDArray[np.int64]  # choices x 3
+    text: NDArray[np.uint8]  # a prefix without its time
+    registers: NDArray[np.int32]  # kept fields that conditions ask for: numbers of constants
+    ends: NDArray[np.int64]  # of the prefixes of a line
+
+
+def new_vocabulary(conditions: int) -> Vocabulary:
     """Return an empty vocabulary."""
     return Vocabulary(
         np.empty(_ARENA, np.uint8),
         np.zeros(_TEXTS + 1, np.int64),
         np.full(2 * _TEXTS, -1, np.int32),
         np.zeros(_TEXTS, np.uint8),
+        np.zeros(_TEXTS, np.uint8),
+        np.zeros(_TEXTS * conditions, np.uint8),
     )
 
 
-def new_found(slots: int) -> Found:
+def new_found(slots: int, entries: int) -> Found:
     """Return room for rows of up to `slots` fields."""
     return Found(
         np.empty(_ROWS, np.int32),
         np.empty(_ROWS, np.int64),
         np.empty(_ROWS, np.int32),
+        np.empty(_ROWS, np.int64),
         np.empty((max(slots, 1), _ROWS), np.int64),
         np.empty((_LEFT_LINES, 3), np.int64),
+        np.zeros(max(entries, 1), np.int64),
+    )
+
+
+def new_room(groups: int, registers: int) -> Room:
+    """Return what one matcher works with."""
+    return Room(
+        np.zeros(2 * groups + 2, np.int64),
+        np.zeros((_STACK, 3), np.int64),
+        np.zeros(LIMITS.offered_chars + 64, np.uint8),
+        np.full(registers + 1, -1, np.int32),
+        np.zeros(4, np.int64),
     )
 
 
 def new_progress() -> NDArray[np.int64]:
     """Return the state of a matcher that has seen nothing."""
-    progress = np.zeros(9, np.int64)
+    progress = np.zeros(20, np.int64)
     progress[LAST] = -1
     return progress

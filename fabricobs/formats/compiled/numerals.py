@@ -14,11 +14,13 @@ FAILED = -1
 UNSURE = -2
 
 _MINUS, _DOT, _ZERO, _NINE, _X, _BLANK = 45, 46, 48, 57, 120, 32
+_PLUS, _COMMA, _SLASH, _COLON, _UNDERSCORE, _T, _E, _SMALL_LETTER = 43, 44, 47, 58, 95, 84, 101, 32
 # 10^18 fits 64 bits; a longer number is left to the expressions, which wrap it.
 _MOST_DIGITS = 18
 _MOST_HEX = 15
 # Decimal to binary is exact up to 15 digits and 22 places (Clinger 1990).
 _EXACT_DIGITS = 15
+_EXACT_POWER = 22
 
 _EIGHT = 8
 _TOPS = np.uint64(0x8080808080808080)
@@ -108,8 +110,8 @@ def hexadecimal(data: Bytes, at: int) -> tuple[int, Any]:
 
 
 @inlined
-def decimal_number(data: Bytes, at: int) -> tuple[int, Any]:
-    """Read a decimal number without exponent; its value is the bits of the binary number."""
+def decimal_number(data: Bytes, at: int, stop: int) -> tuple[int, Any]:
+    """Read the decimal number that ends at `stop`; its value is the bits of the binary number."""
     negative = data[at] == _MINUS
     if negative:
         at += 1
@@ -117,13 +119,12 @@ def decimal_number(data: Bytes, at: int) -> tuple[int, Any]:
     places = 0
     value = 0
     dotted = False
-    while True:
+    while at < stop:
         c = data[at]
         if _ZERO <= c <= _NINE:
             value = value * 10 + (c - _ZERO)
-            digits += 1
-            if dotted:
-                places += 1
+            digits += value > 0
+            places += dotted
             if digits > _EXACT_DIGITS:
                 return UNSURE, 0
         elif c == _DOT and not dotted:
@@ -131,7 +132,81 @@ def decimal_number(data: Bytes, at: int) -> tuple[int, Any]:
         else:
             break
         at += 1
-    if digits == 0 or data[at] > _NINE:
+    power = -places
+    if at < stop:
+        if data[at] | _SMALL_LETTER != _E or at + 1 >= stop:
+            return UNSURE, 0
+        at += 1
+        sign = data[at]
+        if sign in (_MINUS, _PLUS):
+            at += 1
+        if at >= stop or stop - at > 2:
+            return UNSURE, 0
+        exponent = 0
+        while at < stop:
+            if not _ZERO <= data[at] <= _NINE:
+                return UNSURE, 0
+            exponent = exponent * 10 + (data[at] - _ZERO)
+            at += 1
+        power += -exponent if sign == _MINUS else exponent
+    if not -_EXACT_POWER <= power <= _EXACT_POWER:
         return UNSURE, 0
-    number = np.float64(value) / 10.0**places
+    number = np.float64(value)
+    number = number / 10.0**-power if power < 0 else number * 10.0**power
     return at, np.float64(-number if negative else number).view(np.int64)
+
+
+@inlined
+def _pair(data: Bytes, at: int) -> int:
+    """Return two digits as a number, below 0 if they are none."""
+    tens, ones = int(data[at]) - _ZERO, int(data[at + 1]) - _ZERO
+    return 10 * tens + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else -1
+
+
+@inlined
+def local_time(data: Bytes, at: int, stop: int) -> tuple[int, Any]:
+    """Read 2026-03-02T09:00:01.25 as microseconds since 1970 of its own zone.
+
+    UNSURE is the end of what is no time between 1990 and 2100; digits beyond six are dropped.
+    """
+    if stop - at < 19:
+        return FAILED, 0
+    dash, gap = data[at + 4], data[at + 10]
+    shaped = dash in (_MINUS, _SLASH) and data[at + 7] == dash
+    shaped = shaped and gap in (_BLANK, _T, _UNDERSCORE)
+    if not (shaped and data[at + 13] == _COLON and data[at + 16] == _COLON):
+        return FAILED, 0
+    century, rest = _pair(data, at), _pair(data, at + 2)
+    month, day = _pair(data, at + 5), _pair(data, at + 8)
+    hour, minute, second = _pair(data, at + 11), _pair(data, at + 14), _pair(data, at + 17)
+    if min(century, rest, hour, minute, second) < 0:
+        return FAILED, 0
+    year = 100 * century + rest
+    # The last days of months differ, and the first and last day may be outside in another zone.
+    most = 28 + (year % 4 == 0) if month == 2 else 30 + ((month + (month > 7)) & 1)
+    sure = 1990 < year < 2099 and 1 <= month <= 12 and 1 <= day <= most
+    if not sure or hour > 23 or minute > 59 or second > 59:
+        return UNSURE, 0
+    # Days since 1970 (Hinnant, days_from_civil).
+    shifted = year - (month <= 2)
+    era = shifted // 400
+    of_era = shifted - era * 400
+    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    days = era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
+    value = ((days * 24 + hour) * 60 + minute) * 60 + second
+    at += 19
+    micros = 0
+    if (
+        at + 1 < stop
+        and (data[at] == _DOT or data[at] == _COMMA)
+        and _ZERO <= data[at + 1] <= _NINE
+    ):
+        at += 1
+        scale = 100_000
+        places = 0
+        while at < stop and places < 9 and _ZERO <= data[at] <= _NINE:
+            micros += scale * (int(data[at]) - _ZERO)
+            scale //= 10
+            places += 1
+            at += 1
+    return at, value * 1_000_000 + micros

@@ -20,17 +20,22 @@ class Dispatcher:
     def __init__(
         self, readers: Sequence[TextReader], context: Context, rows: Rows, tally: Tally
     ) -> None:
-        self._readers = readers
+        self._readers = sorted(readers, key=_owns_no_lines)
         self._context = context
         self._rows = rows
         self._tally = tally
-        self._by_line = [reader for reader in readers if isinstance(reader, LineReader)]
+        self._by_line = [r for r in self._readers if isinstance(r, LineReader)]
         self._marked = [reader for reader in self._by_line if reader.format.mark]
         self._pods = set[tuple[str, str]]()
         self._headings = Headings(by_rules=context.blocks)
         # Outputs of commands have rules of their own.
         self._captured = len(self._by_line) < len(readers)
         self._about = ""  # what the last message that was dropped is about
+
+    @property
+    def told_above(self) -> bool:
+        """Say whether a heading tells something of the lines below it."""
+        return bool(self._headings.told)
 
     def read(self, line: str, number: int, around: Told = NOTHING) -> None:
         """Offer a line to every format until one takes it; blank lines need none.
@@ -105,17 +110,24 @@ class Dispatcher:
 
     def _first_taker(self, line: str, number: int, readers: Sequence[TextReader]) -> Outcome | str:
         """Return what the first format that takes the line made of it, else the first failure."""
-        failure = ""
+        failure, owned = "", False
         for reader in readers:
+            if owned and _owns_no_lines(reader):
+                break
             outcome = reader.offer(line, number)
             if isinstance(outcome, str):
                 # A prompt right under a table is no row of it: another format may know the line.
                 failure = failure or outcome
+                owned = owned or not _owns_no_lines(reader)
             elif outcome is not Outcome.NOT_MINE:
                 if outcome is Outcome.IGNORED and isinstance(reader, LineReader):
                     self._about = reader.ignored_about
                 return outcome
         return failure or Outcome.NOT_MINE
+
+
+def _owns_no_lines(reader: TextReader) -> bool:
+    return not (isinstance(reader, LineReader) and reader.format.owns_lines)
 
 
 def _with_time(told: Told, text: str) -> Told:

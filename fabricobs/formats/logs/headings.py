@@ -9,14 +9,12 @@ import re
 from fabricobs.formats.logs.prefixes import NOTHING, Told
 
 _NAME = r"[A-Za-z0-9][\w.-]*"
-_HEADINGS = tuple(
-    re.compile(expression)
-    for expression in (
-        rf"(?P<host>{_NAME}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE!)(?: \| rc=\d+)? (?:>>|=>.*)",
-        rf"\[\d+\] \d\d:\d\d:\d\d \[(?:SUCCESS|FAILURE)\] (?P<host>{_NAME})(?: Exited.*)?",
-        r"==> \S.* <==",
-    )
+HEADINGS = (
+    rf"(?P<host>{_NAME}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE!)(?: \| rc=\d+)? (?:>>|=>.*)",
+    rf"\[\d+\] \d\d:\d\d:\d\d \[(?:SUCCESS|FAILURE)\] (?P<host>{_NAME})(?: Exited.*)?",
+    r"==> \S.* <==",
 )
+_HEADINGS = tuple(re.compile(expression) for expression in HEADINGS)
 _RULE = re.compile(r"-{8,}")
 _ONE_HOST = re.compile(_NAME)
 # A block of clush: a rule, a host or several, a rule.

@@ -42,7 +42,7 @@ class TextReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class CompiledRule:
     """A compiled rule."""
 
     definition: LineRule
@@ -58,6 +58,8 @@ class LineFormat:
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
         self.mark = definition.mark
+        # Two words before a message say whose it is: no other format is asked.
+        self.owns_lines = " " in definition.mark
         self.alone = definition.alone
         self.anchor = compile_regex(definition.anchor) if definition.anchor else None
         self.rules = [
@@ -74,8 +76,8 @@ class LineFormat:
         }
 
     def match(
-        self, message: str, known: dict[str, Any], below: _Rule | None = None
-    ) -> tuple[_Rule, Template, re.Match[str]] | None:
+        self, message: str, known: dict[str, Any], below: CompiledRule | None = None
+    ) -> tuple[CompiledRule, Template, re.Match[str]] | None:
         """Return the first rule, in the definition's order, whose template fits the message.
 
         `known` are the fields a rule may ask for: the anchor's and what earlier lines left. Only
@@ -99,12 +101,12 @@ class LineFormat:
             self._foreign.add(message)
         return None
 
-    def _candidates(self, word: str) -> list[tuple[_Rule, Template]]:
+    def _candidates(self, word: str) -> list[tuple[CompiledRule, Template]]:
         """Return the rules a message beginning with `word` may fit, in the definition's order."""
         return self._by_word.get(word, self._others)
 
 
-def _compile_rule(rule: LineRule, name: str, place: int) -> _Rule:
+def _compile_rule(rule: LineRule, name: str, place: int) -> CompiledRule:
     templates = tuple(compile_template(source) for source in rule.template)
     find = tuple(compile_template(source, whole=False) for source in rule.find)
     each = compile_template(rule.each, whole=False) if rule.each else None
@@ -122,7 +124,7 @@ def _compile_rule(rule: LineRule, name: str, place: int) -> _Rule:
     if rule.table is not None:
         for column in rule.set.keys() - set(rule.keep):
             check_column(rule.table, column, None)
-    return _Rule(rule, templates, find, each, place)
+    return CompiledRule(rule, templates, find, each, place)
 
 
 class LineReader:
@@ -130,7 +132,7 @@ class LineReader:
 
     def __init__(self, line_format: LineFormat, context: Context, rows: Rows) -> None:
         self.format = line_format
-        self._context = replace(context, kept={}, _base={}) if line_format.alone else context
+        self.context = replace(context, kept={}, _base={}) if line_format.alone else context
         self._rows = rows
         self._hosts = HostNames()
         self.ignored_about = line_format.name  # what the last line it dropped was about
@@ -153,7 +155,7 @@ class LineReader:
 
     def prefix_fields(self, found: re.Match[str]) -> dict[str, Any]:
         """Return what an anchor and what stands before it tell."""
-        context, labels = self._context, self._context.labels
+        context, labels = self.context, self.context.labels
         before = found.string[: found.start()]
         told, _ = before_message(before, labels)
         fields = columns_told(told, context.zone, context.modified_us)
@@ -172,12 +174,12 @@ class LineReader:
             torn = 0
             if found.groupdict().get("host"):
                 before = line[: found.start()]
-                host = self._hosts.clean(found["host"], before, self._context.labels)
+                host = self._hosts.clean(found["host"], before, self.context.labels)
                 torn = len(found["host"]) - len(host)
             yield found.start() + torn
 
     def _read(self, message: str, line: str, number: int, prefix: dict[str, Any]) -> Outcome | str:
-        kept = self._context.kept
+        kept = self.context.kept
         known = {**kept, **prefix} if kept else prefix
         hit = self.format.match(message, known)
         if hit is None:
@@ -191,29 +193,29 @@ class LineReader:
 
     def _read_by(
         self,
-        hit: tuple[_Rule, Template, re.Match[str]],
+        hit: tuple[CompiledRule, Template, re.Match[str]],
         line: str,
         number: int,
         prefix: dict[str, Any],
     ) -> Outcome | str:
         rule, template, found = hit
         try:
-            captured = template.read(found, self._context.zone)
+            captured = template.read(found, self.context.zone)
             for extra in rule.find:
                 other = extra.pattern.search(line)
                 if other is not None:
-                    captured.update(extra.read(other, self._context.zone))
+                    captured.update(extra.read(other, self.context.zone))
         except ValueError as error:
             return f"{self.format.name}: {error}"
         definition = rule.definition
         if definition.keep:
             constants = {k: v for k, v in definition.set.items() if k in definition.keep}
             given = {name: captured[name] for name in definition.keep if name in captured}
-            self._context.keep({**constants, **given})
+            self.context.keep({**constants, **given})
         if definition.table is None:
             self.ignored_about = definition.about or self.format.name
             return Outcome.PARSED if definition.keep else Outcome.IGNORED
-        base = self._context.base(definition.table, self.format.name, snapshot=False)
+        base = self.context.base(definition.table, self.format.name, snapshot=False)
         base["line"] = number
         names = column_names(definition.table)
         _fill(base, {name: value for name, value in prefix.items() if name in names})
@@ -227,12 +229,14 @@ class LineReader:
             _fill(row, hit_fields)
             self._rows.add(definition.table, row)
         if definition.advance:
-            kept = self._context.kept
+            kept = self.context.kept
             counted = {k: kept[k] for k in definition.advance if kept.get(k) is not None}
-            self._context.keep({k: number + 1 for k, number in counted.items()})
+            self.context.keep({k: number + 1 for k, number in counted.items()})
         return Outcome.PARSED
 
-    def _hits(self, rule: _Rule, captured: dict[str, Any], line: str) -> Iterator[dict[str, Any]]:
+    def _hits(
+        self, rule: CompiledRule, captured: dict[str, Any], line: str
+    ) -> Iterator[dict[str, Any]]:
         """Yield the captured fields once, or once for every hit inside `rest` or the line."""
         table = rule.definition.table or ""
         names = column_names(table)
@@ -242,7 +246,7 @@ class LineReader:
             return
         searched = (captured["rest"] or "") if "rest" in captured else line
         for found in rule.each.pattern.finditer(searched):
-            yield {**fields, **rule.each.read(found, self._context.zone)}
+            yield {**fields, **rule.each.read(found, self.context.zone)}
 
 
 def _fill(row: dict[str, Any], fields: dict[str, Any]) -> None:

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fabricobs.formats.logs.lines import LineReader, TextReader
+from fabricobs.formats.logs.lines import LineReader
 from fabricobs.formats.logs.prefixes import Labels, before_message, inner_prefix
 
-_BAR_MARK = "%|"
+BAR_MARK = "%|"
 # `35%|###5   | 210/600 [10:02<18:11, 2.80s/it]`, what tqdm draws and ends without a newline.
 _BAR = re.compile(r"\d%\|[^|]*\|[^\[|]{0,60}\[[^\]\[]*\]")
 
@@ -26,23 +26,15 @@ class Message:
 
 def is_bar(text: str) -> bool:
     """Say whether a text is a progress bar and nothing else follows it."""
-    if _BAR_MARK not in text:
+    if BAR_MARK not in text:
         return False
     found = _BAR.search(text)
     return found is not None and not text[found.end() :].strip()
 
 
-def marks_beside(reader: LineReader, readers: Sequence[TextReader]) -> list[str]:
-    """Return what other messages than a reader's may be known by in its lines."""
-    others = [r for r in readers if isinstance(r, LineReader)]
-    marks = {r.format.mark for r in others if r.format.mark} - {reader.format.mark}
-    unmarked = any(not r.format.mark for r in others)
-    return [*sorted(marks), *([_BAR_MARK] if unmarked else [])]
-
-
 def messages(line: str, readers: Sequence[LineReader], labels: Labels) -> list[Message]:
     """Return the messages of a line; `readers` are those whose messages have a mark."""
-    if _BAR_MARK not in line:
+    if BAR_MARK not in line:
         return [Message(text) for text in _by_marks(line, readers, labels)]
     found: list[Message] = []
     for part in _by_bars(line):

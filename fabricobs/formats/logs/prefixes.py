@@ -112,6 +112,12 @@ _INNER = re.compile(
     "(?:" + "|".join(_UNNAMED.sub("?:", e) for e in (*_LAUNCHERS[:9], *_SERVICES[-5:-3])) + ")+$"
 )
 
+
+def prefix_expressions(labels: Labels) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what finds a prefix, in order: labels that a file shows, what any file may bear."""
+    return tuple(_LABELS[name] for name in labels), (*_LAUNCHERS, *_SERVICES)
+
+
 Peel = Callable[[str], "re.Match[str] | None"]
 
 
