@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_link_diagnosis import (
     HOSTS,
@@ -109,6 +110,37 @@ class TestStorms:
         seen = pauses("leaf00", "Ethernet16", sent=5, got=40_000)
         (finding,) = told(diagnose(make_store(together(cluster(), seen))))
         assert finding.entities[0].label == "node02 mlx5_0"
+
+    def test_a_port_that_no_log_names_is_told_by_frames_alone(self, make_store: Make) -> None:
+        """Frames alone tell no time, but of one port among quiet ones that they are a storm's."""
+        rows = cluster()
+        rows["links"] = []
+        seen = [
+            pauses("leaf00", port, sent=1, got=4_000 if port == PORTS[2] else 1, measured=False)
+            for port in PORTS
+        ]
+        (finding,) = told(diagnose(make_store(together(rows, *seen))))
+        assert [e.label for e in finding.entities] == ["leaf00 Ethernet16"]
+        assert "up to 34%" in finding.title
+        assert "upper estimate" in finding.explanation
+
+    def test_frames_of_all_receivers_alike_are_no_storm(self, make_store: Make) -> None:
+        frames = np.random.default_rng(3).uniform(3_000, 6_000, HOSTS)
+        seen = [
+            pauses("leaf00", port, sent=1, got=got, measured=False)
+            for port, got in zip(PORTS, frames, strict=True)
+        ]
+        assert told(diagnose(make_store(together(cluster(), *seen)))) == []
+
+    def test_pauses_that_another_switch_sends_are_its_own(self, make_store: Make) -> None:
+        rows = cluster()
+        rows["links"] = []
+        seen = [
+            pauses("leaf00", port, sent=1, got=4_000 if port == PORTS[2] else 1, measured=False)
+            for port in PORTS
+        ]
+        spine = pauses("spine00", "Ethernet0", sent=4_000, got=1, measured=False)
+        assert told(diagnose(make_store(together(rows, spine, *seen)))) == []
 
     @pytest.mark.parametrize(
         ("sent", "got", "measured"),

@@ -363,6 +363,26 @@ class TestOddOnesOut:
         (finding,) = diagnose(make_store(rows)).findings
         assert (finding.kind, finding.entities[0].host) == ("socket_fallback", "node02")
 
+    def test_a_peer_of_sockets_has_gpudirect_all_the_same(self, make_store: Make) -> None:
+        rows = nccl(network=(range(16, 24), "Socket"), ring_gdr=(range(16, 24), False))
+        rows["nccl_channels"] = [
+            {
+                "file_id": "n",
+                "line": 100 + 2 * rank + connection,
+                "host": f"node{rank // 8:02d}",
+                "pid": 100 + rank,
+                "kind": "connection",
+                "transport": "NET",
+                "network": network,
+                "gdr": network == "IB",
+            }
+            for rank in range(8, 16)
+            for connection, network in enumerate(("IB", "Socket"))
+        ]
+        found = diagnose(make_store(rows))
+        assert [f.kind for f in found.findings] == ["socket_fallback"]
+        assert found.verdict.questions[5].answer == "ok"
+
     def test_sockets_where_there_is_nothing_else(self, make_store: Make) -> None:
         rows = nccl(network=(range(32), "Socket"), ring_gdr=(range(32), False))
         assert diagnose(make_store(rows)).findings == ()

@@ -156,12 +156,37 @@ class TestErrors:
         rows = together(cluster(), quiet(besides=["leaf00 Ethernet16"]), port)
         assert of_links(diagnose(make_store(rows))) == []
 
-    def test_one_error_in_three_intervals_is_one_but_costs_nothing(self, make_store: Make) -> None:
-        port = samples("leaf00", "Ethernet16", {"rx_errors": rising(1, since=SAMPLES - 4)})
+    def test_errors_beyond_the_standard_are_told_though_they_cost_nothing(
+        self, make_store: Make
+    ) -> None:
+        port = samples("leaf00", "Ethernet16", {"rx_errors": rising(40, since=SAMPLES - 4)})
         rows = together(cluster(), quiet(besides=["leaf00 Ethernet16"]), port)
         (finding,) = of_links(diagnose(make_store(rows)))
         assert (finding.kind, finding.loss_share) == ("link_errors", None)
         assert finding.severity in {"low", "medium"}
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_ports_within_the_error_rate_of_the_standard_are_sound(
+        self, make_store: Make, seed: int
+    ) -> None:
+        # 8e11 bits an interval at 1e-12, the most that IEEE 802.3 allows: 0.8 errors expected.
+        chance = np.random.default_rng(seed)
+        ports = [("leaf00", f"Ethernet{8 * host}") for host in range(HOSTS)]
+        ports += [(f"node{host:02d}", "mlx5_0/1") for host in range(HOSTS)]
+        drawn = [
+            samples(*port, {"rx_errors": np.cumsum(chance.poisson(0.8, SAMPLES)).tolist()})
+            for port in ports
+        ]
+        found = diagnose(make_store(together(cluster(), *drawn)))
+        assert of_links(found) == []
+        assert answer(found) == "ok"
+
+    def test_errors_of_the_standard_elsewhere_hide_no_lost_packets(self, make_store: Make) -> None:
+        noise = samples("leaf00", "Ethernet24", {"rx_errors": rising(1)})
+        rows = together(
+            cluster(), quiet(besides=["leaf00 Ethernet24"]), noise, TestLoss().resends("node01")
+        )
+        assert [f.kind for f in of_links(diagnose(make_store(rows)))] == ["packet_loss"]
 
     def test_a_counter_at_its_highest_value_tells_nothing(self, make_store: Make) -> None:
         stopped = samples("node02", "mlx5_0/1", {"symbol_errors": [65_535] * SAMPLES}, name="old")

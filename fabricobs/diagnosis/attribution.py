@@ -12,6 +12,7 @@ from fabricobs.diagnosis.places import Places
 
 # Stragglers are dated by windows of 20 steps: two of them.
 _SLACK_STEPS = 40
+_MORE_WORK = "and nearly every rank computes longer alike"
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
 
@@ -198,11 +199,13 @@ def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> 
         "before": slowdown.before_ms,
         "after": slowdown.after_ms,
         "split": _split_sentence(slowdown),
+        "why": _MORE_WORK if slowdown.more_work else "and no cause explains it",
     }
+    loss = None if slowdown.more_work else rest
     return Finding(
         kind=model.kind,
         entities=(),
-        severity=severity_of_loss(rest),
+        severity="low" if slowdown.more_work else severity_of_loss(rest),
         confidence=0.5,
         families=("timing",),
         title=model.wording.title.format(**words),
@@ -212,8 +215,8 @@ def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> 
         start_step=slowdown.first_step,
         end_step=slowdown.last_step,
         detected_at=slowdown.start,
-        loss_share=rest,
-        gpu_hours_lost=evidence.gpu_hours(slowdown.job, slowdown.hours, rest),
+        loss_share=loss,
+        gpu_hours_lost=evidence.gpu_hours(slowdown.job, slowdown.hours, loss),
         query=model.query,
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),
@@ -221,6 +224,11 @@ def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> 
 
 
 def _split_sentence(slowdown: Slowdown) -> str:
+    if slowdown.more_work:
+        return (
+            "A larger batch, longer sequences or another phase of the schedule look like this, and "
+            "so do lower clocks of all GPUs. Whether throughput was lost is not known."
+        )
     if slowdown.network_part is None or slowdown.compute_part is None:
         return "No per-rank records tell whether computation or communication grew."
     return (

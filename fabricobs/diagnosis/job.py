@@ -1,6 +1,6 @@
 """The job as a whole: when it changed pace, what that cost, and where the time went."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -13,6 +13,9 @@ from fabricobs.diagnosis.statistics import change_points
 WARM_UP_STEPS = 10
 # A pause of the whole job, as for a checkpoint, makes a step this much longer than the median.
 PAUSE = 2.5
+# Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
+_WORK_SHARE = 0.8
+_NEARLY_EVERY = 0.1  # quantile of the ranks that stands for nearly every rank
 # Share of the job's ranks whose records must be there: the one that is missing may be the slow one.
 _COVERED = 0.95
 
@@ -22,7 +25,9 @@ class Slowdown:
     """A stretch of steps slower than the best pace before it; `loss_share` of throughput, 0 to 1.
 
     `network_part` and `compute_part` split the added time per step into longer transfers and a
-    longer slowest computation, each 0 to 1; None where no per-rank records tell.
+    longer slowest computation, each 0 to 1; None where no per-rank records tell. With `more_work`
+    nearly every rank computes longer alike, as with a larger batch or longer sequences: whether
+    throughput was lost is then not known.
     """
 
     job: str | None
@@ -34,6 +39,7 @@ class Slowdown:
     after_ms: float
     network_part: float | None
     compute_part: float | None
+    more_work: bool = False
 
     @property
     def loss_share(self) -> float:
@@ -92,6 +98,7 @@ def job_paces(
         enough = len(steady) >= 2 * least_steps
         best = min(segments, key=lambda segment: segment.step_time_ms)
         faster = best.step_time_ms < segments[0].step_time_ms * (1 - smallest_loss)
+        faster = faster and not _is_more_work(own, best, segments[0])
         speed_up = best if faster else None
         paces.append(JobPace(job, steps, tuple(segments), slowdowns, speed_up, enough))
     return paces
@@ -127,7 +134,10 @@ def _slowdowns(
     rank_steps: pl.DataFrame,
     smallest_loss: float,
 ) -> list[Slowdown]:
-    """Join neighbouring segments that are slower than the best pace before them."""
+    """Join neighbouring segments that are slower than the best pace before them.
+
+    More work makes a pace of its own, with which what follows is compared.
+    """
     found: list[Slowdown] = []
     best = segments[0]
     stretch: list[Segment] = []
@@ -135,15 +145,51 @@ def _slowdowns(
         slow = segment is not None and segment.step_time_ms >= best.step_time_ms / (
             1 - smallest_loss
         )
-        if slow and segment is not None:
+        if slow and segment is not None and not _is_more_work(rank_steps, best, segment):
             stretch.append(segment)
             continue
         if stretch:
             found.append(_slowdown(job, best, stretch, steady, rank_steps))
             stretch = []
-        if segment is not None and segment.step_time_ms < best.step_time_ms:
+        if slow and segment is not None:
+            grown = _slowdown(job, best, [segment], steady, rank_steps)
+            found.append(replace(grown, more_work=True))
+        if segment is not None and (slow or segment.step_time_ms < best.step_time_ms):
             best = segment
-    return found
+    return _ramps_joined(found)
+
+
+def _ramps_joined(slowdowns: list[Slowdown]) -> list[Slowdown]:
+    """Join growths of the work that follow each other: a ramp is one."""
+    joined: list[Slowdown] = []
+    for each in slowdowns:
+        last = joined[-1] if joined else None
+        if last is not None and last.more_work and each.more_work:
+            joined[-1] = replace(
+                last, last_step=each.last_step, end=each.end, after_ms=each.after_ms
+            )
+        else:
+            joined.append(each)
+    return joined
+
+
+def _is_more_work(rank_steps: pl.DataFrame, before: Segment, after: Segment) -> bool:
+    """Say whether nearly every rank computes longer, and by as much as the steps are longer.
+
+    No single part does that: not a rank, not a host, not the network.
+    """
+    rise = after.step_time_ms / before.step_time_ms - 1
+    usual = [
+        rank_steps.filter(pl.col("step").is_between(segment.first_step, segment.last_step))
+        .group_by("rank")
+        .agg(pl.col("compute_ms").median())
+        .drop_nulls()
+        for segment in (before, after)
+    ]
+    both = usual[0].join(usual[1], on="rank", suffix="_after")
+    rises = both.select(pl.col("compute_ms_after") / pl.col("compute_ms") - 1).to_series()
+    least = rises.quantile(_NEARLY_EVERY)
+    return least is not None and rise > 0 and least >= _WORK_SHARE * rise
 
 
 def _slowdown(

@@ -142,6 +142,13 @@ def at_least(hits: ArrayLike, trials: ArrayLike, chance: float) -> Array:
     return np.asarray(binom.sf(np.asarray(hits) - 1, trials, chance))
 
 
+def events_at_least(events: ArrayLike, expected: ArrayLike) -> Array:
+    """Return the p of so many events or more where so many are expected, by Poisson."""
+    from scipy.stats import poisson
+
+    return np.asarray(poisson.sf(np.asarray(events) - 1, np.asarray(expected)))
+
+
 def at_most(hits: float, trials: int, chance: float) -> float:
     """Return the p that so many or fewer of the trials hit, by the binomial distribution."""
     from scipy.stats import binom

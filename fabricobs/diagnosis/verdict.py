@@ -41,6 +41,7 @@ QUESTIONS = (
     "Did NCCL choose well?",
     "Is GPUDirect on everywhere?",
 )
+_LOUD = ("medium", "high", "critical")
 _REPORT = "A corrected version of fabricobs, or of the rule that failed."
 _NOT_THE_NETWORK = "workload_imbalance"
 
@@ -89,7 +90,7 @@ def _sentence(
         return f"{top.title}{cost}.{blame}{more}"
     trouble = [question for question in questions if question.answer == "problem"]
     if trouble:
-        return f"No loss is measured, but: {trouble[0].evidence}"
+        return trouble[0].evidence
     unknown = sum(question.answer == "unknown" for question in questions)
     if unknown == len(questions):
         return "Cannot tell: what the store holds answers none of the six questions."
@@ -134,12 +135,12 @@ def _everywhere(
         return Question(
             question, "unknown", "No step times.", "The trainer's log, or per-rank step records."
         )
-    slowdowns = [slowdown for pace in paces for slowdown in pace.slowdowns]
+    slowdowns = [s for pace in paces for s in pace.slowdowns if not s.more_work]
     if not slowdowns:
         culprits = [f for f in findings if f.kind == "straggler" and f.severity != "info"]
         if culprits:
             return Question(question, "problem", f"Some: {culprits[0].entities[0].label}.")
-        return _pace_holds(question, paces)
+        return _work_grew(question, paces) or _pace_holds(question, findings, paces)
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
     text = f"{worst.loss_share:.0%} of the throughput is lost since step {worst.first_step}."
     if worst.network_part is not None and worst.network_part >= 0.8:
@@ -149,7 +150,20 @@ def _everywhere(
     return Question(question, "problem", text)
 
 
-def _pace_holds(question: str, paces: list[JobPace]) -> Question:
+def _work_grew(question: str, paces: list[JobPace]) -> Question | None:
+    grown = [slowdown for pace in paces for slowdown in pace.slowdowns]
+    if not grown:
+        return None
+    first = grown[0]
+    text = (
+        f"Steps take {first.after_ms / first.before_ms - 1:.0%} longer since step "
+        f"{first.first_step}, and nearly every rank computes longer alike: whether throughput was "
+        "lost is not known."
+    )
+    return Question(question, "unknown", text, "Samples or tokens a second over the steps.")
+
+
+def _pace_holds(question: str, findings: tuple[Finding, ...], paces: list[JobPace]) -> Question:
     faster = [pace.speed_up for pace in paces if pace.speed_up is not None]
     if faster:
         best = faster[0]
@@ -161,6 +175,11 @@ def _pace_holds(question: str, paces: list[JobPace]) -> Question:
     steps = sum(len(pace.steps) for pace in paces)
     if not all(pace.enough for pace in paces):
         return _too_few(question, steps)
+    unpriced = [f for f in findings if f.severity in _LOUD and f.loss_share is None]
+    if unpriced:
+        text = f"The pace holds over {steps:,} steps, but what this costs is not known: "
+        text += f"{unpriced[0].title}."
+        return Question(question, "unknown", text, "Steps from before it, or with it mended.")
     return Question(question, "ok", f"The pace holds over {steps:,} steps.")
 
 
@@ -209,7 +228,7 @@ def _sick_link(judgements: Mapping[str, Judgement]) -> Question:
             "No error counter was sampled twice.",
             "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
         )
-    quiet = f"No error counter keeps rising on {errors.judged:,} ports"
+    quiet = f"On {errors.judged:,} ports errors are no more than the standards of links allow"
     if errors.unjudged:
         return Question(
             question,

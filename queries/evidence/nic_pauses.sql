@@ -2,12 +2,31 @@
 -- As the NIC tells it, and as the switch port at the other end of its cable does. `frame_us` is how
 -- long a frame paused where a device counts both frames and time. Below 100 frames a second the
 -- pauses are under 1 % of the time (84 us a frame at 400 Gb/s): those intervals are left out.
+-- A switch port whose cable no log tells may lead to a NIC, unless another switch sent as many pauses
+-- as it received: then that is the other end. Its `host` and `nic` are null. `counted` is the number
+-- of ports whose pauses the same kind of device counts, quiet ones included.
 WITH ends AS (
   SELECT DISTINCT host, nic, leaf AS switch, leaf_port AS port FROM nic_ends
 ),
 lengths AS (
   SELECT sum(tx_share * seconds) / nullif(sum(tx_frames_per_second * seconds), 0) * 1e6 AS frame_us
   FROM pause_intervals WHERE tx_share IS NOT NULL AND tx_frames_per_second >= 100
+),
+untold AS (
+  SELECT p.device, p.port, sum(p.rx_frames_per_second * p.seconds) AS received,
+    sum(p.tx_frames_per_second * p.seconds) AS sent
+  FROM pause_intervals p
+  WHERE host_name(p.device) NOT IN (SELECT host FROM training_hosts)
+    AND NOT EXISTS (SELECT 1 FROM cable_ends c WHERE c.owner = p.device AND c.part = p.port)
+    AND NOT EXISTS (SELECT 1 FROM ends e WHERE e.switch = p.device AND e.port = p.port)
+  GROUP BY p.device, p.port
+),
+edge AS (
+  SELECT u.device, u.port FROM untold u
+  WHERE u.received > 0 AND NOT EXISTS (
+    SELECT 1 FROM untold o
+    WHERE o.device <> u.device AND o.sent BETWEEN 0.95 * u.received AND 1.05 * u.received
+  )
 ),
 speeds AS (
   SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
@@ -23,10 +42,19 @@ seen AS (
   SELECT 'switch', p.device, e.host, e.nic, e.switch, e.port, p.ts_before, p.ts, p.seconds,
     p.rx_frames_per_second, p.rx_share, p.tx_frames_per_second
   FROM pause_intervals p JOIN ends e ON e.switch = p.device AND e.port = p.port
+  UNION ALL
+  SELECT 'switch', p.device, NULL, NULL, p.device, p.port, p.ts_before, p.ts, p.seconds,
+    p.rx_frames_per_second, p.rx_share, p.tx_frames_per_second
+  FROM pause_intervals p JOIN edge e ON e.device = p.device AND e.port = p.port
 )
-SELECT s.*, l.frame_us, v.speed_gbps
+SELECT s.*, l.frame_us, v.speed_gbps, o.counted
 FROM seen s
 CROSS JOIN lengths l
+JOIN (
+  SELECT CASE WHEN host_name(device) IN (SELECT host FROM training_hosts) THEN 'nic'
+    ELSE 'switch' END AS seen_at, count(DISTINCT (device, port)) AS counted
+  FROM pause_intervals GROUP BY ALL
+) o USING (seen_at)
 LEFT JOIN speeds v ON v.device = s.switch AND v.port = s.port
 WHERE s.frames_per_second >= 100 OR s.share >= 0.01
-ORDER BY s.host, s.nic, s.seen_at, s.ts
+ORDER BY s.host, s.nic, s.switch, s.port, s.seen_at, s.ts

@@ -43,7 +43,10 @@ FROM (
   FROM (
     SELECT job, host_name(host) AS host, pid, line, network AS chosen, ring_gdr, nodes FROM nccl_ranks
     UNION ALL BY NAME
-    SELECT job, host_name(host) AS host, pid, line, network AS connected, gdr FROM nccl_channels
+    SELECT job, host_name(host) AS host, pid, line, network AS connected,
+      -- The other end of a socket may have RDMA for all the rest.
+      CASE WHEN network IS DISTINCT FROM 'Socket' THEN gdr END AS gdr
+    FROM nccl_channels
     WHERE transport = 'NET'
   )
   WHERE pid IS NOT NULL

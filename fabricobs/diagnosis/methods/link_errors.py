@@ -1,7 +1,8 @@
 """Link errors: cables whose receivers count broken symbols or packets while the job runs.
 
 Only what rises counts: totals from before the run are normal. What is counted while the link is
-down or trains anew is that event's, not the cable's.
+down or trains anew is that event's, not the cable's. Errors are a rate of the bits received: a link
+within the error rate of its standard is sound, however long it is watched.
 """
 
 from collections.abc import Sequence
@@ -22,9 +23,10 @@ from fabricobs.diagnosis.cables import (
 )
 from fabricobs.diagnosis.cost import Cost, Span, cost_of
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Driver, Finding, Judgement, Severity
+from fabricobs.diagnosis.findings import Driver, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.statistics import events_at_least, false_discovery
 from fabricobs.diagnosis.telling import driver, tell
 
 # What a receiver counts of a bad transceiver, fibre or connector.
@@ -36,6 +38,8 @@ WIRE_ERRORS = (
     "link_error_recovery",
     "local_link_integrity_errors",
 )
+# Of these, events of the link's own training: no standard allows them by the bit.
+_EVENTS = ("link_error_recovery", "local_link_integrity_errors")
 RETRANSMISSIONS = (
     "packet_seq_err",
     "out_of_sequence",
@@ -51,7 +55,7 @@ _VICTIMS = 8
 class _Count:
     """One counter of one end: its rise in all, in how many intervals, and when that sufficed.
 
-    `rate` is by 10^12 bits received, None where the source counts no bytes.
+    `rate` is by 10^12 bits received over all intervals, None where no source counts bytes.
     """
 
     end: End
@@ -74,11 +78,11 @@ class _Count:
 def find_link_errors(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
     """Return a finding for each cable with sustained errors; a unit judged is a port."""
     sick = evidence.frame("sick_intervals")
-    wire = sick.filter(pl.col("counter").is_in(WIRE_ERRORS))
+    wire = _beyond_standard(evidence, model)
     findings = []
     for cable in cables_in(wire):
         steady = _without_downs(cable, sick)
-        counts = [count for end in steady.ends for count in _counts(steady.at(end), end, model)]
+        counts = [c for end in steady.ends for c in _counts(steady.at(end), end, evidence, model)]
         if any(count.sufficed for count in counts):
             findings.append(_finding(steady, counts, sick, evidence, model, paces))
     ports = evidence.frame("counted_ports")
@@ -102,13 +106,43 @@ def _uncounted_ports(evidence: Evidence, ports: pl.DataFrame) -> int:
 
 def sick_spans(evidence: Evidence, model: Model) -> list[Span]:
     """Return when any cable had sustained errors: what is lost then may be lost there."""
-    wire = evidence.frame("sick_intervals").filter(pl.col("counter").is_in(WIRE_ERRORS))
+    wire = _beyond_standard(evidence, model)
     parts = [
         rows
         for _, rows in wire.group_by("owner", "part", "counter")
         if sufficed(rows.sort("ts"), model) is not None
     ]
     return spans_of(pl.concat(parts)) if parts else []
+
+
+def _beyond_standard(evidence: Evidence, model: Model) -> pl.DataFrame:
+    """Return the intervals with broken data of ports that exceed the error rate of their standard.
+
+    By all intervals together, or by a single one: Poisson, with as many trials as there are
+    intervals; Benjamini-Hochberg over all ports that were counted. Where the bits are not known,
+    and for events that no standard allows by the bit, every port stays.
+    """
+    wire = evidence.frame("sick_intervals").filter(pl.col("counter").is_in(WIRE_ERRORS))
+    keys = ["owner", "part", "counter"]
+    exposed = wire.join(evidence.frame("received_bits"), on=["owner", "part"])
+    exposed = exposed.filter(~pl.col("counter").is_in(_EVENTS))
+    if exposed.is_empty():
+        return wire
+    allowed = model.limit("rate") / 1e12
+    bits = pl.coalesce(8.0 * pl.col("rx_bytes"), pl.col("bits"))
+    expected = exposed.select(allowed * bits).to_series()
+    exposed = exposed.with_columns(once=pl.Series(events_at_least(exposed["risen"], expected)))
+    tested = exposed.group_by(keys, maintain_order=True).agg(
+        pl.col("risen").sum(),
+        pl.col("bits").first(),
+        (pl.col("once").min() * pl.col("intervals").first()).alias("once"),
+    )
+    in_all = events_at_least(tested["risen"], allowed * tested["bits"])
+    p = tested.select(pl.min_horizontal(2 * pl.min_horizontal("once", pl.lit(in_all)), 1.0))
+    quiet = max(len(evidence.frame("counted_ports")) - len(tested), 0)
+    q = false_discovery([*p.to_series(), *[1.0] * quiet])[: len(tested)]
+    within = tested.filter(pl.Series(q) >= model.limit("rate_q"))
+    return wire.join(within, on=keys, how="anti", maintain_order="left")
 
 
 def _without_downs(cable: Cable, sick: pl.DataFrame) -> Cable:
@@ -119,13 +153,15 @@ def _without_downs(cable: Cable, sick: pl.DataFrame) -> Cable:
     return Cable(cable.near, cable.far, cable.rows.filter(~during(spans_of(downs))))
 
 
-def _counts(rows: pl.DataFrame, end: End, model: Model) -> list[_Count]:
+def _counts(rows: pl.DataFrame, end: End, evidence: Evidence, model: Model) -> list[_Count]:
     counts = []
+    received = evidence.frame("received_bits").filter(
+        pl.col("owner") == end.owner, pl.col("part") == end.part
+    )
+    bits = float(received["bits"].sum())
     for (counter,), of_counter in rows.group_by("counter", maintain_order=True):
         ordered = of_counter.sort("ts")
         risen = float(ordered["risen"].sum())
-        received = ordered["rx_bytes"].drop_nulls()
-        bits = 8.0 * float(received.sum()) if len(received) == len(ordered) else 0.0
         counts.append(
             _Count(
                 end=end,
@@ -190,7 +226,6 @@ def _finding(
         end=spans[-1][1],
         detected_at=min(c.sufficed for c in counts if c.sufficed is not None),
         cost=cost,
-        unmeasured=_unmeasured(counts, resent, model),
     )
 
 
@@ -221,13 +256,6 @@ def _families(of_far: Sequence[_Count], resent: pl.DataFrame, cost: Cost | None)
     if cost is not None and cost.felt:
         families.add("timing")
     return families
-
-
-def _unmeasured(counts: Sequence[_Count], resent: pl.DataFrame, model: Model) -> Severity:
-    """A cable within its standard's error rate, over which nothing is sent again, is `low`."""
-    rates = [count.rate for count in counts if count.rate is not None]
-    tolerated = bool(rates) and max(rates) < model.limit("rate")
-    return "low" if tolerated and resent.is_empty() else "medium"
 
 
 def _drivers(counts: Sequence[_Count], resent: pl.DataFrame, model: Model) -> list[Driver]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.cost import cost_of
@@ -21,19 +22,28 @@ from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, s
 _RATED_GBPS = 400.0
 _VICTIM_FRAMES = 100.0  # a second: 0.8 % of the time at 400 Gb/s
 _MOST_VICTIMS = 16
+_FEWEST_PEERS = 3  # to say that a port pauses more than others: as many as a quartile needs
 _QUIET = 0.05  # of a port's rate: next to no traffic
 
 
 @dataclass(frozen=True, slots=True)
 class _Storm:
-    """One NIC's storm: the intervals that show it, by what saw it, and when."""
+    """One NIC's storm: the intervals that show it, by what saw it, and when.
 
-    host: str
-    nic: str
+    `host` and `nic` are None where no log tells what the switch port is cabled to.
+    """
+
+    host: str | None
+    nic: str | None
     switch: str | None
     port: str | None
     rows: pl.DataFrame
     found: tuple[Stretch, ...]
+
+    @property
+    def device(self) -> str:
+        """What a person calls the NIC."""
+        return f"{self.nic} of {self.host}" if self.nic else "A device that no log names"
 
     @property
     def times(self) -> tuple[datetime, datetime, datetime]:
@@ -45,20 +55,20 @@ def find_pfc_storms(evidence: Evidence, model: Model, paces: list[JobPace]) -> J
     """Return a finding for each NIC that storms; a unit judged is a NIC."""
     pauses = _with_shares(evidence.frame("nic_pauses"), model)
     loud = pauses.filter(
-        (pl.col("share") >= pl.col("least_share"))
+        (pl.col("share") >= model.limit("pause_share"))
         & (
             pl.col("back_frames_per_second").fill_null(0)
             <= model.limit("root") * pl.col("frames_per_second")
         )
     )
+    loud = _alone(loud, pauses, model)
     warnings = evidence.frame("storm_warnings")
     detected = evidence.frame("watchdogs").filter(
         (pl.col("detected") > 0) & pl.col("host").is_not_null()
     )
-    nics = _nics(loud, warnings, detected)
     findings = []
-    for host, nic in nics:
-        storm = _storm(host, nic, loud, (warnings, detected), model)
+    for end in _ends(loud, warnings, detected):
+        storm = _storm(end, loud, (warnings, detected), model)
         if storm is not None:
             findings.append(_finding(storm, evidence, model, paces))
     known = evidence.frame("nic_counters").row(0, named=True)["nics"]
@@ -67,31 +77,64 @@ def find_pfc_storms(evidence: Evidence, model: Model, paces: list[JobPace]) -> J
 
 
 def _with_shares(pauses: pl.DataFrame, model: Model) -> pl.DataFrame:
-    """Fill in shares of the time where only frames are counted, and what share is enough there."""
+    """Fill in shares of the time where only frames are counted: upper `estimate`s."""
     full_us = model.limit("frame_us") * _RATED_GBPS / pl.col("speed_gbps").fill_null(_RATED_GBPS)
     frame_us = pl.coalesce(pl.col("frame_us"), full_us)
     measured = pl.col("share").is_not_null() | pl.col("frame_us").is_not_null()
-    least = model.limit("pause_share")
     return pauses.with_columns(
         pl.coalesce(pl.col("share"), pl.col("frames_per_second") * frame_us / 1e6).alias("share"),
-        pl.when(measured)
-        .then(least)
-        .otherwise(least * model.limit("certain"))
-        .alias("least_share"),
+        (~measured).alias("estimate"),
+        # A NIC, or the port to one that no log names.
+        pl.coalesce(
+            pl.concat_str("host", "nic", separator="\n"),
+            pl.concat_str("switch", "port", separator="\n"),
+        ).alias("end"),
     )
 
 
-def _nics(*frames: pl.DataFrame) -> Iterable[tuple[str, str]]:
-    both = pl.concat([frame.select("host", "nic") for frame in frames])
-    return both.drop_nulls().unique().sort("host", "nic").iter_rows()
+def _alone(loud: pl.DataFrame, pauses: pl.DataFrame, model: Model) -> pl.DataFrame:
+    """Drop estimated shares of ends that pause no more than their peers, or have too few peers."""
+    usual = pauses.group_by("seen_at", "end", "counted").agg(pl.col("frames_per_second").median())
+
+    def is_alone(seen_at: str, end: str, frames: float) -> bool:
+        same = usual.filter(pl.col("seen_at") == seen_at)
+        others = same.filter(pl.col("end") != end)["frames_per_second"].to_list()
+        # Ports without a row pause next to never.
+        silent = [0.0] * (int(same["counted"][0]) - len(same))
+        peers = [*others, *silent]
+        if len(peers) < _FEWEST_PEERS:
+            return False
+        return frames >= model.limit("alone") * float(np.quantile(peers, 0.75))
+
+    keys = loud.select("seen_at", "end", "frames_per_second").iter_rows()
+    kept = pl.Series([is_alone(*key) for key in keys], dtype=pl.Boolean)
+    return loud.filter(~pl.col("estimate") | kept)
+
+
+def _ends(*frames: pl.DataFrame) -> Iterable[tuple[str | None, str | None, str, str]]:
+    """Yield host and NIC of what storms; switch and port only where those are unknown."""
+    names = ("host", "nic", "switch", "port")
+    both = pl.concat([frame.select(names) for frame in frames]).filter(
+        pl.col("nic").is_not_null() | pl.col("port").is_not_null()
+    )
+    no_cable = [
+        pl.when(pl.col("nic").is_null()).then(pl.col(name)).alias(name) for name in names[2:]
+    ]
+    return both.with_columns(no_cable).unique().sort(names).iter_rows()
 
 
 def _storm(
-    host: str, nic: str, loud: pl.DataFrame, calls: Sequence[pl.DataFrame], model: Model
+    end: tuple[str | None, str | None, str, str],
+    loud: pl.DataFrame,
+    calls: Sequence[pl.DataFrame],
+    model: Model,
 ) -> _Storm | None:
-    is_nic = (pl.col("host") == host) & (pl.col("nic") == nic)
-    rows = loud.filter(is_nic)
-    named = [call.filter(is_nic) for call in calls]
+    host, nic, *of_switch = end
+    is_end = pl.col("host").eq_missing(pl.lit(host)) & pl.col("nic").eq_missing(pl.lit(nic))
+    if nic is None:
+        is_end &= (pl.col("switch") == of_switch[0]) & (pl.col("port") == of_switch[1])
+    rows = loud.filter(is_end)
+    named = [call.filter(is_end) for call in calls]
     least = int(model.limit("windows"))
     found = [s for _, part in rows.group_by("seen_at") for s in stretches(part, least)]
     found += [s for part in named for s in stretches(part, 1)]
@@ -110,14 +153,20 @@ def _finding(storm: _Storm, evidence: Evidence, model: Model, paces: list[JobPac
     frames = _number(storm.rows["frames_per_second"].median())
     back = _number(storm.rows["back_frames_per_second"].median())
     told, step = _watchdog(storm, evidence)
+    estimated = bool(len(storm.rows)) and bool(storm.rows["estimate"].all())
     words = {
-        "host": storm.host,
-        "nic": storm.nic,
+        "host": storm.host or "the host at that port",
+        "nic": storm.nic or "its NIC",
+        "device": storm.device,
+        "about": "up to " if estimated else "",
+        "estimate": " Only frames are counted: the share is an upper estimate."
+        if estimated
+        else "",
         "switch": storm.switch or "its switch",
         "port": f"{storm.switch} {storm.port}" if storm.port else "its switch port",
         "share": share,
         "since": f"{start:%H:%M:%S} UTC",
-        "who": storm.rows["device"][0] if len(storm.rows) else storm.host,
+        "who": storm.rows["device"][0] if len(storm.rows) else storm.host or storm.switch,
         "frames": frames,
         "back": back,
         "traffic": _traffic_sentence(storm, evidence),
@@ -128,7 +177,7 @@ def _finding(storm: _Storm, evidence: Evidence, model: Model, paces: list[JobPac
     families = {"counters"} | ({"topology"} if storm.port else set())
     if cost is not None and cost.felt:
         families.add("timing")
-    entities = [Entity("nic", host=storm.host, nic=storm.nic)]
+    entities = [Entity("nic", host=storm.host, nic=storm.nic)] if storm.nic else []
     path = []
     if storm.port:
         entities.append(Entity("port", switch=storm.switch, port=storm.port))
@@ -182,7 +231,7 @@ def _watchdog(storm: _Storm, evidence: Evidence) -> tuple[str, str]:
 
 def _traffic_sentence(storm: _Storm, evidence: Evidence) -> str:
     bytes_of = evidence.frame("nic_rates").filter(
-        (pl.col("host") == storm.host) & (pl.col("nic") == storm.nic)
+        pl.col("host").eq_missing(pl.lit(storm.host)), pl.col("nic").eq_missing(pl.lit(storm.nic))
     )
     during = overlapping(bytes_of, storm.found)
     if during.is_empty() or not during["speed_gbps"][0]:
@@ -195,7 +244,8 @@ def _traffic_sentence(storm: _Storm, evidence: Evidence) -> str:
 def _victims(storm: _Storm, evidence: Evidence) -> list[str]:
     """Return the other hosts that are paused while the storm lasts."""
     rows = evidence.frame("paused_hosts").filter(
-        (pl.col("frames_per_second") >= _VICTIM_FRAMES) & (pl.col("host") != storm.host)
+        (pl.col("frames_per_second") >= _VICTIM_FRAMES)
+        & pl.col("host").ne_missing(pl.lit(storm.host))
     )
     during = overlapping(rows, storm.found)
     return during["host"].unique().sort().to_list()

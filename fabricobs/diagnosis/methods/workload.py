@@ -124,7 +124,8 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
     blame = np.bincount(units[last], weights=np.clip(wait, 0, None), minlength=len(names))
     shares = blame / max(float(blame.sum()), 1e-9)
     turns = 1 / max(float(np.sum(shares**2)), 1e-9)
-    if turns < model.limit("turns") * len(names):
+    loss = _share(float(np.sum(wait)), float(np.nansum(times.step_ms[known])))
+    if turns < model.limit("turns") * len(names) or loss < model.limit("turns_loss"):
         return None
     usual = float(np.median(np.nanmedian(times.peer_ms[known], axis=1)))
     return _Form(
@@ -136,7 +137,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
             f"The wait is caused by {turns:.0f} of {len(names)} {_kind(times)} in turn; "
             f"{explained:.0%} of it is passing, no rank is slow for long"
         ),
-        loss=_share(float(np.sum(wait)), float(np.nansum(times.step_ms[known]))),
+        loss=loss,
         explained=explained,
         first=0,
         drivers=(

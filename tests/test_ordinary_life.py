@@ -1,0 +1,120 @@
+"""What every job does and no fault is: more work a step, ranks that vary, and what is then said."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from conftest import Rows
+from fabricobs.diagnosis.findings import Diagnosis
+from fabricobs.diagnosis.run import diagnose
+
+START = datetime(2026, 3, 2, 9)
+STEPS = 160
+RANKS = 16
+Make = Callable[[Rows], Path]
+Times = NDArray[np.float64]
+
+
+def job(compute: Times, transfer: Times) -> Rows:
+    """Step records of ranks that compute [S, R] ms and then transfer [S] ms together."""
+    step_ms = compute.max(axis=1) + transfer
+    ends = np.cumsum(step_ms)
+    return {
+        "steps": [
+            {
+                "file_id": "f",
+                "line": step * RANKS + rank + 1,
+                "step": step,
+                "rank": rank,
+                "host": f"node{rank // 4:02d}",
+                "ts": START + timedelta(milliseconds=float(ends[step])),
+                "step_time_ms": float(step_ms[step]),
+                "compute_ms": float(compute[step, rank]),
+                "comm_ms": float(step_ms[step] - compute[step, rank]),
+            }
+            for step in range(len(compute))
+            for rank in range(RANKS)
+        ]
+    }
+
+
+def computing(seed: int, spread: float = 0.004) -> Times:
+    return 700 * (1 + np.random.default_rng(seed).normal(0, spread, (STEPS, RANKS)))
+
+
+def loud(found: Diagnosis) -> list[str]:
+    return [f.kind for f in found.findings if f.severity in {"medium", "high", "critical"}]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_batch_ramp_is_no_loss(make_store: Make, seed: int) -> None:
+    work = np.ones(STEPS)
+    work[:80] = np.repeat([0.5, 0.625, 0.75, 0.875], 20)
+    found = diagnose(make_store(job(computing(seed) * work[:, None], 300 * work)))
+    assert loud(found) == []
+    (finding,) = found.findings
+    assert (finding.kind, finding.loss_share) == ("throughput_drop", None)
+    assert "nearly every rank computes longer alike" in finding.title
+    assert found.verdict.questions[0].answer == "unknown"
+
+
+def test_a_fault_after_longer_sequences_is_priced_against_them(make_store: Make) -> None:
+    work = np.ones(STEPS)
+    work[50:] = 1.5
+    transfer = 300 * work
+    transfer[100:] *= 2
+    found = diagnose(make_store(job(computing(3) * work[:, None], transfer)))
+    (drop,) = [f for f in found.findings if f.loss_share]
+    assert drop.start_step == pytest.approx(100, abs=2)
+    assert drop.loss_share == pytest.approx(450 / (1050 + 900), abs=0.02)
+
+
+def test_one_slow_rank_is_not_more_work(make_store: Make) -> None:
+    compute = computing(4)
+    compute[80:, 5] *= 1.5
+    found = diagnose(make_store(job(compute, np.full(STEPS, 300.0))))
+    assert [f.kind for f in found.findings] == ["straggler"]
+    assert found.findings[0].loss_share == pytest.approx(350 / 1350, abs=0.02)
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.03])
+def test_ranks_that_vary_are_no_uneven_work(make_store: Make, spread: float) -> None:
+    found = diagnose(make_store(job(computing(5, spread), np.full(STEPS, 300.0))))
+    assert loud(found) == []
+
+
+def test_a_small_loss_is_said_without_contradiction(make_store: Make) -> None:
+    transfer = np.full(STEPS, 300.0)
+    transfer[80:] *= 1.25
+    found = diagnose(make_store(job(computing(6), transfer)))
+    assert found.findings == ()
+    assert found.verdict.questions[0].answer == "problem"
+    assert "lost since step 80" in found.verdict.sentence
+    assert "No loss" not in found.verdict.sentence
+
+
+def test_a_steady_pace_does_not_price_what_was_there_from_the_start(make_store: Make) -> None:
+    off = [
+        {
+            "file_id": "n",
+            "line": rank + 1,
+            "host": f"node{rank // 4:02d}",
+            "pid": 100 + rank,
+            "rank": rank,
+            "nranks": RANKS,
+            "nodes": 4,
+            "comm": f"0x{rank}",
+            "comm_id": "0xabc",
+            "network": "IB",
+            "ring_gdr": rank // 4 != 1,
+        }
+        for rank in range(RANKS)
+    ]
+    rows = job(computing(7), np.full(STEPS, 300.0)) | {"nccl_ranks": off}
+    found = diagnose(make_store(rows))
+    assert [f.kind for f in found.findings] == ["gdr_disabled"]
+    assert found.verdict.questions[0].answer == "unknown"
