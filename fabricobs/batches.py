@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 
 from fabricobs import stopping
 from fabricobs.errors import UserError
-from fabricobs.formats.archive import members
+from fabricobs.formats.archive import Member, members
 from fabricobs.formats.budget import Allowance
+from fabricobs.formats.combined import parts
 from fabricobs.formats.context import Context
 from fabricobs.formats.failures import Failure, failure_of
 from fabricobs.formats.identity import UNKNOWN
 from fabricobs.formats.reading import FileResult, count_lines, read_file, result_of
-from fabricobs.formats.recognition.catalogue import ARCHIVE, Format, load_catalogue
+from fabricobs.formats.recognition.catalogue import CONTAINERS, Format, load_catalogue
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.identities import identities_within
 from fabricobs.inputs import FileOutcome, Options, not_kept, path_text
@@ -36,6 +37,8 @@ _SHAPES = 10
 # What tells how long a step took: itself, a clock of the training, or when it began and was logged.
 _STEP_TIMES = ("step_time_ms", "elapsed_ms", "started", "ts")
 _MOVED = "was moved or rewritten while it was read: the next ingest reads it"
+
+_NESTED = "combined outputs inside combined outputs: take them apart"
 
 # By file id: the first and last time of its rows.
 Spans = dict[str, tuple[Any, Any]]
@@ -126,9 +129,11 @@ def _read_and_commit(
         moved: list[PlannedFile] = []
         for planned in batch:
             stopping.check()
-            if planned.recognised.syntax == ARCHIVE:
+            if planned.recognised.syntax in CONTAINERS:
                 with store.workplace() as folder:
-                    read, failed = _read_archive(planned, folder, options, rows, flush)
+                    read, failed = _read_members(
+                        planned, planned.path, folder, options, rows, flush
+                    )
             else:
                 read, failed = [(planned, _read(planned, planned.path, options, rows, flush))], []
             if is_as_planned(planned):
@@ -162,25 +167,46 @@ def _read_and_commit(
     return [*outcomes, *refused]
 
 
-def _read_archive(
-    archive: PlannedFile, folder: Path, options: Options, rows: Rows, flush: Callable[[], None]
+def _read_members(
+    container: PlannedFile,
+    path: Path,
+    folder: Path,
+    options: Options,
+    rows: Rows,
+    flush: Callable[[], None],
 ) -> tuple[list[tuple[PlannedFile, FileResult]], list[FileOutcome]]:
-    """Read the members of an archive, and account for it as a file of no lines of its own."""
+    """Read the members of an archive, or the parts of a combined text, which lies at `path`.
+
+    The container is accounted for as a file of no lines of its own.
+    """
     catalogue = load_catalogue(options.content)
     results: list[tuple[PlannedFile, FileResult]] = []
     refused: list[FileOutcome] = []
     read: set[str] = set()
     failure = None
+    within = folder / "parts"
+    within.mkdir(exist_ok=True)
     try:
-        allowance = Allowance(archive.path)
-        identities = identities_within(archive.path, archive.identity, folder, options, allowance)
-        for member in members(archive.path, folder, options.tzinfo):
+        allowance = Allowance(path)
+        given = partial(_members, container, path, folder, options)
+        identities = identities_within(
+            given, container.path, container.identity, options, allowance
+        )
+        for member in given(lambda name: True):
             allowance.check()
-            planned = plan_member(archive, member, identities.of(member.name), catalogue, options)
+            planned = plan_member(container, member, identities.of(member.name), catalogue, options)
             if isinstance(planned, FileOutcome):
                 refused.append(planned)
             elif planned.file_id not in read:
                 read.add(planned.file_id)
+                if planned.recognised.combination is not None:
+                    if container.recognised.combination is not None:
+                        refused.append(FileOutcome(planned.path, problem=_NESTED))
+                        continue
+                    inner = _read_members(planned, member.path, within, options, rows, flush)
+                    results.extend(inner[0])
+                    refused.extend(inner[1])
+                    continue
                 result = _read(planned, member.path, options, rows, flush)
                 if member.modified_us is None:
                     result = result.with_note("the archive's time of this file is none: left out")
@@ -191,7 +217,20 @@ def _read_archive(
         failure = failure_of(error)
     if refused and failure is None:
         failure = Failure(f"{len(refused)} of its files could not be read")
-    return [*results, (archive, result_of(Tally(), 0, failure))], refused
+    return [*results, (container, result_of(Tally(), 0, failure))], refused
+
+
+def _members(
+    container: PlannedFile,
+    path: Path,
+    folder: Path,
+    options: Options,
+    unpacks: Callable[[str], bool],
+) -> Iterator[Member]:
+    combination = container.recognised.combination
+    if combination is not None:
+        return parts(path, combination, folder, container.modified_us)
+    return members(path, folder, options.tzinfo, unpacks=unpacks)
 
 
 def _read(

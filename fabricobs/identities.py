@@ -1,12 +1,14 @@
 """The identity of each file of an input, worked out from all files together before any is read."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
 
-from fabricobs.formats.archive import members
+from fabricobs.formats.archive import Member
 from fabricobs.formats.budget import Allowance
 from fabricobs.formats.identity import Identity
+from fabricobs.formats.identity.layout import counter_tree
 from fabricobs.formats.identity.naming import (
     BUNDLE_FILES,
     Naming,
@@ -46,9 +48,11 @@ def _naming(root: str, files: Sequence[InputFile], options: Options) -> Naming:
             text = read_bundle_file(Path(file.name))
             if text is not None:
                 texts[_path_of(file)] = text
+    paths = [_path_of(file) for file in files]
     return Naming(
-        [_path_of(file) for file in files],
+        paths,
         options.tzinfo,
+        modified=_modified(files, paths),
         patterns=options.host_from,
         texts=texts,
         where=path_text(root).rstrip("/"),
@@ -60,23 +64,40 @@ def _is_of_a_bundle(name: str) -> bool:
     return PurePath(name).name in BUNDLE_FILES
 
 
+def _modified(files: Sequence[InputFile], paths: Sequence[str]) -> dict[str, int]:
+    """Return when the files of copied trees of counters were changed, in microseconds."""
+    modified: dict[str, int] = {}
+    for file, path in zip(files, paths, strict=True):
+        if counter_tree(path) is not None:
+            with suppress(OSError):
+                modified[path] = os.stat(file.name).st_mtime_ns // 1000  # noqa: PTH116
+    return modified
+
+
 def identities_within(
-    archive: Path, origin: Identity, folder: Path, options: Options, allowance: Allowance
+    members: Callable[[Callable[[str], bool]], Iterable[Member]],
+    shown: Path,
+    origin: Identity,
+    options: Options,
+    allowance: Allowance,
 ) -> Naming:
     """Return the identities of the members of an archive, which is a tree of its own.
 
-    `origin` is what the archive's own path tells. Its members are listed first, and none unpacked
-    but those that name a host or a time.
+    `origin` is what the archive's own path tells, `shown` how it is called. Its members are listed
+    first, and none unpacked but those that name a host or a time: `members` is told which.
     """
     paths: list[str] = []
     texts: dict[str, str] = {}
+    modified: dict[str, int] = {}
     with suppress(SourceError, OSError):  # one that breaks off is told when it is read
-        for member in members(archive, folder, options.tzinfo, unpacks=_is_of_a_bundle):
+        for member in members(_is_of_a_bundle):
             if allowance.is_used_up():
                 break  # told when its members are read
             if member.problem is not None:
                 continue
             paths.append(member.name)
+            if member.modified_us is not None:
+                modified[member.name] = member.modified_us
             if _is_of_a_bundle(member.name):
                 text = read_bundle_file(member.path)
                 if text is not None:
@@ -86,6 +107,7 @@ def identities_within(
         options.tzinfo,
         patterns=options.host_from,
         texts=texts,
+        modified=modified,
         origin=origin,
-        where=path_text(archive),
+        where=path_text(shown),
     )

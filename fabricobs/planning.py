@@ -19,6 +19,7 @@ from fabricobs.formats.failures import OWN_ERROR, failure_of
 from fabricobs.formats.identity import Identity
 from fabricobs.formats.recognition.catalogue import (
     ARCHIVE,
+    CONTAINERS,
     Catalogue,
     Format,
     Recognised,
@@ -324,7 +325,7 @@ def _settings(catalogue: Catalogue, formats: Sequence[Format], options: Options)
 
 def _identity(told: Identity, recognised: Recognised, modified_us: int | None) -> Identity:
     """Return what holds for the rows of a file, its time at worst that of the last change."""
-    if recognised.syntax == ARCHIVE:
+    if recognised.syntax in CONTAINERS:
         return told
     if not any(f.takes_identity for f in recognised.formats):
         return told.of_log

@@ -13,17 +13,18 @@ import re
 import tarfile
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from conftest import mutate
-from fabricobs.formats.archive import members
+from fabricobs.formats.archive import Member, members
 from fabricobs.formats.budget import Allowance
+from fabricobs.formats.combined import parts
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import FileResult, count_lines, read_file
-from fabricobs.formats.recognition.catalogue import ARCHIVE, Catalogue, load_catalogue
+from fabricobs.formats.recognition.catalogue import CONTAINERS, Catalogue, load_catalogue
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.source import SourceError
 from fabricobs.identities import Identities, identities_within
@@ -241,12 +242,13 @@ def _read(root: Path, path: Path, folder: Path) -> Iterator[str]:
     if isinstance(planned, FileOutcome):
         yield from _unexpected(planned)
         return
-    if planned.recognised.syntax != ARCHIVE:
+    if planned.recognised.syntax not in CONTAINERS:
         yield from _wrong(planned, path)
         return
     try:
-        within = identities_within(path, planned.identity, folder, options, Allowance(path))
-        for member in members(path, folder):
+        given = partial(_members, planned, path, folder)
+        within = identities_within(given, path, planned.identity, options, Allowance(path))
+        for member in given(lambda name: True):
             told = within.of(member.name)
             inner = plan_member(planned, member, told, catalogue(), options)
             if isinstance(inner, FileOutcome):
@@ -255,6 +257,15 @@ def _read(root: Path, path: Path, folder: Path) -> Iterator[str]:
                 yield from _wrong(inner, member.path)
     except SourceError:
         return  # it breaks off, and says so
+
+
+def _members(
+    planned: PlannedFile, path: Path, folder: Path, unpacks: Callable[[str], bool]
+) -> Iterator[Member]:
+    combination = planned.recognised.combination
+    if combination is None:
+        return members(path, folder, unpacks=unpacks)
+    return parts(path, combination, folder, None)
 
 
 def _unexpected(outcome: FileOutcome | FileResult) -> Iterator[str]:

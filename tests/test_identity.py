@@ -43,6 +43,8 @@ NUMBERED_LAYOUTS = (
     "pssh-{t}/{h}/ethtool_{p}", "host={h}/{t}/{p}.txt", "collected/{t}/{h}.{p}.ethtool",
     "{t}/hosts/{h}/sos_commands/networking/ethtool_-S_{p}", "site a/{h}/{p}/{t}.txt.gz",
     "{h}-{t}.tar.gz/ethtool_{p}.txt", "logs/{h}/ethtool_{p}.{t}.txt",
+    "techsupport/{h}-show-tech-{p}-{t}.log", "tech/{p}/{h}-show-tech-{t}.log",
+    "case-4711/{h}-{t}-{p}.txt",
 )  # fmt: skip
 WORD_LAYOUTS = (
     "{h}/{t}/ethtool_S_{p}.txt", "{t}/{h}/ethtool_{p}.txt", "run/{h}/ethtool_{p}_{t}.txt",
@@ -128,6 +130,32 @@ def test_the_order_of_paths_does_not_matter(
 )  # fmt: skip
 def test_no_host_is_invented(path: str) -> None:
     assert infer([path]).roles(path).host is None
+
+
+@pytest.mark.parametrize("host", ["node0006", "ip-10-20-3-5", "c3", "a3mega-0-7"])
+def test_slurm_puts_the_host_between_job_and_task(host: str) -> None:
+    roles = infer([f"slurm/pretrain-109156-{host}-0.log"]).roles(f"slurm/llama-109157-{host}-3.log")
+    assert (roles.host, roles.host_source, roles.rank) == (host, "path", None)
+
+
+def test_numbers_tell_unknown_sources_apart_but_not_rotations() -> None:
+    paths = ["typescript.0", "typescript.1", "nic.log", "nic.log.1", "nic.log.2.gz"]
+    layout = infer(paths)
+    rests = [layout.roles(path).rest for path in paths]
+    assert len(set(rests[:2])) == 2 and len(set(rests[2:])) == 1
+
+
+def test_files_of_one_copied_tree_are_one_sample() -> None:
+    tree = "{}/sys/class/infiniband/mlx5_0/ports/1/counters/{}"
+    first, later = (int(START.timestamp()) * 1_000_000 + n for n in (0, 70_000_000))
+    modified = {
+        tree.format("a", "symbol_error"): first,
+        tree.format("a", "port_xmit_data"): later,
+        tree.format("b", "symbol_error"): later,
+    }
+    naming = Naming(modified, UTC, modified=modified)
+    assert [naming.of(path).ts for path in modified] == [first, first, later]
+    assert {naming.of(path).ts_source for path in modified} == {"mtime"}
 
 
 def test_a_new_file_of_a_known_layout_needs_no_siblings() -> None:

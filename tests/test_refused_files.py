@@ -80,15 +80,6 @@ def test_json_has_no_nan(fabricobs: Run, sample_store: Path) -> None:
     assert result.stdout == '{"a": null, "b": [null, 1.5]}\n'
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
-def test_wide_text_is_named(fabricobs: Run, tmp_path: Path, encoding: str) -> None:
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    (logs / "steps.csv").write_text("step,rank,step_time_ms\n1,0,10.0\n", encoding=encoding)
-    result = fabricobs("ingest", logs, "--store", tmp_path / "store")
-    assert "iconv -f utf-16" in result.stdout + result.stderr
-
-
 def test_a_clock_with_an_impossible_zone_is_no_error_of_ours(
     fabricobs: Run, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 `port = "{device}/{port}"` needs both parts; of several patterns the first whose parts are all told
 counts. A part may name a type, `{instance:instance}`; alone in its pattern it gives its value.
+`{lid} unless {ca}` counts only where `ca` is not told.
 """
 
 import re
@@ -32,7 +33,10 @@ class Join:
         """Return the columns whose parts are all told; ValueError for one that cannot be meant."""
         given: dict[str, Any] = {}
         for column, patterns in self._patterns.items():
-            for pattern in patterns:
+            for conditional in patterns:
+                pattern, _, other = conditional.partition(" unless ")
+                if told.get(other.strip("{}")) is not None:
+                    continue
                 parts = _PART.findall(pattern)
                 values = [_value(told.get(name), type_name) for name, type_name in parts]
                 if any(value is None for value in values):

@@ -29,17 +29,18 @@ from fabricobs.formats.outputs.ruled import TableReader
 from fabricobs.formats.outputs.sections import SectionsReader
 from fabricobs.formats.outputs.walk import WalkReader
 from fabricobs.formats.readers import READERS
-from fabricobs.formats.recognition.catalogue import ANSI, RECORD_READERS, Format, Recognised
+from fabricobs.formats.recognition.catalogue import RECORD_READERS, Format, Recognised
 from fabricobs.formats.records.csv_records import read_csv
 from fabricobs.formats.records.json_records import read_jsonl
 from fabricobs.formats.records.parquet_records import read_parquet
 from fabricobs.formats.records.sink import LEAST_BYTES, RecordFormat, RecordSink
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import (
+    ANSI,
     LineBlock,
     SourceError,
     line_blocks,
-    open_plain,
+    open_text,
     read_document,
     whole_lines,
 )
@@ -61,6 +62,7 @@ _LINES_BETWEEN_CHECKS = 4096  # some milliseconds
 _Piece = TypeVar("_Piece", LineBlock, LogLine)
 # Ray prints a line of many workers once.
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
+_COLOURS = re.compile(ANSI.pattern.encode())
 _TOO_LONG = f"a line longer than {in_mib(LIMITS.offered_chars)}"
 _LONG_LINE = 4096
 
@@ -141,7 +143,7 @@ def _read(
     elif recognised.syntax == "yaml":
         document = recognised.formats[0].compiled
         assert isinstance(document, YamlFormat)
-        with open_plain(path) as stream:
+        with open_text(path) as stream:
             YamlReader(document, context, rows, tally).read(line_blocks(stream))
     else:
         record_format = recognised.formats[0].compiled
@@ -165,7 +167,7 @@ def count_lines(path: Path) -> FileResult:
     failure = None
     left = LIMITS.unknown_bytes
     try:
-        with budget.cpu_limit(path), open_plain(path) as stream:
+        with budget.cpu_limit(path), open_text(path) as stream:
             for block in line_blocks(stream):
                 if left <= 0:
                     longest = in_mib(LIMITS.unknown_bytes)
@@ -190,14 +192,15 @@ def _read_records(path: Path, syntax: str, sink: RecordSink, flush: Callable[[],
         read_parquet(path, sink, flush)
         return
     read = read_csv if syntax == "csv" else read_jsonl
-    with open_plain(path) as stream:
-        read(_flushing(line_blocks(stream), sink.rows, flush), sink, path.stat().st_size)
+    with open_text(path) as stream:
+        blocks = map(_without_colours, line_blocks(stream))
+        read(_flushing(blocks, sink.rows, flush), sink, path.stat().st_size)
 
 
 def _read_json(
     path: Path, formats: Sequence[Format], context: Context, rows: Rows, tally: Tally
 ) -> None:
-    with open_plain(path) as stream:
+    with open_text(path) as stream:
         data = read_document(stream, LIMITS.document_bytes)
     trees = [f.compiled for f in formats if isinstance(f.compiled, JsonFormat)]
     if trees:
@@ -222,7 +225,7 @@ def _read_whole(
         if rows.is_full:
             flush()
 
-    with open_plain(path) as stream:
+    with open_text(path) as stream:
         file = WholeFile(format_.compiled, path, stream, context, rows, tally, flush_if_full)
         READERS[format_.definition.reader[0]](file)
     return tuple(sorted(file.unused))
@@ -265,7 +268,7 @@ def _read_text(
                 ending.callback(finish)
         if bulk is not None:
             ending.callback(bulk.finish)
-        with open_plain(path) as stream:
+        with open_text(path) as stream:
             if wrapped:
                 lines = log_lines(stream, recognised.wrapping, path.stat().st_size)
                 _read_wrapped(_flushing(lines, rows, flush), dispatcher, tally)
@@ -363,6 +366,12 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
         else:
             for piece in _pieces(line):
                 yield number, piece
+
+
+def _without_colours(block: LineBlock) -> LineBlock:
+    if b"\x1b" not in block.data:
+        return block
+    return replace(block, data=_COLOURS.sub(b"", block.data))
 
 
 def _cleaned(text: str) -> str:

@@ -5,11 +5,13 @@ and passed over.
 """
 
 import bz2
+import codecs
 import errno
 import gzip
 import io
 import lzma
 import os
+import re
 import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -33,6 +35,8 @@ TAIL = 1 << 16
 _SLICES = 4
 _SLICE = 1 << 15
 _NEWLINE = 10
+# Escape sequences of colours and of clearing.
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _LOOKED_BACK = 1 << 16
 _DIGESTED = 1 << 18
 # What may be read beyond the end of a text: the matcher looks at many bytes at a time.
@@ -49,6 +53,15 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
 _LONGEST_MAGIC = max(len(magic) for magic, _ in _MAGIC)
+# Byte order marks; that of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_LONGEST_MARK = max(len(mark) for mark, _ in _MARKS)
 
 
 class SourceError(Exception):
@@ -92,8 +105,48 @@ def open_plain(path: Path) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(_Bounded(stream, most, path)))
 
 
+def open_text(path: Path) -> BinaryIO:
+    """Open a file, decompressed, as UTF-8 without a byte order mark.
+
+    UTF-16 and UTF-32 are known by their byte order mark; what no character is written as becomes
+    U+FFFD.
+    """
+    stream = open_plain(path)
+    try:
+        head = cast(io.BufferedReader, stream).peek(_LONGEST_MARK)
+    except BROKEN:
+        return stream  # who reads it meets the error too
+    mark, encoding = next((m for m in _MARKS if head.startswith(m[0])), (b"", "utf-8"))
+    if encoding == "utf-8":
+        stream.read(len(mark))
+        return stream
+    return cast(BinaryIO, io.BufferedReader(_AsUtf8(stream, encoding)))
+
+
+class _AsUtf8(io.RawIOBase):
+    """A text in another encoding as UTF-8."""
+
+    def __init__(self, stream: BinaryIO, encoding: str) -> None:
+        self._text = io.TextIOWrapper(stream, encoding, errors="replace", newline="")
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into the buffer, of at least 4 bytes: no character takes more."""
+        piece = self._text.read(len(buffer) // 4).encode()
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        """Close the stream below."""
+        self._text.close()
+        super().close()
+
+
 def is_plain(stream: BinaryIO) -> bool:
-    """Say whether a stream of `open_plain` is the file itself."""
+    """Say whether a stream is the file itself."""
     return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
 
 
@@ -200,9 +253,8 @@ def read_ends(path: Path) -> bytes:
     Of a compressed file that breaks off, what it still gives; SourceError if that is nothing.
     """
     head = bytearray()
-    with open_plain(path) as stream:
-        if is_plain(stream):
-            _refuse_holes(stream.fileno())
+    _refuse_holes(path)
+    with open_text(path) as stream:
         try:
             while len(head) < HEAD and (piece := stream.read(1 << 16)):
                 head += piece
@@ -234,9 +286,23 @@ def read_document(stream: BinaryIO, most_bytes: int) -> bytes:
     return data
 
 
-def _refuse_holes(file: int) -> None:
+def _refuse_holes(path: Path) -> None:
     """Raise SourceError for a sparse file: parts that nobody wrote take time and say nothing."""
-    size, before = os.fstat(file).st_size, os.lseek(file, 0, os.SEEK_CUR)
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise SourceError(f"cannot be opened: {error.strerror}") from error
+    try:
+        holes = _holes(file)
+    finally:
+        os.close(file)
+    if holes > LIMITS.hole_bytes:
+        raise SourceError(f"sparse: has holes of more than {in_mib(LIMITS.hole_bytes)}")
+
+
+def _holes(file: int) -> int:
+    """Return how many bytes of a file nobody wrote, counted until they are too many."""
+    size = os.fstat(file).st_size
     holes = at = 0
     while at < size and holes <= LIMITS.hole_bytes:
         try:
@@ -247,9 +313,7 @@ def _refuse_holes(file: int) -> None:
             data = size
         holes += data - at
         at = os.lseek(file, data, os.SEEK_HOLE) if data < size else size
-    os.lseek(file, before, os.SEEK_SET)
-    if holes > LIMITS.hole_bytes:
-        raise SourceError(f"sparse: has holes of more than {in_mib(LIMITS.hole_bytes)}")
+    return holes
 
 
 def digest(path: Path, length: int | None = None) -> str:

@@ -14,6 +14,7 @@ from fabricobs.formats.values.kinds import LONGEST_NUMBER
 BEGINS = re.compile(r'^[ \t\ufeff]*(?:\{\s*(?:["}]|$)|\[\s*(?:["\[{\]]|$))', re.MULTILINE)
 _HERE = re.compile(r"[\s\ufeff,]*(?=[\[{])")
 TOO_DEEP = "nested too deeply"
+_MOST_LINES_ABOVE = 10
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
@@ -85,6 +86,21 @@ def documents(text: str) -> Iterator[Document]:
             yield Document(mended, start, len(text), "breaks off or is no JSON here")
             return
         yield Document(value, start, position)
+
+
+def below_banner(text: str) -> str:
+    """Return a text from its first line that begins a record, if few lines stand above it.
+
+    A login banner may stand above the records of a file; it is the text itself if none begins one.
+    """
+    at = 0
+    for _ in range(_MOST_LINES_ABOVE):
+        if text.startswith(("{", "["), at):
+            return text[at:]
+        at = text.find("\n", at) + 1
+        if at == 0:
+            break
+    return text
 
 
 def refuse_excess(text: str) -> None:

@@ -4,7 +4,8 @@ One path alone is ambiguous. Paths that differ only in times, ports, numbers and
 skeleton; in it the host is the name that differs between siblings and looks most like one.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fabricobs.formats.identity.names import NAME_MARK, PORT_MARK, Name, take_apart
@@ -12,8 +13,12 @@ from fabricobs.formats.identity.words import likeness
 
 Skeleton = tuple[str, ...]
 
+# A number at the end: of a rotated file, or of one of several sources.
+_NUMBERED = re.compile(r"(?P<stem>.+)(?P<number>\.\d{1,3})(?:\.(?:gz|zst|xz|bz2))?")
+
 # Below these folders stands what a host's own tree holds, never another host's name.
 _OWN_TREES = frozenset({"sys", "proc", "sos_commands"})
+_OWN_TREE = "(own tree)"
 _LEAST_ALONE = 3  # likeness of a name that no sibling supports
 _STATED = 5
 
@@ -57,6 +62,7 @@ class Layout:
         self._slots: dict[tuple[Skeleton, int], _Slot] = {}
         # Places down to a folder, and the names found there to be hosts.
         self._hosts: dict[tuple[Skeleton, int], set[str]] = {}
+        self._rotated: frozenset[str] = frozenset()  # of which numbered files lie beside
 
     def add(self, path: str) -> None:
         """Take a path into account."""
@@ -68,6 +74,12 @@ class Layout:
                 slot = self._slots.setdefault((skeleton, place), _Slot())
                 slot.above.setdefault(name.name, set()).add(above)
                 above = (*above, name.name)
+
+    def note_rotated(self, paths: Sequence[str]) -> None:
+        """Note which of all paths are those of files that were rotated: `x` beside `x.1`."""
+        numbered = filter(None, map(_NUMBERED.fullmatch, paths))
+        stems = {found["stem"] for found in numbered}
+        self._rotated = frozenset(stems.intersection(paths)) if stems else frozenset()
 
     def settle(self) -> None:
         """Work out which places hold hosts: what one file shows holds for all in its folder."""
@@ -90,8 +102,13 @@ class Layout:
             depth=best[2] if best else None,
             port=ports[-1] if ports else None,
             rank=ranks[-1] if ranks else None,
-            rest="/".join(filter(None, (name.rest for name in names))),
+            rest="/".join(filter(None, (name.rest for name in names))) + self._number(path),
         )
+
+    def _number(self, path: str) -> str:
+        """Return the number that tells a file from others of its name, unless it was rotated."""
+        found = _NUMBERED.fullmatch(path)
+        return "" if found is None or found["stem"] in self._rotated else found["number"]
 
     def _stated_for(self, path: str) -> tuple[int, str] | None:
         """Return what a file of the tree says of the nearest folder above a path, and its depth."""
@@ -139,9 +156,11 @@ def infer(paths: Iterable[str], stated: Mapping[Skeleton, str] | None = None) ->
     result answers for paths that were not among them too: a new file of a known layout.
     """
     layout = Layout(stated or {})
+    paths = list(paths)
     for path in paths:
         layout.add(path)
     layout.settle()
+    layout.note_rotated(paths)
     return layout
 
 
@@ -170,9 +189,17 @@ def _names_of(path: str) -> list[Name]:
     return names
 
 
+def counter_tree(path: str) -> str | None:
+    """Return the folder whose copied tree of counters a path lies in; None if it lies in none."""
+    names = _names_of(path)
+    if names[-1].skeleton != _OWN_TREE or names[-1].port is None:
+        return None
+    return "/".join(path.split("/")[: len(names) - 1])
+
+
 def _own_tree(components: list[str]) -> Name:
     """Return the tree of a host as one name, which holds no host; the last port in it counts."""
     last = len(components) - 1
     parts = [take_apart(part, place == last) for place, part in enumerate(components)]
     ports = [part.port for part in parts if part.port is not None]
-    return Name("(own tree)", "", port=ports[-1] if ports else None)
+    return Name(_OWN_TREE, "", port=ports[-1] if ports else None)

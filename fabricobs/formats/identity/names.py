@@ -28,6 +28,8 @@ _BUNDLES = (
     re.compile(r"(?:scc|nts)_(?P<host>.+)_(?P<time>\d{6}_\d{4})(?:_\d+)?"),
     re.compile(r"sonic_dump_(?P<host>.+)_(?P<time>\d{8}_\d{6})"),
 )
+# Slurm's --output=%x-%j-%N-%t: job name, job, host, task.
+_SLURM = re.compile(r"[\w.-]+?-\d{5,}-(?P<host>.+)-\d{1,6}")
 _KEY = re.compile(r"([A-Za-z_]\w*)=(.+)")
 _SEPARATORS = "-_., +@#()[]{}"
 _TOKEN = re.compile(r"[^-_., +@#()\[\]{}]+")
@@ -65,6 +67,9 @@ def take_apart(component: str, is_file: bool = False) -> Name:
     if bundle is not None:
         skeleton = f"{stem[: bundle.start('host')]}{NAME_MARK}{TIME_MARK}"
         return Name(skeleton, stem.replace(bundle["time"], ""), bundle["host"], is_stated=True)
+    task = _SLURM.fullmatch(stem)
+    if task is not None and time_in(stem) is None and likeness(task["host"]) >= 3:
+        return Name(f"job-{NAME_MARK}-{NUMBER_MARK}", stem, task["host"], is_stated=True)
     return _parts(stem)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
 
-from fabricobs.formats.identity.layout import Layout, Skeleton, infer
+from fabricobs.formats.identity.layout import Layout, Skeleton, counter_tree, infer
 from fabricobs.formats.identity.model import UNKNOWN, Identity
 from fabricobs.formats.identity.names import TIME_MARK, dated, take_apart
 from fabricobs.formats.identity.pattern import said_of
@@ -17,14 +17,17 @@ from fabricobs.formats.values import parse_time
 _HOST_FILES, _DATE_FILES = frozenset({"hostname"}), frozenset({"date"})
 BUNDLE_FILES = _HOST_FILES | _DATE_FILES
 MOST_BUNDLE_BYTES = 256
+# The files of one copied tree are written within less.
+_ONE_COPY_US = 300_000_000
 
 
 class Naming:
     """Gives each path of one tree its identity.
 
     `texts` are the contents of its bundle files by path. `origin` is what the tree as a whole is
-    known to be (an archive by its name), `where` the absolute path that unknown devices go by,
-    `named` the host that the directory given is named after.
+    known to be (an archive by its name), `modified` gives when files of copied trees of counters
+    were changed, in microseconds: those of one copy are one sample. `where` is the absolute path
+    that unknown devices go by, `named` the host that the directory given is named after.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Naming:
         patterns: Sequence[str] = (),
         texts: Mapping[str, str] | None = None,
         origin: Identity | None = None,
+        modified: Mapping[str, int] | None = None,
         where: str = "",
         named: str | None = None,
     ) -> None:
@@ -56,6 +60,12 @@ class Naming:
                 if ts is not None:
                     self._dates[folder] = ts
         self._layout: Layout = infer(paths, hosts)
+        self._copied: dict[str, tuple[int, int]] = {}  # by tree: first and last change
+        for path, ts in (modified or {}).items():
+            tree = counter_tree(path)
+            if tree is not None:
+                first, last = self._copied.get(tree, (ts, ts))
+                self._copied[tree] = min(first, ts), max(last, ts)
 
     def of(self, path: str) -> Identity:
         """Return the identity of a file by its path below the tree's root."""
@@ -63,7 +73,7 @@ class Naming:
         said = said_of(self._patterns, path, self._zone) if self._patterns else None
         components = tuple(map(dated, path.split("/")))
         time = time_of_path(components, self._zone)
-        identity = self._timed(components, time)
+        identity = self._timed(path, components, time)
         device, source = roles.host, roles.host_source
         origin = self._origin
         # The name of an archive tells nothing of its members unless it surely names a host.
@@ -71,7 +81,8 @@ class Naming:
             device, source = origin.device, origin.device_source
         elif device is None and self._named is not None:
             device, source = self._named, "guess"
-        port, rank, doubt = roles.port, roles.rank, None
+        port, doubt = roles.port or origin.port, None
+        rank = origin.rank if roles.rank is None else roles.rank
         if said is not None:
             device, source = (said.host, "map") if said.host else (device, source)
             port = said.port or port
@@ -86,7 +97,7 @@ class Naming:
             identity, device=device, device_source=source, port=port, rank=rank, doubt=doubt
         )
 
-    def _timed(self, components: tuple[str, ...], time: PathTime) -> Identity:
+    def _timed(self, path: str, components: tuple[str, ...], time: PathTime) -> Identity:
         if time.ts is not None and not time.is_day:
             return Identity(ts=time.ts, ts_source="filename")
         for depth in range(len(components) - 1, -1, -1):
@@ -97,6 +108,10 @@ class Naming:
             return Identity(ts=time.ts, ts_source="day")
         if self._origin.ts is not None:
             return Identity(ts=self._origin.ts, ts_source=self._origin.ts_source)
+        tree = counter_tree(path) if self._copied else None
+        first, last = self._copied.get(tree or "", (0, _ONE_COPY_US + 1))
+        if last - first <= _ONE_COPY_US:
+            return Identity(ts=first, ts_source="mtime")
         return Identity()
 
 

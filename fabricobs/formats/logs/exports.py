@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from fabricobs.formats.documents.jsontext import documents, loads
+from fabricobs.formats.documents.jsontext import below_banner, documents, loads
 from fabricobs.formats.logs.meanings import meaning_of, told_by_fields
 from fabricobs.formats.values import parse_time
 
@@ -63,7 +63,7 @@ def export_of(head: str, formats_in: Callable[[str], int]) -> Export | None:
 
     `formats_in` says how many formats a text shows.
     """
-    head = head[:LONGEST_HEAD].removeprefix("\ufeff")
+    head = head[:LONGEST_HEAD]
     syntax, values = _values(head)
     if not values:
         return None
@@ -90,7 +90,7 @@ def export_of(head: str, formats_in: Callable[[str], int]) -> Export | None:
 
 def texts_of_head(head: str, export: Export) -> Iterator[str]:
     """Yield the lines that the head of an export holds."""
-    _, values = _values(head[:LONGEST_HEAD].removeprefix("\ufeff"))
+    _, values = _values(head[:LONGEST_HEAD])
     for value in values:
         yield from (record.text for record in records_in(value, export, 0))
 
@@ -102,6 +102,7 @@ def _root(path: Path) -> Path:
 
 def _values(head: str) -> tuple[Syntax, Sequence[Any]]:
     """Return the records of the head of a file: objects of lines, documents, or rows of CSV."""
+    head = below_banner(head)
     if head.lstrip()[:1] in {"{", "["} or _TAGGED.match(head):
         lines = [line for line in head.split("\n")[:_SHOWN_RECORDS] if line.strip()]
         objects = [value for line in lines if (value := object_of(line)) is not None]
@@ -158,7 +159,7 @@ def journal_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dic
 def csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the line at which each row of an export ends, and its cells; none of any other CSV."""
     held = iter(lines)
-    header = next((line for line in held if line.strip()), "").removeprefix("\ufeff").strip()
+    header = next((line for line in held if line.strip()), "").strip()
     delimiter = max(",\t;", key=header.count)
     try:
         names = next(csv.reader([header], delimiter=delimiter), [])

@@ -86,8 +86,8 @@ _LABELS = {
     "task": r" *(?P<rank>\d{1,7}): ",  # srun --label, right-aligned
     "bracket": r"\[(?P<rank>\d{1,7})\]:? ?",  # mpiexec -prepend-rank
     "rank": r"[Rr]ank[ _-]?(?P<rank>\d{1,7})(?: *[:|] ?| )",
-    "host": r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ",  # pdsh, clush, DeepSpeed
-    "tab": r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)\t",  # parallel --tag
+    "host": r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d+(?:\.\d+){3}): ",  # pdsh, clush, DeepSpeed
+    "tab": r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d+(?:\.\d+){3})\t",  # parallel --tag
     "column": r"(?P<host>[A-Za-z][\w.@-]*\d[\w.@-]*) +\| ",  # docker compose
     "stern": r"(?P<pod>[a-z][a-z0-9.]*(?:-[a-z0-9.]+)+) (?:› )?[a-z][a-z0-9.-]* (?:› )?",
     "number": r" *(?P<number>\d{1,9})(?:\t| (?! )|:)",  # cat -n, less -N, grep -n
@@ -233,8 +233,13 @@ def labels_of(text: str) -> Labels:
     )[:1]
 
 
+def label_pattern(name: str) -> re.Pattern[str]:
+    """Return what finds a label at the beginning of a line."""
+    return re.compile(_LABELS[name])
+
+
 def _values(name: str, rests: Sequence[Sequence[str]]) -> list[str]:
-    label = re.compile(_LABELS[name])
+    label = label_pattern(name)
 
     def match(rest: str) -> re.Match[str] | None:
         return label.match(rest[: LIMITS.prefix_chars])

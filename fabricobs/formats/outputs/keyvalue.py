@@ -106,9 +106,12 @@ class KeyValueReader:
             self._cells.flush()
             if header.fields:
                 fields = header.read(found)
-                # With `join` headers nest: an inner one adds to what the outer ones told.
+                # With `join` headers nest: an inner one adds to what the outer ones told. One that
+                # tells nothing begins anew.
                 self._told = {**self._told, **fields} if self._block.join else fields
                 self._given = {**self._told, **self._block.join.columns(self._told)}
+            elif self._block.join:
+                self._told, self._given = {}, {}
             self._active = True
             return True
         return False

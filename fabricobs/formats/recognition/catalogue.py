@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from fabricobs.content import ContentError
 from fabricobs.formats import ENGINE_VERSION
 from fabricobs.formats.archive import is_archive
+from fabricobs.formats.combined import Combination, combination_of
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.documents.json_documents import JsonFormat
 from fabricobs.formats.documents.prometheus import PrometheusFormat
@@ -34,6 +34,7 @@ from fabricobs.formats.recognition.first_lines import (
     keys_of_record,
 )
 from fabricobs.formats.records.sink import RecordFormat
+from fabricobs.formats.source import ANSI
 from fabricobs.formats.templates import Template, TemplateError, compile_template
 from fabricobs.formats.values import Unfit
 from fabricobs.formats.whole import WholeFormat
@@ -50,6 +51,9 @@ Snapshot = (
 Compiled = LineFormat | Snapshot | RecordFormat | JsonFormat | YamlFormat | WholeFormat
 
 ARCHIVE = "tar"
+COMBINED = "combined"  # outputs of several hosts or files in one text
+# What gives files of its own, each read as one.
+CONTAINERS = frozenset({ARCHIVE, COMBINED})
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}
 SNAPSHOT_READERS = frozenset(
@@ -73,25 +77,24 @@ _LINED = frozenset({"lines", *SNAPSHOT_READERS})
 _COUNTER_TABLES = frozenset({"port_samples", "priority_samples"})
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte order mark, also that of UTF-32
 _API_ANSWER = '"resultType"'
 _MAGIC_BYTES = 256
-ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
     """What a file showed: the syntax it is in and its formats; none means unrecognised."""
 
-    syntax: str  # text, csv, jsonl, json, yaml, parquet, whole or tar
+    syntax: str  # text, csv, jsonl, json, yaml, parquet, whole, tar or combined
     formats: tuple["Format", ...]
     reason: str = ""  # why nothing was recognised
     wrapping: Wrapping = NOT_WRAPPED  # what a container or log service put around every line
+    combination: Combination | None = None  # of a combined text
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the formats; an archive's is its own."""
-        return (ARCHIVE,) if self.syntax == ARCHIVE else tuple(f.name for f in self.formats)
+        """Return the names of the formats; that of a container is its own."""
+        return (self.syntax,) if self.syntax in CONTAINERS else tuple(f.name for f in self.formats)
 
 
 class Format:
@@ -189,8 +192,8 @@ class Catalogue:
         return format_.reader if format_.reader in _OWN_SYNTAX else "text"
 
     def named(self, names: Sequence[str]) -> tuple[Format, ...] | None:
-        """Return the formats of these names, all for an archive; None if one is not known."""
-        if tuple(names) == (ARCHIVE,):
+        """Return the formats of these names, all for a container; None if one is not known."""
+        if len(names) == 1 and names[0] in CONTAINERS:
             return tuple(self.formats.values())
         known = tuple(self.formats[name] for name in names if name in self.formats)
         return known if len(known) == len(names) else None
@@ -232,8 +235,6 @@ class Catalogue:
             return self._recognise_parquet(path)
         if ends.startswith(_LFS_POINTER):
             return Recognised("text", (), "a Git LFS pointer: the file itself was not fetched")
-        if ends.startswith(_UTF_16):
-            return Recognised("text", (), "UTF-16 text: convert it, as by iconv -f utf-16 -t utf-8")
         text = ends.decode("utf-8", "replace").replace("\r", "\n")
         if "\x1b" in text:
             text = ANSI.sub("", text)
@@ -259,7 +260,8 @@ class Catalogue:
 
     def _recognise_lines(self, look: _Look) -> Recognised:
         """Say what logs and outputs of commands a text holds, below what was put around them."""
-        wrapping = wrapping_of(look.text, self._formats_in)
+        written = look.text
+        wrapping = wrapping_of(written, self._formats_in)
         # Records write colours as escapes, which are none until they are read.
         text = ANSI.sub("", text_inside(look.text, wrapping)) if wrapping.by_record else look.text
         labels = labels_of(text)
@@ -267,6 +269,11 @@ class Catalogue:
         if wrapping.by_record or bare:
             look = self._look(f"{text}\n{bare}", look.path, look.magic)
         formats = _specific(self._shown(look, _LINED))
+        if not any(f.reader == "lines" and not f.takes_place for f in formats):
+            whole = written if wrapping.by_record else text
+            combination = combination_of(whole, labels, self._holds_outputs)
+            if combination is not None:
+                return Recognised(COMBINED, (), combination=combination)
         if any(f.has_companions for f in formats):
             formats = (*formats, *(c for c in self.companions if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
@@ -280,6 +287,11 @@ class Catalogue:
             text = ANSI.sub("", text)
         bare = without_prefixes(text, (), always=True)
         return len(self._shown(self._look(f"{text}\n{bare}", "", ""), _LINED))
+
+    def _holds_outputs(self, text: str) -> bool:
+        """Say whether a text shows outputs of commands and no log."""
+        shown = self._shown(self._look(text, "", ""), _LINED)
+        return bool(shown) and all(f.has_companions for f in shown)
 
     def _together(self, trees: tuple[Format, ...]) -> tuple[Format, ...]:
         """Return which formats of documents read a file: outputs of several commands, with what

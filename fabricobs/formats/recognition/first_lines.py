@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fabricobs.formats.documents.jsontext import BEGINS, loads
+from fabricobs.formats.documents.jsontext import BEGINS, below_banner, loads
 from fabricobs.formats.records.csv_records import split_header
 
 # Prompts, commands and dates that may stand before the first document of a JSON file.
@@ -21,12 +21,15 @@ def begins_a_document(text: str) -> bool:
 
 def keys_of_first_line(text: str, syntax: str) -> list[str] | None:
     """Return the columns of CSV, or the keys of the first record; None if there is neither."""
-    line = text.lstrip().partition("\n")[0].strip().lstrip("\ufeff")
+    line = text.lstrip().partition("\n")[0].strip()
     if syntax == "csv":
         return split_header(line)[0]
-    if not line.startswith("{"):
+    lines = [line for line in below_banner(text).split("\n")[:50] if line.strip()]
+    if not lines or not lines[0].lstrip().startswith("{"):
         return None
-    for candidate in text.split("\n")[:50]:
+    if line != lines[0].strip() and not all(line.startswith("{") for line in lines):
+        return None  # a log in which a record stands
+    for candidate in lines:
         try:
             record = loads(candidate)
         except ValueError:

@@ -1,0 +1,254 @@
+"""Counters of ports as records: what warehouses, agents and scripts export.
+
+CSV with a column a counter or a row a counter, JSON lines, and JSON documents in which objects hold
+counters. A record is known by the names of its counters; device, port and time are found by the
+meaning of its fields, as those of log services are (`logs/meanings.py`), and in JSON also in the
+objects it lies in.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabricobs.formats.cells import CellBlock, CellRows
+from fabricobs.formats.documents.jsontext import below_banner, documents, loads
+from fabricobs.formats.identity.words import INTERFACE, likeness
+from fabricobs.formats.limits import LIMITS
+from fabricobs.formats.logs.meanings import told_by_fields
+from fabricobs.formats.mapping import Target
+from fabricobs.formats.records.csv_records import split_header
+from fabricobs.formats.source import LineBlock, SourceError, line_blocks
+from fabricobs.formats.values import VALUE_TYPES, parse_time
+from fabricobs.formats.whole import WholeFile
+
+Field = tuple[str, Any]  # a path of keys and the value at its end
+
+_PORTS = frozenset({"port", "port_num", "portnum", "port_number", "port_name", "portname"})
+_NICS = frozenset(
+    {"device", "dev", "nic", "hca", "ca", "ibdev", "ifname", "if_name", "interface", "iface"}
+)
+_HOSTS = frozenset({"switch", "instance", "source", "server", "device_name", "agent_host"})
+# A row a counter: the columns of its name and of its value.
+_NAMES = frozenset({"counter", "counter_name", "metric", "metric_name", "name", "_field"})
+_VALUES = frozenset({"value", "_value"})
+
+
+def read_counter_records(file: WholeFile) -> None:
+    """Read one file; a line that is no record is counted as unread."""
+    reader = _Reader(file)
+    blocks = line_blocks(file.stream)
+    first = next(blocks, None)
+    if first is None:
+        return
+    rest = _chained(first, blocks)
+    head = below_banner(first.data.decode("utf-8", "replace")).lstrip()
+    if head[:1] not in {"{", "["}:
+        reader.read_csv(rest)
+    elif _is_whole(head.partition("\n")[0]):
+        reader.read_lines(rest)
+    else:
+        reader.read_documents(rest)
+    reader.cells.flush()
+
+
+def _chained(first: LineBlock, rest: Iterable[LineBlock]) -> Iterator[LineBlock]:
+    yield first
+    yield from rest
+
+
+def _is_whole(line: str) -> bool:
+    try:
+        loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """The counters of one port at one time, and the fields that say which, nearest first."""
+
+    counters: Sequence[tuple[str, str]]
+    fields: Sequence[Field]
+
+
+class _Reader:
+    """One file being read."""
+
+    def __init__(self, file: WholeFile) -> None:
+        block = file.format.blocks[0][0]
+        self._file = file
+        self._block = CellBlock(block, file.format.name)
+        self.cells = CellRows(file.context, file.rows)
+
+    def read_csv(self, blocks: Iterable[LineBlock]) -> None:
+        """Read rows below a header; a line of other length is counted as unread."""
+        names: list[str] = []
+        delimiter = ","
+        for number, line in self._lines(blocks):
+            if not names:
+                names, delimiter = split_header(line)
+                self._file.tally.skip()
+                continue
+            try:
+                cells = next(csv.reader([line], delimiter=delimiter), [])
+            except csv.Error:
+                cells = []
+            if len(cells) != len(names):
+                self._miss(number, f"{len(names)} columns", line)
+                continue
+            self._count(number, line, self._add_all(dict(zip(names, cells, strict=True)), number))
+
+    def read_lines(self, blocks: Iterable[LineBlock]) -> None:
+        """Read a record a line."""
+        for number, line in self._lines(blocks):
+            try:
+                value = loads(line)
+            except ValueError as error:
+                self._miss(number, str(error), line)
+                continue
+            self._count(number, line, self._add_all(value, number))
+
+    def read_documents(self, blocks: Iterable[LineBlock]) -> None:
+        """Read what objects of whole documents hold; SourceError if they are too long."""
+        parts: list[bytes] = []
+        size = 0
+        for block in blocks:
+            parts.append(block.data)
+            size += len(block.data)
+            if size > LIMITS.document_bytes:
+                raise SourceError("a JSON document too long to be read")
+        text = b"".join(parts).decode("utf-8", "replace")
+        count = text.removesuffix("\n").count("\n") + 1
+        missed = 0
+        for document in documents(text):
+            number = text.count("\n", 0, document.start) + 1
+            problem = document.problem or self._add_all(document.value, number)
+            if problem:
+                self._miss(number, problem, "")
+                missed += 1
+        self._file.tally.read(max(count - missed, 0))
+
+    def _lines(self, blocks: Iterable[LineBlock]) -> Iterator[tuple[int, str]]:
+        """Yield the lines that hold something, with their numbers."""
+        for block in blocks:
+            lines = block.data.decode("utf-8", "replace").replace("\x00", "").split("\n")
+            if not lines[-1]:
+                lines.pop()
+            for number, line in enumerate(lines, block.first):
+                if number in block.overlong:
+                    self._miss(number, "a line too long to be read", "")
+                elif line.strip():
+                    yield number, line.rstrip("\r")
+                else:
+                    self._file.tally.skip()
+            self._file.flush()
+
+    def _miss(self, number: int, problem: str, line: str) -> None:
+        self._file.tally.miss(number, f"{self._file.format.name}: {problem}", line)
+
+    def _count(self, number: int, line: str, problem: str) -> None:
+        if problem:
+            self._miss(number, problem, line)
+        else:
+            self._file.tally.read()
+
+    def _add_all(self, value: Any, number: int) -> str:
+        """Add the rows of the records below a value, and say what is wrong with them."""
+        problem = "no counter that is known"
+        for record in self._records(value, ()):
+            try:
+                self.cells.add(self._block, record.counters, number, self._place(record.fields))
+            except ValueError as error:
+                return str(error)
+            problem = ""
+        return problem
+
+    def _records(self, value: Any, above: tuple[Field, ...]) -> Iterator[_Record]:
+        """Yield the objects below a value that hold counters themselves."""
+        if isinstance(value, list):
+            for item in value:
+                yield from self._records(item, above)
+        if not isinstance(value, dict):
+            return
+        plain = {str(k): v for k, v in value.items() if not isinstance(v, dict | list)}
+        counters = self._counters(plain)
+        fields = (*self._labels(value), *above)
+        if counters:
+            yield _Record(counters, fields)
+            return
+        for key, below in value.items():
+            if isinstance(below, dict | list):
+                yield from self._records(below, (*_told_by_key(str(key)), *fields))
+
+    def _counters(self, fields: dict[str, Any]) -> list[tuple[str, str]]:
+        """Return the counters among the fields of an object, or the one that it names."""
+        by_name = {key.lower(): value for key, value in fields.items()}
+        name = next((str(by_name[key]) for key in _NAMES if self._is_counter(by_name.get(key))), "")
+        value = next((by_name[key] for key in _VALUES if key in by_name), None)
+        found = [(name, value)] if name and value is not None else fields.items()
+        return [
+            (key, text)
+            for key, value in found
+            if self._is_counter(key) and (text := str(value).strip().removesuffix(".0")).isdecimal()
+        ]
+
+    def _is_counter(self, name: Any) -> bool:
+        return isinstance(name, str) and isinstance(self._block.mapping.resolve(name), Target)
+
+    def _labels(self, value: dict[str, Any]) -> Iterator[Field]:
+        """Yield the plain fields of an object, then those of objects in it without counters."""
+        nested: list[Field] = []
+        for key, below in value.items():
+            if not isinstance(below, dict):
+                if not isinstance(below, list) and not self._is_counter(key):
+                    yield str(key), below
+            elif not self._counters(below):
+                nested.extend((f"{key}.{name}", text) for name, text in self._labels(below))
+        yield from nested
+
+    def _place(self, fields: Sequence[Field]) -> dict[str, Any]:
+        """Return device, port and time as the fields tell them; ValueError if none names the port.
+
+        A `device` that is named like a network interface is one, else a host or switch.
+        """
+        told = told_by_fields((k, v) for k, v in fields if k.lower() not in _VALUES)
+        host = told.get("node") or told.get("host") or _first(fields, _HOSTS)
+        nics = [str(v) for k, v in fields if _end(k) in _NICS and v not in (None, "")]
+        nic = next((name for name in nics if INTERFACE.fullmatch(name)), None)
+        other = next((name for name in nics if name != nic), None)
+        port = _first(fields, _PORTS)
+        if host is None and other is not None and (nic or port):
+            host, other = other, None
+        port = _port(nic or other, port)
+        if port is None:
+            raise ValueError("no field names the port")
+        place: dict[str, Any] = {"port": port}
+        if host is not None:
+            place["device"] = VALUE_TYPES["instance"].parse(host)
+        if "ts" in told:
+            place["ts"] = parse_time(told["ts"], self._file.context.zone)
+        return place
+
+
+def _port(nic: str | None, port: str | None) -> str | None:
+    """Put a port together: its number stands below the device that has it."""
+    if port is None or nic is None:
+        return port or nic
+    return f"{nic}/{port}" if port.isdecimal() else port
+
+
+def _told_by_key(key: str) -> tuple[Field, ...]:
+    """Return what a key tells of the object it leads to, where it is a name."""
+    if INTERFACE.fullmatch(key):
+        return (("interface", key),)
+    return (("host", key),) if likeness(key) >= 4 else ()
+
+
+def _end(path: str) -> str:
+    return path.rpartition(".")[2].lower()
+
+
+def _first(fields: Iterable[Field], names: frozenset[str]) -> str | None:
+    return next((str(v) for k, v in fields if _end(k) in names and v not in (None, "")), None)
