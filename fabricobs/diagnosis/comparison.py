@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.change import Change, Occurrence, Pair, judge
-from fabricobs.diagnosis.sides import Asker, Side, two_sides
+from fabricobs.diagnosis.sides import Asker, Side, parsed_sides, resolved_sides
 from fabricobs.diagnosis.statistics import Array
-from fabricobs.store.session import NO_SITE, Site, open_session
+from fabricobs.store.session import NO_SITE, Site, open_session, runs_of
 
 STEPS, COLLECTIVES, COUNTERS, UPLINKS, HOSTS, RANKS, ERRORS = (
     "steps", "collectives", "counters", "uplinks", "hosts", "ranks", "errors",
@@ -86,9 +86,14 @@ def compare(
 
     `job` is whose windows and steps are meant, where the store holds several.
     """
-    with open_session(store, extra=extra, site=site) as connection:
+    runs = runs_of(store)
+    # A wrong side is told before the views are worked out.
+    with open_session(store, Asker.sql_of("jobs", extra), extra, runs=runs) as connection:
+        jobs = Asker(connection, extra).frame("jobs")["job"].to_list()
+    written = parsed_sides(a, b, job, jobs)
+    with open_session(store, extra=extra, site=site, runs=runs) as connection:
         asker = Asker(connection, extra)
-        sides = two_sides(a, b, job, asker)
+        sides = resolved_sides(written, asker)
         pairs = [
             *_of_steps(sides, asker),
             *_of_collectives(sides, asker),

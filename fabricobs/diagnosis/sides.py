@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _STEPS = re.compile(r"steps:(\d*)\.\.(\d*)")
 _PARAMETER = re.compile(r"\$(\w+)")
+_MOST_NAMES = 5
 _FORMS = (
     "a job, a window like 2026-03-02T09:10..2026-03-02T09:20 (UTC), or steps like steps:100..150"
 )
@@ -50,7 +51,7 @@ class Asker:
 
     def __init__(self, connection: "duckdb.DuckDBPyConnection", extra: Sequence[Path] = ()) -> None:
         self._connection = connection
-        self._paths = content.files("queries", ".sql", extra)
+        self._extra = extra
         self._frames: dict[tuple[str, Side | None], pl.DataFrame] = {}
 
     def frame(self, name: str, side: Side | None = None) -> pl.DataFrame:
@@ -59,8 +60,15 @@ class Asker:
             self._frames[name, side] = self._asked(name, side)
         return self._frames[name, side]
 
+    @staticmethod
+    def sql_of(name: str, extra: Sequence[Path] = ()) -> str:
+        """Return the text of one query."""
+        return content.files("queries", ".sql", extra)[f"compare/{name}"].read_text(
+            encoding="utf-8"
+        )
+
     def _asked(self, name: str, side: Side | None) -> pl.DataFrame:
-        sql = self._paths[f"compare/{name}"].read_text(encoding="utf-8")
+        sql = self.sql_of(name, self._extra)
         given: dict[str, Any] = {}
         if side is not None:
             fields = ("job", "begin", "end", "first_step", "last_step")
@@ -72,27 +80,28 @@ class Asker:
         return rows.fill_nan(None)
 
 
-def two_sides(a: str, b: str, job: str | None, asker: Asker) -> tuple[Side, Side]:
-    """Return both sides as the store fills them; SideError says what is wrong with them.
+def parsed_sides(a: str, b: str, job: str | None, jobs: Sequence[str | None]) -> tuple[Side, Side]:
+    """Return both sides as they are written; SideError if a store of these jobs has no such side.
 
     `job` is whose windows and steps are meant, where the store holds several.
     """
-    jobs: list[str | None] = asker.frame("jobs")["job"].to_list()
-    sides = [_resolved(_parsed(text, job, jobs), asker) for text in (a, b)]
-    _check_apart(*sides)
-    return sides[0], sides[1]
+    if job is not None and job not in jobs:
+        raise SideError(f"--job {job}: no such job in the store; {_known(job, jobs)}")
+    return _parsed(a, job, jobs), _parsed(b, job, jobs)
+
+
+def resolved_sides(sides: tuple[Side, Side], asker: Asker) -> tuple[Side, Side]:
+    """Return both sides as the store fills them; SideError says what is wrong with them."""
+    a, b = (_resolved(side, asker) for side in sides)
+    _check_apart(a, b)
+    return a, b
 
 
 def _parsed(text: str, job: str | None, jobs: Sequence[str | None]) -> Side:
     if text in jobs:
         return Side(text, "job", job=text)
     if not (".." in text or text.startswith("steps:")):
-        named = [name for name in jobs if name is not None]
-        close = difflib.get_close_matches(text, named, n=1)
-        known = (
-            f"did you mean {close[0]}?" if close else f"jobs: {', '.join(named) or 'none named'}"
-        )
-        raise SideError(f"{text}: no such job; {known}. A side is {_FORMS}")
+        raise SideError(f"{text}: no such job; {_known(text, jobs)}. A side is {_FORMS}")
     own = _own_job(job, jobs)
     if text.startswith("steps:"):
         match = _STEPS.fullmatch(text)
@@ -104,14 +113,20 @@ def _parsed(text: str, job: str | None, jobs: Sequence[str | None]) -> Side:
     return Side(text, "window", job=own, begin=_moment(begin), end=_moment(end))
 
 
+def _known(wrong: str, jobs: Sequence[str | None]) -> str:
+    named = [name for name in jobs if name is not None]
+    close = difflib.get_close_matches(wrong, named, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    more = f" and {len(named) - _MOST_NAMES:,} more" if len(named) > _MOST_NAMES else ""
+    return f"jobs: {', '.join(named[:_MOST_NAMES]) or 'none named'}{more}"
+
+
 def _own_job(job: str | None, jobs: Sequence[str | None]) -> str | None:
     if job is not None:
-        if job not in jobs:
-            raise SideError(f"--job {job}: no such job in the store")
         return job
     if len(jobs) > 1:
-        named = ", ".join(name for name in jobs if name is not None)
-        raise SideError(f"the store holds several jobs: give --job, one of {named}")
+        raise SideError(f"the store holds several jobs: give --job; {_known('', jobs)}")
     return jobs[0] if jobs else None
 
 

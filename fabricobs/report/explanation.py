@@ -1,6 +1,7 @@
 """One finding in full: what it says, what it rests on, and the rows behind it."""
 
 import difflib
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -18,6 +19,7 @@ from fabricobs.store.session import NO_SITE, Site, open_session
 
 _MOST_ROWS = 12
 _MOST_SUGGESTED = 5
+_ID = re.compile(r"[0-9a-f]{0,12}", re.IGNORECASE)
 # Columns of a question that name a part of the cluster, by the field of an entity.
 _COLUMNS = {
     "rank": ("rank", "last_rank"),
@@ -45,9 +47,13 @@ def known_findings(kept: Sequence[Finding], judge: Judge) -> list[Finding]:
 def find_finding(wanted: str, kept: Sequence[Finding], judge: Judge) -> Finding:
     """Return the finding whose id begins so: a kept one, else one of a diagnosis made now.
 
+    What cannot be an id asks no diagnosis, which takes long.
     UnknownFindingError names the nearest ids.
     """
-    known = kept if _begins(wanted, kept) else [*kept, *judge().findings]
+    is_id = _ID.fullmatch(wanted) is not None
+    known = list(kept)
+    if is_id and not _begins(wanted, kept):
+        known += judge().findings
     fitting = {finding.id: finding for finding in reversed(_begins(wanted, known))}
     if len(fitting) == 1:
         return next(iter(fitting.values()))
@@ -55,7 +61,8 @@ def find_finding(wanted: str, kept: Sequence[Finding], judge: Judge) -> Finding:
         raise UnknownFindingError(f"{wanted}: several findings begin so:\n{_named(known, fitting)}")
     ids = {finding.id: None for finding in known}
     near = difflib.get_close_matches(wanted, ids, n=_MOST_SUGGESTED, cutoff=0) or list(ids)
-    told = f"; there are:\n{_named(known, near)}" if ids else ", and nothing is found in this store"
+    none = "and nothing is found in this store" if is_id else "which is 12 of 0-9 and a-f"
+    told = f"; there are:\n{_named(known, near)}" if ids else f", {none}"
     raise UnknownFindingError(f"{wanted}: no finding of that id{told}")
 
 
