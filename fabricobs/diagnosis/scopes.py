@@ -50,16 +50,17 @@ def scopes_of(
     free = devices - cabled - everyone
     scopes = []
     used: set[str] = set()
+    doubtful: set[str] = set()
     for run in chosen:
         own = set(crossed(run.hosts, everyone, cables))
-        if not own - set(run.hosts) and _is_alone(run, runs):
-            own |= free
+        if not own - set(run.hosts):
+            (own if _is_alone(run, runs) else doubtful).update(free)
         used |= own
         own |= {alias for alias, device in names if device in own}
         others = frozenset(everyone - set(run.hosts))
         scopes.append((run, Scope(run, others, frozenset(own), window_of(run, runs))))
     rest = Scope(None, frozenset(everyone))
-    return Scopes(tuple(scopes), rest, tuple(sorted(devices - used - everyone)))
+    return Scopes(tuple(scopes), rest, tuple(sorted(doubtful | (devices - used - everyone))))
 
 
 def window_of(run: Run, runs: Sequence[Run]) -> Window | None:
