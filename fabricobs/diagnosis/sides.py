@@ -116,17 +116,20 @@ def _parsed(text: str, job: str | None, jobs: Sequence[str | None]) -> Side:
 def _known(wrong: str, jobs: Sequence[str | None]) -> str:
     named = [name for name in jobs if name is not None]
     close = difflib.get_close_matches(wrong, named, n=1)
-    if close:
-        return f"did you mean {close[0]}?"
+    return f"did you mean {close[0]}?" if close else f"jobs: {_listed(jobs) or 'none named'}"
+
+
+def _listed(jobs: Sequence[str | None]) -> str:
+    named = [name for name in jobs if name is not None]
     more = f" and {len(named) - _MOST_NAMES:,} more" if len(named) > _MOST_NAMES else ""
-    return f"jobs: {', '.join(named[:_MOST_NAMES]) or 'none named'}{more}"
+    return f"{', '.join(named[:_MOST_NAMES])}{more}"
 
 
 def _own_job(job: str | None, jobs: Sequence[str | None]) -> str | None:
     if job is not None:
         return job
     if len(jobs) > 1:
-        raise SideError(f"the store holds several jobs: give --job; {_known('', jobs)}")
+        raise SideError(f"the store holds several jobs: give --job, one of {_listed(jobs)}")
     return jobs[0] if jobs else None
 
 
