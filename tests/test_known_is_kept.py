@@ -319,3 +319,23 @@ def test_power_supplies_and_fans_of_a_switch(tmp_path: Path) -> None:
     assert ("leaf07", "PSU 1", "Power (W)", "54.56") in rows
     assert ("leaf07", "fan2", "Speed", "0%") in rows
     assert ("leaf07", "fan2", "Status", "Not OK") in rows
+
+
+@pytest.mark.parametrize(
+    ("below", "account"),
+    [
+        ("                     Eth1/49         120        BR          Ethernet1/12\n", (3, 1, 0)),
+        ("gpu-a07              Eth1/1          120        BR          ens3f0np0\n", (2, 1, 1)),
+        ("", (1, 1, 1)),
+    ],
+)
+def test_a_long_name_without_the_rest_of_its_row_is_unread(
+    tmp_path: Path, below: str, account: tuple[int, int, int]
+) -> None:
+    text = (
+        "Device ID            Local Intf      Hold-time  Capability  Port ID\n"
+        "leaf13               Eth1/48         120        BR          Ethernet1/12\n"
+        f"spine03.a-domain-too-long-for-its-column.example\n{below}"
+    )
+    found = Ingested(tmp_path, {"leaf12/lldp.txt": text})
+    assert found.account == [account]

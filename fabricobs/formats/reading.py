@@ -266,6 +266,7 @@ def _read_text(
             finish = getattr(reader, "finish", None)
             if finish is not None:
                 ending.callback(finish)
+        ending.callback(dispatcher.finish)
         if bulk is not None:
             ending.callback(bulk.finish)
         with open_text(path) as stream:

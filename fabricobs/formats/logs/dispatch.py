@@ -30,6 +30,7 @@ class Dispatcher:
         self._headings = Headings(by_rules=context.blocks)
         # Outputs of commands have rules of their own.
         self._captured = len(self._by_line) < len(readers)
+        self._held: tuple[int, str] | None = None  # a line whose row goes on in the next
         self._about = ""  # what the last message that was dropped is about
 
     @property
@@ -66,15 +67,32 @@ class Dispatcher:
     def _count(
         self, outcomes: Sequence[Outcome | str], number: int, line: str, unread: str
     ) -> None:
+        self._settle(joined=Outcome.JOINED in outcomes)
+        if Outcome.HELD in outcomes:
+            self._held = number, line
+            return
         failure = next((outcome for outcome in outcomes if isinstance(outcome, str)), None)
         if failure is not None:
             self._tally.miss(number, failure, line)
         elif unread:
             self._tally.leave(number, unread)
-        elif Outcome.PARSED in outcomes:
+        elif Outcome.PARSED in outcomes or Outcome.JOINED in outcomes:
             self._tally.read()
         else:
             self._tally.skip(about=self._about)
+
+    def finish(self) -> None:
+        """Account for a line whose row goes on in no other."""
+        self._settle(joined=False)
+
+    def _settle(self, *, joined: bool) -> None:
+        """Account for the line that is held, now that the one below it was read."""
+        if self._held is not None and joined:
+            self._tally.read()
+        elif self._held is not None:
+            number, line = self._held
+            self._tally.miss(number, "the rest of its row is not below it", line)
+        self._held = None
 
     def _outcome(self, text: str, number: int, around: Told) -> tuple[Outcome | str, Told]:
         """Offer a message, then what stands below its prefixes; say what all around it told.

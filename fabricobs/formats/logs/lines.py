@@ -31,6 +31,8 @@ class Outcome(Enum):
     NOT_MINE = "not mine"
     PARSED = "parsed"
     IGNORED = "ignored"
+    HELD = "held"  # the beginning of a row that goes on in the next line
+    JOINED = "joined"  # parsed, together with the line that was held
 
 
 class TextReader(Protocol):

@@ -68,22 +68,22 @@ class ParagraphReader:
         if not text:
             return Outcome.NOT_MINE
         opened = self._open(text, number)
+        held, self._held = self._held, ""
         if opened is not None:
             return opened
         if self._block is None:
             return Outcome.NOT_MINE
         indented = line[0] in " \t"
-        if self._held and indented:
-            text = f"{self._held} {text}"
-        self._held = ""
-        hit = _first_match(self._block.lines, text)
+        joined = bool(held) and indented
+        hit = _first_match(self._block.lines, f"{held} {text}" if joined else text)
         if hit is not None:
-            return self._take(self._block, *hit, number, is_header=False)
+            outcome = self._take(self._block, *hit, number, is_header=False)
+            return Outcome.JOINED if joined and outcome is Outcome.PARSED else outcome
         if self._block.headers and indented:
             return f"{self._format.name}: no template fits this line"
         if self._block.headers and _LONG_NAME.fullmatch(text):
             self._held = text
-            return Outcome.IGNORED
+            return Outcome.HELD
         return Outcome.NOT_MINE
 
     def opens(self, line: str) -> bool:

@@ -206,14 +206,16 @@ class TableReader:
             return Outcome.NOT_MINE
         if len(words) == 1 and len(names) > 2 and line[0] not in " \t":
             self._held = words[0]
-            return Outcome.IGNORED
-        if self._held and line[0] in " \t":
-            words, self._held = [self._held, *words], ""
+            return Outcome.HELD
+        held, self._held = self._held, ""
+        if held and line[0] in " \t":
+            words = [held, *words]
         if len(words) != len(names):
             if _PORT.match(words[0]):
                 return f"{self._format.name}: {len(words)} words under {len(names)} columns"
             return Outcome.NOT_MINE
-        return self._add(block, list(zip(names, words, strict=True)), number)
+        outcome = self._add(block, list(zip(names, words, strict=True)), number)
+        return Outcome.JOINED if words[0] is held and outcome is Outcome.PARSED else outcome
 
     def _add(self, block: TableBlock, cells: list[tuple[str, str]], number: int) -> Outcome | str:
         try:

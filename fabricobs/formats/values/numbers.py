@@ -122,6 +122,13 @@ def parse_percent(text: str) -> float:
     return float(text.rstrip("%"))
 
 
+def parse_lowest(text: str) -> float | None:
+    """Read the lowest of several numbers: `1.2,0.9 [-8..5]` are two lanes and their limits."""
+    given = [part.strip() for part in text.partition("[")[0].split(",")]
+    numbers = [float(part) for part in given if part.lower() not in NO_VALUE]
+    return min(numbers, default=None)
+
+
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
 
 
@@ -134,6 +141,7 @@ TYPES: dict[str, ValueType] = {
         r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?", parse_number, ("DOUBLE",)
     ),
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
+    "lowest": ValueType(r"\S.*", parse_lowest, ("DOUBLE",)),
     "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
     "seconds": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
     "seconds_in_us": ValueType(_NUMBER, parse_millionths, ("DOUBLE",)),

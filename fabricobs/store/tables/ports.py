@@ -99,7 +99,7 @@ PORTS = (
             text("firmware", "Firmware of the module"),
             number("temperature_c", "Temperature of the module", "degrees C"),
             number("voltage_v", "Supply voltage", "V"),
-            number("bias_ma", "Laser bias current", "mA"),
+            number("bias_ma", "Laser bias current; of a whole module the lowest", "mA"),
             number("tx_power_dbm", "Sent power; of a whole module that of its weakest lane", "dBm"),
             number(
                 "rx_power_dbm", "Received power; of a whole module that of its weakest lane", "dBm"
