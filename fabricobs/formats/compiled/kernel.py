@@ -296,7 +296,8 @@ def _give_rows(
             return failed
         last += 1
     progress[ROWS] = last
-    return 0
+    # What the line keeps and counts stands in its rows.
+    return 0 if last > row else UNSURE
 
 
 @inlined
@@ -342,16 +343,13 @@ def _match(
             continue
         if not _holds_condition(programs, entry[CONDITION], prefix, vocabulary, room):
             continue
-        if entry[OUTCOME] == LEFT:
-            first = expressions.code[expressions.starts[entry[EXPRESSION]]]
-            if find(data, begin, stop, expressions.texts, first[5], first[6]) >= 0:
-                return UNSURE
-            continue
         to = take(data, begin, begin, stop, expressions, entry[EXPRESSION], room.groups, room.stack)
         if to == UNSURE:
             return UNSURE
         if to < 0:
             continue
+        if entry[OUTCOME] == LEFT:
+            return UNSURE
         if entry[OUTCOME] == IGNORED:
             if outcome == FAILED:
                 progress[IGNORED_BY] = number

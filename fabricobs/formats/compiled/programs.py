@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# What becomes of a line that fits an entry: it gives rows or keeps fields, or is ignored. LEFT: no
-# program follows the entry, so a line that holds its literal is left to the reference.
+# What becomes of a line that fits an entry: it gives rows or keeps fields, or is ignored. LEFT: the
+# line is one for the reference.
 ROW, IGNORED, LEFT = 0, 1, -1
 # Kinds of fields: numbers read by the matcher, or (from 0 on) texts of a type.
 WHOLE, HEX, NUMBER, TIME = -1, -2, -3, -4

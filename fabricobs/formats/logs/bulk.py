@@ -96,6 +96,7 @@ class BulkReader:
         self._groups = np.array(
             [self._book.group_of[e.format] for e in self._book.entries] or [-1], np.int64
         )
+        self._advancing = np.array([bool(e.rule.advance) for e in self._book.entries] or [False])
         self._begin_window()
 
     def read(self, data: NDArray[np.uint8], length: int, first: int) -> int:
@@ -283,6 +284,7 @@ class BulkReader:
     def _begin_window(self) -> None:
         """Remember what is kept before the rows that are to come."""
         self._kept_to = self._first_row
+        self._initial = {group: dict(c.kept) for group, c in self._contexts().items()}
         self._bases = {
             (number, table): self._readers[number].context.base(
                 table, self._book.formats[number].name, snapshot=False
@@ -314,21 +316,40 @@ class BulkReader:
         end = rows if line is None else int(np.searchsorted(self._found.lines[:rows], line))
         if end <= self._kept_to:
             return
-        places = self._keepers(self._kept_to, end)
-        self._kept_to = end
+        begin, self._kept_to = self._kept_to, end
+        places = self._keepers(begin, end)
         for group, context in self._contexts().items():
             last: dict[str, Any] = {}
+            since: dict[str, int] = {}
             own = places[self._groups[self._found.entries[places]] == group]
             for name in self._kept_names(own):
                 said = np.flatnonzero(self._says(own, name))
                 if len(said):
                     last[name] = self._kept_values(own[said[-1:]], name)[0]
+                    since[name] = int(self._found.lines[own[said[-1]]])
+            for name, lines in self._advances(group, begin, end).items():
+                value = last.get(name, context.kept.get(name))
+                if isinstance(value, int):
+                    last[name] = value + int((lines >= since.get(name, 0)).sum())
             if last:
                 context.keep(last)
 
     def _keepers(self, begin: int, end: int) -> Places:
         """Return the rows that keep something."""
         return np.flatnonzero(self._keeping[self._found.entries[begin:end]]) + begin
+
+    def _advances(self, group: int, begin: int, end: int) -> dict[str, Places]:
+        """Return, by field, the lines of some rows after which a kept number goes up by one."""
+        if not self._advancing.any():
+            return {}
+        entries = self._found.entries[begin:end]
+        lines: dict[str, list[Places]] = {}
+        for number in np.unique(entries[self._advancing[entries]]).tolist():
+            if self._groups[number] == group:
+                own = self._found.lines[begin:end][entries == number]
+                for name in self._book.entries[number].rule.advance:
+                    lines.setdefault(name, []).append(own)
+        return {name: np.unique(np.concatenate(parts)) for name, parts in lines.items()}
 
     def _kept_names(self, places: Places) -> list[str]:
         used = np.unique(self._found.entries[places]).tolist()
@@ -429,17 +450,27 @@ class BulkReader:
         end: int,
     ) -> None:
         """Put what lines keep into the rows below them."""
+        group = self._book.group_of[number]
         keepers = self._keepers(begin, end)
-        keepers = keepers[self._groups[self._found.entries[keepers]] == self._book.group_of[number]]
-        for name in self._kept_names(keepers):
+        keepers = keepers[self._groups[self._found.entries[keepers]] == group]
+        advances = self._advances(group, begin, end)
+        for name in dict.fromkeys((*self._kept_names(keepers), *advances)):
             if name not in names:
                 continue
             saying = keepers[self._says(keepers, name)]
-            if not len(saying):
-                continue
-            values = self._kept_values(saying, name)
             last = np.searchsorted(saying, chosen, side="right") - 1
-            layers.put_coded(name, np.maximum(last, 0).astype(np.int32), values, last >= 0)
+            values, said = self._kept_values(saying, name), last >= 0
+            if name in advances:
+                # What was kept before comes first; a number has gone up after each line since.
+                lines, values = advances[name], [self._initial[group].get(name), *values]
+                before = np.searchsorted(lines, self._found.lines[saying])
+                counts = np.searchsorted(lines, self._found.lines[chosen])
+                counts = counts - np.concatenate([[0], before])[last + 1]
+                known = np.array([isinstance(value, int) for value in values])[last + 1]
+                whole = np.array([v if isinstance(v, int) else 0 for v in values])[last + 1]
+                layers.put(name, pa.array(whole + counts, mask=~known), said | known)
+            elif len(saying):
+                layers.put_coded(name, np.maximum(last, 0).astype(np.int32), values, said)
 
     def _put_prefixes(self, layers: Layers, number: int, table: str, chosen: Places) -> None:
         """Put what the prefixes tell: each distinct one is read once."""

@@ -181,9 +181,10 @@ class _Maker:
         row[p.SHARED] = int(rule.definition.shared)
         row[p.EACH] = row[p.REST] = -1
         if not self._follow(row, format_, rule, template):
-            literal = self.compiler.add(re.escape(template.literal) or "$")
-            assert literal is not None
-            row[p.OUTCOME], row[p.EXPRESSION] = p.LEFT, literal
+            which = self.compiler.add(template.expression)
+            if which is None:
+                which = self._sure(f".*?{re.escape(template.literal)}")
+            row[p.OUTCOME], row[p.EXPRESSION] = p.LEFT, which
         return row
 
     def _follow(self, row: list[int], format_: int, rule: CompiledRule, template: Template) -> bool:
@@ -235,7 +236,9 @@ class _Maker:
         """Fill in what a line sets that conditions ask for; False where only the reference can."""
         definition = rule.definition
         row[p.SETS] = row[p.SETS_END] = len(self.sets)
-        if definition.advance or (definition.keep and (rule.each or "ts" in definition.keep)):
+        if definition.keep and (rule.each or "ts" in definition.keep):
+            return False
+        if any((self._group(format_), name) in self.registers for name in definition.advance):
             return False
         captured = {name for each in (template, *rule.find) for name, _ in each.fields}
         for name in definition.keep:
