@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fabricobs.cli import app
+from fabricobs.formats.logs.meanings import told_by_fields
 
 WRAPPINGS = tomllib.loads(Path(__file__).with_name("wrappings.toml").read_text(encoding="utf-8"))
 BEGIN = 1_767_607_200  # 2026-01-05 10:00:00 UTC
@@ -138,3 +139,32 @@ def test_nothing_of_it_is_unread(store: Path, number: int) -> None:
     (account,) = rows(store, "files", number)
     assert (account["unparsed"], account["parsed"]) == (0, 24)
     assert account["lines"] == account["parsed"] + account["ignored"]
+
+
+@pytest.mark.parametrize("field", ["log", "line"])
+def test_a_torn_record_is_unread_and_names_no_host(tmp_path: Path, field: str) -> None:
+    head = "train-worker-{n}:10{n}:20{n} [0] NCCL INFO Using network IB"
+    records = [
+        json.dumps({"pod": f"train-worker-{n}", "time": "2026-01-05T10:00:00Z", field: line})
+        for n in range(1, 4)
+        for line in [head.format(n=n)]
+    ]
+    (tmp_path / "x.jsonl").write_text("\n".join([*records, records[0][:-9]]) + "\n")
+    store = tmp_path / "store"
+    arguments = ["ingest", str(tmp_path / "x.jsonl"), "--store", str(store)]
+    assert CliRunner().invoke(app, arguments).exit_code in {0, 1}
+    parts = str(store / "**" / "nccl_ranks.parquet")
+    hosts = duckdb.sql(f"SELECT DISTINCT host FROM read_parquet('{parts}')").fetchall()
+    assert sorted(host for (host,) in hosts) == [f"train-worker-{n}" for n in range(1, 4)]
+    files = str(store / "**" / "files.parquet")
+    assert duckdb.sql(f"SELECT unparsed + unclaimed FROM read_parquet('{files}')").fetchall() == [
+        (1,)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "ts"),
+    [("@timestamp", "2025-05-08 21:01:15.000Z"), ("time", "2025-05-08 21:01:15.000")],
+)
+def test_the_zone_of_a_service_is_utc(field: str, ts: str) -> None:
+    assert told_by_fields([(field, "2025-05-08 21:01:15.000")]) == {"ts": ts}

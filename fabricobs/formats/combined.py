@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from fabricobs.formats.archive import Member
 from fabricobs.formats.documents.jsontext import documents
+from fabricobs.formats.identity.layout import counter_tree
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import told_by_fields
 from fabricobs.formats.logs.prefixes import Labels, label_pattern
@@ -31,6 +32,7 @@ _OF_HOST = re.compile(
 _HOST_LABELS = frozenset({"host", "tab"})
 _NO_NAME = re.compile(r"[/\x00-\x1f]+")
 _LONGEST_NAME = 200
+_LINES_OF_A_VALUE = 4  # those between two headings: the value and what stands around it
 _DEEPEST = 12
 
 
@@ -92,11 +94,17 @@ def _of_hosts(text: str, labels: Labels) -> dict[str, str]:
 
 
 def _of_files(text: str, _: Labels) -> dict[str, str]:
-    """Return what stands below each heading; parts of one path are one."""
+    """Return what stands below each heading; parts of one path are one.
+
+    The values of a tree of counters are one part, written as `grep -r` prints them.
+    """
     pieces = _FILE.split(text)
     found: dict[str, str] = {"above": pieces[0]} if pieces[0].strip() else {}
     for name, part in zip(pieces[1::2], pieces[2::2], strict=True):
         plain = name.strip().lstrip("./")
+        tree = counter_tree(plain)
+        if tree is not None and len(part.split("\n")) <= _LINES_OF_A_VALUE:
+            plain, part = f"{tree}/values.txt".lstrip("/"), f"/{plain}:{part.strip()}\n"
         found[plain] = found.get(plain, "") + part.lstrip("\r\n")
     return found
 

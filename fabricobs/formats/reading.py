@@ -295,7 +295,7 @@ def _read_wrapped(lines: Iterator[LogLine], dispatcher: Dispatcher, tally: Tally
             stopping.check()
             budget.check()
         if line.text is None or len(line.text) > LIMITS.offered_chars:
-            tally.miss(line.number, _TOO_LONG, "")
+            tally.miss(line.number, line.problem or _TOO_LONG, "")
         else:
             for piece in _pieces(_cleaned(line.text)):
                 dispatcher.read(piece, line.number, line.told)

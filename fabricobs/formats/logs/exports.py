@@ -56,6 +56,7 @@ class Record:
     text: str
     told: dict[str, str]
     is_piece: bool = False
+    is_torn: bool = False  # it begins as a record and ends within
 
 
 def export_of(head: str, formats_in: Callable[[str], int]) -> Export | None:

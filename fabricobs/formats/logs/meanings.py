@@ -33,6 +33,7 @@ _OTHERS = re.compile(
     r"|observedtimestamp|receivetimestamp|ingestiontime|starttime|endtime)$"
 )
 _NOT_A_LETTER = re.compile(r"[^a-z0-9]+")
+_BARE_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?")
 _NAME = re.compile(r"[A-Za-z0-9][\w.:-]*")
 _ALGO = re.compile(r"(?:^|/)(algo-\d+)(?:-\d+)?$")
 _LABEL = re.compile(r"""([\w.-]+)\s*[=:]\s*"([^"]*)\"""")
@@ -53,7 +54,8 @@ def meaning_of(path: str) -> tuple[str, int] | None:
 def told_by_fields(fields: Iterable[tuple[str, Any]]) -> dict[str, str]:
     """Return what the fields of a record tell, nearest fields first.
 
-    A name is a name and a time is a time, or the field is passed over.
+    A name is a name and a time is a time, or the field is passed over. `@timestamp` is in UTC, also
+    where it names no zone: so CloudWatch and Elasticsearch define it.
     """
     told: dict[str, tuple[int, str]] = {}
     for path, value in fields:
@@ -61,6 +63,8 @@ def told_by_fields(fields: Iterable[tuple[str, Any]]) -> dict[str, str]:
         text = _sound(meaning[0], value) if meaning is not None else None
         if meaning is None or text is None:
             continue
+        if path.rpartition(".")[2] == "@timestamp" and _BARE_TIME.fullmatch(text):
+            text += "Z"
         known = told.get(meaning[0])
         if known is None or meaning[1] < known[0]:
             told[meaning[0]] = meaning[1], text

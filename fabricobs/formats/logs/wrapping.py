@@ -53,11 +53,16 @@ NOT_WRAPPED = Wrapping()
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line as it was logged: None if it is too long. `number` is that of its record."""
+    """A line as it was logged. `number` is that of its record.
+
+    `text` is None for a line that is too long or a record that is torn: `problem` says why, if not
+    for its length.
+    """
 
     number: int
     text: str | None
     told: Told
+    problem: str = ""
 
 
 def wrapping_of(head: str, formats_in: Callable[[str], int]) -> Wrapping:
@@ -92,6 +97,9 @@ def log_lines(stream: BinaryIO, wrapping: Wrapping, size_bytes: int) -> Iterator
         if not export.in_order and order_problem(wrapping, size_bytes) is None:
             records = iter(_in_order(list(records)))
         for record in _whole(records, export):
+            if record.is_torn:
+                yield LogLine(record.number, None, {}, "a torn record of an export")
+                continue
             for text in record.text.removesuffix("\n").split("\n"):
                 fits = len(text) <= LONGEST_LINE
                 yield LogLine(record.number, text if fits else None, record.told)
@@ -160,7 +168,7 @@ def _records(
 def _of_line(number: int, line: str, export: Export) -> Iterator[Record]:
     value: Any = object_of(line)
     if value is None:
-        yield Record(number, line, {})
+        yield Record(number, line, {}, is_torn=line.lstrip().startswith('{"'))
     else:
         yield from records_in(value, export, number)
 
@@ -182,6 +190,9 @@ def _whole(records: Iterable[Record], export: Export) -> Iterator[Record]:
     """Join the pieces of lines that were too long for one record; the first become empty lines."""
     begun: dict[tuple[tuple[str, str], ...], Record] = {}
     for record in records:
+        if record.is_torn:
+            yield record
+            continue
         writer = tuple(sorted((k, v) for k, v in record.told.items() if k != "ts"))
         before = begun.pop(writer, None)
         whole = record if before is None else replace(record, text=before.text + record.text)
