@@ -22,29 +22,10 @@
 WITH calls AS (
   SELECT job, op, bytes, ts, pure_ms, usual_ms FROM main_collective WHERE ts IS NOT NULL
 ),
-rises AS (
-  SELECT job, device, port, format, ts_before, ts, seconds, counter, risen
-  FROM port_rates UNPIVOT (risen FOR counter IN (
-    rx_errors, tx_errors, rx_discards, tx_discards, rx_oversize, symbol_errors,
-    link_error_recovery, link_downed, rcv_remote_physical_errors, local_link_integrity_errors,
-    excessive_buffer_overrun, vl15_dropped, fec_uncorrected, out_of_sequence, packet_seq_err,
-    local_ack_timeout_err, rnr_nak_retry_err, implied_nak_seq_err, duplicate_request,
-    roce_adaptive_retransmissions, rx_icrc_errors, rx_out_of_buffer, pause_storm_warnings,
-    pause_storm_errors
-  ))
-  UNION ALL
-  SELECT job, device, port, format, ts_before, ts, seconds, counter, risen
-  FROM (
-    SELECT job, device, port, format, ts_before, ts, seconds,
-      sum(drop_packets)::BIGINT AS drop_packets, sum(pfcwd_detected)::BIGINT AS pfcwd_detected
-    FROM priority_rates
-    GROUP BY job, device, port, format, ts_before, ts, seconds
-  ) UNPIVOT (risen FOR counter IN (drop_packets, pfcwd_detected))
-),
 sick AS (
   SELECT DISTINCT job, device, port, format, ts_before, ts,
     dense_rank() OVER (ORDER BY job, device, port, format) AS port_id
-  FROM rises
+  FROM error_rises
   WHERE risen > 0
 ),
 -- Each call beside the next interval of the port that ends after it: in it or before it.
@@ -73,7 +54,7 @@ within AS (
 SELECT coalesce(e.job, r.job) AS job, r.device, r.port, r.ts_before, r.ts, r.counter, r.risen,
   e.op, e.bytes, coalesce(w.calls, 0) AS calls, w.pure_ms, e.pure_ms AS elsewhere_pure_ms,
   w.pure_ms / nullif(e.pure_ms, 0) AS pure_ratio
-FROM rises r
+FROM error_rises r
 JOIN sick s ON s.job IS NOT DISTINCT FROM r.job AND s.device IS NOT DISTINCT FROM r.device
   AND s.port IS NOT DISTINCT FROM r.port AND s.format IS NOT DISTINCT FROM r.format
   AND s.ts_before = r.ts_before AND s.ts = r.ts

@@ -16,33 +16,14 @@
 --
 -- Rises only: a total from before the run that stands still is no sign of a fault. Nothing listed
 -- means that no known counter rose, not that every port has counters: see what_was_ingested.
-WITH rises AS (
-  SELECT job, device, port, format, ts_before, ts, seconds, counter, risen
-  FROM port_rates UNPIVOT (risen FOR counter IN (
-    rx_errors, tx_errors, rx_discards, tx_discards, rx_oversize, symbol_errors,
-    link_error_recovery, link_downed, rcv_remote_physical_errors, local_link_integrity_errors,
-    excessive_buffer_overrun, vl15_dropped, fec_uncorrected, out_of_sequence, packet_seq_err,
-    local_ack_timeout_err, rnr_nak_retry_err, implied_nak_seq_err, duplicate_request,
-    roce_adaptive_retransmissions, rx_icrc_errors, rx_out_of_buffer, pause_storm_warnings,
-    pause_storm_errors
-  ))
-  UNION ALL
-  SELECT job, device, port, format, ts_before, ts, seconds, counter, risen
-  FROM (
-    SELECT job, device, port, format, ts_before, ts, seconds,
-      sum(drop_packets)::BIGINT AS drop_packets, sum(pfcwd_detected)::BIGINT AS pfcwd_detected
-    FROM priority_rates
-    GROUP BY job, device, port, format, ts_before, ts, seconds
-  ) UNPIVOT (risen FOR counter IN (drop_packets, pfcwd_detected))
-),
-totals AS (
+WITH totals AS (
   SELECT job, device, port, format, counter, sum(risen)::BIGINT AS risen,
     count(*) FILTER (risen > 0) AS intervals_with_rise,
     count(*) AS intervals,
     min(ts) FILTER (risen > 0) AS first_seen,
     max(ts) FILTER (risen > 0) AS last_seen,
     sum(risen) / sum(seconds) * 3600 AS risen_per_hour
-  FROM rises
+  FROM error_rises
   GROUP BY job, device, port, format, counter
   HAVING sum(risen) > 0
 ),

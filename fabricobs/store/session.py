@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fabricobs import content, stopping
 from fabricobs.store import scoping
+from fabricobs.store.counter_sql import FAMILIES, families_script, with_each_counter
 from fabricobs.store.inspection import PartError, odd_columns, odd_part, one_line, refuse_links
 from fabricobs.store.jobs import Run, Trace, find_runs
 from fabricobs.store.sandbox import (
@@ -111,7 +112,12 @@ def view_scripts(extra: Sequence[Path] = ()) -> list[tuple[str, str]]:
     """Return name and text of every view script, in the order they build on each other."""
     found = content.files("queries", ".sql", extra)
     return [
-        (name, content.read_text(path)) for name, path in found.items() if name.startswith("views/")
+        (FAMILIES, families_script()),
+        *(
+            (name, with_each_counter(content.read_text(path)))
+            for name, path in found.items()
+            if name.startswith("views/")
+        ),
     ]
 
 

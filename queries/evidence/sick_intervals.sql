@@ -12,17 +12,14 @@ WITH busiest AS (
 ),
 rose AS (
   SELECT * FROM port_rates
-  WHERE greatest(rx_errors, symbol_errors, fec_uncorrected, link_error_recovery,
-    local_link_integrity_errors, rx_icrc_errors, link_downed, rx_discards, tx_discards,
-    out_of_sequence, packet_seq_err, local_ack_timeout_err, implied_nak_seq_err,
-    duplicate_request, roce_adaptive_retransmissions) > 0
+  WHERE greatest(
+    *COLUMNS(lambda c: counter_family(c) IN ('wire', 'link', 'drop', 'resend'))
+  ) > 0
 ),
 rises AS (
   SELECT device, port, format, ts_before, ts, seconds, rx_bytes, counter, risen
   FROM rose UNPIVOT (risen FOR counter IN (
-    rx_errors, symbol_errors, fec_uncorrected, link_error_recovery, local_link_integrity_errors,
-    rx_icrc_errors, link_downed, rx_discards, tx_discards, out_of_sequence, packet_seq_err,
-    local_ack_timeout_err, implied_nak_seq_err, duplicate_request, roce_adaptive_retransmissions
+    COLUMNS(lambda c: counter_family(c) IN ('wire', 'link', 'drop', 'resend'))
   ))
   UNION ALL
   SELECT device, port, format, ts_before, ts, seconds, NULL, counter, risen

@@ -28,26 +28,13 @@ from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import events_at_least, false_discovery
 from fabricobs.diagnosis.telling import driver, tell
+from fabricobs.store.tables import counters_of
 
 # What a receiver counts of a bad transceiver, fibre or connector.
-WIRE_ERRORS = (
-    "symbol_errors",
-    "fec_uncorrected",
-    "rx_errors",
-    "rx_icrc_errors",
-    "link_error_recovery",
-    "local_link_integrity_errors",
-)
+WIRE_ERRORS = counters_of("wire")
 # Of these, events of the link's own training: no standard allows them by the bit.
 _EVENTS = ("link_error_recovery", "local_link_integrity_errors")
-RETRANSMISSIONS = (
-    "packet_seq_err",
-    "out_of_sequence",
-    "local_ack_timeout_err",
-    "implied_nak_seq_err",
-    "duplicate_request",
-    "roce_adaptive_retransmissions",
-)
+RETRANSMISSIONS = counters_of("resend")
 _VICTIMS = 8
 
 

@@ -3,6 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
+# What the rise of a counter means: `wire` a bad cable or optic, `link` the link was lost, `drop` a
+# full buffer, `resend` data sent again, `error` another error, `host` a slow host, `storm` a NIC
+# that pauses for long; the others are no errors.
+Family = Literal[
+    "traffic", "wire", "link", "drop", "resend", "error", "host", "storm",
+    "congestion", "pause", "occupancy", "background",
+]  # fmt: skip
 Type = Literal["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "MAP(VARCHAR, BIGINT)"]
 
 
@@ -10,14 +17,20 @@ Type = Literal["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "MAP(VARCH
 class Column:
     """One column: name, DuckDB type, unit ('' where it has none) and a sentence.
 
-    A counter of 64 bits without a sign is kept as the negative number of the same bits.
+    A counter has a `family`: what its rise means. A counter of 64 bits without a sign is kept as
+    the negative number of the same bits.
     """
 
     name: str
     type: Type
     unit: str
     meaning: str
-    is_counter: bool = False
+    family: Family | None = None
+
+    @property
+    def is_counter(self) -> bool:
+        """Say whether this is a counter."""
+        return self.family is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +73,9 @@ def flag(name: str, meaning: str) -> Column:
     return Column(name, "BOOLEAN", "", meaning)
 
 
-def counters(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
-    """Return a column of whole numbers for each name, unit and meaning."""
-    return tuple(
-        Column(name, "BIGINT", unit, meaning, is_counter=True) for name, unit, meaning in rows
-    )
+def counters(family: Family, *rows: tuple[str, str, str]) -> tuple[Column, ...]:
+    """Return a counter of a family for each name, unit and meaning."""
+    return tuple(Column(name, "BIGINT", unit, meaning, family) for name, unit, meaning in rows)
 
 
 JOB = text("job", "Name given with --job, else null")
