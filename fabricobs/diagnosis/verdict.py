@@ -351,6 +351,14 @@ def _moment(time: datetime | None) -> str:
     return "unknown" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
+def _extent(ranks: int | None, expected: int | None, hosts: int | None) -> str:
+    """Say how many ranks of how many are told, on how many hosts; not all jobs tell their size."""
+    told = f"{ranks:,}" if ranks else "not known"
+    of = f" of {expected:,}" if expected and expected >= (ranks or 0) else ""
+    where = "hosts not known" if not hosts else "1 host" if hosts == 1 else f"{hosts:,} hosts"
+    return f"{told}{of} on {where}" if hosts else f"{told}{of}, {where}"
+
+
 def describe_coverage(
     evidence: Evidence, devices: Sequence[Offset] | None = None, hosts: Sequence[Offset] = ()
 ) -> Coverage:
@@ -375,9 +383,7 @@ def describe_coverage(
         ),
         (
             "ranks",
-            f"{row['ranks'] or 'not known'}"
-            + (f" of {row['ranks_expected']:,}" if row["ranks_expected"] else "")
-            + f" on {row['hosts'] or 'unknown'} hosts",
+            _extent(row["ranks"], row["ranks_expected"], row["hosts"]),
         ),
         ("steps", f"{row['steps']:,}"),
         ("collective measurements", f"{row['collectives']:,}"),

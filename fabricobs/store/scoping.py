@@ -85,7 +85,8 @@ def of_runs(view: str, table: str, runs: Sequence[Run], scope: Scope | None) -> 
     shared = "true" if scope is None else _shared(table, columns, scope)
     if table in _COUNTERS:
         return view if scope is None else f"{head} AS SELECT t.* FROM ({select}) t WHERE {shared};"
-    part = "j.first_line = 0"
+    # A file of several runs is a file of each; without a scope it is listed once.
+    part = "true" if table == "files" and scope is not None else "j.first_line = 0"
     if "line" in columns:
         part = (
             "CASE WHEN t.line IS NULL THEN j.first_line = 0 "
