@@ -274,6 +274,23 @@ class TestUplinks:
         rows = together(cluster(), uplinks([60, 60, 60, 60], empty=2, comes_in=False))
         assert not any(f.entities[0].type == "port" for f in told(diagnose(make_store(rows))))
 
+    @pytest.mark.parametrize("seed", range(3))
+    def test_an_uplink_that_few_flows_leave_empty_is_not_named(
+        self, make_store: Make, seed: int
+    ) -> None:
+        chance = np.random.default_rng(seed)
+        hashed = chance.multinomial(30, [1 / 11] * 11)
+        rows = uplinks([*(10.0 * np.maximum(hashed, 1)), 10.0], empty=11)
+        found = told(diagnose(make_store(together(cluster(), rows))))
+        assert [f.title for f in found if f.entities[0].type == "port"] == []
+
+    def test_a_dead_uplink_is_named_where_the_others_are_even(self, make_store: Make) -> None:
+        rates = np.random.default_rng(4).normal(60, 3, 12).tolist()
+        found = told(diagnose(make_store(together(cluster(), uplinks(rates, empty=2)))))
+        (finding,) = [f for f in found if f.entities[0].type == "port"]
+        assert finding.entities[0].label == "leaf00 Ethernet116"
+        assert "estimated from the other links" in finding.explanation
+
     def test_half_as_many_uplinks_as_nics_fill(self, make_store: Make) -> None:
         # A transfer takes 30 % of a step: 110 Gb/s on average are 92 % while it lasts.
         (finding,) = told(diagnose(make_store(together(cluster(), uplinks([110, 110])))))

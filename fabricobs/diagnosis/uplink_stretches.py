@@ -10,7 +10,7 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import Array, change_points, flows_that_explain
 
 _FEWEST_FLOWS = 4.0
-_LEAST_FREEDOM = 7
+LEAST_FREEDOM = 7
 _SPLIT_WINDOWS = 3
 # Fewer than five windows hardly differ from nine others with p < 0.01 (Mann-Whitney).
 _NEWEST_WINDOWS = 4
@@ -107,7 +107,7 @@ def estimated_flows(group: str, stretches: dict[str, list[SharedStretch]]) -> fl
     ]
     for parts in (siblings, stretches[group][:-1]):
         freedom = sum(len(part.loads) - 1 for part in parts)
-        if freedom >= _LEAST_FREEDOM:
+        if freedom >= LEAST_FREEDOM:
             spread = sum((len(part.loads) - 1) / flows_that_explain(part.loads) for part in parts)
             return max(freedom / max(spread, 1e-9), _FEWEST_FLOWS)
     return None

@@ -1,7 +1,9 @@
 """One-way uplinks: a member of an equal-cost group that is up and receives, but sends nothing."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
+import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.cost import cost_of
@@ -10,8 +12,9 @@ from fabricobs.diagnosis.findings import Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.short_windows import hashing_holds, short_windows
-from fabricobs.diagnosis.statistics import at_most
+from fabricobs.diagnosis.statistics import at_most, flows_that_explain
 from fabricobs.diagnosis.telling import driver, tell
+from fabricobs.diagnosis.uplink_stretches import LEAST_FREEDOM
 from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stretches
 
 _EMPTY = 0.05  # of the mean: what the evidence calls silent
@@ -29,18 +32,24 @@ def find_one_way_uplinks(evidence: Evidence, model: Model, paces: list[JobPace])
         for (group,), rows in silent.group_by("uplink_group")
         if _is_hash(rows, flows.get(str(rows["device"][0])), evidence, model)
     ]
+    shares = _shares(evidence)
     findings = []
     for (device, port), rows in silent.filter(~pl.col("uplink_group").is_in(hashed)).group_by(
         "device", "port", maintain_order=True
     ):
         counted = flows.get(str(device))
-        p = None if counted is None else _p_empty(int(counted), int(rows["links"][0]))
+        number = counted or _estimated_flows(shares, str(rows["uplink_group"][0]), str(port))
+        links = int(rows["links"][0])
+        # Where flows are estimated, all groups were looked at, not the one of the known flows.
+        tried = 1 if counted else len(shares)
+        p = None if number is None else min(tried * _p_empty(int(number), links), 1.0)
         if p is not None and p >= model.limit("p"):
             continue
         found = _lasting(rows, counted, evidence, model)
         if found:
+            flows = _flows(counted, number)
             findings.append(
-                _finding(str(device), str(port), rows, found, counted, p, evidence, model, paces)
+                _finding(str(device), str(port), rows, found, flows, p, evidence, model, paces)
             )
     return Judgement(tuple(findings))
 
@@ -60,9 +69,48 @@ def _is_hash(silent: pl.DataFrame, flows: int | None, evidence: Evidence, model:
     return not hashing_holds(during, flows, left_out=ports)
 
 
+def _shares(evidence: Evidence) -> dict[str, dict[str, float]]:
+    """Return what each link of each uplink group sent in all windows."""
+    rows = evidence.frame("uplink_windows").select("uplink_group", "ports", "loads")
+    totals = (
+        rows.explode("ports", "loads").group_by("uplink_group", "ports").agg(pl.col("loads").sum())
+    )
+    shares: dict[str, dict[str, float]] = {}
+    for group, port, load in totals.iter_rows():
+        shares.setdefault(group, {})[port] = float(load)
+    return shares
+
+
+def _estimated_flows(
+    shares: Mapping[str, Mapping[str, float]], group: str, port: str
+) -> float | None:
+    """Estimate how many flows are hashed, by how uneven the other links of the fabric are.
+
+    The group's links but for this one, and the groups with as many links. CV^2 = (n - 1) / m for m
+    equal flows on n links; None below seven degrees of freedom, as for ecmp_skew.
+    """
+    own = shares.get(group, {})
+    parts = [[load for name, load in own.items() if name != port]]
+    parts += [[*o.values()] for g, o in shares.items() if g != group and len(o) == len(own)]
+    parts = [part for part in parts if len(part) > 1 and sum(part) > 0]
+    freedom = sum(len(part) - 1 for part in parts)
+    if freedom < LEAST_FREEDOM:
+        return None
+    spread = sum((len(part) - 1) / flows_that_explain(np.asarray(part)) for part in parts)
+    return freedom / max(spread, 1e-9)
+
+
 def _p_empty(flows: int, links: int) -> float:
     """Return the p that any of the links gets at most a twentieth of the mean of the flows."""
     return min(at_most(_EMPTY * flows / links, flows, 1 / links) * links, 1)
+
+
+def _flows(counted: int | None, estimated: float | None) -> str:
+    if counted is not None:
+        return f"{counted:,} flows"
+    if estimated is not None:
+        return f"about {estimated:,.0f} flows, estimated from the other links,"
+    return "flows"
 
 
 def _lasting(
@@ -83,7 +131,7 @@ def _finding(
     port: str,
     rows: pl.DataFrame,
     found: list[Stretch],
-    flows: int | None,
+    flows: str,
     p: float | None,
     evidence: Evidence,
     model: Model,
@@ -102,8 +150,10 @@ def _finding(
         "since": f"{start:%H:%M:%S} UTC",
         "sent": sent,
         "received": f"{received:.0%} of what the median uplink does",
-        "flows": f"{flows:,} flows" if flows else "an unknown number of flows",
-        "p": p if p is not None else float("nan"),
+        "flows": flows,
+        "chance": f"with p = {p:.1e}"
+        if p is not None
+        else "with a chance that is not known, because no log tells the flows",
     }
     families = {"counters", "topology"}
     if cost is not None and cost.felt:
@@ -126,4 +176,5 @@ def _finding(
         end=end,
         detected_at=detected_at,
         cost=cost,
+        unmeasured="low" if p is None else "medium",
     )
