@@ -124,6 +124,16 @@ class TestStorms:
         assert "up to 34%" in finding.title
         assert "upper estimate" in finding.explanation
 
+    @pytest.mark.parametrize(("seconds", "kinds"), [(120, ["pfc_storm"]), (10, [])])
+    def test_one_interval_is_enough_if_it_is_long(
+        self, make_store: Make, seconds: int, kinds: list[str]
+    ) -> None:
+        storm = pauses("leaf00", "Ethernet16", sent=5, got=40_000)
+        kept = [row for row in storm["priority_samples"] if row["ts"] <= at(SINCE)]  # type: ignore[operator]
+        last = {**storm["priority_samples"][SINCE + seconds // 10], "line": 99}
+        rows = together(cluster(), {"priority_samples": [*kept, last]})
+        assert [f.kind for f in told(diagnose(make_store(rows)))] == kinds
+
     def test_frames_of_all_receivers_alike_are_no_storm(self, make_store: Make) -> None:
         frames = np.random.default_rng(3).uniform(3_000, 6_000, HOSTS)
         seen = [

@@ -97,6 +97,17 @@ def test_a_small_loss_is_said_without_contradiction(make_store: Make) -> None:
     assert "No loss" not in found.verdict.sentence
 
 
+@pytest.mark.parametrize(("spread", "answer"), [(0.004, "ok"), (0.08, "unknown")])
+def test_a_steady_pace_is_ok_only_with_what_would_have_shown(
+    make_store: Make, spread: float, answer: str
+) -> None:
+    transfer = 300 + 1000 * np.random.default_rng(8).normal(0, spread, STEPS)
+    found = diagnose(make_store(job(computing(8), transfer)))
+    question = found.verdict.questions[0]
+    assert question.answer == answer
+    assert "lasts 10 steps" in question.evidence
+
+
 def test_a_steady_pace_does_not_price_what_was_there_from_the_start(make_store: Make) -> None:
     off = [
         {

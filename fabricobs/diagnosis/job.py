@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.findings import Segment
-from fabricobs.diagnosis.statistics import change_points
+from fabricobs.diagnosis.statistics import change_points, smallest_change
 
 # Steps in which compilation, memory growth and connections make everything slow.
 WARM_UP_STEPS = 10
@@ -56,7 +56,11 @@ class Slowdown:
 
 @dataclass(frozen=True, slots=True)
 class JobPace:
-    """One job: its steps, its segments of one pace, its slowdowns."""
+    """One job: its steps, its segments of one pace, its slowdowns.
+
+    `shows` is the smallest rise of the step time that would show, as a share, if it lasted
+    `least_steps`.
+    """
 
     job: str | None
     steps: pl.DataFrame
@@ -64,6 +68,8 @@ class JobPace:
     slowdowns: tuple[Slowdown, ...]
     speed_up: Segment | None  # the best pace, where it is clearly better than the first
     enough: bool  # steps for a change to show
+    shows: float
+    least_steps: int
 
     def step_at(self, moment: datetime) -> int | None:
         """Return the first step that ended after `moment`."""
@@ -90,7 +96,7 @@ def job_paces(
         steady = timed.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
         if steady.is_empty():
             continue
-        segments = _segments(steady, least_steps)
+        segments, shows = _segments(steady, least_steps)
         own = rank_steps.filter(_is_job(job))
         if own["rank"].n_unique() < _COVERED * (ranks_expected.get(job) or 0):
             own = own.clear()
@@ -100,7 +106,8 @@ def job_paces(
         faster = best.step_time_ms < segments[0].step_time_ms * (1 - smallest_loss)
         faster = faster and not _is_more_work(own, best, segments[0])
         speed_up = best if faster else None
-        paces.append(JobPace(job, steps, tuple(segments), slowdowns, speed_up, enough))
+        pace = JobPace(job, steps, tuple(segments), slowdowns, speed_up, enough, shows, least_steps)
+        paces.append(pace)
     return paces
 
 
@@ -113,18 +120,21 @@ def _is_job(job: str | None) -> pl.Expr:
     return pl.col("job").is_null() if job is None else pl.col("job") == job
 
 
-def _segments(steady: pl.DataFrame, least_steps: int) -> list[Segment]:
+def _segments(steady: pl.DataFrame, least_steps: int) -> tuple[list[Segment], float]:
+    """Return the stretches of one pace, and the smallest change that would have shown."""
     times = steady["step_time_ms"].to_numpy().astype(np.float64)
     bounds = [0, *change_points(times, smallest=least_steps), len(times)]
-    return [
+    spans = list(zip(bounds, bounds[1:], strict=False))
+    segments = [
         Segment(
             first_step=int(steady["step"][begin]),
             last_step=int(steady["step"][end - 1]),
             start=steady["ts"][begin],
             step_time_ms=float(np.median(times[begin:end])),
         )
-        for begin, end in zip(bounds, bounds[1:], strict=False)
+        for begin, end in spans
     ]
+    return segments, smallest_change(times, spans, least_steps)
 
 
 def _slowdowns(

@@ -42,6 +42,8 @@ QUESTIONS = (
     "Is GPUDirect on everywhere?",
 )
 _LOUD = ("medium", "high", "critical")
+# Greyhound (arXiv 2410.12588): a change of 10 % is one to act on. What hides one is no "ok".
+_LARGEST_UNSEEN = 0.10
 _REPORT = "A corrected version of fabricobs, or of the rule that failed."
 _NOT_THE_NETWORK = "workload_imbalance"
 
@@ -180,7 +182,13 @@ def _pace_holds(question: str, findings: tuple[Finding, ...], paces: list[JobPac
         text = f"The pace holds over {steps:,} steps, but what this costs is not known: "
         text += f"{unpriced[0].title}."
         return Question(question, "unknown", text, "Steps from before it, or with it mended.")
-    return Question(question, "ok", f"The pace holds over {steps:,} steps.")
+    weakest = max(paces, key=lambda pace: pace.shows)
+    power = f"{weakest.shows:.0%} that lasts {weakest.least_steps} steps"
+    if weakest.shows > _LARGEST_UNSEEN:
+        text = f"Steps vary too much: over {steps:,} steps no change below {power} would show."
+        return Question(question, "unknown", text, "The trainer's log of more steps.")
+    text = f"The pace holds over {steps:,} steps: a change of {power} would have shown."
+    return Question(question, "ok", text)
 
 
 def _too_few(question: str, steps: int) -> Question:

@@ -47,9 +47,9 @@ def find_one_way_uplinks(evidence: Evidence, model: Model, paces: list[JobPace])
             continue
         found = _lasting(rows, counted, evidence, model)
         if found:
-            flows = _flows(counted, number)
+            told = _flows_text(counted, number)
             findings.append(
-                _finding(str(device), str(port), rows, found, flows, p, evidence, model, paces)
+                _finding(str(device), str(port), rows, found, told, p, evidence, model, paces)
             )
     return Judgement(tuple(findings))
 
@@ -105,7 +105,7 @@ def _p_empty(flows: int, links: int) -> float:
     return min(at_most(_EMPTY * flows / links, flows, 1 / links) * links, 1)
 
 
-def _flows(counted: int | None, estimated: float | None) -> str:
+def _flows_text(counted: int | None, estimated: float | None) -> str:
     if counted is not None:
         return f"{counted:,} flows"
     if estimated is not None:

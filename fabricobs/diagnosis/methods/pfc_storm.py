@@ -6,7 +6,7 @@ senders, so the root is the device that sends and receives none: a NIC, for it f
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -135,14 +135,21 @@ def _storm(
         is_end &= (pl.col("switch") == of_switch[0]) & (pl.col("port") == of_switch[1])
     rows = loud.filter(is_end)
     named = [call.filter(is_end) for call in calls]
-    least = int(model.limit("windows"))
-    found = [s for _, part in rows.group_by("seen_at") for s in stretches(part, least)]
+    found = [s for _, part in rows.group_by("seen_at") for s in _lasting(part, model)]
     found += [s for part in named for s in stretches(part, 1)]
     if not found:
         return None
     cable = pl.concat([part.select("switch", "port") for part in (rows, *named)]).drop_nulls()
     switch, port = cable.row(0) if len(cable) else (None, None)
     return _Storm(host, nic, switch, port, rows, tuple(found))
+
+
+def _lasting(rows: pl.DataFrame, model: Model) -> list[Stretch]:
+    """Return stretches of several intervals, or of one as long as several usually are."""
+    least = int(model.limit("windows"))
+    enough = timedelta(seconds=model.limit("seconds"))
+    single = [s for s in stretches(rows, 1) if s.windows < least and s.end - s.begin >= enough]
+    return [*stretches(rows, least), *single]
 
 
 def _finding(storm: _Storm, evidence: Evidence, model: Model, paces: list[JobPace]) -> Finding:
