@@ -168,3 +168,17 @@ def test_a_torn_record_is_unread_and_names_no_host(tmp_path: Path, field: str) -
 )
 def test_the_zone_of_a_service_is_utc(field: str, ts: str) -> None:
     assert told_by_fields([(field, "2025-05-08 21:01:15.000")]) == {"ts": ts}
+
+
+def test_colours_hide_no_header_of_an_export(tmp_path: Path) -> None:
+    rows = "".join(
+        f'2026-01-05 10:00:0{n}.000,"iter {n}: loss 2.5, time 812.50ms, mfu 41.20%",job/algo-1-17\n'
+        for n in range(5)
+    )
+    text = f"@timestamp,@message,@logStream\n{rows}".replace("\n", "\x1b[0m\x1b[K\n")
+    (tmp_path / "x.csv").write_text(text)
+    store = tmp_path / "store"
+    CliRunner().invoke(app, ["ingest", str(tmp_path / "x.csv"), "--store", str(store)])
+    parts = str(store / "**" / "steps.parquet")
+    steps = duckdb.sql(f"SELECT step, host FROM read_parquet('{parts}') ORDER BY ALL").fetchall()
+    assert steps == [(n, "algo-1") for n in range(5)]

@@ -22,7 +22,7 @@ from fabricobs.formats.logs.exports import (
     texts_of_head,
 )
 from fabricobs.formats.logs.prefixes import Labels, Told
-from fabricobs.formats.source import LONGEST_LINE, line_blocks, read_document
+from fabricobs.formats.source import ANSI, LONGEST_LINE, line_blocks, read_document
 from fabricobs.formats.values import parse_time
 
 # Of an export that is newest first or in no order, as much is put in order.
@@ -123,7 +123,8 @@ def _numbered(stream: BinaryIO, overlong: list[int]) -> Iterator[tuple[int, str]
     """Yield the lines of a stream with their numbers; those of overlong ones go to the list."""
     for block in line_blocks(stream):
         overlong.extend(block.overlong)
-        lines = block.data.decode("utf-8", "replace").split("\n")
+        # Recognition sees no colours either: a header may end in one.
+        lines = ANSI.sub("", block.data.decode("utf-8", "replace")).split("\n")
         if not lines[-1]:
             lines.pop()
         left_out = frozenset(block.overlong)
