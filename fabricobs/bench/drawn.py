@@ -80,6 +80,8 @@ def value_of(type_name: str, rng: Random) -> str:
     """Draw a text that a field of the type takes: many numbers, some pointers, few names."""
     if type_name == "int":
         return str(rng.randrange(1 << rng.randrange(1, 34)))
+    if type_name == "hex":
+        return f"{rng.randrange(1 << rng.randrange(1, 40)):x}"
     if type_name == "ibv_mtu":
         return str(rng.randrange(1, 6))
     if type_name == "number":

@@ -82,6 +82,7 @@ from fabricobs.formats.compiled.programs import (
     IGNORED,
     LEFT,
     MARK,
+    NEEDS_ROWS,
     NUMBER,
     OUTCOME,
     PLACE,
@@ -296,8 +297,7 @@ def _give_rows(
             return failed
         last += 1
     progress[ROWS] = last
-    # What the line keeps and counts stands in its rows.
-    return 0 if last > row else UNSURE
+    return 0 if last > row or entry[NEEDS_ROWS] == 0 else UNSURE
 
 
 @inlined

@@ -179,6 +179,7 @@ class _Maker:
         row = [0] * p.ENTRY_WIDTH
         row[p.FORMAT], row[p.CONDITION], row[p.PLACE] = format_, condition, rule.place
         row[p.SHARED] = int(rule.definition.shared)
+        row[p.NEEDS_ROWS] = int(bool(rule.definition.advance))  # it is counted by them
         row[p.EACH] = row[p.REST] = -1
         if not self._follow(row, format_, rule, template):
             which = self.compiler.add(template.expression)
