@@ -179,3 +179,11 @@ def test_parts_are_accounted_for_and_the_same_again_changes_nothing(
 )
 def test_what_combines_no_outputs_is_left_alone(text: str) -> None:
     assert combination_of(text, (), lambda text: "statistics" in text) is None
+
+
+def test_colours_hide_no_counter_of_an_export(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    text = "host,device,port,rx_bytes\ngpu-01,mlx5_0,1,25\n".replace("\n", "\x1b[0m\x1b[K\n")
+    (tmp_path / "logs" / "x.csv").write_text(text, encoding="utf-8")
+    _, rows = read(tmp_path / "logs", tmp_path / "s")
+    assert rows == [("gpu-01", "mlx5_0/1", 25)]

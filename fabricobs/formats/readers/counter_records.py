@@ -18,7 +18,7 @@ from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import told_by_fields
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.csv_records import split_header
-from fabricobs.formats.source import LineBlock, SourceError, line_blocks
+from fabricobs.formats.source import ANSI, LineBlock, SourceError, line_blocks
 from fabricobs.formats.values import VALUE_TYPES, parse_time
 from fabricobs.formats.whole import WholeFile
 
@@ -133,7 +133,8 @@ class _Reader:
     def _lines(self, blocks: Iterable[LineBlock]) -> Iterator[tuple[int, str]]:
         """Yield the lines that hold something, with their numbers."""
         for block in blocks:
-            lines = block.data.decode("utf-8", "replace").replace("\x00", "").split("\n")
+            text = block.data.decode("utf-8", "replace").replace("\x00", "")
+            lines = ANSI.sub("", text).split("\n")
             if not lines[-1]:
                 lines.pop()
             for number, line in enumerate(lines, block.first):
