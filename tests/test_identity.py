@@ -289,3 +289,11 @@ def test_members_of_an_archive_of_no_name_are_not_one_device(tmp_path: Path) -> 
             zipped.writestr(f"counters/{folder}/ethtool_eth0.txt", STATS.format(number))
     read(tmp_path / "case-4711.zip", tmp_path / "s")
     assert len({device for device, *_ in rows(tmp_path / "s")}) == 2
+
+
+def test_a_stamp_above_an_output_is_in_the_zone_given(tmp_path: Path) -> None:
+    (tmp_path / "gpu-01").mkdir()
+    (tmp_path / "gpu-01" / "eth0.log").write_text(f"# 20261102-175945\n{STATS.format(1)}")
+    options = Options(zone="Asia/Singapore")
+    ingest([tmp_path / "gpu-01"], Store(tmp_path / "s"), options)
+    assert rows(tmp_path / "s") == [("gpu-01", "eth0", START.replace(tzinfo=None), 1)]

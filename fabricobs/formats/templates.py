@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import cached_property
 
-from fabricobs.formats.values import VALUE_TYPES, ZONED, Value, time_of
+from fabricobs.formats.values import VALUE_TYPES, ZONED, Value, parse_stamp, time_of
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(?P<name>\w*)(?::(?P<type>\w+))?\}")
 # Look-around and back-references: what Rust's regex engine refuses.
@@ -59,6 +59,8 @@ class Template:
                 fields[name] = text
             elif type_name in ZONED:
                 fields[name] = time_of(text, zone)
+            elif type_name == "stamp":
+                fields[name] = parse_stamp(text, zone)
             else:
                 fields[name] = VALUE_TYPES[type_name].parse(text)
         return fields

@@ -33,10 +33,11 @@ class OutOfAgeError(ValueError):
     """A time before 1990 or after 2100."""
 
 
-def parse_stamp(text: str) -> int:
-    """Read 20250304-101502 (UTC) as microseconds."""
+def parse_stamp(text: str, zone: tzinfo = UTC) -> int:
+    """Read 20250304-101502 as microseconds; with a Z behind it is in UTC."""
     digits = "".join(c for c in text if c.isdigit())
-    moment = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    zone = UTC if text.endswith("Z") else zone
+    moment = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=zone)
     return int(moment.timestamp()) * 1_000_000
 
 
