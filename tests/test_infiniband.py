@@ -3,6 +3,7 @@
 import pytest
 
 from fabricobs.formats.values import infiniband, parse_rdma_port
+from fabricobs.formats.values.kinds import Unfit
 
 
 @pytest.mark.parametrize("text", ["0x2c903006e29b0", "0x0002c903006e29b0", "0002c903006e29b0"])
@@ -48,6 +49,7 @@ def test_a_port_that_carries_no_data_is_down(text: str, state: str) -> None:
 def test_sentinels_are_no_value_and_garbage_stays_negative() -> None:
     assert infiniband.parse_pma("-1") is None
     assert infiniband.parse_words("0xfffffffffffffffe") is None
-    assert infiniband.parse_pma("18446744073709551576") == -40
+    garbage = infiniband.parse_pma("18446744073709551576")
+    assert isinstance(garbage, Unfit) and garbage.as_counter == -40
     assert infiniband.parse_words("250") == 1000
     assert "64 bits" in str(infiniband.parse_words(str(2**62)))

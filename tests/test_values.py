@@ -23,6 +23,7 @@ from fabricobs.formats.values import (
     parse_traffic,
     parse_whole,
 )
+from fabricobs.formats.values.kinds import Unfit
 
 MOMENTS = st.datetimes(datetime(2015, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))
 
@@ -50,9 +51,11 @@ def test_a_bare_time_is_of_the_zone_given() -> None:
 
 
 @given(st.integers(-(2**63), 2**64 - 1))
-def test_64_bits_fit_and_the_upper_half_is_negative(number: int) -> None:
+def test_64_bits_fit_and_the_upper_half_is_negative_for_a_counter(number: int) -> None:
     parsed = parse_whole(f"{number:,}")
-    assert parsed == (number if number < 2**63 else number - 2**64)
+    kept = parsed.as_counter if isinstance(parsed, Unfit) else parsed
+    assert kept == (number if number < 2**63 else number - 2**64)
+    assert isinstance(parsed, Unfit) == (number >= 2**63)
 
 
 @pytest.mark.parametrize("text", [str(2**64), str(-(2**63) - 1), "9" * 5000])

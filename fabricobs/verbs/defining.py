@@ -12,12 +12,13 @@ from fabricobs.verbs.shared import (
     ConfigOption,
     ContentOption,
     Verb,
+    VerbGroup,
     check_folder,
     configured,
     fail,
 )
 
-formats_app = typer.Typer(help="List the formats, try one, or begin a new one.")
+formats_app = typer.Typer(cls=VerbGroup, help="List the formats, try one, or begin a new one.")
 
 
 @formats_app.callback(invoke_without_command=True)

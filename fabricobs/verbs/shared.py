@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from fabricobs.printing import note
 
@@ -152,12 +152,26 @@ class Verb(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as every command does, after a look at what is given."""
-        for before, given in pairwise(["", *args]):
-            if not given or _EMPTY.fullmatch(given):
-                named = given.rstrip("=") or (before if before.startswith("--") else "")
-                names = [p.name or "" for p in self.params if p.param_type_name == "argument"]
-                fail(f"{named or ' or '.join(names)}: an empty text; leave it out or give a value")
+        _refuse_empty(self, args)
         return super().parse_args(ctx, args)
+
+
+class VerbGroup(TyperGroup):
+    """A group that takes no empty text either, where none of its commands is called."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as every group does, after a look at what is given."""
+        if not self.commands.keys() & set(args):
+            _refuse_empty(self, args)
+        return super().parse_args(ctx, args)
+
+
+def _refuse_empty(command: TyperCommand | TyperGroup, args: list[str]) -> None:
+    for before, given in pairwise(["", *args]):
+        if not given or _EMPTY.fullmatch(given):
+            named = given.rstrip("=") or (before if before.startswith("--") else "")
+            names = [p.name or "" for p in command.params if p.param_type_name == "argument"]
+            fail(f"{named or ' or '.join(names)}: an empty text; leave it out or give a value")
 
 
 def check_inputs(logs: list[Path]) -> None:

@@ -41,8 +41,10 @@ def read_csv(blocks: Iterator[LineBlock], sink: RecordSink, size_bytes: int) -> 
                 sink.tally.skip()
             first += 1
             text = line.decode("utf-8-sig", "replace").strip()
+            if "\r" in text and not data:  # the header would be all of the file
+                raise SourceError(_CARRIAGE_RETURNS)
             if text:
-                header = _header(text, sink)
+                header = _header(text.replace("\r", " "), sink)
         if header is None or not data:
             continue
         if PACE.is_compiled(len(data), size_bytes) and not block.overlong:
@@ -67,8 +69,6 @@ def split_header(line: str) -> tuple[list[str], str]:
 def _header(text: str, sink: RecordSink) -> _Header:
     if max(map(text.count, ",\t;")) >= LIMITS.columns:
         raise SourceError(f"more than {LIMITS.columns:,} columns")
-    if "\r" in text:
-        raise SourceError(_CARRIAGE_RETURNS)
     names, delimiter = split_header(text)
     sink.unused.update(sink.record_format.unused(names))
     wanted = sink.record_format.sources_of(names)
