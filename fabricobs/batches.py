@@ -193,7 +193,7 @@ def _read_members(
             given, container.path, container.identity, options, allowance
         )
         for member in given(lambda name: True):
-            allowance.check()
+            allowance.next_member()
             planned = plan_member(container, member, identities.of(member.name), catalogue, options)
             if isinstance(planned, FileOutcome):
                 refused.append(planned)

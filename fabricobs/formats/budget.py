@@ -38,7 +38,10 @@ def seconds_of(path: Path) -> float:
 
 
 class Allowance:
-    """The CPU time of an archive with all its members, which one thread reads."""
+    """The CPU time of an archive with all its members, which one thread reads.
+
+    It grows with each member: an archive of many small files is an honest one.
+    """
 
     def __init__(self, archive: Path) -> None:
         self._seconds = seconds_of(archive)
@@ -48,8 +51,10 @@ class Allowance:
         """Say whether the time is over."""
         return time.thread_time() > self._until
 
-    def check(self) -> None:
-        """Raise SourceError if the time is over."""
+    def next_member(self) -> None:
+        """Add the time of a member; SourceError if the time is over."""
+        self._seconds += LIMITS.cpu_s_per_member
+        self._until += LIMITS.cpu_s_per_member
         if self.is_used_up():
             raise SourceError(_exceeded(self._seconds))
 

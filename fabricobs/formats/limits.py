@@ -29,6 +29,11 @@ class Limits:
         "CPU time on top for each MiB of the file; a MiB of a compressed file counts as 16",
         "1.8 s/MiB for the slowest format, 0.25 s/MiB for the median of all",
     )  # fmt: skip
+    cpu_s_per_member: float = _limit(
+        0.02, "s",
+        "CPU time on top for each file in an archive",
+        "1.7 ms for a file of one value, 3 ms on a busy machine",
+    )  # fmt: skip
     line_bytes: int = _limit(
         MIB, "B",
         "longest line of any text, record lines included; a longer one is counted and left out",
