@@ -56,7 +56,7 @@ fix: $(VENV)/.ready  ## what check complains about and a machine can mend
 kernels: $(VENV)/.ready  ## LLVM code of the compiled readers whose sources have changed
 	$(BIN)/python -m fabricobs.formats.compiled
 
-docs: $(VENV)/.ready  ## the manual in docs/ and the lists in README.md, from the content and the code
+docs: $(VENV)/.ready  ## the manual in docs/, from the content and the code
 	$(BIN)/python -m fabricobs.docs
 
 bench: $(VENV)/.ready  ## speed of reading against named baselines; writes 3 GB to the temporary directory

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 
 if TYPE_CHECKING:
-    from fabricobs.opened import OpenStore
+    from fabricobs.api import OpenStore
 
 __all__ = ["UserError", "__version__", "open"]
 __version__ = "0.1.0"
@@ -29,6 +29,6 @@ def open(
     not given is as the configuration says, which is found as for `fabricobs` itself. SQL reads the
     store and the directories `allow_files`, no other file.
     """
-    from fabricobs.opened import open_store
+    from fabricobs.api import open_store
 
     return open_store(store, content, config, allow_files)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fabricobs import stopping
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.formats.archive import Member, members
 from fabricobs.formats.budget import Allowance
 from fabricobs.formats.combined import parts

@@ -15,9 +15,9 @@ import typer
 from typer.exceptions import TyperException
 
 from fabricobs import __version__, stopping
-from fabricobs.errors import TRACEBACK, UNEXPECTED, UserError, unexpected
-from fabricobs.machine import collect_seldom
+from fabricobs.exceptions import TRACEBACK, UNEXPECTED, UserError, unexpected
 from fabricobs.printing import note, note_lines, show
+from fabricobs.resources import raise_gc_threshold
 from fabricobs.verbs import asking, defining, diagnosing, ingesting, operating, simulating
 from fabricobs.verbs.shared import UNKNOWN, Verb
 
@@ -68,7 +68,7 @@ def _no_verb(
 def main() -> None:
     """Run the command line; a mistake of the user is one line and exit code 3, no traceback."""
     stopping.listen()
-    collect_seldom()
+    raise_gc_threshold()
     # A file name need not be UTF-8, and a terminal need not know every character.
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.short_files import decoded, read_short
 
 Kind = Literal["ingest", "queries", "models", "sample_data"]

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from fabricobs import seen, stopping
+from fabricobs import stopping, unchanged
 from fabricobs.batches import ingest_batch, note_copies
 from fabricobs.formats.identity import Identity
 from fabricobs.formats.reading import reads_by_columns
@@ -35,7 +35,7 @@ from fabricobs.planning import (
     beside_known,
     plan_file,
     plan_files,
-    unchanged,
+    stored_outcome,
 )
 from fabricobs.store.parts import Store
 from fabricobs.workers import KILLED, one_by_one, processes, submitted
@@ -85,11 +85,11 @@ def ingest(
     progress = progress or Silence()
     left_out = LeftOut()
     files = list(discover(inputs, store.path, follow=options.follow, left_out=left_out))
-    looks = {file.name: seen.look_at(file) for file in files}
+    looks = {file.name: unchanged.look_at(file) for file in files}
     progress.begin(len(files), sum(look[0] for look in looks.values() if look is not None))
     store.create()
     store.settle()
-    noted = seen.load(store.path, options)
+    noted = unchanged.load(store.path, options)
     catalogue = load_catalogue(options.content)
     known = Known(store.known_files(), files)
     report = IngestReport(left_out=left_out)
@@ -99,10 +99,10 @@ def ingest(
         stopping.check()
         told = identities.of(file)
         same = str(file.path) in noted
-        outcomes = unchanged(file, told, catalogue, options, known, same_definitions=same)
+        outcomes = stored_outcome(file, told, catalogue, options, known, same_definitions=same)
         if outcomes is None and path_text(file.name) not in known.by_path:
             # The store knows it by the name it had before it was rotated.
-            outcomes = seen.as_noted(file, looks[file.name], noted)
+            outcomes = unchanged.as_noted(file, looks[file.name], noted)
         if outcomes is None:
             new.append((file, told))
         else:
@@ -129,7 +129,7 @@ def ingest(
             noted.pop(str(outcome.path), None)
         elif look is not None and outcome.stored:
             noted[str(outcome.path)] = (*look, " ".join(outcome.formats))
-    seen.keep(noted, store.path, options)
+    unchanged.keep(noted, store.path, options)
     return report
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePath
 from zoneinfo import ZoneInfo
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.formats.private_files import is_private
 
 # Files of a live /proc or /sys that wait for their next line, or have no end.

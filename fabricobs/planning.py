@@ -85,7 +85,7 @@ class Known:
         return max(sizes, default=0) >= repetition.length
 
 
-def unchanged(
+def stored_outcome(
     file: InputFile,
     told: Identity,
     catalogue: Catalogue,

@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 
 _MOST_BYTES = 1 << 20  # the longest definition has 30 kB
 

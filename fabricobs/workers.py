@@ -8,7 +8,7 @@ from multiprocessing import get_context
 from typing import TypeVar
 
 from fabricobs import stopping
-from fabricobs.machine import collect_seldom
+from fabricobs.resources import raise_gc_threshold
 
 KILLED = "its reader was killed (out of memory?)"
 
@@ -27,7 +27,7 @@ def processes(workers: int) -> Iterator[Executor]:
 def _begin_worker() -> None:
     """Prepare a process that reads; it stops as its parent does, and leaves nothing behind."""
     stopping.listen()
-    collect_seldom()
+    raise_gc_threshold()
 
 
 def submitted(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricobs.bench import drawn
-from fabricobs.formats.compiled import machine, matches
+from fabricobs.formats.compiled import jit_cache, matches
 from fabricobs.formats.context import Context
 from fabricobs.formats.logs import bulk
 from fabricobs.formats.reading import read_file
@@ -88,19 +88,19 @@ def test_machine_code_that_cannot_be_kept_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(machine, "_places", lambda: [tmp_path / "file", tmp_path / "kept"])
-    machine._keep("matcher.o", b"code")
-    assert machine._kept("matcher.o") == b"code"
+    monkeypatch.setattr(jit_cache, "_places", lambda: [tmp_path / "file", tmp_path / "kept"])
+    jit_cache._keep("matcher.o", b"code")
+    assert jit_cache._kept("matcher.o") == b"code"
     (tmp_path / "kept" / "matcher.o").write_bytes(b"torn\ncode")
-    assert machine._kept("matcher.o") is None
-    monkeypatch.setattr(machine, "_places", lambda: [tmp_path / "file"])
-    machine._keep("matcher.o", b"code")
-    assert machine._kept("matcher.o") is None
+    assert jit_cache._kept("matcher.o") is None
+    monkeypatch.setattr(jit_cache, "_places", lambda: [tmp_path / "file"])
+    jit_cache._keep("matcher.o", b"code")
+    assert jit_cache._kept("matcher.o") is None
 
 
-@pytest.mark.parametrize("module", machine.SOURCES)
+@pytest.mark.parametrize("module", jit_cache.SOURCES)
 def test_the_llvm_code_is_that_of_the_sources(module: str) -> None:
-    assert machine.is_current(module), "run `make kernels`"
+    assert jit_cache.is_current(module), "run `make kernels`"
 
 
 @pytest.mark.parametrize("formats", ALL_SETS, ids=lambda formats: "+".join(f.name for f in formats))

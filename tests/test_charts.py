@@ -9,13 +9,13 @@ import altair as alt
 import pytest
 from report_case import START, Row, big_store, finding, make_store
 
+from fabricobs.content_check import check_content
 from fabricobs.diagnosis.findings import Diagnosis, Entity, Finding, Verdict
 from fabricobs.diagnosis.model import load_models
 from fabricobs.report.charts.catalogue import CHARTS, chart_of
 from fabricobs.report.charts.source import Source
 from fabricobs.report.charts.topology import draw_topology
 from fabricobs.report.figures import draw_figures, save_figures
-from fabricobs.soundness import check_content
 from fabricobs.store.session import open_session
 
 HOSTS = ("node1", "node2", "node3", "node4")

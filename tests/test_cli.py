@@ -38,8 +38,8 @@ def heavy_libraries(*arguments: object) -> set[str]:
     """Return which heavy libraries a command line loads."""
     code = (
         f"import sys; sys.argv = {['fabricobs', *map(str, arguments)]}\n"
-        "from fabricobs import seen\n"
-        "seen._SETTLED_NS = 0\n"
+        "from fabricobs import unchanged\n"
+        "unchanged._SETTLED_NS = 0\n"
         "from fabricobs.cli import main\n"
         "try: main()\n"
         "except SystemExit as left: assert not left.code\n"

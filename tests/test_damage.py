@@ -12,7 +12,7 @@ from small_store import STEP, steps, write_days
 
 from conftest import Run
 from fabricobs import cli
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
 from fabricobs.store import compaction, verification
@@ -213,7 +213,7 @@ def test_a_part_that_fails_within_a_query_is_named(
     monkeypatch.setattr("sys.argv", ["fabricobs", verb, *arguments.get(verb, [])])
     monkeypatch.setenv("FABRICOBS_STORE", str(store.path))
     monkeypatch.setattr(cli.stopping, "listen", lambda: None)
-    monkeypatch.setattr(cli, "collect_seldom", lambda: None)
+    monkeypatch.setattr(cli, "raise_gc_threshold", lambda: None)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     (line,) = capsys.readouterr().err.splitlines()

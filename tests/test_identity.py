@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.formats.identity.layout import infer
 from fabricobs.formats.identity.naming import Naming
 from fabricobs.formats.identity.pattern import compile_pattern

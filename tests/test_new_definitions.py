@@ -82,7 +82,7 @@ def test_a_definition_that_claims_nothing_reads_nothing_again(
         return recognise(self, ends, path)
 
     monkeypatch.setattr(Catalogue, "recognise", counted)
-    monkeypatch.setattr("fabricobs.seen._SETTLED_NS", 0)
+    monkeypatch.setattr("fabricobs.unchanged._SETTLED_NS", 0)
     ingest([logs], Store(store), options)
     looked.clear()
     (logs / "new.log").write_text(OURS)

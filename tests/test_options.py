@@ -230,7 +230,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FABRICOBS_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(cli.stopping, "listen", lambda: None)
-    monkeypatch.setattr(cli, "collect_seldom", lambda: None)
+    monkeypatch.setattr(cli, "raise_gc_threshold", lambda: None)
     return tmp_path
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fabricobs
-from fabricobs.opened import CHARTS, ChartError, OpenStore
+from fabricobs.api import CHARTS, ChartError, OpenStore
 
 
 @pytest.fixture(scope="module")

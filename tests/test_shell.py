@@ -14,7 +14,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from fabricobs.machine import state_folder
+from fabricobs.resources import state_folder
 from fabricobs.shell.commands import Shell
 from fabricobs.shell.completion import Names, SqlCompleter
 from fabricobs.shell.loop import names_of

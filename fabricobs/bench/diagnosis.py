@@ -22,7 +22,7 @@ from fabricobs.bench.scoring import Score, score_case
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingest import ingest
 from fabricobs.inputs import Options
-from fabricobs.machine import collect_seldom, cores
+from fabricobs.resources import cores, raise_gc_threshold
 from fabricobs.simulate.cases import by_job, write_case
 from fabricobs.simulate.logs import Kind, usual_kinds
 from fabricobs.simulate.scenarios import load_scenario, scenario_names
@@ -100,7 +100,7 @@ def run_cases(cases: Sequence[Case]) -> Iterator[Result]:
 
 def _begin(free: "Queue[int]") -> None:
     """Begin as a command does; libraries get one core, or their threads are in each other's way."""
-    collect_seldom()
+    raise_gc_threshold()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {free.get()})
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fabricobs.bench import inputs
 from fabricobs.bench.processes import Run, timed
-from fabricobs.machine import cores
+from fabricobs.resources import cores
 
 
 @dataclass(frozen=True, slots=True)

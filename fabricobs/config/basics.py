@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.store.session import NO_SITE, Site
 
 FILE_NAME = "fabricobs.toml"

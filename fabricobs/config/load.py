@@ -16,8 +16,8 @@ from pydantic import BaseModel, ValidationError
 from fabricobs.config.basics import PREFIX, ConfigError, find_file, is_named
 from fabricobs.config.schema import Config, PlainOrSecret, Secret
 from fabricobs.config.trust import is_foreign, is_trusted, reaching, without
-from fabricobs.mistakes import explain, nearest
 from fabricobs.short_files import decoded, parsed, read_short
+from fabricobs.validation import explain, nearest
 
 
 @dataclass(frozen=True, slots=True)

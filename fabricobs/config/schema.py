@@ -22,7 +22,7 @@ from pydantic import (
 from fabricobs.config.basics import DEFAULT_STORE, Basics, ConfigError, check_zone
 from fabricobs.config.trust import Reach
 from fabricobs.diagnosis.findings import Severity
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.formats.identity.pattern import compile_pattern
 from fabricobs.store.session import LinkRate, Site
 

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from fabricobs.machine import state_folder
+from fabricobs.resources import state_folder
 
 _PRIVATE = 0o700
 

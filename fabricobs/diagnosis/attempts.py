@@ -4,7 +4,7 @@ from collections.abc import Callable, Set
 from typing import TypeVar
 
 from fabricobs.diagnosis.findings import Failure
-from fabricobs.errors import UserError, unexpected
+from fabricobs.exceptions import UserError, unexpected
 from fabricobs.store.inspection import of_a_part
 
 _Made = TypeVar("_Made")

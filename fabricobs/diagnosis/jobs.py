@@ -19,7 +19,7 @@ from fabricobs.diagnosis.findings import (
     Question,
     Verdict,
 )
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.store.jobs import Run
 
 _MOST_NAMES = 3

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fabricobs import content
 from fabricobs.content import ContentError
-from fabricobs.mistakes import explain
 from fabricobs.short_files import parsed
+from fabricobs.validation import explain
 
 
 class _Part(BaseModel):

@@ -12,7 +12,7 @@ import polars as pl
 
 from fabricobs import content
 from fabricobs.diagnosis.job import WARM_UP_STEPS
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 
 if TYPE_CHECKING:
     import duckdb

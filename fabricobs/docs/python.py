@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import fabricobs
-from fabricobs.opened import OpenStore
+from fabricobs.api import OpenStore
 from fabricobs.report.markdown import page
 
 

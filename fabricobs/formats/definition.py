@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.formats.values import Value
-from fabricobs.mistakes import explain
 from fabricobs.short_files import parsed
+from fabricobs.validation import explain
 
 Reader = Literal[
     "lines", "table", "keyvalue", "value", "paragraphs", "walk", "sections",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fabricobs.errors import unexpected
+from fabricobs.exceptions import unexpected
 from fabricobs.formats.source import SourceError
 
 # Stands in the problem of every file that an error of fabricobs is to blame for.

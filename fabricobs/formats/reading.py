@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fabricobs import stopping
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.formats import budget
 from fabricobs.formats.context import Context
 from fabricobs.formats.documents.apis import read_answers

@@ -6,7 +6,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.formats.context import Context
 from fabricobs.formats.identity.naming import identity_of
 from fabricobs.formats.near_misses import NearMiss, near_misses

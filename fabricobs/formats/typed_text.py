@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fabricobs.formats.identity.words import INTERFACE, likeness
+from fabricobs.formats.identity.vocabulary import INTERFACE, likeness
 from fabricobs.formats.values import TIME_PATTERN, VALUE_TYPES
 from fabricobs.formats.values.times import SHORT_TIME_PATTERN
 

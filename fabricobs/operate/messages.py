@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricobs.diagnosis.incidents import Event
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.operate.delivery import Order
 from fabricobs.operate.post import DeliveryError
 from fabricobs.printing import chat_text

@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from fabricobs.config.schema import Config, duration_words
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 
 _LONGEST_ROUND = timedelta(hours=1)
 # Slurm's names in paths of output files, and the variables its epilog has for them.

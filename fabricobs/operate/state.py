@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from fabricobs.diagnosis.incidents import Event, Incident
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.report.history import told_incidents
 from fabricobs.store.compaction import reading
 from fabricobs.store.durable import open_own, own_folder

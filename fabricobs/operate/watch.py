@@ -18,16 +18,16 @@ from fabricobs import stopping
 from fabricobs.config.schema import Config, duration_words
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.incidents import Event, Incident, Moment, Timers, advance
-from fabricobs.errors import TRACEBACK, UserError, unexpected
+from fabricobs.exceptions import TRACEBACK, UserError, unexpected
 from fabricobs.ingest import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.judging import judge
-from fabricobs.machine import cores
 from fabricobs.operate.alertmanager import TOLD_AFTER_END
 from fabricobs.operate.notify import Targets, add_pending, publish, targets_of, tell
 from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
 from fabricobs.report.page import write_page
+from fabricobs.resources import cores
 from fabricobs.store.compaction import reading
 from fabricobs.store.parts import Store
 from fabricobs.store.session import newest_time

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from fabricobs.diagnosis.findings import Diagnosis, Driver, Entity, Finding, severity_of_loss
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.printing import escaped
 from fabricobs.report import documents
 from fabricobs.report.layout import aligned, labelled, listed, wrapped

@@ -12,8 +12,8 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from fabricobs import stopping
-from fabricobs.machine import state_folder
 from fabricobs.printing import escaped, note, show
+from fabricobs.resources import state_folder
 from fabricobs.shell.commands import COMMANDS, Shell, check_printed
 from fabricobs.shell.completion import Names, SqlCompleter
 from fabricobs.shell.text import is_whole

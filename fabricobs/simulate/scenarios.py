@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.short_files import decoded, parsed, read_short
 from fabricobs.simulate.shapes import ScenarioShape
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fabricobs import stopping
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.store.durable import flocked, open_own, read_own, sync
 from fabricobs.store.inspection import of_a_part, unreadable
 from fabricobs.store.manifest import (

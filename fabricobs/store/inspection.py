@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.store.sandbox import escaped
 from fabricobs.store.tables import TABLES
 

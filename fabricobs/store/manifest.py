@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import xxhash
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.store.durable import open_own, read_own
 
 MANIFEST = "manifest.json"

@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabricobs.errors import UserError
-from fabricobs.machine import cores
+from fabricobs.exceptions import UserError
+from fabricobs.resources import cores
 from fabricobs.store.spill import spill_directory
 
 if TYPE_CHECKING:

@@ -106,7 +106,7 @@ def formats_new(
 
 def check(content: ContentOption = None, config: ConfigOption = None) -> None:
     """Check that every definition, query and model of the content is sound."""
-    from fabricobs.soundness import check_content
+    from fabricobs.content_check import check_content
 
     mistakes = list(check_content(configured(config, {"content": content}).content))
     for mistake in mistakes:

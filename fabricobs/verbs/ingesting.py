@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fabricobs.errors import UNEXPECTED
-from fabricobs.machine import cores
+from fabricobs.exceptions import UNEXPECTED
 from fabricobs.printing import note, show
+from fabricobs.resources import cores
 from fabricobs.verbs.shared import (
     UNKNOWN,
     ConfigOption,
@@ -44,7 +44,7 @@ def ingest(
     config: ConfigOption = None,
 ) -> None:
     """Read logs into the store. Reading the same logs again changes nothing."""
-    from fabricobs import seen
+    from fabricobs import unchanged
     from fabricobs.formats.identity.pattern import compile_pattern
     from fabricobs.inputs import LeftOut, Options, check_apart, discover
     from fabricobs.report.account import ingest_table
@@ -63,7 +63,7 @@ def ingest(
     options = Options(site.job, site.tz, site.content, site.host_from, site.follow)
     left_out = LeftOut()
     files = discover(inputs, site.store, follow=site.follow, left_out=left_out)
-    report = seen.unchanged(files, seen.load(site.store, options))
+    report = unchanged.report_of(files, unchanged.load(site.store, options))
     if report is None:
         report = _read(inputs, site.store, options, workers)
     else:

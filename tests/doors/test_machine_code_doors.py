@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import xxhash
 
-from fabricobs.formats.compiled import machine
+from fabricobs.formats.compiled import jit_cache
 
 CODE = b"machine code"
 
@@ -17,14 +17,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def places() -> Iterator[Path]:
         yield tmp_path / "cache" / "fabricobs"
 
-    monkeypatch.setattr(machine, "_places", places)
-    monkeypatch.setattr(machine, "_tell_once", machine._tell_once.__wrapped__)
-    machine._keep("kernel.o", CODE)
+    monkeypatch.setattr(jit_cache, "_places", places)
+    monkeypatch.setattr(jit_cache, "_tell_once", jit_cache._tell_once.__wrapped__)
+    jit_cache._keep("kernel.o", CODE)
     return tmp_path / "cache" / "fabricobs"
 
 
 def test_it_is_kept_for_this_user_alone(place: Path) -> None:
-    assert machine._kept("kernel.o") == CODE
+    assert jit_cache._kept("kernel.o") == CODE
     assert place.stat().st_mode & 0o777 == 0o700
     assert (place / "kernel.o").stat().st_mode & 0o777 == 0o600
 
@@ -35,7 +35,7 @@ def test_what_others_can_write_is_not_loaded(
 ) -> None:
     for mode in (0o777, 0o775):
         (place / part).chmod(mode)
-        assert machine._kept("kernel.o") is None
+        assert jit_cache._kept("kernel.o") is None
         assert "is not loaded: another user" in capsys.readouterr().err
 
 
@@ -43,13 +43,13 @@ def test_what_others_can_write_is_not_loaded(
 @pytest.mark.parametrize("part", ["kernel.o", ".", ".."])
 def test_what_another_user_owns_is_not_loaded(place: Path, part: str) -> None:
     os.chown(place / part, 12345, 12345)
-    assert machine._kept("kernel.o") is None
+    assert jit_cache._kept("kernel.o") is None
 
 
 def test_nothing_is_kept_where_others_can_write(place: Path) -> None:
     (place / "kernel.o").unlink()
     place.chmod(0o777)
-    machine._keep("kernel.o", CODE)
+    jit_cache._keep("kernel.o", CODE)
     assert list(place.iterdir()) == []
 
 
@@ -60,9 +60,9 @@ def test_a_link_counts_as_what_it_leads_to(place: Path, tmp_path: Path) -> None:
     (tmp_path / "theirs" / "kernel.o").write_bytes(data)
     (place / "kernel.o").unlink()
     (place / "kernel.o").symlink_to(tmp_path / "theirs" / "kernel.o")
-    assert machine._kept("kernel.o") is None
+    assert jit_cache._kept("kernel.o") is None
 
 
 def test_a_cut_file_is_made_anew(place: Path) -> None:
     (place / "kernel.o").write_bytes(b"")
-    assert machine._kept("kernel.o") is None
+    assert jit_cache._kept("kernel.o") is None

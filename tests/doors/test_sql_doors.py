@@ -17,7 +17,7 @@ import pytest
 import fabricobs as in_python
 from fabricobs.ask import run_statement
 from fabricobs.content import ContentError
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.shell.commands import Shell
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session

@@ -9,18 +9,18 @@ from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.methods.congestion import find_congestion
 from fabricobs.diagnosis.methods.degraded_link import find_degraded_links
 from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
+from fabricobs.diagnosis.methods.ecn_misconfigured import find_ecn_misconfigured
 from fabricobs.diagnosis.methods.gpu_error import find_gpu_errors
 from fabricobs.diagnosis.methods.hang import find_hangs
 from fabricobs.diagnosis.methods.link_errors import find_link_errors
 from fabricobs.diagnosis.methods.link_flap import find_link_flaps
 from fabricobs.diagnosis.methods.mixed_traffic import find_mixed_traffic
-from fabricobs.diagnosis.methods.odd_one_out import find_odd_ones
 from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
+from fabricobs.diagnosis.methods.outlier import find_outliers
 from fabricobs.diagnosis.methods.oversubscription import find_oversubscription
 from fabricobs.diagnosis.methods.packet_loss import find_packet_loss
+from fabricobs.diagnosis.methods.peer_difference import find_peer_differences
 from fabricobs.diagnosis.methods.pfc_storm import find_pfc_storms
-from fabricobs.diagnosis.methods.silent_ecn import find_silent_ecn
-from fabricobs.diagnosis.methods.standout import find_standouts
 from fabricobs.diagnosis.methods.straggler import find_stragglers
 from fabricobs.diagnosis.methods.workload import find_workload_imbalance
 from fabricobs.diagnosis.model import Model
@@ -37,13 +37,13 @@ METHODS: dict[str, Method] = {
     "link_flap": find_link_flaps,
     "mixed_traffic": find_mixed_traffic,
     "one_way_uplink": find_one_way_uplinks,
-    "odd_one_out": find_odd_ones,
-    "odd_setting": partial(find_odd_ones, costs=False),
+    "peer_difference": find_peer_differences,
+    "setting_difference": partial(find_peer_differences, costs=False),
     "oversubscription": find_oversubscription,
     "packet_loss": find_packet_loss,
     "pfc_storm": find_pfc_storms,
-    "silent_ecn": find_silent_ecn,
-    "standout": lambda evidence, model, paces: find_standouts(evidence, model),
+    "ecn_misconfigured": find_ecn_misconfigured,
+    "standout": lambda evidence, model, paces: find_outliers(evidence, model),
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
     "workload_imbalance": find_workload_imbalance,
 }

@@ -10,10 +10,10 @@ import polars as pl
 
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.telling import driver, tell
 from fabricobs.diagnosis.windows import (
     Stretch,
     earliest,
@@ -91,7 +91,7 @@ def _finding(
     }
     nic = Entity("nic", host=first["host"], nic=first["nic"])
     port = Entity("port", switch=first["switch"], port=first["port"])
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

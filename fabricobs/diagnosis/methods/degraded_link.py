@@ -8,10 +8,10 @@ import polars as pl
 from fabricobs.diagnosis.cables import End, cables_in, entities_of
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.telling import driver, tell
 
 _BEYOND = timedelta(days=365)
 
@@ -183,7 +183,7 @@ def _told(
 ) -> Finding:
     felt = cost is not None and cost.felt
     start = since if changed else cost.start if cost is not None else since
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

@@ -8,12 +8,12 @@ import numpy as np
 
 from fabricobs.diagnosis.cost import Cost
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.methods.straggler import moment_of
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_times import RankTimes, rank_times
-from fabricobs.diagnosis.telling import driver, tell
 
 
 def find_gpu_errors(evidence: Evidence, model: Model, paces: Sequence[JobPace]) -> Judgement:
@@ -46,7 +46,7 @@ def _finding(
     lost = (
         (driver(model, "least_loss", "share of throughput lost", cost.loss_share),) if cost else ()
     )
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

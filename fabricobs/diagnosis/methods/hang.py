@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import driver
 from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
@@ -17,7 +18,6 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.telling import driver
 
 _SHOWN = 3
 

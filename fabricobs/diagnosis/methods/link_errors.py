@@ -23,11 +23,11 @@ from fabricobs.diagnosis.cables import (
 )
 from fabricobs.diagnosis.cost import Cost, Span, cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import events_at_least, false_discovery
-from fabricobs.diagnosis.telling import driver, tell
 from fabricobs.store.tables import counters_of
 
 # What a receiver counts of a bad transceiver, fibre or connector.
@@ -201,7 +201,7 @@ def _finding(
         "switch": next((end.owner for end in cable.ends if not end.is_nic), worst.end.owner),
         "port": next((end.part for end in cable.ends if not end.is_nic), worst.end.part),
     }
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

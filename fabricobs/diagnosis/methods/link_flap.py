@@ -16,11 +16,11 @@ from fabricobs.diagnosis.cables import (
 )
 from fabricobs.diagnosis.cost import Span, cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Finding, Judgement
 from fabricobs.diagnosis.job import WARM_UP_STEPS, JobPace
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import robust_z
-from fabricobs.diagnosis.telling import driver, tell
 
 # Messages of one event come from several processes and logs, within this time.
 _ONE_EVENT = timedelta(seconds=15)
@@ -110,7 +110,7 @@ def _finding(downs: _Downs, evidence: Evidence, model: Model, paces: list[JobPac
         "host": next((end.owner for end in cable.ends if end.is_nic), cable.near.owner),
         "port": next((end.label for end in cable.ends if not end.is_nic), cable.near.label),
     }
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

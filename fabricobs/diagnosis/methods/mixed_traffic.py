@@ -9,10 +9,10 @@ import polars as pl
 
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.telling import driver, tell
 from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
 
 
@@ -85,7 +85,7 @@ def _finding(
         "marks": _marks(acting, evidence),
     }
     families = {"counters"} | ({"timing"} if cost is not None and cost.felt else set())
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

@@ -8,12 +8,12 @@ import polars as pl
 
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.short_windows import hashing_holds, short_windows
 from fabricobs.diagnosis.statistics import at_most, flows_that_explain
-from fabricobs.diagnosis.telling import driver, tell
 from fabricobs.diagnosis.uplink_stretches import LEAST_FREEDOM
 from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stretches
 
@@ -164,7 +164,7 @@ def _finding(
     ]
     if p is not None:
         drivers.append(driver(model, "p", "p of hashing", p))
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

@@ -8,11 +8,11 @@ import polars as pl
 
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import Array
-from fabricobs.diagnosis.telling import driver, tell
 
 _QUIET = 0.25  # of the busy median: intervals before and after the job
 
@@ -133,7 +133,7 @@ def _finding(
     families = {"counters", "topology"}
     if cost is not None and cost.felt:
         families.add("timing")
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

@@ -14,11 +14,11 @@ import polars as pl
 from fabricobs.diagnosis.cables import End, during, ends_in, entities_of, moment, spans_of
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.methods.link_errors import RETRANSMISSIONS, sick_spans, sufficed
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.telling import driver, tell
 
 _DROPS = ("drop_packets", "tx_discards", "rx_discards")
 # Packets that arrive in another order are no loss: these two say that something was sent again.
@@ -178,7 +178,7 @@ def _finding(loss: _Loss, evidence: Evidence, model: Model, paces: list[JobPace]
         "lossy": lossy or "Whether the class is protected there is not known.",
         "switch": switch or "the leaves",
     }
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

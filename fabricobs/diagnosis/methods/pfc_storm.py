@@ -13,10 +13,10 @@ import polars as pl
 
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.telling import driver, tell
 from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
 
 _RATED_GBPS = 400.0
@@ -189,7 +189,7 @@ def _finding(storm: _Storm, evidence: Evidence, model: Model, paces: list[JobPac
     if storm.port:
         entities.append(Entity("port", switch=storm.switch, port=storm.port))
         path.append(Entity("switch", switch=storm.switch))
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

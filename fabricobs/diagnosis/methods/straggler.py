@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import driver
 from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
@@ -21,7 +22,6 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_times import RankTimes, rank_times
 from fabricobs.diagnosis.slow_ranks import SlowUnit, find_slow, judged_ranks
 from fabricobs.diagnosis.statistics import change_points, nan_median
-from fabricobs.diagnosis.telling import driver
 
 # From this share of late steps on a unit is slow throughout, not in bursts.
 _THROUGHOUT = 0.9

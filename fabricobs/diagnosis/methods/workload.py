@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import driver
 from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
@@ -24,7 +25,6 @@ from fabricobs.diagnosis.methods.straggler import moment_of
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_times import Integers, RankTimes, nan_max, rank_times
 from fabricobs.diagnosis.statistics import Array, change_points, nan_median
-from fabricobs.diagnosis.telling import driver
 
 # Hosts below this number are too few to say that another one is last each time; then ranks do.
 _FEWEST_HOSTS = 4

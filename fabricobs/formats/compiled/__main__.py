@@ -1,6 +1,6 @@
 """`make kernels`: compile the kernels whose sources have changed to LLVM code, and keep it."""
 
-from fabricobs.formats.compiled.machine import SOURCES, compile_ir, is_current, keep_ir
+from fabricobs.formats.compiled.jit_cache import SOURCES, compile_ir, is_current, keep_ir
 from fabricobs.printing import note
 
 

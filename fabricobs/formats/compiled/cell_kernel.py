@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricobs.formats.compiled.bytesearch import Bytes, compiled, load
-from fabricobs.formats.compiled.pieces import (
+from fabricobs.formats.compiled.ffi import (
     ABSENT,
     BLANK,
     FITS,
@@ -20,7 +20,7 @@ from fabricobs.formats.compiled.pieces import (
     Flags,
     Wide,
 )
-from fabricobs.formats.compiled.words import find_byte, repeated, whole_number, zero_bytes
+from fabricobs.formats.compiled.swar import find_byte, repeated, whole_number, zero_bytes
 
 _QUOTE, _NEWLINE, _RETURN, _SPACE, _MINUS, _DOT, _ZERO, _NINE, _COLON = (
     34,

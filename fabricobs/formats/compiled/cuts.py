@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled.machine import entry, words_of
+from fabricobs.formats.compiled.jit_cache import entry, words_of
 
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricobs.formats.compiled.bytesearch import Bytes, compiled, load, trailing_zeros
-from fabricobs.formats.compiled.pieces import ABSENT, END, LENGTH_BITS, SHAPELESS, Wide
-from fabricobs.formats.compiled.words import holds, repeated, zero_bytes
+from fabricobs.formats.compiled.ffi import ABSENT, END, LENGTH_BITS, SHAPELESS, Wide
+from fabricobs.formats.compiled.swar import holds, repeated, zero_bytes
 
 _QUOTE, _ESCAPE, _SPACE, _TAB, _RETURN, _NEWLINE = 34, 92, 32, 9, 13, 10
 _COMMA, _COLON, _MINUS, _PLUS, _DOT, _ZERO, _NINE = 44, 58, 45, 43, 46, 48, 57

@@ -14,7 +14,7 @@ from fabricobs.formats.compiled.cell_kernel import (
     whole_cells,
 )
 from fabricobs.formats.compiled.json_kernel import json_values
-from fabricobs.formats.compiled.words import intern, line_bounds
+from fabricobs.formats.compiled.swar import intern, line_bounds
 
 _entry = cfunc("int64(CPointer(int64))")
 

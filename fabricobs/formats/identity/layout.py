@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fabricobs.formats.identity.names import NAME_MARK, PORT_MARK, Name, take_apart
-from fabricobs.formats.identity.words import likeness
+from fabricobs.formats.identity.vocabulary import likeness
 
 Skeleton = tuple[str, ...]
 

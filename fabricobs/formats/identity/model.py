@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fabricobs.formats.identity.words import likeness
+from fabricobs.formats.identity.vocabulary import likeness
 
 # A device or port that nothing names is called `unknown:PATH`: no two unknown sources are one.
 UNKNOWN = "unknown:"

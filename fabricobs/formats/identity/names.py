@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from fabricobs.formats.identity.times import time_in
-from fabricobs.formats.identity.words import (
+from fabricobs.formats.identity.vocabulary import (
     ADDRESS,
     INTERFACE,
     RANK,

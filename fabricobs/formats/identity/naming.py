@@ -10,7 +10,7 @@ from fabricobs.formats.identity.model import UNKNOWN, Identity
 from fabricobs.formats.identity.names import TIME_MARK, dated, take_apart
 from fabricobs.formats.identity.pattern import said_of
 from fabricobs.formats.identity.times import PathTime, time_of_path
-from fabricobs.formats.identity.words import likeness
+from fabricobs.formats.identity.vocabulary import likeness
 from fabricobs.formats.values import parse_time
 
 # Files of a bundle that say whose the files beside and below them are, and when they were taken.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from functools import lru_cache
 
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.formats.identity.times import time_of_path
 
 _FIELDS = {"host": r"[^/]+?", "port": r"[^/]+?", "time": r"[^/]+?", "rank": r"\d+"}

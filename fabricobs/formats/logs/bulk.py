@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fabricobs.formats.compiled import matches as m
-from fabricobs.formats.compiled.machine import entry, words_of
+from fabricobs.formats.compiled.jit_cache import entry, words_of
 from fabricobs.formats.compiled.programs import NUMBER, TIME
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.logs.dispatch import Dispatcher

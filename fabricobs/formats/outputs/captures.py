@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from fabricobs.formats.context import Context
-from fabricobs.formats.identity.words import likeness
+from fabricobs.formats.identity.vocabulary import likeness
 from fabricobs.formats.logs.lines import Outcome, TextReader
 from fabricobs.formats.outputs.keyvalue import KeyValueReader
 from fabricobs.formats.outputs.ruled import TableReader

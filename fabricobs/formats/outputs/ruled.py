@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from fabricobs.formats.cells import CellBlock, CellRows
-from fabricobs.formats.compiled.machine import pays
+from fabricobs.formats.compiled.jit_cache import pays
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.logs.lines import Outcome

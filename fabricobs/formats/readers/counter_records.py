@@ -13,7 +13,7 @@ from typing import Any
 
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.documents.jsontext import below_banner, documents, loads
-from fabricobs.formats.identity.words import INTERFACE, likeness
+from fabricobs.formats.identity.vocabulary import INTERFACE, likeness
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import told_by_fields
 from fabricobs.formats.mapping import Target

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled import pieces
+from fabricobs.formats.compiled import ffi
 from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.values import from_json, from_text
@@ -92,7 +92,7 @@ class PackedCells:
 
     def value(self, row: int) -> Any:
         """Return one value of JSON, None for none."""
-        at, length = divmod(int(self.cells[row]), 1 << pieces.LENGTH_BITS)
+        at, length = divmod(int(self.cells[row]), 1 << ffi.LENGTH_BITS)
         return (
             None
             if at < 0
@@ -105,23 +105,23 @@ class PackedCells:
         states = np.empty(len(self.cells), np.uint8)
         if kind == "TIMESTAMP":
             whole = np.empty(len(self.cells), np.int64)
-            left = pieces.time_cells(
+            left = ffi.time_cells(
                 self.data, self.cells, zone is UTC, EARLIEST_US, LATEST_US, whole, states
             )
             return self._completed(whole, states, left, target, zone)
         if kind == "BIGINT" and target.is_plain:
             whole = np.empty(len(self.cells), np.int64)
-            left = pieces.whole_cells(self.data, self.cells, whole, states)
+            left = ffi.whole_cells(self.data, self.cells, whole, states)
             if target.factor is not None:
                 scaled = whole * target.factor
                 beyond = np.abs(scaled) >= _LIMIT
-                scaled[beyond], states[beyond] = 0.0, pieces.LEFT
+                scaled[beyond], states[beyond] = 0.0, ffi.LEFT
                 left += int(np.count_nonzero(beyond))
                 whole = np.rint(scaled).astype(np.int64)
             return self._completed(whole, states, left, target, zone)
         if kind == "DOUBLE" and target.is_plain:
             numbers = np.empty(len(self.cells), np.float64)
-            left = pieces.number_cells(self.data, self.cells, numbers, states)
+            left = ffi.number_cells(self.data, self.cells, numbers, states)
             if target.factor is not None:
                 numbers *= target.factor
             return self._completed(numbers, states, left, target, zone)
@@ -138,13 +138,13 @@ class PackedCells:
         """Return a column of numbers, the cells that are left converted by Python."""
         wrong: Wrong = {}
         if left:
-            rows = np.flatnonzero(states == pieces.LEFT)
+            rows = np.flatnonzero(states == ffi.LEFT)
             codes, texts = self._distinct(rows)
             given = self._decoded(texts, codes, rows, target, zone, wrong)
             values[rows] = np.array([0 if v is None else v for v in given], values.dtype)[codes]
             missing = np.array([value is None for value in given])[codes]
-            states[rows[missing]] = pieces.MISSING
-        missing = states == pieces.MISSING
+            states[rows[missing]] = ffi.MISSING
+        missing = states == ffi.MISSING
         return pa.array(values, mask=missing if missing.any() else None), wrong
 
     def _by_text(self, target: Target, zone: tzinfo) -> tuple[pa.Array, Wrong]:
@@ -165,8 +165,8 @@ class PackedCells:
         codes = np.empty(len(packed), np.int32)
         seen = np.empty(len(packed), np.int64)
         slots = np.full(1 << (2 * len(packed)).bit_length(), -1, np.int64)
-        known = pieces.intern(self.data, packed, codes, slots, seen)
-        begins, lengths = seen[:known] >> pieces.LENGTH_BITS, seen[:known] & pieces.LENGTHS
+        known = ffi.intern(self.data, packed, codes, slots, seen)
+        begins, lengths = seen[:known] >> ffi.LENGTH_BITS, seen[:known] & ffi.LENGTHS
         texts = [
             self.data[begin : begin + length].tobytes().decode("utf-8", "replace")
             for begin, length in zip(begins.tolist(), lengths.tolist(), strict=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabricobs.formats.compiled import pieces
+from fabricobs.formats.compiled import ffi
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.records.columns import Cells, PackedCells, ReadCells
 from fabricobs.formats.records.sink import PACE, RecordSink
@@ -137,7 +137,7 @@ def _split(text: str, delimiter: str) -> list[str]:
 
 def _read_compiled(data: bytes, first: int, header: _Header, sink: RecordSink) -> None:
     """Read a block by compiled code; the lines it leaves are read by Python."""
-    block = pieces.numbered(data)
+    block = ffi.numbered(data)
     count = len(block.bounds) - 1
     slots = np.full(header.columns, -1)
     for slot, (_, position) in enumerate(header.wanted):
@@ -145,20 +145,20 @@ def _read_compiled(data: bytes, first: int, header: _Header, sink: RecordSink) -
     cells = np.empty((len(header.wanted), count), np.int64)
     states = np.empty(count, np.uint8)
     delimiter = ord(header.delimiter)
-    plain = pieces.is_plain(block.data, delimiter)
-    pieces.csv_cells(block.data, block.bounds, plain, delimiter, slots, cells, states)
-    for line in np.flatnonzero(states == pieces.SLOW).tolist():
+    plain = ffi.is_plain(block.data, delimiter)
+    ffi.csv_cells(block.data, block.bounds, plain, delimiter, slots, cells, states)
+    for line in np.flatnonzero(states == ffi.SLOW).tolist():
         text = _plain(block.line(line))
         if not text:
-            states[line] = pieces.BLANK
+            states[line] = ffi.BLANK
             continue
         read = _cells(text, header, first + line, sink)
         if read is not None:
-            states[line] = pieces.FITS
+            states[line] = ffi.FITS
             for slot, (_, position) in enumerate(header.wanted):
                 cells[slot, line] = block.append(read[position].strip().encode())
-    sink.tally.skip(int(np.count_nonzero(states == pieces.BLANK)))
-    rows = np.flatnonzero(states == pieces.FITS)
+    sink.tally.skip(int(np.count_nonzero(states == ffi.BLANK)))
+    rows = np.flatnonzero(states == ffi.FITS)
     if len(rows) < count:
         cells = np.ascontiguousarray(cells[:, rows])
     given = block.text()

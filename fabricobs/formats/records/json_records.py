@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled import pieces
+from fabricobs.formats.compiled import ffi
 from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.records.columns import Cells, PackedCells, ReadCells
 from fabricobs.formats.records.json_shapes import Shape, compile_shapes, learn
@@ -166,13 +166,13 @@ class _Reader:
 
     def read_compiled(self, block: LineBlock) -> None:
         """Read a block by compiled code; the lines it leaves are read by Python."""
-        lines = pieces.numbered(block.data)
+        lines = ffi.numbered(block.data)
         count = len(lines.bounds) - 1
         cells = np.full((max(len(self.layout.slots), 1), count), -1)
-        shapes = np.full(count, pieces.SHAPELESS, np.int32)
+        shapes = np.full(count, ffi.SHAPELESS, np.int32)
         self._match(lines, np.arange(count), cells, shapes)
         kinds = np.full(count, _NO_RECORD)
-        left = np.flatnonzero(shapes == pieces.SHAPELESS)
+        left = np.flatnonzero(shapes == ffi.SHAPELESS)
         while len(left):
             line, left = int(left[0]), left[1:]
             text = lines.line(line)
@@ -185,8 +185,8 @@ class _Reader:
                 cells[slot, line] = packed
             if len(left) and self._learn(text):
                 self._match(lines, left, cells, shapes)
-                left = left[shapes[left] == pieces.SHAPELESS]
-        fitting = np.flatnonzero(shapes != pieces.SHAPELESS)
+                left = left[shapes[left] == ffi.SHAPELESS]
+        fitting = np.flatnonzero(shapes != ffi.SHAPELESS)
         of_shape = np.array([self.layout.kind_of_shape(shape) for shape in self._shapes], np.int64)
         kinds[fitting] = of_shape[shapes[fitting]]
         for line in fitting[kinds[fitting] == _NO_BLOCK].tolist():
@@ -209,8 +209,8 @@ class _Reader:
     ) -> None:
         if not self._shapes:
             return
-        known = compile_shapes(self._shapes, pieces.PASSED, pieces.END)
-        pieces.json_values(
+        known = compile_shapes(self._shapes, ffi.PASSED, ffi.END)
+        ffi.json_values(
             lines.data, lines.bounds, numbers, known.texts, known.literals, known.slots,
             known.starts, cells, shapes,
         )  # fmt: skip

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled.machine import pays
+from fabricobs.formats.compiled.jit_cache import pays
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.limits import LIMITS, in_mib

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled.machine import entry, words_of
+from fabricobs.formats.compiled.jit_cache import entry, words_of
 
 Bytes = NDArray[np.uint8]
 Wide = NDArray[np.int64]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fabricobs.ask import find_question, questions
 from fabricobs.config.load import load
 from fabricobs.config.schema import Config
-from fabricobs.errors import UserError
+from fabricobs.exceptions import UserError
 from fabricobs.store.compaction import reading
 from fabricobs.store.inspection import refuse_links
 from fabricobs.store.sandbox import QueryError, check_read_only
@@ -143,7 +143,7 @@ class OpenStore:
         switch: str | None = None,
         job: str | None = None,
     ) -> "alt.LayerChart":
-        """Draw the answer to a question, one of `fabricobs.opened.CHARTS`; a notebook shows it.
+        """Draw the answer to a question, one of `fabricobs.api.CHARTS`; a notebook shows it.
 
         A `finding` is marked, and says which switch or job is drawn; else `switch` and `job` do, or
         the switch with the least even uplinks and the job without a name are taken. ChartError

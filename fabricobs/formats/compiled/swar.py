@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricobs.formats.compiled.bytesearch import Bytes, compiled, load, trailing_zeros
-from fabricobs.formats.compiled.pieces import LENGTH_BITS, LENGTHS, Wide
+from fabricobs.formats.compiled.ffi import LENGTH_BITS, LENGTHS, Wide
 
 _ONES = np.uint64(0x0101010101010101)
 _TOPS = np.uint64(0x8080808080808080)

@@ -86,7 +86,7 @@ _PORTS = _Subject(
 )
 
 
-def find_standouts(evidence: Evidence, model: Model) -> Judgement:
+def find_outliers(evidence: Evidence, model: Model) -> Judgement:
     """Return the parts that stand out in several numbers at once, as information."""
     compared = (
         *((_RANKS, _rank_features(job)) for job in rank_times(evidence) if job.measured),

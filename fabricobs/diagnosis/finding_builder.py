@@ -18,7 +18,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.model import Model
 
 
-def tell(
+def build_finding(
     model: Model,
     evidence: Evidence,
     words: Mapping[str, Any],

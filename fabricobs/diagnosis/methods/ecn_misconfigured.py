@@ -6,14 +6,14 @@ import polars as pl
 
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Entity, Finding, Judgement
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.telling import driver, tell
 from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
 
 
-def find_silent_ecn(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_ecn_misconfigured(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
     """Return one finding for the leaves that pause and do not mark; a unit judged is a leaf."""
     pauses, marks = evidence.frame("switch_pauses"), evidence.frame("nic_marks")
     leaves = pauses["leaf"].n_unique()
@@ -82,7 +82,7 @@ def _finding(
         families.add("log")
     if cost is not None and cost.felt:
         families.add("timing")
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

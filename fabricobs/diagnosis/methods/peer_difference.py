@@ -12,10 +12,10 @@ import polars as pl
 
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement, Severity
 from fabricobs.diagnosis.job import JobPace
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.telling import driver, tell
 
 _FEWEST_HOSTS = 3
 _SHOWN = 3
@@ -39,7 +39,7 @@ class _Odd:
         return f"{self.fact} {self.part}" if self.part is not None else self.fact
 
 
-def find_odd_ones(
+def find_peer_differences(
     evidence: Evidence, model: Model, paces: Sequence[JobPace], *, costs: bool = True
 ) -> Judgement:
     """Return one finding a job in which hosts or ranks stand apart; a unit is a host.
@@ -127,7 +127,7 @@ def _finding(
     felt = cost is not None and cost.felt
     families = {"log"} | ({"timing"} if felt else set()) | ({"topology"} if support else set())
     begun = [pace.steps["ts"].min() for pace in own if len(pace.steps)]
-    return tell(
+    return build_finding(
         model,
         evidence,
         words,

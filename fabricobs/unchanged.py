@@ -1,4 +1,4 @@
-"""What the input looked like when the store took it in: an unchanged one is known at once.
+"""Skip inputs whose `stat()` is that of the last ingest.
 
 `STORE/.seen.json` keeps, of every file in the store, its size, the times of its last change and
 status change in nanoseconds, and its inode. Only the system sets the second time, so a file that
@@ -45,7 +45,7 @@ def look_at(file: InputFile) -> Look | None:
     return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
 
-def unchanged(files: Iterable[InputFile], noted: Notes) -> IngestReport | None:
+def report_of(files: Iterable[InputFile], noted: Notes) -> IngestReport | None:
     """Return the report of an ingest that has nothing to do; None if that is not sure."""
     outcomes: list[FileOutcome] = []
     for file in files:

@@ -36,7 +36,7 @@ SOURCES = {
     ),
     "ruled_kernel": ("bytesearch", "cuts", "ruled_kernel"),
     "record_entries": (
-        "bytesearch", "pieces", "words", "cell_kernel", "json_kernel", "record_entries",
+        "bytesearch", "ffi", "swar", "cell_kernel", "json_kernel", "record_entries",
     ),
 }  # fmt: skip
 

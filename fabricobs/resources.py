@@ -12,7 +12,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def collect_seldom() -> None:
+def raise_gc_threshold() -> None:
     """Collect every hundred thousand objects: rows and definitions are many and no cycles."""
     gc.set_threshold(100_000)
 

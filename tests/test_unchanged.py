@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricobs import content, planning, seen
+from fabricobs import content, planning, unchanged
 from fabricobs.ingest import ingest
 from fabricobs.inputs import IngestReport, Options, discover
 from fabricobs.store.parts import Store
@@ -18,7 +18,7 @@ LINE = "h:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - Init
 
 @pytest.fixture(autouse=True)
 def settled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "_SETTLED_NS", 0)
+    monkeypatch.setattr(unchanged, "_SETTLED_NS", 0)
 
 
 @pytest.fixture
@@ -31,14 +31,14 @@ def logs(tmp_path: Path) -> Path:
     return folder
 
 
-def unchanged(logs: Path, options: Options | None = None) -> IngestReport | None:
+def known_report(logs: Path, options: Options | None = None) -> IngestReport | None:
     store = logs.parent / "store"
     options = options or Options()
-    return seen.unchanged(discover([logs], store), seen.load(store, options))
+    return unchanged.report_of(discover([logs], store), unchanged.load(store, options))
 
 
 def test_the_report_is_that_of_looking_again(logs: Path) -> None:
-    report = unchanged(logs)
+    report = known_report(logs)
     assert report is not None
     (logs.parent / "store" / ".seen.json").unlink()
     assert report == ingest([logs], Store(logs.parent / "store"), Options())
@@ -51,7 +51,7 @@ def test_other_bytes_with_the_old_size_and_time_are_seen(logs: Path) -> None:
     path.write_text(LINE.replace("rank 0", "rank 7"))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert path.stat().st_size == stat.st_size
-    assert unchanged(logs) is None
+    assert known_report(logs) is None
 
 
 def test_a_renamed_log_is_digested_once(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,52 +76,52 @@ def test_a_renamed_log_is_digested_once(logs: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_file_that_is_new_or_gone(logs: Path) -> None:
     (logs / "c.log").write_text(LINE)
-    assert unchanged(logs) is None
+    assert known_report(logs) is None
     (logs / "c.log").unlink()
-    assert unchanged(logs) is not None
+    assert known_report(logs) is not None
     (logs / "a.log").unlink()
-    assert unchanged(logs) is not None, "what is gone from the input stays in the store"
+    assert known_report(logs) is not None, "what is gone from the input stays in the store"
 
 
 def test_other_options_definitions_or_batches(logs: Path, tmp_path: Path) -> None:
-    assert unchanged(logs, Options(job="other")) is None
+    assert known_report(logs, Options(job="other")) is None
     own = tmp_path / "content" / "ingest"
     own.mkdir(parents=True)
     shutil.copy(content.shipped("ingest") / "nccl_debug.toml", own)
-    assert unchanged(logs, Options(content=(tmp_path / "content",))) is None
+    assert known_report(logs, Options(content=(tmp_path / "content",))) is None
     batch = next(
         path
         for path in (tmp_path / "store").iterdir()
         if path.name not in {"schema", ".incoming", ".lock", ".seen.json"}
     )
     shutil.rmtree(batch)
-    assert unchanged(logs) is None
+    assert known_report(logs) is None
 
 
 def test_notes_that_cannot_be_read_count_for_nothing(logs: Path) -> None:
     (logs.parent / "store" / ".seen.json").write_text("{")
-    assert unchanged(logs) is None
+    assert known_report(logs) is None
 
 
 def test_a_file_changed_a_moment_ago_is_not_noted(
     logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seen, "_SETTLED_NS", 3600 * 10**9)
-    assert unchanged(logs) is None
+    monkeypatch.setattr(unchanged, "_SETTLED_NS", 3600 * 10**9)
+    assert known_report(logs) is None
 
 
 def test_a_second_ingest_keeps_what_the_first_noted(logs: Path, tmp_path: Path) -> None:
     other = tmp_path / "c.log"
     other.write_text(LINE.replace("rank 0", "rank 2"))
     ingest([other], Store(tmp_path / "store"), Options())
-    noted = seen.load(tmp_path / "store", Options())
+    noted = unchanged.load(tmp_path / "store", Options())
     assert sorted(noted) == sorted(map(str, [logs / "a.log", logs / "below" / "b.log", other]))
 
 
 def test_nothing_heavy_is_imported_to_find_nothing_to_do() -> None:
     heavy = "{'numpy', 'pyarrow', 'polars', 'numba', 'duckdb', 'rich'}"
     code = (
-        "import sys, fabricobs.cli, fabricobs.seen, fabricobs.inputs, fabricobs.report.account\n"
+        "import sys, fabricobs.unchanged, fabricobs.inputs, fabricobs.report.account\n"
         f"assert not {heavy} & set(sys.modules), sorted({heavy} & set(sys.modules))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
