@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,9 +17,15 @@ from fabricobs.inputs import Options
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
 
-# A machine that is busy may take any time for one example.
-settings.register_profile("fabricobs", deadline=None)
+# A busy machine may take any time for one example. The same examples in every run, so that a change
+# is judged by what it changed; FABRICOBS_RANDOM=1 draws others.
+settings.register_profile(
+    "fabricobs", deadline=None, derandomize=os.environ.get("FABRICOBS_RANDOM") is None
+)
 settings.load_profile("fabricobs")
+
+# Started by nohup, the tests ignore hangups, and so would the commands they start.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).parents[1]
 

@@ -34,8 +34,8 @@ def test_a_damaged_file_is_read_and_accounted_for(name: str, seed: int, tmp_path
     assert tally.lines == tally.parsed + tally.ignored + tally.unparsed
     assert tally.unclaimed <= tally.unparsed
     assert result.rows == sum(part.num_rows for _, part in rows.drain())
-    # A whole file's lines are its records.
-    if recognised.syntax != "whole":
+    # A whole file's lines are its records; behind a mark of UTF-16 two bytes are a character.
+    if recognised.syntax != "whole" and not path.read_bytes().startswith(b"\xff\xfe"):
         assert tally.lines >= path.read_bytes().count(b"\n")
 
 

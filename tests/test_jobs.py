@@ -171,7 +171,8 @@ def sites(draw: st.DrawFn) -> list[Job]:
             hosts=tuple(f"{prefix}x{index}" for index in range(size)),
             begin=begin,
             given=draw(st.sampled_from([None, f"given{number}"])),
-            nccl=draw(st.booleans()),
+            # Steps by host without NCCL's logs beside another job at that time: whose is not known.
+            nccl=by_host or draw(st.booleans()),
             by_host=by_host,
             slow=draw(st.sampled_from([None, size * GPUS - 1])) if size > 1 else None,
         )

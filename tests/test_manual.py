@@ -170,9 +170,9 @@ def test_every_link_leads_somewhere() -> None:
 
 
 def test_only_made_blocks_are_renewed() -> None:
-    page = "mine\n<!-- begin questions -->\nold\n<!-- end questions -->\nmine too\n"
+    page = "mine\n<!-- begin commands -->\nstale line\n<!-- end commands -->\nmine too\n"
     filled = fill(page)
-    assert "old" not in filled
+    assert "stale line" not in filled
     assert filled.startswith("mine\n")
     assert filled.endswith("mine too\n")
     assert fill(filled) == filled

@@ -115,7 +115,8 @@ def open_text(path: Path) -> BinaryIO:
     try:
         head = cast(io.BufferedReader, stream).peek(_LONGEST_MARK)
     except BROKEN:
-        return stream  # who reads it meets the error too
+        stream.close()
+        return open_plain(path)  # who reads it meets the same error
     mark, encoding = next((m for m in _MARKS if head.startswith(m[0])), (b"", "utf-8"))
     if encoding == "utf-8":
         stream.read(len(mark))

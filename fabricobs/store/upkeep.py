@@ -1,6 +1,7 @@
 """Upkeep of a store beside its writers and readers: small batches merged, old rows taken out."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fabricobs.store.compaction import alone
-from fabricobs.store.manifest import PART
+from fabricobs.store.manifest import PART, StoreError
 from fabricobs.store.parts import BatchWriter, Store, batch_name, copy_rows, read_part, without
 from fabricobs.store.session import newest_time
 
@@ -129,8 +130,13 @@ def _old_files(store: Store, limit: datetime) -> dict[str, set[str]]:
     rows: list[dict[str, Any]] = []
     for batch in store.batches():
         part = store.path / batch / "files.parquet"
-        if part.exists():
-            files = read_part(part)
+        try:
+            files = read_part(part) if part.exists() else None
+        except StoreError:
+            if part.exists():
+                raise
+            files = None  # a writer beside this one replaced the batch meanwhile
+        if files is not None:
             kept = files.filter(pc.is_null(files["pruned"])).select(columns)
             rows.extend({**row, "batch": batch} for row in kept.to_pylist())
     last: dict[tuple[Any, ...], datetime] = {}
@@ -156,7 +162,10 @@ def _pruned(ids: set[str], now: datetime, table: str, rows: pa.Table) -> pa.Tabl
 
 
 def _size(folder: Path) -> int:
-    return sum(part.stat().st_size for part in folder.iterdir())
+    """Return the bytes of a batch; 0 if a writer beside this one replaced it meanwhile."""
+    with suppress(FileNotFoundError):
+        return sum(part.stat().st_size for part in folder.iterdir())
+    return 0
 
 
 def _now() -> datetime:
