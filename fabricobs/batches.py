@@ -149,10 +149,18 @@ def _read_and_commit(
         flush()
         for planned, result in results:
             _note_unknown_port(planned, result, unknown)
-        results = [(p, result.with_note(rows.unfit.of_file(p.file_id))) for p, result in results]
+        results = [
+            (
+                p,
+                replace(
+                    r.with_note(rows.unfit.of_file(p.file_id)), untimed_steps=untimed[p.file_id]
+                ),
+            )
+            for p, r in results
+        ]
         used = {f.name: f for planned, _ in results for f in planned.recognised.formats}
         for planned, result in results:
-            _add_account(rows, planned, result, options, spans, untimed[planned.file_id])
+            _add_account(rows, planned, result, options, spans)
         for format_ in used.values():
             _add_counter_info(rows, format_)
         flush()
@@ -160,11 +168,7 @@ def _read_and_commit(
     except BaseException:
         writer.discard()
         raise
-    outcomes = (
-        replace(_outcome(p, result, spans, unknown), untimed_steps=untimed[p.file_id])
-        for p, result in results
-    )
-    return [*outcomes, *refused]
+    return [*(_outcome(planned, result, spans, unknown) for planned, result in results), *refused]
 
 
 def _read_members(
@@ -299,7 +303,6 @@ def _add_account(
     result: FileResult,
     options: Options,
     spans: Spans,
-    untimed_steps: int = 0,
 ) -> None:
     tally = result.tally
     first, last = spans.get(planned.file_id, (None, None))
@@ -323,7 +326,7 @@ def _add_account(
             "unparsed": tally.unparsed,
             "unclaimed": tally.unclaimed,
             "rows": result.rows,
-            "untimed_steps": untimed_steps,
+            "untimed_steps": result.untimed_steps,
             "ts_first": first,
             "ts_last": last,
             "problem": result.problem,
@@ -386,6 +389,7 @@ def _outcome(
         stored=True,
         span=spans.get(planned.file_id),
         shapes=tuple(tally.shapes.most_common(_SHAPES)),
+        untimed_steps=result.untimed_steps,
         unknown_device=planned.identity.device if planned.identity.device in unknown else None,
         doubt=planned.identity.doubt,
     )

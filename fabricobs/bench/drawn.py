@@ -17,7 +17,6 @@ from fabricobs.formats.templates import pieces_of
 from fabricobs.formats.values import VALUE_TYPES
 
 NCCL = ("nccl_debug", "nccl_graph", "nccl_ofi")
-TRAINERS = ("megatron", "deepspeed", "nanogpt")
 _LINES_AT_ONCE = 4_000
 # What most lines of an ordinary INFO log begin with; the other kinds are the heavy tail.
 _COMMON = ("Channel", "Ring", "Trees", "comm", "NET/", "{name:word} set by", "{:word} comm")

@@ -101,12 +101,6 @@ def _coverage(
     return replace(coverage, clocks=clocks, missing=missing)
 
 
-def jobs_of(finding: Finding) -> list[str]:
-    """Return the jobs a finding is about, or that cross what it is about."""
-    named = [entity.job for entity in (*finding.entities, *finding.related) if entity.job]
-    return list(dict.fromkeys(named))
-
-
 def _of_run(finding: Finding, run: Run) -> Finding:
     """The finding with its job: its own, or that it crosses."""
     if any(entity.job for entity in finding.entities):

@@ -79,6 +79,7 @@ class FileResult:
     problem: str | None = None
     unused: tuple[str, ...] = ()
     unexpected: bool = False
+    untimed_steps: int = 0
 
     def with_note(self, note: str | None) -> "FileResult":
         """Return the account with one more note among its problems."""

@@ -4,13 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fabricobs.formats.identity.vocabulary import INTERFACE, likeness
+from fabricobs.formats.identity.vocabulary import INTERFACE, is_surely_a_device
 from fabricobs.formats.values import TIME_PATTERN, VALUE_TYPES
 from fabricobs.formats.values.times import SHORT_TIME_PATTERN
 
 _HOST = re.compile(r"[A-Za-z][A-Za-z0-9.-]*\d[A-Za-z0-9.-]*")
-# The likeness of a name that looks like a host's and like nothing else.
-_LIKE_A_HOST = 4
 _SWITCH_PORTS = (
     r"(?:Ethernet|Eth|Et|PortChannel|[Pp]ort-[Cc]hannel|Po|HundredGigE|FourHundredGigE|Vlan)"
     r"\d[\d/.:]*\d|(?:Ethernet|Eth|Et|PortChannel|[Pp]ort-[Cc]hannel|Po|Vlan)\d"
@@ -104,4 +102,4 @@ def _value_at(line: str, at: int) -> Piece | None:
 
 
 def _is_host(text: str) -> bool:
-    return bool(_HOST.fullmatch(text)) and likeness(text) >= _LIKE_A_HOST
+    return bool(_HOST.fullmatch(text)) and is_surely_a_device(text)

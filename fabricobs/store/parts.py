@@ -421,7 +421,9 @@ def parsing(part: Path) -> Iterator[None]:
 
 def reason_of(error: Exception) -> str:
     """Return why a part cannot be decoded; raises an error that is not the part's."""
-    # PyArrow raises an OSError of its own, without a number, for what it cannot decode.
-    if isinstance(error, OSError) and error.errno not in {None, errno.EIO}:
+    # For what it cannot decode, and for what is not there, PyArrow raises an OSError of its own
+    # without a number.
+    gone = isinstance(error, FileNotFoundError)
+    if gone or (isinstance(error, OSError) and error.errno not in {None, errno.EIO}):
         raise error
     return str(error).partition("\n")[0]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fabricobs.store.compaction import alone
-from fabricobs.store.manifest import PART, StoreError
+from fabricobs.store.manifest import PART
 from fabricobs.store.parts import BatchWriter, Store, batch_name, copy_rows, read_part, without
 from fabricobs.store.session import newest_time
 
@@ -129,16 +129,12 @@ def _old_files(store: Store, limit: datetime) -> dict[str, set[str]]:
     columns = ["file_id", "job", "formats", "device", "modified", "ts_last"]
     rows: list[dict[str, Any]] = []
     for batch in store.batches():
-        part = store.path / batch / "files.parquet"
         try:
-            files = read_part(part) if part.exists() else None
-        except StoreError:
-            if part.exists():
-                raise
-            files = None  # a writer beside this one replaced the batch meanwhile
-        if files is not None:
-            kept = files.filter(pc.is_null(files["pruned"])).select(columns)
-            rows.extend({**row, "batch": batch} for row in kept.to_pylist())
+            files = read_part(store.path / batch / "files.parquet")
+        except FileNotFoundError:
+            continue  # it has none, or a writer beside this one replaced it meanwhile
+        kept = files.filter(pc.is_null(files["pruned"])).select(columns)
+        rows.extend({**row, "batch": batch} for row in kept.to_pylist())
     last: dict[tuple[Any, ...], datetime] = {}
     for row in rows:
         row["time"] = max(filter(None, (row["modified"], row["ts_last"])))

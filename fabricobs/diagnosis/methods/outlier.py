@@ -97,7 +97,7 @@ def find_outliers(evidence: Evidence, model: Model) -> Judgement:
     for subject, parts in compared:
         for peers in parts.partition_by("job", "stage", maintain_order=True):
             if len(peers) >= model.limit("fewest_ranks"):
-                found.extend(_standouts(peers, subject, model))
+                found.extend(_outliers(peers, subject, model))
     return Judgement(tuple(found), sum(len(parts) for _, parts in compared))
 
 
@@ -131,7 +131,7 @@ class _Scores:
     isolation: Array
 
 
-def _standouts(parts: pl.DataFrame, subject: _Subject, model: Model) -> list[Finding]:
+def _outliers(parts: pl.DataFrame, subject: _Subject, model: Model) -> list[Finding]:
     from sklearn.ensemble import IsolationForest
 
     told = tuple(f for f in subject.features if parts[f.name].null_count() == 0)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fabricobs.formats.identity.vocabulary import likeness
+from fabricobs.formats.identity.vocabulary import is_surely_a_device
 
 # A device or port that nothing names is called `unknown:PATH`: no two unknown sources are one.
 UNKNOWN = "unknown:"
@@ -33,7 +33,7 @@ class Identity:
         Of its path only the rank counts and a name that is surely a host's; not its time, which is
         that of its beginning or of its rotation.
         """
-        sure = self.device_source in _SURE and self.device and likeness(self.device) >= 4
+        sure = self.device_source in _SURE and self.device and is_surely_a_device(self.device)
         if not sure:
             return Identity(rank=self.rank)
         return Identity(self.device, self.device_source, rank=self.rank)

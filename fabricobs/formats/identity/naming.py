@@ -10,7 +10,7 @@ from fabricobs.formats.identity.model import UNKNOWN, Identity
 from fabricobs.formats.identity.names import TIME_MARK, dated, take_apart
 from fabricobs.formats.identity.pattern import said_of
 from fabricobs.formats.identity.times import PathTime, time_of_path
-from fabricobs.formats.identity.vocabulary import likeness
+from fabricobs.formats.identity.vocabulary import is_surely_a_device, likeness
 from fabricobs.formats.values import parse_time
 
 # Files of a bundle that say whose the files beside and below them are, and when they were taken.
@@ -123,7 +123,7 @@ def named_after(folder: str) -> str | None:
     for component in reversed(folder.split("/")):
         name = take_apart(component)
         if name.skeleton != TIME_MARK:
-            return name.name if name.name is not None and likeness(name.name) >= 4 else None
+            return name.name if name.name is not None and is_surely_a_device(name.name) else None
     return None
 
 

@@ -124,3 +124,8 @@ def likeness(name: str) -> int:
     if letters and any(c.isdecimal() for c in name):
         return 3
     return 2 if letters and len(name) > 2 else 0
+
+
+def is_surely_a_device(name: str) -> bool:
+    """Say whether a name can be nothing but that of a host or switch."""
+    return likeness(name) >= 4

@@ -97,6 +97,12 @@ class BulkReader:
             [self._book.group_of[e.format] for e in self._book.entries] or [-1], np.int64
         )
         self._advancing = np.array([bool(e.rule.advance) for e in self._book.entries] or [False])
+        # Which entries give rows of a table, by format and table.
+        self._members: dict[tuple[int, str], NDArray[np.bool_]] = {}
+        for place, each in enumerate(self._book.entries):
+            key = (each.format, each.rule.table or "")
+            members = self._members.setdefault(key, np.zeros(len(self._book.entries), bool))
+            members[place] = True
         self._begin_window()
 
     def read(self, data: NDArray[np.uint8], length: int, first: int) -> int:
@@ -289,16 +295,9 @@ class BulkReader:
             (number, table): self._readers[number].context.base(
                 table, self._book.formats[number].name, snapshot=False
             )
-            for number, table in self._book.slots
+            for number, table in self._members
             if table
         }
-        for number, reader in enumerate(self._readers):
-            for rule in reader.format.rules:
-                table = rule.definition.table
-                if table is not None and (number, table) not in self._bases:
-                    self._bases[number, table] = reader.context.base(
-                        table, reader.format.name, snapshot=False
-                    )
 
     def _set_registers(self) -> None:
         """Tell the matcher what is kept of what its conditions ask for."""
@@ -413,19 +412,11 @@ class BulkReader:
         if begin < end:
             self._keep_until(int(self._found.lines[end - 1]) + 1)
             entries = self._found.entries[begin:end]
-            for (number, table), members in self._members().items():
+            for (number, table), members in self._members.items():
                 chosen = np.flatnonzero(members[entries]) + begin
                 if table and len(chosen):
                     self._rows.add_frame(table, self._frame(number, table, chosen, begin, end))
         self._begin_window()
-
-    def _members(self) -> dict[tuple[int, str], NDArray[np.bool_]]:
-        """Return, by format and table, which entries give rows of it."""
-        members: dict[tuple[int, str], NDArray[np.bool_]] = {}
-        for place, each in enumerate(self._book.entries):
-            key = (each.format, each.rule.table or "")
-            members.setdefault(key, np.zeros(len(self._book.entries), bool))[place] = True
-        return members
 
     def _frame(self, number: int, table: str, chosen: Places, begin: int, end: int) -> pa.Table:
         """Return some rows of one format and table: what `LineReader` would give for each."""

@@ -45,9 +45,7 @@ class Prefix:
 def judge(raw: str, line: str, stamp: Stamp | None, readers: Sequence[LineReader]) -> Prefix | None:
     """Read a prefix as the reference does; None if its lines are to be left to that."""
     labels = readers[0].context.labels
-    around, rest = NOTHING, line
-    for rest, around in peeled(line, labels):  # noqa: B007 (the last one counts)
-        pass
+    *_, (rest, around) = (line, NOTHING), *peeled(line, labels)
     if len(line) - len(rest) > len(raw):
         return None
     if "pod" in around and ("node" in around or "host" in around):

@@ -9,11 +9,12 @@ objects it lies in.
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.documents.jsontext import below_banner, documents, loads
-from fabricobs.formats.identity.vocabulary import INTERFACE, likeness
+from fabricobs.formats.identity.vocabulary import INTERFACE, is_surely_a_device
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import told_by_fields
 from fabricobs.formats.mapping import Target
@@ -41,7 +42,7 @@ def read_counter_records(file: WholeFile) -> None:
     first = next(blocks, None)
     if first is None:
         return
-    rest = _chained(first, blocks)
+    rest = chain([first], blocks)
     head = below_banner(first.data.decode("utf-8", "replace")).lstrip()
     if head[:1] not in {"{", "["}:
         reader.read_csv(rest)
@@ -50,11 +51,6 @@ def read_counter_records(file: WholeFile) -> None:
     else:
         reader.read_documents(rest)
     reader.cells.flush()
-
-
-def _chained(first: LineBlock, rest: Iterable[LineBlock]) -> Iterator[LineBlock]:
-    yield first
-    yield from rest
 
 
 def _is_whole(line: str) -> bool:
@@ -244,7 +240,7 @@ def _told_by_key(key: str) -> tuple[Field, ...]:
     """Return what a key tells of the object it leads to, where it is a name."""
     if INTERFACE.fullmatch(key):
         return (("interface", key),)
-    return (("host", key),) if likeness(key) >= 4 else ()
+    return (("host", key),) if is_surely_a_device(key) else ()
 
 
 def _end(path: str) -> str:
