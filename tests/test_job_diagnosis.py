@@ -342,6 +342,85 @@ class TestGpuErrors:
         assert [finding.severity for finding in found] == ([severity] if severity else [])
 
 
+def nvidia_smi(folder: Path, clocks: Times, reasons: NDArray[np.int64], chance: Any) -> Path:
+    """Write what a loop of nvidia-smi prints on each host of 4 GPUs, clocks [samples, GPUs] in MHz.
+
+    Hosts sample at times of their own, and their clocks differ.
+    """
+    folder.mkdir()
+    for host in range(clocks.shape[1] // 4):
+        lines = [
+            "timestamp, index, clocks.sm [MHz], utilization.gpu [%], clocks_throttle_reasons.active"
+        ]
+        begin = START + timedelta(seconds=float(chance.normal(0, 3)))
+        for sample in range(len(clocks)):
+            moment = begin + timedelta(seconds=10 * sample)
+            for gpu in range(4):
+                place = sample, 4 * host + gpu
+                stamp = moment.strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
+                cells = f"{clocks[place]:.0f} MHz, 99 %, 0x{reasons[place]:016x}"
+                lines.append(f"{stamp}, {gpu}, {cells}")
+        (folder / f"node{host:02d}").mkdir()
+        (folder / f"node{host:02d}" / "gpus.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+class TestThrottledGpus:
+    @pytest.mark.parametrize("seed", range(4))
+    def test_a_gpu_below_its_peers_is_named_with_its_reason(
+        self, tmp_path: Path, seed: int
+    ) -> None:
+        chance = np.random.default_rng(seed)
+        gpus, samples = 4 * int(chance.integers(2, 6)), int(chance.integers(12, 40))
+        clocks = chance.normal(1700, chance.uniform(0, 15), (samples, gpus))
+        reasons = np.full((samples, gpus), 4)  # all are at their power limit, as under load
+        culprit, begin = int(chance.integers(gpus)), int(chance.integers(samples // 2))
+        clocks[begin:, culprit] *= 1 - chance.uniform(0.1, 0.4)
+        reasons[begin:, culprit] = 0x20
+        logs = nvidia_smi(tmp_path / "logs", clocks, reasons, chance)
+        store = Store(tmp_path / "store")
+        ingest([logs], store, Options())
+        (finding,) = diagnose(store.path).findings
+        assert finding.kind == "gpu_throttle"
+        assert (finding.entities[0].host, finding.entities[0].gpu) == (
+            f"node{culprit // 4:02d}",
+            culprit % 4,
+        )
+        assert "its temperature" in finding.title
+        questions = diagnose(store.path).verdict.questions
+        assert questions[1].answer == "problem"
+
+    def test_gpus_that_differ_by_chance_or_idle_are_not_named(self, tmp_path: Path) -> None:
+        chance = np.random.default_rng(3)
+        clocks = chance.normal(1700, 40, (20, 12))
+        reasons = np.full((20, 12), 4)
+        clocks[:, 5], reasons[:, 5] = 345, 1
+        logs = nvidia_smi(tmp_path / "logs", clocks, reasons, chance)
+        ingest([logs], Store(tmp_path / "store"), Options())
+        assert of_kind(diagnose(tmp_path / "store"), "gpu_throttle") == []
+
+    def test_its_loss_is_that_of_its_rank(self, make_store: Make) -> None:
+        compute = quiet()
+        compute[:, 11] *= 1.2
+        rows = records(compute) | nccl()
+        rows["gpu_samples"] = [
+            {
+                "file_id": "g",
+                "host": f"node{rank // 8:02d}",
+                "gpu": rank % 8,
+                "ts": START + timedelta(seconds=5 * sample),
+                "sm_clock_mhz": 1980 / (1.2 if rank == 11 else 1),
+                "throttle_reasons": 0x40 if rank == 11 else 0,
+            }
+            for sample in range(20)
+            for rank in range(32)
+        ]
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.kind, finding.entities[0].rank) == ("gpu_throttle", 11)
+        assert finding.loss_share == pytest.approx(140 / 1060, abs=0.01)
+        assert {"log", "timing"} <= set(finding.families)
+
+
 class TestOddOnesOut:
     def test_gpudirect_off_on_one_host(self, make_store: Make) -> None:
         rows = nccl(ring_gdr=(range(8, 16), False))

@@ -24,6 +24,37 @@ class Threshold(_Part):
     source: str
 
 
+class RuleDriver(_Part):
+    """A number of a rule's evidence that the finding shows beside a threshold.
+
+    `value` and `peer` name columns of the evidence.
+    """
+
+    threshold: str
+    feature: str
+    value: str
+    peer: str = ""
+    unit: str = ""
+
+
+class Rule(_Part):
+    """A diagnosis stated as data: which rows of the evidence are wrong, and what they name.
+
+    `when` is SQL over one row, with {thresholds}; `intervals` the threshold that says how many in a
+    row count; `entity` the type of the part that the columns job, rank, host, gpu, nic, switch and
+    port name; `judged` a query of how many units tell, of how many. A cause that `lasts` is priced
+    until the end of the run, another one in its intervals.
+    """
+
+    when: str
+    entity: str
+    intervals: str = ""
+    families: tuple[str, ...]
+    judged: str = ""
+    lasts: bool = False
+    driver: tuple[RuleDriver, ...] = ()
+
+
 class Wording(_Part):
     """Texts with {placeholders} that the method fills."""
 
@@ -36,6 +67,7 @@ class Model(_Part):
 
     `explains` names the kinds of finding that are its symptoms where they touch the same part,
     `evidence` the query of `queries/evidence/` that a method for several models starts from,
+    `rule` what the method `rule` goes by,
     `charts` what the report shows of its findings: the first that the store has data for.
     """
 
@@ -48,6 +80,7 @@ class Model(_Part):
     evidence: str = ""
     explains: tuple[str, ...] = ()
     threshold: dict[str, Threshold] = {}
+    rule: Rule | None = None
     wording: Wording
     refuted_by: tuple[str, ...]
     next_steps: tuple[str, ...]

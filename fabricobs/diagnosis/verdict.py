@@ -27,7 +27,7 @@ _NOTHING = Judgement()
 # Findings that answer a question, in the order of the questions, wherever else they come from.
 _KINDS_BY_QUESTION: tuple[tuple[str, ...], ...] = (
     (),
-    ("straggler", "gpu_error", "hang"),
+    ("straggler", "gpu_throttle", "gpu_error", "hang"),
     ("link_errors", "link_flap", "degraded_link", "packet_loss"),
     ("ecmp_skew", "oversubscription", "congestion", "pfc_storm", "ecn_misconfigured"),
     ("socket_fallback", "nic_affinity", "config_mismatch"),

@@ -128,7 +128,10 @@ UNION ALL BY NAME
 SELECT job, file_id, line, ts, ts_source, device, port, format, speed_gbps, lanes, lane_gbps,
   could_be, oper
 FROM named_links
-WHERE coalesce(speed_gbps::VARCHAR, oper) IS NOT NULL;
+WHERE coalesce(speed_gbps::VARCHAR, oper) IS NOT NULL
+UNION ALL BY NAME
+SELECT DISTINCT job, file_id, host AS device, nic || '/1' AS port, net_device AS alias FROM host_map
+WHERE nic IS NOT NULL AND net_device IS NOT NULL;
 
 CREATE OR REPLACE VIEW named_status AS
 FROM told_status

@@ -88,7 +88,8 @@ told AS (
 mapped AS (
   SELECT job, host, unnest(range(first_rank, last_rank + 1)) AS rank, first_rank
   FROM (
-    SELECT job, host_name(host) AS host, max(first_rank) AS first_rank, max(last_rank) AS last_rank
+    SELECT job, host_name(host) AS host, min(first_rank) AS first_rank,
+      max(coalesce(last_rank, first_rank)) AS last_rank
     FROM host_map GROUP BY job, host_name(host)
   )
   WHERE last_rank - first_rank < 1024

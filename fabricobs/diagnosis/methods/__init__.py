@@ -10,7 +10,6 @@ from fabricobs.diagnosis.methods.congestion import find_congestion
 from fabricobs.diagnosis.methods.degraded_link import find_degraded_links
 from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.methods.ecn_misconfigured import find_ecn_misconfigured
-from fabricobs.diagnosis.methods.gpu_error import find_gpu_errors
 from fabricobs.diagnosis.methods.hang import find_hangs
 from fabricobs.diagnosis.methods.link_errors import find_link_errors
 from fabricobs.diagnosis.methods.link_flap import find_link_flaps
@@ -21,6 +20,7 @@ from fabricobs.diagnosis.methods.oversubscription import find_oversubscription
 from fabricobs.diagnosis.methods.packet_loss import find_packet_loss
 from fabricobs.diagnosis.methods.peer_difference import find_peer_differences
 from fabricobs.diagnosis.methods.pfc_storm import find_pfc_storms
+from fabricobs.diagnosis.methods.rule import find_by_rule
 from fabricobs.diagnosis.methods.straggler import find_stragglers
 from fabricobs.diagnosis.methods.workload import find_workload_imbalance
 from fabricobs.diagnosis.model import Model
@@ -31,7 +31,6 @@ METHODS: dict[str, Method] = {
     "congestion": find_congestion,
     "degraded_link": find_degraded_links,
     "ecmp_skew": find_ecmp_skew,
-    "gpu_error": find_gpu_errors,
     "hang": find_hangs,
     "link_errors": find_link_errors,
     "link_flap": find_link_flaps,
@@ -42,6 +41,7 @@ METHODS: dict[str, Method] = {
     "oversubscription": find_oversubscription,
     "packet_loss": find_packet_loss,
     "pfc_storm": find_pfc_storms,
+    "rule": find_by_rule,
     "ecn_misconfigured": find_ecn_misconfigured,
     "standout": lambda evidence, model, paces: find_outliers(evidence, model),
     "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),

@@ -122,6 +122,18 @@ def parse_percent(text: str) -> float:
     return float(text.rstrip("%"))
 
 
+def parse_measure(text: str) -> float | Unfit | None:
+    """Read a number that its unit may follow (1980 MHz, 99 %); [N/A] and the like say nothing."""
+    return None if text.startswith("[") else parse_number(text.partition(" ")[0])
+
+
+def parse_bits(text: str) -> int | Unfit | None:
+    """Read bits as hexadecimal (0x0000000000000020) or decimal; [N/A] and the like say nothing."""
+    if text.startswith("[") or text.lower() in NO_VALUE:
+        return None
+    return in_64_bits(int(text, 0), text)
+
+
 def parse_lowest(text: str) -> float | None:
     """Read the lowest of several numbers: `1.2,0.9 [-8..5]` are two lanes and their limits."""
     given = [part.strip() for part in text.partition("[")[0].split(",")]
@@ -142,6 +154,8 @@ TYPES: dict[str, ValueType] = {
     ),
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
     "lowest": ValueType(r"\S.*", parse_lowest, ("DOUBLE",)),
+    "measure": ValueType(r"\S.*", parse_measure, ("DOUBLE",)),
+    "bits": ValueType(r"\S+", parse_bits, ("BIGINT",)),
     "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
     "seconds": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
     "seconds_in_us": ValueType(_NUMBER, parse_millionths, ("DOUBLE",)),

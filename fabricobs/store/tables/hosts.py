@@ -1,6 +1,6 @@
 """Hosts, who sits on them, and what their kernels say."""
 
-from fabricobs.store.tables.columns import ORIGIN, TIMED, Table, text, whole
+from fabricobs.store.tables.columns import ORIGIN, TIMED, Table, number, text, whole
 
 HOSTS = (
     Table(
@@ -26,9 +26,10 @@ HOSTS = (
             text("host", "Name as NCCL and the trainer print it"),
             text("alias", "Another name or address of it"),
             whole("first_rank", "First rank that runs on it"),
-            whole("last_rank", "Last rank that runs on it"),
+            whole("last_rank", "Last rank that runs on it; null: the first alone"),
             whole("gpu", "Physical GPU index that uses the NIC"),
             text("nic", "RDMA or network device"),
+            text("net_device", "Network device of an RDMA device"),
             text("switch", "Switch the NIC is cabled to"),
             text("switch_port", "Its port"),
         ),
@@ -50,6 +51,29 @@ HOSTS = (
             text("text", "The line"),
         ),
         ("ts", "line"),
+        dated=True,
+    ),
+    Table(
+        "gpu_samples",
+        "one GPU of one host at one time: its clocks, power and temperature",
+        "nvidia-smi --query-gpu",
+        (
+            *ORIGIN,
+            *TIMED,
+            text("host", "Host"),
+            whole("gpu", "Index of the GPU on its host"),
+            text("uuid", "UUID of the GPU"),
+            text("bus_id", "PCI address of the GPU"),
+            number("sm_clock_mhz", "Clock of the streaming multiprocessors", "MHz"),
+            number("sm_clock_max_mhz", "Highest clock it may have", "MHz"),
+            number("memory_clock_mhz", "Clock of the memory", "MHz"),
+            number("power_watts", "Power it draws", "W"),
+            number("power_limit_watts", "Power it may draw", "W"),
+            number("temperature_celsius", "Temperature of the GPU", "degrees Celsius"),
+            number("utilization_percent", "Share of the time in which a kernel ran", "%"),
+            whole("throttle_reasons", "Bits of NVML's clocks event reasons; 0: none, 1: idle"),
+        ),
+        ("host", "gpu", "ts"),
         dated=True,
     ),
 )

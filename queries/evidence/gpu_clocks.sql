@@ -1,0 +1,44 @@
+-- question: Which GPUs ran at a lower clock than the others at the same time, and why?
+-- A sample is compared with the median of all busy GPUs of the same round of sampling; `z` is its distance
+-- in robust standard deviations, floor 0.5 % of the median. Reasons are bits of NVML's clocks event
+-- reasons (docs.nvidia.com/deploy/nvml-api, group nvmlClocksEventReasons). The n-th rank of a host runs on
+-- its n-th GPU where no log tells. 96: heat, 132: power, 8: hardware, 192: hardware for one of these.
+WITH busy AS (
+  SELECT host_name(host) AS host, gpu, ts, sm_clock_mhz AS clock, temperature_celsius AS celsius,
+    power_watts AS watts, throttle_reasons AS reasons,
+    lag(ts) OVER (PARTITION BY host_name(host), gpu ORDER BY ts) AS ts_before
+  FROM gpu_samples
+  WHERE sm_clock_mhz > 0 AND gpu IS NOT NULL AND ts IS NOT NULL
+    AND coalesce(utilization_percent, 100) >= 50 AND coalesce(throttle_reasons, 0) & 1 = 0
+),
+rounds AS (
+  SELECT *, floor(epoch(ts) / greatest(median(epoch(ts) - epoch(ts_before)) OVER (), 1)) AS round
+  FROM busy
+),
+peers AS (
+  SELECT *, median(clock) OVER r AS peer_clock, count(*) OVER r AS peers,
+    median(celsius) OVER r AS peer_celsius
+  FROM rounds WINDOW r AS (PARTITION BY round)
+),
+spread AS (
+  SELECT *, 1 - clock / peer_clock AS behind,
+    1.4826 * median(abs(clock - peer_clock)) OVER (PARTITION BY round) AS deviation
+  FROM peers
+),
+numbered AS (
+  SELECT job, rank, host, coalesce(gpu, row_number() OVER (PARTITION BY job, host ORDER BY rank) - 1) AS gpu
+  FROM job_ranks WHERE host IS NOT NULL
+)
+SELECT r.job, r.rank, s.host, s.gpu, s.ts_before, s.ts, s.clock, s.peer_clock, s.behind, s.peers,
+  (s.peer_clock - s.clock) / greatest(s.deviation, 0.005 * s.peer_clock) AS z,
+  s.celsius, s.peer_celsius, s.watts, s.reasons IS NOT NULL AS told,
+  nullif(concat_ws(' and ',
+    CASE WHEN s.reasons & 96 > 0 THEN 'its temperature' END,
+    CASE WHEN s.reasons & 132 > 0 THEN 'its power limit' END,
+    CASE WHEN s.reasons & 8 > 0 AND s.reasons & 192 = 0 THEN 'a hardware slowdown' END), '') AS reason,
+  CASE WHEN s.celsius IS NULL THEN ''
+    ELSE format(' It is {:.0f} degrees Celsius hot, its peers {:.0f}.', s.celsius, s.peer_celsius) END AS heat
+FROM spread s
+LEFT JOIN numbered r ON r.host = s.host AND r.gpu = s.gpu
+WHERE s.ts_before IS NOT NULL
+ORDER BY s.host, s.gpu, s.ts
