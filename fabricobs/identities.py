@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 from fabricobs.formats.archive import Member
@@ -15,7 +16,9 @@ from fabricobs.formats.identity.naming import (
     named_after,
     read_bundle_file,
 )
+from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.source import SourceError
+from fabricobs.host_maps import aliases_in, may_be_host_map
 from fabricobs.inputs import InputFile, Options, path_text
 
 
@@ -26,6 +29,9 @@ class Identities:
         trees: dict[str, list[InputFile]] = {}
         for file in files:
             trees.setdefault(_root_of(file), []).append(file)
+        maps = [(f.path, f.name) for f in files if not f.below or may_be_host_map(f.below)]
+        self.aliases = aliases_in(maps, load_catalogue(options.content))
+        options = replace(options, aliases=tuple(self.aliases.items()))
         self._trees = {root: _naming(root, tree, options) for root, tree in trees.items()}
 
     def of(self, file: InputFile) -> Identity:
@@ -54,6 +60,7 @@ def _naming(root: str, files: Sequence[InputFile], options: Options) -> Naming:
         options.tzinfo,
         modified=_modified(files, paths),
         patterns=options.host_from,
+        aliases=dict(options.aliases),
         texts=texts,
         where=path_text(root).rstrip("/"),
         named=named_after(path_text(root)),
@@ -62,6 +69,10 @@ def _naming(root: str, files: Sequence[InputFile], options: Options) -> Naming:
 
 def _is_of_a_bundle(name: str) -> bool:
     return PurePath(name).name in BUNDLE_FILES
+
+
+def _names_hosts(name: str) -> bool:
+    return _is_of_a_bundle(name) or may_be_host_map(name)
 
 
 def _modified(files: Sequence[InputFile], paths: Sequence[str]) -> dict[str, int]:
@@ -84,13 +95,16 @@ def identities_within(
     """Return the identities of the members of an archive, which is a tree of its own.
 
     `origin` is what the archive's own path tells, `shown` how it is called. Its members are listed
-    first, and none unpacked but those that name a host or a time: `members` is told which.
+    first, and none unpacked but those that name hosts or a time: `members` is told which. A host
+    map among them counts for them beside those of the input.
     """
+    aliases = dict(options.aliases)
+    catalogue = load_catalogue(options.content)
     paths: list[str] = []
     texts: dict[str, str] = {}
     modified: dict[str, int] = {}
     with suppress(SourceError, OSError):  # one that breaks off is told when it is read
-        for member in members(_is_of_a_bundle):
+        for member in members(_names_hosts):
             if allowance.is_used_up():
                 break  # told when its members are read
             if member.problem is not None:
@@ -102,10 +116,13 @@ def identities_within(
                 text = read_bundle_file(member.path)
                 if text is not None:
                     texts[member.name] = text
+            elif may_be_host_map(member.name):
+                aliases = aliases_in([(member.path, member.name)], catalogue, aliases)
     return Naming(
         paths,
         options.tzinfo,
         patterns=options.host_from,
+        aliases=aliases,
         texts=texts,
         modified=modified,
         origin=origin,

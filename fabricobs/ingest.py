@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -94,6 +95,7 @@ def ingest(
     known = Known(store.known_files(), files)
     report = IngestReport(left_out=left_out)
     identities = Identities(files, options)
+    options = replace(options, aliases=tuple(identities.aliases.items()))
     new: list[tuple[InputFile, Identity]] = []
     for file in files:
         stopping.check()

@@ -27,6 +27,7 @@ class Options:
     content: tuple[Path, ...] = ()
     host_from: tuple[str, ...] = ()  # patterns of paths that name hosts
     follow: bool = False  # symbolic links that lead out of the input
+    aliases: tuple[tuple[str, str], ...] = ()  # name and host, of the host maps of the input
 
     @property
     def tzinfo(self) -> tzinfo:

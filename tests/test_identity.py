@@ -297,3 +297,63 @@ def test_a_stamp_above_an_output_is_in_the_zone_given(tmp_path: Path) -> None:
     options = Options(zone="Asia/Singapore")
     ingest([tmp_path / "gpu-01"], Store(tmp_path / "s"), options)
     assert rows(tmp_path / "s") == [("gpu-01", "eth0", START.replace(tzinfo=None), 1)]
+
+
+def sources(store: Path) -> set[tuple[str, str]]:
+    with open_session(store) as session:
+        return set(
+            session.sql(
+                "SELECT p.device, f.device_source FROM port_samples p JOIN files f USING (file_id)"
+            ).fetchall()
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("hosts.csv", "ip,hostname\n10.20.3.1,gpu-a\n10.20.3.2,gpu-b\n"),
+        ("inventory.ini", "[gpu]\ngpu-a ansible_host=10.20.3.1\ngpu-b ansible_host=10.20.3.2\n"),
+        ("etc/hosts", "127.0.0.1 localhost\n10.20.3.1 gpu-a gpu-a.mgmt\n10.20.3.2 gpu-b\n"),
+        ("site.yaml", "hosts:\n- {host: gpu-a, alias: 10.20.3.1}\n- {host: gpu-b, alias: [10.20.3.2]}\n"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("archive", [False, True])
+def test_an_address_in_a_path_is_the_host_that_a_map_beside_it_says(
+    name: str, text: str, archive: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "logs"
+    write(folder, ["10.20.3.1/ethtool_eth0.txt", "10.20.3.2/ethtool_eth0.txt"])
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    if archive:
+        with zipfile.ZipFile(tmp_path / "case.zip", "w") as zipped:
+            for file in sorted(folder.rglob("*.*")) + sorted(folder.rglob("hosts")):
+                zipped.write(file, file.relative_to(folder))
+        folder = tmp_path / "case.zip"
+    read(folder, tmp_path / "s")
+    assert sources(tmp_path / "s") == {("gpu-a", "map"), ("gpu-b", "map")}
+
+
+def test_a_map_that_comes_later_names_what_was_read_before(tmp_path: Path) -> None:
+    folder, store = tmp_path / "logs", tmp_path / "s"
+    write(folder, ["10.20.3.1/ethtool_eth0.txt", "10.20.3.2/ethtool_eth0.txt"])
+    read(folder, store)
+    (folder / "hosts").write_text("10.20.3.1 gpu-a\n10.20.3.2 gpu-b\n10.20.3.2 gpu-c\n")
+    read(folder, store)
+    # An address that two hosts have names neither.
+    assert sources(store) == {("gpu-a", "map"), ("10.20.3.2", "path")}
+
+
+def test_an_address_that_lines_state_goes_by_its_host_in_the_views(tmp_path: Path) -> None:
+    metric = "node_network_receive_bytes_total"
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "query.json").write_text(
+        '{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"'
+        f'{metric}","device":"eth0","instance":"10.20.3.1:9100"}},"value":[1793613585,"7"]}}]}}}}'
+    )
+    nccl = "gpu-a:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.20.3.1<0>\n"
+    (tmp_path / "logs" / "nccl.log").write_text(nccl)
+    read(tmp_path / "logs", tmp_path / "s")
+    with open_session(tmp_path / "s") as session:
+        found = session.sql("SELECT device, port, rx_bytes FROM named_samples").fetchall()
+    assert found == [("gpu-a", "eth0", 7)]

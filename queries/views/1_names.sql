@@ -12,8 +12,21 @@ CREATE OR REPLACE MACRO node_device(node) AS CASE
   ELSE nullif(trim(node), '')
 END;
 
+-- Other names and addresses of hosts: what host maps say, and the addresses that NCCL states. One
+-- that several hosts have (a bridge of containers) is nobody's.
+CREATE OR REPLACE VIEW host_aliases AS
+SELECT alias, any_value(host) AS host
+FROM (
+  SELECT alias, host FROM host_map
+  UNION
+  SELECT value, host FROM hosts WHERE fact = 'address'
+)
+WHERE alias IS NOT NULL AND host IS NOT NULL
+GROUP BY alias
+HAVING count(DISTINCT host_name(host)) = 1;
+
 -- All names of a device, and the one it goes by. InfiniBand tools call it by GUID or, perfquery, by
--- LID alone; the host map by whatever the user lists. For a NIC, `device` is its host. Two switches
+-- LID alone; other tools by an address or an alias. For a NIC, `device` is its host. Two switches
 -- of one name go by their GUIDs; a LID two nodes had names neither. A table, since nearly every view
 -- below asks it: worked out once, it is a few rows.
 CREATE OR REPLACE TABLE device_names AS
@@ -77,9 +90,8 @@ fabric AS (
 )
 SELECT id, device, nic FROM fabric
 UNION ALL
-SELECT alias, any_value(host), NULL FROM host_map
-WHERE alias IS NOT NULL AND alias <> host AND alias NOT IN (SELECT id FROM fabric)
-GROUP BY alias HAVING count(DISTINCT host) = 1;
+SELECT alias, host, NULL FROM host_aliases
+WHERE alias <> host AND alias NOT IN (SELECT id FROM fabric);
 
 -- Counters of ports, by the names the ports go by.
 CREATE OR REPLACE VIEW named_samples AS

@@ -116,17 +116,14 @@ WHERE NOT EXISTS (
 GROUP BY j.job, m.rank
 HAVING count(DISTINCT m.host) = 1;
 
--- Addresses by which NCCL names a peer, and the host that has each: told by its bootstrap, sockets
--- and errors, or by the host map. One that several hosts have (a bridge of containers) is nobody's.
+-- Addresses by which NCCL names a peer, and the host that has each; completion errors tell more.
 CREATE OR REPLACE VIEW host_addresses AS
 SELECT address, any_value(host) AS host
 FROM (
-  SELECT value AS address, host_name(host) AS host FROM hosts WHERE fact = 'address'
+  SELECT alias AS address, host_name(host) AS host FROM host_aliases
   UNION
   SELECT regexp_replace(local_gid, '^::ffff:', ''), host_name(host)
   FROM nccl_events WHERE local_gid IS NOT NULL
-  UNION
-  SELECT alias, host_name(host) FROM host_map
 )
 WHERE address IS NOT NULL AND host IS NOT NULL
 GROUP BY address

@@ -13,9 +13,10 @@ _SURE = frozenset({"map", "bundle", "path"})
 class Identity:
     """What holds for the rows of a file whose lines do not say otherwise.
 
-    `device_source` is `map` (--host-from), `bundle` (a file `hostname` beside it), `path`, `guess`
-    (a path in which only the looks of a name speak for it) or `unknown`. `ts` is in microseconds
-    UTC; `ts_source` as in the tables. `doubt` says what a reader of the account should know.
+    `device_source` is `map` (--host-from, a host map), `bundle` (a file `hostname` beside it),
+    `path`, `guess` (a path in which only the looks of a name speak for it) or `unknown`. `ts` is in
+    microseconds UTC; `ts_source` as in the tables. `doubt` says what a reader of the account should
+    know.
     """
 
     device: str | None = None

@@ -24,7 +24,8 @@ _ONE_COPY_US = 300_000_000
 class Naming:
     """Gives each path of one tree its identity.
 
-    `texts` are the contents of its bundle files by path. `origin` is what the tree as a whole is
+    `texts` are the contents of its bundle files by path, `aliases` the hosts that host maps give
+    other names and addresses. `origin` is what the tree as a whole is
     known to be (an archive by its name), `modified` gives when files of copied trees of counters
     were changed, in microseconds: those of one copy are one sample. `where` is the absolute path
     that unknown devices go by, `named` the host that the directory given is named after.
@@ -36,6 +37,7 @@ class Naming:
         zone: tzinfo,
         *,
         patterns: Sequence[str] = (),
+        aliases: Mapping[str, str] | None = None,
         texts: Mapping[str, str] | None = None,
         origin: Identity | None = None,
         modified: Mapping[str, int] | None = None,
@@ -44,6 +46,7 @@ class Naming:
     ) -> None:
         self._zone = zone
         self._patterns = tuple(patterns)
+        self._aliases = aliases or {}
         self._origin = origin or Identity()
         self._where = where
         self._named = named
@@ -91,6 +94,8 @@ class Naming:
                 identity = Identity(ts=said.ts, ts_source="filename")
         if device is None:
             device, source = f"{UNKNOWN}{self._where}/{roles.rest}".rstrip("/"), "unknown"
+        if device in self._aliases:
+            device, source = self._aliases[device], "map"
         if identity.ts is None and time.ambiguous is not None:
             doubt = f"the day {time.ambiguous} may be two: its modification time is taken"
         return replace(
