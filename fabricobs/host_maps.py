@@ -29,7 +29,8 @@ def aliases_in(
 ) -> dict[str, str]:
     """Return the hosts that files name, by alias, with those known; one of two hosts is left out.
 
-    Of each file its path is given, and what it is called. A file that is no host map, or cannot be read, says nothing: it is told when it is read.
+    Of each file its path is given, and what it is called. A file that is no host map, or cannot be
+    read, says nothing: it is told when it is read.
     """
     hosts: dict[str, set[str]] = {alias: {host} for alias, host in (known or {}).items()}
     for path, name in files:

@@ -33,6 +33,15 @@ def test_the_rows_are_those_of_utf_8(tmp_path: Path, encoding: str, packed: bool
     assert rows == [("gpu-a07", "eth0", 900719925474)]
 
 
+def test_a_piece_of_a_rotated_text_has_no_byte_order_mark(tmp_path: Path) -> None:
+    data = TEXT.encode("utf-16-le")
+    cut = data.index(b"\n") + 1  # where bytes look like the end of a line
+    (tmp_path / "first").write_bytes(data)
+    (tmp_path / "rest").write_bytes(data[cut:-1])
+    assert read_ends(tmp_path / "first").decode() == TEXT
+    assert read_ends(tmp_path / "rest").decode() == TEXT[TEXT.index("\n") + 1 :]
+
+
 @pytest.mark.parametrize("encoding", [*ENCODINGS, "utf-16-be"])
 def test_long_texts_keep_every_character(tmp_path: Path, encoding: str) -> None:
     text = "".join(f"{n} ü €  𝄞\n" for n in range(20_000))

@@ -314,7 +314,7 @@ def sources(store: Path) -> set[tuple[str, str]]:
         ("hosts.csv", "ip,hostname\n10.20.3.1,gpu-a\n10.20.3.2,gpu-b\n"),
         ("inventory.ini", "[gpu]\ngpu-a ansible_host=10.20.3.1\ngpu-b ansible_host=10.20.3.2\n"),
         ("etc/hosts", "127.0.0.1 localhost\n10.20.3.1 gpu-a gpu-a.mgmt\n10.20.3.2 gpu-b\n"),
-        ("site.yaml", "hosts:\n- {host: gpu-a, alias: 10.20.3.1}\n- {host: gpu-b, alias: [10.20.3.2]}\n"),
+        ("map.yml", "hosts:\n- {host: gpu-a, alias: 10.20.3.1}\n- host: gpu-b\n  alias: 10.20.3.2"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("archive", [False, True])
@@ -357,3 +357,36 @@ def test_an_address_that_lines_state_goes_by_its_host_in_the_views(tmp_path: Pat
     with open_session(tmp_path / "s") as session:
         found = session.sql("SELECT device, port, rx_bytes FROM named_samples").fetchall()
     assert found == [("gpu-a", "eth0", 7)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rank3.jsonl", '{"step": 1, "rank": 3, "step_time_ms": 7.5}\n'),
+        ("rank3.jsonl", '{"step": 1, "rank": 3, "host": null, "step_time_ms": 7.5}\n'),
+        ("rank3.csv", "step,rank,host,step_time_ms\n1,3,,7.5\n"),
+    ],
+)
+def test_a_record_is_of_the_host_that_its_path_names(name: str, text: str, tmp_path: Path) -> None:
+    for host in ("gpu-01", "gpu-02"):
+        (tmp_path / "logs" / host).mkdir(parents=True)
+        (tmp_path / "logs" / host / name).write_text(text)
+    read(tmp_path / "logs", tmp_path / "s")
+    with open_session(tmp_path / "s") as session:
+        found = session.sql("SELECT host, rank, step_time_ms FROM steps ORDER BY ALL").fetchall()
+    assert found == [("gpu-01", 3, 7.5), ("gpu-02", 3, 7.5)]
+
+
+def test_records_of_counters_are_of_the_time_that_their_path_tells(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for minute, text in ((10, ""), (20, "2026-11-02T10:30:00Z")):
+        (folder / f"leaf07_20261102T10{minute}00Z.csv").write_text(
+            f"device,port,timestamp,rx_bytes\nleaf07,Ethernet0,{text},{minute}\n"
+        )
+    read(folder, tmp_path / "s")
+    with open_session(tmp_path / "s") as session:
+        found = session.sql(
+            "SELECT strftime(ts, '%H:%M'), ts_source, rx_bytes FROM port_samples ORDER BY rx_bytes"
+        ).fetchall()
+    assert found == [("10:10", "filename", 10), ("10:30", "inline", 20)]

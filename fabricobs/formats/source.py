@@ -61,7 +61,12 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_LONGEST_MARK = max(len(mark) for mark, _ in _MARKS)
+# The pieces of a rotated text have no mark; its first characters show where the zeros stand.
+_UNMARKED = (
+    (re.compile(rb"(?:[\t\r\n -~]\0){4}"), "utf-16-le"),
+    (re.compile(rb"(?:\0[\t\r\n -~]){4}"), "utf-16-be"),
+)
+_HEAD_BYTES = 8
 
 
 class SourceError(Exception):
@@ -108,16 +113,18 @@ def open_plain(path: Path) -> BinaryIO:
 def open_text(path: Path) -> BinaryIO:
     """Open a file, decompressed, as UTF-8 without a byte order mark.
 
-    UTF-16 and UTF-32 are known by their byte order mark; what no character is written as becomes
-    U+FFFD.
+    UTF-16 and UTF-32 are known by their byte order mark, UTF-16 without one by the zeros of its
+    first four characters; what no character is written as becomes U+FFFD.
     """
     stream = open_plain(path)
     try:
-        head = cast(io.BufferedReader, stream).peek(_LONGEST_MARK)
+        head = cast(io.BufferedReader, stream).peek(_HEAD_BYTES)
     except BROKEN:
         stream.close()
         return open_plain(path)  # who reads it meets the same error
-    mark, encoding = next((m for m in _MARKS if head.startswith(m[0])), (b"", "utf-8"))
+    mark, encoding = next((m for m in _MARKS if head.startswith(m[0])), (b"", None))
+    if encoding is None:
+        encoding = next((name for found, name in _UNMARKED if found.match(head)), "utf-8")
     if encoding == "utf-8":
         stream.read(len(mark))
         return stream

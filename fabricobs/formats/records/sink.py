@@ -6,7 +6,6 @@ here they become columns of a table, and every row is accounted for.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -162,15 +161,16 @@ class RecordSink:
         count = len(columns["line"])
         ts = columns.get("ts")
         if ts is not None:
-            told = [block.set.get("ts_source", "inline"), "none"]
+            told = [block.set.get("ts_source", "inline"), base["ts_source"]]
             silent = np.asarray(ts.is_null()) if ts.null_count else np.zeros(count, np.bool_)
             columns["ts_source"] = coded(silent.astype(np.int32), told)
-        constants: dict[str, Any] = {
-            name: constant(value, count)
-            for name, value in base.items()
-            if name not in columns and value is not None
+        given: dict[str, pa.Array] = {
+            name: constant(value, count) for name, value in base.items() if value is not None
         }
-        return pa.table(constants | columns)
+        # What a record leaves out is what its file is known to be.
+        for name, column in columns.items():
+            given[name] = _first_given(column, given[name]) if name in given else column
+        return pa.table(given)
 
 
 def _first_given(first: pa.Array, second: pa.Array) -> pa.Array:
