@@ -1,34 +1,27 @@
 """Reads what a training cluster leaves behind and says why the run is slow.
 
-In Python: `import fabricobs; s = fabricobs.open("fabric-store")`, then `s.sql(...).pl()`,
-`s.findings()`, `s.chart("uplink_balance")`. What answers is imported when it is asked.
+In Python: `fabricobs.ingest("logs", "fabric-store")`, then `s = fabricobs.open("fabric-store")`
+and `s.diagnose()`, `s.sql(...).pl()`, `s.chart("uplink_balance")`. A name is imported when it is
+used first.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabricobs.exceptions import UserError
 
 if TYPE_CHECKING:
-    from fabricobs.api import OpenStore
+    from fabricobs.api import ingest, simulate, watch
+    from fabricobs.api import open_store as open
 
-__all__ = ["UserError", "__version__", "open"]
+__all__ = ["UserError", "__version__", "ingest", "open", "simulate", "watch"]
 __version__ = "0.1.0"
 
+_IN_API = {"ingest": "ingest", "open": "open_store", "simulate": "simulate", "watch": "watch"}
 
-def open(
-    store: str | Path | None = None,
-    content: Sequence[str | Path] = (),
-    config: str | Path | None = None,
-    allow_files: Sequence[str | Path] = (),
-) -> "OpenStore":
-    """Return a store to ask, judge and draw; UserError if none is there.
 
-    `content` are folders with your own `ingest/`, `queries/` and `models/`; later ones win. What is
-    not given is as the configuration says, which is found as for `fabricobs` itself. SQL reads the
-    store and the directories `allow_files`, no other file.
-    """
-    from fabricobs.api import open_store
+def __getattr__(name: str) -> Any:
+    if name not in _IN_API:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from fabricobs import api
 
-    return open_store(store, content, config, allow_files)
+    return getattr(api, _IN_API[name])

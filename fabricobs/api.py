@@ -1,37 +1,39 @@
-"""A store in Python: ask it, judge it, draw it. `fabricobs.open` gives one.
+"""Every verb in Python; the command line prints what these functions return.
 
-Everything reads: nothing here writes to the store. Each call opens a session of its own, so what
-another process has ingested meanwhile is seen.
+`open` gives a store to ask, judge, draw and report; `ingest`, `watch` and `simulate` write. A
+mistake of the caller raises `fabricobs.UserError`, whose text says what to do. What is not given is
+as the configuration says. Heavy libraries are imported by the call that uses them.
 """
 
 import difflib
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabricobs.ask import find_question, questions
-from fabricobs.config.load import load
-from fabricobs.config.schema import Config
+from fabricobs.config.basics import Basics, Given
 from fabricobs.exceptions import UserError
+from fabricobs.simulator import SEED
 from fabricobs.store.compaction import reading
 from fabricobs.store.inspection import refuse_links
-from fabricobs.store.sandbox import QueryError, check_read_only
-from fabricobs.store.session import (
-    columns_by_name,
-    is_store,
-    open_session,
-    runs_of,
-)
+from fabricobs.store.session import columns_by_name, is_store, open_session, runs_of
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     import altair as alt
     import duckdb
 
+    from fabricobs.config.schema import Config
     from fabricobs.diagnosis.comparison import Comparison
     from fabricobs.diagnosis.findings import Diagnosis, Finding
+    from fabricobs.ingestion import Progress
+    from fabricobs.inputs import IngestReport
+    from fabricobs.operate.watch import Round
+    from fabricobs.report.explanation import Explanation
     from fabricobs.store.jobs import Run
+    from fabricobs.store.upkeep import Pruned
+    from fabricobs.store.verification import Batch
 
 _WIDTH = 720
 
@@ -55,22 +57,27 @@ class OpenStore:
     """A store to ask, as its configuration says: own content, thresholds, link rates.
 
     Answers of `sql` and `query` are relations of DuckDB: `.pl()` gives a polars frame, `.df()`
-    pandas, `.to_arrow_table()` Arrow, `.fetchall()` tuples, `.show()` prints. A mistake of the
-    caller raises `fabricobs.UserError` whose text says what to do.
+    pandas, `.to_arrow_table()` Arrow, `.fetchall()` tuples, `.show()` prints.
     """
 
-    config: Config
+    basics: Basics
+    given: Given
     files: tuple[Path, ...] = ()
 
     @property
     def path(self) -> Path:
         """Return the directory of the store."""
-        return self.config.store
+        return self.basics.store
 
     @property
     def content(self) -> tuple[Path, ...]:
         """Return the folders of the user's own content."""
-        return self.config.content
+        return self.basics.content
+
+    @property
+    def config(self) -> "Config":
+        """Return the configuration in force."""
+        return self.given.config()
 
     def sql(
         self, statement: str, parameters: Mapping[str, Any] | Sequence[Any] | None = None
@@ -83,9 +90,9 @@ class OpenStore:
         """
         import duckdb
 
-        connection = open_session(
-            self.path, statement, self.content, site=self.config.site, files=self.files
-        )
+        from fabricobs.store.sandbox import QueryError, check_read_only
+
+        connection = self.session(statement)
         check_read_only(connection, statement)
         try:
             return connection.sql(statement, params=parameters)
@@ -94,15 +101,19 @@ class OpenStore:
 
     def query(self, name: str) -> "duckdb.DuckDBPyRelation":
         """Return the rows of a question of `queries/`; UserError names the nearest."""
+        from fabricobs.ask import find_question
+
         return self.sql(find_question(name, self.content).sql)
 
     def queries(self) -> dict[str, str]:
         """Return the questions by name."""
+        from fabricobs.ask import questions
+
         return {name: found.question for name, found in questions(self.content).items()}
 
     def tables(self) -> dict[str, list[str]]:
         """Return the columns of every table and view by its name."""
-        with reading(self.path), open_session(self.path, extra=self.content) as connection:
+        with reading(self.path), self.session() as connection:
             found = columns_by_name(connection)
         return {name: [column for column, _ in columns] for name, columns in found.items()}
 
@@ -111,19 +122,43 @@ class OpenStore:
         with reading(self.path):
             return runs_of(self.path)
 
-    def diagnosis(self, job: str | None = None) -> "Diagnosis":
-        """Judge the store now: verdict, six answers, findings, segments of one pace, coverage.
+    def diagnose(self, job: str | None = None, window: str | None = None) -> "Diagnosis":
+        """Judge the store: verdict, six answers, findings, segments of one pace, coverage.
 
-        Of several jobs `.jobs` has the verdict of each; with `job` that one is judged alone.
+        Of several jobs `.jobs` has the verdict of each; with `job` that one is judged alone, with
+        `window` (`6h`) only the newest data.
         """
-        from fabricobs.judging import judge
+        from fabricobs.judging import judge, window_start
 
+        config, length = self.config, self._window(window)
         with reading(self.path):
-            return judge(self.config, job=job)
+            return judge(config, window_start(self.path, length), job)
 
     def findings(self) -> "tuple[Finding, ...]":
-        """Judge the store now and return its findings, the largest loss first."""
-        return self.diagnosis().findings
+        """Judge the store and return its findings, the largest loss first."""
+        return self.diagnose().findings
+
+    def known_findings(self) -> "list[Finding]":
+        """Return the findings that diagnoses have kept in the store; judge it if there are none."""
+        from fabricobs.report.explanation import known_findings
+        from fabricobs.report.history import kept_findings
+
+        with reading(self.path):
+            return known_findings(kept_findings(self.path, self.content), self._judge)
+
+    def explain(self, finding: str, *, anew: bool = False) -> "Explanation":
+        """Return one finding by its id or the beginning of it, with its SQL and its rows.
+
+        With `anew` the store is judged again, rather than to look among kept findings first.
+        UserError names the nearest ids.
+        """
+        from fabricobs.report.explanation import explain, find_finding
+        from fabricobs.report.history import kept_findings
+
+        with reading(self.path):
+            kept = [] if anew else kept_findings(self.path, self.content)
+            found = find_finding(finding, kept, self._judge)
+            return explain(found, self.path, self.content, site=self.basics.site)
 
     def compare(self, a: str, b: str, job: str | None = None) -> "Comparison":
         """Return what changed between two jobs, windows or step ranges.
@@ -133,7 +168,32 @@ class OpenStore:
         from fabricobs.diagnosis.comparison import compare
 
         with reading(self.path):
-            return compare(a, b, self.path, job, self.content, site=self.config.site)
+            return compare(a, b, self.path, job, self.content, site=self.basics.site)
+
+    def report(
+        self,
+        out: str | Path | None = None,
+        format: str | None = None,
+        charts: str | Path | None = None,
+        job: str | None = None,
+        window: str | None = None,
+    ) -> list[Path]:
+        """Judge the store, write a report and return the files written.
+
+        `format` is html, markdown, text or json, else as `out` ends, else html; `charts` is a
+        directory for the charts as PNG and SVG.
+        """
+        from fabricobs.judging import judge, window_start
+        from fabricobs.report.writing import report_to, write_report
+
+        wanted = report_to(out, format, charts)
+        config, length = self.config, self._window(window)
+        with reading(self.path):
+            since = window_start(self.path, length)
+            found = judge(config, since, job)
+            return write_report(
+                wanted, found, self.path, self.content, since=since, site=self.basics.site
+            )
 
     def chart(
         self,
@@ -168,10 +228,7 @@ class OpenStore:
             title="",
             explanation="",
         )
-        with (
-            reading(self.path),
-            open_session(self.path, extra=self.content, site=self.config.site) as connection,
-        ):
+        with reading(self.path), self.session() as connection:
             source = Source(connection, self.content)
             marked = [] if finding is None else [finding]
             drawn: alt.LayerChart | None
@@ -188,6 +245,48 @@ class OpenStore:
             )
         return on_its_own(drawn, _WIDTH)
 
+    def prune(self, keep: str | None = None) -> "Pruned | None":
+        """Remove rows this much older than the newest (`30d`); None where no limit is set."""
+        from fabricobs.store.parts import Store
+        from fabricobs.store.upkeep import prune
+
+        limit = self._given(keep=keep).config().keep
+        return None if limit is None else prune(Store(self.path), limit)
+
+    def compact(self) -> int:
+        """Merge small batches of the store; return how many went into others."""
+        from fabricobs.store.parts import Store
+        from fabricobs.store.upkeep import compact
+
+        return compact(Store(self.path))
+
+    def verify(self) -> "list[Batch]":
+        """Return each batch with what is wrong with it; an empty list where there is no store."""
+        from fabricobs.store.verification import verify
+
+        return verify(self.path)
+
+    def session(self, statement: str | None = None) -> "duckdb.DuckDBPyConnection":
+        """Return a connection of DuckDB with the tables and views, or those a statement needs."""
+        return open_session(
+            self.path, statement, self.content, site=self.basics.site, files=self.files
+        )
+
+    def _given(self, **options: Any) -> Given:
+        return Given(self.given.file, {**self.given.options, **options})
+
+    def _window(self, text: str | None) -> "timedelta | None":
+        """Return the length of a window; UserError for what is no duration."""
+        if text is None:
+            return None
+        return self._given(**{"watch.window": text}).config().watch.window
+
+    def _judge(self) -> "Diagnosis":
+        """Judge all there is; who calls holds the store."""
+        from fabricobs.judging import judge
+
+        return judge(self.config)
+
 
 def open_store(
     store: str | Path | None = None,
@@ -197,20 +296,169 @@ def open_store(
 ) -> OpenStore:
     """Return the configured store, or that of a directory; UserError if none is there.
 
-    `allow_files` are directories whose files `sql` may read beside the store.
+    `content` are folders with your own `ingest/`, `queries/` and `models/`; later ones win. SQL
+    reads the store and the directories `allow_files`, no other file.
     """
-    options = {
-        "store": None if store is None else Path(store),
-        "content": tuple(map(Path, content)) or None,
-    }
-    loaded = load(None if config is None else Path(config), options)
-    if loaded.warning:
-        warnings.warn(loaded.warning, stacklevel=3)
-    found = loaded.config
-    if not is_store(found.store):
+    given = _given(config, store=store, content=content)
+    basics = given.basics()
+    files = tuple(map(Path, allow_files))
+    for folder in files:
+        if not folder.is_dir():
+            raise UserError(f"--allow-files {folder}: no such directory")
+    if not is_store(basics.store):
         raise UserError(
-            f"{found.store}: no store here; "
-            f"make one with `fabricobs ingest LOGS --store {found.store}`"
+            f"{basics.store}: no store here; "
+            f"make one with `fabricobs ingest LOGS --store {basics.store}`"
         )
-    refuse_links(found.store)
-    return OpenStore(found, tuple(map(Path, allow_files)))
+    refuse_links(basics.store)
+    return OpenStore(basics, given, files)
+
+
+def ingest(
+    logs: str | Path | Sequence[str | Path],
+    store: str | Path | None = None,
+    *,
+    job: str | None = None,
+    tz: str | None = None,
+    content: Sequence[str | Path] = (),
+    host_from: Sequence[str] = (),
+    follow: bool | None = None,
+    workers: int = 0,
+    config: str | Path | None = None,
+    progress: "Progress | None" = None,
+) -> "IngestReport":
+    """Read files and directories into a store and return what became of each file.
+
+    Reading the same logs again changes nothing. `job` names the job that wrote them, `tz` the zone
+    of times without one, `host_from` are patterns of paths that name hosts, `workers` is the number
+    of reading processes, 0 for one per core.
+    """
+    from fabricobs import unchanged
+    from fabricobs.formats.identity.pattern import compile_pattern
+    from fabricobs.inputs import LeftOut, Options, check_apart, check_inputs, discover
+    from fabricobs.output_files import check_folder
+    from fabricobs.resources import cores
+
+    site = _given(
+        config, store=store, job=job, tz=tz, content=content, host_from=host_from, follow=follow
+    ).basics()
+    given = [Path(logs)] if isinstance(logs, str | Path) else list(map(Path, logs))
+    inputs = given if site.host_map is None else [*given, site.host_map]
+    check_inputs(inputs)
+    check_folder("--store", site.store)
+    check_apart(inputs, site.store)
+    for pattern in site.host_from:
+        compile_pattern(pattern)
+    options = Options(site.job, site.tz, site.content, site.host_from, site.follow)
+    left_out = LeftOut()
+    files = discover(inputs, site.store, follow=site.follow, left_out=left_out)
+    report = unchanged.report_of(files, unchanged.load(site.store, options))
+    if report is not None:
+        report.left_out = left_out
+        return report
+    _keep_pandas_out()
+    from fabricobs.ingestion import ingest as read
+    from fabricobs.store.parts import Store
+
+    return read(inputs, Store(site.store), options, workers=workers or cores(), progress=progress)
+
+
+def watch(
+    logs: Sequence[str | Path],
+    store: str | Path | None = None,
+    *,
+    once: bool = False,
+    every: str | None = None,
+    window: str | None = None,
+    report: str | Path | None = None,
+    keep: str | None = None,
+    job: str | None = None,
+    tz: str | None = None,
+    follow: bool | None = None,
+    content: Sequence[str | Path] = (),
+    config: str | Path | None = None,
+    say: Callable[[str], None] | None = None,
+) -> "Iterator[Round]":
+    """Ingest, diagnose and notify in rounds; yield what each round came to, with `once` one.
+
+    `every` and `window` are durations (`5m`, `6h`), `report` is the HTML file of the newest round,
+    rows older than `keep` are removed, and `say` takes notes for a person.
+    """
+    from fabricobs.inputs import check_apart, check_inputs
+    from fabricobs.operate import watch as operation
+    from fabricobs.output_files import check_folder, check_target
+    from fabricobs.printing import note
+
+    inputs = list(map(Path, logs))
+    check_inputs(inputs)
+    check_target("--report", None if report is None else Path(report))
+    options = {"watch.every": every, "watch.window": window, "watch.report": report}
+    site = _given(
+        config, store=store, content=content, job=job, tz=tz, follow=follow, keep=keep, **options
+    ).config()
+    check_folder("--store", site.store)
+    check_apart(inputs, site.store)
+    if once:
+        return iter((operation.watch_once(inputs, site, say or note),))
+    return operation.watch(inputs, site, say or note)
+
+
+def simulate(
+    directory: str | Path,
+    scenarios: Sequence[str] = (),
+    *,
+    cases: int = 10,
+    gpus: int | None = None,
+    seed: int = SEED,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+) -> list[Path]:
+    """Write logs of simulated clusters with known faults and return the folders of the cases.
+
+    `scenarios` are names, or TOML files of yours; without them a practice set of `cases` is written
+    whose answers are in `directory/answers`. `only` and `without` choose kinds of logs.
+    """
+    from fabricobs.output_files import check_folder
+    from fabricobs.simulator.cases import choose_kinds, write_case, write_practice
+    from fabricobs.simulator.scenarios import load_scenario
+
+    target = Path(directory)
+    check_folder("DIRECTORY", target)
+    kinds = choose_kinds(only, without)
+    chosen = [load_scenario(name).sized(gpus) for name in scenarios]
+    if not chosen:
+        return write_practice(target, cases=cases, seed=seed, gpus=gpus, kinds=kinds)
+    for scenario in chosen:
+        write_case(target / scenario.name, scenario, seed=seed, kinds=kinds)
+    return [target / scenario.name for scenario in chosen]
+
+
+def _given(config: str | Path | None, **options: Any) -> Given:
+    """Return options as a configuration has them: paths as paths, what is empty not at all."""
+    for name in ("store", "watch.report"):
+        if options.get(name) is not None:
+            options[name] = Path(options[name])
+    options["content"] = tuple(map(Path, options.get("content", ()))) or None
+    options["host_from"] = tuple(options.get("host_from", ())) or None
+    return Given(None if config is None else Path(config), options)
+
+
+def _keep_pandas_out() -> None:
+    """Keep pyarrow from importing pandas, where installed, just to see that no list is a Series."""
+    import sys
+
+    if "pandas" in sys.modules:
+        return
+    import pyarrow as pa
+
+    class Absent:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    absent = Absent()
+    sys.meta_path.insert(0, absent)
+    try:
+        pa.array([])  # it looks once
+    finally:
+        sys.meta_path.remove(absent)

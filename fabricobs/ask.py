@@ -18,13 +18,7 @@ from fabricobs.json_values import as_json
 from fabricobs.output_files import replacing
 from fabricobs.printing import escaped, show
 from fabricobs.store.sandbox import QueryError, check_read_only
-from fabricobs.store.session import (
-    NO_SITE,
-    Site,
-    derived,
-    open_session,
-    rounded,
-)
+from fabricobs.store.session import derived, rounded
 from fabricobs.store.tables import TABLES
 
 _NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
@@ -32,6 +26,9 @@ _HEADER = re.compile(r"^-- ?(\w+): ?(.*)$")
 _MOST_ROWS_SHOWN = 200
 _WIDE_OUTPUT = 250
 _CHUNK_ROWS = 10_000
+
+# Opens a session with the views that a statement needs, all without one.
+OpenSession = Callable[[str | None], duckdb.DuckDBPyConnection]
 
 OUTPUTS = ("table", "csv", "json", "parquet")
 # What a file is written as, by the ending of its name. A table is drawn for a screen and leaves out
@@ -95,27 +92,16 @@ def load_question(name: str, path: Path) -> Question:
     return Question(name, question, tuple(columns), example, text)
 
 
-def run_statement(
-    sql: str,
-    store: Path,
-    output: str | None,
-    out: Path | None,
-    extra: Sequence[Path] = (),
-    *,
-    site: Site = NO_SITE,
-    files: Sequence[Path] = (),
-) -> None:
+def run_statement(session: OpenSession, sql: str, output: str, out: Path | None) -> None:
     """Run a reading statement and print its rows, or write them to `out`.
 
-    It reads the store and what lies below the directories `files`. Without `output` the name of
-    the file decides, or a table is printed. A file is written whole or not at all.
+    `output` is one of OUTPUTS. A file is written whole or not at all.
 
     Raises QueryError for a statement that writes, does not parse or fails.
     """
-    output = output_of(output, out)
     if output == "parquet" and out is None and sys.stdout.isatty():
         raise QueryError("parquet is binary: give --out FILE or a pipe")
-    connection = open_session(store, sql, extra, site=site, files=files)
+    connection = session(sql)
     check_read_only(connection, sql)
     write_rows(connection, sql, output, out)
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from fabricobs import content
 from fabricobs.diagnosis.run import diagnose
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.printing import show
 from fabricobs.report.account import ingest_table
 from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text
-from fabricobs.simulate.cases import by_job, write_case
-from fabricobs.simulate.logs import KINDS
-from fabricobs.simulate.scenarios import load_scenario
+from fabricobs.simulator.cases import by_job, write_case
+from fabricobs.simulator.logs import KINDS
+from fabricobs.simulator.scenarios import load_scenario
 from fabricobs.store.parts import Store
 
 

@@ -153,6 +153,15 @@ def path_text(path: str | PurePath) -> str:
     return text if text.isascii() else os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
+def check_inputs(inputs: Sequence[Path]) -> None:
+    """Raise UserError unless all are files or directories that exist."""
+    for path in inputs:
+        if not path.exists() and not path.is_symlink():
+            raise UserError(f"{path}: no such file or directory")
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UserError(f"{path}: a pipe, socket or device; write it to a file first")
+
+
 def check_apart(inputs: Sequence[Path], store: Path) -> None:
     """Raise UserError if an input is the store or lies in it: parts would be read as logs."""
     stored = os.path.realpath(store)

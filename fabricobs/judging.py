@@ -1,6 +1,7 @@
 """Judging a store as a configuration says. Who calls holds the store (`compaction.reading`)."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from pathlib import Path
 
 from fabricobs.config.schema import Config
 from fabricobs.diagnosis.findings import Diagnosis
@@ -24,9 +25,9 @@ def judge(config: Config, since: datetime | None = None, job: str | None = None)
     )
 
 
-def window_start(config: Config) -> datetime | None:
-    """Return where the configured window before the newest data begins; None for all there is."""
-    if config.watch.window is None:
+def window_start(store: Path, length: timedelta | None) -> datetime | None:
+    """Return where a window before the newest data of a store begins; None for all there is."""
+    if length is None:
         return None
-    newest = newest_time(config.store, datetime.max)
-    return None if newest is None else newest - config.watch.window
+    newest = newest_time(store, datetime.max)
+    return None if newest is None else newest - length

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from fabricobs.simulate.cases import choose_kinds, write_case
-from fabricobs.simulate.output import JOB_START
-from fabricobs.simulate.scenarios import Scenario, load_scenario
-from fabricobs.verbs.simulating import DEMO_SEED
+from fabricobs.simulator import SEED
+from fabricobs.simulator.cases import choose_kinds, write_case
+from fabricobs.simulator.output import JOB_START
+from fabricobs.simulator.scenarios import Scenario, load_scenario
 
 FIRST_FAULTY_STEP, LAST_FAULTY_STEP = 70, 200
 
@@ -34,7 +34,7 @@ def write_cluster(directory: Path) -> Path:
     spell = {"at": (FIRST_FAULTY_STEP - 1) / steps, "until": LAST_FAULTY_STEP / steps}
     shape = sample.model_copy(update={"faults": (fault.model_copy(update=spell),)})
     kinds = choose_kinds(["nccl", "train", "steps", "switches"], [])
-    write_case(directory, Scenario("live", shape), seed=DEMO_SEED, kinds=kinds)
+    write_case(directory, Scenario("live", shape), seed=SEED, kinds=kinds)
     return directory / "logs"
 
 

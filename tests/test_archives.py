@@ -17,7 +17,7 @@ from conftest import ROOT
 from fabricobs.formats import archive, budget, source
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.rows import Rows
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conftest import Run
 from fabricobs.formats.combined import combination_of
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session

@@ -13,7 +13,7 @@ from small_store import STEP, steps, write_days
 from conftest import Run
 from fabricobs import cli
 from fabricobs.exceptions import UserError
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store import compaction, verification
 from fabricobs.store.inspection import PartError

@@ -13,10 +13,10 @@ import pytest
 from conftest import ROOT, Rows
 from fabricobs.diagnosis.findings import SEVERITIES, Diagnosis, confidence_of, severity_of_loss
 from fabricobs.diagnosis.run import diagnose
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
-from fabricobs.simulate.cases import write_case
-from fabricobs.simulate.scenarios import load_scenario
+from fabricobs.simulator.cases import write_case
+from fabricobs.simulator.scenarios import load_scenario
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from small_store import STEP, write_days
 
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.operate.state import Memory, save_memory
 from fabricobs.store import upkeep

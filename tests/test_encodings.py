@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fabricobs.formats.source import open_text, read_ends
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session

@@ -15,7 +15,7 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.report.documents import diagnosis_json, finding_of
 from fabricobs.report.explanation import (
     UnknownFindingError,
-    explanation_text,
+    explain,
     find_finding,
     rows_about,
 )
@@ -97,7 +97,7 @@ def test_a_store_without_findings_says_so(store: Path) -> None:
 
 
 def test_everything_it_says_is_told(store: Path) -> None:
-    text = explanation_text(FINDING, store)
+    text = str(explain(FINDING, store))
     told = (
         FINDING.id, "straggler", "high", "0.85 (timing, log messages)", "step 100", "step 200",
         "2026-03-02 09:05:00 UTC", "12.0% of the throughput", "3.5 GPU hours", "rank 3 on node01",

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from fabricobs.cli.options import exit_code
 from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.report.documents import diagnosis_json
 from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text
 from fabricobs.report.writing import Report, write_report
-from fabricobs.verbs.shared import exit_code
 
 
 def _fail(*_: object) -> None:

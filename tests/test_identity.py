@@ -14,7 +14,7 @@ from fabricobs.formats.identity.layout import infer
 from fabricobs.formats.identity.naming import Naming
 from fabricobs.formats.identity.pattern import compile_pattern
 from fabricobs.formats.identity.times import time_of_path
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session

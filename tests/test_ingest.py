@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import ROOT, Run
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
@@ -72,8 +72,8 @@ def test_several_processes_write_the_store_of_one(
     (logs / "gone").symlink_to(tmp_path / "nowhere")
     monkeypatch.setattr("fabricobs.planning._BATCH_FILES", 50)
     one = ingest([logs], Store(tmp_path / "one"), Options(), workers=1)
-    monkeypatch.setattr("fabricobs.ingest._PARALLEL_FILES", 10)
-    monkeypatch.setattr("fabricobs.ingest._PARALLEL_BYTES", 0)
+    monkeypatch.setattr("fabricobs.ingestion._PARALLEL_FILES", 10)
+    monkeypatch.setattr("fabricobs.ingestion._PARALLEL_BYTES", 0)
     several = ingest([logs], Store(tmp_path / "several"), Options(), workers=2)
     assert several == one
     assert sum(outcome.unchanged for outcome in one.outcomes) > 1

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from conftest import Rows
 from fabricobs.diagnosis.findings import SEVERITIES, Diagnosis, Finding
 from fabricobs.diagnosis.run import diagnose
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fabricobs.formats.recognition.catalogue import load_catalogue
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ROOT
 from fabricobs import batches, workers
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.planning import PlannedFile
 from fabricobs.store.parts import Store
@@ -70,9 +70,9 @@ def test_the_file_that_has_its_reader_killed_is_refused_by_name(
     batch_files: int,
 ) -> None:
     shutil.copytree(_LOGS, tmp_path / "logs" / "leaf01")
-    monkeypatch.setattr("fabricobs.ingest._PARALLEL_FILES", 1)
+    monkeypatch.setattr("fabricobs.ingestion._PARALLEL_FILES", 1)
     monkeypatch.setattr("fabricobs.planning._BATCH_FILES", batch_files)
-    monkeypatch.setattr("fabricobs.ingest.ingest_batch", _Killer("show_pfc_priority.txt"))
+    monkeypatch.setattr("fabricobs.ingestion.ingest_batch", _Killer("show_pfc_priority.txt"))
     store = Store(tmp_path / "store")
     report = ingest([tmp_path / "logs"], store, Options(), workers=2)
     [refused] = report.problems
@@ -82,6 +82,6 @@ def test_the_file_that_has_its_reader_killed_is_refused_by_name(
     assert len(store.known_files()) == len(list(_LOGS.iterdir())) - 1
     assert not list((store.path / ".incoming").glob("*"))
     assert capfd.readouterr() == ("", "")
-    monkeypatch.setattr("fabricobs.ingest.ingest_batch", batches.ingest_batch)
+    monkeypatch.setattr("fabricobs.ingestion.ingest_batch", batches.ingest_batch)
     [again] = ingest([tmp_path / "logs"], store, Options()).read
     assert (again.path, again.problem) == (refused.path, None)

@@ -34,7 +34,7 @@ DAYS = 12
 # Starts processes that have imported all this: most of a process is its start.
 PROCESSES = get_context("forkserver")
 PROCESSES.set_forkserver_preload(
-    ["fabricobs.cli", "fabricobs.ingest", "fabricobs.store.upkeep", "fabricobs.operate.watch"]
+    ["fabricobs.cli", "fabricobs.ingestion", "fabricobs.store.upkeep", "fabricobs.operate.watch"]
 )
 
 

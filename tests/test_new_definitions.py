@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fabricobs.formats.recognition.catalogue import Catalogue
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session

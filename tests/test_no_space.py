@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from small_store import write_days
 
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store import verification
 from fabricobs.store.parts import Store

@@ -10,8 +10,7 @@ import pytest
 import typer
 
 from conftest import Run
-from fabricobs import cli
-from fabricobs.verbs import shared
+from fabricobs import cli, output_files
 
 # Wrong values by what an option takes; FLAG and ANY have none.
 FLAG: tuple[str, ...] = ()
@@ -318,7 +317,7 @@ def test_a_folder_that_may_not_be_written_is_told_before_any_work(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(shared.os, "access", lambda *_: False)
+    monkeypatch.setattr(output_files.os, "access", lambda *_: False)
     assert run(arguments, monkeypatch) == 3
     assert "cannot be written" in capsys.readouterr().err
 

@@ -1,5 +1,6 @@
 """The store in Python: what `fabricobs.open` gives, and that importing costs nothing."""
 
+import shutil
 import subprocess
 import sys
 from datetime import datetime
@@ -56,6 +57,57 @@ def test_the_store_is_judged(opened: OpenStore) -> None:
     assert "leaf01" in title
 
 
+def test_logs_are_read_into_a_store(tmp_path: Path) -> None:
+    log = tmp_path / "steps.jsonl"
+    log.write_text('{"step": 1, "rank": 0, "step_time_ms": 250.0, "host": "node01"}\n')
+    read = fabricobs.ingest(log, tmp_path / "store", job="pretrain")
+    assert [outcome.rows for outcome in read.read] == [1]
+    (run,) = fabricobs.open(tmp_path / "store").jobs()
+    assert run.name == "pretrain"
+    again = fabricobs.ingest([log], tmp_path / "store", job="pretrain")
+    assert [outcome.unchanged for outcome in again.outcomes] == [True]
+
+
+def test_a_finding_is_explained_with_its_rows(opened: OpenStore) -> None:
+    (finding,) = opened.findings()
+    explained = opened.explain(finding.id[:4], anew=True)
+    assert explained.finding.id == finding.id
+    assert explained.about is not None
+    assert set(explained.about["uplink_group"].str.split(" ").list.first()) == {"leaf01"}
+    assert finding.title in str(explained)
+
+
+def test_a_report_is_written(opened: OpenStore, tmp_path: Path) -> None:
+    (written,) = opened.report(tmp_path / "report.md", window="1h")
+    assert "leaf01" in written.read_text()
+
+
+def test_a_round_of_the_watch(tmp_path: Path) -> None:
+    (tmp_path / "steps.jsonl").write_text('{"step": 1, "rank": 0, "step_time_ms": 250.0}\n')
+    notes: list[str] = []
+    logs = [tmp_path / "steps.jsonl"]
+    (done,) = fabricobs.watch(logs, tmp_path / "store", once=True, say=notes.append)
+    assert done.diagnosis is not None
+    assert "1 files read" in notes[-1]
+
+
+def test_a_cluster_is_simulated(tmp_path: Path) -> None:
+    (case,) = fabricobs.simulate(tmp_path / "cases", ["healthy"], gpus=16, only=["nccl"])
+    assert case == tmp_path / "cases" / "healthy"
+    assert (case / "truth.json").is_file()
+
+
+def test_what_a_store_is_kept_with(sample_store: Path, tmp_path: Path) -> None:
+    shutil.copytree(sample_store, tmp_path / "store")
+    opened = fabricobs.open(tmp_path / "store")
+    assert opened.prune() is None
+    pruned = opened.prune("30d")
+    assert pruned is not None
+    assert pruned.files == 0
+    assert opened.compact() == 0
+    assert not any(batch.faults for batch in opened.verify())
+
+
 def test_two_sides_are_compared(opened: OpenStore) -> None:
     step_time = opened.compare("steps:11..100", "steps:200..300").step_time
     assert step_time is not None
@@ -96,6 +148,12 @@ def test_a_store_of_ones_own_questions(sample_store: Path, tmp_path: Path) -> No
         (lambda s: s.chart("incidents"), "one of"),
         (lambda s: s.compare("steps:1..2", "steps:2..3"), "overlap"),
         (lambda s: fabricobs.open(s.path / "nowhere"), "no store here"),
+        (lambda s: s.diagnose(window="often"), "no duration"),
+        (lambda s: s.diagnose(job="nobody"), "nobody"),
+        (lambda s: s.report("report.xyz"), "no ending of"),
+        (lambda s: fabricobs.ingest("nowhere", s.path), "no such file"),
+        (lambda s: fabricobs.watch(["nowhere"], s.path), "no such file"),
+        (lambda s: fabricobs.simulate("cases", ["helthy"]), "helthy"),
     ],
 )
 def test_a_mistake_says_what_to_do(opened: OpenStore, mistake: object, said: str) -> None:

@@ -14,26 +14,26 @@ from hypothesis import strategies as st
 
 from conftest import ROOT
 from conftest import Run as Command
-from fabricobs.simulate.cases import write_case
-from fabricobs.simulate.fabric import Fabric, observe
-from fabricobs.simulate.faults import FAULTS
-from fabricobs.simulate.run import Run
-from fabricobs.simulate.scenarios import (
+from fabricobs.simulator import SEED
+from fabricobs.simulator.cases import write_case
+from fabricobs.simulator.fabric import Fabric, observe
+from fabricobs.simulator.faults import FAULTS
+from fabricobs.simulator.run import Run
+from fabricobs.simulator.scenarios import (
     Scenario,
     ScenarioError,
     load_scenario,
     scenario_names,
 )
-from fabricobs.simulate.shapes import (
+from fabricobs.simulator.shapes import (
     ClusterShape,
     CollectionShape,
     FaultShape,
     JobShape,
     ScenarioShape,
 )
-from fabricobs.simulate.truth import lost_share, tell_truth
-from fabricobs.simulate.world import World, come_true
-from fabricobs.verbs.simulating import DEMO_SEED
+from fabricobs.simulator.truth import lost_share, tell_truth
+from fabricobs.simulator.world import World, come_true
 
 pytestmark = pytest.mark.slow
 
@@ -345,7 +345,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_committed_sample_is_what_the_simulator_writes(tmp_path: Path) -> None:
-    write_case(tmp_path, load_scenario("sample"), seed=DEMO_SEED)
+    write_case(tmp_path, load_scenario("sample"), seed=SEED)
     committed, written = files(ROOT / "sample_data"), files(tmp_path)
     assert committed.keys() == written.keys()
     for name, path in committed.items():

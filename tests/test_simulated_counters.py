@@ -9,29 +9,29 @@ import numpy as np
 import pytest
 
 from fabricobs.ask import find_question
-from fabricobs.ingest import IngestReport, ingest
+from fabricobs.ingestion import IngestReport, ingest
 from fabricobs.inputs import Options
-from fabricobs.simulate.collection import (
+from fabricobs.simulator.collection import (
     Reader,
     read_host,
     read_leaf,
     saturated,
     thirty_two_bits,
 )
-from fabricobs.simulate.counters import PortGroup
-from fabricobs.simulate.fabric import Fabric, observe
-from fabricobs.simulate.links import links_of
-from fabricobs.simulate.logs import KINDS
-from fabricobs.simulate.output import JOB_START
-from fabricobs.simulate.shapes import (
+from fabricobs.simulator.counters import PortGroup
+from fabricobs.simulator.fabric import Fabric, observe
+from fabricobs.simulator.links import links_of
+from fabricobs.simulator.logs import KINDS
+from fabricobs.simulator.output import JOB_START
+from fabricobs.simulator.shapes import (
     ClusterShape,
     CollectionShape,
     FaultShape,
     JobShape,
     ScenarioShape,
 )
-from fabricobs.simulate.world import World, come_true
-from fabricobs.simulate.writers.perfquery import watch_fabric
+from fabricobs.simulator.world import World, come_true
+from fabricobs.simulator.writers.perfquery import watch_fabric
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 

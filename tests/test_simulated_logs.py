@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 from fabricobs.ask import find_question
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
-from fabricobs.simulate.fabric import observe
-from fabricobs.simulate.facts import Hang, LinkFlap
-from fabricobs.simulate.logs import KINDS
-from fabricobs.simulate.output import epoch_microseconds
-from fabricobs.simulate.shapes import (
+from fabricobs.simulator.fabric import observe
+from fabricobs.simulator.facts import Hang, LinkFlap
+from fabricobs.simulator.logs import KINDS
+from fabricobs.simulator.output import epoch_microseconds
+from fabricobs.simulator.shapes import (
     ClusterShape,
     CollectionShape,
     FaultShape,
     JobShape,
     ScenarioShape,
 )
-from fabricobs.simulate.world import World, come_true
-from fabricobs.simulate.writers.processes import communicators, host_offset
-from fabricobs.simulate.writers.rings import NOBODY, build_rings, build_trees
+from fabricobs.simulator.world import World, come_true
+from fabricobs.simulator.writers.processes import communicators, host_offset
+from fabricobs.simulator.writers.rings import NOBODY, build_rings, build_trees
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 

@@ -16,7 +16,7 @@ import pytest
 from loopback import drips, misbehaving, wait_for
 
 from conftest import ROOT
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.stopping import GRACE_S
 from fabricobs.store.parts import Store

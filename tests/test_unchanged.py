@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fabricobs import content, planning, unchanged
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, Options, discover
 from fabricobs.store.parts import Store
 

@@ -13,7 +13,7 @@ from test_ingest import rows_of
 
 from conftest import Run
 from fabricobs.diagnosis.run import diagnose
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.report.history import keep_findings
 from fabricobs.store import compaction, upkeep

@@ -11,7 +11,7 @@ import pytest
 from live_cluster import Replay, write_cluster
 from loopback import Receiver, alertmanager, receiver, wait_for
 
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session

@@ -20,12 +20,12 @@ import polars as pl
 
 from fabricobs.bench.scoring import Score, score_case
 from fabricobs.diagnosis.run import diagnose
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.resources import cores, raise_gc_threshold
-from fabricobs.simulate.cases import by_job, write_case
-from fabricobs.simulate.logs import Kind, usual_kinds
-from fabricobs.simulate.scenarios import load_scenario, scenario_names
+from fabricobs.simulator.cases import by_job, write_case
+from fabricobs.simulator.logs import Kind, usual_kinds
+from fabricobs.simulator.scenarios import load_scenario, scenario_names
 from fabricobs.store.parts import Store
 
 TUNING_SEEDS = range(1_000, 2_000)

@@ -12,9 +12,9 @@ from pathlib import Path
 import polars as pl
 
 from fabricobs.bench.processes import Run, timed
-from fabricobs.simulate.cases import write_case
-from fabricobs.simulate.scenarios import Scenario, load_scenario
-from fabricobs.simulate.shapes import ScenarioShape
+from fabricobs.simulator.cases import write_case
+from fabricobs.simulator.scenarios import Scenario, load_scenario
+from fabricobs.simulator.shapes import ScenarioShape
 
 SIZES = (256, 512, 1024)
 SCENARIO = "straggling_rank"

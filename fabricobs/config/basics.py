@@ -4,13 +4,17 @@ Loading the schema takes a third as long as a verb that finds nothing to do.
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fabricobs.exceptions import UserError
 from fabricobs.store.session import NO_SITE, Site
+
+if TYPE_CHECKING:
+    from fabricobs.config.schema import Config
 
 FILE_NAME = "fabricobs.toml"
 PREFIX = "FABRICOBS_"
@@ -20,6 +24,10 @@ _STORE_VARIABLE = f"{PREFIX}STORE"
 
 class ConfigError(UserError):
     """A configuration that cannot be used; the text names file and key."""
+
+
+class ConfigWarning(UserWarning):
+    """What a configuration file says and is not in force."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,44 @@ class Basics:
     host_from: tuple[str, ...] = ()
     site: Site = NO_SITE
     follow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a caller gives: a configuration file, and options by their dotted keys; None is unset.
+
+    Both methods warn with ConfigWarning and raise ConfigError for what cannot be used.
+    """
+
+    file: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def config(self) -> "Config":
+        """Return the configuration in force."""
+        from fabricobs.config.load import load
+
+        loaded = load(self.file, self.options)
+        if loaded.warning:
+            warnings.warn(loaded.warning, ConfigWarning, stacklevel=2)
+        _check(loaded.config.job, loaded.config.content)
+        return loaded.config
+
+    def basics(self) -> Basics:
+        """Return what reading and asking need of it; quick where nothing is configured."""
+        if self.file is not None or is_configured():
+            return self.config().basics
+        basics = with_options(self.options)
+        _check(basics.job, basics.content)
+        return basics
+
+
+def _check(job: str | None, content: Sequence[Path]) -> None:
+    """Raise ConfigError unless the job has a name and the folders of content are there."""
+    if job == "":
+        raise ConfigError("--job: an empty name; leave the option out if the logs name their jobs")
+    for folder in content:
+        if not folder.is_dir():
+            raise ConfigError(f"--content {folder}: no such folder")
 
 
 def find_file(path: Path | None = None) -> Path | None:

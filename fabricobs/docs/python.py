@@ -1,4 +1,4 @@
-"""The reference of the Python front in docs/python.md, from its signatures and docstrings."""
+"""The reference of the Python API in docs/python.md, from its signatures and docstrings."""
 
 import inspect
 import re
@@ -11,13 +11,14 @@ from fabricobs.report.markdown import page
 
 
 def python_reference() -> str:
-    """Return a section for `fabricobs.open` and each method of what it gives."""
+    """Return a section for each function of `fabricobs` and each method of what `open` gives."""
     methods = [
         (name, member)
         for name, member in vars(OpenStore).items()
         if not name.startswith("_") and inspect.isfunction(member)
     ]
-    sections = [_section("fabricobs.open", fabricobs.open)]
+    names = [name for name in fabricobs.__all__ if name.islower() and not name.startswith("_")]
+    sections = [_section(f"fabricobs.{name}", getattr(fabricobs, name)) for name in names]
     sections += [_section(f"OpenStore.{name}", member) for name, member in methods]
     return page(*sections).strip()
 

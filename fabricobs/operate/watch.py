@@ -19,7 +19,7 @@ from fabricobs.config.schema import Config, duration_words
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.incidents import Event, Incident, Moment, Timers, advance
 from fabricobs.exceptions import TRACEBACK, UserError, unexpected
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.judging import judge
 from fabricobs.operate.alertmanager import TOLD_AFTER_END

@@ -4,6 +4,7 @@ import difflib
 import re
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from pathlib import Path
@@ -75,11 +76,38 @@ def _named(findings: Sequence[Finding], ids: Sequence[str] | dict[str, Finding])
     return "\n".join(f"  {id_}  {escaped(titles[id_])}" for id_ in ids)
 
 
-def explanation_text(
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A finding with what it rests on: the SQL behind it, its rows, and those about the culprits.
+
+    `rows` is None where the store's text is no question of this installation: it is never run.
+    """
+
+    finding: Finding
+    sql: str | None
+    rows: pl.DataFrame | None
+    about: pl.DataFrame | None
+
+    def __str__(self) -> str:
+        """Return it as the command line prints it."""
+        return explanation_text(self)
+
+
+def explain(
     finding: Finding, store: Path, extra: Sequence[Path] = (), *, site: Site = NO_SITE
-) -> str:
-    """Return a finding in full, with the SQL behind it and the rows that are about it."""
+) -> Explanation:
+    """Return a finding with its SQL and the rows that the store gives for it now."""
     sql = documents.question_sql(finding.query, extra)
+    if not sql or sql == finding.query:
+        return Explanation(finding, sql, None, None)
+    with open_session(store, sql, extra, site=site) as connection:
+        rows = connection.sql(sql).pl()
+    return Explanation(finding, sql, rows, rows_about(finding, rows))
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """Return a finding in full, with the SQL behind it and the rows that are about it."""
+    finding, sql = explanation.finding, explanation.sql
     blocks = [
         wrapped(finding.title, f"{finding.id}  "),
         "\n".join(_facts(finding)),
@@ -88,9 +116,8 @@ def explanation_text(
         "\n".join(listed("It would be refuted by", finding.refuted_by)),
         "\n".join(listed("Next steps", finding.next_steps)),
     ]
-    if sql != finding.query:  # a question's; text that a store holds is shown, never run
-        with open_session(store, sql, extra, site=site) as connection:
-            blocks.append(_rows_text(finding, connection.sql(sql).pl()))
+    if explanation.rows is not None and explanation.about is not None:
+        blocks.append(_rows_text(explanation.rows, explanation.about))
     if sql:
         named = f" ({finding.query})" if finding.query != sql else ""
         blocks.append(f"  SQL{named}\n" + textwrap.indent(sql.strip(), "    "))
@@ -139,8 +166,7 @@ def _drivers_text(drivers: Sequence[Driver]) -> str:
     return "\n".join(lines)
 
 
-def _rows_text(finding: Finding, answer: pl.DataFrame) -> str:
-    about = rows_about(finding, answer)
+def _rows_text(answer: pl.DataFrame, about: pl.DataFrame) -> str:
     title = f"Rows about it, {min(len(about), _MOST_ROWS)} of {len(about):,}"
     if about.is_empty():
         title, about = f"Rows, none of them about it by name; {len(answer):,} in all", answer

@@ -7,7 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from fabricobs.diagnosis.findings import Diagnosis
-from fabricobs.output_files import write_whole
+from fabricobs.exceptions import UserError
+from fabricobs.output_files import check_folder, check_target, write_whole
 from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.documents import diagnosis_json
 from fabricobs.report.figures import Figures, draw_figures, save_figures
@@ -29,9 +30,26 @@ class Report:
     charts: Path | None = None
 
 
-def form_of(out: Path) -> str | None:
-    """Return what the ending of a file's name asks for, None if it tells nothing."""
-    return FORMATS.get(out.suffix.lower())
+def report_to(
+    out: str | Path | None, form: str | None = None, charts: str | Path | None = None
+) -> Report:
+    """Return where a report goes: its form as given, else as `out` ends, else a page.
+
+    UserError for a form that is unknown or a file that cannot be written.
+    """
+    forms = {name: suffix for suffix, name in FORMATS.items()}
+    if form is None:
+        form = "html" if out is None else FORMATS.get(Path(out).suffix.lower())
+    if form is None:
+        endings = f"no ending of {', '.join(FORMATS)}; say --format {', '.join(forms)}"
+        raise UserError(f"--out {out}: {endings}")
+    if form not in forms:
+        raise UserError(f"--format {form}: use one of {', '.join(forms)}")
+    folder = None if charts is None else Path(charts)
+    report = Report(Path(out or f"fabricobs-report{forms[form]}"), form, folder)
+    check_target("--out", report.out)
+    check_folder("--charts", folder)
+    return report
 
 
 def write_report(

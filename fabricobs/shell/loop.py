@@ -12,6 +12,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from fabricobs import stopping
+from fabricobs.ask import OpenSession
 from fabricobs.printing import escaped, note, show
 from fabricobs.resources import state_folder
 from fabricobs.shell.commands import COMMANDS, Shell, check_printed
@@ -20,30 +21,20 @@ from fabricobs.shell.text import is_whole
 from fabricobs.store.compaction import reading
 from fabricobs.store.inspection import one_line
 from fabricobs.store.sandbox import QueryError
-from fabricobs.store.session import (
-    NO_SITE,
-    Site,
-    keywords,
-    open_session,
-)
+from fabricobs.store.session import keywords
 
 _PROMPT = "fabricobs> "
 _WORTH_TELLING_S = 1.0
 
 
 def run_shell(
-    store: Path,
-    output: str = "table",
-    extra: Sequence[Path] = (),
-    *,
-    site: Site = NO_SITE,
-    files: Sequence[Path] = (),
+    open_session: OpenSession, store: Path, output: str = "table", extra: Sequence[Path] = ()
 ) -> None:
     """Ask the store in a shell until the user leaves it; nothing is written but the history."""
     check_printed(output)
     stopping.leave_to_defaults()
     with reading(store):
-        shell = Shell(open_session(store, extra=extra, site=site, files=files), extra, output)
+        shell = Shell(open_session(None), extra, output)
     session: PromptSession[str] = PromptSession(
         history=open_history(state_folder() / "sql_history"),
         completer=SqlCompleter(names_of(shell)),

@@ -29,6 +29,7 @@ class Pruned:
 
     files: int
     freed_bytes: int
+    keep: timedelta
 
 
 def compact(store: Store, now: datetime | None = None) -> int:
@@ -61,7 +62,7 @@ def prune(store: Store, keep: timedelta, now: datetime | None = None) -> Pruned:
     store.settle()
     newest = newest_time(store.path, moment + timedelta(days=1))
     if newest is None:
-        return Pruned(0, 0)
+        return Pruned(0, 0, keep)
     old = _old_files(store, newest - keep)
     files = freed = 0
     for batch, ids in old.items():
@@ -75,7 +76,7 @@ def prune(store: Store, keep: timedelta, now: datetime | None = None) -> Pruned:
                 store.replace(writer, name)
             files += len(ids)
             freed += before - _size(store.path / name)
-    return Pruned(files, freed)
+    return Pruned(files, freed, keep)
 
 
 def small_batches(store: Store) -> int:

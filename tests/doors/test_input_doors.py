@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabricobs.formats.private_files import is_private
-from fabricobs.ingest import ingest
+from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, LeftOut, Options, discover
 from fabricobs.store.parts import Store
 from tests.conftest import Run

@@ -98,7 +98,7 @@ def test_a_statement_is_refused(site: Site, sql: str, told: str) -> None:
     secret_rows = pa.table({"secret": [42]})  # a variable that SQL must not find
     opened = in_python.open(site.store)
     ways: list[Any] = [
-        lambda: run_statement(statement, site.store, "csv", None),
+        lambda: run_statement(opened.session, statement, "csv", None),
         lambda: opened.sql(statement).fetchall(),
         lambda: site.shell.run(f"{statement};"),
     ]

@@ -11,7 +11,7 @@ import pytest
 
 import fabricobs as in_python
 from fabricobs.diagnosis.findings import Entity, Finding
-from fabricobs.report.explanation import explanation_text
+from fabricobs.report.explanation import explain
 from fabricobs.store import spill
 from fabricobs.store.arrow import empty_table
 from fabricobs.store.compaction import reading
@@ -146,7 +146,7 @@ def test_sql_in_a_kept_finding_is_not_run(store: Path, tmp_path: Path) -> None:
         explanation="e",
         query=f"WITH x AS (COPY (SELECT 1) TO '{store}/x.csv') SELECT * FROM x",
     )
-    assert "COPY" in explanation_text(finding, store)
+    assert "COPY" in str(explain(finding, store))
     assert not (store / "x.csv").exists()
 
 

@@ -1,0 +1,103 @@
+"""The verbs that judge the store: the verdict, one finding in full, the report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fabricobs.cli.options import (
+    ConfigOption,
+    ContentOption,
+    FailOnOption,
+    OneJobOption,
+    StoreOption,
+    TextOption,
+    WindowOption,
+    check_fail_on,
+    check_text_format,
+    exit_code,
+    opened,
+)
+from fabricobs.printing import escaped, note, show
+
+
+def diagnose(
+    store: StoreOption = None,
+    format: TextOption = "text",
+    fail_on: FailOnOption = "low",
+    window: WindowOption = None,
+    job: OneJobOption = None,
+    list_jobs: Annotated[
+        bool, typer.Option("--list-jobs", help="List the jobs in the store, without a diagnosis.")
+    ] = False,
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Diagnose each job in the store: verdict, six answers, findings."""
+    check_text_format(format)
+    check_fail_on(fail_on)
+    asked = opened(store, content, config)
+    if list_jobs:
+        from fabricobs.report.jobs import listing_json, listing_text
+
+        runs = asked.jobs()
+        show(listing_json(runs) if format == "json" else listing_text(runs))
+        return
+    from fabricobs.report.documents import diagnosis_json
+    from fabricobs.report.history import keep_findings
+    from fabricobs.report.terminal import diagnosis_text
+
+    found = asked.diagnose(job, window)
+    show(diagnosis_json(found) if format == "json" else diagnosis_text(found))
+    try:
+        keep_findings(found, asked.path)
+    except OSError as error:
+        note(f"findings not kept in {asked.path}: {error.strerror}")
+    raise typer.Exit(exit_code(found, fail_on))
+
+
+def explain(
+    finding: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID", help="Id of a finding or its beginning; without it: list all findings."
+        ),
+    ] = None,
+    store: StoreOption = None,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Diagnose again instead of reading kept findings.")
+    ] = (False),
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Print one finding in full, with its rows and its SQL."""
+    asked = opened(store, content, config)
+    if finding is not None:
+        show(str(asked.explain(finding, anew=anew)))
+        return
+    for known in asked.findings() if anew else asked.known_findings():
+        show(escaped(f"{known.id}  {known.severity:8}  {known.title}"))
+
+
+def report(
+    store: StoreOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Output file (default: fabricobs-report.html, .md, .txt or .json)."),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(help="html, markdown, text or json (default: by the suffix of the file)."),
+    ] = None,
+    charts: Annotated[
+        Path | None, typer.Option(help="Directory for the charts as PNG and SVG.")
+    ] = None,
+    window: WindowOption = None,
+    job: OneJobOption = None,
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Write the diagnosis as one HTML file without external requests, as Markdown, text or JSON."""
+    asked = opened(store, content, config)
+    for path in asked.report(out, format, charts, job, window):
+        show(escaped(path))

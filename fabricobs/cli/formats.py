@@ -1,0 +1,116 @@
+"""The verbs for who writes content: list formats, try one, begin one, check it all."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fabricobs.cli.options import (
+    UNKNOWN,
+    ConfigOption,
+    ContentOption,
+    Verb,
+    VerbGroup,
+    fail,
+    given,
+)
+from fabricobs.printing import escaped, show
+
+formats_app = typer.Typer(cls=VerbGroup, help="List the formats, try one, or begin a new one.")
+
+
+@formats_app.callback(invoke_without_command=True)
+def formats(
+    context: typer.Context, content: ContentOption = None, config: ConfigOption = None
+) -> None:
+    """List the formats fabricobs reads."""
+    from fabricobs.formats.definition import load_definitions
+
+    if context.invoked_subcommand is None:
+        site = given(config, content=content)
+        for name, definition in load_definitions(site.content).items():
+            show(escaped(f"{name:28} {definition.title}"))
+
+
+@formats_app.command("try", cls=Verb)
+def formats_try(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            help="A file, or a folder of them; before it the format to read with.",
+            metavar="[FORMAT] FILE|FOLDER",
+        ),
+    ],
+    content: ContentOption = None,
+    config: ConfigOption = None,
+    most: Annotated[
+        int | None, typer.Option(help="Rows shown of each table (20; of a folder 3).", min=0)
+    ] = None,
+) -> None:
+    """Show what the formats make of a file or folder, and where unread lines leave their templates.
+
+    The caret stands under the character at which a template stops. A folder gives a summary for
+    each kind of file.
+    """
+    from fabricobs.formats.recognition.catalogue import load_catalogue
+    from fabricobs.formats.trial import try_formats
+    from fabricobs.report.trial import trials_text
+
+    if len(words) > 2:
+        fail(f"{' '.join(words)}: give a file or folder, and before it a format or none")
+    name = words[0] if len(words) == 2 else None
+    site = given(config, content=content)
+    trials = try_formats(Path(words[-1]), load_catalogue(site.content), name)
+    if most is None:
+        most = 3 if Path(words[-1]).is_dir() else 20
+    show(trials_text(trials, most))
+    if not any(trial.row_count for trial in trials) or any(trial.problems for trial in trials):
+        raise typer.Exit(UNKNOWN)
+
+
+@formats_app.command("new", cls=Verb)
+def formats_new(
+    name: Annotated[str, typer.Argument(help="Name of the new format.")],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A file of it, or a folder: lines that no format reads become the sample.",
+            metavar="FILE|FOLDER",
+        ),
+    ],
+    content: Annotated[
+        Path, typer.Option("--content", help="Folder of yours; the file goes to its ingest/.")
+    ] = Path(),
+) -> None:
+    """Write the beginning of a definition: typed templates, and the lines they were made of."""
+    from fabricobs.formats.proposal import definition_text
+    from fabricobs.formats.recognition.catalogue import load_catalogue
+    from fabricobs.formats.trial import lines_to_describe
+    from fabricobs.output_files import check_folder
+
+    if not path.exists():
+        fail(f"{path}: no such file or folder")
+    if not name.isidentifier():
+        fail(f"{name}: a format's name is letters, digits and underscores")
+    check_folder("--content", content)
+    target = content / "ingest" / f"{name}.toml"
+    if target.exists():
+        fail(f"{target}: is there already")
+    text = definition_text(name, path.name, lines_to_describe(path, load_catalogue([content])))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    told = f"{target}: fill in columns and rows, then `fabricobs check --content {content}`"
+    show(escaped(told))
+
+
+def check(content: ContentOption = None, config: ConfigOption = None) -> None:
+    """Check that every definition, query and model of the content is sound."""
+    from fabricobs.content_check import check_content
+
+    mistakes = list(check_content(given(config, content=content).content))
+    for mistake in mistakes:
+        show(escaped(mistake), file=sys.stderr)
+    if mistakes:
+        raise typer.Exit(UNKNOWN)
+    show("content is sound")

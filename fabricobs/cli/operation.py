@@ -1,0 +1,243 @@
+"""The verbs of operation: watch, prune, schedule, config."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fabricobs import stopping
+from fabricobs.cli.options import (
+    UNKNOWN,
+    ConfigOption,
+    ContentOption,
+    FailOnOption,
+    FollowOption,
+    JobOption,
+    StoreOption,
+    WindowOption,
+    ZoneOption,
+    check_fail_on,
+    exit_code,
+    fail,
+    given,
+    opened,
+)
+from fabricobs.printing import escaped, note, show, show_data
+
+if TYPE_CHECKING:
+    from fabricobs.operate.watch import Round
+    from fabricobs.store.verification import Batch, PutAside
+
+EveryOption = Annotated[
+    str | None,
+    typer.Option("--every", help="Interval of the rounds, e.g. 30s, 5m, 1h (default: 5m)."),
+]
+LogsArgument = Annotated[list[Path], typer.Argument(help="Files and directories to read.")]
+
+
+def watch(
+    logs: LogsArgument,
+    every: EveryOption = None,
+    window: WindowOption = None,
+    once: Annotated[
+        bool,
+        typer.Option(
+            "--once", help="Run one round and exit with the code of diagnose, for schedulers."
+        ),
+    ] = False,
+    store: StoreOption = None,
+    job: JobOption = None,
+    tz: ZoneOption = None,
+    report: Annotated[
+        Path | None, typer.Option(help="The HTML file (default: report.html in the store).")
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Remove rows older than this, e.g. 30d (default: never).")
+    ] = None,
+    follow: FollowOption = None,
+    fail_on: FailOnOption = "low",
+    content: ContentOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Ingest, diagnose and send notifications in rounds: new, escalated and resolved incidents."""
+    from fabricobs import api
+
+    check_fail_on(fail_on)
+    rounds = api.watch(
+        logs, store, once=once, every=every, window=window, report=report, keep=keep, job=job,
+        tz=tz, follow=follow, content=content or (), config=config, say=note,
+    )  # fmt: skip
+    if not once:
+        stopping.exit_with(0)
+    for done in rounds:
+        _print_events(done)
+        if once and (not done.well or done.diagnosis is None):
+            raise typer.Exit(UNKNOWN)
+        if once and done.diagnosis is not None:
+            raise typer.Exit(exit_code(done.diagnosis, fail_on))
+
+
+def prune(
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="Remove rows this much older than the newest, e.g. 30d (default: only compact)."
+        ),
+    ] = None,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Remove old rows from the store and merge small parts; a watch may run at the same time."""
+    from fabricobs.config.schema import duration_words
+
+    asked = opened(store, None, config)
+    pruned = asked.prune(keep)
+    if pruned is not None:
+        show(
+            f"{pruned.files:,} files taken out, of {duration_words(pruned.keep)} and more before "
+            f"the newest data; {pruned.freed_bytes / 1e6:,.1f} MB freed"
+        )
+    show(f"{asked.compact():,} small batches merged into others")
+
+
+def verify(
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Move damaged batches to STORE/.damaged; the next ingest reads them again.",
+        ),
+    ] = False,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Verify that each part of the store is as it was written and that no file is stored twice.
+
+    Exit codes: 0 no fault, 2 faults, 1 faults that --repair removed, 3 the store cannot be read or
+    a batch cannot be checked. A missing batch is no fault: the next ingest reads its inputs again.
+    """
+    from fabricobs.store import verification
+
+    path = given(config, store=store).store
+    if not path.is_dir() or not any(verification.folders(path)):
+        fail(f"{path}: no store here")
+    found = verification.verify(path)
+    if not found:
+        fail(f"{path}: no store here")
+    faults = [line for batch in found for line in _faults(batch)]
+    for line in faults:
+        show(line)
+    if repair and faults:
+        for moved in verification.repair(path, found):
+            show(_put_aside(moved))
+    parts, size = sum(b.parts for b in found), sum(b.size_bytes for b in found)
+    unchecked = [batch.unchecked for batch in found if batch.unchecked and not batch.faults]
+    for line in unchecked:
+        show(line)
+    state = "repaired" if repair and faults else f"{len(faults)} faults" if faults else "sound"
+    if unchecked:
+        batches = "1 batch" if len(unchecked) == 1 else f"{len(unchecked):,} batches"
+        state = f"{f'{state}, ' if faults else ''}{batches} cannot be checked"
+    show(f"{len(found):,} batches, {parts:,} parts, {size / 1e6:,.1f} MB: {state}")
+    if faults:
+        if not repair:
+            note(f"to mend it: fabricobs verify --store {path} --repair")
+        raise typer.Exit(1 if repair else 2)
+    if unchecked:
+        note("to be sure: ingest the logs again into a new store")
+        raise typer.Exit(UNKNOWN)
+
+
+def _faults(batch: "Batch") -> list[str]:
+    """Return what is wrong with a batch, a line each."""
+    doubled = f"{batch.name} has the rows of {len(batch.doubled):,} files that are in another too"
+    return [*batch.faults, *([doubled] if batch.doubled else [])]
+
+
+def _put_aside(moved: "PutAside") -> str:
+    """Say what the next ingest must read again, and what it cannot."""
+    if moved.inputs is None:
+        return f"{moved.place}: put aside; its inputs are not known: ingest all logs again"
+    gone = [path for path in moved.inputs if not path.exists()]
+    lost = f"; {len(gone):,} of them are gone: {', '.join(map(str, gone[:5]))}" if gone else ""
+    return f"{moved.place}: put aside; {len(moved.inputs):,} inputs to be read again{lost}"
+
+
+def schedule(
+    scheduler: Annotated[str, typer.Argument(help="cron, systemd, kubernetes or slurm.")],
+    logs: LogsArgument,
+    every: EveryOption = None,
+    store: StoreOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the files to this directory instead of printing them."),
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option(help="Container image with fabricobs, for kubernetes.")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Print a unit that runs the watch, ready to install: cron, systemd, kubernetes or slurm."""
+    from fabricobs.config.load import load
+    from fabricobs.operate import schedules
+    from fabricobs.output_files import check_folder
+
+    check_folder("--out", out)
+    loaded = load(config, {"store": store, "watch.every": every})
+    if not loaded.trusted:
+        fail(f"{loaded.file} is not trusted: name it with --config, or `fabricobs config --trust`")
+    plan = schedules.Plan.of(logs, loaded.config, loaded.file, image)
+    made = schedules.units(scheduler, plan)
+    for unit in made:
+        if out is None:
+            show_data(unit.text if len(made) == 1 else f"# {unit.path}\n{unit.text}")
+        else:
+            out.mkdir(parents=True, exist_ok=True)
+            target = out / unit.path.name
+            target.write_text(unit.text, encoding="utf-8")
+            target.chmod(0o755 if unit.executable else 0o644)
+            show(escaped(target))
+    note(schedules.how_to_install(scheduler))
+
+
+def config(
+    config: ConfigOption = None,
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust", help="Trust the current content of the configuration file, then print."
+        ),
+    ] = False,
+) -> None:
+    """Print the effective configuration and the origin of each value.
+
+    A fabricobs.toml that is only found in the current directory brings no content, targets, store
+    elsewhere or retention until it is trusted; a file that changes is trusted no more.
+    """
+    from fabricobs.config.basics import find_file
+    from fabricobs.config.load import in_force, load
+    from fabricobs.config.trust import trust as remember
+
+    if trust:
+        file = find_file(config)
+        if file is None:
+            fail("no configuration file to trust")
+        note(f"{file} is trusted as it is now; to end that, remove {remember(file)}")
+    loaded = load(config)
+    if loaded.warning:
+        note(loaded.warning)
+    rows = list(in_force(loaded))
+    keys = max(len(key) for key, _, _ in rows)
+    values = min(max(len(value) for _, value, _ in rows), 40)
+    for key, value, source in rows:
+        show(escaped(f"{key:{keys}} = {value:{values}}  # {source}"))
+
+
+def _print_events(done: "Round") -> None:
+    """Print one line an event: data, where notes go to standard error."""
+    from fabricobs.report.documents import iso
+
+    for event in done.events:
+        incident = event.incident
+        told = (iso(event.at), event.news, incident.severity, incident.finding.id)
+        show(escaped(" ".join([*map(str, told), incident.finding.title])))
