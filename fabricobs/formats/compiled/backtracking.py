@@ -215,12 +215,11 @@ def search(
     stack: Numbers,
 ) -> int:
     """Return where the first place from `at` on ends that is taken, FAILED or UNSURE."""
-    code, classes = expressions.code, expressions.classes
-    pc = expressions.starts[which]
-    op, text, length = code[pc, 0], code[pc, 5], code[pc, 6]
+    classes = expressions.classes
+    text, length = expressions.needles[which, 0], expressions.needles[which, 1]
     members = expressions.firsts[which] * 256
     while at <= stop:
-        if op == _LITERAL:
+        if length > 0:
             at = find(data, at, stop, expressions.texts, text, length)
             if at < 0:
                 return FAILED

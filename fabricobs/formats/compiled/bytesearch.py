@@ -59,6 +59,15 @@ def _control_type(typing_context: Any, data: Any, at: Any) -> Any:
     return types.uint64(data, types.int64), generate
 
 
+def _gap_type(typing_context: Any, data: Any, at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        some = _some(builder, _place(context, builder, signature, arguments))
+        blank = ir.Constant(some.type, [_SPACE] * _STRIDE)
+        return _mask(builder, builder.icmp_signed("<=", some, blank))
+
+    return types.uint64(data, types.int64), generate
+
+
 def _address_type(typing_context: Any, number: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
@@ -102,6 +111,8 @@ load = cast(Callable[[Bytes, int], np.uint64], intrinsic(_load_type))
 equal = cast(Callable[[Bytes, int, np.uint8], np.uint64], intrinsic(_equal_type))
 # Bit `i` says whether byte `at + i` of the next 32 is a control character.
 control = cast(Callable[[Bytes, int], np.uint64], intrinsic(_control_type))
+# Bit `i` says whether byte `at + i` of the next 32 is a blank, control character or beyond ASCII.
+gap = cast(Callable[[Bytes, int], np.uint64], intrinsic(_gap_type))
 # The pointer that a number is.
 address = cast(Callable[[int], Any], intrinsic(_address_type))
 trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros_type))
@@ -136,6 +147,17 @@ def to_control(data: Bytes, at: int, stop: int) -> int:
 
 
 @inlined
+def to_gap(data: Bytes, at: int, stop: int) -> int:
+    """Return where the first blank, control character or byte beyond ASCII stands, or `stop`."""
+    while at < stop:
+        found = gap(data, at)
+        if found != 0:
+            return min(at + trailing_zeros(found), stop)
+        at += _STRIDE
+    return stop
+
+
+@inlined
 def holds(data: Bytes, at: int, texts: Bytes, start: int, length: int) -> bool:
     """Say whether `length` bytes of `texts` stand at `at`."""
     while length >= _EIGHT:
@@ -157,8 +179,9 @@ def find(data: Bytes, at: int, stop: int, texts: Bytes, start: int, length: int)
         return at
     last = stop - length
     first = texts[start]
+    second = min(length - 1, 1)
     while at <= last:
-        found = equal(data, at, first)
+        found = equal(data, at, first) & equal(data, at + second, texts[start + second])
         while found != 0:
             place = at + trailing_zeros(found)
             if place > last:

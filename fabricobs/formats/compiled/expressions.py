@@ -46,8 +46,13 @@ class Expressions(NamedTuple):
     firsts: NDArray[np.int32]
     texts: NDArray[np.uint8]
     classes: NDArray[np.uint8]  # classes x 256, flat: NO, YES or MAYBE
+    needles: NDArray[np.int32]  # (begin, length) of the text with which each begins, length 0: none
 
 
+# Multiplying by it spreads bytes over 64 bits: 2^64 divided by the golden ratio (Knuth).
+HASHING = 0x9E3779B97F4A7C15
+# How many numbers `needs` has.
+NEEDS = 4
 NO, YES, MAYBE = 0, 1, 2
 WIDTH = 7
 UNBOUNDED = 1 << 30
@@ -72,6 +77,8 @@ _NEGATED = {
 _PRINTABLE: _First = frozenset(range(_BLANK, _END))
 # Added to b of LEAST where its class is everything.
 EVERYTHING = 1 << 20
+_TEXTS = {Op.LITERAL, Op.WORDS}
+_PLACES = {Op.SAVE, Op.BEGIN}
 _REPEATS = {_constants.MAX_REPEAT: Op.MOST, _constants.MIN_REPEAT: Op.LEAST}
 _MOST_COPIES = 8
 
@@ -89,7 +96,9 @@ class Compiler:
         self._firsts: list[int] = []
         self._texts = bytearray()
         self._classes: list[bytes] = []
+        self._class_of: dict[_First, int] = {}
         self._known: dict[str, int | None] = {}
+        self._splits: dict[int, frozenset[bytes]] = {}
 
     def add(self, expression: str) -> int | None:
         """Compile an expression; return its number, None if no program can follow it."""
@@ -118,7 +127,72 @@ class Compiler:
             np.array(self._firsts, np.int32),
             np.frombuffer(bytes(self._texts) + bytes(MARGIN), np.uint8),
             np.frombuffer(b"".join(self._classes) or bytes(256), np.uint8),
+            np.array([self._needed(start) for start in self._starts] or [(0, 0)], np.int32),
         )
+
+    def first_bytes(self, numbers: Sequence[int]) -> NDArray[np.bool_]:
+        """Say of expressions, and each of 256 bytes, whether the byte may begin the expression."""
+        classes = [self._firsts[number] for number in numbers]
+        tables = [self._classes[c] if c >= 0 else bytes([MAYBE]) * 256 for c in classes]
+        bytes_of = np.frombuffer(b"".join(tables), np.uint8).reshape(-1, 256)
+        return bytes_of > NO
+
+    def needs(self, number: int) -> tuple[int, int, int, int]:
+        """Return what a text must hold that an expression takes, so that few are tried in vain.
+
+        Eight bytes with which it begins, and which of their bits count; then 128 bits, one for each
+        word that must stand in it: the upper 7 bits of its hash say which. Blanks and characters
+        beyond ASCII part words.
+        """
+        start = self._starts[number]
+        op, *_, begin, length = self._code[self._behind_places(start)]
+        head = bytes(self._texts[begin : begin + length]) if op in _TEXTS else b""
+        head = head[: head.find(b" ") + 1 or 8][:8]
+        bits = 0
+        for word in self._words(start, at_begin=True):
+            key = int.from_bytes(word[:8].rjust(8, b"\0"), "little")
+            bits |= 1 << (key * HASHING % (1 << 64) >> 57)
+        low, high = bits % (1 << 64), bits >> 64
+        return int.from_bytes(head, "little"), (1 << 8 * len(head)) - 1, low, high
+
+    def _words(self, pc: int, *, at_begin: bool = False) -> frozenset[bytes]:
+        """Return the words of every text that is taken from `pc` on."""
+        found: set[bytes] = set()
+        while True:
+            op, other, _, _, then, begin, length = self._code[pc]
+            if op == Op.SPLIT:
+                return frozenset(found | self._words_of_ways(pc, then, other))
+            if op in _TEXTS:
+                text = bytes(self._texts[begin : begin + length])
+                end = self._parts_words(then)
+                found.update((b" " * at_begin + text + b" " * end).split(b" ")[1:-1])
+            if op == Op.FITS:
+                return frozenset(found - {b""})
+            pc, at_begin = then, at_begin and op in _PLACES
+
+    def _parts_words(self, pc: int) -> bool:
+        """Say that nothing but a blank, a character beyond ASCII or the end may stand at `pc`."""
+        op, other, least, _, then, begin, _ = self._code[pc]
+        if op in _TEXTS:
+            return self._texts[begin] == _BLANK
+        if op == Op.SPLIT:
+            return max(then, other) < pc and self._parts_words(then) and self._parts_words(other)
+        if op in {Op.ALL, Op.MOST, Op.LEAST}:
+            blank = not any(self._classes[other][_BLANK + 1 : _ASCII])
+            return blank and (least % EVERYTHING > 0 or self._parts_words(then))
+        return op == Op.END or (op == Op.SAVE and self._parts_words(then))
+
+    def _words_of_ways(self, pc: int, *ways: int) -> frozenset[bytes]:
+        """Return what all ways of a split have; what comes again and again is none of them."""
+        if pc not in self._splits:
+            first, *others = (self._words(way) for way in ways if way < pc)
+            self._splits[pc] = first.intersection(*others)
+        return self._splits[pc]
+
+    def _behind_places(self, pc: int) -> int:
+        while self._code[pc][0] in _PLACES:
+            pc = self._code[pc][4]
+        return pc
 
     def text(self, text: bytes) -> tuple[int, int]:
         """Keep a text; return where it begins, and its length."""
@@ -130,12 +204,16 @@ class Compiler:
 
     def _class(self, members: _First) -> int:
         """Keep a class; bytes beyond ASCII are all in it, all not, or it takes a closer look."""
-        beyond = members & _BEYOND
-        other = NO if not beyond else YES if beyond == _BEYOND else MAYBE
-        table = bytes((YES if b in members else NO) if b < _ASCII else other for b in range(256))
-        if table not in self._classes:
-            self._classes.append(table)
-        return self._classes.index(table)
+        if members not in self._class_of:
+            beyond = members & _BEYOND
+            other = NO if not beyond else YES if beyond == _BEYOND else MAYBE
+            table = bytes(
+                (YES if b in members else NO) if b < _ASCII else other for b in range(256)
+            )
+            if table not in self._classes:
+                self._classes.append(table)
+            self._class_of[members] = self._classes.index(table)
+        return self._class_of[members]
 
     def _emit(self, op: Op, *operands: int, then: int = -1, text: tuple[int, int] = (0, 0)) -> int:
         a, b, c = (*operands, 0, 0, 0)[:3]
@@ -209,10 +287,8 @@ class Compiler:
 
     def _needed(self, then: int) -> tuple[int, int]:
         """Return the text that must stand behind, as far as its first blank."""
-        while self._code[then][0] == Op.SAVE:
-            then = self._code[then][4]
-        op, *_, begin, length = self._code[then]
-        if op not in {Op.LITERAL, Op.WORDS}:
+        op, *_, begin, length = self._code[self._behind_places(then)]
+        if op not in _TEXTS:
             return 0, 0
         text = bytes(self._texts[begin : begin + length])
         return begin, (text.find(b" ") + 1 or length) if op == Op.WORDS else length

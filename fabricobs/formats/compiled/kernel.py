@@ -22,8 +22,9 @@ from fabricobs.formats.compiled.bytesearch import (
     load,
     to_blank,
     to_control,
+    to_gap,
 )
-from fabricobs.formats.compiled.expressions import WIDTH, Expressions
+from fabricobs.formats.compiled.expressions import HASHING, NEEDS, WIDTH, Expressions
 from fabricobs.formats.compiled.matches import (
     ABSENT,
     ASKED,
@@ -42,6 +43,7 @@ from fabricobs.formats.compiled.matches import (
     LAST,
     LEFT_LINES,
     LINE,
+    LONGEST,
     MISSED,
     NEW,
     PARSED,
@@ -78,7 +80,6 @@ from fabricobs.formats.compiled.programs import (
     FINDS_END,
     GROUPS,
     GROUPS_END,
-    HASHING,
     IGNORED,
     LEFT,
     MARK,
@@ -101,7 +102,6 @@ _NEWLINE, _RETURN, _BLANK, _ZERO, _NINE, _COLON = 10, 13, 32, 48, 57, 58
 _BEYOND = 128
 _EIGHT = 8
 _HASHING = np.uint64(HASHING)
-_LONGEST = 1 << 16
 _PREFIX_CHARS = LIMITS.prefix_chars
 _MOST_PREFIXES = 4
 _STAMP = 19
@@ -114,26 +114,32 @@ _ROW = 0
 
 
 @inlined
-def _first_word(data: Bytes, at: int, stop: int, programs: Programs) -> int:
-    """Return the number of a message's first word among those known, from 1 on; 0 for others."""
-    length = to_blank(data, at, stop) - at
-    if length == 0:
-        return 0
-    key = load(data, at)
-    if length < _EIGHT:
-        key <<= np.uint64(64 - 8 * length)
-    table = programs.word_table
-    mask = np.uint64(len(table) - 1)
-    place = ((key + np.uint64(length)) * _HASHING >> np.uint64(40)) & mask
-    while True:
-        word = int(table[place])
-        if word < 0:
-            return 0
-        start = programs.words[word]
-        same_length = programs.words[word + 1] - start == length
-        if same_length and holds(data, at, programs.texts, start, length):
-            return word + 1
-        place = (place + np.uint64(1)) & mask
+def _note_words(data: Bytes, at: int, stop: int, room: Room) -> None:
+    """Note which words a message holds: a bit of `room.words` for each, see `Compiler.needs`."""
+    first, second = np.uint64(0), np.uint64(0)
+    while at < stop:
+        end = to_gap(data, at, stop)
+        key = load(data, at)
+        if end - at < _EIGHT:
+            key <<= np.uint64(64 - 8 * max(end - at, 1))
+        bit = key * _HASHING >> np.uint64(57)
+        if bit < 64:
+            first |= np.uint64(1) << bit
+        else:
+            second |= np.uint64(1) << (bit - np.uint64(64))
+        at = end + 1
+    room.words[0], room.words[1] = first, second
+
+
+@inlined
+def _may_fit(head: np.uint64, number: int, programs: Programs, room: Room) -> bool:
+    """Say whether an entry may fit a message that begins with `head` and whose words are noted."""
+    needs = programs.needs[number]
+    return bool(
+        (head ^ needs[0]) & needs[1] == 0
+        and needs[2] & ~room.words[0] == 0
+        and needs[3] & ~room.words[1] == 0
+    )
 
 
 @compiled
@@ -327,16 +333,18 @@ def _match(
     room: Room,
     progress: Numbers,
 ) -> int:
-    """Read message `data[begin:stop]` of text `data[at:end]` by one format.
+    """Read message `data[begin:stop]` of text `data[at:end]`, its words noted, by one format.
 
     Returns the outcome of the first rule that fits, FAILED if none does; UNSURE, _ASKS or _FULL.
     """
-    word = _first_word(data, begin, stop, programs)
-    which = format_ * len(programs.words) + word
+    which = format_ * 256 + data[begin]
     outcome = FAILED
+    head = load(data, begin)
     below = -1
     for k in range(programs.lists[which], programs.lists[which + 1]):
         number = int(programs.candidates[k])
+        if not _may_fit(head, number, programs, room):
+            continue
         entry = programs.entries[number]
         if entry[PLACE] <= below:
             continue
@@ -476,6 +484,7 @@ def _read_marked(
     progress: Numbers,
 ) -> int:
     """Read a line whose message begins behind a prefix that ends in its mark and a word."""
+    _note_words(data, begin, stop, room)
     for format_ in range(len(programs.formats)):
         if programs.formats[format_, MARK] == mark:
             outcome = _match(
@@ -521,12 +530,17 @@ def _read_unmarked(
         if data[begin] >= _BEYOND:
             return UNSURE
         failed = False
+        noted = -1
         for format_ in range(len(programs.formats)):
             theirs = programs.formats[format_, MARK]
             if theirs >= 0 and (theirs != mark or depth > 0):
                 continue
+            message = begin if theirs < 0 else anchored
+            if message != noted:
+                _note_words(data, message, stop, room)
+                noted = message
             this = _match(
-                data, text, end, begin if theirs < 0 else anchored, stop, format_, prefix,
+                data, text, end, message, stop, format_, prefix,
                 programs, expressions, vocabulary, found, room, progress,
             )  # fmt: skip
             if this == FAILED:
@@ -677,7 +691,7 @@ def match_lines(
         elif data[stop] != _NEWLINE:
             plain = False
             following = find_byte(data, stop, last, np.uint8(_NEWLINE)) + 1
-        plain = plain and stop - at <= _LONGEST
+        plain = plain and stop - at <= LONGEST
         before = int(progress[ROWS])
         left = int(progress[LEFT_LINES])
         if left >= most_left:
@@ -738,7 +752,7 @@ def match_lines(
 @cfunc("int64(CPointer(int64))")
 def _entry(words: Any) -> int:
     """Run `match_lines` on arrays told by address and length, in the order of its parameters."""
-    w = carray(words, 80)
+    w = carray(words, 82)
     programs = Programs(
         carray(address(w[2]), (w[3] // ENTRY_WIDTH, ENTRY_WIDTH), np.int32),
         carray(address(w[4]), (w[5] // 3, 3), np.int32),
@@ -751,17 +765,17 @@ def _entry(words: Any) -> int:
         carray(address(w[18]), w[19], np.int32),
         carray(address(w[20]), w[21], np.uint8),
         carray(address(w[22]), w[23], np.uint8),
-        carray(address(w[24]), w[25], np.int32),
+        carray(address(w[24]), (w[25] // NEEDS, NEEDS), np.uint64),
         carray(address(w[26]), w[27], np.int32),
         carray(address(w[28]), w[29], np.int32),
-        carray(address(w[30]), w[31], np.int32),
     )
     expressions = Expressions(
-        carray(address(w[32]), (w[33] // WIDTH, WIDTH), np.int32),
+        carray(address(w[30]), (w[31] // WIDTH, WIDTH), np.int32),
+        carray(address(w[32]), w[33], np.int32),
         carray(address(w[34]), w[35], np.int32),
-        carray(address(w[36]), w[37], np.int32),
+        carray(address(w[36]), w[37], np.uint8),
         carray(address(w[38]), w[39], np.uint8),
-        carray(address(w[40]), w[41], np.uint8),
+        carray(address(w[40]), (w[41] // 2, 2), np.int32),
     )
     vocabulary = Vocabulary(
         carray(address(w[42]), w[43], np.uint8),
@@ -787,8 +801,9 @@ def _entry(words: Any) -> int:
         carray(address(w[72]), w[73], np.uint8),
         carray(address(w[74]), w[75], np.int32),
         carray(address(w[76]), w[77], np.int64),
+        carray(address(w[78]), w[79], np.uint64),
     )
-    progress = carray(address(w[78]), w[79], np.int64)
+    progress = carray(address(w[80]), w[81], np.int64)
     data = carray(address(w[0]), w[1], np.uint8)
     return match_lines(data, programs, expressions, vocabulary, found, room, progress)
 

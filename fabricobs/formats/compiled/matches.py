@@ -27,7 +27,10 @@ ABSENT = -(1 << 63)
 # Types of texts in the vocabulary; the others are numbers of the types of values.
 PREFIX = 255
 
-_ROWS = 1 << 17
+# Bytes of a line; a longer one is left.
+LONGEST = 1 << 16
+# Not a power of two, so that the fields of a row do not share one set of the processor's cache.
+_ROWS = (1 << 17) + 72
 _LEFT_LINES = 1 << 11
 _TEXTS = 1 << 16
 _ARENA = 8 * LONGEST_LINE
@@ -65,6 +68,7 @@ class Room(NamedTuple):
     text: NDArray[np.uint8]  # a prefix without its time
     registers: NDArray[np.int32]  # kept fields that conditions ask for: numbers of constants
     ends: NDArray[np.int64]  # of the prefixes of a line
+    words: NDArray[np.uint64]  # bits of the words of a message
 
 
 def new_vocabulary(conditions: int) -> Vocabulary:
@@ -100,6 +104,7 @@ def new_room(groups: int, registers: int) -> Room:
         np.zeros(LIMITS.offered_chars + 64, np.uint8),
         np.full(registers + 1, -1, np.int32),
         np.zeros(4, np.int64),
+        np.zeros(2, np.uint64),
     )
 
 

@@ -1,6 +1,5 @@
 """What the compiled matcher knows of the formats of a file: their rules as tables of numbers."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,14 +18,12 @@ WHOLE, HEX, NUMBER, TIME = -1, -2, -3, -4
 ENTRY_WIDTH = 17
 # Columns of `formats`: mark and anchor, -1 without; whether the word after the mark ends a prefix.
 MARK, ANCHOR, BY_WORD = 0, 1, 2
-# Multiplying by it spreads bytes over 64 bits: 2^64 divided by the golden ratio (Knuth).
-HASHING = 0x9E3779B97F4A7C15
 
 
 class Programs(NamedTuple):
     """The rules of all formats of a file, flat; an entry is one template of a rule.
 
-    Candidates of format `f` for first word `w` (0 is any other) are list `f * (words + 1) + w`.
+    Candidates of format `f` for a message that begins with byte `b` are list `f * 256 + b`.
     """
 
     entries: NDArray[np.int32]  # entries x ENTRY_WIDTH
@@ -39,21 +36,7 @@ class Programs(NamedTuple):
     peels: NDArray[np.int32]  # expressions of prefixes, in order
     headings: NDArray[np.int32]  # expressions of lines that say what holds for those below
     asked: NDArray[np.uint8]  # types whose texts are asked about
-    texts: NDArray[np.uint8]  # first words and marks
-    words: NDArray[np.int32]
-    word_table: NDArray[np.int32]  # hash table of words, -1 where empty
+    texts: NDArray[np.uint8]  # marks
+    needs: NDArray[np.uint64]  # entries x NEEDS: what a message must hold, of `Compiler.needs`
     candidates: NDArray[np.int32]
     lists: NDArray[np.int32]
-
-
-def word_table(words: Sequence[bytes]) -> NDArray[np.int32]:
-    """Return the hash table the matcher looks words up in: by their first eight bytes."""
-    size = 1 << (4 * len(words)).bit_length()
-    table = np.full(size, -1, np.int32)
-    for number, word in enumerate(words):
-        key = int.from_bytes(word[:8].rjust(8, b"\0"), "little") + len(word)
-        place = (key * HASHING % (1 << 64) >> 40) & (size - 1)
-        while table[place] >= 0:
-            place = (place + 1) & (size - 1)
-        table[place] = number
-    return table

@@ -223,8 +223,8 @@ class BulkReader:
         progress = self._progress
         at = int(progress[m.AT])
         end = at + int(progress[m.ASKED_END])
-        line_end = at + int(np.argmax(data[at : progress[m.END]] == _NEWLINE))
-        raw, line = data[at:end].tobytes(), data[at:line_end].tobytes().rstrip(b"\r")
+        longest = data[at : at + m.LONGEST + 2].tobytes()
+        raw, line = longest[: end - at], longest[: longest.index(b"\n")].rstrip(b"\r")
         stamp = None
         if progress[m.STAMP] != _ABSENT:
             if not raw.isascii():

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -104,14 +104,28 @@ class Rulebook:
 @cache
 def rulebook(formats: tuple[LineFormat, ...], marks: tuple[str, ...], labels: Labels) -> Rulebook:
     """Compile formats in the order in which they are asked; `marks` are all of the file."""
-    return _Maker(formats, marks, labels).made()
+    maker = _maker(formats, marks)
+    book = maker.book
+    shown, others = prefix_expressions(labels)
+    known = len(shown) if labels == ("bracket",) else 0
+    peels = [known, *(maker.sure(each) for each in (*shown, *others))]
+    return replace(
+        book,
+        programs=book.programs._replace(peels=np.array(peels, np.int32)),
+        expressions=maker.compiler.expressions(),
+    )
+
+
+@cache
+def _maker(formats: tuple[LineFormat, ...], marks: tuple[str, ...]) -> "_Maker":
+    return _Maker(formats, marks)
 
 
 @dataclass(slots=True)
 class _Maker:
     formats: tuple[LineFormat, ...]
     marks: tuple[str, ...]
-    labels: Labels
+    book: Rulebook = field(init=False)
     compiler: Compiler = field(default_factory=Compiler)
     groups: list[tuple[int, int, int]] = field(default_factory=list)
     finds: list[tuple[int, int, int]] = field(default_factory=list)
@@ -121,7 +135,7 @@ class _Maker:
     registers: list[tuple[int, str]] = field(default_factory=list)
     constants: dict[tuple[int, str], list[str]] = field(default_factory=dict)
 
-    def made(self) -> Rulebook:
+    def __post_init__(self) -> None:
         entries = [
             (number, rule, template)
             for number, format_ in enumerate(self.formats)
@@ -133,8 +147,8 @@ class _Maker:
             self._entry(number, rule, template, condition)
             for (number, rule, template), condition in zip(entries, conditions, strict=True)
         ]
-        all_texts = self._texts(entries, rows)
-        return Rulebook(
+        all_texts = self._texts(rows)
+        self.book = Rulebook(
             self.formats,
             all_texts,
             self.compiler.expressions(),
@@ -184,7 +198,7 @@ class _Maker:
         if not self._follow(row, format_, rule, template):
             which = self.compiler.add(template.expression)
             if which is None:
-                which = self._sure(f".*?{re.escape(template.literal)}")
+                which = self.sure(f".*?{re.escape(template.literal)}")
             row[p.OUTCOME], row[p.EXPRESSION] = p.LEFT, which
         return row
 
@@ -255,23 +269,20 @@ class _Maker:
         row[p.SETS_END] = len(self.sets)
         return len(self.conditions[row[p.CONDITION]].kept) <= 1
 
-    def _texts(
-        self, entries: Sequence[tuple[int, CompiledRule, Template]], rows: Sequence[list[int]]
-    ) -> Programs:
-        words = sorted({t.first_word for _, _, t in entries if t.first_word is not None})
-        lists: list[list[int]] = []
-        for format_ in range(len(self.formats)):
-            own = [(i, t.first_word) for i, (f, _, t) in enumerate(entries) if f == format_]
-            lists.append([i for i, word in own if word is None])
-            lists += ([i for i, word in own if word in {None, w}] for w in words)
-        texts = "".join(words).encode()
-        bounds = np.cumsum([0, *(len(word.encode()) for word in words)])
+    def _texts(self, rows: Sequence[list[int]]) -> Programs:
+        firsts = self.compiler.first_bytes([row[p.EXPRESSION] for row in rows])
+        formats = np.array([row[p.FORMAT] for row in rows])
+        lists = [
+            np.flatnonzero((formats == format_) & firsts[:, byte])
+            for format_ in range(len(self.formats))
+            for byte in range(256)
+        ]
+        texts = b""
         marks = [(BAR_MARK, *self.marks)[i] for i in range(len(self.marks) + 1)]
         places = []
         for mark in marks:
             places.append((len(texts), len(mark.encode())))
             texts += mark.encode()
-        shown, others = prefix_expressions(self.labels)
         asked = [
             name not in _SURE and VALUE_TYPES[name].parse is not parse_text for name in TYPE_NAMES
         ]
@@ -283,19 +294,14 @@ class _Maker:
             conditions=_table([self._kept(condition) for condition in self.conditions], 2),
             formats=_table([self._format(format_) for format_ in self.formats], 3),
             marks=_table(places, 2),
-            peels=np.array(
-                [
-                    len(shown) if self.labels == ("bracket",) else 0,
-                    *(self._sure(each) for each in (*shown, *others)),
-                ],
-                np.int32,
-            ),
-            headings=np.array([self._sure(f"^(?:{each})$") for each in HEADINGS], np.int32),
+            peels=np.empty(0, np.int32),
+            headings=np.array([self.sure(f"^(?:{each})$") for each in HEADINGS], np.int32),
             asked=np.array(asked, np.uint8),
             texts=np.frombuffer(texts + bytes(MARGIN), np.uint8),
-            words=bounds.astype(np.int32),
-            word_table=p.word_table([word.encode() for word in words]),
-            candidates=np.array([i for part in lists for i in part] or [0], np.int32),
+            needs=np.array(
+                [self.compiler.needs(row[p.EXPRESSION]) for row in rows] or [(0,) * 4], np.uint64
+            ),
+            candidates=np.concatenate([*lists, [0]]).astype(np.int32),
             lists=np.cumsum([0, *map(len, lists)]).astype(np.int32),
         )
 
@@ -309,9 +315,10 @@ class _Maker:
         if format_.anchor is None:
             return -1, -1, 0
         mark = 1 + self.marks.index(format_.mark)
-        return mark, self._sure(format_.anchor.pattern), int(format_.owns_lines)
+        return mark, self.sure(format_.anchor.pattern), int(format_.owns_lines)
 
-    def _sure(self, expression: str) -> int:
+    def sure(self, expression: str) -> int:
+        """Compile an expression that must have a program; return its number."""
         number = self.compiler.add(_UNNAMED.sub("?:", expression))
         if number is None:
             raise ValueError(f"{expression!r} cannot be compiled for the matcher")
