@@ -81,6 +81,13 @@ _SERVICES = (
     r"EVENTS\t(?P<ts>\d{13})\t",  # aws logs get-log-events --output text
     r"> ",  # quoted
 )
+
+
+def _unnamed(expression: str) -> str:
+    """Return an expression without the names of its groups, which make no captures then."""
+    return re.sub(r"\?P<\w+>", "?:", expression)
+
+
 # Labels only where the file shows that they are: most lines bear them, and few differ.
 _LABELS = {
     "task": r" *(?P<rank>\d{1,7}): ",  # srun --label, right-aligned
@@ -93,14 +100,17 @@ _LABELS = {
     "number": r" *(?P<number>\d{1,9})(?:\t| (?! )|:)",  # cat -n, less -N, grep -n
     "file": r"(?P<file>[\w./-]+\.(?:log|out|err|txt)):(?:\d+:)?",  # grep -H
 }
+# A line that begins with a label or with anything below which one may stand.
+_BEGINNING = re.compile(
+    "\n(?=" + "|".join(map(_unnamed, (*_LABELS.values(), *_LAUNCHERS, *_SERVICES))) + ")"
+)
 # Of anchored labels, a step's or a device's is none of a host.
 _NO_HOST = re.compile(
     r"(?:step|epoch|iter|iteration|rank|layer|batch|stage|loss|eth|mlx5_|hca|ib|nccl|v|gen|device|"
     r"cpu|core|numa|test|val|train|eval|fold|trial|python)[_-]?\d[\d.]*|(?:gpu|cuda)_?\d",
     re.IGNORECASE,
 )
-_UNNAMED = re.compile(r"\?P<\w+>")
-_LABELLED = Detector(_UNNAMED.sub("?:", "|".join(rf"^{e}" for e in (*_LAUNCHERS, *_SERVICES))))
+_LABELLED = Detector(_unnamed("|".join(rf"^{e}" for e in (*_LAUNCHERS, *_SERVICES))))
 _ZONED = re.compile(r"(?:Z|UTC|[+-]\d\d:?\d\d|^\d+(?:\.\d+)?)$")
 _MOST = 4  # prefixes on one line
 _LOOKED_AT = 1 << 18
@@ -108,9 +118,7 @@ _SHOWN_LINES = 2_000
 _FEWEST_LABELS = 3
 _RANKS_PER_SHOWN = 64
 # Between two messages that share a line only what cannot be part of the first is a prefix.
-_INNER = re.compile(
-    "(?:" + "|".join(_UNNAMED.sub("?:", e) for e in (*_LAUNCHERS[:9], *_SERVICES[-5:-3])) + ")+$"
-)
+_INNER = re.compile("(?:" + "|".join(map(_unnamed, (*_LAUNCHERS[:9], *_SERVICES[-5:-3]))) + ")+$")
 
 
 def prefix_expressions(labels: Labels) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -127,7 +135,7 @@ def _peel(labels: Labels) -> Peel:
     shown = [_LABELS[name] for name in labels]
     # The many lines that bear none cost one look.
     patterns = [re.compile(e) for e in (*shown, *_LAUNCHERS, *_SERVICES)]
-    any_of_them = re.compile("|".join(f"({_UNNAMED.sub('?:', p.pattern)})" for p in patterns))
+    any_of_them = re.compile("|".join(f"({_unnamed(p.pattern)})" for p in patterns))
 
     def first(line: str) -> re.Match[str] | None:
         begin = line[: LIMITS.prefix_chars]
@@ -224,7 +232,10 @@ def labels_of(text: str) -> Labels:
     Half of the lines bear it, and it says the same again, or goes up and down: the number of a
     step only goes up, the number of a line by one.
     """
-    lines = [line for line in text[:_LOOKED_AT].split("\n", _SHOWN_LINES) if line.strip()]
+    head = text[:_LOOKED_AT]
+    lines = [line for line in head.split("\n", _SHOWN_LINES) if line.strip()]
+    if 2 * sum(1 for _ in _BEGINNING.finditer(f"\n{head}")) < len(lines):
+        return ()
     rests = [[line, *(rest for rest, _ in peeled(line))][:_MOST] for line in lines]
     return tuple(
         name
