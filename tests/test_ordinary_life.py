@@ -129,3 +129,55 @@ def test_a_steady_pace_does_not_price_what_was_there_from_the_start(make_store: 
     found = diagnose(make_store(rows))
     assert [f.kind for f in found.findings] == ["gdr_disabled"]
     assert found.verdict.questions[0].answer == "unknown"
+
+
+def with_tokens(rows: Rows, work: Times) -> Rows:
+    """The same steps with the rate at which each has done its tokens."""
+    for row in rows["steps"]:
+        row["tokens_per_second"] = 1e6 * work[int(row["step"])] / row["step_time_ms"]  # type: ignore[call-overload, operator]
+    return rows
+
+
+def test_a_batch_ramp_whose_tokens_are_told_is_nothing_at_all(make_store: Make) -> None:
+    work = np.ones(STEPS)
+    work[:80] = np.repeat([0.5, 0.625, 0.75, 0.875], 20)
+    rows = job(computing(2) * work[:, None], 300 * work)
+    found = diagnose(make_store(with_tokens(rows, work)))
+    assert found.findings == ()
+    assert found.verdict.questions[0].answer == "ok"
+
+
+def test_all_ranks_slower_with_the_same_tokens_is_a_loss(make_store: Make) -> None:
+    compute = computing(2)
+    compute[80:] *= 1.3
+    rows = with_tokens(job(compute, np.full(STEPS, 300.0)), np.ones(STEPS))
+    found = diagnose(make_store(rows))
+    (finding,) = found.findings
+    assert finding.kind == "throughput_drop"
+    assert "longer for the same work since step 80" in finding.title
+    assert finding.loss_share == pytest.approx(210 / 1210, abs=0.02)
+    assert found.verdict.questions[0].answer == "problem"
+
+
+def test_a_slowdown_that_begins_with_a_restart_says_so(make_store: Make) -> None:
+    transfer = np.full(STEPS, 300.0)
+    transfer[80:] = 600
+    rows = job(computing(2), transfer)
+    for row in rows["steps"]:
+        if int(row["step"]) >= 80:  # type: ignore[call-overload]
+            row["step"] = int(row["step"]) - 6  # type: ignore[call-overload]
+    found = diagnose(make_store(rows))
+    (finding,) = found.findings
+    assert finding.kind == "throughput_drop"
+    assert "when the job was restarted" in finding.title
+    assert "hosts, settings and uplinks" in finding.explanation
+    assert "when the job was restarted" in found.verdict.questions[0].evidence
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ranks_that_vary_from_step_to_step_page_nobody(make_store: Make, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    compute = 700 * chance.gamma(8, 1 / 8, (STEPS, RANKS))  # rollouts, sequences of any length
+    found = diagnose(make_store(job(compute, np.full(STEPS, 300.0))))
+    assert loud(found) == []
+    assert "vary from step to step" in found.findings[0].title

@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from small_store import STEP, steps, write_days
 from test_ingest import rows_of
@@ -172,3 +173,13 @@ def test_the_command_says_what_it_did(fabricobs: Run, store: Store) -> None:
     assert "small batches merged" in result.stdout
     assert fabricobs("prune", "--keep", "soon", "--store", store.path).returncode == 3
     assert set(TABLES) <= {p.stem for p in (store.path / "schema").iterdir()}
+
+
+def test_a_store_of_an_older_version_lacks_columns_and_is_read(tmp_path: Path) -> None:
+    write_days(tmp_path / "logs", 2, tmp_path / "store")
+    for part in (tmp_path / "store").glob("*/steps.parquet"):
+        older = pq.read_table(part).drop_columns(["samples"])
+        pq.write_table(older, part)
+    rows = open_session(tmp_path / "store").sql("SELECT step, samples FROM steps ORDER BY step")
+    assert rows.fetchall() == [(1, None), (2, None)]
+    assert diagnose(tmp_path / "store").failures == ()

@@ -12,6 +12,10 @@ from fabricobs.diagnosis.places import Places
 
 # Stragglers are dated by windows of 20 steps: two of them.
 _SLACK_STEPS = 40
+_REHASHED = (
+    " A restart may bring other hosts and settings, and its new connections take other paths where "
+    "switches hash: compare hosts, settings and uplinks before and after."
+)
 _MORE_WORK = "and nearly every rank computes longer alike"
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
@@ -191,6 +195,8 @@ def _is_burst(finding: Finding, slowdown: Slowdown) -> bool:
 
 def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> Finding:
     words = {
+        "work": " for the same work" if slowdown.per_work else "",
+        "restart": ", when the job was restarted" if slowdown.restarted else "",
         "rise": slowdown.after_ms / slowdown.before_ms - 1,
         "step": slowdown.first_step,
         "start": f"{slowdown.start:%Y-%m-%d %H:%M:%S} UTC"
@@ -198,7 +204,7 @@ def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> 
         else f"step {slowdown.first_step}",
         "before": slowdown.before_ms,
         "after": slowdown.after_ms,
-        "split": _split_sentence(slowdown),
+        "split": _split_sentence(slowdown) + (_REHASHED if slowdown.restarted else ""),
         "why": _MORE_WORK if slowdown.more_work else "and no cause explains it",
     }
     loss = None if slowdown.more_work else rest

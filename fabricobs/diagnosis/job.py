@@ -16,6 +16,10 @@ PAUSE = 2.5
 # Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
 _WORK_SHARE = 0.8
 _NEARLY_EVERY = 0.1  # quantile of the ranks that stands for nearly every rank
+# Steps by which a change point may miss a restart: the fewest that a pace lasts.
+_RESTART_STEPS = 10
+# Steps whose work varies by less do the same work: rates are printed with three digits and more.
+_SAME_WORK = 0.02
 # Share of the job's ranks whose records must be there: the one that is missing may be the slow one.
 _COVERED = 0.95
 
@@ -25,9 +29,10 @@ class Slowdown:
     """A stretch of steps slower than the best pace before it; `loss_share` of throughput, 0 to 1.
 
     `network_part` and `compute_part` split the added time per step into longer transfers and a
-    longer slowest computation, each 0 to 1; None where no per-rank records tell. With `more_work`
-    nearly every rank computes longer alike, as with a larger batch or longer sequences: whether
-    throughput was lost is then not known.
+    longer slowest computation, each 0 to 1; None where no per-rank records tell. Where `per_work`,
+    times are for the same number of tokens, operations or samples a step. With `more_work` nearly
+    every rank computes longer alike, as with a larger batch or longer sequences, and no log tells
+    the work: whether throughput was lost is then not known.
     """
 
     job: str | None
@@ -40,6 +45,8 @@ class Slowdown:
     network_part: float | None
     compute_part: float | None
     more_work: bool = False
+    per_work: bool = False
+    restarted: bool = False  # at its first steps
 
     @property
     def loss_share(self) -> float:
@@ -80,6 +87,7 @@ class JobPace:
 def job_paces(
     step_times: pl.DataFrame,
     rank_steps: pl.DataFrame,
+    restarts: pl.DataFrame,
     smallest_loss: float,
     least_steps: int,
     ranks_expected: dict[str | None, int | None],
@@ -96,19 +104,51 @@ def job_paces(
         steady = timed.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
         if steady.is_empty():
             continue
+        steady, per_work, is_known = _for_the_same_work(steady)
         segments, shows = _segments(steady, least_steps)
         own = rank_steps.filter(_is_job(job))
         if own["rank"].n_unique() < _COVERED * (ranks_expected.get(job) or 0):
             own = own.clear()
-        slowdowns = tuple(_slowdowns(job, segments, steady, own, smallest_loss))
+        work = own.clear() if is_known else own
+        slowdowns = tuple(
+            replace(slowdown, per_work=per_work, restarted=_is_near(slowdown, restarts))
+            for slowdown in _slowdowns(job, segments, steady, own, work, smallest_loss)
+        )
         enough = len(steady) >= 2 * least_steps
         best = min(segments, key=lambda segment: segment.step_time_ms)
         faster = best.step_time_ms < segments[0].step_time_ms * (1 - smallest_loss)
-        faster = faster and not _is_more_work(own, best, segments[0])
+        faster = faster and not _is_more_work(work, best, segments[0])
         speed_up = best if faster else None
         pace = JobPace(job, steps, tuple(segments), slowdowns, speed_up, enough, shows, least_steps)
         paces.append(pace)
     return paces
+
+
+def _is_near(slowdown: Slowdown, restarts: pl.DataFrame) -> bool:
+    """Say whether the job went back to a checkpoint at a slowdown's first steps."""
+    distance = (pl.col("step") - slowdown.first_step).abs()
+    return not restarts.filter(_is_job(slowdown.job), distance <= _RESTART_STEPS).is_empty()
+
+
+def _for_the_same_work(steps: pl.DataFrame) -> tuple[pl.DataFrame, bool, bool]:
+    """Return the steps with their times for the same work, whether that is told, and known.
+
+    Tokens and operations tell all the work of a step, samples not how long their sequences are.
+    """
+    for name in ("tokens", "operations", "samples"):
+        work = pl.col(name) / pl.col(name).median()
+        known = steps.filter(pl.col(name) > 0)
+        if len(known) < _COVERED * len(steps):
+            continue
+        low, high = known.select(
+            work.quantile(1 - _COVERED).alias("low"), work.quantile(_COVERED).alias("high")
+        ).row(0)
+        is_known = name != "samples"
+        if high - low <= _SAME_WORK:
+            return steps, is_known, is_known
+        same = known.with_columns(step_time_ms=pl.col("step_time_ms") / work)
+        return same, True, is_known
+    return steps, False, False
 
 
 def _by_job(frame: pl.DataFrame) -> list[tuple[str | None, pl.DataFrame]]:
@@ -142,11 +182,13 @@ def _slowdowns(
     segments: list[Segment],
     steady: pl.DataFrame,
     rank_steps: pl.DataFrame,
+    work: pl.DataFrame,
     smallest_loss: float,
 ) -> list[Slowdown]:
     """Join neighbouring segments that are slower than the best pace before them.
 
-    More work makes a pace of its own, with which what follows is compared.
+    More work makes a pace of its own, with which what follows is compared; `work` are the records
+    of the ranks that may tell of it, none where the work of each step is known.
     """
     found: list[Slowdown] = []
     best = segments[0]
@@ -155,7 +197,7 @@ def _slowdowns(
         slow = segment is not None and segment.step_time_ms >= best.step_time_ms / (
             1 - smallest_loss
         )
-        if slow and segment is not None and not _is_more_work(rank_steps, best, segment):
+        if slow and segment is not None and not _is_more_work(work, best, segment):
             stretch.append(segment)
             continue
         if stretch:

@@ -151,6 +151,7 @@ def _paces(evidence: Evidence, rest: Model) -> list[JobPace]:
     return job_paces(
         evidence.frame("step_times"),
         evidence.frame("rank_steps"),
+        evidence.frame("restarts"),
         rest.limit("change"),
         int(rest.limit("least_steps")),
         dict(evidence.frame("job_sizes").select("job", "ranks_expected").iter_rows()),

@@ -144,7 +144,10 @@ def _everywhere(
             return Question(question, "problem", f"Some: {culprits[0].entities[0].label}.")
         return _work_grew(question, paces) or _pace_holds(question, findings, paces)
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
-    text = f"{worst.loss_share:.0%} of the throughput is lost since step {worst.first_step}."
+    restart = ", when the job was restarted" if worst.restarted else ""
+    text = (
+        f"{worst.loss_share:.0%} of the throughput is lost since step {worst.first_step}{restart}."
+    )
     if worst.network_part is not None and worst.network_part >= 0.8:
         text += " Every rank's transfers take longer; computation is as before: it is everywhere."
     elif worst.compute_part is not None and worst.compute_part >= 0.8:

@@ -222,6 +222,11 @@ def _make_tables(
                 raise
             raise PartError(odd) from error
         made = connection.table(table)
+        missing = [c for c in TABLES[table].columns if c.name not in made.columns]
+        if missing:  # an older version wrote all parts
+            head, _, select = (_kept(view) if loads else view).rstrip("; \n").partition(" AS ")
+            nulls = ", ".join(f'NULL::{column.type} AS "{column.name}"' for column in missing)
+            connection.execute(f"{head} AS SELECT *, {nulls} FROM ({select})")
         for odd in odd_columns(table, dict(zip(made.columns, map(str, made.types), strict=True))):
             named = odd_part(connection, store, table)
             raise PartError(named or f"{str(store)!r}: table {table}: {odd}")

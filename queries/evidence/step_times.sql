@@ -1,2 +1,13 @@
--- question: How long did each step of each job take?
-SELECT job, step, ts, step_time_ms, source FROM step_times ORDER BY job, step
+-- question: How long did each step of each job take, and how much work was it?
+-- `tokens`, `operations` and `samples` are only comparable between the steps of one job.
+SELECT t.job, t.step, t.ts, t.step_time_ms, t.source, w.tokens, w.operations, w.samples
+FROM step_times t
+LEFT JOIN (
+  SELECT job, step, median(tokens_per_second * step_time_ms) AS tokens,
+    median(tflops_per_gpu * step_time_ms) AS operations,
+    coalesce(max(samples), median(samples_per_second * step_time_ms)) AS samples
+  FROM steps
+  WHERE step_time_ms > 0
+  GROUP BY job, step
+) w ON w.job IS NOT DISTINCT FROM t.job AND w.step = t.step
+ORDER BY t.job, t.step

@@ -154,13 +154,22 @@ FROM nearest n LEFT JOIN legend l ON l.host = n.host AND l.part = n.nic
 ANTI JOIN mapped m ON m.host = n.host AND m.gpu = n.gpu;
 
 -- The NIC each rank sends through, by its NET connections: rank -> host -> GPU -> NIC -> leaf port.
+-- Of a rank that sends through another one's NIC (PXN), the NIC it receives through or lends to others.
 -- Without NCCL logs the NIC nearest to its GPU is taken; `connections` is null then.
 CREATE OR REPLACE VIEW rank_paths AS
 WITH used AS (
   SELECT job, host, pid, nic_index, count(*) AS connections
-  FROM nccl_channels
-  WHERE transport = 'NET' AND side = 'send' AND proxy_rank IS NULL
-  GROUP BY job, host, pid, nic_index
+  FROM (
+    SELECT job, host, pid, nic_index, side <> 'send' AS aside FROM nccl_channels
+    WHERE transport = 'NET' AND proxy_rank IS NULL
+    UNION ALL
+    SELECT c.job, c.host, r.pid, c.nic_index, true
+    FROM nccl_channels c
+    JOIN job_ranks r ON r.job IS NOT DISTINCT FROM c.job AND r.host = c.host AND r.rank = c.proxy_rank
+    WHERE c.transport = 'NET'
+  )
+  GROUP BY job, host, pid, nic_index, aside
+  QUALIFY aside = min(aside) OVER (PARTITION BY job, host, pid)
 ),
 named AS (
   SELECT job, host, pid, nic_index, max(nic) AS nic, max(nic_port) AS nic_port

@@ -13,10 +13,12 @@ import numpy as np
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import driver
 from fabricobs.diagnosis.findings import (
+    SEVERITIES,
     Driver,
     Entity,
     Finding,
     Judgement,
+    Severity,
     confidence_of,
     severity_of_loss,
 )
@@ -35,7 +37,8 @@ class _Form:
     """One form of uneven work: what is uneven, from which step index on, and the numbers.
 
     `loss` is the share of throughput lost, `explained` the share of the wait that the form
-    explains, both 0 to 1; `what` and `proof` are sentences.
+    explains, both 0 to 1; `what` and `proof` are sentences. `most` is the highest severity: a job
+    whose ranks take turns is as it was built.
     """
 
     what: str
@@ -44,6 +47,7 @@ class _Form:
     explained: float
     first: int
     drivers: tuple[Driver, ...]
+    most: Severity = "critical"
 
 
 def find_workload_imbalance(
@@ -130,8 +134,8 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
     usual = float(np.median(np.nanmedian(times.peer_ms[known], axis=1)))
     return _Form(
         what=(
-            f"another rank is last in every step, the slowest {np.median(wait) / usual:.0%} "
-            "behind the median"
+            "ranks vary from step to step: another one is last each time, the slowest "
+            f"{np.median(wait) / usual:.0%} behind the median"
         ),
         proof=(
             f"The wait is caused by {turns:.0f} of {len(names)} {_kind(times)} in turn; "
@@ -149,6 +153,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
             ),
             driver(model, "explained", "share of the wait that passes", round(explained, 3)),
         ),
+        most="low",
     )
 
 
@@ -267,7 +272,7 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
     return Finding(
         kind=model.kind,
         entities=(Entity("job", job=times.job),),
-        severity=severity_of_loss(form.loss),
+        severity=min(severity_of_loss(form.loss), form.most, key=SEVERITIES.index),
         confidence=confidence_of(families),
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),

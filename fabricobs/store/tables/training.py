@@ -28,6 +28,7 @@ TRAINING = (
                 "tokens_per_second", "Tokens a second, per device where the trainer says so", "1/s"
             ),
             number("samples_per_second", "Samples a second", "1/s"),
+            whole("samples", "Samples of the step over all ranks: the global batch size"),
             number("tflops_per_gpu", "Achieved TFLOP/s a GPU", "TFLOP/s"),
             number("loss", "Training loss"),
             number("grad_norm", "Norm of the gradient"),
