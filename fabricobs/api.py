@@ -5,7 +5,6 @@ mistake of the caller raises `fabricobs.UserError`, whose text says what to do. 
 as the configuration says. Heavy libraries are imported by the call that uses them.
 """
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,22 +33,6 @@ if TYPE_CHECKING:
     from fabricobs.store.jobs import Run
     from fabricobs.store.upkeep import Pruned
     from fabricobs.store.verification import Batch
-
-_WIDTH = 720
-
-# The questions that can be drawn, each by a chart of `report.charts`.
-CHARTS = {
-    "collective_wait": "collective_times",
-    "pause_sources": "pause_tree",
-    "slowest_ranks": "rank_compute",
-    "steps_that_stand_out": "step_timeline",
-    "topology": "topology",
-    "uplink_balance": "uplink_shares",
-}
-
-
-class ChartError(UserError):
-    """A chart that is not there, or has no data in this store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,47 +186,22 @@ class OpenStore:
         switch: str | None = None,
         job: str | None = None,
     ) -> "alt.LayerChart":
-        """Draw the answer to a question, one of `fabricobs.api.CHARTS`; a notebook shows it.
+        """Draw the answer to a question of `charts()`; a notebook shows it.
 
         A `finding` is marked, and says which switch or job is drawn; else `switch` and `job` do, or
         the switch with the least even uplinks and the job without a name are taken. ChartError
         where no such chart is, or the store has no data for it.
         """
-        from fabricobs.diagnosis.findings import Entity, Finding
-        from fabricobs.report.charts import catalogue
-        from fabricobs.report.charts.source import Source
-        from fabricobs.report.charts.theme import on_its_own
-        from fabricobs.report.charts.timeline import step_timeline
-        from fabricobs.report.charts.topology import draw_topology
+        from fabricobs.report.charts.by_question import draw
 
-        if name not in CHARTS:
-            close = difflib.get_close_matches(name, CHARTS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(CHARTS)}"
-            raise ChartError(f"no chart {name!r}: {hint}")
-        subject = finding or Finding(
-            kind=name,
-            entities=(Entity("switch", switch=switch, job=job),),
-            severity="info",
-            confidence=0.0,
-            title="",
-            explanation="",
-        )
         with reading(self.path), self.session() as connection:
-            source = Source(connection, self.content)
-            marked = [] if finding is None else [finding]
-            drawn: alt.LayerChart | None
-            if CHARTS[name] == "step_timeline":
-                drawn = step_timeline(source, [], marked)
-            elif CHARTS[name] == "topology":
-                fabric = draw_topology(source, marked)
-                drawn = None if fabric is None else fabric.chart
-            else:
-                drawn = catalogue.CHARTS[CHARTS[name]](source, subject)
-        if drawn is None:
-            raise ChartError(
-                f"{name}: the store has no data for this chart; job= or switch= choose"
-            )
-        return on_its_own(drawn, _WIDTH)
+            return draw(name, connection, self.content, finding, switch, job)
+
+    def charts(self) -> list[str]:
+        """Return the questions that can be drawn."""
+        from fabricobs.report.charts.by_question import CHARTS
+
+        return list(CHARTS)
 
     def prune(self, keep: str | None = None) -> "Pruned | None":
         """Remove rows this much older than the newest (`30d`); None where no limit is set."""
