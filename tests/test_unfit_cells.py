@@ -15,7 +15,7 @@ from conftest import Run
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
 from fabricobs.formats.recognition.catalogue import Recognised, load_catalogue
-from fabricobs.formats.records import sink as records
+from fabricobs.formats.records import blocks
 from fabricobs.formats.rows import Rows
 
 CATALOGUE = load_catalogue()
@@ -66,14 +66,14 @@ def steps_of(values: list[Any]) -> dict[str, list[Any]]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("by_columns", [False, True])
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(("value", "kept"), WHOLE, ids=str)
 def test_a_whole_number(
-    reader: str, compiled: bool, value: Any, kept: Any, tmp_path: Path,
+    reader: str, by_columns: bool, value: Any, kept: Any, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(records.PACE, "read_bytes", 1 << 40 if compiled else 0)
+    monkeypatch.setattr(blocks, "PART_BYTES", 1 if by_columns else 1 << 20)
     write(tmp_path / "steps", reader, steps_of([value, value, value]))
     tables, told = read(tmp_path / "steps", reader, "step_records")
     expected = kept if isinstance(kept, int) else None
@@ -86,12 +86,12 @@ def test_a_whole_number(
         assert told is None
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("by_columns", [False, True])
 @pytest.mark.parametrize("column", ["stage", "loss"])
 def test_a_number_beyond_what_a_double_holds(
-    column: str, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    column: str, by_columns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records.PACE, "read_bytes", 1 << 40 if compiled else 0)
+    monkeypatch.setattr(blocks, "PART_BYTES", 1 if by_columns else 1 << 20)
     write(tmp_path / "steps", "jsonl", steps_of([1]) | {column: [10**400]})
     tables, told = read(tmp_path / "steps", "jsonl", "step_records")
     assert tables["steps"][0][column] is None

@@ -44,6 +44,7 @@ def test_epochs_are_told_apart_by_size(moment: datetime) -> None:
 
 def test_a_bare_time_is_of_the_zone_given() -> None:
     berlin = ZoneInfo("Europe/Berlin")
+    assert parse_time("2026-03-02 11:00:00+02", berlin) == parse_time("2026-03-02T09:00:00Z")
     assert parse_time("2026-03-02 10:00:00", berlin) == parse_time("2026-03-02T09:00:00Z")
     assert parse_time("2026-03-02T10:00:00+01:00") == parse_time("2026-03-02T09:00:00Z")
     assert parse_time("Mon 02 Mar 2026 01:00:00 PM UTC") == parse_time("2026-03-02T13:00:00")

@@ -31,13 +31,16 @@ def constant(value: Any, count: int) -> pa.Array:
     return _dictionary(numbers(places), [value])
 
 
-def coded(codes: NDArray[np.int32], values: list[Any]) -> pa.Array:
-    """Return the column whose row `i` is `values[codes[i]]`, null where that is None."""
+def coded(codes: NDArray[np.int32], values: list[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """Return the column whose row `i` is `values[codes[i]]`, null where that is None.
+
+    Without `kind` its type follows from the values.
+    """
     given = [value for value in values if value is not None]
     if len(values) == len(given) == 1:
         return constant(given[0], len(codes))
     if not any(isinstance(value, str) for value in given):
-        return pa.array(values).take(numbers(codes))
+        return pa.array(values, kind).take(numbers(codes))
     if len(given) == len(values):
         return _dictionary(numbers(codes), given)
     present = np.array([value is not None for value in values])

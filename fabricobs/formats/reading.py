@@ -30,10 +30,11 @@ from fabricobs.formats.outputs.sections import SectionsReader
 from fabricobs.formats.outputs.walk import WalkReader
 from fabricobs.formats.readers import READERS
 from fabricobs.formats.recognition.catalogue import RECORD_READERS, Format, Recognised
+from fabricobs.formats.records.blocks import PART_BYTES
 from fabricobs.formats.records.csv_records import read_csv
 from fabricobs.formats.records.json_records import read_jsonl
 from fabricobs.formats.records.parquet_records import read_parquet
-from fabricobs.formats.records.sink import LEAST_BYTES, RecordFormat, RecordSink
+from fabricobs.formats.records.sink import RecordFormat, RecordSink
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import (
     ANSI,
@@ -158,7 +159,7 @@ def _read(
 def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
     """Say whether compiled code does most of the reading, so that threads run side by side."""
     if recognised.syntax in RECORD_READERS:
-        return recognised.syntax == "parquet" or size_bytes >= LEAST_BYTES
+        return recognised.syntax == "parquet" or size_bytes >= PART_BYTES
     return any(can_read(format_.compiled, size_bytes) for format_ in recognised.formats)
 
 
@@ -195,7 +196,7 @@ def _read_records(path: Path, syntax: str, sink: RecordSink, flush: Callable[[],
     read = read_csv if syntax == "csv" else read_jsonl
     with open_text(path) as stream:
         blocks = map(_without_colours, line_blocks(stream))
-        read(_flushing(blocks, sink.rows, flush), sink, path.stat().st_size)
+        read(_flushing(blocks, sink.rows, flush), sink)
 
 
 def _read_json(

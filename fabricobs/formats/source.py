@@ -472,12 +472,20 @@ def _read_into(stream: BinaryIO, room: memoryview) -> tuple[int, Exception | Non
 
 def _without_overlong(number: int, data: bytes) -> tuple[LineBlock, int]:
     """Return the block of some whole lines, overlong ones emptied, and how many lines end in it."""
-    if len(data) <= LONGEST_LINE:
-        return LineBlock(number, data), data.count(b"\n")
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
-    if np.diff(ends, prepend=-1, append=len(data)).max() <= LONGEST_LINE:
-        return LineBlock(number, data), len(ends)
+    count = int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE))
+    if not _has_overlong(data):
+        return LineBlock(number, data), count
     lines = data.split(b"\n")
     overlong = tuple(number + i for i, line in enumerate(lines) if len(line) > LONGEST_LINE)
     kept = b"\n".join(b"" if len(line) > LONGEST_LINE else line for line in lines)
-    return LineBlock(number, kept, overlong), len(ends)
+    return LineBlock(number, kept, overlong), count
+
+
+def _has_overlong(data: bytes) -> bool:
+    at = 0
+    while len(data) - at > LONGEST_LINE:
+        end = data.rfind(b"\n", at, at + LONGEST_LINE + 1)
+        if end < 0:
+            return True
+        at = end + 1
+    return False

@@ -35,9 +35,6 @@ SOURCES = {
         "bytesearch", "numerals", "expressions", "backtracking", "programs", "matches", "kernel",
     ),
     "ruled_kernel": ("bytesearch", "cuts", "ruled_kernel"),
-    "record_entries": (
-        "bytesearch", "ffi", "swar", "cell_kernel", "json_kernel", "record_entries",
-    ),
 }  # fmt: skip
 
 # Threads that begin together shall not compile it twice.

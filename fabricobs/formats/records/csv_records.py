@@ -1,18 +1,17 @@
-"""Records of CSV or TSV: the first line that is not blank is the header.
-
-A line of plain cells is read by compiled code, any other by Python; both give the same cells.
-"""
+"""Records of CSV or TSV: the first line that is not blank is the header."""
 
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
-from fabricobs.formats.compiled import ffi
 from fabricobs.formats.limits import LIMITS
-from fabricobs.formats.records.columns import Cells, PackedCells, ReadCells
-from fabricobs.formats.records.sink import PACE, RecordSink
+from fabricobs.formats.records.arrow_cells import ArrowCells
+from fabricobs.formats.records.blocks import line_count, lines_of, read_block, text_of
+from fabricobs.formats.records.columns import Cells
+from fabricobs.formats.records.sink import RecordSink
 from fabricobs.formats.source import LineBlock, SourceError
 
 _CARRIAGE_RETURNS = (
@@ -20,22 +19,13 @@ _CARRIAGE_RETURNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """The columns of a file, and which of them are wanted."""
-
-    columns: int
-    delimiter: str
-    wanted: tuple[tuple[str, int], ...]  # name and position
-
-
-def read_csv(blocks: Iterator[LineBlock], sink: RecordSink, size_bytes: int) -> None:
-    """Read the blocks of a file of about `size_bytes`."""
-    header: _Header | None = None
+def read_csv(blocks: Iterator[LineBlock], sink: RecordSink) -> None:
+    """Read the blocks of a file."""
+    reader: _Reader | None = None
     for block in blocks:
         data, first = block.data, block.first
         sink.count_overlong(block)
-        while header is None and data:
+        while reader is None and data:
             line, _, data = data.partition(b"\n")
             if first not in block.overlong:
                 sink.tally.skip()
@@ -44,13 +34,9 @@ def read_csv(blocks: Iterator[LineBlock], sink: RecordSink, size_bytes: int) -> 
             if "\r" in text and not data:  # the header would be all of the file
                 raise SourceError(_CARRIAGE_RETURNS)
             if text:
-                header = _header(text.replace("\r", " "), sink)
-        if header is None or not data:
-            continue
-        if PACE.is_compiled(len(data), size_bytes) and not block.overlong:
-            _read_compiled(data, first, header, sink)
-        else:
-            _read(data, first, header, sink, frozenset(block.overlong))
+                reader = _reader(text.replace("\r", " "), sink)
+        if reader is not None and data:
+            read_block(LineBlock(first, data, block.overlong), reader.in_bulk, reader.by_line)
 
 
 def split_header(line: str) -> tuple[list[str], str]:
@@ -66,63 +52,95 @@ def split_header(line: str) -> tuple[list[str], str]:
     return names, delimiter
 
 
-def _header(text: str, sink: RecordSink) -> _Header:
+def _reader(text: str, sink: RecordSink) -> "_Reader":
     if max(map(text.count, ",\t;")) >= LIMITS.columns:
         raise SourceError(f"more than {LIMITS.columns:,} columns")
     names, delimiter = split_header(text)
     sink.unused.update(sink.record_format.unused(names))
-    wanted = sink.record_format.sources_of(names)
-    return _Header(len(names), delimiter, tuple((name, names.index(name)) for name in wanted))
+    return _Reader(sink, names, delimiter, tuple(sink.record_format.sources_of(names)))
 
 
-def _read(
-    data: bytes, first: int, header: _Header, sink: RecordSink, overlong: frozenset[int]
-) -> None:
-    """Read a block line by line."""
-    numbers: list[int] = []
-    texts: list[str] = []
-    rows: list[list[str]] = []
-    for number, line in enumerate(_lines(data), first):
-        text = _plain(line)
-        if number in overlong:
-            continue
-        if not text:
-            sink.tally.skip()
-            continue
-        cells = _cells(text, header, number, sink)
-        if cells is not None:
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What reads the lines below a header."""
+
+    sink: RecordSink
+    names: list[str]
+    delimiter: str
+    wanted: tuple[str, ...]
+
+    def by_line(self, block: LineBlock) -> None:
+        """Read a block line by line."""
+        numbers: list[int] = []
+        rows: list[list[str]] = []
+        for number, line in enumerate(lines_of(block), block.first):
+            text = _plain(line)
+            if number in block.overlong:
+                continue
+            if not text:
+                self.sink.tally.skip()
+                continue
+            cells = _split(text, self.delimiter)
+            if len(cells) != len(self.names):
+                self.sink.miss(number, f"{len(self.names)} columns", text)
+                continue
             numbers.append(number)
-            texts.append(text)
             rows.append(cells)
-    columns: dict[str, Cells] = {
-        name: ReadCells([cells[position].strip() or None for cells in rows], of_json=False)
-        for name, position in header.wanted
-    }
-    if rows:
-        sink.add(0, columns, np.array(numbers), texts.__getitem__)
+        if rows:
+            by_name = dict(zip(self.names, zip(*rows, strict=True), strict=True))
+            columns: dict[str, Cells] = {
+                name: ArrowCells(pa.array([text or None for text in by_name[name]], pa.string()))
+                for name in self.wanted
+            }
+            self.sink.add(0, columns, np.array(numbers), text_of(block, _plain))
 
+    def in_bulk(self, block: LineBlock) -> bool:
+        """Read a block by Arrow."""
+        table = self._table(block.data)
+        if table is None:
+            return False
+        columns: dict[str, Cells] = {
+            name: ArrowCells(table.column(name).chunk(0)) for name in self.wanted
+        }
+        numbers = np.arange(block.first, block.first + table.num_rows)
+        self.sink.add(0, columns, numbers, text_of(block, _plain))
+        return True
 
-def _lines(data: bytes) -> list[bytes]:
-    """Split a block as its numbers count: only a newline ends a line, whatever else is in it."""
-    lines = data.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+    def _table(self, data: bytes) -> pa.Table | None:
+        """Return the texts of the lines; None if a line has other cells to `by_line`."""
+        from pyarrow import csv as arrow_csv
+
+        if b"\x00" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
+            return None
+        if b'"' in data and any(line.count(b'"') % 2 for line in data.split(b"\n")):
+            return None
+        # A quote that is still open would take in the line below: the last one too has one.
+        end = b"" if data.endswith(b"\n") else b"\n"
+        guard = self.delimiter.join("0" * len(self.names)).encode()
+        try:
+            table = arrow_csv.read_csv(
+                pa.py_buffer(data + end + guard),
+                arrow_csv.ReadOptions(
+                    use_threads=False, block_size=2 * len(data), column_names=self.names
+                ),
+                arrow_csv.ParseOptions(delimiter=self.delimiter),
+                arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(self.names, pa.string()),
+                    include_columns=self.wanted,
+                    strings_can_be_null=True,
+                    null_values=[""],
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None
+        lines = line_count(data)
+        return table.slice(0, lines) if self.wanted and table.num_rows == lines + 1 else None
 
 
 def _plain(line: bytes) -> str:
     """Return the text of a line; a carriage return inside it is a blank."""
     text = line.replace(b"\x00", b"").decode("utf-8", "replace")
     return text.removesuffix("\r").replace("\r", " ")
-
-
-def _cells(text: str, header: _Header, number: int, sink: RecordSink) -> list[str] | None:
-    """Return the cells of a line; None, and the line is counted, if they are not as many."""
-    cells = _split(text, header.delimiter)
-    if len(cells) != header.columns:
-        sink.miss(number, f"{header.columns} columns", text)
-        return None
-    return cells
 
 
 def _split(text: str, delimiter: str) -> list[str]:
@@ -133,38 +151,3 @@ def _split(text: str, delimiter: str) -> list[str]:
         return next(csv.reader([text], delimiter=delimiter))
     except csv.Error:
         return text.split(delimiter)
-
-
-def _read_compiled(data: bytes, first: int, header: _Header, sink: RecordSink) -> None:
-    """Read a block by compiled code; the lines it leaves are read by Python."""
-    block = ffi.numbered(data)
-    count = len(block.bounds) - 1
-    slots = np.full(header.columns, -1)
-    for slot, (_, position) in enumerate(header.wanted):
-        slots[position] = slot
-    cells = np.empty((len(header.wanted), count), np.int64)
-    states = np.empty(count, np.uint8)
-    delimiter = ord(header.delimiter)
-    plain = ffi.is_plain(block.data, delimiter)
-    ffi.csv_cells(block.data, block.bounds, plain, delimiter, slots, cells, states)
-    for line in np.flatnonzero(states == ffi.SLOW).tolist():
-        text = _plain(block.line(line))
-        if not text:
-            states[line] = ffi.BLANK
-            continue
-        read = _cells(text, header, first + line, sink)
-        if read is not None:
-            states[line] = ffi.FITS
-            for slot, (_, position) in enumerate(header.wanted):
-                cells[slot, line] = block.append(read[position].strip().encode())
-    sink.tally.skip(int(np.count_nonzero(states == ffi.BLANK)))
-    rows = np.flatnonzero(states == ffi.FITS)
-    if len(rows) < count:
-        cells = np.ascontiguousarray(cells[:, rows])
-    given = block.text()
-    columns: dict[str, Cells] = {
-        name: PackedCells(given, cells[slot], of_json=False)
-        for slot, (name, _) in enumerate(header.wanted)
-    }
-    if len(rows):
-        sink.add(0, columns, rows + first, lambda row: _plain(block.line(int(rows[row]))))

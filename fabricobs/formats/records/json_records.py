@@ -1,29 +1,33 @@
 """Records of JSON lines; each goes to the first block of the definition whose `where` key it has.
 
-A big file's lines mostly have a few shapes: compiled code reads lines of the shapes learned so
-far, and Python every other line, from which another shape may be learned.
+Arrow reads them by the types that the values of the lines read so far had. Lines that it refuses,
+because a value is of another type or a line is torn, are read by Python, which shows their types.
 """
 
-import json
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled import ffi
 from fabricobs.formats.documents.jsontext import loads
-from fabricobs.formats.records.columns import Cells, PackedCells, ReadCells
-from fabricobs.formats.records.json_shapes import Shape, compile_shapes, learn
-from fabricobs.formats.records.sink import PACE, RecordFormat, RecordSink
+from fabricobs.formats.mapping import Target
+from fabricobs.formats.records.arrow_cells import ArrowCells
+from fabricobs.formats.records.blocks import lines_of, read_block, text_of
+from fabricobs.formats.records.columns import Cells, JsonCells
+from fabricobs.formats.records.sink import RecordFormat, RecordSink
 from fabricobs.formats.source import LineBlock
 
-# Beyond that a file has no shapes, and trying them costs more than it gains.
-_MOST_SHAPES = 32
-_MOST_TRIALS = 200
 # What stands for a block of the definition where a line is none's.
 _NO_BLOCK, _NO_RECORD = -1, -2
+_FIRST_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
+_NEWLINE, _RETURN, _OPENS, _CLOSES = b"\n\r{}"
+_EXACT = float(1 << 53)  # whole numbers up to it are doubles
 
 
 class _Layout:
@@ -31,20 +35,27 @@ class _Layout:
 
     def __init__(self, record_format: RecordFormat) -> None:
         self.slots: dict[str, int] = {}
+        self._targets: list[list[Target]] = []
         for _, mapping in record_format.blocks:
-            for path in mapping.sources():
-                self.slots.setdefault(path, len(self.slots))
+            for path, target in mapping.sources().items():
+                if self.slots.setdefault(path, len(self.slots)) == len(self._targets):
+                    self._targets.append([])
+                self._targets[self.slots[path]].append(target)
         self.kinds = [block.where for block, _ in record_format.blocks]
-        named = [*self.slots, *(f"{kind}." for kind in self.kinds if kind)]
-        self.objects = frozenset(
-            path[:at] for path in named for at, c in enumerate(path) if c == "."
-        )
         # What holds until given again: an object, and the slots below it.
         self.sticky = [
             [slot for path, slot in self.slots.items() if path.startswith(f"{key}.")]
             for key in record_format.blocks[0][0].sticky
         ]
         self._paths = [path.split(".") for path in self.slots]
+        self._types = [
+            _FIRST_TYPES.get(targets[0].column.type, pa.int64()) for targets in self._targets
+        ]
+        # A path that is a value here and an object there has no type.
+        self._is_typed = not any(
+            path.startswith(f"{other}.") for path in self.slots for other in self.slots
+        )
+        self.schema = self._schema()
 
     def values(self, record: dict[str, Any]) -> list[Any]:
         """Return the values of a record by slot, None for what it lacks."""
@@ -57,12 +68,45 @@ class _Layout:
                 return position
         return _NO_BLOCK
 
-    def kind_of_shape(self, shape: Shape) -> int:
-        """Return the position of the block of records of a shape, _NO_BLOCK for none."""
-        for position, kind in enumerate(self.kinds):
-            if kind is None or kind in shape.objects:
-                return position
-        return _NO_BLOCK
+    def learn(self, columns: Sequence[Sequence[Any]]) -> None:
+        """Take the types of the values of some records for those of the next."""
+        for slot, values in enumerate(columns):
+            found = _type_of(values, self._targets[slot])
+            self._types[slot] = found or self._types[slot]
+        self.schema = self._schema()
+
+    def _schema(self) -> pa.Schema | None:
+        if not self._is_typed:
+            return None
+        tree: dict[str, Any] = {}
+        for path, type_ in zip(self._paths, self._types, strict=True):
+            _below(tree, path[:-1])[path[-1]] = type_
+        for kind in filter(None, self.kinds):
+            _below(tree, kind.split("."))
+        return pa.schema(_struct(tree))
+
+    def columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """Return the columns of records by slot."""
+        return [_column(batch, path) for path in self._paths]
+
+    def kinds_of(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        """Return for each record what `kind_of` says."""
+        kinds = np.full(batch.num_rows, _NO_BLOCK)
+        for position, kind in reversed([*enumerate(self.kinds)]):
+            if kind is None:
+                kinds[:] = position
+            else:
+                kinds[np.asarray(_column(batch, kind.split(".")).is_valid())] = position
+        return kinds
+
+    def is_exact(self, columns: Sequence[pa.Array]) -> bool:
+        """Say that no double stands for a whole number that it may not be."""
+        for column, targets in zip(columns, self._targets, strict=True):
+            if pa.types.is_floating(column.type):
+                most = math.inf if _are_doubles(targets) else _EXACT
+                if pc.any(pc.greater_equal(pc.abs(column), most)).as_py():
+                    return False
+        return True
 
 
 def _at(record: dict[str, Any], path: list[str]) -> Any:
@@ -74,49 +118,80 @@ def _at(record: dict[str, Any], path: list[str]) -> Any:
     return value
 
 
-def read_jsonl(blocks: Iterator[LineBlock], sink: RecordSink, size_bytes: int) -> None:
-    """Read the blocks of a file of about `size_bytes`."""
+def _below(tree: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    for part in path:
+        tree = tree.setdefault(part, {})
+    return tree
+
+
+def _struct(tree: dict[str, Any]) -> pa.StructType:
+    return pa.struct(
+        [
+            (name, _struct(type_) if isinstance(type_, dict) else type_)
+            for name, type_ in tree.items()
+        ]
+    )
+
+
+def _column(batch: pa.RecordBatch, path: list[str]) -> pa.Array:
+    column = batch.column(path[0])
+    return pc.struct_field(column, path[1:]) if path[1:] else column
+
+
+def _are_doubles(targets: Sequence[Target]) -> bool:
+    return all(target.column.type == "DOUBLE" and target.is_plain for target in targets)
+
+
+def _type_of(values: Sequence[Any], targets: Sequence[Target]) -> pa.DataType | None:
+    """Return the type that most of the values have; None if there are no values.
+
+    Whole numbers stay whole where Python may tell them from doubles; of a column of them and of
+    fractions that are no numbers of the table, every line is refused.
+    """
+    kinds = Counter(type(value) for value in values if value is not None)
+    numbers = kinds[int] + kinds[float]
+    if kinds[str] > numbers:
+        return pa.string()
+    if kinds[bool] > numbers:
+        return pa.bool_()
+    if _are_doubles(targets):
+        return pa.float64()
+    if kinds[float] and all(t.is_plain and t.column.type != "VARCHAR" for t in targets):
+        return pa.float64()
+    return pa.int64() if numbers else None
+
+
+def read_jsonl(blocks: Iterator[LineBlock], sink: RecordSink) -> None:
+    """Read the blocks of a file."""
     reader = _Reader(sink, _Layout(sink.record_format))
     for block in blocks:
         sink.count_overlong(block)
-        if PACE.is_compiled(len(block.data), size_bytes) and not block.overlong:
-            reader.read_compiled(block)
-        else:
-            reader.read(block)
+        read_block(block, reader.in_bulk, reader.by_line)
 
 
 @dataclass(slots=True)
 class _Reader:
-    """One file being read: the shapes it has shown, and what holds until given again."""
+    """One file being read, and what holds until given again."""
 
     sink: RecordSink
     layout: _Layout
     _held: dict[int, Any] = field(default_factory=dict)
-    _shapes: list[Shape] = field(default_factory=list)
-    _trials: int = 0
 
-    def read(self, block: LineBlock) -> None:
+    def by_line(self, block: LineBlock) -> None:
         """Read a block line by line."""
-        lines = block.data.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
         rows: dict[int, list[tuple[int, list[Any]]]] = {}
-        for line, text in enumerate(lines):
-            if block.first + line in block.overlong:
+        for number, line in enumerate(lines_of(block), block.first):
+            if number in block.overlong:
                 continue
-            kind, values = self._record(block.first + line, text)
+            kind, values = self._record(number, line)
             if values is not None:
                 self._hold(values)
-                rows.setdefault(kind, []).append((line, values))
+                rows.setdefault(kind, []).append((number, values))
+        everything = [values for found in rows.values() for _, values in found]
+        self.layout.learn([*zip(*everything, strict=True)])
         for kind, found in sorted(rows.items()):
-            columns = [list(column) for column in zip(*(v for _, v in found), strict=True)]
-            numbers = np.array([line for line, _ in found])
-            self._add(
-                kind,
-                [ReadCells(column, of_json=True) for column in columns],
-                numbers + block.first,
-                lambda row, found=found: _text(lines[found[row][0]]),
-            )
+            columns = [JsonCells(column) for column in zip(*(v for _, v in found), strict=True)]
+            self._add(kind, columns, np.array([number for number, _ in found]), block)
 
     def _record(self, number: int, line: bytes) -> tuple[int, list[Any] | None]:
         """Return the block and the values of a line; no values, and it is counted, if it has none.
@@ -152,108 +227,94 @@ class _Reader:
                 for slot in slots:
                     values[slot] = self._held.get(slot)
 
-    def _add(self, kind: int, columns: list[Any], numbers: NDArray[np.int64], text_of: Any) -> None:
+    def _add(
+        self,
+        kind: int,
+        columns: Sequence[Cells],
+        numbers: NDArray[np.int64],
+        lines: LineBlock,
+    ) -> None:
         if kind == _NO_BLOCK:
             return
         block, mapping = self.sink.record_format.blocks[kind]
         if block.table is None:
             self.sink.tally.skip(len(numbers))
             return
-        cells: dict[str, Cells] = {
-            path: columns[self.layout.slots[path]] for path in mapping.sources()
-        }
-        self.sink.add(kind, cells, numbers, text_of)
+        cells = {path: columns[self.layout.slots[path]] for path in mapping.sources()}
+        self.sink.add(kind, cells, numbers, text_of(lines, _text))
 
-    def read_compiled(self, block: LineBlock) -> None:
-        """Read a block by compiled code; the lines it leaves are read by Python."""
-        lines = ffi.numbered(block.data)
-        count = len(lines.bounds) - 1
-        cells = np.full((max(len(self.layout.slots), 1), count), -1)
-        shapes = np.full(count, ffi.SHAPELESS, np.int32)
-        self._match(lines, np.arange(count), cells, shapes)
-        kinds = np.full(count, _NO_RECORD)
-        left = np.flatnonzero(shapes == ffi.SHAPELESS)
-        while len(left):
-            line, left = int(left[0]), left[1:]
-            text = lines.line(line)
-            kind, values = self._record(block.first + line, text)
-            if values is None:
-                continue
-            kinds[line] = kind
-            for slot, value in enumerate(values):
-                packed = -1 if value is None else lines.append(json.dumps(value).encode())
-                cells[slot, line] = packed
-            if len(left) and self._learn(text):
-                self._match(lines, left, cells, shapes)
-                left = left[shapes[left] == ffi.SHAPELESS]
-        fitting = np.flatnonzero(shapes != ffi.SHAPELESS)
-        of_shape = np.array([self.layout.kind_of_shape(shape) for shape in self._shapes], np.int64)
-        kinds[fitting] = of_shape[shapes[fitting]]
-        for line in fitting[kinds[fitting] == _NO_BLOCK].tolist():
-            self._miss_kind(block.first + line, _text(lines.line(line)))
-        self._hold_cells(lines, np.flatnonzero(kinds != _NO_RECORD), cells)
-        data = lines.text()
+    def in_bulk(self, block: LineBlock) -> bool:
+        """Read a block by Arrow."""
+        batch = _batch(block.data, self.layout.schema)
+        if batch is None:
+            return False
+        columns = self.layout.columns(batch)
+        if not self.layout.is_exact(columns):
+            return False
+        try:
+            self._hold_columns(columns)
+        except pa.ArrowInvalid:  # what is held has another type
+            return False
+        kinds = self.layout.kinds_of(batch)
+        line = text_of(block, _text)
+        for row in np.flatnonzero(kinds == _NO_BLOCK).tolist():
+            self._miss_kind(block.first + row, line(block.first + row))
         for kind in range(len(self.layout.kinds)):
             rows = np.flatnonzero(kinds == kind)
             if len(rows):
-                mine = cells if len(rows) == count else np.ascontiguousarray(cells[:, rows])
-                self._add(
-                    kind,
-                    [PackedCells(data, column, of_json=True) for column in mine],
-                    rows + block.first,
-                    lambda row, rows=rows: _text(lines.line(int(rows[row]))),
-                )
-
-    def _match(
-        self, lines: Any, numbers: NDArray[np.int64], cells: NDArray[np.int64], shapes: Any
-    ) -> None:
-        if not self._shapes:
-            return
-        known = compile_shapes(self._shapes, ffi.PASSED, ffi.END)
-        ffi.json_values(
-            lines.data, lines.bounds, numbers, known.texts, known.literals, known.slots,
-            known.starts, cells, shapes,
-        )  # fmt: skip
-
-    def _learn(self, line: bytes) -> bool:
-        """Say whether the line has a shape not known yet, and one of use."""
-        if len(self._shapes) >= _MOST_SHAPES or self._trials >= _MOST_TRIALS or b"\x00" in line:
-            return False
-        self._trials += 1
-        shape = learn(line, self.layout.slots, self.layout.objects)
-        if shape is None or shape in self._shapes:
-            return False
-        self._shapes.append(shape)
+                some = len(rows) < len(kinds)
+                cells = [ArrowCells(c.take(pa.array(rows)) if some else c) for c in columns]
+                self._add(kind, cells, rows + block.first, block)
         return True
 
-    def _hold_cells(self, lines: Any, records: NDArray[np.int64], cells: NDArray[np.int64]) -> None:
-        """Do what `_hold` does, for the records of a block."""
-        if not len(records):
-            return
+    def _hold_columns(self, columns: list[pa.Array]) -> None:
+        """Do what `_hold` does, for the records of a block; ArrowInvalid if it cannot."""
+        held: dict[int, Any] = {}
         for slots in self.layout.sticky:
-            given = (cells[slots][:, records] >= 0).any(axis=0)
-            if given.all():
-                self._held.update(self._kept(lines, slots, records[-1:], cells))
-                continue
-            source = np.maximum.accumulate(np.where(given, np.arange(len(records)), -1))
+            given = np.any([columns[slot].is_valid() for slot in slots], axis=0)
+            source = np.maximum.accumulate(np.where(given, np.arange(1, len(given) + 1), 0))
             for slot in slots:
-                held = self._held.get(slot)
-                packed = -1 if held is None else lines.append(json.dumps(held).encode())
-                column = cells[slot, records]
-                cells[slot, records] = np.where(source >= 0, column[source], packed)
-            last = np.flatnonzero(given)[-1:]
-            if len(last):
-                self._held.update(self._kept(lines, slots, records[last], cells))
+                if not given.all():
+                    before = pa.array([self._held.get(slot)], columns[slot].type)
+                    columns[slot] = pa.concat_arrays([before, columns[slot]]).take(pa.array(source))
+                held[slot] = columns[slot][-1].as_py()
+        self._held |= held
 
-    def _kept(
-        self,
-        lines: Any,
-        slots: list[int],
-        last: NDArray[np.int64],
-        cells: NDArray[np.int64],
-    ) -> dict[int, Any]:
-        data = lines.text()
-        return {slot: PackedCells(data, cells[slot, last], of_json=True).value(0) for slot in slots}
+
+def _batch(data: bytes, schema: pa.Schema | None) -> pa.RecordBatch | None:
+    """Return the records of lines; None if a line is more or less than an object of this schema."""
+    from pyarrow import json as arrow_json
+
+    lines = _objects(data)
+    if schema is None or not lines:
+        return None
+    try:
+        if not data.isascii():
+            data.decode()
+        table = arrow_json.read_json(
+            pa.py_buffer(data),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        )
+    except (UnicodeDecodeError, pa.ArrowInvalid):
+        return None
+    return table.to_batches()[0] if table.num_rows == lines else None
+
+
+def _objects(data: bytes) -> int:
+    """Count the lines, if each begins with `{` and ends with `}`; else 0.
+
+    As within an object no `{` follows a `}` directly, none of valid ones goes on in the next line.
+    """
+    if not data.startswith(b"{"):
+        return 0
+    text = np.frombuffer(data, np.uint8)
+    text = text[:-1] if text[-1] == _NEWLINE else text
+    ends = np.append(np.flatnonzero(text == _NEWLINE), len(text))
+    last = text[ends - 1]
+    last = np.where(last == _RETURN, text[ends - 2], last)
+    whole = (last == _CLOSES).all() and (text[ends[:-1] + 1] == _OPENS).all()
+    return len(ends) if whole else 0
 
 
 def _text(line: bytes) -> str:

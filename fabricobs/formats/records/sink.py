@@ -12,21 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled.jit_cache import pays
+from fabricobs.formats.columns import coded, constant
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.mapping import ColumnMapping, Target
-from fabricobs.formats.records.columns import Cells, coded, constant
+from fabricobs.formats.records.columns import Cells
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import LineBlock
 from fabricobs.formats.values import Unfit
-
-# Loading the compiled readers takes as long as Python takes for this many bytes; compiling them,
-# which a machine does once, as long as it takes for so many.
-LEAST_BYTES = 1 << 20
-_LEAST_TO_COMPILE = 64 << 20
-
 
 _UnfitCell = tuple[int, str, Unfit]  # row, column, value
 _Refused = dict[int, str]  # by row, why
@@ -54,23 +48,6 @@ class RecordFormat:
         """Say whether the keys fill every column the definition demands."""
         filled = {target.column.name for target in self.sources_of(keys).values()}
         return set(self.required) <= filled
-
-
-class Pace:
-    """Says when a file is worth the compiled readers: a big one, or one of many."""
-
-    def __init__(self) -> None:
-        self.read_bytes = 0
-
-    def is_compiled(self, block_bytes: int, file_bytes: int) -> bool:
-        """Count a block of a file, and say who should read it."""
-        self.read_bytes += block_bytes
-        size = max(file_bytes, self.read_bytes)
-        return pays("record_entries", size, loading=LEAST_BYTES, compiling=_LEAST_TO_COMPILE)
-
-
-# The rows are the same either way, so what else this process has read may decide.
-PACE = Pace()
 
 
 @dataclass(slots=True)
@@ -101,7 +78,7 @@ class RecordSink:
     ) -> None:
         """Add the rows of a block of the definition, given as columns of the source.
 
-        `numbers` are the lines they stand in, `text_of` gives the text of a row. Rows that lack a
+        `numbers` are the lines they stand in, `text_of` gives the text of a line. Rows that lack a
         required column are counted as missed.
         """
         block, mapping = self.record_format.blocks[position]
@@ -116,7 +93,8 @@ class RecordSink:
                 self.rows.unfit.add(self.context.file_id, int(numbers[row]), name, value)
         if refused:
             for row in sorted(refused):
-                self.miss(int(numbers[row]), refused[row], text_of(row))
+                number = int(numbers[row])
+                self.miss(number, refused[row], text_of(number))
             kept = np.setdiff1d(np.arange(len(numbers)), np.fromiter(refused, np.int64))
             numbers = numbers[kept]
             columns = {name: column.take(pa.array(kept)) for name, column in columns.items()}
@@ -174,8 +152,10 @@ class RecordSink:
 
 
 def _first_given(first: pa.Array, second: pa.Array) -> pa.Array:
-    if not first.null_count:
+    if not first.null_count or second.null_count == len(second):
         return first
+    if first.null_count == len(first):
+        return second
     if pa.types.is_dictionary(first.type):
         plain = pc.coalesce(first.dictionary_decode(), second.dictionary_decode())
         return plain.dictionary_encode()

@@ -56,6 +56,8 @@ def from_json(value: Any, target: Target, zone: tzinfo) -> Value:
     if isinstance(value, dict | list):
         return Unfit("an object" if isinstance(value, dict) else "a list", MISFITS[kind])
     if kind == "TIMESTAMP":
+        if value != value:  # NaN
+            return None
         return from_text(json.dumps(value), target, zone)
     if kind == "BOOLEAN" and value in (0, 1):
         return bool(value)

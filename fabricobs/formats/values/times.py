@@ -15,7 +15,8 @@ TIME_PATTERN = (
 )
 SHORT_TIME_PATTERN = r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
 _ISO = re.compile(
-    r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?"
+    r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
+    r" ?(Z|[+-]\d\d(?::?\d\d)?)?"
 )
 _DATE_AND_TIME = re.compile(
     r"(\d{4})-(\d\d?)-(\d\d?),(\d\d?):(\d\d?):(\d\d?)\.(\d)(?:,([-+])(\d\d?):(\d\d?))?"
@@ -106,7 +107,7 @@ def _zone(text: str | None, default: tzinfo) -> tzinfo:
         return default
     if text == "Z":
         return UTC
-    parsed = datetime.strptime(text.replace(":", ""), "%z").tzinfo
+    parsed = datetime.strptime(text.replace(":", "").ljust(5, "0"), "%z").tzinfo
     assert parsed is not None
     return parsed
 
