@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from fabricobs.formats.columns import nulls
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.values import from_json
 from fabricobs.formats.values import Unfit
@@ -41,6 +42,8 @@ class JsonCells:
 
     def fill(self, target: Target, zone: tzinfo) -> tuple[pa.Array, Wrong]:
         """Convert each value."""
+        if self.values.count(None) == len(self.values):
+            return nulls(len(self.values), ARROW[target.column.type]), {}
         wrong: Wrong = {}
         filled = fitting([from_json(value, target, zone) for value in self.values], wrong)
         return pa.array(filled, ARROW[target.column.type]), wrong
