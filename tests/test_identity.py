@@ -1,12 +1,14 @@
 """Whose a file is: layouts and names are drawn from known hosts, ports and times."""
 
+import io
+import tarfile
 import zipfile
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from fabricobs.exceptions import UserError
@@ -225,20 +227,67 @@ def rows(store: Path) -> list[tuple[object, ...]]:
         ).fetchall()
 
 
-@settings(max_examples=12)
-@given(site=sites())
+Site = list[tuple[str, str, str, datetime]]
+CONTAINERS = ("tree", "tar", "zip", "tail", "pdsh", "clush")
+
+
+def put(folder: Path, container: str, site: Site, texts: Sequence[str]) -> None:
+    """Write a site as files, as an archive, or as texts that hold the outputs of several hosts."""
+    paths = [path.replace(".tar.gz/", "/") for path, *_ in site]
+    files = list(zip(paths, texts, strict=True))
+    if container == "tar":
+        with tarfile.open(folder / "case-4711.tar.gz", "w:gz") as packed:
+            for path, text in files:
+                member = tarfile.TarInfo(path)
+                member.size = len(text)
+                packed.addfile(member, io.BytesIO(text.encode()))
+    elif container == "zip":
+        with zipfile.ZipFile(folder / "case-4711.zip", "w") as zipped:
+            for path, text in files:
+                zipped.writestr(path, text)
+    elif container == "tail":
+        joined = "".join(f"==> {path} <==\n{text}\n" for path, text in files)
+        (folder / "all.txt").write_text(joined)
+    elif container == "tree":
+        for path, text in files:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+    else:
+        rule = "-" * 15
+        for (_, host, port, moment), text in zip(site, texts, strict=True):
+            said = f"{rule}\n{host}\n{rule}\n{text}"
+            if container == "pdsh":
+                said = "".join(f"{host}: {line}\n" for line in text.splitlines())
+            with (folder / f"ethtool_{port}_{moment:%Y%m%dT%H%M%SZ}.txt").open("a") as file:
+                file.write(said)
+
+
+@settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
+@given(drawn=st.lists(st.tuples(st.sampled_from(CONTAINERS), sites()), min_size=10, max_size=10))
 def test_every_row_carries_what_its_path_says(
-    site: list[tuple[str, str, str, datetime]], tmp_path_factory: pytest.TempPathFactory
+    drawn: list[tuple[str, Site]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    site = [entry for entry in site if not entry[0].endswith(".gz")]
-    folder = tmp_path_factory.mktemp("x")
-    write(folder / "logs", [path for path, *_ in site])
-    read(folder / "logs", folder / "s")
-    expected = [
-        (host, port, moment.replace(tzinfo=None), number)
-        for number, (_, host, port, moment) in enumerate(site)
+    """Three hundred drawn sites: each row has its host, port and time; no two sources are one."""
+    top = tmp_path_factory.mktemp("x")
+    expected = []
+    for place, (container, drawn_site) in enumerate(drawn):
+        site = [entry for entry in drawn_site if not entry[0].endswith(".gz")]
+        numbers = range(place * 1000, place * 1000 + len(site))
+        (top / str(place)).mkdir()
+        put(top / str(place), container, site, [STATS.format(number) for number in numbers])
+        expected += [
+            (number, (host, port, moment.replace(tzinfo=None)), f"{container} {path}")
+            for number, (path, host, port, moment) in zip(numbers, site, strict=True)
+        ]
+    ingest([top / str(place) for place in range(len(drawn))], Store(top / "s"), Options())
+    with open_session(top / "s") as session:
+        rows = session.sql("SELECT rx_bytes, device, port, ts FROM port_samples").fetchall()
+    found = {number: tuple(told) for number, *told in rows}
+    assert len(rows) == len(found) == len(expected)
+    wrong = [
+        (told, found[number], where) for number, told, where in expected if found[number] != told
     ]
-    assert rows(folder / "s") == sorted(expected)
+    assert not wrong, wrong[0]
 
 
 def write(folder: Path, paths: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ _OF_HOST = re.compile(
     r"(?=\{)",
     re.MULTILINE,
 )
-_HOST_LABELS = frozenset({"host", "tab"})
+_HOST_LABELS = frozenset({"host", "tab", "word"})
 _NO_NAME = re.compile(r"[/\x00-\x1f]+")
 _LONGEST_NAME = 200
 _LINES_OF_A_VALUE = 4  # those between two headings: the value and what stands around it

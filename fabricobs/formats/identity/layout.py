@@ -38,6 +38,7 @@ class Roles:
     port: str | None
     rank: int | None
     rest: str
+    is_stated: bool
 
 
 @dataclass(slots=True)
@@ -103,6 +104,7 @@ class Layout:
             port=ports[-1] if ports else None,
             rank=ranks[-1] if ranks else None,
             rest="/".join(filter(None, (name.rest for name in names))) + self._number(path),
+            is_stated=best is not None and names[best[2]].is_stated,
         )
 
     def _number(self, path: str) -> str:

@@ -28,8 +28,15 @@ _BUNDLES = (
     re.compile(r"(?:scc|nts)_(?P<host>.+)_(?P<time>\d{6}_\d{4})(?:_\d+)?"),
     re.compile(r"sonic_dump_(?P<host>.+)_(?P<time>\d{8}_\d{6})"),
 )
-# Slurm's --output=%x-%j-%N-%t: job name, job, host, task.
-_SLURM = re.compile(r"[\w.-]+?-\d{5,}-(?P<host>.+)-\d{1,6}")
+# Names of logs that say where the host, or the pod, stands.
+_LOGS = (
+    # Slurm's --output=%x-%j-%N-%t: job name, job, host, task.
+    re.compile(r"[\w.-]+?-\d{5,}-(?P<host>.+)-\d{1,6}"),
+    # /var/log/pods/NAMESPACE_POD_UID and /var/log/containers/POD_NAMESPACE_CONTAINER-ID.
+    re.compile(r"[a-z0-9-]+_(?P<host>[a-z0-9.-]+)_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    re.compile(r"(?P<host>[a-z0-9.-]+)_[a-z0-9-]+_[a-z0-9.-]+-[0-9a-f]{64}"),
+    re.compile(r"(?:node|host|hostname)_(?P<host>[A-Za-z][A-Za-z0-9.-]*)"),
+)
 _KEY = re.compile(r"([A-Za-z_]\w*)=(.+)")
 _SEPARATORS = "-_., +@#()[]{}"
 _TOKEN = re.compile(r"[^-_., +@#()\[\]{}]+")
@@ -67,9 +74,10 @@ def take_apart(component: str, is_file: bool = False) -> Name:
     if bundle is not None:
         skeleton = f"{stem[: bundle.start('host')]}{NAME_MARK}{TIME_MARK}"
         return Name(skeleton, stem.replace(bundle["time"], ""), bundle["host"], is_stated=True)
-    task = _SLURM.fullmatch(stem)
-    if task is not None and time_in(stem) is None and likeness(task["host"]) >= 3:
-        return Name(f"job-{NAME_MARK}-{NUMBER_MARK}", stem, task["host"], is_stated=True)
+    for place, log in enumerate(_LOGS):
+        found = log.fullmatch(stem)
+        if found is not None and time_in(stem) is None and likeness(found["host"]) >= 3:
+            return Name(f"log{place}-{NAME_MARK}", stem, found["host"], is_stated=True)
     return _parts(stem)
 
 

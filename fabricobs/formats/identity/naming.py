@@ -99,7 +99,13 @@ class Naming:
         if identity.ts is None and time.ambiguous is not None:
             doubt = f"the day {time.ambiguous} may be two: its modification time is taken"
         return replace(
-            identity, device=device, device_source=source, port=port, rank=rank, doubt=doubt
+            identity,
+            device=device,
+            device_source=source,
+            port=port,
+            rank=rank,
+            doubt=doubt,
+            is_stated=roles.is_stated and device == roles.host,
         )
 
     def _timed(self, path: str, components: tuple[str, ...], time: PathTime) -> Identity:

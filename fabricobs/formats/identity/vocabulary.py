@@ -67,6 +67,7 @@ _KIND = re.compile(
 _FQDN = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9][\w-]*(?:\.[A-Za-z0-9][\w-]*)+\.[A-Za-z]{2,}")
 _LOCAL = re.compile(r"[A-Za-z0-9][\w-]*\.(?:local|lan|internal|localdomain|intra|corp|home)", re.I)
 ADDRESS = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.]*\d)")
+_OF_ADDRESS = re.compile(r"ip(?:-\d{1,3}){4}")  # as clouds call their machines
 _HOST_KEYS = frozenset("host hostname node nodename device switch instance machine server".split())
 _HEX = re.compile(r"(?:0x)?(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}", re.I)
 
@@ -112,7 +113,12 @@ def likeness(name: str) -> int:
     4 names its kind (`gpu-01`, `leaf07`), is an address or has a domain; 3 has letters and digits;
     2 is a word; 1 is a number or the name of a group of devices; 0 says what lies there.
     """
-    if ADDRESS.fullmatch(name) or _FQDN.fullmatch(name) or _LOCAL.fullmatch(name):
+    if (
+        ADDRESS.fullmatch(name)
+        or _OF_ADDRESS.fullmatch(name)
+        or _FQDN.fullmatch(name)
+        or _LOCAL.fullmatch(name)
+    ):
         return 4
     if is_word(name) or not name or name[0] in "-_.":
         return 0

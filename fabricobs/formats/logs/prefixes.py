@@ -17,6 +17,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from fabricobs.formats.identity.vocabulary import likeness
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import host_of_stream, told_by
 from fabricobs.formats.recognition.detection import Detector
@@ -90,6 +91,7 @@ def _unnamed(expression: str) -> str:
 
 # Labels only where the file shows that they are: most lines bear them, and few differ.
 _LABELS = {
+    "word": r"(?P<host>[A-Za-z][A-Za-z-]+): ",  # pdsh, above outputs of commands alone
     "task": r" *(?P<rank>\d{1,7}): ",  # srun --label, right-aligned
     "bracket": r"\[(?P<rank>\d{1,7})\]:? ?",  # mpiexec -prepend-rank
     "rank": r"[Rr]ank[ _-]?(?P<rank>\d{1,7})(?: *[:|] ?| )",
@@ -239,9 +241,22 @@ def labels_of(text: str) -> Labels:
     rests = [[line, *(rest for rest, _ in peeled(line))][:_MOST] for line in lines]
     return tuple(
         name
-        for name, expression in _LABELS.items()
-        if _is_shown(name, _values(name, rests), len(lines))
+        for name in _LABELS
+        if name != "word" and _is_shown(name, _values(name, rests), len(lines))
     )[:1]
+
+
+def words_before(text: str) -> Labels:
+    """Return the label of a text in which names without a digit stand before nearly all lines.
+
+    They may be hosts, or whatever a log begins its lines with.
+    """
+    if label_pattern("word").match(text) is None:
+        return ()
+    lines = [line for line in text[:_LOOKED_AT].split("\n", _SHOWN_LINES) if line.strip()]
+    values = _values("word", [[line] for line in lines])
+    hosts = len(set(values)) > 1 and any(likeness(value) > 1 for value in set(values))
+    return ("word",) if hosts and _is_shown("word", values, len(lines)) else ()
 
 
 def label_pattern(name: str) -> re.Pattern[str]:

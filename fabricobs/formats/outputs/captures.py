@@ -21,23 +21,28 @@ class Banner:
     """Tells the host that `clush -b` and `dshbak` print between two rules above its output."""
 
     def __init__(self) -> None:
-        self._below_rule = False
+        self._rule: str | None = None  # the line before, if it is one
         self._name: str | None = None
+        self._of_hosts: str | None = None  # a rule between which a host stood
 
     def is_name(self, line: str) -> bool:
-        """Say whether a line is the name below a rule."""
-        below, self._below_rule = self._below_rule, _RULE.fullmatch(line) is not None
-        if self._below_rule:
+        """Say whether a line is the name below a rule; below one of a host any word is one."""
+        above, self._rule = self._rule, line if _RULE.fullmatch(line) else None
+        if self._rule is not None:
             return False
         self._name = None
-        if below and _HOST.fullmatch(line) and likeness(line.strip()) >= 2:
-            self._name = line.strip()
+        if above and _HOST.fullmatch(line):
+            name = line.strip()
+            self._name = name if above == self._of_hosts or likeness(name) >= 2 else None
         return self._name is not None
 
     @property
     def host(self) -> str | None:
         """Return the name, once the rule below it is there."""
-        return self._name if self._below_rule else None
+        if self._rule is None or self._name is None:
+            return None
+        self._of_hosts = self._rule
+        return self._name
 
 
 class CaptureReader:

@@ -18,7 +18,7 @@ from fabricobs.formats.documents.prometheus import PrometheusFormat
 from fabricobs.formats.documents.yaml_documents import YamlFormat
 from fabricobs.formats.logs.headings import has_blocks
 from fabricobs.formats.logs.lines import LineFormat
-from fabricobs.formats.logs.prefixes import labels_of, without_prefixes
+from fabricobs.formats.logs.prefixes import labels_of, without_prefixes, words_before
 from fabricobs.formats.logs.wrapping import NOT_WRAPPED, Wrapping, text_inside, wrapping_of
 from fabricobs.formats.outputs.keyvalue import KeyValueFormat
 from fabricobs.formats.outputs.matrix import MatrixFormat
@@ -271,7 +271,8 @@ class Catalogue:
         formats = _specific(self._shown(look, _LINED))
         if not any(f.reader == "lines" and not f.takes_place for f in formats):
             whole = written if wrapping.by_record else text
-            combination = combination_of(whole, labels, self._holds_outputs)
+            before = labels or words_before(whole)
+            combination = combination_of(whole, before, self._holds_outputs)
             if combination is not None:
                 return Recognised(COMBINED, (), combination=combination)
         if any(f.has_companions for f in formats):
