@@ -5,6 +5,8 @@ for where the scheduler can, and findings are not taken for a failure of the uni
 """
 
 import getpass
+import json
+import re
 import shlex
 import shutil
 import sys
@@ -13,11 +15,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import yaml
-
 from fabricobs.config.schema import Config, duration_words
 from fabricobs.exceptions import UserError
 
+_UNITS = Path(__file__).parent / "units"
 _LONGEST_ROUND = timedelta(hours=1)
 # Slurm's names in paths of output files, and the variables its epilog has for them.
 _SLURM_NAMES = {"%j": "SLURM_JOB_ID", "%u": "SLURM_JOB_USER", "%x": "SLURM_JOB_NAME"}
@@ -84,127 +85,76 @@ def how_to_install(scheduler: str) -> str:
 
 def _cron(plan: Plan) -> list[Unit]:
     """Make a crontab line: no second round beside a first, notes and events to syslog."""
-    lock = f"{plan.store}.lock"
-    words = ["flock", "--nonblock", "--conflict-exit-code", "0", lock]
+    words = ["flock", "--nonblock", "--conflict-exit-code", "0", f"{plan.store}.lock"]
     words += [*plan.words(plan.program), "--fail-on", "never", *map(str, plan.logs)]
-    command = shlex.join(words)
+    line = _filled("fabricobs.crontab", times=_cron_times(plan.every), command=shlex.join(words))
     # cron reads % as the end of the line.
-    line = f"{_cron_times(plan.every)} {command} 2>&1 | logger -t fabricobs".replace("%", "\\%")
-    return [Unit(Path("fabricobs.crontab"), f"{line}\n")]
+    return [Unit(Path("fabricobs.crontab"), line.replace("%", "\\%"))]
 
 
 def _systemd(plan: Plan) -> list[Unit]:
     """Make a service and its timer: a round missed while the host was off is run at its start."""
     words = [*plan.words(plan.program), *map(str, plan.logs)]
-    service = f"""\
-[Unit]
-Description=fabricobs: one round of the watch
-Documentation=man:systemd.timer(5)
-After=network-online.target remote-fs.target
-Wants=network-online.target
-
-[Service]
-Type=oneshot
-User={plan.user}
-ExecStart={" ".join(map(_systemd_word, words))}
-# 1 and 2 are findings; only 3, nothing could be judged, is a failure of the unit.
-SuccessExitStatus=1 2
-# Secrets of notification targets, NAME=value a line.
-EnvironmentFile=-/etc/fabricobs/environment
-TimeoutStartSec={_seconds(_deadline(plan))}
-Nice=10
-NoNewPrivileges=yes
-PrivateTmp=yes
-ProtectSystem=full
-"""
-    timer = f"""\
-[Unit]
-Description=fabricobs: a round of the watch every {duration_words(plan.every)}
-
-[Timer]
-OnCalendar={_calendar(plan.every)}
-Persistent=true
-AccuracySec=1s
-
-[Install]
-WantedBy=timers.target
-"""
+    service = _filled(
+        "fabricobs.service",
+        user=plan.user,
+        command=" ".join(map(_systemd_word, words)),
+        deadline_s=_seconds(_deadline(plan)),
+    )
+    timer = _filled(
+        "fabricobs.timer", every=duration_words(plan.every), calendar=_calendar(plan.every)
+    )
     folder = Path("/etc/systemd/system")
     return [Unit(folder / "fabricobs.service", service), Unit(folder / "fabricobs.timer", timer)]
 
 
 def _kubernetes(plan: Plan) -> list[Unit]:
-    """Make a CronJob over paths every node has; a finding fails no pod, which would be retried."""
+    """Make a CronJob over paths every node has; what is inserted is JSON, which YAML reads."""
     if plan.image is None:
         raise ScheduleError("kubernetes needs --image: a container image with fabricobs")
-    mounts = [("store", plan.store, "DirectoryOrCreate", False)]
-    mounts += [(f"logs-{n}", path, "", True) for n, path in enumerate(plan.logs)]
+    paths = [("store", plan.store, "DirectoryOrCreate", False)]
+    paths += [(f"logs-{n}", path, "", True) for n, path in enumerate(plan.logs)]
     if plan.config is not None:
-        mounts.append(("config", plan.config, "File", True))
-    container = {
-        "name": "fabricobs",
-        "image": plan.image,
-        "command": [*plan.words("fabricobs"), "--fail-on", "never", *map(str, plan.logs)],
-        # Secrets of notification targets.
-        "envFrom": [{"secretRef": {"name": "fabricobs", "optional": True}}],
-        "volumeMounts": [
-            {"name": name, "mountPath": str(path), "readOnly": read_only}
-            for name, path, _, read_only in mounts
-        ],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }
-    pod = {
-        "restartPolicy": "Never",
-        "containers": [container],
-        "volumes": [
-            {"name": name, "hostPath": {"path": str(path), "type": kind}}
-            for name, path, kind, _ in mounts
-        ],
-    }
-    job = {
-        "backoffLimit": 0,
-        "activeDeadlineSeconds": _seconds(_deadline(plan)),
-        "ttlSecondsAfterFinished": 86_400,
-        "template": {"spec": pod},
-    }
-    document = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": "fabricobs"},
-        "spec": {
-            "schedule": _cron_times(plan.every),
-            "concurrencyPolicy": "Forbid",
-            # Without it a hundred missed rounds stop the job for good.
-            "startingDeadlineSeconds": _seconds(plan.every),
-            "successfulJobsHistoryLimit": 1,
-            "failedJobsHistoryLimit": 3,
-            "jobTemplate": {"spec": job},
-        },
-    }
-    return [Unit(Path("fabricobs.yaml"), yaml.safe_dump(document, sort_keys=False))]
+        paths.append(("config", plan.config, "File", True))
+    command = [*plan.words("fabricobs"), "--fail-on", "never", *map(str, plan.logs)]
+    mounts = [
+        {"name": name, "mountPath": str(path), "readOnly": read_only}
+        for name, path, _, read_only in paths
+    ]
+    volumes = [
+        {"name": name, "hostPath": {"path": str(path), "type": kind}}
+        for name, path, kind, _ in paths
+    ]
+    text = _filled(
+        "fabricobs.yaml",
+        times=_cron_times(plan.every),
+        every_s=_seconds(plan.every),
+        deadline_s=_seconds(_deadline(plan)),
+        image=json.dumps(plan.image),
+        command=json.dumps(command),
+        mounts=json.dumps(mounts),
+        volumes=json.dumps(volumes),
+    )
+    return [Unit(Path("fabricobs.yaml"), text)]
 
 
 def _slurm(plan: Plan) -> list[Unit]:
     """Make an EpilogSlurmctld: it runs once a job, returns at once and never fails."""
-    logs = " ".join(_slurm_word(str(path)) for path in plan.logs)
     by_job = any("%j" in str(path) for path in plan.logs)
     words = [*plan.words(plan.program), "--fail-on", "never"]
-    command = " ".join(map(shlex.quote, words)) + (' --job "$SLURM_JOB_ID"' if by_job else "")
-    text = f"""\
-#!/bin/bash
-# EpilogSlurmctld of Slurm: judges the logs of a job that has ended. slurmctld waits for it, so the
-# round runs on its own; jobs that end together wait for each other at the lock.
-logs=({logs})
-for path in "${{logs[@]}}"; do
-  [ -e "$path" ] || exit 0
-done
-(
-  setsid flock --timeout {_seconds(timedelta(days=1))} {shlex.quote(f"{plan.store}.lock")} \\
-    {command} "${{logs[@]}}" </dev/null 2>&1 | logger -t fabricobs
-) >/dev/null 2>&1 &
-exit 0
-"""
+    text = _filled(
+        "fabricobs-epilog.sh",
+        logs=" ".join(_slurm_word(str(path)) for path in plan.logs),
+        lock=shlex.quote(f"{plan.store}.lock"),
+        command=shlex.join(words) + (' --job "$SLURM_JOB_ID"' if by_job else ""),
+    )
     return [Unit(Path("fabricobs-epilog.sh"), text, executable=True)]
+
+
+def _filled(name: str, **values: object) -> str:
+    """Return a file of `units/` with `@name@` replaced by its value."""
+    text = (_UNITS / name).read_text(encoding="utf-8")
+    return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), text)
 
 
 def _program() -> str:
