@@ -9,7 +9,7 @@ FAST := $(addprefix tests/test_,accounting.py charts.py config.py formats.py que
 RESOLVE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
-.PHONY: demo test test-lowest fuzz check fix kernels docs bench lock wheel clean
+.PHONY: demo test test-all test-lowest fuzz check fix kernels docs bench lock wheel clean
 
 # Only files whose hashes are in the lock are installed; the project itself is built from them.
 define install
@@ -28,7 +28,10 @@ $(LOWEST)/.ready: pyproject.toml requirements-lowest.lock
 demo: $(VENV)/.ready  ## ingest sample_data/, print the verdict, write the report
 	$(BIN)/fabricobs demo
 
-test: $(VENV)/.ready  ## all tests, in parallel
+test: $(VENV)/.ready  ## the tests of daily work, in parallel, in about six minutes on two cores
+	$(BIN)/pytest -n auto -m "not slow"
+
+test-all: $(VENV)/.ready  ## all tests: kills, hostile inputs, simulated clusters and browsers too
 	$(BIN)/pytest -n auto
 
 test-lowest: $(LOWEST)/.ready  ## fast tests of every library, with the lowest versions that pyproject.toml allows
