@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabricobs import cache_files
 from fabricobs.bench import drawn
 from fabricobs.formats.compiled import jit_cache, matches
 from fabricobs.formats.context import Context
@@ -88,14 +89,14 @@ def test_machine_code_that_cannot_be_kept_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(jit_cache, "_places", lambda: [tmp_path / "file", tmp_path / "kept"])
-    jit_cache._keep("matcher.o", b"code")
-    assert jit_cache._kept("matcher.o") == b"code"
+    monkeypatch.setattr(cache_files, "_places", lambda _: [tmp_path / "file", tmp_path / "kept"])
+    cache_files.keep("matcher.o", b"code", tmp_path)
+    assert cache_files.kept("matcher.o", tmp_path) == b"code"
     (tmp_path / "kept" / "matcher.o").write_bytes(b"torn\ncode")
-    assert jit_cache._kept("matcher.o") is None
-    monkeypatch.setattr(jit_cache, "_places", lambda: [tmp_path / "file"])
-    jit_cache._keep("matcher.o", b"code")
-    assert jit_cache._kept("matcher.o") is None
+    assert cache_files.kept("matcher.o", tmp_path) is None
+    monkeypatch.setattr(cache_files, "_places", lambda _: [tmp_path / "file"])
+    cache_files.keep("matcher.o", b"code", tmp_path)
+    assert cache_files.kept("matcher.o", tmp_path) is None
 
 
 @pytest.mark.parametrize("module", jit_cache.SOURCES)

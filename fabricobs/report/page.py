@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from fabricobs import __version__
+from fabricobs.cache_files import keep, kept
 from fabricobs.diagnosis.findings import SEVERITIES, Clock, Diagnosis, Finding
 from fabricobs.output_files import write_whole
 from fabricobs.report import documents
@@ -34,6 +36,7 @@ _MOST_DETAILED = 100
 _MOST_NAMED = 100
 _MOST_ROWS = 60
 _COMPACT = (",", ":")
+_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +154,20 @@ def _environment() -> Environment:
 
 
 def _vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, for the dialect Altair writes."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script, for the dialect Altair writes.
+
+    It takes 1.4 CPU s to make and is the same until vl-convert or Altair is replaced.
+    """
     wanted = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    known = vl_convert.get_vegalite_versions()
-    entry = "window.vegaEmbed = vegaEmbed;"
-    bundle = vl_convert.javascript_bundle(entry, wanted if wanted in known else None)
+    name = f"vega-{version('vl-convert-python')}-{wanted}.js"
+    script = kept(name, _HERE)
+    if script is None:
+        known = vl_convert.get_vegalite_versions()
+        entry = "window.vegaEmbed = vegaEmbed;"
+        script = vl_convert.javascript_bundle(entry, wanted if wanted in known else None).encode()
+        keep(name, script, _HERE)
     # Nothing in it may end the script element; inside a JavaScript string \/ is /.
-    return str(bundle).replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return script.decode().replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def _policy(scripts: Iterable[str]) -> str:

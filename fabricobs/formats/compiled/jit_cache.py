@@ -7,10 +7,8 @@ sources, or the installed LLVM does not read it, numba makes it anew.
 
 import ctypes
 import lzma
-import os
 import re
-import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -22,8 +20,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from fabricobs.cache_files import keep, kept
 from fabricobs.formats.budget import uncounted
-from fabricobs.printing import note
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -61,7 +59,7 @@ def pays(module: str, size_bytes: int, *, loading: int, compiling: int) -> bool:
 
 @cache
 def _is_made(module: str) -> bool:
-    return _kept(_file_name(module)) is not None
+    return kept(_file_name(module), _HERE) is not None
 
 
 @cache
@@ -85,11 +83,11 @@ def _engine(module: str) -> "llvm.ExecutionEngine":
     llvm.initialize_native_asmprinter()
     machine = _machine()
     name = _file_name(module)
-    code = _kept(name)
+    code = kept(name, _HERE)
     if code is None:
         with uncounted():
             code = _made(module, machine)
-        _keep(name, code)
+        keep(name, code, _HERE)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
@@ -187,65 +185,3 @@ def _source_digest(module: str) -> str:
     for source in SOURCES[module]:
         digest.update((_HERE / f"{source}.py").read_bytes())
     return digest.hexdigest()
-
-
-def _places() -> Iterator[Path]:
-    """Yield where machine code may be kept: beside the sources, as Python does, or the user's."""
-    yield _HERE / "__pycache__"
-    with suppress(RuntimeError):
-        cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        yield Path(cache_home) / "fabricobs"
-
-
-def _kept(name: str) -> bytes | None:
-    foreign = []
-    for place in _places():
-        with suppress(OSError, ValueError):
-            path = (place / name).resolve(strict=True)
-            if not is_ours(path):
-                foreign.append(path)
-                continue
-            digest, code = path.read_bytes().split(b"\n", 1)
-            if digest == xxhash.xxh3_128_hexdigest(code).encode():
-                return code
-    for path in foreign:
-        _tell_once(f"{path} is not loaded: another user could have written it")
-    return None
-
-
-@cache
-def _tell_once(text: str) -> None:
-    note(text)
-
-
-def is_ours(path: Path) -> bool:
-    """Say whether only this user or root can have written a file, given its path without links.
-
-    In a directory with the sticky bit (/tmp) nobody replaces the files of others. OSError if it is
-    not there.
-    """
-    for part in (path, *path.parents):
-        status = part.lstat()
-        if status.st_uid not in {os.getuid(), 0}:
-            return False
-        by_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if by_others and not (part != path and status.st_mode & stat.S_ISVTX):
-            return False
-    return True
-
-
-def _keep(name: str, code: bytes) -> None:
-    """Keep the machine code where that can be done; without it the next start compiles again."""
-    for place in _places():
-        with suppress(OSError):
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not is_ours(place.resolve()):
-                continue
-            unfinished = place / f"{name}.{os.getpid()}"
-            # Beside the sources all users share it, as they share what Python compiles.
-            mode = 0o644 if place.is_relative_to(_HERE) else 0o600
-            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(xxhash.xxh3_128_hexdigest(code).encode() + b"\n" + code)
-            unfinished.replace(place / name)
-            return
