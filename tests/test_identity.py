@@ -439,3 +439,22 @@ def test_records_of_counters_are_of_the_time_that_their_path_tells(tmp_path: Pat
             "SELECT strftime(ts, '%H:%M'), ts_source, rx_bytes FROM port_samples ORDER BY rx_bytes"
         ).fetchall()
     assert found == [("10:10", "filename", 10), ("10:30", "inline", 20)]
+
+
+@pytest.mark.parametrize(
+    ("path", "host"),
+    [
+        ("slurm/moe-109157-rack3-n05-3.log", "rack3-n05"),
+        ("node_a3mega-0-5.log", "a3mega-0-5"),
+        ("host=h100-2024-05/train.log", "h100-2024-05"),
+        ("pods/train_llama-7b-0_00014d99-1111-4222-8333-000000000000/pytorch/0.log", "llama-7b-0"),
+        (f"containers/llama-7b-0_train_pytorch-{'0a' * 32}.log", "llama-7b-0"),
+        ("ip-10-20-3-5/train.log", "ip-10-20-3-5"),
+        # A count of ranks and one of nodes, and the job's number; an experiment.
+        ("alps/job-n-00016-N-0004-146865.out", None),
+        ("runs/llama-7b-lr3/train.log", None),
+    ],
+)
+def test_the_host_of_a_log_is_one_that_its_path_surely_names(path: str, host: str | None) -> None:
+    siblings = [path, path.replace("0-5", "0-6").replace("n05", "n06")]
+    assert Naming(siblings, UTC).of(path).of_log.device == host

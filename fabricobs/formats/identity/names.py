@@ -31,7 +31,7 @@ _BUNDLES = (
 # Names of logs that say where the host, or the pod, stands.
 _LOGS = (
     # Slurm's --output=%x-%j-%N-%t: job name, job, host, task.
-    re.compile(r"[\w.-]+?-\d{5,}-(?P<host>.+)-\d{1,6}"),
+    re.compile(r"[\w.-]+?-[1-9]\d{4,}-(?P<host>.+)-\d{1,4}"),
     # /var/log/pods/NAMESPACE_POD_UID and /var/log/containers/POD_NAMESPACE_CONTAINER-ID.
     re.compile(r"[a-z0-9-]+_(?P<host>[a-z0-9.-]+)_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
     re.compile(r"(?P<host>[a-z0-9.-]+)_[a-z0-9-]+_[a-z0-9.-]+-[0-9a-f]{64}"),
