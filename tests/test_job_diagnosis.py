@@ -365,6 +365,88 @@ def nvidia_smi(folder: Path, clocks: Times, reasons: NDArray[np.int64], chance: 
     return folder
 
 
+class TestSeveralSlowAtOnce:
+    """Each alone would win nothing back: another one like it holds the job up as much."""
+
+    def test_two_ranks(self, make_store: Make) -> None:
+        compute = quiet(ranks=64)
+        compute[:, [5, 37]] *= 1.15
+        found = diagnose(make_store(records(compute)))
+        (finding,) = of_kind(found, "straggler")
+        assert [entity.rank for entity in finding.entities] == [5, 37]
+        assert finding.loss_share == pytest.approx(105 / 1025, abs=0.01)
+        assert finding.title == (
+            "rank 5 on node00 and rank 37 on node04 compute 15% longer than their peers"
+        )
+        assert found.verdict.questions[1].answer == "problem"
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_hosts_below_a_leaf(self, make_store: Make, seed: int) -> None:
+        chance = np.random.default_rng(seed)
+        compute = quiet(ranks=64, seed=seed)
+        leaf = int(chance.integers(4))
+        compute[40:, 16 * leaf : 16 * leaf + 16] *= 1 + chance.uniform(0.08, 0.3)
+        rows = records(compute)
+        rows["links"] = [
+            {
+                "file_id": "l",
+                "device": f"leaf{host // 2}",
+                "port": f"Ethernet{host}",
+                "remote_device": f"node{host:02d}",
+                "remote_port": "mlx5_0",
+            }
+            for host in range(8)
+        ]
+        (finding,) = of_kind(diagnose(make_store(rows)), "straggler")
+        assert [e.host for e in finding.entities] == [f"node{2 * leaf + i:02d}" for i in range(2)]
+        assert f"(all hosts below leaf{leaf})" in finding.title
+        assert finding.start_step == pytest.approx(41, abs=3)
+
+    def test_more_than_a_third_from_the_start_may_be_built_so(self, make_store: Make) -> None:
+        compute = quiet(ranks=64)
+        compute[:, :24] *= 1.08
+        (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
+        assert [entity.host for entity in finding.entities] == ["node00", "node01", "node02"]
+        assert finding.severity == "low"
+        assert "two groups, which may be built so" in finding.explanation
+
+    def test_a_slower_one_is_priced_apart(self, make_store: Make) -> None:
+        compute = quiet()
+        compute[:, 3] *= 1.4
+        compute[:, 20] *= 1.2
+        found = of_kind(diagnose(make_store(records(compute))), "straggler")
+        losses = {f.entities[0].rank: f.loss_share for f in found}
+        assert losses == {
+            3: pytest.approx(140 / 1200, abs=0.01),
+            20: pytest.approx(140 / 1200, abs=0.01),
+        }
+
+
+class TestWhatWouldHaveShown:
+    def test_a_rank_slow_beside_much_noise_is_told_though_it_costs_little(
+        self, make_store: Make
+    ) -> None:
+        compute = 700 * (1 + np.random.default_rng(1).normal(0, 0.1, (300, 64)))
+        compute[80:280, 9] *= 1.15
+        found = diagnose(make_store(records(compute)))
+        (finding,) = of_kind(found, "straggler")
+        assert (finding.entities[0].rank, finding.severity) == (9, "info")
+        assert "rank 9 on node01" in found.verdict.questions[1].evidence
+
+    def test_alike_says_how_much_would_have_shown(self, make_store: Make) -> None:
+        question = diagnose(make_store(records(quiet()))).verdict.questions[1]
+        assert question.answer == "ok"
+        assert "one that computes 3% longer for 40 steps would have shown" in question.evidence
+
+    def test_ranks_that_vary_too_much_for_one_to_show_are_not_called_alike(
+        self, make_store: Make
+    ) -> None:
+        compute = 700 * np.random.default_rng(2).gamma(8, 1 / 8, (120, 32))
+        question = diagnose(make_store(records(compute))).verdict.questions[1]
+        assert question.answer == "unknown"
+        assert "would not show" in question.evidence
+
+
 class TestThrottledGpus:
     @pytest.mark.parametrize("seed", range(4))
     def test_a_gpu_below_its_peers_is_named_with_its_reason(

@@ -125,12 +125,21 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Power:
+    """The smallest effect, as a share, that the data would have shown if it lasted `steps`."""
+
+    effect: float
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What a method found, and of how many units it could tell: what was not judged is not ok."""
 
     findings: tuple[Finding, ...] = ()
     judged: int = 0
     unjudged: int = 0
+    power: Power | None = None
 
     def joined(self, other: "Judgement") -> "Judgement":
         """Return both: of two models of one kind, or of nothing yet and one."""
@@ -138,6 +147,11 @@ class Judgement:
             (*self.findings, *other.findings),
             self.judged + other.judged,
             self.unjudged + other.unjudged,
+            max(
+                (each.power for each in (self, other) if each.power),
+                key=lambda power: power.effect,
+                default=None,
+            ),
         )
 
 

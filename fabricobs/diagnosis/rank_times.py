@@ -1,5 +1,6 @@
 """How long each rank works in each step before it calls the collective: steps by ranks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -63,16 +64,21 @@ class RankTimes:
         """Steady steps [S] by number, both ends included."""
         return np.asarray((self.steps >= first) & (self.steps <= last) & self.steady)
 
-    def lost_share(self, culprits: Integers, first: int, last: int) -> float:
+    def lost_share(
+        self, culprits: Integers, first: int, last: int, priced: Sequence[int] = ()
+    ) -> float:
         """Return the throughput, 0 to 1, that peers' times would win back between two steps.
 
         Each step ends when the slowest rank has worked: replace the `culprits` (columns) by their
-        peers' median and see what the step would take (what-if of arXiv 2505.05713).
+        peers' median and see what the step would take (what-if of arXiv 2505.05713). Those already
+        `priced` are replaced before, so that nobody hides behind another slow rank.
         """
         during = self.between(first, last)
         own, peer = self.own_ms[during], self.peer_ms[during]
         if not self.measured:
             own, peer = own - peer, np.zeros_like(peer)
+        own = own.copy()
+        own[:, priced] = np.fmin(own[:, priced], peer[:, priced])
         without = own.copy()
         without[:, culprits] = np.fmin(own[:, culprits], peer[:, culprits])
         slowest, rest = nan_max(own), nan_max(without)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from fabricobs.diagnosis.findings import Power
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_times import Integers, RankTimes
 from fabricobs.diagnosis.statistics import (
@@ -24,6 +25,11 @@ _NEVER = np.iinfo(np.int64).max
 _FEWEST_LAST = 5
 # Where more of the ranks are last by turns, they are a group with work of its own, not slow ones.
 _MOST_LAST = 1 / 3
+# Units late by this share of the largest excess, in this share of the same steps, are alike.
+_ALIKE = 2 / 3
+_SHARED = 0.5
+# An excess this small that would have shown needs no longer windows (Greyhound: half of 10 %).
+_SMALL = 0.05
 # Others must wait for this share at least of what a unit works longer: else it holds up nobody.
 _LEAST_WAIT = 0.3
 # A burst ends where so many steps pass without the unit standing out (METHODS: merge gaps < 5).
@@ -32,14 +38,15 @@ _GAP_STEPS = 5
 
 @dataclass(frozen=True)
 class SlowUnit:
-    """A rank, or all ranks of a `host`, that fall behind their peers.
+    """A rank, all ranks of a host, or several of these alike, that fall behind their peers.
 
-    `columns` index the ranks of the times; `late` [S] marks the steps in which the unit stands out;
-    `detected` is the index of the step at whose end the evidence sufficed.
+    `columns` index the ranks of the times, `hosts` are those whose ranks all do; `late` [S] marks
+    the steps in which the unit stands out; `detected` is the index of the step at whose end the
+    evidence sufficed.
     """
 
     columns: Integers
-    host: str | None
+    hosts: tuple[str, ...]
     late: Flags
     detected: int
 
@@ -89,6 +96,41 @@ def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
     return units
 
 
+def alike(times: RankTimes, units: list[SlowUnit]) -> list[SlowUnit]:
+    """Join units that are late in the same steps by about as much: each hides the others.
+
+    The slowest come first. What would be won with one of two like it is nothing, with both all.
+    """
+    if len(units) < 2:
+        return units
+    excess = {
+        id(unit): float(np.nanmedian(times.excess[unit.late][:, unit.columns])) for unit in units
+    }
+    groups: list[list[SlowUnit]] = []
+    for unit in sorted(units, key=lambda unit: -excess[id(unit)]):
+        for group in groups:
+            top = group[0]
+            shared = (top.late & unit.late).sum() / min(top.late.sum(), unit.late.sum())
+            stage = times.stages[top.columns[0]] == times.stages[unit.columns[0]]
+            if stage and shared >= _SHARED and excess[id(unit)] >= _ALIKE * excess[id(top)]:
+                group.append(unit)
+                break
+        else:
+            groups.append([unit])
+    return [_joined(group) for group in groups]
+
+
+def _joined(units: list[SlowUnit]) -> SlowUnit:
+    if len(units) == 1:
+        return units[0]
+    return SlowUnit(
+        np.sort(np.concatenate([unit.columns for unit in units])),
+        tuple(sorted(host for unit in units for host in unit.hosts)),
+        np.logical_or.reduce([unit.late for unit in units]),
+        max(unit.detected for unit in units),
+    )
+
+
 def judged_ranks(times: RankTimes, units: list[SlowUnit], model: Model) -> int:
     """Count the ranks with enough steps, in stages whose other ranks are alike."""
     known = np.isfinite(times.excess)
@@ -105,6 +147,25 @@ def judged_ranks(times: RankTimes, units: list[SlowUnit], model: Model) -> int:
     return judged
 
 
+def smallest_excess(times: RankTimes, model: Model) -> Power | None:
+    """Return the smallest excess of a rank that two windows in a row would have shown, if any.
+
+    The shortest windows that show `_SMALL` are told, else the longest that fit the run.
+    """
+    length, power = int(model.limit("window_steps")), None
+    while 2 * length <= len(times.steps):
+        count = len(times.steps) // length
+        blocks = times.excess[: count * length].reshape(count, length, -1)
+        middle = nan_median(blocks, axis=1)
+        spread = MAD_TO_SIGMA * nan_median(np.abs(middle - nan_median(middle, 1)[:, None]), axis=1)
+        noise = max(float(np.nanmedian(spread)), MAD_FLOOR)
+        power = Power(max(model.limit("z") * noise, model.limit("small_excess")), 2 * length)
+        if power.effect <= _SMALL:
+            break
+        length *= 2
+    return power
+
+
 def _hosts(times: RankTimes) -> dict[str | None, Integers]:
     names = sorted({host for host in times.hosts if host is not None})
     return {name: np.flatnonzero([host == name for host in times.hosts]) for name in names}
@@ -113,11 +174,15 @@ def _hosts(times: RankTimes) -> dict[str | None, Integers]:
 def _sustained(times: RankTimes, model: Model) -> Integers:
     """Return, per rank, the first step index at which two windows in a row stand out.
 
-    Short windows find what is large soon; what is small needs long ones.
+    Short windows find what is large soon; what is small beside the noise needs long ones, up to
+    half of the run: the spread of the windows' medians falls with the root of their length.
     """
-    quick = _in_windows(times, int(model.limit("quick_steps")), model.limit("excess"), model)
-    calm = _in_windows(times, int(model.limit("window_steps")), model.limit("small_excess"), model)
-    return np.minimum(quick, calm)
+    moments = _in_windows(times, int(model.limit("quick_steps")), model.limit("excess"), model)
+    length, small = int(model.limit("window_steps")), model.limit("small_excess")
+    while 2 * length <= len(times.steps):
+        moments = np.minimum(moments, _in_windows(times, length, small, model))
+        length *= 2
+    return moments
 
 
 def _in_windows(times: RankTimes, length: int, limit: float, model: Model) -> Integers:
@@ -187,7 +252,7 @@ def _unit(
     times: RankTimes, columns: Integers, host: str | None, moment: int, model: Model
 ) -> list[SlowUnit]:
     """The unit with the steps in which it is late; nothing if it waits as long as the others do."""
-    excess = nan_median(times.excess[:, columns], axis=1)
+    excess = _smoothed(nan_median(times.excess[:, columns], axis=1), times, model)
     usual = float(np.nanquantile(excess, 0.95))
     late = excess > max(usual / 2, model.limit("small_excess") / 2)
     late &= _in_company(late)
@@ -195,7 +260,21 @@ def _unit(
         return []
     if not _makes_others_wait(times, columns, late):
         return []
-    return [SlowUnit(columns, host, late, max(moment, int(np.flatnonzero(late)[0])))]
+    hosts = () if host is None else (host,)
+    return [SlowUnit(columns, hosts, late, max(moment, int(np.flatnonzero(late)[0])))]
+
+
+def _smoothed(excess: Array, times: RankTimes, model: Model) -> Array:
+    """Return the running median where single steps of the ranks vary by more than the excess.
+
+    Its length is that of a short window, or of a long one where those vary too.
+    """
+    noise = float(np.nanmedian(np.abs(times.excess))) * MAD_TO_SIGMA
+    if noise <= model.limit("excess"):
+        return excess
+    length = int(model.limit("window_steps"))
+    padded = np.pad(excess, length // 2, mode="edge")
+    return nan_median(sliding_window_view(padded, length)[: len(excess)], axis=1)
 
 
 def _makes_others_wait(times: RankTimes, columns: Integers, late: Flags) -> bool:

@@ -205,10 +205,14 @@ def _slow_rank(
 ) -> Question:
     question = QUESTIONS[1]
     slow = [finding for finding in findings if finding.kind == "straggler"]
-    if slow:
+    if any(finding.severity != "info" for finding in slow):
         return Question(question, "problem", slow[0].title + ".")
-    ranks = judgement.judged + judgement.unjudged
-    if not judgement.judged:
+    ranks, power = judgement.judged + judgement.unjudged, judgement.power
+    shown = f"{power.effect:.0%} longer for {power.steps} steps" if power is not None else ""
+    if power is not None and power.effect > _LARGEST_UNSEEN:
+        text = f"Ranks vary too much: one that computes less than {shown} would not show."
+        return Question(question, "unknown", text, "Step records of more steps.")
+    if not judgement.judged or power is None:
         text = (
             f"No rank of {ranks:,} could be compared: too few peers or steps, or ranks in groups "
             "that compute differently."
@@ -225,7 +229,11 @@ def _slow_rank(
     if judgement.unjudged:
         text = f"{judgement.judged:,} of {ranks:,} ranks compute alike; the others have no peers."
         return Question(question, "unknown", text, "Step records of every rank, with its stage.")
-    return Question(question, "ok", f"{ranks:,} ranks compute alike.")
+    if slow:
+        text = f"{slow[0].title}, which costs less than 2%. Nobody else computes {shown}."
+    else:
+        text = f"{ranks:,} ranks compute alike: one that computes {shown} would have shown."
+    return Question(question, "ok", text)
 
 
 def _sick_link(judgements: Mapping[str, Judgement]) -> Question:

@@ -3,10 +3,12 @@
 The rank that arrives last has the SHORTEST collective time; the long ones are its victims.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import driver
@@ -15,18 +17,30 @@ from fabricobs.diagnosis.findings import (
     Entity,
     Finding,
     Judgement,
+    Power,
     confidence_of,
     severity_of_loss,
 )
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_times import RankTimes, rank_times
-from fabricobs.diagnosis.slow_ranks import SlowUnit, find_slow, judged_ranks
+from fabricobs.diagnosis.slow_ranks import (
+    SlowUnit,
+    alike,
+    find_slow,
+    judged_ranks,
+    smallest_excess,
+)
 from fabricobs.diagnosis.statistics import change_points, nan_median
 
 # From this share of late steps on a unit is slow throughout, not in bursts.
 _THROUGHOUT = 0.9
 # A unit late so soon after the warm-up was so from the start; change points are as far off at most.
 _AT_START_STEPS = 10
+_MOST_NAMES = 8
+_GROUPS = (
+    " More than a third of the ranks are slower from the start: these are two groups, which may be "
+    "built so (pipeline stages, GPU models, firmware)."
+)
 
 
 def find_stragglers(evidence: Evidence, model: Model) -> Judgement:
@@ -37,13 +51,19 @@ def find_stragglers(evidence: Evidence, model: Model) -> Judgement:
     """
     findings: list[Finding] = []
     judged = ranks = 0
+    powers: list[Power] = []
     for times in rank_times(evidence):
         units = find_slow(times, model)
-        told = [_finding(times, unit, model, evidence) for unit in units]
-        findings += [finding for finding in told if finding is not None]
+        priced: list[int] = []
+        for unit in alike(times, units):
+            finding = _finding(times, unit, priced, model, evidence)
+            findings.append(finding)
+            priced += unit.columns.tolist()
         judged += judged_ranks(times, units, model)
         ranks += len(times.ranks)
-    return Judgement(tuple(findings), judged, ranks - judged)
+        powers += filter(None, [smallest_excess(times, model)])
+    power = max(powers, key=lambda power: power.effect, default=None)
+    return Judgement(tuple(findings), judged, ranks - judged, power)
 
 
 def moment_of(times: RankTimes, index: int) -> datetime | None:
@@ -61,23 +81,24 @@ def onset_of(times: RankTimes, unit: SlowUnit) -> int:
     return min(near, key=lambda cut: abs(cut - unit.first), default=unit.first)
 
 
-def _finding(times: RankTimes, unit: SlowUnit, model: Model, evidence: Evidence) -> Finding | None:
-    """Tell of a unit; None if replacing it would win too little back."""
+def _finding(
+    times: RankTimes, unit: SlowUnit, priced: Sequence[int], model: Model, evidence: Evidence
+) -> Finding:
+    """Tell of a unit; those already priced hide nobody. What costs little is information."""
     throughout = unit.share >= _THROUGHOUT
     first = onset_of(times, unit) if throughout else unit.first
     begin, end = int(times.steps[first]), int(times.steps[unit.last])
-    loss = times.lost_share(unit.columns, begin, end)
-    if loss < model.limit("least_loss"):
-        return None
+    loss = times.lost_share(unit.columns, begin, end, priced)
     numbers = _numbers(times, unit)
-    culprit = _culprit(times, unit)
-    who = unit.host or culprit.label
+    culprits = _culprits(times, unit)
+    by_design = throughout and not _since(unit, begin) and 3 * len(unit.columns) > len(times.ranks)
     words = {
-        "who": who,
-        "host": culprit.host or "the host",
-        "work": _work(times, unit),
+        "who": _who(culprits, evidence),
+        "host": culprits[0].host or "the host",
+        "work": _work(times, unit, several=len(culprits) > 1),
+        "their": "their" if len(culprits) > 1 else "its",
         "excess": numbers["excess"],
-        "since": _since(times, unit, begin) if throughout else _in_bursts(times, unit, begin),
+        "since": _since(unit, begin) if throughout else _in_bursts(times, unit, begin),
         "value": numbers["own_ms"],
         "peer": numbers["peer_ms"],
         "z": numbers["z"],
@@ -85,14 +106,14 @@ def _finding(times: RankTimes, unit: SlowUnit, model: Model, evidence: Evidence)
         "comm": numbers["comm_ms"],
         "comm_peer": numbers["peer_comm_ms"],
         "loss": loss,
+        "groups": _GROUPS if by_design else "",
     }
-    whole_host = unit.host is not None
-    families = {"timing"} | ({"correlation"} if whole_host else set())
+    families = {"timing"} | ({"correlation"} if unit.hosts else set())
     return Finding(
         kind=model.kind,
-        entities=(culprit,),
-        related=_ranks_of(times, unit) if whole_host else (),
-        severity=severity_of_loss(loss),
+        entities=culprits,
+        related=_ranks_of(times, unit) if unit.hosts else (),
+        severity="low" if by_design else severity_of_loss(loss),
         confidence=confidence_of(families),
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
@@ -114,21 +135,34 @@ def _finding(times: RankTimes, unit: SlowUnit, model: Model, evidence: Evidence)
     )
 
 
-def _culprit(times: RankTimes, unit: SlowUnit) -> Entity:
-    if unit.host is not None:
-        return Entity("host", host=unit.host, job=times.job)
-    (column,) = unit.columns
-    return Entity("rank", rank=int(times.ranks[column]), host=times.hosts[column], job=times.job)
+def _culprits(times: RankTimes, unit: SlowUnit) -> tuple[Entity, ...]:
+    """Return the hosts whose ranks are all slow, and the other ranks."""
+    hosts = [Entity("host", host=host, job=times.job) for host in unit.hosts]
+    ranks = [e for e in _ranks_of(times, unit, times.job) if e.host not in unit.hosts]
+    return (*hosts, *ranks)
 
 
-def _ranks_of(times: RankTimes, unit: SlowUnit) -> tuple[Entity, ...]:
+def _ranks_of(times: RankTimes, unit: SlowUnit, job: str | None = None) -> tuple[Entity, ...]:
     return tuple(
-        Entity("rank", rank=int(times.ranks[column]), host=times.hosts[column])
+        Entity("rank", rank=int(times.ranks[column]), host=times.hosts[column], job=job)
         for column in unit.columns
     )
 
 
-def _since(times: RankTimes, unit: SlowUnit, begin: int) -> str:
+def _who(culprits: Sequence[Entity], evidence: Evidence) -> str:
+    """Name the culprits, and the leaf below which all hosts of the job are."""
+    names = [e.host or "" if e.type == "host" else e.label for e in culprits]
+    if len(names) > _MOST_NAMES:
+        named = f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
+    else:
+        named = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    below = evidence.frame("leaf_hosts").group_by("leaf").agg(pl.col("host").sort())
+    own = sorted({e.host for e in culprits if e.type == "host" and e.host is not None})
+    leaves = [leaf for leaf, hosts in below.sort("leaf").iter_rows() if hosts == own]
+    return f"{named} (all hosts below {leaves[0]})" if leaves and len(own) > 1 else named
+
+
+def _since(unit: SlowUnit, begin: int) -> str:
     return f" since step {begin}" if unit.first > _AT_START_STEPS else ""
 
 
@@ -137,16 +171,18 @@ def _in_bursts(times: RankTimes, unit: SlowUnit, begin: int) -> str:
     return f" in {len(unit.bursts)} bursts, {unit.share:.0%} of the steps {begin} to {end}"
 
 
-def _work(times: RankTimes, unit: SlowUnit) -> str:
+def _work(times: RankTimes, unit: SlowUnit, *, several: bool) -> str:
     """Say what takes the unit longer: computing, or waiting for its data."""
     if not times.measured:
-        return "arrives at its collectives"
+        return "arrive at their collectives" if several else "arrives at its collectives"
     late = times.data_ms[unit.late]
+    computing = "compute" if several else "computes"
     if not np.isfinite(late).any():
-        return "computes"
+        return computing
     slower = np.nanmedian(late[:, unit.columns]) - np.nanmedian(late)
     own = np.nanmedian((times.own_ms - times.peer_ms)[unit.late][:, unit.columns])
-    return "waits for its data" if slower > own / 2 else "computes"
+    waiting = "wait for their data" if several else "waits for its data"
+    return waiting if slower > own / 2 else computing
 
 
 def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, float]:
