@@ -212,17 +212,39 @@ def test_records_of_half_the_job_do_not_split_a_loss(make_store: Make) -> None:
     assert "No per-rank records tell" in finding.explanation
 
 
-def test_a_loss_nobody_explains_is_told(make_store: Make) -> None:
+def trainer_log(first: int, last: int = 200, *, tokens: bool) -> Rows:
+    """Steps of a job alone, a quarter longer between two of them."""
     rows = []
     for step in range(1, 201):
-        time = 1000.0 + (step % 7) + (250 if step >= 120 else 0)
-        ts = START + timedelta(seconds=step)
-        rows.append({"file_id": "f", "line": step, "step": step, "step_time_ms": time, "ts": ts})
-    found = diagnose(make_store({"steps": rows}))
+        time = 1000.0 + (step % 7) + (250 if first <= step <= last else 0)
+        row = {"file_id": "f", "line": step, "step": step, "step_time_ms": time}
+        rows.append(row | {"ts": START + timedelta(seconds=step)})
+        if tokens:
+            rows[-1]["tokens_per_second"] = 4e6 / time
+    return {"steps": rows}
+
+
+def test_a_loss_nobody_explains_is_told(make_store: Make) -> None:
+    found = diagnose(make_store(trainer_log(120, tokens=True)))
     (finding,) = found.findings
     assert (finding.kind, finding.start_step) == ("throughput_drop", 120)
-    assert finding.loss_share == pytest.approx(0.2, abs=0.01)
+    assert (finding.severity, finding.loss_share) == ("high", pytest.approx(0.2, abs=0.01))
     assert answers(found) == ["problem"] + ["unknown"] * 5
+
+
+def test_longer_steps_of_unknown_work_are_a_lead(make_store: Make) -> None:
+    found = diagnose(make_store(trainer_log(120, tokens=False)))
+    (finding,) = found.findings
+    assert (finding.severity, finding.loss_share) == ("low", None)
+    assert finding.title.endswith("and no log tells whether each does more work")
+    assert answers(found) == ["unknown"] * 6
+    assert "tokens a second" in found.verdict.questions[0].settled_by
+
+
+def test_a_short_loss_that_is_over_weighs_as_much_as_the_run_lost(make_store: Make) -> None:
+    (finding,) = diagnose(make_store(trainer_log(100, 115, tokens=True))).findings
+    assert finding.loss_share == pytest.approx(0.2, abs=0.01)
+    assert finding.severity == "info"
 
 
 def test_what_no_rule_names_is_shown_as_information(make_store: Make) -> None:

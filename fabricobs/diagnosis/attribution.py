@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Finding, confidence_of, severity_of_loss
+from fabricobs.diagnosis.findings import Finding, Severity, confidence_of, severity_of_loss
 from fabricobs.diagnosis.job import JobPace, Slowdown
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.places import Places
@@ -16,7 +16,6 @@ _REHASHED = (
     " A restart may bring other hosts and settings, and its new connections take other paths where "
     "switches hash: compare hosts, settings and uplinks before and after."
 )
-_MORE_WORK = "and nearly every rank computes longer alike"
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
 
@@ -205,13 +204,13 @@ def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> 
         "before": slowdown.before_ms,
         "after": slowdown.after_ms,
         "split": _split_sentence(slowdown) + (_REHASHED if slowdown.restarted else ""),
-        "why": _MORE_WORK if slowdown.more_work else "and no cause explains it",
+        "why": _why(slowdown),
     }
-    loss = None if slowdown.more_work else rest
+    loss = None if slowdown.is_lead else rest
     return Finding(
         kind=model.kind,
         entities=(),
-        severity="low" if slowdown.more_work else severity_of_loss(rest),
+        severity=_severity(slowdown, rest),
         confidence=0.5,
         families=("timing",),
         title=model.wording.title.format(**words),
@@ -229,15 +228,31 @@ def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> 
     )
 
 
-def _split_sentence(slowdown: Slowdown) -> str:
+def _severity(slowdown: Slowdown, loss: float) -> Severity:
+    """Return the severity of a loss: of the run's throughput once it is over, of its own before."""
+    if slowdown.is_lead:
+        return "low"
+    return severity_of_loss(loss if slowdown.goes_on else loss * slowdown.run_share)
+
+
+def _why(slowdown: Slowdown) -> str:
     if slowdown.more_work:
+        return "and nearly every rank computes longer alike"
+    if slowdown.is_lead:
+        return "and no log tells whether each does more work"
+    return "and no cause explains it"
+
+
+def _split_sentence(slowdown: Slowdown) -> str:
+    untold = slowdown.network_part is None or slowdown.compute_part is None
+    told = "No per-rank records tell whether computation or communication grew." if untold else ""
+    if slowdown.is_lead:
         return (
-            "A larger batch, longer sequences or another phase of the schedule look like this, and "
-            "so do lower clocks of all GPUs. Whether throughput was lost is not known."
-        )
-    if slowdown.network_part is None or slowdown.compute_part is None:
-        return "No per-rank records tell whether computation or communication grew."
-    return (
+            f"{told} A larger batch, longer sequences or another phase of the schedule look like "
+            "this, and so do lower clocks of all GPUs and a slow part that no file shows. Whether "
+            "throughput was lost is not known."
+        ).lstrip()
+    return told or (
         f"Of the added time {slowdown.network_part:.0%} is longer transfers and "
         f"{slowdown.compute_part:.0%} the slowest rank's longer computation."
     )

@@ -47,6 +47,13 @@ class Slowdown:
     more_work: bool = False
     per_work: bool = False
     restarted: bool = False  # at its first steps
+    goes_on: bool = False  # to the last step
+    run_share: float = 1.0  # of the run's steps that are its own
+
+    @property
+    def is_lead(self) -> bool:
+        """Say whether no log tells that a step did the same work: nothing may be lost."""
+        return self.more_work or not (self.per_work or self.network_part is not None)
 
     @property
     def loss_share(self) -> float:
@@ -111,7 +118,14 @@ def job_paces(
             own = own.clear()
         work = own.clear() if is_known else own
         slowdowns = tuple(
-            replace(slowdown, per_work=per_work, restarted=_is_near(slowdown, restarts))
+            replace(
+                slowdown,
+                per_work=per_work,
+                restarted=_is_near(slowdown, restarts),
+                goes_on=slowdown.last_step >= segments[-1].last_step,
+                run_share=(slowdown.last_step - slowdown.first_step + 1)
+                / (segments[-1].last_step - segments[0].first_step + 1),
+            )
             for slowdown in _slowdowns(job, segments, steady, own, work, smallest_loss)
         )
         enough = len(steady) >= 2 * least_steps

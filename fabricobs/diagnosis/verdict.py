@@ -137,7 +137,14 @@ def _everywhere(
         return Question(
             question, "unknown", "No step times.", "The trainer's log, or per-rank step records."
         )
-    slowdowns = [s for pace in paces for s in pace.slowdowns if not s.more_work]
+    # What a named cause costs is lost, whatever work the steps did.
+    costs = any(f.loss_share for f in findings if f.severity != "info")
+    slowdowns = [
+        s
+        for pace in paces
+        for s in pace.slowdowns
+        if not (s.more_work or (s.is_lead and not costs))
+    ]
     if not slowdowns:
         culprits = [f for f in findings if f.kind == "straggler" and f.severity != "info"]
         if culprits:
@@ -160,10 +167,12 @@ def _work_grew(question: str, paces: list[JobPace]) -> Question | None:
     if not grown:
         return None
     first = grown[0]
+    alike = "nearly every rank computes longer alike"
     text = (
         f"Steps take {first.after_ms / first.before_ms - 1:.0%} longer since step "
-        f"{first.first_step}, and nearly every rank computes longer alike: whether throughput was "
-        "lost is not known."
+        f"{first.first_step}, and "
+        f"{alike if first.more_work else 'no log tells whether each does more work'}: whether "
+        "throughput was lost is not known."
     )
     return Question(question, "unknown", text, "Samples or tokens a second over the steps.")
 
