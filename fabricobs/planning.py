@@ -335,7 +335,7 @@ def _identity(told: Identity, recognised: Recognised, modified_us: int | None) -
         return told
     if told.ts is not None and not 0 <= modified_us - told.ts < _DAY_US:
         return told
-    one_value = any(f.reader == "value" for f in recognised.formats)
+    one_value = any(f.is_one_value for f in recognised.formats)
     # The files of one sysfs copy are written within seconds: they are one sample.
     ts = modified_us - modified_us % _MINUTE_US if one_value else modified_us
     return replace(told, ts=ts, ts_source="mtime")

@@ -18,7 +18,7 @@ from fabricobs.formats.identity.layout import counter_tree
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import told_by_fields
 from fabricobs.formats.logs.prefixes import Labels, label_pattern
-from fabricobs.formats.source import ANSI, open_text, read_document
+from fabricobs.formats.source import open_text, read_document, without_colours
 
 Kind = Literal["hosts", "files", "texts"]
 
@@ -72,7 +72,7 @@ def parts(
     """
     with open_text(path) as stream:
         text = read_document(stream, LIMITS.document_bytes).decode("utf-8", "replace")
-    text = ANSI.sub("", text)
+    text = without_colours(text)
     place = folder / "part"
     try:
         for name, part in _PARTS[combination.kind](text, combination.labels).items():

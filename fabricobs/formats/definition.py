@@ -17,7 +17,7 @@ from fabricobs.short_files import parsed
 from fabricobs.validation import explain
 
 Reader = Literal[
-    "lines", "table", "keyvalue", "value", "paragraphs", "walk", "sections",
+    "lines", "table", "keyvalue", "paragraphs", "walk", "sections",
     "matrix", "prometheus",
     "csv", "jsonl", "parquet", "json", "yaml",
     # Whole files, one function each: `formats/readers/`.
@@ -84,7 +84,8 @@ class Block(_Part):
     # paragraphs: fields that go to the map column under their name; prometheus, json: templates of
     # the keys that do
     other: tuple[str, ...] = ()
-    pair: Strings = ()  # keyvalue: templates with {key} and {value}, tried in order
+    # keyvalue: templates with {key} and {value}, tried in order; the key may stand in the path
+    pair: Strings = ()
     # jsonl: the key, or path of keys, a record of this kind has; json: the path to its records;
     where: str | None = None
     needs: tuple[str, ...] = ()  # json: columns without which a record gives no row

@@ -22,7 +22,7 @@ from fabricobs.formats.logs.dispatch import Dispatcher
 from fabricobs.formats.logs.lines import LineReader, TextReader
 from fabricobs.formats.logs.wrapping import LogLine, log_lines, order_problem
 from fabricobs.formats.outputs.captures import CaptureReader
-from fabricobs.formats.outputs.keyvalue import KeyValueReader, ValueReader
+from fabricobs.formats.outputs.keyvalue import KeyValueReader
 from fabricobs.formats.outputs.matrix import MatrixReader
 from fabricobs.formats.outputs.paragraphs import ParagraphReader
 from fabricobs.formats.outputs.ruled import TableReader
@@ -37,13 +37,13 @@ from fabricobs.formats.records.parquet_records import read_parquet
 from fabricobs.formats.records.sink import RecordFormat, RecordSink
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import (
-    ANSI,
     LineBlock,
     SourceError,
     line_blocks,
     open_text,
     read_document,
     whole_lines,
+    without_colours,
 )
 from fabricobs.formats.whole import WholeFile, WholeFormat
 
@@ -52,7 +52,6 @@ _READERS: dict[str, Callable[[Any, Context, Rows], TextReader]] = {
     "lines": LineReader,
     "table": TableReader,
     "keyvalue": KeyValueReader,
-    "value": ValueReader,
     "paragraphs": ParagraphReader,
     "walk": WalkReader,
     "sections": SectionsReader,
@@ -63,7 +62,6 @@ _LINES_BETWEEN_CHECKS = 4096  # some milliseconds
 _Piece = TypeVar("_Piece", LineBlock, LogLine)
 # Ray prints a line of many workers once.
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
-_COLOURS = re.compile(ANSI.pattern.encode())
 _TOO_LONG = f"a line longer than {in_mib(LIMITS.offered_chars)}"
 _LONG_LINE = 4096
 
@@ -372,15 +370,12 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
 
 
 def _without_colours(block: LineBlock) -> LineBlock:
-    if b"\x1b" not in block.data:
-        return block
-    return replace(block, data=_COLOURS.sub(b"", block.data))
+    return replace(block, data=without_colours(block.data))
 
 
 def _cleaned(text: str) -> str:
     """Return a text without colours, NUL bytes and Ray's count of repeated lines."""
-    if "\x1b" in text:
-        text = ANSI.sub("", text)
+    text = without_colours(text)
     if "\x00" in text:
         text = text.replace("\x00", "")
     if " across cluster]" in text:

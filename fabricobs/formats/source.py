@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, AnyStr, BinaryIO, cast
 
 import numpy as np
 import xxhash
@@ -35,8 +35,8 @@ TAIL = 1 << 16
 _SLICES = 4
 _SLICE = 1 << 15
 _NEWLINE = 10
-# Escape sequences of colours and of clearing.
-ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOURS = r"\x1b\[[0-9;]*[A-Za-z]"
+_COLOURS_OF_TEXT, _COLOURS_OF_BYTES = re.compile(_COLOURS), re.compile(_COLOURS.encode())
 _LOOKED_BACK = 1 << 16
 _DIGESTED = 1 << 18
 # What may be read beyond the end of a text: the matcher looks at many bytes at a time.
@@ -80,6 +80,22 @@ class LineBlock:
     first: int
     data: bytes
     overlong: tuple[int, ...] = ()
+
+
+def without_colours(text: AnyStr) -> AnyStr:
+    """Take escape sequences of colours and of clearing out of a text."""
+    if isinstance(text, bytes):
+        return _COLOURS_OF_BYTES.sub(b"", text) if b"\x1b" in text else text
+    return _COLOURS_OF_TEXT.sub("", text) if "\x1b" in text else text
+
+
+def numbered_texts(block: LineBlock) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a block with their numbers, without colours and overlong ones."""
+    lines = without_colours(block.data.decode("utf-8", "replace")).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    left_out = frozenset(block.overlong)
+    yield from ((n, line) for n, line in enumerate(lines, block.first) if n not in left_out)
 
 
 def compression_of(path: Path) -> str | None:

@@ -22,7 +22,7 @@ from fabricobs.formats.logs.exports import (
     texts_of_head,
 )
 from fabricobs.formats.logs.prefixes import Labels, Told
-from fabricobs.formats.source import ANSI, LONGEST_LINE, line_blocks, read_document
+from fabricobs.formats.source import LONGEST_LINE, line_blocks, numbered_texts, read_document
 from fabricobs.formats.values import parse_time
 
 # Of an export that is newest first or in no order, as much is put in order.
@@ -124,11 +124,7 @@ def _numbered(stream: BinaryIO, overlong: list[int]) -> Iterator[tuple[int, str]
     for block in line_blocks(stream):
         overlong.extend(block.overlong)
         # Recognition sees no colours either: a header may end in one.
-        lines = ANSI.sub("", block.data.decode("utf-8", "replace")).split("\n")
-        if not lines[-1]:
-            lines.pop()
-        left_out = frozenset(block.overlong)
-        yield from ((n, line) for n, line in enumerate(lines, block.first) if n not in left_out)
+        yield from numbered_texts(block)
 
 
 def _from_cri(lines: Iterable[tuple[int, str]]) -> Iterator[LogLine]:

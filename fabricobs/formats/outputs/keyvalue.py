@@ -1,4 +1,4 @@
-"""The key-value readers: a dump of `name: value` lines, and a file that is one value."""
+"""The key-value reader: a dump of `name: value` lines, or a file that is one value."""
 
 import re
 from typing import Any
@@ -16,7 +16,7 @@ _PAIR = ("key", "value")
 
 
 class KeyValueFormat:
-    """A compiled `keyvalue` or `value` definition: one block."""
+    """A compiled `keyvalue` definition: one block."""
 
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
@@ -29,13 +29,15 @@ class KeyValueReader:
     """One `keyvalue` format reading one file.
 
     With header templates a dump begins at a header line, whose fields belong to its rows; without
-    them every line that fits the pair template counts, and fields of the pair say whose it is.
+    them every line that fits the pair template counts, and fields of the pair say whose it is. The
+    key of a pair may stand in the path of the file.
     """
 
     def __init__(self, key_value: KeyValueFormat, context: Context, rows: Rows) -> None:
         self._format = key_value
         self._block = key_value.block
         self._cells = CellRows(context, rows, overwrite=bool(self._block.headers))
+        self._key = context.from_path.get("key", "")
         self._told: dict[str, Any] = {}
         self._given: dict[str, Any] = {}
         self._active = not self._block.headers
@@ -73,11 +75,11 @@ class KeyValueReader:
             return Outcome.NOT_MINE
         try:
             fields = pair.read(found, as_text=_PAIR)
-            key, value = (str(fields.pop(name, "")) for name in _PAIR)
+            key, value = str(fields.pop("key", self._key)), str(fields.pop("value", ""))
             known = self._cells.add(self._block, [(key, value)], number, self._given | fields)
         except ValueError as error:
             return f"{self._format.name}: {error}"
-        if known:
+        if known and not self._key:
             self._format.known.learn(line, key, value, fields)
         return Outcome.PARSED if known else f"{self._format.name}: {key} has no whole number"
 
@@ -115,27 +117,3 @@ class KeyValueReader:
             self._active = True
             return True
         return False
-
-
-class ValueReader:
-    """One `value` format reading a file that holds one value; its path gives the key."""
-
-    def __init__(self, key_value: KeyValueFormat, context: Context, rows: Rows) -> None:
-        self._format = key_value
-        self._cells = CellRows(context, rows)
-        self._given = {k: v for k, v in context.from_path.items() if k != "key"}
-        self._key = str(context.from_path.get("key", ""))
-
-    def offer(self, line: str, number: int) -> Outcome | str:
-        """Take the value."""
-        try:
-            known = self._cells.add(
-                self._format.block, [(self._key, line.strip())], number, self._given
-            )
-        except ValueError as error:
-            return f"{self._format.name}: {error}"
-        return Outcome.PARSED if known else f"{self._format.name}: {self._key} has no whole number"
-
-    def finish(self) -> None:
-        """Hand over what is still open."""
-        self._cells.flush()

@@ -6,7 +6,6 @@ meaning of its fields, as those of log services are (`logs/meanings.py`), and in
 objects it lies in.
 """
 
-import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -18,8 +17,8 @@ from fabricobs.formats.identity.vocabulary import INTERFACE, is_surely_a_device
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import told_by_fields
 from fabricobs.formats.mapping import Target
-from fabricobs.formats.records.csv_records import split_header
-from fabricobs.formats.source import ANSI, LineBlock, SourceError, line_blocks
+from fabricobs.formats.records.csv_records import split_header, split_line
+from fabricobs.formats.source import LineBlock, SourceError, line_blocks, numbered_texts
 from fabricobs.formats.values import VALUE_TYPES, parse_time
 from fabricobs.formats.whole import WholeFile
 
@@ -87,10 +86,7 @@ class _Reader:
                 names, delimiter = split_header(line)
                 self._file.tally.skip()
                 continue
-            try:
-                cells = next(csv.reader([line], delimiter=delimiter), [])
-            except csv.Error:
-                cells = []
+            cells = split_line(line, delimiter)
             if len(cells) != len(names):
                 self._miss(number, f"{len(names)} columns", line)
                 continue
@@ -129,15 +125,12 @@ class _Reader:
     def _lines(self, blocks: Iterable[LineBlock]) -> Iterator[tuple[int, str]]:
         """Yield the lines that hold something, with their numbers."""
         for block in blocks:
-            text = block.data.decode("utf-8", "replace").replace("\x00", "")
-            lines = ANSI.sub("", text).split("\n")
-            if not lines[-1]:
-                lines.pop()
-            for number, line in enumerate(lines, block.first):
-                if number in block.overlong:
-                    self._miss(number, "a line too long to be read", "")
-                elif line.strip():
-                    yield number, line.rstrip("\r")
+            for number in block.overlong:
+                self._miss(number, "a line too long to be read", "")
+            for number, line in numbered_texts(block):
+                text = line.replace("\x00", "").rstrip("\r")
+                if text.strip():
+                    yield number, text
                 else:
                     self._file.tally.skip()
             self._file.flush()

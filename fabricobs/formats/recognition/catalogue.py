@@ -34,7 +34,7 @@ from fabricobs.formats.recognition.first_lines import (
     keys_of_record,
 )
 from fabricobs.formats.records.sink import RecordFormat
-from fabricobs.formats.source import ANSI
+from fabricobs.formats.source import without_colours
 from fabricobs.formats.templates import Template, TemplateError, compile_template
 from fabricobs.formats.values import Unfit
 from fabricobs.formats.whole import WholeFormat
@@ -57,13 +57,12 @@ CONTAINERS = frozenset({ARCHIVE, COMBINED})
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}
 SNAPSHOT_READERS = frozenset(
-    {"table", "keyvalue", "value", "paragraphs", "walk", "sections", "matrix", "prometheus"}
+    {"table", "keyvalue", "paragraphs", "walk", "sections", "matrix", "prometheus"}
 )
 _COMPILED: dict[str, Callable[[Definition], Compiled]] = {
     "lines": LineFormat,
     "table": TableFormat,
     "keyvalue": KeyValueFormat,
-    "value": KeyValueFormat,
     "paragraphs": ParagraphFormat,
     "walk": WalkFormat,
     "sections": SectionsFormat,
@@ -135,9 +134,14 @@ class Format:
         return self.takes_place or bool(_COUNTER_TABLES & self.definition.tables)
 
     @property
+    def is_one_value(self) -> bool:
+        """Say whether a file is one value, which its path names."""
+        return any(name == "key" for template in self.paths for name, _ in template.fields)
+
+    @property
     def has_companions(self) -> bool:
         """Say whether dates and prompts may stand between what the format reads."""
-        return self.takes_place and self.reader != "value"
+        return self.takes_place and not self.is_one_value
 
     def fields_of_path(self, path: str) -> dict[str, Any] | None:
         """Return what the path templates capture; None if the format has some and none fits."""
@@ -235,9 +239,7 @@ class Catalogue:
             return self._recognise_parquet(path)
         if ends.startswith(_LFS_POINTER):
             return Recognised("text", (), "a Git LFS pointer: the file itself was not fetched")
-        text = ends.decode("utf-8", "replace").replace("\r", "\n")
-        if "\x1b" in text:
-            text = ANSI.sub("", text)
+        text = without_colours(ends.decode("utf-8", "replace").replace("\r", "\n"))
         look = self._look(text, path, ends[:_MAGIC_BYTES].decode("latin-1"))
         whole = self._shown(look, READERS)
         if whole:
@@ -263,7 +265,8 @@ class Catalogue:
         written = look.text
         wrapping = wrapping_of(written, self._formats_in)
         # Records write colours as escapes, which are none until they are read.
-        text = ANSI.sub("", text_inside(look.text, wrapping)) if wrapping.by_record else look.text
+        inside = text_inside(look.text, wrapping) if wrapping.by_record else look.text
+        text = without_colours(inside)
         labels = labels_of(text)
         bare = without_prefixes(text, labels, always=wrapping.by_record)
         if wrapping.by_record or bare:
@@ -284,8 +287,7 @@ class Catalogue:
 
     def _formats_in(self, text: str) -> int:
         """Return how many formats of logs and outputs a text shows, prefixes taken off."""
-        if "\x1b" in text:
-            text = ANSI.sub("", text)
+        text = without_colours(text)
         bare = without_prefixes(text, (), always=True)
         return len(self._shown(self._look(f"{text}\n{bare}", "", ""), _LINED))
 

@@ -80,7 +80,7 @@ class _Reader:
             if not text:
                 self.sink.tally.skip()
                 continue
-            cells = _split(text, self.delimiter)
+            cells = split_line(text, self.delimiter)
             if len(cells) != len(self.names):
                 self.sink.miss(number, f"{len(self.names)} columns", text)
                 continue
@@ -143,7 +143,7 @@ def _plain(line: bytes) -> str:
     return text.removesuffix("\r").replace("\r", " ")
 
 
-def _split(text: str, delimiter: str) -> list[str]:
+def split_line(text: str, delimiter: str) -> list[str]:
     """Split a line into cells; the quotes of a line that leaves one open are text."""
     if text.count('"') % 2 or '"' not in text:
         return text.split(delimiter)
