@@ -4,7 +4,7 @@ A record of such a file (an event, an entry, a scalar) counts as a line: its num
 the row's `line`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
@@ -12,11 +12,18 @@ from typing import Any, BinaryIO, cast
 
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
-from fabricobs.formats.limits import LIMITS
+from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.mapping import ColumnMapping, Target
 from fabricobs.formats.records.values import from_json
 from fabricobs.formats.rows import Rows, Tally
-from fabricobs.formats.source import BROKEN, SourceError, read_document
+from fabricobs.formats.source import (
+    BROKEN,
+    LineBlock,
+    SourceError,
+    line_blocks,
+    numbered_texts,
+    read_document,
+)
 from fabricobs.formats.values import (
     EARLIEST_US,
     LATEST_US,
@@ -89,6 +96,26 @@ class WholeFile:
     def read_all(self) -> bytes:
         """Read a document that has to be in memory; SourceError if it is far too long."""
         return read_document(self.stream, LIMITS.dump_bytes)
+
+    def lines(self, blocks: Iterable[LineBlock] | None = None) -> Iterator[tuple[int, str]]:
+        """Yield the lines that hold something with their numbers; all others are counted.
+
+        Without `blocks` they are those of the stream.
+        """
+        for block in line_blocks(self.stream) if blocks is None else blocks:
+            for number in block.overlong:
+                self.miss(number, f"longer than {in_mib(LIMITS.line_bytes)}", "")
+            for number, line in numbered_texts(block):
+                text = line.replace("\x00", "").rstrip("\r")
+                if text.strip():
+                    yield number, text
+                else:
+                    self.tally.skip()
+            self.flush()
+
+    def miss(self, number: int, reason: str, text: str) -> None:
+        """Count a line that cannot be read."""
+        self.tally.miss(number, f"{self.format.name}: {reason}", text)
 
     def pieces(self, size: int) -> Iterator[bytes]:
         """Yield the file piece by piece; SourceError where it breaks off, after what it gave."""

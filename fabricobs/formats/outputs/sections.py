@@ -1,6 +1,5 @@
 """The sections reader: tables in one text, each CSV between `START_NAME` and `END_NAME`."""
 
-import csv
 from typing import Any
 
 from fabricobs.formats.cells import CellBlock, CellRows
@@ -8,6 +7,7 @@ from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
 from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.mapping import Target
+from fabricobs.formats.records.csv_records import split_line
 from fabricobs.formats.rows import Rows
 
 _BEGIN = "START_"
@@ -97,4 +97,4 @@ class SectionsReader:
 
 
 def _fields(line: str) -> list[str]:
-    return [field.strip() for field in next(csv.reader([line]))]
+    return [field.strip() for field in split_line(line, ",")]

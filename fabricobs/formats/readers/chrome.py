@@ -115,7 +115,7 @@ class ChromeTrace:
                 return
             if len(buffer) > _LONGEST_HEAD:
                 break
-        self._file.tally.miss(1, f"{self._file.format.name}: no list of events", "")
+        self._file.miss(1, "no list of events", "")
         self._pieces = iter(())
 
     def _to_end(self, rest: bytes) -> None:
@@ -154,7 +154,7 @@ class ChromeTrace:
 
     def _miss(self, reason: str, text: bytes) -> None:
         shown = text[:1000].decode("utf-8", "replace").lstrip(", \r\n")
-        self._file.tally.miss(self._number, f"{self._file.format.name}: {reason}", shown)
+        self._file.miss(self._number, f"{reason}", shown)
 
     def _give_up(self, buffer: bytes, reason: str) -> bytes:
         """Count an event that cannot be cut, and go on at what looks like the next one."""

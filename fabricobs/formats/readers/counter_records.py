@@ -18,7 +18,7 @@ from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import told_by_fields
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.csv_records import split_header, split_line
-from fabricobs.formats.source import LineBlock, SourceError, line_blocks, numbered_texts
+from fabricobs.formats.source import LineBlock, SourceError, line_blocks
 from fabricobs.formats.values import VALUE_TYPES, parse_time
 from fabricobs.formats.whole import WholeFile
 
@@ -81,24 +81,24 @@ class _Reader:
         """Read rows below a header; a line of other length is counted as unread."""
         names: list[str] = []
         delimiter = ","
-        for number, line in self._lines(blocks):
+        for number, line in self._file.lines(blocks):
             if not names:
                 names, delimiter = split_header(line)
                 self._file.tally.skip()
                 continue
             cells = split_line(line, delimiter)
             if len(cells) != len(names):
-                self._miss(number, f"{len(names)} columns", line)
+                self._file.miss(number, f"{len(names)} columns", line)
                 continue
             self._count(number, line, self._add_all(dict(zip(names, cells, strict=True)), number))
 
     def read_lines(self, blocks: Iterable[LineBlock]) -> None:
         """Read a record a line."""
-        for number, line in self._lines(blocks):
+        for number, line in self._file.lines(blocks):
             try:
                 value = loads(line)
             except ValueError as error:
-                self._miss(number, str(error), line)
+                self._file.miss(number, str(error), line)
                 continue
             self._count(number, line, self._add_all(value, number))
 
@@ -118,29 +118,13 @@ class _Reader:
             number = text.count("\n", 0, document.start) + 1
             problem = document.problem or self._add_all(document.value, number)
             if problem:
-                self._miss(number, problem, "")
+                self._file.miss(number, problem, "")
                 missed += 1
         self._file.tally.read(max(count - missed, 0))
 
-    def _lines(self, blocks: Iterable[LineBlock]) -> Iterator[tuple[int, str]]:
-        """Yield the lines that hold something, with their numbers."""
-        for block in blocks:
-            for number in block.overlong:
-                self._miss(number, "a line too long to be read", "")
-            for number, line in numbered_texts(block):
-                text = line.replace("\x00", "").rstrip("\r")
-                if text.strip():
-                    yield number, text
-                else:
-                    self._file.tally.skip()
-            self._file.flush()
-
-    def _miss(self, number: int, problem: str, line: str) -> None:
-        self._file.tally.miss(number, f"{self._file.format.name}: {problem}", line)
-
     def _count(self, number: int, line: str, problem: str) -> None:
         if problem:
-            self._miss(number, problem, line)
+            self._file.miss(number, problem, line)
         else:
             self._file.tally.read()
 

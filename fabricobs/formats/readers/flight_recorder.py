@@ -23,10 +23,10 @@ def read_flight_recorder(file: WholeFile) -> None:
     try:
         dump = read_pickle(data) if data[:1] == b"\x80" else loads(data)
     except (PickleError, ValueError, RecursionError) as error:
-        file.tally.miss(1, f"{file.format.name}: {error}", "")
+        file.miss(1, str(error), "")
         raise SourceError(f"flight recorder dump: {error}") from error
     if not isinstance(dump, dict):
-        file.tally.miss(1, f"{file.format.name}: no dictionary", "")
+        file.miss(1, "no dictionary", "")
         return
     _tell_wrong_types(file, dump)
     entries = _list(dump.get("entries"))
@@ -39,7 +39,7 @@ def read_flight_recorder(file: WholeFile) -> None:
     for line, entry in enumerate(entries, 1):
         row = _entry(entry, groups, rank)
         if row is None:
-            file.tally.miss(line, f"{file.format.name}: entry without operation", str(entry))
+            file.miss(line, "entry without operation", str(entry))
             continue
         created = whole_cell(entry.get("time_created_ns"))
         ts = created // 1000 if isinstance(created, int) else created
@@ -51,7 +51,7 @@ def read_flight_recorder(file: WholeFile) -> None:
             file.add("nccl_events", _progress(key, state, groups, rank), line)
             file.tally.read()
         else:
-            file.tally.miss(line, f"{file.format.name}: status is no dictionary", str(state))
+            file.miss(line, "status is no dictionary", str(state))
 
 
 def _tell_wrong_types(file: WholeFile, dump: dict[Any, Any]) -> None:
@@ -61,7 +61,7 @@ def _tell_wrong_types(file: WholeFile, dump: dict[Any, Any]) -> None:
     for name, types, called in wanted:
         part = dump.get(name)
         if part is not None and not isinstance(part, types):
-            file.tally.miss(1, f"{file.format.name}: {name} is no {called}", str(part))
+            file.miss(1, f"{name} is no {called}", str(part))
 
 
 class _Groups:

@@ -4,7 +4,6 @@ The metric's name is the path below `metrics/`; it may hold slashes.
 """
 
 from fabricobs.formats.readers.scalars import Scalars
-from fabricobs.formats.source import line_blocks
 from fabricobs.formats.whole import WholeFile
 
 
@@ -13,21 +12,14 @@ def read_mlflow(file: WholeFile) -> None:
     metric = str(file.context.from_path.get("phase") or "")
     scalars = Scalars(file)
     try:
-        for block in line_blocks(file.stream):
-            lines = block.data.decode("utf-8", "replace").split("\n")
-            if not lines[-1]:
-                lines.pop()
-            for line, text in enumerate(lines, block.first):
-                _read_line(file, scalars, metric, line, text)
+        for line, text in file.lines():
+            _read_line(file, scalars, metric, line, text)
     finally:
         scalars.finish()
 
 
 def _read_line(file: WholeFile, scalars: Scalars, metric: str, line: int, text: str) -> None:
     words = text.split()
-    if not words:
-        file.tally.skip()
-        return
     try:
         ts, value = int(words[0]) * 1000, float(words[1])
         # Before MLflow 1.0 a line had no step: then its place counts.
@@ -35,7 +27,7 @@ def _read_line(file: WholeFile, scalars: Scalars, metric: str, line: int, text: 
         if len(words) > 3 or abs(step) >= 2**63:
             raise ValueError
     except (ValueError, IndexError, OverflowError):
-        file.tally.miss(line, f"{file.format.name}: milliseconds value step", text)
+        file.miss(line, "milliseconds value step", text)
         return
     if scalars.add(line, metric, value, step, ts):
         file.tally.read()

@@ -45,7 +45,7 @@ def read_mlflow_db(file: WholeFile) -> None:
                 metric = math.nan if is_nan else number(value)
                 moment = whole(millis)
                 if metric is None or not isinstance(key, str):
-                    file.tally.miss(line, f"{file.format.name}: no number", str(value))
+                    file.miss(line, "no number", str(value))
                     continue
                 ts = None if moment is None else moment * 1000
                 if scalars.add(line, key, metric, whole_cell(step) or 0, ts):
@@ -54,7 +54,7 @@ def read_mlflow_db(file: WholeFile) -> None:
                     file.tally.skip()
     except (sqlite3.Error, OverflowError, MemoryError) as error:
         budget.check()
-        file.tally.miss(line + 1, f"{file.format.name}: {error}", "")
+        file.miss(line + 1, str(error), "")
         raise SourceError(f"SQLite: {error}") from error
     finally:
         scalars.finish()

@@ -38,7 +38,7 @@ def read_ndtimeline(file: WholeFile) -> None:
                 continue
             row = _operation(event, args)
             if row is None:
-                file.tally.miss(line, f"{file.format.name}: no step or no duration", str(event))
+                file.miss(line, "no step or no duration", str(event))
                 continue
             file.tally.read()
             operations.append((line, thread, row))

@@ -30,12 +30,12 @@ def read_tensorboard(file: WholeFile) -> None:
     try:
         for line, record in enumerate(_records(file), 1):
             if record is None:
-                file.tally.miss(line, f"{file.format.name}: checksum does not fit", "")
+                file.miss(line, "checksum does not fit", "")
                 continue
             try:
                 used = _read_event(record, line, scalars)
             except (ValueError, struct.error) as error:
-                file.tally.miss(line, f"{file.format.name}: {error}", "")
+                file.miss(line, str(error), "")
                 continue
             if used:
                 file.tally.read()
@@ -55,7 +55,7 @@ def _records(file: WholeFile) -> Iterator[bytes | None]:
         while len(buffer) - at >= 12:
             header = buffer[at : at + 8]
             if not _fits(header, buffer[at + 8 : at + 12]):
-                file.tally.miss(number, f"{file.format.name}: length is damaged", "")
+                file.miss(number, "length is damaged", "")
                 raise SourceError("no record follows: its length is damaged")
             (length,) = struct.unpack("<Q", header)
             if length > LIMITS.record_bytes:
@@ -69,7 +69,7 @@ def _records(file: WholeFile) -> Iterator[bytes | None]:
             at = end
         buffer = buffer[at:]
     if buffer:
-        file.tally.miss(number, f"{file.format.name}: the last record is not complete", "")
+        file.miss(number, "the last record is not complete", "")
 
 
 def _fits(data: bytes, checksum: bytes) -> bool:

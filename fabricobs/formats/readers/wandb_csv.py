@@ -4,13 +4,12 @@ A run is a job: its name fills `job` unless --job was given. A line gives a row 
 has a value in it.
 """
 
-import csv
 from datetime import UTC
 from typing import Any
 
 from fabricobs.formats.mapping import Target
+from fabricobs.formats.records.csv_records import split_line
 from fabricobs.formats.records.values import from_text
-from fabricobs.formats.source import line_blocks
 from fabricobs.formats.values import parse_time
 from fabricobs.formats.whole import WholeFile, whole_cell
 
@@ -21,27 +20,18 @@ _RANGES = ("__MIN", "__MAX")
 def read_wandb_csv(file: WholeFile) -> None:
     """Read one chart; a chart against anything but the step uses each run's own `_step`."""
     header: list[str] | None = None
-    for block in line_blocks(file.stream):
-        lines = block.data.decode("utf-8-sig" if block.first == 1 else "utf-8", "replace")
-        for line, text in enumerate(lines.rstrip("\n").split("\n"), block.first):
-            cells = _cells(text)
-            if header is None or not text.strip():
-                file.tally.skip()
-                header = cells or header
-            elif len(cells) != len(header):
-                file.tally.miss(line, f"{file.format.name}: {len(header)} columns", text)
-            elif _read_line(file, dict(zip(header, cells, strict=True)), line):
-                file.tally.read()
-            else:
-                file.tally.skip()
-            file.flush()
-
-
-def _cells(text: str) -> list[str]:
-    try:
-        return next(csv.reader([text.replace("\x00", "")]), [])
-    except csv.Error:
-        return []
+    for line, text in file.lines():
+        cells = split_line(text, ",")
+        if header is None:
+            file.tally.skip()
+            header = cells
+        elif len(cells) != len(header):
+            file.miss(line, f"{len(header)} columns", text)
+        elif _read_line(file, dict(zip(header, cells, strict=True)), line):
+            file.tally.read()
+        else:
+            file.tally.skip()
+        file.flush()
 
 
 def _read_line(file: WholeFile, cells: dict[str, str], line: int) -> bool:
