@@ -20,6 +20,7 @@ from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.logs.bulk import BulkReader, can_read, readable
 from fabricobs.formats.logs.dispatch import Dispatcher
 from fabricobs.formats.logs.lines import LineReader, TextReader
+from fabricobs.formats.logs.messages import REPEATED_MARK
 from fabricobs.formats.logs.wrapping import LogLine, log_lines, order_problem
 from fabricobs.formats.outputs.captures import CaptureReader
 from fabricobs.formats.outputs.keyvalue import KeyValueReader
@@ -60,7 +61,6 @@ _READERS: dict[str, Callable[[Any, Context, Rows], TextReader]] = {
 }
 _LINES_BETWEEN_CHECKS = 4096  # some milliseconds
 _Piece = TypeVar("_Piece", LineBlock, LogLine)
-# Ray prints a line of many workers once.
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*")
 _TOO_LONG = f"a line longer than {in_mib(LIMITS.offered_chars)}"
 _LONG_LINE = 4096
@@ -378,7 +378,7 @@ def _cleaned(text: str) -> str:
     text = without_colours(text)
     if "\x00" in text:
         text = text.replace("\x00", "")
-    if " across cluster]" in text:
+    if REPEATED_MARK in text:
         text = _REPEATED.sub("", text)
     return text
 

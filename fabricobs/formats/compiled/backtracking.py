@@ -3,8 +3,18 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricobs.formats.compiled.bytesearch import Bytes, compiled, find, holds, inlined
-from fabricobs.formats.compiled.expressions import EVERYTHING, MAYBE, NO, YES, Expressions, Op
+from fabricobs.formats.compiled.bytesearch import Bytes, compiled, find, holds, inlined, to_gap
+from fabricobs.formats.compiled.expressions import (
+    ANYTHING,
+    ENDS,
+    EVERYTHING,
+    MAYBE,
+    NO,
+    UNBROKEN,
+    YES,
+    Expressions,
+    Op,
+)
 from fabricobs.formats.compiled.numerals import FAILED, UNSURE
 
 _LITERAL, _WORDS, _ALL, _MOST, _LEAST, _SAVE, _SPLIT, _BEGIN, _END, _BORDER, _FITS = (
@@ -122,9 +132,11 @@ def take(
             least, most = code[pc, 2], code[pc, 3]
             last = min(stop, at + most)
             to = at
-            if code[pc, 6] != 0:
+            if code[pc, 6] == ANYTHING:
                 to = last
             else:
+                if code[pc, 6] == UNBROKEN:
+                    to = to_gap(data, at, last)
                 members = code[pc, 1] * 256
                 while to < last:
                     member = classes[members + data[to]]
@@ -139,6 +151,11 @@ def take(
                     return UNSURE
                 stack[depth, 0], stack[depth, 1], stack[depth, 2] = pc, at + least, to
                 depth += 1
+            places = code[pc, 5]
+            if places % ENDS > 0:
+                groups[places % ENDS - 1] = at
+            if places >= ENDS:
+                groups[places // ENDS - 1] = to
             at = to
         elif op == _LEAST:
             last = min(stop, at + code[pc, 3])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_STRIDE = 32
+STRIDE = 32
 _BLANK = np.uint8(32)
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
 _EIGHT = 8
@@ -53,7 +53,7 @@ def _equal_type(typing_context: Any, data: Any, at: Any, byte: Any) -> Any:
 def _control_type(typing_context: Any, data: Any, at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         some = _some(builder, _place(context, builder, signature, arguments))
-        first = ir.Constant(some.type, [_SPACE] * _STRIDE)
+        first = ir.Constant(some.type, [_SPACE] * STRIDE)
         return _mask(builder, builder.icmp_unsigned("<", some, first))
 
     return types.uint64(data, types.int64), generate
@@ -62,7 +62,7 @@ def _control_type(typing_context: Any, data: Any, at: Any) -> Any:
 def _gap_type(typing_context: Any, data: Any, at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         some = _some(builder, _place(context, builder, signature, arguments))
-        blank = ir.Constant(some.type, [_SPACE] * _STRIDE)
+        blank = ir.Constant(some.type, [_SPACE] * STRIDE)
         return _mask(builder, builder.icmp_signed("<=", some, blank))
 
     return types.uint64(data, types.int64), generate
@@ -88,21 +88,21 @@ def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 def _some(builder: Any, place: Any) -> Any:
-    kind = ir.VectorType(ir.IntType(8), _STRIDE)
+    kind = ir.VectorType(ir.IntType(8), STRIDE)
     return builder.load(builder.bitcast(place, kind.as_pointer()), align=1)
 
 
 def _everywhere(builder: Any, byte: Any) -> Any:
     """Return a vector of one byte repeated."""
-    kind = ir.VectorType(ir.IntType(8), _STRIDE)
+    kind = ir.VectorType(ir.IntType(8), STRIDE)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), byte, ir.IntType(32)(0))
-    places = ir.Constant(ir.VectorType(ir.IntType(32), _STRIDE), [0] * _STRIDE)
+    places = ir.Constant(ir.VectorType(ir.IntType(32), STRIDE), [0] * STRIDE)
     return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), places)
 
 
 def _mask(builder: Any, flags: Any) -> Any:
     """Return bit `i` set where flag `i` is."""
-    return builder.zext(builder.bitcast(flags, ir.IntType(_STRIDE)), ir.IntType(64))
+    return builder.zext(builder.bitcast(flags, ir.IntType(STRIDE)), ir.IntType(64))
 
 
 # The eight bytes at a place, whatever their alignment.
@@ -125,7 +125,7 @@ def find_byte(data: Bytes, at: int, stop: int, byte: np.uint8) -> int:
         found = equal(data, at, byte)
         if found != 0:
             return min(at + trailing_zeros(found), stop)
-        at += _STRIDE
+        at += STRIDE
     return stop
 
 
@@ -142,7 +142,7 @@ def to_control(data: Bytes, at: int, stop: int) -> int:
         found = control(data, at)
         if found != 0:
             return min(at + trailing_zeros(found), stop)
-        at += _STRIDE
+        at += STRIDE
     return stop
 
 
@@ -153,7 +153,7 @@ def to_gap(data: Bytes, at: int, stop: int) -> int:
         found = gap(data, at)
         if found != 0:
             return min(at + trailing_zeros(found), stop)
-        at += _STRIDE
+        at += STRIDE
     return stop
 
 
@@ -189,5 +189,5 @@ def find(data: Bytes, at: int, stop: int, texts: Bytes, start: int, length: int)
             if holds(data, place, texts, start, length):
                 return place
             found &= found - np.uint64(1)
-        at += _STRIDE
+        at += STRIDE
     return -1

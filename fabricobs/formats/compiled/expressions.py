@@ -24,7 +24,9 @@ class Op(IntEnum):
 
     LITERAL = 0  # the bytes texts[text : text + length]
     WORDS = 1  # the same, a blank for one or more
-    ALL = 2  # b to c bytes of class a, as many as there are: fewer would never do
+    # b to c bytes of class a, as many as there are: fewer would never do. `text` is 1 more than the
+    # place of the groups that begins there, and in its upper bits 1 more than the one that ends.
+    ALL = 2
     MOST = 3  # b to c bytes of class a, rather more than fewer
     LEAST = 4  # b to c bytes of class a, rather fewer than more; `text` must stand behind them
     SAVE = 5  # place a of the groups is here
@@ -75,6 +77,11 @@ _NEGATED = {
     _constants.CATEGORY_NOT_WORD: _constants.CATEGORY_WORD,
 }
 _PRINTABLE: _First = frozenset(range(_BLANK, _END))
+_NO_BLANK: _First = frozenset(range(_BLANK + 1, _ASCII))
+# The `length` of ALL and MOST: their class is everything, or everything of ASCII but blanks.
+ANYTHING, UNBROKEN = 1, 2
+# Above it stands the place of the groups that ends with ALL.
+ENDS = 1 << 8
 # Added to b of LEAST where its class is everything.
 EVERYTHING = 1 << 20
 _TEXTS = {Op.LITERAL, Op.WORDS}
@@ -240,6 +247,10 @@ class Compiler:
                 return self._sequence(list(inside), then, follow)
             end = self._emit(Op.SAVE, 2 * group - 1, then=then)
             start, first = self._sequence(list(inside), end, follow)
+            code = self._code[start]
+            if code[0] == Op.ALL and start > end and code[5] % ENDS == 0:
+                code[5] += 2 * group - 1
+                return start, first
             return self._emit(Op.SAVE, 2 * group - 2, then=start), first
         if op in _REPEATS:
             least, most, inside = argument
@@ -280,9 +291,14 @@ class Compiler:
         """Emit so many bytes of a class; a class that is everything is marked."""
         if most != UNBOUNDED or least > 1:
             members -= {_ASCII}  # characters beyond ASCII would have to be counted
-        text = self._needed(then) if op == Op.LEAST else (0, int(members >= _PRINTABLE))
-        if op == Op.LEAST and members >= _PRINTABLE:
-            least |= EVERYTHING
+        anything = members >= _PRINTABLE
+        text = 0, ANYTHING if anything else UNBROKEN if members >= _NO_BLANK else 0
+        if op == Op.LEAST:
+            text = self._needed(then)
+            least |= EVERYTHING if anything else 0
+        if op == Op.ALL and self._code[then][0] == Op.SAVE:
+            _, place, _, _, then, _, _ = self._code[then]
+            text = ENDS * (place + 1), text[1]
         return self._emit(op, self._class(members), least, most, then=then, text=text)
 
     def _needed(self, then: int) -> tuple[int, int]:

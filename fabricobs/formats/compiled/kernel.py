@@ -12,17 +12,19 @@ from numpy.typing import NDArray
 
 from fabricobs.formats.compiled.backtracking import Numbers, search, take
 from fabricobs.formats.compiled.bytesearch import (
+    STRIDE,
     Bytes,
     address,
     compiled,
     find,
     find_byte,
+    gap,
     holds,
     inlined,
     load,
     to_blank,
     to_control,
-    to_gap,
+    trailing_zeros,
 )
 from fabricobs.formats.compiled.expressions import HASHING, NEEDS, WIDTH, Expressions
 from fabricobs.formats.compiled.matches import (
@@ -46,6 +48,7 @@ from fabricobs.formats.compiled.matches import (
     LONGEST,
     MISSED,
     NEW,
+    NOBODYS,
     PARSED,
     PREFIX,
     REFUSED,
@@ -82,6 +85,7 @@ from fabricobs.formats.compiled.programs import (
     GROUPS_END,
     IGNORED,
     LEFT,
+    LEFT_MARKS,
     MARK,
     NEEDS_ROWS,
     NUMBER,
@@ -91,6 +95,7 @@ from fabricobs.formats.compiled.programs import (
     SETS,
     SETS_END,
     SHARED,
+    SLOTS,
     TIME,
     WHOLE,
     Programs,
@@ -109,7 +114,7 @@ _MOST_COPIES = 24
 _MARGIN = MARGIN + 1024
 # What became of a line, beside the outcomes of entries: no rule of its format fits, it is nobody's,
 # a text has to be judged first, there is no room for its rows.
-_MISSED, _FOREIGN, _ASKS, _FULL, _BLANK_LINE = 2, 3, 4, 5, 6
+_MISSED, _ASKS, _FULL, _BLANK_LINE = 2, 4, 5, 6
 _ROW = 0
 
 
@@ -117,17 +122,24 @@ _ROW = 0
 def _note_words(data: Bytes, at: int, stop: int, room: Room) -> None:
     """Note which words a message holds: a bit of `room.words` for each, see `Compiler.needs`."""
     first, second = np.uint64(0), np.uint64(0)
-    while at < stop:
-        end = to_gap(data, at, stop)
-        key = load(data, at)
-        if end - at < _EIGHT:
-            key <<= np.uint64(64 - 8 * max(end - at, 1))
-        bit = key * _HASHING >> np.uint64(57)
-        if bit < 64:
-            first |= np.uint64(1) << bit
-        else:
-            second |= np.uint64(1) << (bit - np.uint64(64))
-        at = end + 1
+    for stride in range(at, stop, STRIDE):
+        gaps = gap(data, stride)
+        if stop - stride <= STRIDE:
+            gaps |= np.uint64(1) << np.uint64(stop - stride)
+        while gaps != 0:
+            end = stride + trailing_zeros(gaps)
+            gaps &= gaps - np.uint64(1)
+            if end > stop:
+                break
+            key = load(data, at)
+            if end - at < _EIGHT:
+                key <<= np.uint64(64 - 8 * max(end - at, 1))
+            bit = key * _HASHING >> np.uint64(57)
+            if bit < 64:
+                first |= np.uint64(1) << bit
+            else:
+                second |= np.uint64(1) << (bit - np.uint64(64))
+            at = end + 1
     room.words[0], room.words[1] = first, second
 
 
@@ -245,7 +257,7 @@ def _give_rows(
     table, asked = programs.groups, programs.asked
     if row >= len(found.entries):
         return _FULL
-    slots = len(fields)
+    slots = entry[SLOTS]
     for slot in range(slots):
         fields[slot, row] = ABSENT
     rest = entry[REST]
@@ -384,7 +396,7 @@ def _mark_in(data: Bytes, at: int, stop: int, programs: Programs) -> tuple[int, 
         start, length = programs.marks[i, 0], programs.marks[i, 1]
         found = find(data, at, stop, programs.texts, start, length)
         if found >= 0:
-            if i == 0 or mark != FAILED:
+            if i < LEFT_MARKS or mark != FAILED:
                 return UNSURE, -1
             mark, place = i, found + length
     return mark, place
@@ -552,7 +564,7 @@ def _read_unmarked(
             break
         if failed and outcome == FAILED:
             return _MISSED
-    return _FOREIGN if outcome == FAILED else outcome
+    return NOBODYS if outcome == FAILED else outcome
 
 
 @compiled
@@ -731,13 +743,14 @@ def match_lines(
             progress[BLANK_LINES] += 1
         elif outcome == _MISSED and progress[COUNTS_MISSED] != 0:
             progress[MISSED] += 1
-        elif outcome == _FOREIGN and progress[COUNTS_FOREIGN] != 0:
+        elif outcome == NOBODYS and progress[COUNTS_FOREIGN] != 0:
             progress[FOREIGN] += 1
         else:
             progress[ROWS] = before
             found.left[left, 0] = line
             found.left[left, 1] = at
             found.left[left, 2] = following
+            found.left[left, 3] = outcome
             progress[LEFT_LINES] = left + 1
             if waits:
                 reason = WAITS
@@ -792,7 +805,7 @@ def _entry(words: Any) -> int:
         carray(address(w[58]), rows, np.int32),
         carray(address(w[60]), rows, np.int64),
         carray(address(w[62]), (w[63] // rows, rows), np.int64),
-        carray(address(w[64]), (w[65] // 3, 3), np.int64),
+        carray(address(w[64]), (w[65] // 4, 4), np.int64),
         carray(address(w[66]), w[67], np.int64),
     )
     room = Room(

@@ -10,6 +10,8 @@ from fabricobs.formats.source import LONGEST_LINE
 
 # Why the matcher stops: at the end, for room, for a text to be judged, for a line to be read now.
 DONE, FULL, ASKS, WAITS = 0, 1, 2, 3
+# The outcome of a line that is left but surely nobody's.
+NOBODYS = 3
 # What is known of a text that is asked about: prefixes, and texts that some types refuse.
 NEW, ACCEPTED, REFUSED = 0, 1, 2
 # Where in `progress` stands what. The byte and line the matcher goes on with, the end of the data;
@@ -56,7 +58,7 @@ class Found(NamedTuple):
     prefixes: NDArray[np.int32]
     stamps: NDArray[np.int64]  # time told by the prefix, in us of its own zone
     fields: NDArray[np.int64]  # slots x rows: whole numbers, bits of decimal ones, texts' numbers
-    left: NDArray[np.int64]  # line, first byte, byte after the newline
+    left: NDArray[np.int64]  # line, first byte, byte after the newline, outcome
     ignored: NDArray[np.int64]  # lines by the entry that ignores them
 
 
@@ -91,7 +93,7 @@ def new_found(slots: int, entries: int) -> Found:
         np.empty(_ROWS, np.int32),
         np.empty(_ROWS, np.int64),
         np.empty((max(slots, 1), _ROWS), np.int64),
-        np.empty((_LEFT_LINES, 3), np.int64),
+        np.empty((_LEFT_LINES, 4), np.int64),
         np.zeros(max(entries, 1), np.int64),
     )
 

@@ -13,9 +13,11 @@ WHOLE, HEX, NUMBER, TIME = -1, -2, -3, -4
 # Columns of `entries`. Ranges are of rows of `groups`, `finds`, `sets`; EACH, REST are -1 without.
 (
     EXPRESSION, OUTCOME, FORMAT, SHARED, CONDITION, PLACE, GROUPS, GROUPS_END, FINDS, FINDS_END,
-    EACH, EACH_GROUPS, EACH_GROUPS_END, REST, SETS, SETS_END, NEEDS_ROWS,
-) = range(17)  # fmt: skip
-ENTRY_WIDTH = 17
+    EACH, EACH_GROUPS, EACH_GROUPS_END, REST, SETS, SETS_END, NEEDS_ROWS, SLOTS,
+) = range(18)  # fmt: skip
+ENTRY_WIDTH = 18
+# A line with one of the first marks is one for the reference.
+LEFT_MARKS = 2
 # Columns of `formats`: mark and anchor, -1 without; whether the word after the mark ends a prefix.
 MARK, ANCHOR, BY_WORD = 0, 1, 2
 

@@ -166,7 +166,11 @@ class BulkReader:
         """Read the lines the matcher left, in order."""
         count = int(self._progress[m.LEFT_LINES])
         self._progress[m.LEFT_LINES] = 0
-        for number, begin, end in self._found.left[:count].tolist():
+        for number, begin, end, outcome in self._found.left[:count].tolist():
+            if outcome == m.NOBODYS:
+                text = data[begin:end].tobytes().decode("utf-8", "replace")
+                self._tally.leave(number, text.rstrip("\r\n"))
+                continue
             self._keep_until(number)
             before = self._generations()
             self._read_slow_line(data, number, begin, end)

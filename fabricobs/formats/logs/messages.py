@@ -12,6 +12,8 @@ from fabricobs.formats.logs.lines import LineReader
 from fabricobs.formats.logs.prefixes import Labels, before_message, inner_prefix
 
 BAR_MARK = "%|"
+# Ray prints a line of many workers once, and behind it how many they were.
+REPEATED_MARK = " across cluster]"
 # `35%|###5   | 210/600 [10:02<18:11, 2.80s/it]`, what tqdm draws and ends without a newline.
 _BAR = re.compile(r"\d%\|[^|]*\|[^\[|]{0,60}\[[^\]\[]*\]")
 

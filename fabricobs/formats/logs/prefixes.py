@@ -84,7 +84,7 @@ _SERVICES = (
 )
 
 
-def _unnamed(expression: str) -> str:
+def unnamed(expression: str) -> str:
     """Return an expression without the names of its groups, which make no captures then."""
     return re.sub(r"\?P<\w+>", "?:", expression)
 
@@ -104,7 +104,7 @@ _LABELS = {
 }
 # A line that begins with a label or with anything below which one may stand.
 _BEGINNING = re.compile(
-    "\n(?=" + "|".join(map(_unnamed, (*_LABELS.values(), *_LAUNCHERS, *_SERVICES))) + ")"
+    "\n(?=" + "|".join(map(unnamed, (*_LABELS.values(), *_LAUNCHERS, *_SERVICES))) + ")"
 )
 # Of anchored labels, a step's or a device's is none of a host.
 _NO_HOST = re.compile(
@@ -112,7 +112,7 @@ _NO_HOST = re.compile(
     r"cpu|core|numa|test|val|train|eval|fold|trial|python)[_-]?\d[\d.]*|(?:gpu|cuda)_?\d",
     re.IGNORECASE,
 )
-_LABELLED = Detector(_unnamed("|".join(rf"^{e}" for e in (*_LAUNCHERS, *_SERVICES))))
+_LABELLED = Detector(unnamed("|".join(rf"^{e}" for e in (*_LAUNCHERS, *_SERVICES))))
 _ZONED = re.compile(r"(?:Z|UTC|[+-]\d\d:?\d\d|^\d+(?:\.\d+)?)$")
 _MOST = 4  # prefixes on one line
 _LOOKED_AT = 1 << 18
@@ -120,7 +120,7 @@ _SHOWN_LINES = 2_000
 _FEWEST_LABELS = 3
 _RANKS_PER_SHOWN = 64
 # Between two messages that share a line only what cannot be part of the first is a prefix.
-_INNER = re.compile("(?:" + "|".join(map(_unnamed, (*_LAUNCHERS[:9], *_SERVICES[-5:-3]))) + ")+$")
+_INNER = re.compile("(?:" + "|".join(map(unnamed, (*_LAUNCHERS[:9], *_SERVICES[-5:-3]))) + ")+$")
 
 
 def prefix_expressions(labels: Labels) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -137,7 +137,7 @@ def _peel(labels: Labels) -> Peel:
     shown = [_LABELS[name] for name in labels]
     # The many lines that bear none cost one look.
     patterns = [re.compile(e) for e in (*shown, *_LAUNCHERS, *_SERVICES)]
-    any_of_them = re.compile("|".join(f"({_unnamed(p.pattern)})" for p in patterns))
+    any_of_them = re.compile("|".join(f"({unnamed(p.pattern)})" for p in patterns))
 
     def first(line: str) -> re.Match[str] | None:
         begin = line[: LIMITS.prefix_chars]

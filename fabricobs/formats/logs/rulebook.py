@@ -14,8 +14,8 @@ from fabricobs.formats.compiled.programs import Programs
 from fabricobs.formats.definition import LineRule
 from fabricobs.formats.logs.headings import HEADINGS
 from fabricobs.formats.logs.lines import CompiledRule, LineFormat
-from fabricobs.formats.logs.messages import BAR_MARK
-from fabricobs.formats.logs.prefixes import Labels, prefix_expressions
+from fabricobs.formats.logs.messages import BAR_MARK, REPEATED_MARK
+from fabricobs.formats.logs.prefixes import Labels, prefix_expressions, unnamed
 from fabricobs.formats.source import MARGIN
 from fabricobs.formats.templates import Template
 from fabricobs.formats.values import VALUE_TYPES
@@ -47,7 +47,6 @@ _TYPE_NUMBERS = {name: number for number, name in enumerate(TYPE_NAMES)}
 # The conversions of these take every text of their pattern; others are asked.
 _SURE = frozenset({"flag", "gdr", "hash", "program", "algorithm", "protocol"})
 _NO_CONSTANT = -1
-_UNNAMED = re.compile(r"\?P<\w+>")
 _FEWEST_GROUPS = 16  # anchors have some of their own
 
 
@@ -147,6 +146,8 @@ class _Maker:
             self._entry(number, rule, template, condition)
             for (number, rule, template), condition in zip(entries, conditions, strict=True)
         ]
+        for row, (number, rule, _) in zip(rows, entries, strict=True):
+            row[p.SLOTS] = len(self.slots.get((number, rule.definition.table or ""), ()))
         all_texts = self._texts(rows)
         self.book = Rulebook(
             self.formats,
@@ -278,9 +279,8 @@ class _Maker:
             for byte in range(256)
         ]
         texts = b""
-        marks = [(BAR_MARK, *self.marks)[i] for i in range(len(self.marks) + 1)]
         places = []
-        for mark in marks:
+        for mark in (BAR_MARK, REPEATED_MARK, *self.marks):
             places.append((len(texts), len(mark.encode())))
             texts += mark.encode()
         asked = [
@@ -314,12 +314,12 @@ class _Maker:
     def _format(self, format_: LineFormat) -> tuple[int, int, int]:
         if format_.anchor is None:
             return -1, -1, 0
-        mark = 1 + self.marks.index(format_.mark)
+        mark = p.LEFT_MARKS + self.marks.index(format_.mark)
         return mark, self.sure(format_.anchor.pattern), int(format_.owns_lines)
 
     def sure(self, expression: str) -> int:
         """Compile an expression that must have a program; return its number."""
-        number = self.compiler.add(_UNNAMED.sub("?:", expression))
+        number = self.compiler.add(unnamed(expression))
         if number is None:
             raise ValueError(f"{expression!r} cannot be compiled for the matcher")
         return number
