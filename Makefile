@@ -65,7 +65,7 @@ kernels: $(VENV)/.ready  ## LLVM code of the compiled readers whose sources have
 docs: $(VENV)/.ready  ## the manual in docs/, from the content and the code
 	$(BIN)/python -m fabricobs.docs
 
-bench: $(VENV)/.ready  ## speed of reading against named baselines; writes 3 GB to the temporary directory
+bench: $(VENV)/.ready  ## speed of reading against named baselines; writes 5 GB to the temporary directory; BENCH=--quick for a smoke test
 	$(BIN)/python -m fabricobs.bench.reading $(BENCH)
 
 wheel: $(VENV)/.ready  ## build the wheel into dist/

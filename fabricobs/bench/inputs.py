@@ -9,6 +9,27 @@ from fabricobs.bench import drawn
 
 _FILES = 8
 _CHUNK = 20_000
+_SIDES = ("rx", "tx")
+_ETHTOOL = (
+    *(f"{side}_{name}" for name in ("packets", "bytes", "errors") for side in _SIDES),
+    *(f"{side}{n}_{name}" for n in range(16) for name in ("packets", "bytes") for side in _SIDES),
+    *(f"{side}_{name}_phy" for name in ("packets", "bytes", "discards") for side in _SIDES),
+    *(
+        f"{side}_prio{priority}_{name}"
+        for side in _SIDES
+        for priority in range(8)
+        for name in ("bytes", "packets", "pause", "pause_duration")
+    ),
+    *(f"rx_prio{priority}_discards" for priority in range(8)),
+    "rx_crc_errors_phy", "rx_symbol_err_phy", "link_down_events_phy", "rx_out_of_buffer",
+)  # fmt: skip
+_SYSFS = (
+    *(f"counters/port_{side}_{name}" for side in ("rcv", "xmit") for name in ("data", "packets")),
+    "counters/port_rcv_errors", "counters/port_xmit_discards", "counters/port_xmit_wait",
+    "counters/symbol_error", "counters/link_downed", "counters/VL15_dropped",
+    "hw_counters/out_of_sequence", "hw_counters/packet_seq_err", "hw_counters/duplicate_request",
+    "hw_counters/np_cnp_sent", "hw_counters/rp_cnp_handled", "hw_counters/lifespan",
+)  # fmt: skip
 _OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast")
 
 
@@ -151,18 +172,58 @@ def _nanogpt(rng: Random) -> Iterator[str]:
             yield "saving checkpoint to out"
 
 
-def snapshots(folder: Path, files: int) -> None:
-    """Write `files` SONiC snapshots of about 10 kB: interface and PFC counters in turn."""
+def sonic(folder: Path, size: int) -> None:
+    """Write SONiC snapshots of about 10 kB: interface and PFC counters in turn."""
+
+    def snapshot(number: int) -> tuple[str, str]:
+        leaf, moment = number % 20, number // 20
+        name, text = ("pfc", _pfc) if moment % 2 == 0 else ("interfaces", _interfaces)
+        return f"leaf{leaf:02d}/{_stamp(moment)}_show_{name}_counters.txt", text(number)
+
+    _write_snapshots(folder, size, snapshot)
+
+
+def ethtool(folder: Path, size: int) -> None:
+    """Write what `ethtool -S` prints, four NICs of each of 64 hosts in turn."""
+
+    def snapshot(number: int) -> tuple[str, str]:
+        moment, place = divmod(number, 256)
+        lines = [f"     {name}: {number * 7919 + len(name)}" for name in _ETHTOOL]
+        name = f"gpu{place // 4:02d}/ethtool_S_ens{place % 4}np0_{_stamp(moment)}.txt"
+        return name, "\n".join(("NIC statistics:", *lines, ""))
+
+    _write_snapshots(folder, size, snapshot)
+
+
+def sysfs(folder: Path, size: int) -> None:
+    """Write what `grep -r . /sys/class/infiniband` prints on 64 hosts of eight NICs in turn."""
+
+    def snapshot(number: int) -> tuple[str, str]:
+        moment, host = divmod(number, 64)
+        lines = [
+            f"/sys/class/infiniband/mlx5_{nic}/ports/1/{name}:{number * 7919 + nic}"
+            for nic in range(8)
+            for name in _SYSFS
+        ]
+        return f"gpu{host:02d}/sysfs_{_stamp(moment)}.txt", "\n".join((*lines, ""))
+
+    _write_snapshots(folder, size, snapshot)
+
+
+def _stamp(moment: int) -> str:
+    return f"20260302_{moment // 3600 % 24:02d}{moment // 60 % 60:02d}{moment % 60:02d}"
+
+
+def _write_snapshots(folder: Path, size: int, snapshot: Callable[[int], tuple[str, str]]) -> None:
+    """Write files until they have `size` bytes; `snapshot` gives name and text by number."""
     if _is_there(folder):
         return
-    for number in range(files):
-        leaf, moment = number % 20, number // 20
-        place = folder / f"leaf{leaf:02d}"
-        place.mkdir(parents=True, exist_ok=True)
-        stamp = f"20260302_{moment // 3600 % 24:02d}{moment // 60 % 60:02d}{moment % 60:02d}"
-        kind = _interfaces if number // 20 % 2 else _pfc
-        name = "show_interfaces_counters" if number // 20 % 2 else "show_pfc_counters"
-        (place / f"{stamp}_{name}.txt").write_text(kind(number))
+    number, left = 0, size
+    while left > 0:
+        name, text = snapshot(number)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+        number, left = number + 1, left - len(text)
     _mark(folder)
 
 
