@@ -237,8 +237,11 @@ def stalled(silent: int, ranks: int = 16) -> list[dict[str, object]]:
 class TestHangs:
     def test_the_rank_without_a_timeout_is_missing(self, make_store: Make) -> None:
         rows = records(quiet(ranks=16, steps=40)) | {"nccl_events": stalled(11)}
-        (finding,) = diagnose(make_store(rows)).findings
+        found = diagnose(make_store(rows))
+        (finding,) = found.findings
         assert (finding.kind, finding.severity) == ("hang", "critical")
+        assert found.verdict.questions[0].answer == "problem"
+        assert "stands still" in found.verdict.questions[0].evidence
         assert (finding.entities[0].rank, finding.entities[0].host) == (11, "node01")
         assert (finding.start_step, finding.loss_share) == (41, 1.0)
         assert (finding.end - finding.start) == timedelta(seconds=600)  # type: ignore[operator]

@@ -130,6 +130,9 @@ def _everywhere(
     evidence: Evidence, findings: tuple[Finding, ...], paces: list[JobPace]
 ) -> Question:
     question = QUESTIONS[0]
+    hangs = [finding for finding in findings if finding.kind == "hang"]
+    if hangs:
+        return Question(question, "problem", f"The job stands still: {hangs[0].title}.")
     steps = len(evidence.frame("step_times"))
     if not paces and steps:
         return _too_few(question, steps)
