@@ -168,7 +168,8 @@ def _since(unit: SlowUnit, begin: int) -> str:
 
 def _in_bursts(times: RankTimes, unit: SlowUnit, begin: int) -> str:
     end = int(times.steps[unit.last])
-    return f" in {len(unit.bursts)} bursts, {unit.share:.0%} of the steps {begin} to {end}"
+    bursts = "1 burst" if len(unit.bursts) == 1 else f"{len(unit.bursts)} bursts"
+    return f" in {bursts}, {unit.share:.0%} of the steps {begin} to {end}"
 
 
 def _work(times: RankTimes, unit: SlowUnit, *, several: bool) -> str:
