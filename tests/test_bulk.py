@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fabricobs import cache_files
 from fabricobs.bench import drawn
 from fabricobs.formats.compiled import jit_cache, matches
+from fabricobs.formats.compiled.expressions import Compiler
 from fabricobs.formats.context import Context
 from fabricobs.formats.logs import bulk
 from fabricobs.formats.reading import read_file
@@ -102,6 +103,12 @@ def test_machine_code_that_cannot_be_kept_is_made_again(
 @pytest.mark.parametrize("module", jit_cache.SOURCES)
 def test_the_llvm_code_is_that_of_the_sources(module: str) -> None:
     assert jit_cache.is_current(module), "run `make kernels`"
+
+
+def test_an_expression_of_more_groups_than_an_instruction_names_has_no_program() -> None:
+    groups = [rf"(\d+) x{i} " for i in range(129)]
+    assert Compiler().add("".join(groups[:-1])) is not None
+    assert Compiler().add("".join(groups)) is None
 
 
 @pytest.mark.parametrize("formats", ALL_SETS, ids=lambda formats: "+".join(f.name for f in formats))

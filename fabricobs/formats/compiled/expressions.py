@@ -241,7 +241,7 @@ class Compiler:
             return self._many(Op.ALL, members, 1, 1, then), members
         if op is _constants.SUBPATTERN:
             group, added, removed, inside = argument
-            if added or removed:
+            if added or removed or 2 * (group or 0) > ENDS:
                 raise _UnsupportedError
             if group is None:
                 return self._sequence(list(inside), then, follow)
