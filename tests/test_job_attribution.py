@@ -228,6 +228,39 @@ def _covers(run: Run, runs: tuple[Run, ...], moment: datetime) -> bool:
     return after and (window.end is None or moment < window.end)
 
 
+# Seconds to hours a clock is wrong by; whole hours where a log is in a zone it does not name.
+OFFSETS = [timedelta(seconds=90), timedelta(minutes=-11), timedelta(hours=8), timedelta(days=-1)]
+
+
+def set_wrong(traces: list[Trace], clocks: dict[str, timedelta]) -> list[Trace]:
+    """Return traces as hosts with wrong clocks, or trainers that log local time, write them."""
+    return [
+        replace(trace, begin=trace.begin + off, end=trace.end + off)
+        if trace.begin and trace.end and (off := clocks.get(f"{trace.told_by} {trace.host}"))
+        else trace
+        for trace in traces
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(launches=drawn_launches(), site=sites, data=st.data())
+def test_wrong_clocks_and_zones_join_no_two_jobs(
+    launches: list[Launch], site: Site, data: st.DataObject
+) -> None:
+    """A wrong clock may part files that folders and hashes join, never join those of two jobs."""
+    site = replace(site, hashes=True)
+    traces = [t for each in launches for t in (*nccl_traces(site, each), *step_traces(site, each))]
+    writers = sorted({f"{trace.told_by} {trace.host}" for trace in traces})
+    wrong = st.dictionaries(st.sampled_from(writers), st.sampled_from(OFFSETS))
+    runs = find_runs(set_wrong(traces, data.draw(wrong)))
+    placed = site.layout in {"scheduler", "folders"}
+    for run in runs:
+        files = {part.file_id for part in run.parts}
+        proven = files if placed else {file for file in files if file.startswith("nccl")}
+        assert len(set(map(launch_of, proven))) <= 1, run.paths
+    assert len([run for run in runs if run.processes]) == len(launches)
+
+
 def device_list(file: str, pid: int) -> list[Trace]:
     """The device list that nccl-tests prints: one process with eight ranks on `localhost`."""
     blank = nccl_traces(Site("flat", False, False, False, False, True), TOLD)[0]
