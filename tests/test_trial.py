@@ -1,6 +1,7 @@
 """Trying formats on files and folders, and beginning a new one, through the command line."""
 
 import re
+import shutil
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -159,6 +160,21 @@ def test_new_describes_the_lines_of_a_folder_that_no_format_reads(tmp_path: Path
     assert formats("try", logs, "--content", tmp_path)[0] == 0
     code, output = formats("new", "other", ROOT / "sample_data" / "missing", "--content", tmp_path)
     assert (code, "no such file" in output) == (3, True)
+
+
+@pytest.mark.parametrize("name", ["case.zip", "case.tar.gz"])
+def test_an_archive_is_tried_and_described_as_its_files(name: str, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    (logs / "gpu-01").mkdir(parents=True)
+    (logs / "gpu-01" / "rank0.log").write_text(f"{NCCL}Using network IB\njob 7 took 1.5 s\n")
+    (logs / "gpu-01" / "odd.txt").write_text("pump 3 at 12.5 %\n")
+    kind = "zip" if name.endswith("zip") else "gztar"
+    shutil.make_archive(str(tmp_path / "case"), kind, logs)
+    code, output = formats("try", tmp_path / name)
+    assert code == 3 and "2 lines: 1 parsed, 0 ignored, 1 unread" in output
+    assert f"{name}/gpu-01/odd.txt" in output
+    assert formats("new", "mine", tmp_path / name, "--content", tmp_path)[0] == 0
+    assert "pump 3 at 12.5 %" in (tmp_path / "ingest" / "mine.toml").read_text()
 
 
 # ------------------------------------------------------------------ round trip

@@ -38,7 +38,7 @@ def formats_try(
     words: Annotated[
         list[str],
         typer.Argument(
-            help="A file, or a folder of them; before it the format to read with.",
+            help="A file, folder or archive; before it the format to read with.",
             metavar="[FORMAT] FILE|FOLDER",
         ),
     ],
@@ -48,10 +48,10 @@ def formats_try(
         int | None, typer.Option(help="Rows shown of each table (20; of a folder 3).", min=0)
     ] = None,
 ) -> None:
-    """Show what the formats make of a file or folder, and where unread lines leave their templates.
+    """Show what the formats make of files, and where unread lines leave their templates.
 
-    The caret stands under the character at which a template stops. A folder gives a summary for
-    each kind of file.
+    The caret stands under the character at which a template stops. A folder or an archive gives a
+    summary for each kind of file.
     """
     from fabricobs.formats.recognition.catalogue import load_catalogue
     from fabricobs.formats.trial import try_formats
@@ -75,7 +75,7 @@ def formats_new(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A file of it, or a folder: lines that no format reads become the sample.",
+            help="A file, folder or archive: lines that no format reads become the sample.",
             metavar="FILE|FOLDER",
         ),
     ],

@@ -4,14 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from fabricobs.exceptions import UserError
+from fabricobs.formats.archive import is_archive, members
 from fabricobs.formats.context import Context
 from fabricobs.formats.identity.naming import identity_of
 from fabricobs.formats.near_misses import NearMiss, near_misses
 from fabricobs.formats.reading import count_lines, read_file
-from fabricobs.formats.recognition.catalogue import ARCHIVE, Catalogue, Format, Recognised
+from fabricobs.formats.recognition.catalogue import Catalogue, Format, Recognised
 from fabricobs.formats.rows import Rows, Tally, sampled, shape_of
 from fabricobs.formats.source import SourceError, read_ends
 
@@ -49,12 +51,13 @@ class Trial:
     tally: Tally = field(default_factory=Tally)
     problems: list[str] = field(default_factory=list)
     unread: list[UnreadShape] = field(default_factory=list)
+    first_lines: list[str] = field(default_factory=list)  # of its first file, if it shows no format
 
 
 def try_formats(
     path: Path, catalogue: Catalogue, name: str | None = None, most_shapes: int = 20
 ) -> list[Trial]:
-    """Read a file, or the files of a folder, with the formats they show; one trial a kind of file.
+    """Read a file, or those of a folder or archive, with the formats they show; one trial a kind.
 
     With `name` a file is read with that format alone, whatever it shows, and of a folder only the
     files that show it. UserError if there is no such format, or nothing to read.
@@ -62,15 +65,16 @@ def try_formats(
     wanted = None if name is None else _format(name, catalogue)
     trials: dict[tuple[str, ...], Trial] = {}
     shapes: dict[tuple[tuple[str, ...], str], list[tuple[Path, int, str, str]]] = {}
-    for each in _files(path):
-        recognised = catalogue.recognise(_ends(each), str(each.resolve()))
-        if wanted is not None and path.is_dir() and wanted not in recognised.formats:
+    for each, place in _sources(path):
+        recognised = catalogue.recognise(_ends(place), str(each.absolute()))
+        of_several = path.is_dir() or place != each
+        if wanted is not None and of_several and wanted not in recognised.formats:
             continue
         if wanted is not None:
             recognised = _as(wanted, recognised, catalogue)
         names = tuple(format_.name for format_ in recognised.formats)
         trial = trials.setdefault(names, Trial(names))
-        for number, reason, text in _try(each, recognised, trial):
+        for number, reason, text in _try(each, place, recognised, trial):
             shapes.setdefault((names, shape_of(text)), []).append((each, number, reason, text))
     if not trials:
         shown = f" shows {name}" if name else ""
@@ -79,6 +83,21 @@ def try_formats(
     for (names, _), lines in commonest:
         trials[names].unread.append(_unread(lines, names, catalogue))
     return [trials[names] for names in sorted(trials)]
+
+
+def _sources(path: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield each file as it is called and where it lies, which for a member is for a moment."""
+    for each in _files(path):
+        if not is_archive(_ends(each), each.name.lower()):
+            yield each, each
+            continue
+        try:
+            with TemporaryDirectory() as folder:
+                for member in members(each, Path(folder)):
+                    if member.problem is None:
+                        yield each / member.name.lstrip("/"), member.path
+        except SourceError as error:
+            raise UserError(f"{each}: {error}") from error
 
 
 def _files(path: Path) -> list[Path]:
@@ -103,18 +122,19 @@ def _as(format_: Format, recognised: Recognised, catalogue: Catalogue) -> Recogn
     return Recognised(syntax, (format_, *companions), wrapping=recognised.wrapping)
 
 
-def _try(path: Path, recognised: Recognised, trial: Trial) -> Iterator[tuple[int, str, str]]:
+def _try(
+    path: Path, place: Path, recognised: Recognised, trial: Trial
+) -> Iterator[tuple[int, str, str]]:
     """Add a file to a trial, and yield the first lines that were not read, each with a reason."""
     trial.paths.append(path)
-    if recognised.syntax == ARCHIVE:
-        trial.problems.append(f"{path}: an archive: unpack it to try its members")
-        return
     rows = Rows()
     if recognised.formats:
-        result = read_file(path, recognised, _context(path, recognised), rows, lambda: None)
+        result = read_file(place, recognised, _context(path, recognised), rows, lambda: None)
         result = result.with_note(rows.unfit.of_file("trial"))
     else:
-        result = count_lines(path)
+        result = count_lines(place)
+        if len(trial.paths) == 1:
+            trial.first_lines = _first_lines(place)
         trial.problems.append(f"{path}: {recognised.reason or 'shows no known format'}")
     if result.problem:
         trial.problems.append(f"{path}: {result.problem}")
@@ -130,7 +150,7 @@ def _try(path: Path, recognised: Recognised, trial: Trial) -> Iterator[tuple[int
 
 
 def _context(path: Path, recognised: Recognised) -> Context:
-    told = identity_of(f"{path.resolve().parent.name}/{path.name}", UTC)
+    told = identity_of(f"{path.absolute().parent.name}/{path.name}", UTC)
     takes = any(format_.takes_identity for format_ in recognised.formats)
     context = Context("trial", identity=told if takes else told.of_log, file_name=str(path))
     for format_ in recognised.formats:
@@ -167,11 +187,12 @@ def lines_to_describe(path: Path, catalogue: Catalogue) -> list[str]:
     """
     trial = max(try_formats(path, catalogue), key=lambda trial: trial.tally.unparsed)
     if not trial.formats:
-        lines = _first_lines(trial.paths[0])
+        lines = trial.first_lines
     else:
         lines = [text for shape in trial.unread for text in shape.examples]
     if not lines:
-        raise UserError(f"{path}: every line is read by {', '.join(trial.formats) or 'nothing'}")
+        said = f"every line is read by {', '.join(trial.formats)}" if trial.formats else "empty"
+        raise UserError(f"{path}: {said}: a definition needs a sample")
     return lines
 
 
@@ -179,8 +200,6 @@ def _first_lines(path: Path) -> list[str]:
     """Return the head of a file, and of its other lines the first of each shape."""
     text = _ends(path).decode("utf-8", "replace").replace("\r", "")
     lines = [sampled(line) for line in text.split("\n") if line.strip()]
-    if not lines:
-        raise UserError(f"{path}: empty: a definition needs a sample")
     shapes = {shape_of(line): line for line in reversed(lines)}
     chosen = {*lines[:_HEAD_LINES], *list(reversed(shapes.values()))[:_MOST_SHAPES]}
     return [line for line in dict.fromkeys(lines) if line in chosen]
