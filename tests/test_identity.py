@@ -128,6 +128,7 @@ def test_the_order_of_paths_does_not_matter(
         "dmesg_xid.log", "show_interfaces_2.txt", "interface.counters_1", "run1/eth0.log",
         "counters/a/before/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "putty.log",
         "switchdump/20261102_095945/1.txt", "logs/ibdiagnet2/ibdiagnet2.db_csv", "rank5.log",
+        "h100/ethtool_eth0.txt", "b200_counters.txt",
     ],
 )  # fmt: skip
 def test_no_host_is_invented(path: str) -> None:

@@ -56,6 +56,8 @@ _GROUP = re.compile(
     r"[-_. ]?[a-z]?\d*[a-z]?",
     re.IGNORECASE,
 )
+# Models of GPUs: folders and files are grouped by them.
+_MODEL = re.compile(r"[ahvb][1-3]00|gb[23]00|mi\d{3}[ax]?", re.IGNORECASE)
 _KINDS = (
     "gpu node host leaf spine superspine ibleaf ibspine tor sw switch dgx hgx compute worker "
     "server srv cn nid core agg edge blade login master storage nvsw n9k n3k cpu"
@@ -111,7 +113,7 @@ def likeness(name: str) -> int:
     """Say how much a name looks like that of a host or switch.
 
     4 names its kind (`gpu-01`, `leaf07`), is an address or has a domain; 3 has letters and digits;
-    2 is a word; 1 is a number or the name of a group of devices; 0 says what lies there.
+    2 is a word; 1 is a number, a model or the name of a group of devices; 0 says what lies there.
     """
     if (
         ADDRESS.fullmatch(name)
@@ -122,7 +124,7 @@ def likeness(name: str) -> int:
         return 4
     if is_word(name) or not name or name[0] in "-_.":
         return 0
-    if name.isdecimal() or _GROUP.fullmatch(name) or _HEX.fullmatch(name):
+    if name.isdecimal() or any(of.fullmatch(name) for of in (_GROUP, _MODEL, _HEX)):
         return 1
     if _KIND.fullmatch(name):
         return 4
