@@ -43,7 +43,8 @@ class Ingested:
 
     def question(self, name: str, columns: str) -> list[str]:
         """Return some columns of what a question answers, as lines of CSV without the header."""
-        query = f"SELECT {columns} FROM ({(ROOT / 'queries' / f'{name}.sql').read_text()})"
+        text = (ROOT / "queries" / f"{name}.sql").read_text().strip().rstrip(";")
+        query = f"SELECT {columns} FROM ({text})"
         arguments = ["sql", query, "--store", str(self.store), "--format", "csv"]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
@@ -146,3 +147,27 @@ def test_colours_inside_records_hide_no_format(tmp_path: Path) -> None:
     found = Ingested(tmp_path, {"logs.json": json.dumps([{"message": line} for line in lines])})
     assert found.rows("steps", "step, loss") == [(1, 2.0401)]
     assert found.account == [(2, 0, 0)]
+
+
+def test_copied_trees_of_four_hosts_are_four_devices(tmp_path: Path) -> None:
+    tree = "gpu-{:02}/20261121T095945Z/sys/class/infiniband/mlx5_0/ports/1/counters/{}"
+    errors = {n: 22220 if n == 2 else 0 for n in range(4)}
+    files = {tree.format(n, "symbol_error"): f"{count}\n" for n, count in errors.items()}
+    files |= {tree.format(n, "link_downed"): "0\n" for n in range(4)}
+    read = Ingested(tmp_path, files)
+    found = read.rows("port_samples", "device, port, max(symbol_errors) OVER (PARTITION BY device)")
+    assert set(found) == {(f"gpu-{n:02}", "mlx5_0/1", count) for n, count in errors.items()}
+    assert len(read.account) == len(files)
+
+
+def test_the_peer_of_a_completion_error_is_the_host_that_its_bootstrap_names(
+    tmp_path: Path,
+) -> None:
+    lines = (
+        "gpu-01:11:12 [0] NCCL INFO Bootstrap : Using bond0:10.9.0.1<0>\n"
+        "gpu-02:21:22 [0] NCCL INFO Bootstrap : Using bond0:10.9.0.2<0>\n"
+        "gpu-01:11:13 [0] NCCL WARN NET/IB : Got completion from peer 10.9.0.2<43210> with error "
+        "12, opcode 129, len 0, vendor err 129\n"
+    )
+    read = Ingested(tmp_path, {"nccl.log": lines})
+    assert read.question("failed_connections", "host, peer_host") == ["gpu-01,gpu-02"]
