@@ -236,7 +236,8 @@ def labels_of(text: str) -> Labels:
     """
     head = text[:_LOOKED_AT]
     lines = [line for line in head.split("\n", _SHOWN_LINES) if line.strip()]
-    if 2 * sum(1 for _ in _BEGINNING.finditer(f"\n{head}")) < len(lines):
+    begins = "".join(f"\n{line[: LIMITS.prefix_chars]}" for line in lines)
+    if 2 * sum(1 for _ in _BEGINNING.finditer(begins)) < len(lines):
         return ()
     rests = [[line, *(rest for rest, _ in peeled(line))][:_MOST] for line in lines]
     return tuple(
