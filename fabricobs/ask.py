@@ -44,9 +44,10 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: its text, its columns with units, an example of use, and its SQL."""
+    """One query: the question it answers, its columns with units, an example of use, its SQL."""
 
     name: str
+    path: Path
     question: str
     columns: tuple[tuple[str, str], ...]
     example: str
@@ -54,18 +55,18 @@ class Question:
 
 
 def questions(extra: Sequence[Path] = ()) -> dict[str, Question]:
-    """Load every question, the user's folders last, by name."""
+    """Load every query, the user's folders last, by name."""
     found = content.files("queries", ".sql", extra)
     return {name: load_question(name, p) for name, p in found.items() if "/" not in name}
 
 
 def find_question(name: str, extra: Sequence[Path] = ()) -> Question:
-    """Return one question; QueryError names the nearest if there is none of that name."""
+    """Return one query; QueryError names the nearest if there is none of that name."""
     known = questions(extra)
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else "; `fabricobs query --list` shows them"
-        raise QueryError(f"no question {name!r}{hint}")
+        raise QueryError(f"no query {name!r}{hint}")
     return known[name]
 
 
@@ -89,7 +90,7 @@ def load_question(name: str, path: Path) -> Question:
             columns.append((column, meaning.strip()))
         elif section == "question":
             question += " " + line[2:].strip()
-    return Question(name, question, tuple(columns), example, text)
+    return Question(name, path, question, tuple(columns), example, text)
 
 
 def run_statement(session: OpenSession, sql: str, output: str, out: Path | None) -> None:

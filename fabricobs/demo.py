@@ -64,4 +64,4 @@ def _show(logs: Sequence[tuple[str | None, list[Path]]], out: Path) -> None:
     page = out / "report.html"
     write_page(found, store, page)
     show(f"\nReport: {page.absolute()}")
-    show(f"Ask it: fabricobs query --list; fabricobs query uplink_balance --store {store}")
+    show(f"Next: fabricobs query --list; fabricobs query uplink_balance --store {store}")

@@ -1,13 +1,13 @@
--- question: Which incidents did the watch tell of, when did they begin, and are they over?
+-- question: Which incidents did the watch report, when did they begin, and are they over?
 -- columns:
 --   id           the fault: the same whenever it comes back
 --   kind         diagnosis
---   severity     the worst it came to
---   began        begin of the fault, UTC
---   noticed      when the watch told of it first, by its own clock, UTC
---   resolved     when the watch found it over, UTC; null: it is not
---   loss_share   share of throughput lost, 0 to 1, as last told
---   title        what was last told
+--   severity     highest severity
+--   began        start of the fault, UTC
+--   noticed      first report, by the clock of the watch, UTC
+--   resolved     when the watch found it over, UTC; null while it is open
+--   loss_share   share of throughput lost, 0 to 1, at the last report
+--   title        what wat the last report
 -- example: fabricobs query incidents
 --
 -- An incident begins with `new` and ends with `resolved`; a fault that comes back is another one.

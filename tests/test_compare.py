@@ -228,6 +228,8 @@ class TestSides:
             ("9 o'clock..", "steps:60..90", "no time"),
             ("2026-03-02T10..2026-03-02T09", "steps:60..90", "ends before it begins"),
             ("nonsense", "steps:60..90", "no such job"),
+            ("steps:60..1", "steps:60..90", "ends before it begins"),
+            ("2026-03-02T09:09", "steps:60..90", "a window has two dots"),
         ],
     )
     def test_of_one(self, make_store: Make, a: str, b: str, said: str) -> None:

@@ -96,3 +96,22 @@ def test_a_clock_with_an_impossible_zone_is_no_error_of_ours(
     assert result.returncode in {0, 1}, result.stderr
     rows = fabricobs("sql", "SELECT rx_bytes FROM port_samples", "--store", tmp_path / "store")
     assert "80012345678901" in rows.stdout
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("SELECT stp AS step FROM step_times", "stp"),
+        ("SELECT step AS other FROM step_times", "`-- columns:` lists step; it gives other"),
+    ],
+)
+def test_check_names_a_query_that_does_not_run(
+    sql: str, told: str, fabricobs: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "queries").mkdir()
+    header = "-- question: Which?\n-- columns:\n--   step  number\n-- example: mine\n"
+    (tmp_path / "queries" / "mine.sql").write_text(header + sql)
+    result = fabricobs("check", "--content", tmp_path)
+    assert result.returncode == 3
+    assert f"{tmp_path}/queries/mine.sql: " in result.stderr
+    assert told in result.stderr

@@ -136,7 +136,7 @@ class TestCommands:
             (".tabels", "did you mean .tables?"),
             (".columns stepz", "did you mean steps?"),
             (".columns", "which one?"),
-            (".query nothing_like_it", "no question"),
+            (".query nothing_like_it", "no query"),
             (".format parquet", "binary"),
             (".format xml", "table, csv, json or parquet"),
             ("DROP VIEW steps;", "read-only"),

@@ -129,7 +129,7 @@ def test_new_begins_a_definition_of_the_right_kind(tmp_path: Path, text: str, re
     assert document["sample"][0]["text"] == text
     code, output = formats("new", "mine", tmp_path / "x.log", "--content", tmp_path)
     assert code == 3
-    assert "is there already" in output
+    assert "exists already" in output
 
 
 def test_a_new_definition_is_sound_and_says_the_types(tmp_path: Path) -> None:

@@ -169,8 +169,8 @@ def test_prune_beside_ingests(fabricobs: Run, store: Store, tmp_path: Path) -> N
 def test_the_command_says_what_it_did(fabricobs: Run, store: Store) -> None:
     result = fabricobs("prune", "--keep", "4d", "--store", store.path)
     assert result.returncode == 0, result.stderr
-    assert "7 files taken out, of 4d and more before the newest data" in result.stdout
-    assert "small batches merged" in result.stdout
+    assert "Removed the rows of 7 files older than 4d" in result.stdout
+    assert "small batches" in result.stdout
     assert fabricobs("prune", "--keep", "soon", "--store", store.path).returncode == 3
     assert set(TABLES) <= {p.stem for p in (store.path / "schema").iterdir()}
 

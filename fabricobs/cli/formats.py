@@ -17,7 +17,9 @@ from fabricobs.cli.options import (
 )
 from fabricobs.printing import escaped, show
 
-formats_app = typer.Typer(cls=VerbGroup, help="List the formats, try one, or begin a new one.")
+formats_app = typer.Typer(
+    cls=VerbGroup, help="Try a format or draft one; without a command: list all."
+)
 
 
 @formats_app.callback(invoke_without_command=True)
@@ -45,10 +47,11 @@ def formats_try(
     content: ContentOption = None,
     config: ConfigOption = None,
     most: Annotated[
-        int | None, typer.Option(help="Rows shown of each table (20; of a folder 3).", min=0)
+        int | None,
+        typer.Option(help="Rows shown of each table (default: 20, or 3).", min=0),
     ] = None,
 ) -> None:
-    """Show what the formats make of files, and where unread lines leave their templates.
+    """Show the rows of files, and at which character of unread lines a template stops.
 
     The caret stands under the character at which a template stops. A folder or an archive gives a
     summary for each kind of file.
@@ -83,7 +86,7 @@ def formats_new(
         Path, typer.Option("--content", help="Folder of yours; the file goes to its ingest/.")
     ] = Path(),
 ) -> None:
-    """Write the beginning of a definition: typed templates, and the lines they were made of."""
+    """Write a draft definition: typed templates, and the lines they were made of."""
     from fabricobs.formats.proposal import definition_text
     from fabricobs.formats.recognition.catalogue import load_catalogue
     from fabricobs.formats.trial import lines_to_describe
@@ -96,7 +99,7 @@ def formats_new(
     check_folder("--content", content)
     target = content / "ingest" / f"{name}.toml"
     if target.exists():
-        fail(f"{target}: is there already")
+        fail(f"{target}: exists already")
     text = definition_text(name, path.name, lines_to_describe(path, load_catalogue([content])))
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")

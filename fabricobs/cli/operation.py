@@ -89,15 +89,16 @@ def prune(
 ) -> None:
     """Remove old rows from the store and merge small parts; a watch may run at the same time."""
     from fabricobs.config.schema import duration_words
+    from fabricobs.report.documents import counted
 
     asked = opened(store, None, config)
     pruned = asked.prune(keep)
     if pruned is not None:
         show(
-            f"{pruned.files:,} files taken out, of {duration_words(pruned.keep)} and more before "
-            f"the newest data; {pruned.freed_bytes / 1e6:,.1f} MB freed"
+            f"Removed the rows of {counted(pruned.files, 'file')} older than "
+            f"{duration_words(pruned.keep)}, {pruned.freed_bytes / 1e6:,.1f} MB."
         )
-    show(f"{asked.compact():,} small batches merged into others")
+    show(f"Merged {asked.compact():,} small batches.")
 
 
 def verify(
@@ -211,8 +212,8 @@ def config(
 ) -> None:
     """Print the effective configuration and the origin of each value.
 
-    A fabricobs.toml that is only found in the current directory brings no content, targets, store
-    elsewhere or retention until it is trusted; a file that changes is trusted no more.
+    A fabricobs.toml in the current directory may not set content, notification targets, retention
+    or a store elsewhere until you trust it. After a change it must be trusted again.
     """
     from fabricobs.config.basics import find_file
     from fabricobs.config.load import in_force, load

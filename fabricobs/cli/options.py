@@ -37,7 +37,10 @@ StoreOption = Annotated[
 ]
 ContentOption = Annotated[
     list[Path] | None,
-    typer.Option("--content", help="Directory with your own ingest/, queries/ and models/."),
+    typer.Option(
+        "--content",
+        help="Directory with your own formats, queries and models: ingest/, queries/, models/.",
+    ),
 ]
 AllowFilesOption = Annotated[
     list[Path] | None,
@@ -52,7 +55,7 @@ RowsOption = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="table, csv, json (an object a line) or parquet; else as the file's name ends, "
+        help="table, csv, json (one object per line) or parquet; else as the file's name ends, "
         "else table.",
     ),
 ]
@@ -87,7 +90,8 @@ HostFromOption = Annotated[
 FailOnOption = Annotated[
     str,
     typer.Option(
-        "--fail-on", help="Lowest severity that sets the exit code: low ... critical, or never."
+        "--fail-on",
+        help="Lowest severity with an exit code: info, low, medium, high, critical; or never.",
     ),
 ]
 

@@ -54,7 +54,9 @@ def sql(
 
 
 def query(
-    name: Annotated[str | None, typer.Argument(help="Name of a prepared query.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of a prepared query; none: list them.")
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the prepared queries.")] = False,
     store: StoreOption = None,
     format: RowsOption = None,

@@ -18,7 +18,8 @@ bench_app = typer.Typer(help="Measure the accuracy and speed of fabricobs.", no_
 
 def demo(
     scenario: Annotated[
-        str | None, typer.Argument(help="A scenario of `fabricobs simulate --list`.")
+        str | None,
+        typer.Argument(help="A scenario of `simulate --list` (default: the included sample)."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Directory for store and report.")] = Path(
         "fabricobs-demo"

@@ -90,7 +90,9 @@ def compare(
     # A wrong side is told before the views are worked out.
     with open_session(store, Asker.sql_of("jobs", extra), extra, runs=runs) as connection:
         jobs = Asker(connection, extra).frame("jobs")["job"].to_list()
-    written = parsed_sides(a, b, job, jobs)
+    # A job that no log names is listed by the name of its folder.
+    names = {run.name: run.label for run in runs if run.label in jobs}
+    written = parsed_sides(a, b, job, {**names, **{name: name for name in jobs if name}}, jobs)
     with open_session(store, extra=extra, site=site, runs=runs) as connection:
         asker = Asker(connection, extra)
         sides = resolved_sides(written, asker)
@@ -115,7 +117,7 @@ def _missing(changes: Sequence[Change], counted: bool) -> Iterator[str]:
             yield name
     groups = {group for group, _ in seen}
     if COLLECTIVES not in groups:
-        yield "measured collectives of one kind on both sides"
+        yield "collectives of one kind and size on both sides"
     for _, name, _ in _COUNTERS:
         if (COUNTERS, name) not in seen:
             yield name

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _STEPS = re.compile(r"steps:(\d*)\.\.(\d*)")
+_DATE = re.compile(r"\d{4}-\d\d")
 _PARAMETER = re.compile(r"\$(\w+)")
 _MOST_NAMES = 5
 _FORMS = (
@@ -80,14 +81,20 @@ class Asker:
         return rows.fill_nan(None)
 
 
-def parsed_sides(a: str, b: str, job: str | None, jobs: Sequence[str | None]) -> tuple[Side, Side]:
+Labels = Mapping[str, str | None]
+
+
+def parsed_sides(
+    a: str, b: str, job: str | None, labels: Labels, jobs: Sequence[str | None]
+) -> tuple[Side, Side]:
     """Return both sides as they are written; SideError if a store of these jobs has no such side.
 
-    `job` is whose windows and steps are meant, where the store holds several.
+    `job` is whose windows and steps are meant, where the store holds several; `labels` are what
+    rows have as `job`, by the name of each job.
     """
-    if job is not None and job not in jobs:
-        raise SideError(f"--job {job}: no such job in the store; {_known(job, jobs)}")
-    return _parsed(a, job, jobs), _parsed(b, job, jobs)
+    if job is not None and job not in labels:
+        raise SideError(f"--job {job}: no such job in the store; {_known(job, labels)}")
+    return _parsed(a, job, labels, jobs), _parsed(b, job, labels, jobs)
 
 
 def resolved_sides(sides: tuple[Side, Side], asker: Asker) -> tuple[Side, Side]:
@@ -97,39 +104,40 @@ def resolved_sides(sides: tuple[Side, Side], asker: Asker) -> tuple[Side, Side]:
     return a, b
 
 
-def _parsed(text: str, job: str | None, jobs: Sequence[str | None]) -> Side:
-    if text in jobs:
-        return Side(text, "job", job=text)
+def _parsed(text: str, job: str | None, labels: Labels, jobs: Sequence[str | None]) -> Side:
+    if text in labels:
+        return Side(text, "job", job=labels[text])
+    if _DATE.match(text) and ".." not in text:
+        raise SideError(f"{text}: a window has two dots, like {text}.. or ..{text}")
     if not (".." in text or text.startswith("steps:")):
-        raise SideError(f"{text}: no such job; {_known(text, jobs)}. A side is {_FORMS}")
-    own = _own_job(job, jobs)
+        raise SideError(f"{text}: no such job; {_known(text, labels)}. A side is {_FORMS}")
+    own = labels[job] if job is not None else _own_job(jobs, labels)
     if text.startswith("steps:"):
         match = _STEPS.fullmatch(text)
         if match is None:
             raise SideError(f"{text}: steps are written steps:FIRST..LAST, like steps:100..150")
         first, last = (int(number) if number else None for number in match.groups())
+        if first is not None and last is not None and first > last:
+            raise SideError(f"{text}: it ends before it begins")
         return Side(text, "steps", job=own, first_step=first, last_step=last)
     begin, _, end = text.partition("..")
     return Side(text, "window", job=own, begin=_moment(begin), end=_moment(end))
 
 
-def _known(wrong: str, jobs: Sequence[str | None]) -> str:
-    named = [name for name in jobs if name is not None]
-    close = difflib.get_close_matches(wrong, named, n=1)
-    return f"did you mean {close[0]}?" if close else f"jobs: {_listed(jobs) or 'none named'}"
+def _known(wrong: str, labels: Labels) -> str:
+    close = difflib.get_close_matches(wrong, labels, n=1)
+    return f"did you mean {close[0]}?" if close else f"jobs: {_listed(labels) or 'none named'}"
 
 
-def _listed(jobs: Sequence[str | None]) -> str:
-    named = [name for name in jobs if name is not None]
+def _listed(labels: Labels) -> str:
+    named = list(labels)
     more = f" and {len(named) - _MOST_NAMES:,} more" if len(named) > _MOST_NAMES else ""
     return f"{', '.join(named[:_MOST_NAMES])}{more}"
 
 
-def _own_job(job: str | None, jobs: Sequence[str | None]) -> str | None:
-    if job is not None:
-        return job
+def _own_job(jobs: Sequence[str | None], labels: Labels) -> str | None:
     if len(jobs) > 1:
-        raise SideError(f"the store holds several jobs: give --job, one of {_listed(jobs)}")
+        raise SideError(f"the store holds several jobs: give --job, one of {_listed(labels)}")
     return jobs[0] if jobs else None
 
 

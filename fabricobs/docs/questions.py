@@ -15,7 +15,7 @@ def questions_table() -> str:
 def queries_page() -> str:
     """Return docs/queries.md: every question, its columns, how to read the answer."""
     return page(
-        "# Questions",
+        "# Queries",
         "Made from the headers of `queries/`, whose README says how to write one. Each is a single "
         "statement of DuckDB's SQL that also runs in the `duckdb` shell. Null means unknown.",
         questions_table(),

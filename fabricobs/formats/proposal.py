@@ -44,7 +44,8 @@ def definition_text(name: str, path: str, lines: Sequence[str]) -> str:
         f"title = {_quoted(name)}\n{_body(lines)}\n"
         "# Replace names and addresses: samples are public. Then say what rows they give.\n"
         f"[[sample]]\npath = {_quoted(path)}\ntext = {quoted}\n"
-        "[sample.rows]\n# steps = [{ step = 1, step_time_ms = 812.5 }]\n"
+        "# One entry for each row: steps = [{ step = 1, step_time_ms = 812.5 }, ...]\n"
+        "[sample.rows]\n"
     )
 
 

@@ -235,9 +235,9 @@ _MADE_BY: dict[str, Callable[[Plan], list[Unit]]] = {
 }
 _INSTALLED_BY = {
     "cron": "install it with: (crontab -l; fabricobs schedule cron ...) | crontab -",
-    "systemd": "write it with --out /etc/systemd/system, then: "
+    "systemd": "install both files in /etc/systemd/system, then: "
     "systemctl daemon-reload && systemctl enable --now fabricobs.timer",
     "kubernetes": "install it with: fabricobs schedule kubernetes ... | kubectl apply -f -",
-    "slurm": "write it with --out /etc/slurm; in slurm.conf: "
+    "slurm": "install it as /etc/slurm/fabricobs-epilog.sh; in slurm.conf: "
     "EpilogSlurmctld=/etc/slurm/fabricobs-epilog.sh",
 }

@@ -25,12 +25,12 @@ def ingest_table(report: IngestReport) -> str:
     lines = [aligned(rows)]
     unchanged = sum(outcome.unchanged for outcome in report.outcomes)
     if unchanged:
-        lines.append(f"{unchanged:,} files were in the store already and have not changed.")
+        lines.append(f"{counted(unchanged, 'file')} already in the store, unchanged.")
     dropped: Counter[str] = Counter()
     for outcome in report.read:
         dropped.update(dict(outcome.not_kept))
     if dropped:
-        lines.append(escaped(f"Known, not kept: {not_kept(dropped.most_common())}."))
+        lines.append(escaped(f"Known lines that are not kept: {not_kept(dropped.most_common())}."))
     lines.extend(map(escaped, report.left_out.lines()))
     doubts = [f"{outcome.path}: {outcome.doubt}" for outcome in report.read if outcome.doubt]
     told = [
@@ -63,7 +63,7 @@ def _shapes(outcomes: Sequence[FileOutcome]) -> list[str]:
     if not counted:
         return []
     return [
-        "Most frequent among the lines no format claims (`fabricobs formats new` begins one):",
+        "Most frequent lines that match no format (`fabricobs formats new` drafts one):",
         *(f"  {count:6,} x  {shape}" for shape, count in counted.most_common(_MOST_SHAPES)),
     ]
 
@@ -98,11 +98,11 @@ def _unknown_devices(outcomes: Sequence[FileOutcome]) -> list[str]:
     files = Counter(outcome.unknown_device for outcome in outcomes)
     if not files:
         return []
-    lines = [f"{name}: {count:,} files" for name, count in files.most_common()]
+    lines = [f"{name}: {counted(count, 'file')}" for name, count in files.most_common()]
     return [
-        f"Nothing names the host or switch of {sum(files.values()):,} files; each source is a "
-        "device of its own. Say where paths name it, as --host-from '{host}/{time}/**', or give "
-        "the names below as `alias` in a host map:",
+        f"No host or switch is known for {counted(sum(files.values()), 'file')}; each source is a "
+        "device of its own. Say where the paths below LOGS name it, like "
+        "--host-from '{host}/{time}/**', or list these names as `alias` in a host map:",
         *(f"  {line}" for line in [*lines[:MOST_NAMED], *_and_more(lines)]),
     ]
 

@@ -149,7 +149,7 @@ def _setting(setting: Setting) -> str:
 
 
 def _missing(compared: Comparison) -> str:
-    return wrapped("; ".join(compared.missing), "Not measured on either side: ", hang=2)
+    return wrapped("; ".join(compared.missing), "Not compared, for lack of data: ", hang=2)
 
 
 def comparison_json(compared: Comparison) -> str:

@@ -113,7 +113,7 @@ def explanation_text(explanation: Explanation) -> str:
         "\n".join(_facts(finding)),
         wrapped(finding.explanation, "  ") if finding.explanation else "",
         _drivers_text(finding.drivers),
-        "\n".join(listed("It would be refuted by", finding.refuted_by)),
+        "\n".join(listed("What would disprove it", finding.refuted_by)),
         "\n".join(listed("Next steps", finding.next_steps)),
     ]
     if explanation.rows is not None and explanation.about is not None:

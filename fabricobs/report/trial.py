@@ -31,8 +31,10 @@ def _trial(trial: Trial, most: int) -> Iterator[str]:
         f"{tally.unparsed:,} unread; {counted(trial.row_count, 'row')}"
     )
     yield from map(escaped, trial.problems)
+    if trial.formats and tally.lines and not trial.row_count and not tally.unparsed:
+        yield "No rule gives a row: give the rules of the lines you need a table."
     if trial.unread:
-        yield "Lines that are not read, by shape (of the first of each file):"
+        yield "Unread lines by shape, of the first 20 in each file:"
     for shape in trial.unread:
         yield from _shape(shape, several_files=len(trial.paths) > 1)
 
