@@ -68,3 +68,12 @@ def test_a_rotated_copy_counts_once(tmp_path: Path, encoding: str) -> None:
     ingest([logs], Store(tmp_path / "s"), Options())
     with open_session(tmp_path / "s") as session:
         assert session.sql("SELECT count(*) FROM steps").fetchall() == [(9,)]
+
+
+def test_zeros_after_the_last_line_hide_nothing(tmp_path: Path) -> None:
+    (tmp_path / "gpu-a07").mkdir()
+    (tmp_path / "gpu-a07" / "nic.txt").write_bytes(TEXT.encode() + b"\0" * 4096)
+    (tmp_path / "gpu-a07" / "zeros").write_bytes(b"\0" * 512)
+    report = ingest([tmp_path / "gpu-a07"], Store(tmp_path / "s"), Options())
+    assert [outcome.rows for outcome in report.outcomes] == [1, 0]
+    assert report.outcomes[1].unrecognised == "binary: mostly NUL bytes"
