@@ -182,3 +182,15 @@ def test_colours_hide_no_header_of_an_export(tmp_path: Path) -> None:
     parts = str(store / "**" / "steps.parquet")
     steps = duckdb.sql(f"SELECT step, host FROM read_parquet('{parts}') ORDER BY ALL").fetchall()
     assert steps == [(n, "algo-1") for n in range(5)]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_what_only_later_records_show_is_read(ending: str, tmp_path: Path) -> None:
+    lines = ["train-worker-1:101:201 [0] NCCL INFO Using network IB"] * 2_000
+    lines += [f"iter {n}: loss 2.5, time 812.50ms, mfu 41.20%" for n in range(3)]
+    text = "".join(json.dumps({"log": line}) + ending for line in lines)
+    (tmp_path / "x.jsonl").write_text(text, newline="")
+    store = tmp_path / "store"
+    CliRunner().invoke(app, ["ingest", str(tmp_path / "x.jsonl"), "--store", str(store)])
+    parts = str(store / "**" / "steps.parquet")
+    assert duckdb.sql(f"SELECT count(*) FROM read_parquet('{parts}')").fetchall() == [(3,)]

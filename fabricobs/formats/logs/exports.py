@@ -96,6 +96,14 @@ def texts_of_head(head: str, export: Export) -> Iterator[str]:
         yield from (record.text for record in records_in(value, export, 0))
 
 
+def end_of_head(text: str, export: Export) -> int:
+    """Return how much of a text `texts_of_head` looks at, in characters."""
+    head = text[:LONGEST_HEAD]
+    lines = head.split("\n", _SHOWN_RECORDS)
+    by_line = export.syntax in {"jsonl", "csv"} and len(lines) > _SHOWN_RECORDS
+    return len(head) - len(lines[-1]) if by_line else LONGEST_HEAD
+
+
 def _root(path: Path) -> Path:
     """Return a path up to the last list it goes through: the way to the records."""
     return path[: len(path) - path[::-1].index(ITEM)] if ITEM in path else ()

@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 from fabricobs.formats.documents.jsontext import documents
 from fabricobs.formats.limits import in_mib
 from fabricobs.formats.logs.exports import (
-    LONGEST_HEAD,
     Export,
     Record,
     csv_rows,
+    end_of_head,
     export_of,
     journal_entries,
     object_of,
@@ -81,7 +81,11 @@ def text_inside(ends: str, wrapping: Wrapping) -> str:
     if wrapping.export is None:
         return ends
     # Of the middle and the end, where no document begins, the texts between quotes.
-    rest = "\n".join(_QUOTE.split(ends[LONGEST_HEAD:])).replace(r"\"", '"').replace(r"\n", "\n")
+    rest = (
+        "\n".join(_QUOTE.split(ends[end_of_head(ends, wrapping.export) :]))
+        .replace(r"\"", '"')
+        .replace(r"\n", "\n")
+    )
     return "\n".join((*texts_of_head(ends, wrapping.export), rest))
 
 
