@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricobs.formats.source import begins_with, digest, prefix_digests
+from fabricobs.formats.digests import begins_with, digest, prefix_digests
 from fabricobs.store.parts import KnownFile
 
 _PACKED = re.compile(r"\.(?:gz|zst|zstd|xz|bz2)$")

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 from fabricobs.formats.archive import Member
 from fabricobs.formats.budget import Allowance
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.identity import Identity
 from fabricobs.formats.identity.layout import counter_tree
 from fabricobs.formats.identity.naming import (
@@ -17,7 +18,6 @@ from fabricobs.formats.identity.naming import (
     read_bundle_file,
 )
 from fabricobs.formats.recognition.catalogue import load_catalogue
-from fabricobs.formats.source import SourceError
 from fabricobs.host_maps import aliases_in, may_be_host_map
 from fabricobs.inputs import InputFile, Options, path_text
 

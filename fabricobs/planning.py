@@ -15,6 +15,7 @@ from fabricobs import stopping
 from fabricobs.continuation import Repetition, earlier_names, find_known, find_live, live_names
 from fabricobs.formats.archive import Member
 from fabricobs.formats.budget import cpu_limit
+from fabricobs.formats.digests import digest, digest_of_unknown
 from fabricobs.formats.failures import OWN_ERROR, failure_of
 from fabricobs.formats.identity import Identity
 from fabricobs.formats.recognition.catalogue import (
@@ -26,7 +27,7 @@ from fabricobs.formats.recognition.catalogue import (
     is_parquet,
     load_catalogue,
 )
-from fabricobs.formats.source import digest, digest_of_unknown, read_ends
+from fabricobs.formats.source import read_ends
 from fabricobs.inputs import FileOutcome, InputFile, Options, path_text
 from fabricobs.store.parts import KnownFile
 

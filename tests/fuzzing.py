@@ -23,10 +23,10 @@ from fabricobs.formats.archive import Member, members
 from fabricobs.formats.budget import Allowance
 from fabricobs.formats.combined import parts
 from fabricobs.formats.context import Context
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.reading import FileResult, count_lines, read_file
 from fabricobs.formats.recognition.catalogue import CONTAINERS, Catalogue, load_catalogue
 from fabricobs.formats.rows import Rows
-from fabricobs.formats.source import SourceError
 from fabricobs.identities import Identities, identities_within
 from fabricobs.inputs import FileOutcome, InputFile, Options
 from fabricobs.planning import PlannedFile, plan_file, plan_member

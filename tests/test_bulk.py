@@ -24,7 +24,7 @@ CATALOGUE: Catalogue = load_catalogue()
 LOGS = [
     f
     for f in CATALOGUE.formats.values()
-    if bulk.can_read(f.compiled, bulk.LEAST_BYTES) and f.definition.place is None
+    if bulk.can_read(f.compiled, bulk.LEAST_BYTES) and f.definition.identity_from_path is None
 ]
 # What stands in one file together.
 TOGETHER = [
@@ -159,7 +159,7 @@ def test_drawn_lines_of_every_kind(
     formats = formats_of(names)
     lines: list[str] = []
     for format_ in formats:
-        before = drawn.before_nccl(rng) if format_.definition.mark == " NCCL " else str
+        before = drawn.before_nccl(rng) if format_.definition.contains == " NCCL " else str
         for draw in drawn.kinds((format_.name,)).values():
             lines += (before(draw(rng)) for _ in range(3))
     rng.shuffle(lines)

@@ -51,8 +51,8 @@ def test_two_right_of_two_are_no_certainty_and_order_is_kept() -> None:
 
 
 def test_information_accuses_nobody_and_stays_as_it_is() -> None:
-    standout = replace(FINDING, severity="info", confidence=0.2)
-    assert calibrated([standout], load_calibration()) == [standout]
+    outlier = replace(FINDING, severity="info", confidence=0.2)
+    assert calibrated([outlier], load_calibration()) == [outlier]
 
 
 @pytest.mark.parametrize(

@@ -189,9 +189,7 @@ def test_a_sick_link_shows_both_ends(source: Source) -> None:
 
 
 def test_what_only_stands_out_is_called_no_culprit(source: Source) -> None:
-    odd = of(
-        "standout", "slowest_ranks", Entity("nic", host="node1", nic="mlx5_0"), severity="info"
-    )
+    odd = of("outlier", "slowest_ranks", Entity("nic", host="node1", nic="mlx5_0"), severity="info")
     chosen = chart_of(source, odd)
     assert chosen is not None
     labels = [row["label"] for row in drawn(chosen[1])[1] if "peak" in row]
@@ -244,7 +242,7 @@ def test_the_topology_marks_culprits_and_victims(source: Source) -> None:
     culprits = (Entity("nic", host="node1", nic="mlx5_0"),)
     culprits += (Entity("port", switch="leaf1", port="Ethernet0"),)
     storm = of("pfc_storm", "pause_sources", *culprits, related=victims)
-    only_odd = of("standout", "", Entity("host", host="node4"), severity="info")
+    only_odd = of("outlier", "", Entity("host", host="node4"), severity="info")
     fabric = draw_topology(source, [storm, only_odd])
     assert fabric is not None
     _, rows = drawn(fabric.chart)

@@ -253,7 +253,7 @@ def test_what_no_rule_names_is_shown_as_information(make_store: Make) -> None:
         row["data_ms"] = 90.0 if row["rank"] == 9 else 10.0 + int(row["step"]) % 3  # type: ignore[call-overload]
     found = diagnose(make_store(rows))
     (finding,) = found.findings
-    assert (finding.kind, finding.severity, finding.entities[0].rank) == ("standout", "info", 9)
+    assert (finding.kind, finding.severity, finding.entities[0].rank) == ("outlier", "info", 9)
     assert finding.drivers[0].feature == "waiting for data"
     assert found.worst_severity is None
     assert answers(found)[0] == "ok"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricobs.formats.source import open_text, read_ends
+from fabricobs.formats.decompression import open_text
+from fabricobs.formats.source import read_ends
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import ROOT
 from fabricobs.content import ContentError
+from fabricobs.content_check import check_content
 from fabricobs.formats.definition import load_definition
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
 from fabricobs.formats.samples import check_format
@@ -95,12 +97,12 @@ def test_a_coloured_line_is_recognised() -> None:
 KEPT = """
 title = "T"
 reader = "lines"
-alone = true
+isolated = true
 [detect]
 text = 'begin'
 [[line]]
 template = 'begin {step:int}'
-keep = ["step", "block"]
+context = ["step", "block"]
 set = { block = "on" }
 [[line]]
 template = 'part {duration_ms:number}'
@@ -111,7 +113,7 @@ template = 'end'
 when = { block = "on" }
 each = 'end'
 table = "phases"
-advance = ["step"]
+increment = ["step"]
 [[sample]]
 text = '''
 part 1
@@ -131,3 +133,11 @@ def test_kept_fields_decide_on_rules_and_count_on(tmp_path: Path) -> None:
     path.write_text(KEPT)
     mine = Catalogue({"mine": load_definition(path)})
     assert list(check_format(mine.formats["mine"], mine)) == []
+
+
+def test_the_example_of_the_guide_is_sound(tmp_path: Path) -> None:
+    guide = (ROOT / "ingest" / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "ingest").mkdir()
+    example = guide.partition("```toml\n")[2].partition("```")[0]
+    (tmp_path / "ingest" / "example.toml").write_text(example)
+    assert list(check_content([tmp_path])) == []

@@ -616,7 +616,7 @@ def test_a_nic_no_rule_names_is_shown_as_information(make_store: Make) -> None:
         for sample in range(4)
     ]
     found = diagnose(make_store(rows))
-    (finding,) = of_kind(found, "standout")
+    (finding,) = of_kind(found, "outlier")
     assert finding.severity == "info"
     assert (finding.entities[0].host, finding.entities[0].nic) == ("node01", "mlx5_5")
     assert finding.drivers[0].feature == "congestion notifications sent"

@@ -11,11 +11,12 @@ import pytest
 
 from fabricobs.formats import budget
 from fabricobs.formats.budget import cpu_limit
+from fabricobs.formats.decompression import SourceError, open_plain
 from fabricobs.formats.limits import LIMITS, described
-from fabricobs.formats.logs.prefixes import labels_of, peeled
+from fabricobs.formats.logs.prefixes import labels_of, strip_prefix
 from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.recognition.detection import Detector
-from fabricobs.formats.source import SourceError, open_plain, read_ends
+from fabricobs.formats.source import read_ends
 
 _ANCHORED = [
     format_
@@ -96,7 +97,7 @@ def test_prefixes_are_looked_for_in_the_beginning() -> None:
     for pump in ("a", "1", "a-", "[1", " ", "rank", "a.1"):
         line = (pump * _LONG)[:_LONG]
         began = time.thread_time()
-        assert not list(peeled(line))
+        assert not list(strip_prefix(line))
         assert labels_of(f"{line}\n" * 3) == ()
         assert time.thread_time() - began < 1.0, pump
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fabricobs.formats.context import Context
-from fabricobs.formats.logs.prefixes import HostNames, before_message, peeled
+from fabricobs.formats.logs.prefixes import HostNames, before_message, strip_prefix
 from fabricobs.formats.reading import FileResult, read_file
 from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.rows import Rows
@@ -66,7 +66,7 @@ def test_every_prefix_is_taken_off(tmp_path: Path, prefix: str, rank: int | None
 
 
 def test_a_format_whose_lines_begin_with_a_time_keeps_it() -> None:
-    lines = [rest for rest, _ in peeled("3: [2026-01-02 10:00:00] iteration 5")]
+    lines = [rest for rest, _ in strip_prefix("3: [2026-01-02 10:00:00] iteration 5")]
     assert lines == ["[2026-01-02 10:00:00] iteration 5", "iteration 5"]
 
 

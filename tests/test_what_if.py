@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fabricobs.diagnosis.findings import Entity, Finding
-from fabricobs.diagnosis.rank_times import RankTimes
+from fabricobs.diagnosis.rank_compute_times import RankTimes
 from fabricobs.diagnosis.what_if import what_if
 
 STEPS, RANKS, GPUS_A_HOST = 200, 32, 8

@@ -110,7 +110,7 @@ def kinds(formats: Sequence[str] = NCCL) -> dict[str, Lines]:
         compiled = catalogue.formats[name].compiled
         assert isinstance(compiled, LineFormat)
         for place, rule in enumerate(compiled.rules):
-            level = rule.definition.when.get("level", "INFO") if compiled.mark else ""
+            level = rule.definition.when.get("level", "INFO") if compiled.contains else ""
             drawn[f"{name} {place}: {rule.templates[0]}"] = _kind(
                 rule.definition.template, rule.each, f"{level} " if level else ""
             )

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Finding, Severity, confidence_of, severity_of_loss
-from fabricobs.diagnosis.job import JobPace, Slowdown
+from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.places import Places
 
@@ -116,21 +116,21 @@ def _with_symptom(cause: Finding, symptom: Finding) -> Finding:
 
 
 def without_named(findings: list[Finding]) -> list[Finding]:
-    """Drop standouts of ranks, or ranks of hosts, that a cause is named for already."""
+    """Drop outliers of ranks, or ranks of hosts, that a cause is named for already."""
     named = {(e.rank, e.host) for f in findings if f.severity != "info" for e in f.entities}
 
     def is_named(finding: Finding) -> bool:
         return any({(e.rank, e.host), (None, e.host)} & named for e in finding.entities)
 
-    return [f for f in findings if f.kind != "standout" or not is_named(f)]
+    return [f for f in findings if f.kind != "outlier" or not is_named(f)]
 
 
 def unexplained(
-    findings: list[Finding], paces: list[JobPace], model: Model, evidence: Evidence
+    findings: list[Finding], trends: list[StepTimeTrend], model: Model, evidence: Evidence
 ) -> list[Finding]:
     """Return a finding for each slowdown that the named causes do not explain."""
     left: list[Finding] = []
-    for pace in paces:
+    for pace in trends:
         for slowdown in pace.slowdowns:
             explained = sum(
                 _explained_loss(finding, slowdown, pace.slowdowns)

@@ -59,7 +59,7 @@ def load_calibration(extra: Sequence[Path] = ()) -> tuple[Point, ...]:
 
 
 def calibrated(findings: Iterable[Finding], points: Sequence[Point]) -> list[Finding]:
-    """Return the findings with the confidence that was measured; standouts accuse nobody."""
+    """Return the findings with the confidence that was measured; outliers accuse nobody."""
     agreements = [point.agreement for point in points]
     confidences = [point.confidence for point in points]
     return [

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.job import WARM_UP_STEPS, JobPace
+from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend
 from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, differs
 
 Span = tuple[datetime, datetime]
@@ -49,7 +49,7 @@ class Cost:
 
 def cost_of(
     evidence: Evidence,
-    paces: Sequence[JobPace],
+    trends: Sequence[StepTimeTrend],
     spans: Sequence[Span],
     *,
     whole_run: bool = False,
@@ -61,12 +61,12 @@ def cost_of(
     known) in the spans, over the usual outside them, is the loss. A cause of the `whole_run`, or
     with too few steps outside, is compared with what the NICs' line rate lets expect.
     """
-    costs = [cost for pace in paces if (cost := _cost(evidence, pace, spans, whole_run, column))]
+    costs = [cost for pace in trends if (cost := _cost(evidence, pace, spans, whole_run, column))]
     return max(costs, key=lambda cost: cost.loss_share, default=None)
 
 
 def _cost(
-    evidence: Evidence, pace: JobPace, spans: Sequence[Span], whole_run: bool, column: str
+    evidence: Evidence, pace: StepTimeTrend, spans: Sequence[Span], whole_run: bool, column: str
 ) -> Cost | None:
     steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(pace.job)))
     steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")

@@ -133,20 +133,20 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class MethodResult:
     """What a method found, and of how many units it could tell: what was not judged is not ok."""
 
     findings: tuple[Finding, ...] = ()
     judged: int = 0
-    unjudged: int = 0
+    not_checked: int = 0
     power: Power | None = None
 
-    def joined(self, other: "Judgement") -> "Judgement":
+    def joined(self, other: "MethodResult") -> "MethodResult":
         """Return both: of two models of one kind, or of nothing yet and one."""
-        return Judgement(
+        return MethodResult(
             (*self.findings, *other.findings),
             self.judged + other.judged,
-            self.unjudged + other.unjudged,
+            self.not_checked + other.not_checked,
             max(
                 (each.power for each in (self, other) if each.power),
                 key=lambda power: power.effect,

@@ -69,7 +69,7 @@ class Slowdown:
 
 
 @dataclass(frozen=True, slots=True)
-class JobPace:
+class StepTimeTrend:
     """One job: its steps, its segments of one pace, its slowdowns.
 
     `shows` is the smallest rise of the step time that would show, as a share, if it lasted
@@ -91,21 +91,21 @@ class JobPace:
         return None if after.is_empty() else int(after["step"].min())  # type: ignore[arg-type]
 
 
-def job_paces(
+def step_time_trends(
     step_times: pl.DataFrame,
     rank_steps: pl.DataFrame,
     restarts: pl.DataFrame,
     smallest_loss: float,
     least_steps: int,
     ranks_expected: dict[str | None, int | None],
-) -> list[JobPace]:
+) -> list[StepTimeTrend]:
     """Judge the pace of every job.
 
     `smallest_loss` is the share of throughput below which a change is no slowdown, `least_steps`
     the number of steps a pace must last; a slowdown is split only where the records cover nearly
     all of a job's `ranks_expected`.
     """
-    paces: list[JobPace] = []
+    trends: list[StepTimeTrend] = []
     for job, steps in _by_job(step_times):
         timed = steps.filter(pl.col("step_time_ms") > 0).sort("step")
         steady = timed.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
@@ -133,9 +133,11 @@ def job_paces(
         faster = best.step_time_ms < segments[0].step_time_ms * (1 - smallest_loss)
         faster = faster and not _is_more_work(work, best, segments[0])
         speed_up = best if faster else None
-        pace = JobPace(job, steps, tuple(segments), slowdowns, speed_up, enough, shows, least_steps)
-        paces.append(pace)
-    return paces
+        pace = StepTimeTrend(
+            job, steps, tuple(segments), slowdowns, speed_up, enough, shows, least_steps
+        )
+        trends.append(pace)
+    return trends
 
 
 def _is_near(slowdown: Slowdown, restarts: pl.DataFrame) -> bool:

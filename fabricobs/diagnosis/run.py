@@ -20,12 +20,12 @@ from fabricobs.diagnosis.attribution import (
 from fabricobs.diagnosis.calibration import Point, calibrated, load_calibration
 from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Coverage, Diagnosis, Finding, Judgement, WhatIf
-from fabricobs.diagnosis.job import JobPace, job_paces
+from fabricobs.diagnosis.findings import Coverage, Diagnosis, Finding, MethodResult, WhatIf
+from fabricobs.diagnosis.job import StepTimeTrend, step_time_trends
 from fabricobs.diagnosis.jobs import joined, runs_named
 from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import Model, load_models
-from fabricobs.diagnosis.rank_times import rank_times
+from fabricobs.diagnosis.rank_compute_times import rank_compute_times
 from fabricobs.diagnosis.scopes import own_findings, scopes_of
 from fabricobs.diagnosis.verdict import QUESTIONS, describe_coverage, give_verdict
 from fabricobs.diagnosis.what_if import what_if
@@ -34,7 +34,7 @@ from fabricobs.store.session import NO_SITE, Site, runs_of
 
 REST = "throughput_drop"
 _NO_OFFSETS: tuple[Offset, ...] = ()
-_NO_PACES: list[JobPace] = []
+_NO_PACES: list[StepTimeTrend] = []
 _NO_FINDINGS: list[Finding] = []
 _NO_ESTIMATES: tuple[WhatIf, ...] = ()
 
@@ -103,10 +103,10 @@ def _judged(
         {o.device: o.seconds for o in offsets if o.seconds is not None and o.certain}
     )
     rest = models[REST]
-    paces = attempt(
+    trends = attempt(
         "step times", lambda: _paces(evidence, rest), _NO_PACES, QUESTIONS[0], shared=True
     )
-    judgements: dict[str, Judgement] = {}
+    judgements: dict[str, MethodResult] = {}
     for model in models.values():
         if model.method == REST:
             continue
@@ -116,16 +116,16 @@ def _judged(
             raise ContentError(
                 f"models/{model.name}.toml: no method {model.method!r}; one of {known}"
             )
-        method = partial(METHODS[model.method], evidence, model, paces)
-        found_by = attempt(f"diagnosis {model.name}", method, Judgement(), model.kind)
-        judgements[model.kind] = judgements.get(model.kind, Judgement()).joined(found_by)
+        method = partial(METHODS[model.method], evidence, model, trends)
+        found_by = attempt(f"diagnosis {model.name}", method, MethodResult(), model.kind)
+        judgements[model.kind] = judgements.get(model.kind, MethodResult()).joined(found_by)
     found: list[Finding] = [f for j in judgements.values() for f in j.findings]
     if scope is not None and scope.run is not None:
         found = own_findings(found, scope, evidence)
     findings = attempt(
         "causes of symptoms", lambda: _folded(found, models, evidence), found, shared=True
     )
-    rests = partial(unexplained, findings, paces, rest, evidence)
+    rests = partial(unexplained, findings, trends, rest, evidence)
     findings = [
         *findings,
         *attempt("losses without a cause", rests, _NO_FINDINGS, QUESTIONS[0], rest.kind),
@@ -136,19 +136,21 @@ def _judged(
     hosts = attempt("clocks of hosts", lambda: host_offsets(evidence), _NO_OFFSETS)
     described = partial(describe_coverage, evidence, offsets, hosts)
     coverage = attempt("what the store holds", described, Coverage((), ()))
-    estimates = attempt("what if", lambda: what_if(rank_times(evidence), ordered), _NO_ESTIMATES)
+    estimates = attempt(
+        "what if", lambda: what_if(rank_compute_times(evidence), ordered), _NO_ESTIMATES
+    )
     return Diagnosis(
-        verdict=give_verdict(evidence, ordered, paces, judgements, attempts),
+        verdict=give_verdict(evidence, ordered, trends, judgements, attempts),
         findings=ordered,
-        segments=tuple(segment for pace in paces for segment in pace.segments),
+        segments=tuple(segment for pace in trends for segment in pace.segments),
         coverage=coverage,
         what_if=estimates,
         failures=tuple(attempts.failures),
     )
 
 
-def _paces(evidence: Evidence, rest: Model) -> list[JobPace]:
-    return job_paces(
+def _paces(evidence: Evidence, rest: Model) -> list[StepTimeTrend]:
+    return step_time_trends(
         evidence.frame("step_times"),
         evidence.frame("rank_steps"),
         evidence.frame("restarts"),

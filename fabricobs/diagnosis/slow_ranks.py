@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fabricobs.diagnosis.findings import Power
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import Integers, RankTimes
+from fabricobs.diagnosis.rank_compute_times import Integers, RankTimes
 from fabricobs.diagnosis.statistics import (
     MAD_FLOOR,
     MAD_TO_SIGMA,

@@ -16,13 +16,13 @@ from fabricobs.diagnosis.findings import (
     CounterBreak,
     Coverage,
     Finding,
-    Judgement,
+    MethodResult,
     Question,
     Verdict,
 )
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.job import StepTimeTrend
 
-_NOTHING = Judgement()
+_NOTHING = MethodResult()
 
 # Findings that answer a question, in the order of the questions, wherever else they come from.
 _KINDS_BY_QUESTION: tuple[tuple[str, ...], ...] = (
@@ -51,8 +51,8 @@ _NOT_THE_NETWORK = "workload_imbalance"
 def give_verdict(
     evidence: Evidence,
     findings: tuple[Finding, ...],
-    paces: list[JobPace],
-    judgements: Mapping[str, Judgement],
+    trends: list[StepTimeTrend],
+    judgements: Mapping[str, MethodResult],
     attempts: Attempts,
 ) -> Verdict:
     """Answer the six questions and sum them up; `judgements` by kind of finding.
@@ -60,8 +60,8 @@ def give_verdict(
     A question whose answer fails, or one of whose causes could not be looked for, is unknown.
     """
     answers: tuple[Callable[[], Question], ...] = (
-        lambda: _everywhere(evidence, findings, paces),
-        lambda: _slow_rank(findings, paces, judgements.get("straggler", _NOTHING)),
+        lambda: _everywhere(evidence, findings, trends),
+        lambda: _slow_rank(findings, trends, judgements.get("straggler", _NOTHING)),
         lambda: _sick_link(judgements),
         lambda: _uneven_routing(findings, judgements.get("ecmp_skew", _NOTHING)),
         lambda: _choice(evidence),
@@ -77,11 +77,11 @@ def give_verdict(
         for question, kinds in zip(said, _KINDS_BY_QUESTION, strict=True)
     )
     judged = any(question.answer != "unknown" for question in questions)
-    return Verdict(_sentence(findings, questions, paces), questions, judged)
+    return Verdict(_sentence(findings, questions, trends), questions, judged)
 
 
 def _sentence(
-    findings: tuple[Finding, ...], questions: tuple[Question, ...], paces: list[JobPace]
+    findings: tuple[Finding, ...], questions: tuple[Question, ...], trends: list[StepTimeTrend]
 ) -> str:
     serious = [finding for finding in findings if finding.severity != "info"]
     if serious:
@@ -127,16 +127,16 @@ def _failed(question: Question, reason: str | None) -> Question:
 
 
 def _everywhere(
-    evidence: Evidence, findings: tuple[Finding, ...], paces: list[JobPace]
+    evidence: Evidence, findings: tuple[Finding, ...], trends: list[StepTimeTrend]
 ) -> Question:
     question = QUESTIONS[0]
     hangs = [finding for finding in findings if finding.kind == "hang"]
     if hangs:
         return Question(question, "problem", f"The job stands still: {hangs[0].title}.")
     steps = len(evidence.frame("step_times"))
-    if not paces and steps:
+    if not trends and steps:
         return _too_few(question, steps)
-    if not paces:
+    if not trends:
         return Question(
             question, "unknown", "No step times.", "The trainer's log, or per-rank step records."
         )
@@ -144,7 +144,7 @@ def _everywhere(
     costs = any(f.loss_share for f in findings if f.severity != "info")
     slowdowns = [
         s
-        for pace in paces
+        for pace in trends
         for s in pace.slowdowns
         if not (s.more_work or (s.is_lead and not costs))
     ]
@@ -152,7 +152,7 @@ def _everywhere(
         culprits = [f for f in findings if f.kind == "straggler" and f.severity != "info"]
         if culprits:
             return Question(question, "problem", f"Some: {culprits[0].entities[0].label}.")
-        return _work_grew(question, paces) or _pace_holds(question, findings, paces)
+        return _work_grew(question, trends) or _pace_holds(question, findings, trends)
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
     restart = ", when the job was restarted" if worst.restarted else ""
     text = (
@@ -165,8 +165,8 @@ def _everywhere(
     return Question(question, "problem", text)
 
 
-def _work_grew(question: str, paces: list[JobPace]) -> Question | None:
-    grown = [slowdown for pace in paces for slowdown in pace.slowdowns]
+def _work_grew(question: str, trends: list[StepTimeTrend]) -> Question | None:
+    grown = [slowdown for pace in trends for slowdown in pace.slowdowns]
     if not grown:
         return None
     first = grown[0]
@@ -180,8 +180,10 @@ def _work_grew(question: str, paces: list[JobPace]) -> Question | None:
     return Question(question, "unknown", text, "Samples or tokens a second over the steps.")
 
 
-def _pace_holds(question: str, findings: tuple[Finding, ...], paces: list[JobPace]) -> Question:
-    faster = [pace.speed_up for pace in paces if pace.speed_up is not None]
+def _pace_holds(
+    question: str, findings: tuple[Finding, ...], trends: list[StepTimeTrend]
+) -> Question:
+    faster = [pace.speed_up for pace in trends if pace.speed_up is not None]
     if faster:
         best = faster[0]
         text = (
@@ -189,15 +191,15 @@ def _pace_holds(question: str, findings: tuple[Finding, ...], paces: list[JobPac
             "step): what held it back until then is not known."
         )
         return Question(question, "unknown", text, "What was changed or restarted at that time.")
-    steps = sum(len(pace.steps) for pace in paces)
-    if not all(pace.enough for pace in paces):
+    steps = sum(len(pace.steps) for pace in trends)
+    if not all(pace.enough for pace in trends):
         return _too_few(question, steps)
     unpriced = [f for f in findings if f.severity in _LOUD and f.loss_share is None]
     if unpriced:
         text = f"The pace holds over {steps:,} steps, but what this costs is not known: "
         text += f"{unpriced[0].title}."
         return Question(question, "unknown", text, "Steps from before it, or with it mended.")
-    weakest = max(paces, key=lambda pace: pace.shows)
+    weakest = max(trends, key=lambda pace: pace.shows)
     power = f"{weakest.shows:.0%} that lasts {weakest.least_steps} steps"
     if weakest.shows > _LARGEST_UNSEEN:
         text = f"Steps vary too much: over {steps:,} steps no change below {power} would show."
@@ -213,13 +215,13 @@ def _too_few(question: str, steps: int) -> Question:
 
 
 def _slow_rank(
-    findings: tuple[Finding, ...], paces: list[JobPace], judgement: Judgement
+    findings: tuple[Finding, ...], trends: list[StepTimeTrend], judgement: MethodResult
 ) -> Question:
     question = QUESTIONS[1]
     slow = [finding for finding in findings if finding.kind == "straggler"]
     if any(finding.severity != "info" for finding in slow):
         return Question(question, "problem", slow[0].title + ".")
-    ranks, power = judgement.judged + judgement.unjudged, judgement.power
+    ranks, power = judgement.judged + judgement.not_checked, judgement.power
     shown = f"{power.effect:.0%} longer for {power.steps} steps" if power is not None else ""
     if power is not None and power.effect > _LARGEST_UNSEEN:
         text = f"Ranks vary too much: one that computes less than {shown} would not show."
@@ -233,12 +235,12 @@ def _slow_rank(
         )
         settled = "Step records with compute_ms of 4 ranks and more, with their pipeline stage."
         return Question(question, "unknown", text, settled)
-    if any((s.compute_part or 0.0) >= 0.5 for pace in paces for s in pace.slowdowns):
+    if any((s.compute_part or 0.0) >= 0.5 for pace in trends for s in pace.slowdowns):
         text = "No rank stands out from the others, yet computation takes longer than before."
         return Question(
             question, "unknown", text, "Sequence lengths, clocks and power of the GPUs."
         )
-    if judgement.unjudged:
+    if judgement.not_checked:
         text = f"{judgement.judged:,} of {ranks:,} ranks compute alike; the others have no peers."
         return Question(question, "unknown", text, "Step records of every rank, with its stage.")
     if slow:
@@ -248,7 +250,7 @@ def _slow_rank(
     return Question(question, "ok", text)
 
 
-def _sick_link(judgements: Mapping[str, Judgement]) -> Question:
+def _sick_link(judgements: Mapping[str, MethodResult]) -> Question:
     question = QUESTIONS[2]
     errors = judgements.get("link_errors", _NOTHING)
     speeds = judgements.get("degraded_link", _NOTHING)
@@ -260,12 +262,12 @@ def _sick_link(judgements: Mapping[str, Judgement]) -> Question:
             "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
         )
     quiet = f"On {errors.judged:,} ports errors are no more than the standards of links allow"
-    if errors.unjudged:
+    if errors.not_checked:
         return Question(
             question,
             "unknown",
-            f"{quiet}, but {errors.unjudged:,} ports tell too little: no counter at either end, or "
-            "one that has stopped at its highest value.",
+            f"{quiet}, but {errors.not_checked:,} ports tell too little: no counter at either end, "
+            "or one that has stopped at its highest value.",
             "Counters of the switches between the hosts; 64-bit counters (perfquery -x), or "
             "cleared ones (perfquery -R).",
         )
@@ -280,12 +282,12 @@ def _sick_link(judgements: Mapping[str, Judgement]) -> Question:
     return Question(question, "ok", text)
 
 
-def _uneven_routing(findings: tuple[Finding, ...], judgement: Judgement) -> Question:
+def _uneven_routing(findings: tuple[Finding, ...], judgement: MethodResult) -> Question:
     question = QUESTIONS[3]
     skews = [finding for finding in findings if finding.kind == "ecmp_skew"]
     if skews:
         return Question(question, "problem", skews[0].title + ".")
-    groups = judgement.judged + judgement.unjudged
+    groups = judgement.judged + judgement.not_checked
     if not groups:
         return Question(
             question,
@@ -293,7 +295,7 @@ def _uneven_routing(findings: tuple[Finding, ...], judgement: Judgement) -> Ques
             "No group of uplinks with traffic is known.",
             "LLDP neighbours of the leaves and their port or queue counters over time.",
         )
-    if judgement.unjudged:
+    if judgement.not_checked:
         return Question(
             question,
             "unknown",

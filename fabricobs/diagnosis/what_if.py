@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from fabricobs.diagnosis.findings import Entity, Finding, WhatIf
-from fabricobs.diagnosis.rank_times import Integers, RankTimes
+from fabricobs.diagnosis.rank_compute_times import Integers, RankTimes
 from fabricobs.diagnosis.statistics import Array
 
 # Below a hundredth of the step, what a rank adds is the chance of who comes last.

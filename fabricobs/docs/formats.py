@@ -53,7 +53,7 @@ def _section(definition: Definition) -> str:
 
 
 def _listed() -> list[Definition]:
-    return [d for d in load_definitions().values() if not d.companion]
+    return [d for d in load_definitions().values() if not d.separator]
 
 
 def _described(name: str) -> str:

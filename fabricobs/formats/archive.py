@@ -15,9 +15,10 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
+from fabricobs.formats.decompression import BROKEN, SourceError, open_plain
 from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.private_files import is_private
-from fabricobs.formats.source import BLOCK, BROKEN, SourceError, open_plain
+from fabricobs.formats.source import BLOCK
 from fabricobs.formats.values import LATEST_US
 from fabricobs.store.manifest import StoreError
 

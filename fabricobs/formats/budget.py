@@ -13,8 +13,8 @@ from math import inf
 from pathlib import Path
 from types import FrameType
 
+from fabricobs.formats.decompression import SourceError, compression_of
 from fabricobs.formats.limits import LIMITS, MIB
-from fabricobs.formats.source import SourceError, compression_of
 
 _COMPRESSED_COUNTS = 16
 _TICK_S = 0.05

@@ -8,9 +8,9 @@ from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block
 from fabricobs.formats.joins import Join
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target
-from fabricobs.formats.outputs.dumps import RunRow, TakenRun
-from fabricobs.formats.outputs.layouts import Cut, Part
-from fabricobs.formats.outputs.stacks import Moment, Stack
+from fabricobs.formats.outputs.column_batches import ColumnBatch, Moment
+from fabricobs.formats.outputs.dumps import CachedRun, RunRow
+from fabricobs.formats.outputs.layouts import Part, RowSlice
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
 from fabricobs.formats.values import Value, parse_whole
@@ -47,11 +47,11 @@ class CellRows:
         self._overwrite = overwrite
         self._open: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._starts: dict[tuple[int, str], tuple[int, dict[str, Any]]] = {}
-        self._stacks: list[Stack] = []
+        self._stacks: list[ColumnBatch] = []
         self._taken: dict[Moment, set[Part]] = {}
 
     def add_run(
-        self, block: CellBlock, taken: TakenRun, number: int, given: Mapping[str, Any]
+        self, block: CellBlock, taken: CachedRun, number: int, given: Mapping[str, Any]
     ) -> bool:
         """Add the cells of a run of lines, the first of which is `number`.
 
@@ -130,10 +130,10 @@ class CellRows:
         if others and "other" in column_names(table):
             self._put_others(start_of, table, shared, others, number)
 
-    def add_cut(self, block: CellBlock, cut: Cut, number: int) -> None:
+    def add_cut(self, block: CellBlock, cut: RowSlice, number: int) -> None:
         """Add rows that were cut at once; `number` is the line of the first."""
         starts = {f.table: self._start(block, f.table) for f in cut.layout.families}
-        stack = Stack(starts, cut.names, [cut], [number])
+        stack = ColumnBatch(starts, cut.names, [cut], [number])
         if self._open or not cut.names.differ:
             self._unstack()
             self._put_rows(stack)
@@ -156,14 +156,14 @@ class CellRows:
         self._stacks.clear()
         self._taken.clear()
 
-    def _is_apart(self, stack: Stack) -> bool:
+    def _is_apart(self, stack: ColumnBatch) -> bool:
         """Say whether none of its rows may share a row with those stacked before; note them."""
         if not self._taken:
             for earlier in self._stacks:
                 self._take(earlier)
         return self._take(stack)
 
-    def _take(self, stack: Stack) -> bool:
+    def _take(self, stack: ColumnBatch) -> bool:
         """Note the rows of a stack; say whether none of them was there."""
         apart = True
         for moment, parts in stack.identities.items():
@@ -174,12 +174,12 @@ class CellRows:
 
     def _unstack(self) -> None:
         """Open the rows stacked so far: what comes next may belong to them."""
-        stacks, self._stacks = self._stacks, []
+        batches, self._stacks = self._stacks, []
         self._taken.clear()
-        for stack in stacks:
+        for stack in batches:
             self._put_rows(stack)
 
-    def _put_rows(self, stack: Stack) -> None:
+    def _put_rows(self, stack: ColumnBatch) -> None:
         for cut, first in zip(stack.cuts, stack.numbers, strict=True):
             for place, row in enumerate(cut.names.rows):
                 shared = dict(zip(cut.names.columns, row, strict=True))

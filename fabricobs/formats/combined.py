@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabricobs.formats.archive import Member
+from fabricobs.formats.decompression import open_text
 from fabricobs.formats.documents.jsontext import documents
 from fabricobs.formats.identity.layout import counter_tree
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import told_by_fields
 from fabricobs.formats.logs.prefixes import Labels, label_pattern
-from fabricobs.formats.source import open_text, read_document, without_colours
+from fabricobs.formats.source import read_document, without_colours
 
 Kind = Literal["hosts", "files", "texts"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fabricobs.formats.conversion import UnfitByFile
 from fabricobs.formats.identity import NO_IDENTITY, UNKNOWN, Identity
-from fabricobs.formats.logs.prefixes import NOTHING, Labels, Told, columns_told
+from fabricobs.formats.logs.prefixes import NOTHING, Labels, Told, prefix_columns
 from fabricobs.formats.values import Unfit
 from fabricobs.store.tables import TABLES
 
@@ -34,7 +34,7 @@ class LineTold:
     def columns(self, table: str, context: "Context") -> dict[str, Any]:
         """Return the columns of a table it fills: a launcher's rank is the rank of a step."""
         if self._read[0] is not self.told:
-            self._read = self.told, columns_told(self.told, context.zone, context.modified_us)
+            self._read = self.told, prefix_columns(self.told, context.zone, context.modified_us)
         names = column_names(table)
         columns: dict[str, Any] = {}
         for name, value in self._read[1].items():

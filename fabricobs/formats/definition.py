@@ -52,11 +52,11 @@ class Detect(_Part):
     path: str | None = None  # expression searched in the path; never alone for text formats
     columns: tuple[str, ...] = ()  # columns the header must fill (csv, jsonl, parquet)
     magic: str | None = None  # expression the first bytes match, each byte taken as one character
-    unless: tuple[str, ...] = ()  # not where another format shown fills one of these tables
+    fallback_for: tuple[str, ...] = ()  # not where another format shown fills one of these tables
 
 
 class LineRule(_Part):
-    """One shape of line. Rules are tried in order; without `table` and `keep` it is ignored."""
+    """One shape of line. Rules are tried in order; without `table` and `context` it is ignored."""
 
     template: Strings
     find: tuple[str, ...] = ()  # searched in the whole line, each may be absent
@@ -64,10 +64,10 @@ class LineRule(_Part):
     each: str | None = None  # one row per hit inside the field `rest`, or the line
     table: str | None = None
     set: Constants = {}
-    keep: tuple[str, ...] = ()  # fields that hold for the lines below
+    context: tuple[str, ...] = ()  # fields that hold for the lines below
     about: str = ""  # of a rule that drops its lines: what they are about
     shared: bool = False  # the rules below may read the line too
-    advance: tuple[str, ...] = ()  # kept whole numbers that go up by one after the line
+    increment: tuple[str, ...] = ()  # kept whole numbers that go up by one after the line
 
 
 class Block(_Part):
@@ -79,7 +79,7 @@ class Block(_Part):
     set: Constants = {}
     header: Strings = ()  # table: templates of the header line; keyvalue: of the opening line
     title: Strings = ()  # table: templates of a line that must stand above the header
-    split: Literal["ruler", "blanks"] = "ruler"  # table: what parts the cells of a row
+    split: Literal["ruler", "whitespace"] = "ruler"  # table: what parts the cells of a row
     line: Strings = ()  # paragraphs: templates of the lines below the header
     # paragraphs: fields that go to the map column under their name; prometheus, json: templates of
     # the keys that do
@@ -135,13 +135,15 @@ class Definition(_Part):
     title: str
     reader: Annotated[tuple[Reader, ...], BeforeValidator(_as_tuple)]
     detect: Detect = Detect()
-    companion: bool = False  # read along with every file of counters
+    separator: bool = False  # read along with every file of counters
     anchor: str | None = None  # lines: what stands before a message; groups fill columns
-    alone: bool = False  # lines: what other formats of the file keep does not hold here
-    mark: str = ""  # lines: text every line of the format holds, once for each message
+    isolated: bool = False  # lines: the context of other formats does not apply here
+    contains: str = ""  # lines: text every line of the format holds, once for each message
     path: Strings = ()  # templates of the end of the path; fields fill columns
     fills: Strings = ()  # tables a reader of whole files fills by itself
-    place: Literal["device", "snapshot"] | None = None  # lines: what the path tells of its rows
+    identity_from_path: Literal["device", "snapshot"] | None = (
+        None  # lines: what the path tells of its rows
+    )
     line: tuple[LineRule, ...] = ()
     block: tuple[Block, ...] = ()
     oids: dict[str, str] = {}  # walk: object names by their numbers

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fabricobs.exceptions import unexpected
-from fabricobs.formats.source import SourceError
+from fabricobs.formats.decompression import SourceError
 
 # Stands in the problem of every file that an error of fabricobs is to blame for.
 OWN_ERROR = "an error of fabricobs, please report it"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from fabricobs.formats.definition import Definition
-from fabricobs.formats.logs.prefixes import peeled
+from fabricobs.formats.logs.prefixes import strip_prefix
 from fabricobs.formats.templates import TemplateError, compile_regex, pieces_of
 from fabricobs.formats.values import VALUE_TYPES
 
@@ -71,7 +71,7 @@ def templates_of(definition: Definition) -> Iterator[tuple[str, str]]:
 
 def _messages(definition: Definition, line: str) -> Iterator[tuple[int, str]]:
     """Yield what a format is offered of a line, and where in the line it begins."""
-    offered = [line, *(rest for rest, _ in peeled(line))]
+    offered = [line, *(rest for rest, _ in strip_prefix(line))]
     for text in dict.fromkeys(offered):
         start = len(line) - len(text)
         if definition.anchor is not None:

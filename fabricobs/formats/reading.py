@@ -11,6 +11,7 @@ from fabricobs import stopping
 from fabricobs.exceptions import UserError
 from fabricobs.formats import budget
 from fabricobs.formats.context import Context
+from fabricobs.formats.decompression import SourceError, open_text
 from fabricobs.formats.documents.apis import read_answers
 from fabricobs.formats.documents.json_documents import JsonFormat, read_json
 from fabricobs.formats.documents.prometheus import PrometheusFormat, PrometheusReader
@@ -39,9 +40,7 @@ from fabricobs.formats.records.sink import RecordFormat, RecordSink
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import (
     LineBlock,
-    SourceError,
     line_blocks,
-    open_text,
     read_document,
     whole_lines,
     without_colours,
@@ -204,7 +203,7 @@ def _read_json(
         data = read_document(stream, LIMITS.document_bytes)
     trees = [f.compiled for f in formats if isinstance(f.compiled, JsonFormat)]
     if trees:
-        between = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
+        between = [_text_reader(f, context, rows) for f in formats if f.definition.separator]
         read_json(data, trees, context, rows, tally, between)
     else:
         metrics = [f.compiled for f in formats if isinstance(f.compiled, PrometheusFormat)]
@@ -389,19 +388,19 @@ def _pieces(line: str) -> Sequence[str]:
 
 
 def _text_readers(formats: tuple[Format, ...], context: Context, rows: Rows) -> list[TextReader]:
-    """Return a reader for each format; those of captures with companions are one."""
-    companions = [_text_reader(f, context, rows) for f in formats if f.definition.companion]
-    others = [_text_reader(f, context, rows) for f in formats if not f.definition.companion]
-    if not companions:
+    """Return a reader for each format; those of captures with separators are one."""
+    separators = [_text_reader(f, context, rows) for f in formats if f.definition.separator]
+    others = [_text_reader(f, context, rows) for f in formats if not f.definition.separator]
+    if not separators:
         return others
     captured = [reader for reader in others if not isinstance(reader, LineReader)]
     lines = [reader for reader in others if isinstance(reader, LineReader)]
-    return [CaptureReader(companions, captured, context), *lines]
+    return [CaptureReader(separators, captured, context), *lines]
 
 
 def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
     compiled = format_.compiled
-    if format_.definition.place is not None:
-        context.placed[format_.name] = format_.definition.place
+    if format_.definition.identity_from_path is not None:
+        context.placed[format_.name] = format_.definition.identity_from_path
         context = context.within()
     return _READERS[format_.reader](compiled, context, rows)

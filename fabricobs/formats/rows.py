@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from fabricobs.formats.conversion import UnfitByFile, to_arrow
-from fabricobs.formats.outputs.stacks import Shape, Stack, frames
+from fabricobs.formats.outputs.column_batches import ColumnBatch, Shape, frames
 
 UNPARSED_SAMPLES = 20
 UNPARSED_TEXT = 500
@@ -49,7 +49,7 @@ class Rows:
         self.expected_bytes = expected_bytes  # of all inputs whose rows these are
         self._shapes: dict[tuple[str, tuple[str, ...]], list[tuple[Any, ...]]] = {}
         self._frames: list[tuple[str, pa.Table]] = []
-        self._stacks: dict[Shape, list[Stack]] = {}
+        self._stacks: dict[Shape, list[ColumnBatch]] = {}
         self.unfit = UnfitByFile()  # known once the rows are drained
         self.count = 0
         self._pending_rows = 0
@@ -74,7 +74,7 @@ class Rows:
             self.count += frame.num_rows
             self._pending_framed += frame.num_rows
 
-    def add_stack(self, stack: Stack) -> None:
+    def add_stack(self, stack: ColumnBatch) -> None:
         """Add rows cut from ruled tables."""
         count = stack.row_count
         self._stacks.setdefault(stack.shape, []).append(stack)

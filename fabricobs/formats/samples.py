@@ -20,7 +20,7 @@ def check_format(format_: Format, catalogue: Catalogue) -> Iterator[str]:
     """Yield what is wrong with a definition's samples; nothing if they all hold."""
     for number, sample in enumerate(format_.definition.sample, 1):
         where = f"ingest/{format_.name}.toml: sample {number}"
-        if not format_.definition.companion:
+        if not format_.definition.separator:
             recognised = catalogue.recognise(sample.data, f"/logs/{sample.path}")
             if format_ not in recognised.formats:
                 names = ", ".join(f.name for f in recognised.formats) or "nothing"

@@ -10,12 +10,13 @@ from typing import Any
 from fabricobs.exceptions import UserError
 from fabricobs.formats.archive import is_archive, members
 from fabricobs.formats.context import Context
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.identity.naming import identity_of
 from fabricobs.formats.near_misses import NearMiss, near_misses
 from fabricobs.formats.reading import count_lines, read_file
 from fabricobs.formats.recognition.catalogue import Catalogue, Format, Recognised
 from fabricobs.formats.rows import Rows, Tally, sampled, shape_of
-from fabricobs.formats.source import SourceError, read_ends
+from fabricobs.formats.source import read_ends
 
 Row = dict[str, Any]
 _EXAMPLES = 3
@@ -118,8 +119,8 @@ def _format(name: str, catalogue: Catalogue) -> Format:
 def _as(format_: Format, recognised: Recognised, catalogue: Catalogue) -> Recognised:
     """Return a file as if it showed one format alone."""
     syntax = recognised.syntax if format_ in recognised.formats else catalogue.syntax_of(format_)
-    companions = catalogue.companions if format_.has_companions else ()
-    return Recognised(syntax, (format_, *companions), wrapping=recognised.wrapping)
+    separators = catalogue.separators if format_.has_companions else ()
+    return Recognised(syntax, (format_, *separators), wrapping=recognised.wrapping)
 
 
 def _try(

@@ -11,19 +11,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from fabricobs.formats.context import Context
+from fabricobs.formats.decompression import BROKEN, SourceError
 from fabricobs.formats.definition import Definition
 from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.mapping import ColumnMapping, Target
 from fabricobs.formats.records.values import from_json
 from fabricobs.formats.rows import Rows, Tally
-from fabricobs.formats.source import (
-    BROKEN,
-    LineBlock,
-    SourceError,
-    line_blocks,
-    numbered_texts,
-    read_document,
-)
+from fabricobs.formats.source import LineBlock, line_blocks, numbered_texts, read_document
 from fabricobs.formats.values import (
     EARLIEST_US,
     LATEST_US,

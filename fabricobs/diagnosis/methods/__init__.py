@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.congestion import find_congestion
 from fabricobs.diagnosis.methods.degraded_link import find_degraded_links
 from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
@@ -25,7 +25,7 @@ from fabricobs.diagnosis.methods.straggler import find_stragglers
 from fabricobs.diagnosis.methods.workload import find_workload_imbalance
 from fabricobs.diagnosis.model import Model
 
-Method = Callable[[Evidence, Model, list[JobPace]], Judgement]
+Method = Callable[[Evidence, Model, list[StepTimeTrend]], MethodResult]
 
 METHODS: dict[str, Method] = {
     "congestion": find_congestion,
@@ -43,7 +43,7 @@ METHODS: dict[str, Method] = {
     "pfc_storm": find_pfc_storms,
     "rule": find_by_rule,
     "ecn_misconfigured": find_ecn_misconfigured,
-    "standout": lambda evidence, model, paces: find_outliers(evidence, model),
-    "straggler": lambda evidence, model, paces: find_stragglers(evidence, model),
+    "outlier": lambda evidence, model, trends: find_outliers(evidence, model),
+    "straggler": lambda evidence, model, trends: find_stragglers(evidence, model),
     "workload_imbalance": find_workload_imbalance,
 }

@@ -11,8 +11,8 @@ import polars as pl
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.windows import (
     Stretch,
@@ -32,7 +32,7 @@ class _Sign:
     driver: Driver
 
 
-def find_congestion(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_congestion(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
     """Return a finding for each NIC that receives beyond its peers; a unit judged is a NIC."""
     rows = evidence.frame("nic_excess").filter(
         (pl.col("ratio") >= model.limit("ratio"))
@@ -46,10 +46,10 @@ def find_congestion(evidence: Evidence, model: Model, paces: list[JobPace]) -> J
     for _, own in rows.group_by("host", "nic", maintain_order=True):
         least = int(model.limit("windows"))
         found = [s for _, part in own.group_by("format") for s in stretches(part, least)]
-        if found and (finding := _finding(own, found, evidence, model, paces)):
+        if found and (finding := _finding(own, found, evidence, model, trends)):
             findings.append(finding)
     nics, counted = evidence.frame("nic_counters").row(0)
-    return Judgement(tuple(findings), counted, nics - counted)
+    return MethodResult(tuple(findings), counted, nics - counted)
 
 
 def _finding(
@@ -57,10 +57,10 @@ def _finding(
     found: list[Stretch],
     evidence: Evidence,
     model: Model,
-    paces: list[JobPace],
+    trends: list[StepTimeTrend],
 ) -> Finding | None:
     first = own.row(0, named=True)
-    cost = cost_of(evidence, paces, spans(found))
+    cost = cost_of(evidence, trends, spans(found))
     signs = _signs(first["host"], first["nic"], found, evidence, model)
     # Bytes alone accuse nobody: another kind of rank receives more by design.
     if not signs and not (cost is not None and cost.felt):

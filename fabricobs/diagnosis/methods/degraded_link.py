@@ -9,14 +9,16 @@ from fabricobs.diagnosis.cables import End, cables_in, entities_of
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 
 _BEYOND = timedelta(days=365)
 
 
-def find_degraded_links(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_degraded_links(
+    evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+) -> MethodResult:
     """Return a finding for each cable, host or PCIe device below its peers; a unit is a port."""
     ports = evidence.frame("port_speeds")
     known = ports.filter(_has_peers(model) | pl.col("could_be").is_not_null())
@@ -25,11 +27,11 @@ def find_degraded_links(evidence: Evidence, model: Model, paces: list[JobPace]) 
         | (_has_peers(model) & (pl.col("speed_gbps") < pl.col("usual_gbps")))
     )
     findings = [
-        *_slow_cables(slow, evidence, model, paces),
-        *_missing_nics(evidence, model, paces),
-        *_narrow_pcie(evidence, model, paces),
+        *_slow_cables(slow, evidence, model, trends),
+        *_missing_nics(evidence, model, trends),
+        *_narrow_pcie(evidence, model, trends),
     ]
-    return Judgement(tuple(findings), len(known), len(ports) - len(known))
+    return MethodResult(tuple(findings), len(known), len(ports) - len(known))
 
 
 def _has_peers(model: Model) -> pl.Expr:
@@ -40,13 +42,13 @@ def _has_peers(model: Model) -> pl.Expr:
 
 
 def _slow_cables(
-    slow: pl.DataFrame, evidence: Evidence, model: Model, paces: list[JobPace]
+    slow: pl.DataFrame, evidence: Evidence, model: Model, trends: list[StepTimeTrend]
 ) -> list[Finding]:
     findings = []
     for cable in cables_in(slow):
         row = cable.rows.row(0, named=True)
         both = len(cable.rows) > 1
-        cost = _cost(row, evidence, paces)
+        cost = _cost(row, evidence, trends)
         far = cable.far.label if cable.far else "an end no log names"
         facts = [_speed_words(end) for end in cable.rows.iter_rows(named=True)]
         words = {
@@ -106,13 +108,13 @@ def _changed(row: dict[str, Any]) -> bool:
     return first is not None and now is not None and first > now
 
 
-def _cost(row: dict[str, Any], evidence: Evidence, paces: list[JobPace]) -> Cost | None:
+def _cost(row: dict[str, Any], evidence: Evidence, trends: list[StepTimeTrend]) -> Cost | None:
     if _changed(row):
-        return cost_of(evidence, paces, [(row["since"], row["since"] + _BEYOND)])
-    return cost_of(evidence, paces, [], whole_run=True)
+        return cost_of(evidence, trends, [(row["since"], row["since"] + _BEYOND)])
+    return cost_of(evidence, trends, [], whole_run=True)
 
 
-def _missing_nics(evidence: Evidence, model: Model, paces: list[JobPace]) -> list[Finding]:
+def _missing_nics(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> list[Finding]:
     """A NIC that most hosts have and one has not; a source that most hosts lack tells nothing."""
     missing = evidence.frame("missing_nics").filter(
         pl.col("hosts") > model.limit("peers"),
@@ -135,13 +137,13 @@ def _missing_nics(evidence: Evidence, model: Model, paces: list[JobPace]) -> lis
                 entities=entities_of([End(str(host), str(nic), is_nic=True)]),
                 families={"counters"},
                 drivers=[driver(model, "agreeing", f"hosts with {nic}", float(having))],
-                cost=cost_of(evidence, paces, [], whole_run=True),
+                cost=cost_of(evidence, trends, [], whole_run=True),
             )
         )
     return findings
 
 
-def _narrow_pcie(evidence: Evidence, model: Model, paces: list[JobPace]) -> list[Finding]:
+def _narrow_pcie(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> list[Finding]:
     """A device that only a few hosts train down; what most hosts do is how they are built."""
     narrow = evidence.frame("pcie_limits").filter(
         pl.col("hosts") > model.limit("peers"),
@@ -163,7 +165,7 @@ def _narrow_pcie(evidence: Evidence, model: Model, paces: list[JobPace]) -> list
                 entities=(Entity("host", host=host),),
                 families={"log"},
                 drivers=[driver(model, "agreeing", "hosts trained down", float(limited))],
-                cost=cost_of(evidence, paces, [], whole_run=True),
+                cost=cost_of(evidence, trends, [], whole_run=True),
             )
         )
     return findings

@@ -11,12 +11,12 @@ from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
     Finding,
-    Judgement,
+    MethodResult,
     Severity,
     confidence_of,
     severity_of_loss,
 )
-from fabricobs.diagnosis.job import JobPace, Slowdown
+from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.short_windows import first_unlikely, hashing_holds, short_windows
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
@@ -44,7 +44,7 @@ class _Skew:
     from_start: bool
 
 
-def find_ecmp_skew(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
     """Return one finding a switch whose uplinks are polarised; a unit is an uplink group."""
     intervals = evidence.frame("uplink_intervals")
     flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
@@ -66,14 +66,14 @@ def find_ecmp_skew(evidence: Evidence, model: Model, paces: list[JobPace]) -> Ju
         ]
         if skews and counted is not None:
             skews[0] = _dated(skews[0], group, evidence, model)
-        finding = _finding(skews, evidence, model, paces) if skews else None
+        finding = _finding(skews, evidence, model, trends) if skews else None
         # An estimated flow number alone accuses nobody: the job must have felt it.
         if finding is not None and counted is None and finding.severity == "low":
             continue
         judged += 1
         if finding is not None:
             findings.append(finding)
-    return Judgement(tuple(findings), judged, len(stretches) - judged)
+    return MethodResult(tuple(findings), judged, len(stretches) - judged)
 
 
 def _judge(
@@ -117,10 +117,12 @@ def _dated(skew: _Skew, group: str, evidence: Evidence, model: Model) -> _Skew:
     return replace(skew, stretch=dated)
 
 
-def _finding(skews: list[_Skew], evidence: Evidence, model: Model, paces: list[JobPace]) -> Finding:
+def _finding(
+    skews: list[_Skew], evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+) -> Finding:
     skew = skews[0]
     stretch = skew.stretch
-    slowdown, pace = _slowdown_at(skew, paces)
+    slowdown, pace = _slowdown_at(skew, trends)
     rise = collective_rise(evidence, stretch.begin, slowdown)
     burst = burst_utilisation(stretch, evidence)
     pauses = pause_rise(evidence, stretch.begin)
@@ -194,17 +196,19 @@ def _severity(loss: float | None, *, harmful: bool) -> Severity:
     return "medium" if harmful else "low"
 
 
-def _slowdown_at(skew: _Skew, paces: list[JobPace]) -> tuple[Slowdown | None, JobPace | None]:
+def _slowdown_at(
+    skew: _Skew, trends: list[StepTimeTrend]
+) -> tuple[Slowdown | None, StepTimeTrend | None]:
     """Return the slowdown that began with the skew: within an interval of its first window."""
     window = skew.stretch.first_window_end - skew.stretch.begin
     slack = max(window, timedelta(seconds=10))
-    for pace in paces:
+    for pace in trends:
         for slowdown in pace.slowdowns:
             if slowdown.start is None or skew.from_start:
                 continue
             if abs(slowdown.start - skew.stretch.begin) <= 1.5 * slack:
                 return slowdown, pace
-    return None, (paces[0] if paces else None)
+    return None, (trends[0] if trends else None)
 
 
 def _victims(evidence: Evidence, device: str) -> tuple[Entity, ...]:

@@ -7,18 +7,20 @@ import polars as pl
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Entity, Finding, Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Entity, Finding, MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
 
 
-def find_ecn_misconfigured(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_ecn_misconfigured(
+    evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+) -> MethodResult:
     """Return one finding for the leaves that pause and do not mark; a unit judged is a leaf."""
     pauses, marks = evidence.frame("switch_pauses"), evidence.frame("nic_marks")
     leaves = pauses["leaf"].n_unique()
     if marks["cnp_per_second"].drop_nulls().is_empty():
-        return Judgement(unjudged=leaves)
+        return MethodResult(not_checked=leaves)
     loud = pauses.filter(pl.col("frames_per_second") >= model.limit("pause_rate"))
     loud = _without_storms(loud, evidence.frame("nic_pauses"))
     silent: dict[str, list[Stretch]] = {}
@@ -31,8 +33,8 @@ def find_ecn_misconfigured(evidence: Evidence, model: Model, paces: list[JobPace
             silent[str(leaf)] = found
     absurd = _absurd(evidence, model, silent)
     if not silent or not (absurd or len(silent) >= model.limit("leaves") * leaves):
-        return Judgement(judged=leaves)
-    return Judgement((_finding(silent, absurd, loud, evidence, model, paces),), leaves)
+        return MethodResult(judged=leaves)
+    return MethodResult((_finding(silent, absurd, loud, evidence, model, trends),), leaves)
 
 
 def _without_storms(loud: pl.DataFrame, nic_pauses: pl.DataFrame) -> pl.DataFrame:
@@ -56,15 +58,15 @@ def _finding(
     loud: pl.DataFrame,
     evidence: Evidence,
     model: Model,
-    paces: list[JobPace],
+    trends: list[StepTimeTrend],
 ) -> Finding:
     found = [stretch for each in silent.values() for stretch in each]
     start, end, _ = earliest(found)
     # All leaves must have been loud: the last of them settles it.
     detected_at = max(earliest(each)[2] for each in silent.values())
-    cost = cost_of(evidence, paces, spans(found))
+    cost = cost_of(evidence, trends, spans(found))
     if cost is None or not cost.felt:
-        whole = cost_of(evidence, paces, spans(found), whole_run=True)
+        whole = cost_of(evidence, trends, spans(found), whole_run=True)
         cost = whole if whole is not None and whole.felt else cost
     frames = _mean(loud.filter(pl.col("leaf").is_in(list(silent))), "frames_per_second") or 0.0
     cnps = _mean(overlapping(evidence.frame("nic_marks"), found), "cnp_per_second") or 0.0

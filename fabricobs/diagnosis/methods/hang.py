@@ -12,11 +12,11 @@ from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
     Finding,
-    Judgement,
+    MethodResult,
     confidence_of,
     severity_of_loss,
 )
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 
 _SHOWN = 3
@@ -35,7 +35,7 @@ class _Stall:
     waited: float
 
 
-def find_hangs(evidence: Evidence, model: Model, paces: Sequence[JobPace]) -> Judgement:
+def find_hangs(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]) -> MethodResult:
     """Return one finding a job that stands still; a unit is a job.
 
     A job that merely ended leaves no rank waiting: without a watchdog that gave up, or a process
@@ -51,7 +51,7 @@ def find_hangs(evidence: Evidence, model: Model, paces: Sequence[JobPace]) -> Ju
         stall = _stall(rows, evidence)
         if stall is not None:
             findings.append(_finding(stall, len(rows), model, evidence))
-    return Judgement(tuple(findings), judged, len(jobs) - judged)
+    return MethodResult(tuple(findings), judged, len(jobs) - judged)
 
 
 def _stall(rows: pl.DataFrame, evidence: Evidence) -> _Stall | None:

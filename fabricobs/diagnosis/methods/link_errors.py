@@ -24,8 +24,8 @@ from fabricobs.diagnosis.cables import (
 from fabricobs.diagnosis.cost import Cost, Span, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Driver, Finding, Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Driver, Finding, MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import events_at_least, false_discovery
 from fabricobs.store.tables import counters_of
@@ -62,7 +62,7 @@ class _Count:
         )
 
 
-def find_link_errors(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_link_errors(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
     """Return a finding for each cable with sustained errors; a unit judged is a port."""
     sick = evidence.frame("sick_intervals")
     wire = _beyond_standard(evidence, model)
@@ -71,11 +71,11 @@ def find_link_errors(evidence: Evidence, model: Model, paces: list[JobPace]) -> 
         steady = _without_downs(cable, sick)
         counts = [c for end in steady.ends for c in _counts(steady.at(end), end, evidence, model)]
         if any(count.sufficed for count in counts):
-            findings.append(_finding(steady, counts, sick, evidence, model, paces))
+            findings.append(_finding(steady, counts, sick, evidence, model, trends))
     ports = evidence.frame("counted_ports")
     judged = len(ports.filter("known", pl.col("stopped").is_null()))
-    unjudged = len(ports) - judged + _uncounted_ports(evidence, ports)
-    return Judgement(tuple(findings), judged, unjudged)
+    not_checked = len(ports) - judged + _uncounted_ports(evidence, ports)
+    return MethodResult(tuple(findings), judged, not_checked)
 
 
 def _uncounted_ports(evidence: Evidence, ports: pl.DataFrame) -> int:
@@ -181,13 +181,13 @@ def _finding(
     sick: pl.DataFrame,
     evidence: Evidence,
     model: Model,
-    paces: list[JobPace],
+    trends: list[StepTimeTrend],
 ) -> Finding:
     worst = max(counts, key=lambda count: count.risen)
     cable = cable if worst.end == cable.near else cable.turned()
     spans = spans_of(cable.rows)
     resent = _resent(cable, sick, spans)
-    cost = cost_of(evidence, paces, spans)
+    cost = cost_of(evidence, trends, spans)
     far = cable.far.label if cable.far else "an end no log names"
     of_far = [count for count in counts if count.end != worst.end]
     words = {

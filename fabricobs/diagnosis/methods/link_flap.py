@@ -17,8 +17,8 @@ from fabricobs.diagnosis.cables import (
 from fabricobs.diagnosis.cost import Span, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Driver, Finding, Judgement
-from fabricobs.diagnosis.job import WARM_UP_STEPS, JobPace
+from fabricobs.diagnosis.findings import Driver, Finding, MethodResult
+from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import robust_z
 
@@ -37,22 +37,22 @@ class _Downs:
     told: tuple[str, ...]
 
 
-def find_link_flaps(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
     """Return a finding for each cable that went down during the job; a unit judged is a port."""
-    ran = _ran(evidence, paces)
+    ran = _ran(evidence, trends)
     ports = evidence.frame("counted_ports")
     judged = len(ports.filter("known"))
     if ran is None:
-        return Judgement((), 0, len(ports))
+        return MethodResult((), 0, len(ports))
     rows = _downs(evidence).filter(pl.col("ts") >= ran[0], pl.col("ts_before") <= ran[1])
     found = [_counted(cable) for cable in cables_in(rows)]
-    findings = [_finding(downs, evidence, model, paces) for downs in found]
-    return Judgement(tuple(findings), judged, len(ports) - judged)
+    findings = [_finding(downs, evidence, model, trends) for downs in found]
+    return MethodResult(tuple(findings), judged, len(ports) - judged)
 
 
-def _ran(evidence: Evidence, paces: list[JobPace]) -> Span | None:
+def _ran(evidence: Evidence, trends: list[StepTimeTrend]) -> Span | None:
     """Return when the jobs ran; else when counters were taken: a log may go back for weeks."""
-    times = [pace.steps["ts"].drop_nulls() for pace in paces]
+    times = [pace.steps["ts"].drop_nulls() for pace in trends]
     known = [time for time in times if len(time)]
     if known:
         return min(t[0] for t in known) - CLOCK_SLACK, max(t[-1] for t in known) + CLOCK_SLACK
@@ -93,9 +93,11 @@ def _counted(cable: Cable) -> _Downs:
     return _Downs(cable, tuple(sorted(spans)), times, told)
 
 
-def _finding(downs: _Downs, evidence: Evidence, model: Model, paces: list[JobPace]) -> Finding:
+def _finding(
+    downs: _Downs, evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+) -> Finding:
     cable, spans = downs.cable, downs.spans
-    cost = cost_of(evidence, paces, _hit(evidence, spans, model) or spans)
+    cost = cost_of(evidence, trends, _hit(evidence, spans, model) or spans)
     families = {_SOURCES[source] for source in downs.told}
     if cost is not None and cost.felt:
         families.add("timing")

@@ -10,13 +10,15 @@ import polars as pl
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Entity, Finding, Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Entity, Finding, MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
 
 
-def find_mixed_traffic(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_mixed_traffic(
+    evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+) -> MethodResult:
     """Return one finding if most hosts receive bytes no peer sent; a unit judged is a host."""
     rows = evidence.frame("host_balance")
     hosts = rows["host"].n_unique()
@@ -29,8 +31,8 @@ def find_mixed_traffic(evidence: Evidence, model: Model, paces: list[JobPace]) -
     least = max(model.limit("fewest_hosts"), model.limit("hosts") * hosts)
     agreed = _agreed(by_host, least)
     if agreed is None:
-        return Judgement(judged=hosts)
-    return Judgement((_finding(loud, by_host, agreed, hosts, evidence, model, paces),), hosts)
+        return MethodResult(judged=hosts)
+    return MethodResult((_finding(loud, by_host, agreed, hosts, evidence, model, trends),), hosts)
 
 
 def _agreed(by_host: dict[str, list[Stretch]], least: float) -> tuple[datetime, datetime] | None:
@@ -55,16 +57,16 @@ def _finding(
     hosts: int,
     evidence: Evidence,
     model: Model,
-    paces: list[JobPace],
+    trends: list[StepTimeTrend],
 ) -> Finding:
     detected_at, end = agreed
     found = [stretch for each in by_host.values() for stretch in each]
     begins = sorted(earliest(each)[0] for each in by_host.values())
     start = begins[len(begins) // 2]
     acting = [s for s in found if s.end >= start]
-    cost = cost_of(evidence, paces, spans(acting))
+    cost = cost_of(evidence, trends, spans(acting))
     if cost is None or not cost.felt:
-        whole = cost_of(evidence, paces, spans(acting), whole_run=True)
+        whole = cost_of(evidence, trends, spans(acting), whole_run=True)
         cost = whole if whole is not None and whole.felt else cost
     ratios = loud.group_by("host").agg(
         (pl.col("received").sum() / pl.col("sent").sum()).alias("ratio"),

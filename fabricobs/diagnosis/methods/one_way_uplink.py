@@ -9,8 +9,8 @@ import polars as pl
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Entity, Finding, Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Entity, Finding, MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.short_windows import hashing_holds, short_windows
 from fabricobs.diagnosis.statistics import at_most, flows_that_explain
@@ -20,7 +20,9 @@ from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stret
 _EMPTY = 0.05  # of the mean: what the evidence calls silent
 
 
-def find_one_way_uplinks(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_one_way_uplinks(
+    evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+) -> MethodResult:
     """Return a finding for each uplink that sends nothing; groups are counted by ecmp_skew."""
     silent = evidence.frame("one_way_uplinks").filter(
         (pl.col("received_ratio") >= model.limit("received"))
@@ -49,9 +51,9 @@ def find_one_way_uplinks(evidence: Evidence, model: Model, paces: list[JobPace])
         if found:
             told = _flows_text(counted, number)
             findings.append(
-                _finding(str(device), str(port), rows, found, told, p, evidence, model, paces)
+                _finding(str(device), str(port), rows, found, told, p, evidence, model, trends)
             )
-    return Judgement(tuple(findings))
+    return MethodResult(tuple(findings))
 
 
 def _is_hash(silent: pl.DataFrame, flows: int | None, evidence: Evidence, model: Model) -> bool:
@@ -135,10 +137,10 @@ def _finding(
     p: float | None,
     evidence: Evidence,
     model: Model,
-    paces: list[JobPace],
+    trends: list[StepTimeTrend],
 ) -> Finding:
     start, end, detected_at = earliest(found)
-    cost = cost_of(evidence, paces, spans(found))
+    cost = cost_of(evidence, trends, spans(found))
     links = int(rows["links"][0])
     sent = float(rows["sent_ratio"].mean() or 0.0)  # type: ignore[arg-type]
     received = float(rows["received_ratio"][0])

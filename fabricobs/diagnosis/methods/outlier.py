@@ -14,9 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
+from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import RankTimes, rank_times
+from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
 from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, nan_median
 
 if TYPE_CHECKING:
@@ -86,10 +86,10 @@ _PORTS = _Subject(
 )
 
 
-def find_outliers(evidence: Evidence, model: Model) -> Judgement:
+def find_outliers(evidence: Evidence, model: Model) -> MethodResult:
     """Return the parts that stand out in several numbers at once, as information."""
     compared = (
-        *((_RANKS, _rank_features(job)) for job in rank_times(evidence) if job.measured),
+        *((_RANKS, _rank_features(job)) for job in rank_compute_times(evidence) if job.measured),
         (_NICS, evidence.frame("nic_features")),
         (_PORTS, evidence.frame("port_features")),
     )
@@ -98,7 +98,7 @@ def find_outliers(evidence: Evidence, model: Model) -> Judgement:
         for peers in parts.partition_by("job", "stage", maintain_order=True):
             if len(peers) >= model.limit("fewest_ranks"):
                 found.extend(_outliers(peers, subject, model))
-    return Judgement(tuple(found), sum(len(parts) for _, parts in compared))
+    return MethodResult(tuple(found), sum(len(parts) for _, parts in compared))
 
 
 def _rank_features(times: RankTimes) -> pl.DataFrame:

@@ -9,8 +9,8 @@ import polars as pl
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Entity, Finding, Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Entity, Finding, MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import Array
 
@@ -32,7 +32,9 @@ class _Leaf:
     sure: datetime
 
 
-def find_oversubscription(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_oversubscription(
+    evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+) -> MethodResult:
     """Return one finding if nearly all leaves are too narrow; a unit judged is a leaf."""
     capacity = evidence.frame("leaf_capacity")
     leaves = len(capacity)
@@ -50,9 +52,9 @@ def find_oversubscription(evidence: Evidence, model: Model, paces: list[JobPace]
         if leaf is not None:
             full.append(leaf)
     if not full or len(full) < model.limit("leaves") * leaves:
-        return Judgement(judged=judged, unjudged=leaves - judged)
-    finding = _finding(full, leaves, evidence, model, paces)
-    return Judgement((finding,), judged, leaves - judged)
+        return MethodResult(judged=judged, not_checked=leaves - judged)
+    finding = _finding(full, leaves, evidence, model, trends)
+    return MethodResult((finding,), judged, leaves - judged)
 
 
 def _transfer_share(evidence: Evidence) -> float | None:
@@ -96,13 +98,13 @@ def _full(row: dict[str, object], own: pl.DataFrame, busy: float, model: Model) 
 
 
 def _finding(
-    full: list[_Leaf], leaves: int, evidence: Evidence, model: Model, paces: list[JobPace]
+    full: list[_Leaf], leaves: int, evidence: Evidence, model: Model, trends: list[StepTimeTrend]
 ) -> Finding:
     worst = max(full, key=lambda leaf: leaf.ratio or 0.0)
     burst = float(np.median([leaf.burst for leaf in full]))
     imbalance = float(np.median([leaf.imbalance for leaf in full]))
     start, end = min(leaf.begin for leaf in full), max(leaf.end for leaf in full)
-    cost = cost_of(evidence, paces, [(start, end)], whole_run=True)
+    cost = cost_of(evidence, trends, [(start, end)], whole_run=True)
     design = f"{worst.ratio:.3g}:1 by design" if worst.ratio else "more crosses than fits"
     words = {
         "leaves": len(full),

@@ -15,8 +15,8 @@ from fabricobs.diagnosis.cables import End, during, ends_in, entities_of, moment
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.link_errors import RETRANSMISSIONS, sick_spans, sufficed
 from fabricobs.diagnosis.model import Model
 
@@ -37,7 +37,7 @@ class _Loss:
     detected_at: datetime
 
 
-def find_packet_loss(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_packet_loss(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
     """Return a finding for each switch or port that loses packets; a unit judged is a port."""
     sick = evidence.frame("sick_intervals")
     counters = evidence.frame("loss_counters")
@@ -45,9 +45,9 @@ def find_packet_loss(evidence: Evidence, model: Model, paces: list[JobPace]) -> 
     losses = _where_dropped(sick, resent, counters, evidence, model)
     if not losses and _paused(evidence, model).is_empty():
         losses = _where_resent(resent, counters, model)
-    findings = tuple(_finding(loss, evidence, model, paces) for loss in losses)
+    findings = tuple(_finding(loss, evidence, model, trends) for loss in losses)
     judged = len(counters.filter(pl.col("resends") | pl.col("drops")))
-    return Judgement(findings, judged, len(counters) - judged)
+    return MethodResult(findings, judged, len(counters) - judged)
 
 
 def _unexplained(sick: pl.DataFrame, evidence: Evidence, model: Model) -> pl.DataFrame:
@@ -165,9 +165,9 @@ def _where_resent(resent: pl.DataFrame, counters: pl.DataFrame, model: Model) ->
     return [_Loss(entities or (Entity("job"),), place, rows, resent, min(dates))]
 
 
-def _finding(loss: _Loss, evidence: Evidence, model: Model, paces: list[JobPace]) -> Finding:
+def _finding(loss: _Loss, evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> Finding:
     spans = spans_of(loss.rows)
-    cost = cost_of(evidence, paces, spans)
+    cost = cost_of(evidence, trends, spans)
     lossy = _lossy_class(loss, evidence)
     switch = next((e.switch for e in loss.entities if e.switch), None)
     words = {

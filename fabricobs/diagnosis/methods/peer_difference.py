@@ -13,8 +13,8 @@ import polars as pl
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Driver, Entity, Finding, Judgement, Severity
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, Severity
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 
 _FEWEST_HOSTS = 3
@@ -40,8 +40,8 @@ class _Odd:
 
 
 def find_peer_differences(
-    evidence: Evidence, model: Model, paces: Sequence[JobPace], *, costs: bool = True
-) -> Judgement:
+    evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend], *, costs: bool = True
+) -> MethodResult:
     """Return one finding a job in which hosts or ranks stand apart; a unit is a host.
 
     Where `costs`, the cause lasts as long as the job and its cost is judged by the line rate of
@@ -58,9 +58,9 @@ def find_peer_differences(
         ]
         judged += rows.filter("decides")["host"].n_unique()
         if any(one.decides for one in odd):
-            findings.append(_finding(rows, odd, evidence, model, paces, costs=costs))
+            findings.append(_finding(rows, odd, evidence, model, trends, costs=costs))
     hosts = sum(evidence.frame("hosts_of_jobs")["hosts"].to_list())
-    return Judgement(tuple(findings), judged, max(hosts - judged, 0))
+    return MethodResult(tuple(findings), judged, max(hosts - judged, 0))
 
 
 def _odd(rows: pl.DataFrame, model: Model) -> _Odd | None:
@@ -96,7 +96,7 @@ def _finding(
     odd: Sequence[_Odd],
     evidence: Evidence,
     model: Model,
-    paces: Sequence[JobPace],
+    trends: Sequence[StepTimeTrend],
     *,
     costs: bool,
 ) -> Finding:
@@ -109,7 +109,7 @@ def _finding(
         for one in odd
         if not one.decides and (accused & set(one.rows["host"]) or culprits[0].type == "job")
     ]
-    own = [pace for pace in paces if pace.job == job]
+    own = [pace for pace in trends if pace.job == job]
     cost = cost_of(evidence, own, [], whole_run=True) if costs else None
     worst = max(deciding, key=lambda one: one.rows["host"].n_unique())
     words: dict[str, Any] = {

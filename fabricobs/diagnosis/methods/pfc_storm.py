@@ -14,8 +14,8 @@ import polars as pl
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Entity, Finding, Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Entity, Finding, MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
 
@@ -51,7 +51,7 @@ class _Storm:
         return earliest(self.found)
 
 
-def find_pfc_storms(evidence: Evidence, model: Model, paces: list[JobPace]) -> Judgement:
+def find_pfc_storms(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
     """Return a finding for each NIC that storms; a unit judged is a NIC."""
     pauses = _with_shares(evidence.frame("nic_pauses"), model)
     loud = pauses.filter(
@@ -70,10 +70,10 @@ def find_pfc_storms(evidence: Evidence, model: Model, paces: list[JobPace]) -> J
     for end in _ends(loud, warnings, detected):
         storm = _storm(end, loud, (warnings, detected), model)
         if storm is not None:
-            findings.append(_finding(storm, evidence, model, paces))
+            findings.append(_finding(storm, evidence, model, trends))
     known = evidence.frame("nic_counters").row(0, named=True)["nics"]
     judged = len(evidence.frame("pause_counters"))
-    return Judgement(tuple(findings), judged, max(known - judged, 0))
+    return MethodResult(tuple(findings), judged, max(known - judged, 0))
 
 
 def _with_shares(pauses: pl.DataFrame, model: Model) -> pl.DataFrame:
@@ -152,9 +152,11 @@ def _lasting(rows: pl.DataFrame, model: Model) -> list[Stretch]:
     return [*stretches(rows, least), *single]
 
 
-def _finding(storm: _Storm, evidence: Evidence, model: Model, paces: list[JobPace]) -> Finding:
+def _finding(
+    storm: _Storm, evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+) -> Finding:
     start, end, detected_at = storm.times
-    cost = cost_of(evidence, paces, spans(storm.found))
+    cost = cost_of(evidence, trends, spans(storm.found))
     victims = _victims(storm, evidence)
     share = _number(storm.rows["share"].median())
     frames = _number(storm.rows["frames_per_second"].median())

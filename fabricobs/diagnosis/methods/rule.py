@@ -15,26 +15,26 @@ import polars as pl
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Entity, Finding, Judgement
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.findings import Entity, Finding, MethodResult
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model, Rule
-from fabricobs.diagnosis.rank_times import RankTimes, rank_times
+from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
 from fabricobs.diagnosis.windows import Stretch, earliest, spans, stretches
 
 _FIELDS = ("job", "rank", "host", "gpu", "nic", "switch", "port")
 
 
-def find_by_rule(evidence: Evidence, model: Model, paces: Sequence[JobPace]) -> Judgement:
+def find_by_rule(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]) -> MethodResult:
     """Return one finding per part whose rows satisfy the model's `[rule]`; a unit is a part."""
     rule = model.rule
     if rule is None:
-        return Judgement()
+        return MethodResult()
     rows = evidence.frame(model.evidence)
     parts = [name for name in _FIELDS if name in rows.columns]
-    judged, unjudged = rows.select(parts).n_unique(), 0
+    judged, not_checked = rows.select(parts).n_unique(), 0
     if rule.judged:
         judged, of = evidence.frame(rule.judged).row(0)
-        unjudged = max(of - judged, 0)
+        not_checked = max(of - judged, 0)
     limits = {name: threshold.value for name, threshold in model.threshold.items()}
     wrong = rows.filter(pl.sql_expr(rule.when.format(**limits)))
     found = []
@@ -42,8 +42,8 @@ def find_by_rule(evidence: Evidence, model: Model, paces: Sequence[JobPace]) -> 
         least = int(model.limit(rule.intervals)) if rule.intervals else 1
         lasting = stretches(own, least) if rule.intervals else []
         if lasting or not rule.intervals:
-            found.append(_finding(own, lasting, model, rule, evidence, paces))
-    return Judgement(tuple(found), judged, unjudged)
+            found.append(_finding(own, lasting, model, rule, evidence, trends))
+    return MethodResult(tuple(found), judged, not_checked)
 
 
 def _finding(
@@ -52,7 +52,7 @@ def _finding(
     model: Model,
     rule: Rule,
     evidence: Evidence,
-    paces: Sequence[JobPace],
+    trends: Sequence[StepTimeTrend],
 ) -> Finding:
     first, last, detected = (
         earliest(lasting)
@@ -62,7 +62,7 @@ def _finding(
     entity = Entity(rule.entity, **{k: rows[k][0] for k in _FIELDS if k in rows.columns})
     cost = _cost_of_rank(entity, first, None if rule.lasts else last, model, evidence)
     if cost is None and lasting:
-        cost = cost_of(evidence, paces, spans(lasting))
+        cost = cost_of(evidence, trends, spans(lasting))
     numbers = _words(rows)
     words = {
         **numbers,
@@ -124,7 +124,7 @@ def _cost_of_rank(
     evidence: Evidence,
 ) -> Cost | None:
     """Return what the part's rank cost its job between two moments; None without its times."""
-    for job in rank_times(evidence) if entity.rank is not None else ():
+    for job in rank_compute_times(evidence) if entity.rank is not None else ():
         if job.job != entity.job or entity.rank not in job.ranks:
             continue
         begin, end = _index(job, first, 0), _index(job, last, len(job.steps) - 1)

@@ -16,13 +16,13 @@ from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
     Finding,
-    Judgement,
+    MethodResult,
     Power,
     confidence_of,
     severity_of_loss,
 )
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import RankTimes, rank_times
+from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
 from fabricobs.diagnosis.slow_ranks import (
     SlowUnit,
     alike,
@@ -43,7 +43,7 @@ _GROUPS = (
 )
 
 
-def find_stragglers(evidence: Evidence, model: Model) -> Judgement:
+def find_stragglers(evidence: Evidence, model: Model) -> MethodResult:
     """Return one finding a straggling rank, or one a host whose ranks straggle together.
 
     A unit is a rank: judged are those with peers over enough steps, none where the ranks of a
@@ -52,7 +52,7 @@ def find_stragglers(evidence: Evidence, model: Model) -> Judgement:
     findings: list[Finding] = []
     judged = ranks = 0
     powers: list[Power] = []
-    for times in rank_times(evidence):
+    for times in rank_compute_times(evidence):
         units = find_slow(times, model)
         priced: list[int] = []
         for unit in alike(times, units):
@@ -63,7 +63,7 @@ def find_stragglers(evidence: Evidence, model: Model) -> Judgement:
         ranks += len(times.ranks)
         powers += filter(None, [smallest_excess(times, model)])
     power = max(powers, key=lambda power: power.effect, default=None)
-    return Judgement(tuple(findings), judged, ranks - judged, power)
+    return MethodResult(tuple(findings), judged, ranks - judged, power)
 
 
 def moment_of(times: RankTimes, index: int) -> datetime | None:

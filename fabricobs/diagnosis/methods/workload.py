@@ -17,15 +17,15 @@ from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
     Finding,
-    Judgement,
+    MethodResult,
     Severity,
     confidence_of,
     severity_of_loss,
 )
-from fabricobs.diagnosis.job import JobPace
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.straggler import moment_of
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_times import Integers, RankTimes, nan_max, rank_times
+from fabricobs.diagnosis.rank_compute_times import Integers, RankTimes, nan_max, rank_compute_times
 from fabricobs.diagnosis.statistics import Array, change_points, nan_median
 
 # Hosts below this number are too few to say that another one is last each time; then ranks do.
@@ -51,12 +51,12 @@ class _Form:
 
 
 def find_workload_imbalance(
-    evidence: Evidence, model: Model, paces: Sequence[JobPace]
-) -> Judgement:
+    evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]
+) -> MethodResult:
     """Return one finding a job whose own work holds it up; a unit is a rank."""
     findings: list[Finding] = []
     judged = 0
-    for times in rank_times(evidence):
+    for times in rank_compute_times(evidence):
         if len(times.steps) < model.limit("least_steps"):
             continue
         judged += len(times.ranks)
@@ -71,7 +71,7 @@ def find_workload_imbalance(
             forms.sort(key=lambda form: -form.loss)
             findings.append(_finding(times, forms, model, evidence))
     ranks = int(evidence.frame("rank_steps").select("job", "rank").n_unique())
-    return Judgement(tuple(findings), judged, max(ranks - judged, 0))
+    return MethodResult(tuple(findings), judged, max(ranks - judged, 0))
 
 
 def _stages(times: RankTimes, model: Model) -> _Form | None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from fabricobs.formats.cells import CellBlock, CellRows, other_counter
 from fabricobs.formats.context import Context, column_names
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.documents.jsontext import TOO_DEEP, documents, unfolded
 from fabricobs.formats.documents.oids import NameMaps
@@ -26,7 +27,6 @@ from fabricobs.formats.logs.lines import Outcome, TextReader
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target, check_column
 from fabricobs.formats.records.values import from_json
 from fabricobs.formats.rows import Rows, Tally
-from fabricobs.formats.source import SourceError
 from fabricobs.formats.templates import Template, TemplateError, compile_template
 from fabricobs.formats.values import Unfit, Value
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.limits import LIMITS
-from fabricobs.formats.source import SourceError
 from fabricobs.formats.values.kinds import LONGEST_NUMBER
 
 # A line that begins a document: a prompt such as [admin@leaf01 ~]$ does not.

@@ -44,7 +44,9 @@ Places = NDArray[np.int64]
 def can_read(compiled: object, size_bytes: int) -> bool:
     """Say whether a file is worth the matcher, and its format fit for it."""
     return (
-        size_bytes >= LEAST_BYTES and isinstance(compiled, LineFormat) and compiled.mark.isascii()
+        size_bytes >= LEAST_BYTES
+        and isinstance(compiled, LineFormat)
+        and compiled.contains.isascii()
     )
 
 
@@ -80,7 +82,9 @@ class BulkReader:
         self._readers, whole = readable(readers, context)
         self._context, self._rows, self._tally = context, rows, tally
         self._slow_line, self._flush, self._dispatcher = slow_line, flush, dispatcher
-        marks = {r.format.mark for r in readers if isinstance(r, LineReader) and r.format.mark}
+        marks = {
+            r.format.contains for r in readers if isinstance(r, LineReader) and r.format.contains
+        }
         formats = tuple(reader.format for reader in self._readers)
         self._book = rulebook(formats, tuple(sorted(marks)), context.labels)
         self._match = entry("kernel", "match_lines")
@@ -92,11 +96,11 @@ class BulkReader:
         self._prefixes: dict[int, Prefix] = {}
         self._values: dict[int, Any] = {}
         self._first_row = 0  # of those not handed over
-        self._keeping = np.array([bool(e.rule.keep) for e in self._book.entries] or [False])
+        self._keeping = np.array([bool(e.rule.context) for e in self._book.entries] or [False])
         self._groups = np.array(
             [self._book.group_of[e.format] for e in self._book.entries] or [-1], np.int64
         )
-        self._advancing = np.array([bool(e.rule.advance) for e in self._book.entries] or [False])
+        self._advancing = np.array([bool(e.rule.increment) for e in self._book.entries] or [False])
         # Which entries give rows of a table, by format and table.
         self._members: dict[tuple[int, str], NDArray[np.bool_]] = {}
         for place, each in enumerate(self._book.entries):
@@ -350,13 +354,13 @@ class BulkReader:
         for number in np.unique(entries[self._advancing[entries]]).tolist():
             if self._groups[number] == group:
                 own = self._found.lines[begin:end][entries == number]
-                for name in self._book.entries[number].rule.advance:
+                for name in self._book.entries[number].rule.increment:
                     lines.setdefault(name, []).append(own)
         return {name: np.unique(np.concatenate(parts)) for name, parts in lines.items()}
 
     def _kept_names(self, places: Places) -> list[str]:
         used = np.unique(self._found.entries[places]).tolist()
-        return list(dict.fromkeys(n for e in used for n in self._book.entries[e].rule.keep))
+        return list(dict.fromkeys(n for e in used for n in self._book.entries[e].rule.context))
 
     def _slot(self, number: int, name: str) -> Slot | None:
         """Return the slot of a field that an entry captures."""
@@ -371,9 +375,9 @@ class BulkReader:
         for number in np.unique(entries).tolist():
             rule, slot = self._book.entries[number].rule, self._slot(number, name)
             own = entries == number
-            if name in rule.keep and slot is not None:
+            if name in rule.context and slot is not None:
                 said[own] = self._found.fields[slot.place, places[own]] != _ABSENT
-            if name in rule.keep and name in rule.set:
+            if name in rule.context and name in rule.set:
                 said[own] = True
         return said
 

@@ -7,7 +7,7 @@ from fabricobs.formats.context import Context
 from fabricobs.formats.logs.headings import Headings
 from fabricobs.formats.logs.lines import LineReader, Outcome, TextReader
 from fabricobs.formats.logs.messages import is_bar, messages
-from fabricobs.formats.logs.prefixes import NOTHING, Told, merged, peeled
+from fabricobs.formats.logs.prefixes import NOTHING, Told, merged, strip_prefix
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.values import TIME_PATTERN
 
@@ -25,7 +25,7 @@ class Dispatcher:
         self._rows = rows
         self._tally = tally
         self._by_line = [r for r in self._readers if isinstance(r, LineReader)]
-        self._marked = [reader for reader in self._by_line if reader.format.mark]
+        self._marked = [reader for reader in self._by_line if reader.format.contains]
         self._pods = set[tuple[str, str]]()
         self._headings = Headings(by_rules=context.blocks)
         # Outputs of commands have rules of their own.
@@ -99,7 +99,7 @@ class Dispatcher:
 
         Tables are cut by column and take whole lines only.
         """
-        rests = list(peeled(text, self._context.labels))
+        rests = list(strip_prefix(text, self._context.labels))
         told = merged(around, rests[-1][1]) if rests else around
         self._context.of_line.told = told
         self._about = ""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fabricobs.formats.context import LineTold
 from fabricobs.formats.logs.lines import LineReader
-from fabricobs.formats.logs.prefixes import NOTHING, Told, before_message, peeled
+from fabricobs.formats.logs.prefixes import NOTHING, Told, before_message, strip_prefix
 from fabricobs.formats.values import Unfit
 
 Wide = NDArray[np.int64]
@@ -45,7 +45,7 @@ class Prefix:
 def judge(raw: str, line: str, stamp: Stamp | None, readers: Sequence[LineReader]) -> Prefix | None:
     """Read a prefix as the reference does; None if its lines are to be left to that."""
     labels = readers[0].context.labels
-    *_, (rest, around) = (line, NOTHING), *peeled(line, labels)
+    *_, (rest, around) = (line, NOTHING), *strip_prefix(line, labels)
     if len(line) - len(rest) > len(raw):
         return None
     if "pod" in around and ("node" in around or "host" in around):
@@ -53,7 +53,9 @@ def judge(raw: str, line: str, stamp: Stamp | None, readers: Sequence[LineReader
     anchored: dict[int, dict[str, Any]] = {}
     for number, reader in enumerate(readers):
         anchor = reader.format.anchor
-        found = anchor.search(raw) if anchor is not None and reader.format.mark in line else None
+        found = (
+            anchor.search(raw) if anchor is not None and reader.format.contains in line else None
+        )
         if found is None:
             continue
         if reader.format.owns_lines and found.end() != len(raw):
@@ -70,7 +72,7 @@ def judge(raw: str, line: str, stamp: Stamp | None, readers: Sequence[LineReader
         if told.get("ts") != around.get("ts"):
             return None
         anchored[number] = fields
-    owners = [n for n, r in enumerate(readers) if r.format.owns_lines and r.format.mark in raw]
+    owners = [n for n, r in enumerate(readers) if r.format.owns_lines and r.format.contains in raw]
     if owners and not anchored.keys() & set(owners):
         return None
     prefix = Prefix(around, anchored)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Definition, LineRule
-from fabricobs.formats.logs.prefixes import HostNames, before_message, columns_told
+from fabricobs.formats.logs.prefixes import HostNames, before_message, prefix_columns
 from fabricobs.formats.mapping import check_column
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import (
@@ -59,10 +59,10 @@ class LineFormat:
 
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
-        self.mark = definition.mark
+        self.contains = definition.contains
         # Two words before a message say whose it is: no other format is asked.
-        self.owns_lines = " " in definition.mark
-        self.alone = definition.alone
+        self.owns_lines = " " in definition.contains
+        self.isolated = definition.isolated
         self.anchor = compile_regex(definition.anchor) if definition.anchor else None
         self.rules = [
             _compile_rule(rule, definition.name, place)
@@ -116,15 +116,15 @@ def _compile_rule(rule: LineRule, name: str, place: int) -> CompiledRule:
         for field, type_name in template.fields:
             if field == "rest" and each is not None:
                 continue
-            if rule.table is not None and field not in rule.keep:
+            if rule.table is not None and field not in rule.context:
                 check_column(rule.table, field, type_name)
-            elif rule.table is None and field not in rule.keep:
+            elif rule.table is None and field not in rule.context:
                 raise TemplateError(
                     f"{name}: {template.source!r} captures {field!r} but neither fills a table "
                     "nor keeps it; drop the name"
                 )
     if rule.table is not None:
-        for column in rule.set.keys() - set(rule.keep):
+        for column in rule.set.keys() - set(rule.context):
             check_column(rule.table, column, None)
     return CompiledRule(rule, templates, find, each, place)
 
@@ -134,7 +134,7 @@ class LineReader:
 
     def __init__(self, line_format: LineFormat, context: Context, rows: Rows) -> None:
         self.format = line_format
-        self.context = replace(context, kept={}, _base={}) if line_format.alone else context
+        self.context = replace(context, kept={}, _base={}) if line_format.isolated else context
         self._rows = rows
         self._hosts = HostNames()
         self.ignored_about = line_format.name  # what the last line it dropped was about
@@ -145,7 +145,7 @@ class LineReader:
         anchor = self.format.anchor
         if anchor is None:
             return self._read(line.strip(), line, number, {})
-        found = anchor.search(line) if self.format.mark in line else None
+        found = anchor.search(line) if self.format.contains in line else None
         if found is None:
             return Outcome.NOT_MINE
         try:
@@ -160,7 +160,7 @@ class LineReader:
         context, labels = self.context, self.context.labels
         before = found.string[: found.start()]
         told, _ = before_message(before, labels)
-        fields = columns_told(told, context.zone, context.modified_us)
+        fields = prefix_columns(told, context.zone, context.modified_us)
         fields.update(_anchored(found))
         if "host" in found.groupdict() and found["host"] is not None:
             fields["host"] = self._hosts.clean(fields["host"], before, labels)
@@ -171,7 +171,7 @@ class LineReader:
         if self.format.anchor is None:
             return
         # A second search costs more than the first, and most lines hold one message.
-        most = line.count(self.format.mark)
+        most = line.count(self.format.contains)
         for found in islice(self.format.anchor.finditer(line), most):
             torn = 0
             if found.groupdict().get("host"):
@@ -210,13 +210,13 @@ class LineReader:
         except ValueError as error:
             return f"{self.format.name}: {error}"
         definition = rule.definition
-        if definition.keep:
-            constants = {k: v for k, v in definition.set.items() if k in definition.keep}
-            given = {name: captured[name] for name in definition.keep if name in captured}
+        if definition.context:
+            constants = {k: v for k, v in definition.set.items() if k in definition.context}
+            given = {name: captured[name] for name in definition.context if name in captured}
             self.context.keep({**constants, **given})
         if definition.table is None:
             self.ignored_about = definition.about or self.format.name
-            return Outcome.PARSED if definition.keep else Outcome.IGNORED
+            return Outcome.PARSED if definition.context else Outcome.IGNORED
         base = self.context.base(definition.table, self.format.name, snapshot=False)
         base["line"] = number
         names = column_names(definition.table)
@@ -230,9 +230,9 @@ class LineReader:
             row = dict(base)
             _fill(row, hit_fields)
             self._rows.add(definition.table, row)
-        if definition.advance:
+        if definition.increment:
             kept = self.context.kept
-            counted = {k: kept[k] for k in definition.advance if kept.get(k) is not None}
+            counted = {k: kept[k] for k in definition.increment if kept.get(k) is not None}
             self.context.keep({k: number + 1 for k, number in counted.items()})
         return Outcome.PARSED
 

@@ -70,7 +70,7 @@ def _by_marks(line: str, readers: Sequence[LineReader], labels: Labels) -> Itera
 def _starts(line: str, readers: Sequence[LineReader]) -> list[int]:
     starts, marks = set[int](), set[str]()
     for reader in readers:
-        mark = reader.format.mark
+        mark = reader.format.contains
         if mark in line and mark not in marks:
             marks.add(mark)
             starts.update(reader.starts(line))

@@ -149,7 +149,7 @@ def _peel(labels: Labels) -> Peel:
     return first
 
 
-def peeled(line: str, labels: Labels = ()) -> Iterator[tuple[str, Told]]:
+def strip_prefix(line: str, labels: Labels = ()) -> Iterator[tuple[str, Told]]:
     """Yield the line without its first prefix, its first two, ..., and what those told.
 
     One by one, because a format's own lines may begin like a prefix, with a time.
@@ -177,7 +177,7 @@ def merged(outer: Told, inner: Told) -> dict[str, str]:
 def before_message(before: str, labels: Labels = ()) -> tuple[Told, bool]:
     """Return what stands before a message tells, and whether nothing but prefixes does."""
     rest, told = before, NOTHING
-    for rest, told in peeled(before, labels):  # noqa: B007 (the last one counts)
+    for rest, told in strip_prefix(before, labels):  # noqa: B007 (the last one counts)
         pass
     return (NOTHING, False) if rest.strip() else (told, True)
 
@@ -188,7 +188,7 @@ def inner_prefix(text: str) -> int:
     return len(text) if found is None else found.start()
 
 
-def columns_told(told: Told, zone: tzinfo, written_us: int | None) -> dict[str, Any]:
+def prefix_columns(told: Told, zone: tzinfo, written_us: int | None) -> dict[str, Any]:
     """Return the columns that prefixes fill: `host`, `launch_rank`, and `ts` in microseconds.
 
     The rank of a launcher above torchrun's local rank is the node's. `written_us` is when the
@@ -225,7 +225,7 @@ def without_prefixes(text: str, labels: Labels, *, always: bool) -> str:
     head = text[:_LOOKED_AT]
     if not always and not labels and not _LABELLED.found_in(head):
         return ""
-    return "\n".join(rest for line in head.split("\n") for rest, _ in peeled(line, labels))
+    return "\n".join(rest for line in head.split("\n") for rest, _ in strip_prefix(line, labels))
 
 
 def labels_of(text: str) -> Labels:
@@ -239,7 +239,7 @@ def labels_of(text: str) -> Labels:
     begins = "".join(f"\n{line[: LIMITS.prefix_chars]}" for line in lines)
     if 2 * sum(1 for _ in _BEGINNING.finditer(begins)) < len(lines):
         return ()
-    rests = [[line, *(rest for rest, _ in peeled(line))][:_MOST] for line in lines]
+    rests = [[line, *(rest for rest, _ in strip_prefix(line))][:_MOST] for line in lines]
     return tuple(
         name
         for name in _LABELS

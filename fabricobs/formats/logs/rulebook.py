@@ -167,7 +167,7 @@ class _Maker:
 
     def _group(self, format_: int) -> int:
         """Return with which formats a format keeps fields: -1, or its own number if alone."""
-        return format_ if self.formats[format_].alone else -1
+        return format_ if self.formats[format_].isolated else -1
 
     def _condition(self, format_: int, rule: LineRule) -> int:
         anchor = self.formats[format_].anchor
@@ -194,7 +194,7 @@ class _Maker:
         row = [0] * p.ENTRY_WIDTH
         row[p.FORMAT], row[p.CONDITION], row[p.PLACE] = format_, condition, rule.place
         row[p.SHARED] = int(rule.definition.shared)
-        row[p.NEEDS_ROWS] = int(bool(rule.definition.advance))  # it is counted by them
+        row[p.NEEDS_ROWS] = int(bool(rule.definition.increment))  # it is counted by them
         row[p.EACH] = row[p.REST] = -1
         if not self._follow(row, format_, rule, template):
             which = self.compiler.add(template.expression)
@@ -213,7 +213,7 @@ class _Maker:
         if None in expressions or not self._keeps(row, format_, rule, template):
             return False
         first, *others = (number for number in expressions if number is not None)
-        ignored = definition.table is None and not definition.keep
+        ignored = definition.table is None and not definition.context
         row[p.EXPRESSION], row[p.OUTCOME] = first, p.IGNORED if ignored else p.ROW
         row[p.GROUPS], row[p.GROUPS_END] = self._groups(format_, definition, template)
         row[p.FINDS] = len(self.finds)
@@ -252,12 +252,12 @@ class _Maker:
         """Fill in what a line sets that conditions ask for; False where only the reference can."""
         definition = rule.definition
         row[p.SETS] = row[p.SETS_END] = len(self.sets)
-        if definition.keep and (rule.each or "ts" in definition.keep):
+        if definition.context and (rule.each or "ts" in definition.context):
             return False
-        if any((self._group(format_), name) in self.registers for name in definition.advance):
+        if any((self._group(format_), name) in self.registers for name in definition.increment):
             return False
         captured = {name for each in (template, *rule.find) for name, _ in each.fields}
-        for name in definition.keep:
+        for name in definition.context:
             register = (self._group(format_), name)
             if register not in self.registers:
                 continue
@@ -314,7 +314,7 @@ class _Maker:
     def _format(self, format_: LineFormat) -> tuple[int, int, int]:
         if format_.anchor is None:
             return -1, -1, 0
-        mark = p.LEFT_MARKS + self.marks.index(format_.mark)
+        mark = p.LEFT_MARKS + self.marks.index(format_.contains)
         return mark, self.sure(format_.anchor.pattern), int(format_.owns_lines)
 
     def sure(self, expression: str) -> int:

@@ -49,11 +49,11 @@ class CaptureReader:
     """Several readers of one capture as one; what stands between the outputs is taken first."""
 
     def __init__(
-        self, companions: Sequence[TextReader], readers: Sequence[TextReader], context: Context
+        self, separators: Sequence[TextReader], readers: Sequence[TextReader], context: Context
     ) -> None:
         self._banner = Banner()
         self._context = context
-        self._companions = companions
+        self._companions = separators
         self._readers = readers
         self._last: TextReader | None = None
         self.takes_rows = any(
@@ -62,7 +62,7 @@ class CaptureReader:
         )
 
     def offer(self, line: str, number: int) -> Outcome | str:
-        """Offer a line to the companions, then to every reader until one takes it."""
+        """Offer a line to the separators, then to every reader until one takes it."""
         if not line:
             for reader in self._readers:
                 reader.offer("", number)

@@ -49,7 +49,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenRun:
+class CachedRun:
     """A run, the numbers of its lines (empty where there are none), and where it ends."""
 
     run: Run
@@ -57,7 +57,7 @@ class TakenRun:
     end: int
 
 
-class KnownLines:
+class LineCache:
     """The lines of a format that were read in full, and the runs of them that were met."""
 
     def __init__(self, mapping: ColumnMapping, *, overwrite: bool) -> None:
@@ -83,7 +83,7 @@ class KnownLines:
             known[told] = KnownLine(key, fields, value)
         self._runs.clear()
 
-    def run_at(self, data: bytes, at: int) -> TakenRun | None:
+    def run_at(self, data: bytes, at: int) -> CachedRun | None:
         """Return the run that begins at `at`; None if its first line is not known."""
         lines, numbers = self._known_lines(data, at)
         if not lines:
@@ -98,7 +98,7 @@ class KnownLines:
             return None
         del numbers[run.lines :]
         end = at + sum(map(len, lines[: run.lines])) + sum(map(len, numbers)) + run.lines
-        return TakenRun(run, numbers, end)
+        return CachedRun(run, numbers, end)
 
     def _known_lines(self, data: bytes, at: int) -> tuple[list[bytes], list[bytes]]:
         """Return the known lines from `at` on without their numbers, and the numbers."""

@@ -7,7 +7,7 @@ from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Definition
 from fabricobs.formats.logs.lines import Outcome
-from fabricobs.formats.outputs.dumps import KnownLines
+from fabricobs.formats.outputs.dumps import LineCache
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import Template
 
@@ -22,7 +22,7 @@ class KeyValueFormat:
         self.name = definition.name
         self.block = CellBlock(definition.block[0], definition.name)
         # Hosts print the same lines: what one file told is known in the next.
-        self.known = KnownLines(self.block.mapping, overwrite=bool(self.block.headers))
+        self.known = LineCache(self.block.mapping, overwrite=bool(self.block.headers))
 
 
 class KeyValueReader:

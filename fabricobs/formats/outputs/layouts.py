@@ -27,7 +27,7 @@ _MOST_STARTS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Names:
+class RowKeys:
     """The identities of the rows of a table, as they stand one below the other."""
 
     columns: tuple[str, ...]
@@ -39,7 +39,7 @@ class Names:
         """Say whether the rows themselves name their device."""
         return "device" in self.columns
 
-    def parts(self, family: "Family", start: Mapping[str, Any]) -> Set[Part]:
+    def parts(self, family: "ColumnGroup", start: Mapping[str, Any]) -> Set[Part]:
         """Return which part of its device each row of a family is; the start tells the rest."""
         key = (family.table, family.fields, *(start.get(name) for name in _PART))
         found = self._parts.get(key)
@@ -54,7 +54,7 @@ class Names:
         return found
 
     def parts_of_row(
-        self, place: int, family: "Family", start: Mapping[str, Any]
+        self, place: int, family: "ColumnGroup", start: Mapping[str, Any]
     ) -> Iterator[Part]:
         """Yield which part each of the rows is that one line gives."""
         known = column_names(family.table)
@@ -70,7 +70,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ColumnGroup:
     """Rows of one table that a line gives: one for each of `fields`, all with the same columns.
 
     `PFC0 PFC1 ...` give a row for every priority. The values of a line stand at `first` and after,
@@ -94,12 +94,12 @@ class Layout:
 
     columns: Whole  # 3 x n, as `cuts.cut_lines` says
     width: int
-    families: tuple[Family, ...]
+    families: tuple[ColumnGroup, ...]
     identity: tuple[Target, ...]
     targets: tuple[Target, ...]  # by place
-    names: dict[bytes, Names | None] = field(default_factory=dict)
+    names: dict[bytes, RowKeys | None] = field(default_factory=dict)
 
-    def names_of(self, texts: bytes) -> Names | None:
+    def names_of(self, texts: bytes) -> RowKeys | None:
         """Return the identities a column of texts tells; None if one cannot be meant."""
         found = self.names.get(texts)
         if found is None:
@@ -109,7 +109,7 @@ class Layout:
             self.names[texts] = found
         return found
 
-    def _read_names(self, texts: Sequence[str]) -> Names | None:
+    def _read_names(self, texts: Sequence[str]) -> RowKeys | None:
         columns = tuple(target.column.name for target in self.identity)
         try:
             rows = tuple(
@@ -120,15 +120,15 @@ class Layout:
             return None
         if any(isinstance(value, Unfit) for row in rows for value in row):
             return None
-        return Names(columns, rows)
+        return RowKeys(columns, rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class RowSlice:
     """Rows cut from a text: `values` and `missing` are rows x width."""
 
     layout: Layout
-    names: Names
+    names: RowKeys
     values: Whole
     missing: Flags | None
     end: int
@@ -212,7 +212,7 @@ def _place(target: Target | bool, order: Sequence[tuple[str, Any, str]]) -> int:
     return order.index((target.table, target.fields, target.column.name))
 
 
-def _families(measured: Sequence[Target]) -> list[Family]:
+def _families(measured: Sequence[Target]) -> list[ColumnGroup]:
     """Put the rows of a line that fill the same columns together."""
     columns: dict[tuple[str, Any], tuple[str, ...]] = {}
     for target in measured:
@@ -222,15 +222,15 @@ def _families(measured: Sequence[Target]) -> list[Family]:
     for (table, fields), filled in columns.items():
         told = tuple(name for name, _ in fields)
         alike.setdefault((table, filled, told), []).append(fields)
-    families: list[Family] = []
+    families: list[ColumnGroup] = []
     first = 0
     for (table, filled, _), rows in alike.items():
-        families.append(Family(table, tuple(rows), filled, first))
+        families.append(ColumnGroup(table, tuple(rows), filled, first))
         first += families[-1].width
     return families
 
 
-def cut_rows(data: Bytes, at: int, layout: Layout) -> Cut | None:
+def cut_rows(data: Bytes, at: int, layout: Layout) -> RowSlice | None:
     """Cut the rows that stand from `at` on, up to a line in doubt; None if that is the first."""
     left = len(data) - at
     width = layout.width
@@ -242,4 +242,4 @@ def cut_rows(data: Bytes, at: int, layout: Layout) -> Cut | None:
     names = layout.names_of(texts[:written].tobytes()) if rows else None
     if names is None:
         return None
-    return Cut(layout, names, values[:rows], missing[:rows] if absent else None, end)
+    return RowSlice(layout, names, values[:rows], missing[:rows] if absent else None, end)

@@ -10,7 +10,7 @@ from fabricobs.formats.mapping import Target
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import TemplateError
 
-# Names across the top hold single blanks (`CPU Affinity`); cells hold none.
+# RowKeys across the top hold single blanks (`CPU Affinity`); cells hold none.
 _BETWEEN_NAMES = re.compile(r"\t\s*|\s{2,}")
 
 

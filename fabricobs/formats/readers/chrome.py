@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.limits import LIMITS
-from fabricobs.formats.source import SourceError
 from fabricobs.formats.whole import WholeFile
 
 Positions = NDArray[np.intp]

@@ -12,13 +12,14 @@ from itertools import chain
 from typing import Any
 
 from fabricobs.formats.cells import CellBlock, CellRows
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.documents.jsontext import below_banner, documents, loads
 from fabricobs.formats.identity.vocabulary import INTERFACE, is_surely_a_device
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import told_by_fields
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.csv_records import split_header, split_line
-from fabricobs.formats.source import LineBlock, SourceError, line_blocks
+from fabricobs.formats.source import LineBlock, line_blocks
 from fabricobs.formats.values import VALUE_TYPES, parse_time
 from fabricobs.formats.whole import WholeFile
 

@@ -7,10 +7,10 @@ ran with TORCH_NCCL_ENABLE_TIMING=1; the time is that of the enqueueing on the h
 import re
 from typing import Any
 
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.readers.names import element_bytes, group_id, operation, rank_list
 from fabricobs.formats.readers.plain_pickle import PickleError, read_pickle
-from fabricobs.formats.source import SourceError
 from fabricobs.formats.values import Unfit, beyond_64_bits
 from fabricobs.formats.whole import WholeFile, scaled_cell, text, whole, whole_cell
 

@@ -11,10 +11,10 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.readers.chrome import ChromeTrace
 from fabricobs.formats.readers.gpu_time import StepTimes, steps_of_launches
 from fabricobs.formats.readers.names import element_bytes, group_id, operation, rank_list
-from fabricobs.formats.source import SourceError
 from fabricobs.formats.whole import WholeFile, number, text, whole, whole_cell
 
 _WANTED = (

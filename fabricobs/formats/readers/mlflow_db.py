@@ -10,9 +10,9 @@ import sqlite3
 from contextlib import closing
 
 from fabricobs.formats import budget
+from fabricobs.formats.decompression import SourceError, is_plain
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.readers.scalars import Scalars
-from fabricobs.formats.source import SourceError, is_plain
 from fabricobs.formats.whole import WholeFile, number, whole, whole_cell
 
 _SCHEMA = (

@@ -9,9 +9,9 @@ that is late.
 import re
 from typing import Any
 
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.readers.chrome import ChromeTrace
 from fabricobs.formats.readers.names import element_bytes, operation
-from fabricobs.formats.source import SourceError
 from fabricobs.formats.values import Unfit
 from fabricobs.formats.whole import WholeFile, number, text, whole_cell
 

@@ -8,8 +8,8 @@ whose stage is not named before have none.
 import re
 from typing import Any
 
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.readers.chrome import ChromeTrace
-from fabricobs.formats.source import SourceError
 from fabricobs.formats.whole import WholeFile, number, text, whole, whole_cell
 
 _WANTED = (re.compile(rb'"ph"\s*:\s*"[XM]"'),)

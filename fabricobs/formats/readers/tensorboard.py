@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import google_crc32c
 
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.readers.scalars import Scalars
-from fabricobs.formats.source import SourceError
 from fabricobs.formats.whole import WholeFile
 
 _PIECE = 1 << 20

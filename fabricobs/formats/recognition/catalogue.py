@@ -126,7 +126,7 @@ class Format:
     @property
     def takes_place(self) -> bool:
         """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
-        return self.reader in SNAPSHOT_READERS or self.definition.place is not None
+        return self.reader in SNAPSHOT_READERS or self.definition.identity_from_path is not None
 
     @property
     def takes_identity(self) -> bool:
@@ -178,7 +178,7 @@ class Catalogue:
     def __init__(self, definitions: dict[str, Definition]) -> None:
         self.formats = {name: Format(d) for name, d in definitions.items()}
         # Read along with every file of counters.
-        self.companions = tuple(f for f in self.formats.values() if f.definition.companion)
+        self.separators = tuple(f for f in self.formats.values() if f.definition.separator)
         self._detect_text = Detectors(_text_detectors(definitions))
         self._detect_path = _detectors(definitions, "path")
         self._detect_magic = _detectors(definitions, "magic")
@@ -186,7 +186,7 @@ class Catalogue:
         self._records_beside: dict[tuple[str, tuple[str, ...]], Recognised] = {}
         self._order = {name: place for place, name in enumerate(self.formats)}
         self._by_other_signs = frozenset(
-            name for name, d in definitions.items() if not d.detect.text and not d.companion
+            name for name, d in definitions.items() if not d.detect.text and not d.separator
         )
 
     def syntax_of(self, format_: Format) -> str:
@@ -281,7 +281,7 @@ class Catalogue:
             if combination is not None:
                 return Recognised(COMBINED, (), combination=combination)
         if any(f.has_companions for f in formats):
-            formats = (*formats, *(c for c in self.companions if c not in formats))
+            formats = (*formats, *(c for c in self.separators if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
         return Recognised(
             "text", formats, reason, replace(wrapping, labels=labels, blocks=has_blocks(text))
@@ -302,7 +302,7 @@ class Catalogue:
         """Return which formats of documents read a file: outputs of several commands, with what
         stands between them, or one log."""
         if trees and all(f.has_companions for f in trees):
-            return (*trees, *self.companions)
+            return (*trees, *self.separators)
         return trees[:1]
 
     def _look(self, text: str, path: str, magic: str) -> _Look:
@@ -316,7 +316,7 @@ class Catalogue:
 
     def _shows(self, format_: Format, look: _Look) -> bool:
         name, detect = format_.name, format_.definition.detect
-        if format_.definition.companion:
+        if format_.definition.separator:
             return False
         if detect.magic is not None and not self._detect_magic[name].pattern.match(look.magic):
             return False
@@ -366,10 +366,10 @@ def is_parquet(head: bytes) -> bool:
 
 def _specific(showing: Sequence[Format]) -> tuple[Format, ...]:
     """Drop formats that give way to another one shown; those of them that stay come last."""
-    firm = tuple(f for f in showing if not f.definition.detect.unless)
+    firm = tuple(f for f in showing if not f.definition.detect.fallback_for)
     filled = frozenset[str]().union(*(f.definition.tables for f in firm))
-    yielding = (f for f in showing if f.definition.detect.unless)
-    return (*firm, *(f for f in yielding if not filled & set(f.definition.detect.unless)))
+    yielding = (f for f in showing if f.definition.detect.fallback_for)
+    return (*firm, *(f for f in yielding if not filled & set(f.definition.detect.fallback_for)))
 
 
 def _detectors(

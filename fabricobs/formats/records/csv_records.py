@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.records.arrow_cells import ArrowCells
 from fabricobs.formats.records.blocks import line_count, lines_of, read_block, text_of
 from fabricobs.formats.records.columns import Cells
 from fabricobs.formats.records.sink import RecordSink
-from fabricobs.formats.source import LineBlock, SourceError
+from fabricobs.formats.source import LineBlock
 
 _CARRIAGE_RETURNS = (
     "its lines end with a carriage return alone, not a newline: convert it, as by tr '\\r' '\\n'"

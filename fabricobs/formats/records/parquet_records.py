@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fabricobs.formats import budget
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.records.arrow_cells import ArrowCells
 from fabricobs.formats.records.columns import Cells
 from fabricobs.formats.records.sink import RecordSink
-from fabricobs.formats.source import SourceError
 
 _ROWS = 100_000
 _END = 8  # the footer's length and the magic

@@ -75,7 +75,7 @@ def step_timeline(
 
 def _paces(segments: Sequence[Segment], name: str, color: alt.Color) -> list[alt.Chart]:
     """Draw the pace of each segment, and where and by how much one changes to the next."""
-    paces = [
+    trends = [
         {"first": s.first_step, "last": s.last_step, "pace": round(s.step_time_ms, 2)}
         for s in segments
     ]
@@ -88,7 +88,7 @@ def _paces(segments: Sequence[Segment], name: str, color: alt.Color) -> list[alt
         for a, b in pairwise(segments)
         if b.first_step > a.last_step
     ]
-    level = series(paces, name).mark_rule(strokeWidth=3, clip=True)
+    level = series(trends, name).mark_rule(strokeWidth=3, clip=True)
     change = alt.Chart(data(changes)).encode(x="first:Q")
     return [
         level.encode(

@@ -95,7 +95,7 @@ class RankTimes:
 
 
 @lru_cache(maxsize=1)
-def rank_times(evidence: Evidence) -> tuple[RankTimes, ...]:
+def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:
     """Return the times of every job: its step records, else what its collectives tell.
 
     Several methods ask for the same store's: the last answer is kept.

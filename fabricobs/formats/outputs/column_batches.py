@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fabricobs.formats.outputs.layouts import Cut, Family, Names, Part
+from fabricobs.formats.outputs.layouts import ColumnGroup, Part, RowKeys, RowSlice
 from fabricobs.store.arrow import coded_schema
 
 Flags = NDArray[np.bool_]
@@ -22,18 +22,18 @@ Moment = tuple[Any, ...]  # table, device, time
 
 
 @dataclass(eq=False)
-class Stack:
+class ColumnBatch:
     """Cuts side by side, which fill different columns of the same rows.
 
     `starts` are, by table, what its rows begin with; `numbers` the first line of each cut.
     """
 
     starts: Mapping[str, Mapping[str, Any]]
-    names: Names
-    cuts: list[Cut]
+    names: RowKeys
+    cuts: list[RowSlice]
     numbers: list[int]
 
-    def takes(self, cut: Cut, starts: Mapping[str, Mapping[str, Any]]) -> bool:
+    def takes(self, cut: RowSlice, starts: Mapping[str, Mapping[str, Any]]) -> bool:
         """Say whether a later cut fills other columns of these very rows."""
         families = [family for own in self.cuts for family in own.layout.families]
         if len(families) > len(self.cuts) or len(cut.layout.families) > 1 or starts != self.starts:
@@ -48,13 +48,13 @@ class Stack:
         )
 
     @property
-    def families(self) -> tuple[Family, ...]:
+    def families(self) -> tuple[ColumnGroup, ...]:
         """Return the rows each line gives."""
         return self.cuts[0].layout.families
 
     @property
     def shape(self) -> Shape:
-        """Return what two stacks have in common whose rows become columns together."""
+        """Return what two batches have in common whose rows become columns together."""
         starts = tuple((table, *start) for table, start in self.starts.items())
         return (*(cut.layout for cut in self.cuts), starts)
 
@@ -88,57 +88,59 @@ class Stack:
         return found
 
 
-def frames(stacks: Sequence[Stack]) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the rows of stacks of one shape, by table."""
-    for number, family in enumerate(stacks[0].families):
-        frame = _frame(stacks, number)
+def frames(batches: Sequence[ColumnBatch]) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the rows of batches of one shape, by table."""
+    for number, family in enumerate(batches[0].families):
+        frame = _frame(batches, number)
         if frame.num_rows:
             yield family.table, frame
 
 
-def _frame(stacks: Sequence[Stack], number: int) -> pa.Table:
-    family = stacks[0].families[number]
+def _frame(batches: Sequence[ColumnBatch], number: int) -> pa.Table:
+    family = batches[0].families[number]
     schema = coded_schema(family.table)
     many = len(family.fields)
-    lines = np.array([stack.cuts[0].lines for stack in stacks])
+    lines = np.array([batch.cuts[0].lines for batch in batches])
     columns: dict[str, pa.Array] = {}
-    of_stack = np.repeat(np.arange(len(stacks)), lines * many)
-    for name in stacks[0].starts[family.table]:
-        values = [stack.starts[family.table][name] for stack in stacks]
+    of_stack = np.repeat(np.arange(len(batches)), lines * many)
+    for name in batches[0].starts[family.table]:
+        values = [batch.starts[family.table][name] for batch in batches]
         columns[name] = pa.array(values, schema.field(name).type).take(of_stack)
-    for place, name in enumerate(stacks[0].names.columns):
+    for place, name in enumerate(batches[0].names.columns):
         if name in schema.names:
-            columns[name] = _named(stacks, place, many, schema.field(name).type)
+            columns[name] = _named(batches, place, many, schema.field(name).type)
     for place, (name, _) in enumerate(family.fields[0]):
         values = [fields[place][1] for fields in family.fields]
         told = pa.array(values, schema.field(name).type)
         columns[name] = told.take(np.tile(np.arange(many), lines.sum()))
-    columns["line"] = pa.array(_line_numbers(stacks, number))
-    for place in range(len(stacks[0].cuts)):
-        columns.update(_measured(stacks, place, number))
+    columns["line"] = pa.array(_line_numbers(batches, number))
+    for place in range(len(batches[0].cuts)):
+        columns.update(_measured(batches, place, number))
     frame = pa.table(columns)
-    filled = _filled(stacks, number)
+    filled = _filled(batches, number)
     return frame if filled.all() else frame.filter(pa.array(filled))
 
 
-def _measured(stacks: Sequence[Stack], place: int, number: int) -> Iterator[tuple[str, pa.Array]]:
-    """Yield the columns of measured values that the cuts at one place of the stacks fill."""
-    family = stacks[0].cuts[place].layout.families[number]
-    values = _of_family(np.concatenate([stack.cuts[place].values for stack in stacks]), family)
-    missing = _missing(stacks, place, family)
+def _measured(
+    batches: Sequence[ColumnBatch], place: int, number: int
+) -> Iterator[tuple[str, pa.Array]]:
+    """Yield the columns of measured values that the cuts at one place of the batches fill."""
+    family = batches[0].cuts[place].layout.families[number]
+    values = _of_family(np.concatenate([batch.cuts[place].values for batch in batches]), family)
+    missing = _missing(batches, place, family)
     for column, name in enumerate(family.columns):
         mask = None if missing is None else np.ascontiguousarray(missing[:, column])
         yield name, pa.array(np.ascontiguousarray(values[:, column]), mask=mask)
 
 
-def _of_family(values: NDArray[Any], family: Family) -> NDArray[Any]:
+def _of_family(values: NDArray[Any], family: ColumnGroup) -> NDArray[Any]:
     """Return the values of a family, rows x columns."""
     own = values[:, family.first : family.first + family.width]
     return own.reshape(-1, len(family.columns))
 
 
-def _missing(stacks: Sequence[Stack], place: int, family: Family) -> Flags | None:
-    cuts = [stack.cuts[place] for stack in stacks]
+def _missing(batches: Sequence[ColumnBatch], place: int, family: ColumnGroup) -> Flags | None:
+    cuts = [batch.cuts[place] for batch in batches]
     if all(cut.missing is None for cut in cuts):
         return None
     flags = [
@@ -147,42 +149,44 @@ def _missing(stacks: Sequence[Stack], place: int, family: Family) -> Flags | Non
     return _of_family(np.concatenate(flags), family)
 
 
-def _filled(stacks: Sequence[Stack], number: int) -> Flags:
+def _filled(batches: Sequence[ColumnBatch], number: int) -> Flags:
     """Say of each row whether it has any value."""
-    family = stacks[0].families[number]
-    filled = np.zeros(sum(stack.cuts[0].lines for stack in stacks) * len(family.fields), bool)
-    for place in range(len(stacks[0].cuts)):
-        filled |= _filled_by(stacks, place, number)
+    family = batches[0].families[number]
+    filled = np.zeros(sum(batch.cuts[0].lines for batch in batches) * len(family.fields), bool)
+    for place in range(len(batches[0].cuts)):
+        filled |= _filled_by(batches, place, number)
     return filled
 
 
-def _filled_by(stacks: Sequence[Stack], place: int, number: int) -> Flags | np.bool_:
-    missing = _missing(stacks, place, stacks[0].cuts[place].layout.families[number])
+def _filled_by(batches: Sequence[ColumnBatch], place: int, number: int) -> Flags | np.bool_:
+    missing = _missing(batches, place, batches[0].cuts[place].layout.families[number])
     return np.True_ if missing is None else ~missing.all(axis=1)
 
 
-def _line_numbers(stacks: Sequence[Stack], number: int) -> NDArray[np.int64]:
+def _line_numbers(batches: Sequence[ColumnBatch], number: int) -> NDArray[np.int64]:
     """Return the line of each row: that of the first cut that has a value for it."""
-    many = len(stacks[0].families[number].fields)
-    found = _numbers_at(stacks, len(stacks[0].cuts) - 1, many)
-    for place in reversed(range(len(stacks[0].cuts) - 1)):
-        found = np.where(_filled_by(stacks, place, number), _numbers_at(stacks, place, many), found)
+    many = len(batches[0].families[number].fields)
+    found = _numbers_at(batches, len(batches[0].cuts) - 1, many)
+    for place in reversed(range(len(batches[0].cuts) - 1)):
+        found = np.where(
+            _filled_by(batches, place, number), _numbers_at(batches, place, many), found
+        )
     return found
 
 
-def _numbers_at(stacks: Sequence[Stack], place: int, many: int) -> NDArray[np.int64]:
+def _numbers_at(batches: Sequence[ColumnBatch], place: int, many: int) -> NDArray[np.int64]:
     return np.repeat(
-        np.concatenate([s.numbers[place] + np.arange(s.cuts[place].lines) for s in stacks]), many
+        np.concatenate([s.numbers[place] + np.arange(s.cuts[place].lines) for s in batches]), many
     )
 
 
-def _named(stacks: Sequence[Stack], place: int, many: int, kind: pa.DataType) -> pa.Array:
+def _named(batches: Sequence[ColumnBatch], place: int, many: int, kind: pa.DataType) -> pa.Array:
     """Return an identity column; files that print the same names share one object."""
     texts: dict[int, NDArray[np.int64]] = {}
     values: dict[Any, int] = {}
-    for stack in stacks:
-        if id(stack.names) not in texts:
-            codes = [values.setdefault(row[place], len(values)) for row in stack.names.rows]
-            texts[id(stack.names)] = np.array(codes)
-    codes_of_rows = np.concatenate([texts[id(stack.names)] for stack in stacks])
+    for batch in batches:
+        if id(batch.names) not in texts:
+            codes = [values.setdefault(row[place], len(values)) for row in batch.names.rows]
+            texts[id(batch.names)] = np.array(codes)
+    codes_of_rows = np.concatenate([texts[id(batch.names)] for batch in batches])
     return pa.array(list(values), kind).take(np.repeat(codes_of_rows, many))
