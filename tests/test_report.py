@@ -192,7 +192,7 @@ def test_text_says_the_verdict_and_every_finding(diagnosis: Diagnosis) -> None:
     assert text.startswith(diagnosis.verdict.sentence)
     for one in diagnosis.findings:
         assert f"[high 0.75] {one.title}" in text
-    assert "Settled by: NCCL_DEBUG=INFO logs." in text
+    assert "To answer this, provide: NCCL_DEBUG=INFO logs." in text
     assert "9 hosts: node0, node1, node2, node3, node4 and 4 more" in text
     assert "33.3% of the throughput, 1.25 GPU hours" in text
     assert "fabricobs sql 'SELECT 1 AS raw'" in text
@@ -310,7 +310,7 @@ def test_page_tells_what_cannot_be_relied_on(reading: Reading) -> None:
     assert "+2.50" in text
     assert "refused" in text
     assert "rx_errors reset" in text
-    assert "Did NCCL choose well? No logs. Settled by: NCCL_DEBUG=INFO logs." in text
+    assert "Did NCCL choose well? No logs. To answer this, provide: NCCL_DEBUG=INFO logs." in text
 
 
 def test_page_of_1024_gpus_and_many_findings_stays_small(

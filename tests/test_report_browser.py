@@ -93,7 +93,7 @@ def test_a_table_is_sorted_by_the_keyboard(page: "sync_api.Page") -> None:
 
 def test_numbers_sort_by_size_and_what_is_unknown_comes_last(page: "sync_api.Page") -> None:
     table = page.locator("#finding-1 table")
-    head = table.locator("th", has_text="Peers")
+    head = table.locator("th", has_text="Expected")
     cells = table.locator("tbody tr td:nth-child(3)")
     for order in ("ascending", "descending"):
         head.get_by_role("button").click()

@@ -31,8 +31,8 @@ def test_a_ticket_says_what_the_page_says(ticket: str) -> None:
         assert f"## {number}. {plain(finding.title)}" in ticket
         assert plain(finding.explanation) in ticket
     assert ticket.count("- [ ] Look at") == 3
-    assert "| **unknown** | No logs. Settled by: NCCL\\_DEBUG" not in ticket
-    assert "| **unknown** | No logs. Settled by: NCCL_DEBUG=INFO logs. |" in ticket
+    assert "| **unknown** | No logs. To answer this, provide: NCCL\\_DEBUG" not in ticket
+    assert "| **unknown** | No logs. To answer this, provide: NCCL_DEBUG=INFO logs. |" in ticket
     assert "| computation per step | 900 ms | 608 ms | 638.4 ms |" in ticket
     assert "![Chart of finding 1](charts/finding-1.png)" in ticket
     assert "```sql\nSELECT 1 AS raw\n```" in ticket

@@ -136,8 +136,8 @@ def describe_offsets(offsets: Sequence[Offset]) -> str:
     """Say in a line how far the clocks are off, the worst ones by name."""
     known = [offset for offset in offsets if offset.seconds is not None]
     if not known:
-        return "not known: too few steps or counters, or too steady ones"
+        return "not known: too few steps or counters, or values too constant"
     worst = sorted(known, key=lambda offset: -abs(offset.seconds or 0.0))[:_NAMED]
-    named = ", ".join(f"{o.device} {o.seconds:+.1f} s (give or take {o.error:.1f})" for o in worst)
+    named = ", ".join(f"{o.device} {o.seconds:+.1f} ± {o.error:.1f} s" for o in worst)
     corrected = sum(offset.certain for offset in known)
-    return f"{len(known)} of {len(offsets)} known, {corrected} corrected; farthest: {named}"
+    return f"{len(known)} of {len(offsets)} known, {corrected} corrected; largest: {named}"

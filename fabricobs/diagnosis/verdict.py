@@ -95,11 +95,13 @@ def _sentence(
         return trouble[0].evidence
     unknown = sum(question.answer == "unknown" for question in questions)
     if unknown == len(questions):
-        return "Cannot tell: what the store holds answers none of the six questions."
+        return "Cannot tell: the data in the store answer none of the six questions."
     if not unknown:
-        return "Nothing wrong: the job keeps its pace and no part stands out."
-    pace = ": the job keeps its pace" if questions[0].answer == "ok" else ""
-    return f"Nothing wrong in what can be judged{pace}; {unknown} of 6 questions stay open."
+        return "Nothing wrong: the step time is steady and no part differs from its peers."
+    pace = ": the step time is steady" if questions[0].answer == "ok" else ""
+    return (
+        f"Nothing wrong in what can be judged{pace}; {unknown} of 6 questions cannot be answered."
+    )
 
 
 def _only_workload(serious: list[Finding], questions: tuple[Question, ...]) -> bool:
@@ -188,7 +190,7 @@ def _pace_holds(
         best = faster[0]
         text = (
             f"The job became faster at step {best.first_step} ({best.step_time_ms:,.0f} ms a "
-            "step): what held it back until then is not known."
+            "step); the cause of the slower steps before is not known."
         )
         return Question(question, "unknown", text, "What was changed or restarted at that time.")
     steps = sum(len(pace.steps) for pace in trends)
@@ -196,21 +198,21 @@ def _pace_holds(
         return _too_few(question, steps)
     unpriced = [f for f in findings if f.severity in _LOUD and f.loss_share is None]
     if unpriced:
-        text = f"The pace holds over {steps:,} steps, but what this costs is not known: "
+        text = f"The step time is steady over {steps:,} steps, but the cost of this is not known: "
         text += f"{unpriced[0].title}."
-        return Question(question, "unknown", text, "Steps from before it, or with it mended.")
+        return Question(question, "unknown", text, "Steps from before it, or after its repair.")
     weakest = max(trends, key=lambda pace: pace.shows)
     power = f"{weakest.shows:.0%} that lasts {weakest.least_steps} steps"
     if weakest.shows > _LARGEST_UNSEEN:
-        text = f"Steps vary too much: over {steps:,} steps no change below {power} would show."
+        text = f"Step times vary too much: in {steps:,} steps no change below {power} would show."
         return Question(question, "unknown", text, "The trainer's log of more steps.")
-    text = f"The pace holds over {steps:,} steps: a change of {power} would have shown."
+    text = f"The step time is steady over {steps:,} steps: a change of {power} would have shown."
     return Question(question, "ok", text)
 
 
 def _too_few(question: str, steps: int) -> Question:
     counted = "1 step is" if steps == 1 else f"{steps:,} steps are"
-    text = f"{counted} too few for a change of pace to show."
+    text = f"{counted} too few to show a change of the step time."
     return Question(question, "unknown", text, "The trainer's log of more steps.")
 
 
@@ -244,7 +246,7 @@ def _slow_rank(
         text = f"{judgement.judged:,} of {ranks:,} ranks compute alike; the others have no peers."
         return Question(question, "unknown", text, "Step records of every rank, with its stage.")
     if slow:
-        text = f"{slow[0].title}, which costs less than 2%. Nobody else computes {shown}."
+        text = f"{slow[0].title}, which costs less than 2%. No other rank computes {shown}."
     else:
         text = f"{ranks:,} ranks compute alike: one that computes {shown} would have shown."
     return Question(question, "ok", text)
@@ -261,13 +263,15 @@ def _sick_link(judgements: Mapping[str, MethodResult]) -> Question:
             "No error counter was sampled twice.",
             "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
         )
-    quiet = f"On {errors.judged:,} ports errors are no more than the standards of links allow"
+    quiet = (
+        f"On {errors.judged:,} ports the error rates are within the limits of the link standards"
+    )
     if errors.not_checked:
         return Question(
             question,
             "unknown",
-            f"{quiet}, but {errors.not_checked:,} ports tell too little: no counter at either end, "
-            "or one that has stopped at its highest value.",
+            f"{quiet}; {errors.not_checked:,} ports were not checked: no counter at either end, or "
+            "one that has stopped at its highest value.",
             "Counters of the switches between the hosts; 64-bit counters (perfquery -x), or "
             "cleared ones (perfquery -R).",
         )
@@ -275,10 +279,10 @@ def _sick_link(judgements: Mapping[str, MethodResult]) -> Question:
         return Question(
             question,
             "unknown",
-            f"{quiet}, but how fast the links run is not known.",
+            f"{quiet}, but the speed of the links is not known.",
             "show interfaces status of the switches, ibstat or sysfs of the hosts.",
         )
-    text = f"{quiet}, and {speeds.judged:,} run at the speed of their peers."
+    text = f"{quiet}, and {speeds.judged:,} ports run at the speed of their peers."
     return Question(question, "ok", text)
 
 
@@ -299,11 +303,13 @@ def _uneven_routing(findings: tuple[Finding, ...], judgement: MethodResult) -> Q
         return Question(
             question,
             "unknown",
-            f"{judgement.judged:,} of {groups:,} uplink groups are as even as hashing makes them; "
-            "for the others the flows are not known, or the traffic is too little.",
+            f"{judgement.judged:,} of {groups:,} uplink groups are as even as random hashing "
+            "makes them; for the others the flows are not known, or there is too little traffic.",
             "NCCL_DEBUG=INFO logs of all ranks (the flows), and counters over more time.",
         )
-    return Question(question, "ok", f"{groups:,} uplink groups are as even as hashing makes them.")
+    return Question(
+        question, "ok", f"{groups:,} uplink groups are as even as random hashing makes them."
+    )
 
 
 def _choice(evidence: Evidence) -> Question:
@@ -360,7 +366,7 @@ def _gpudirect(evidence: Evidence) -> Question:
         return Question(
             question,
             "unknown",
-            "No NCCL log shows a network connection that may use it.",
+            "No NCCL log shows a network connection that can use it.",
             "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,NET.",
         )
     off = known.filter(~pl.col("gdr"))
@@ -395,7 +401,7 @@ def _extent(ranks: int | None, expected: int | None, hosts: int | None) -> str:
 def describe_coverage(
     evidence: Evidence, devices: Sequence[Offset] | None = None, hosts: Sequence[Offset] = ()
 ) -> Coverage:
-    """Say what the store holds, and what would let more be judged.
+    """Say what the store holds, and what would answer more questions.
 
     Nothing is said of clocks where `devices` is None: a clock is known from the steps of one job.
     """
@@ -404,15 +410,15 @@ def describe_coverage(
     told_clocks: tuple[tuple[str, str], ...] = ()
     if devices is not None:
         told_clocks = (
-            ("clocks of devices that count bytes", describe_offsets(devices)),
-            ("clocks of hosts", describe_offsets(hosts)),
+            ("clock offsets of switches and NICs", describe_offsets(devices)),
+            ("clock offsets of hosts", describe_offsets(hosts)),
         )
     facts = (
         ("files", f"{row['files']:,} ({row['unrecognised_files']:,} not recognised)"),
         (
             "lines",
-            f"{row['lines']:,} ({row['unread_lines']:,} unread in formats that claim them, "
-            f"{row['unclaimed_lines']:,} that no format claims)",
+            f"{row['lines']:,} (unread: {row['unread_lines']:,} in known formats, "
+            f"{row['unclaimed_lines']:,} that match no format)",
         ),
         (
             "ranks",

@@ -154,7 +154,7 @@ def _all(entities: Sequence[Entity]) -> str:
 def _drivers_text(drivers: Sequence[Driver]) -> str:
     if not drivers:
         return ""
-    rows = [("  What it rests on", "value", "peers", "robust z", "threshold")]
+    rows = [("  What it rests on", "value", "expected", "robust z", "threshold")]
     for driver in drivers:
         numbers = (driver.value, driver.peer, driver.threshold)
         value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)

@@ -30,9 +30,7 @@ def diagnosis_text(found: "Diagnosis") -> str:
     ]
     if not found.findings:
         blocks.append(
-            "No findings."
-            if found.verdict.judged
-            else "No findings: the store holds too little to judge."
+            "No findings." if found.verdict.judged else "No findings: too little data to diagnose."
         )
     if found.what_if:
         blocks.append(
@@ -48,7 +46,7 @@ def _question_text(question: "Question") -> str:
     label = f"  {question.answer:<9}"
     lines = [wrapped(f"{question.question} {question.evidence}", label)]
     if question.answer == "unknown" and question.settled_by:
-        lines.append(wrapped(f"Settled by: {question.settled_by}", " " * len(label)))
+        lines.append(wrapped(f"To answer this, provide: {question.settled_by}", " " * len(label)))
     return "\n".join(lines)
 
 
@@ -58,7 +56,7 @@ def _finding_text(finding: "Finding") -> str:
     until = documents.moment_words(finding.end, finding.end_step)
     parts = [
         wrapped(finding.title, f"[{finding.severity} {finding.confidence:.2f}] ", hang=2),
-        labelled("id", f"{finding.id}; `fabricobs explain {finding.id}` tells all"),
+        labelled("id", f"{finding.id}; `fabricobs explain {finding.id}` shows all details"),
         labelled("since", since),
         labelled("until", until),
         labelled("cost", documents.cost_words(finding)),
@@ -71,14 +69,14 @@ def _finding_text(finding: "Finding") -> str:
     if finding.drivers:
         parts.append(_driver_table(finding.drivers))
     parts.extend(listed("Next steps", finding.next_steps))
-    parts.extend(listed("It would be refuted by", finding.refuted_by))
+    parts.extend(listed("What would disprove it", finding.refuted_by))
     if finding.query:
         parts.append(labelled("query", _query_command(finding.query)))
     return "\n".join(parts)
 
 
 def _driver_table(drivers: Sequence["Driver"]) -> str:
-    rows = [("feature", "value", "peer", "threshold")]
+    rows = [("feature", "value", "expected", "threshold")]
     for driver in drivers:
         numbers = (driver.value, driver.peer, driver.threshold)
         value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)

@@ -67,7 +67,9 @@ def plain(text: str) -> str:
 
 
 def _question_row(question: Question) -> tuple[str, str, str]:
-    settled = f" Settled by: {question.settled_by}" if question.answer == "unknown" else ""
+    settled = (
+        f" To answer this, provide: {question.settled_by}" if question.answer == "unknown" else ""
+    )
     answer = question.answer if question.answer == "ok" else f"**{question.answer}**"
     return question.question, answer, plain(question.evidence + settled)
 

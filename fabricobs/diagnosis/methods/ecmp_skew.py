@@ -137,7 +137,9 @@ def _finding(
         before, after = pauses
         if after >= model.limit("pause_rate") and after >= model.limit("pause_rise") * before:
             families.add("correlation")
-            harms.append(f"PFC pauses rose from {before:,.0f} to {after:,.0f} a second with it.")
+            harms.append(
+                f"PFC pause frames per device rose from {before:,.0f} to {after:,.0f} a second."
+            )
     loss = _network_loss(slowdown) if slowdown and harms else None
     severity = _severity(loss, harmful=bool(harms))
     step = slowdown.first_step if slowdown else (pace.step_at(stretch.begin) if pace else None)
@@ -222,6 +224,7 @@ def _drivers(
 ) -> tuple[Driver, ...]:
     loads = skew.stretch.loads
     limit, thresholds = model.limit, model.threshold
+    polarised = len(loads) >= 8 and top_half_share(loads) > limit("top_half_share")
     drivers = [
         Driver(
             "Jain's index of the uplinks",
@@ -229,7 +232,7 @@ def _drivers(
             round(skew.expected_jain, 3),
             "",
             None,
-            round(skew.expected_jain, 3),
+            round(skew.expected_jain * (1.0 if polarised else limit("effect")), 3),
             thresholds["jain_quantile"].source,
         ),
         Driver(
@@ -241,7 +244,15 @@ def _drivers(
             limit("top_half_share"),
             thresholds["top_half_share"].source,
         ),
-        Driver("p of hashing", skew.p, None, "", None, limit("p"), thresholds["p"].source),
+        Driver(
+            "probability under random hashing",
+            skew.p,
+            None,
+            "",
+            None,
+            limit("p"),
+            thresholds["p"].source,
+        ),
     ]
     if rise is not None:
         source = thresholds["collective_rise"].source

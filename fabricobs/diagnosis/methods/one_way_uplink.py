@@ -165,7 +165,7 @@ def _finding(
         driver(model, "received", "received over the median uplink", round(received, 2), peer=1.0)
     ]
     if p is not None:
-        drivers.append(driver(model, "p", "p of hashing", p))
+        drivers.append(driver(model, "p", "probability under random hashing", p))
     return build_finding(
         model,
         evidence,
