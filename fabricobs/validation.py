@@ -23,7 +23,9 @@ def explain(
         text = mistake["msg"].removeprefix("Value error, ")
         if mistake["type"] == "extra_forbidden":
             text = f"unknown key{nearest(str(mistake['loc'][-1]), _keys_of(model))}"
-        lines.append(f"{where_from(where)}: {where}: {text}")
+        source = where_from(where)
+        key = "" if source.startswith("option ") else f"{where}: "  # an option names its key
+        lines.append(f"{source}: {key}{text}")
     return "\n".join(lines)
 
 

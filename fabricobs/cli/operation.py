@@ -142,7 +142,7 @@ def verify(
     show(f"{len(found):,} batches, {parts:,} parts, {size / 1e6:,.1f} MB: {state}")
     if faults:
         if not repair:
-            note(f"to mend it: fabricobs verify --store {path} --repair")
+            note(f"to repair it: fabricobs verify --store {path} --repair")
         raise typer.Exit(1 if repair else 2)
     if unchecked:
         note("to be sure: ingest the logs again into a new store")

@@ -167,7 +167,7 @@ class Tally:
             self.samples.append((number, reason, sampled(text)))
 
     def leave(self, number: int, text: str) -> None:
-        """Count a line that bears no format's mark, and keep the first few."""
+        """Count a line that matches no known format, and keep the first few."""
         self.lines += 1
         self.unparsed += 1
         self.unclaimed += 1
@@ -176,5 +176,5 @@ class Tally:
             if any(c.isalpha() for c in shape):
                 self.shapes[shape] += 1
         if len(self.unclaimed_samples) < UNPARSED_SAMPLES:
-            reason = "bears no format's mark"
+            reason = "matches no known format"
             self.unclaimed_samples.append((number, reason, sampled(text)))

@@ -24,7 +24,7 @@ def check_format(format_: Format, catalogue: Catalogue) -> Iterator[str]:
             recognised = catalogue.recognise(sample.data, f"/logs/{sample.path}")
             if format_ not in recognised.formats:
                 names = ", ".join(f.name for f in recognised.formats) or "nothing"
-                yield f"{where}: recognised as {names}; mend [detect]"
+                yield f"{where}: recognised as {names}; fix [detect]"
                 continue
         rows, tally = read_sample(format_, sample, catalogue)
         for miss in tally.samples[sample.unparsed :]:
