@@ -57,12 +57,6 @@ class InputFile:
         """Return its path below the directory given; its name where the file itself was given."""
         return PurePath(self.below or PurePath(self.root).name)
 
-    @property
-    def root_name(self) -> str:
-        """Return the name of the directory given, or of the one the given file lies in."""
-        root = PurePath(self.root)
-        return root.name if self.below else root.parent.name
-
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:

@@ -19,6 +19,7 @@ from fabricobs.diagnosis.attribution import (
 )
 from fabricobs.diagnosis.calibration import Point, calibrated, load_calibration
 from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets
+from fabricobs.diagnosis.coverage import describe_coverage
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Coverage, Diagnosis, Finding, MethodResult, WhatIf
 from fabricobs.diagnosis.job import StepTimeTrend, step_time_trends
@@ -27,7 +28,7 @@ from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.rank_compute_times import rank_compute_times
 from fabricobs.diagnosis.scopes import own_findings, scopes_of
-from fabricobs.diagnosis.verdict import QUESTIONS, describe_coverage, give_verdict
+from fabricobs.diagnosis.verdict import QUESTIONS, give_verdict
 from fabricobs.diagnosis.what_if import what_if
 from fabricobs.store.scoping import Scope
 from fabricobs.store.session import NO_SITE, Site, runs_of

@@ -3,23 +3,13 @@
 Missing data reads as unknown, never as ok.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
 from fabricobs.diagnosis.attempts import Attempts
-from fabricobs.diagnosis.clocks import Offset, describe_offsets
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import (
-    Clock,
-    CounterBreak,
-    Coverage,
-    Finding,
-    MethodResult,
-    Question,
-    Verdict,
-)
+from fabricobs.diagnosis.findings import Finding, MethodResult, Question, Verdict
 from fabricobs.diagnosis.job import StepTimeTrend
 
 _NOTHING = MethodResult()
@@ -384,68 +374,3 @@ def _gpudirect(evidence: Evidence) -> Question:
 
 def _ranks(count: int) -> str:
     return "1 rank" if count == 1 else f"{count:,} ranks"
-
-
-def _moment(time: datetime | None) -> str:
-    return "unknown" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _extent(ranks: int | None, expected: int | None, hosts: int | None) -> str:
-    """Say how many ranks of how many are told, on how many hosts; not all jobs tell their size."""
-    told = f"{ranks:,}" if ranks else "not known"
-    of = f" of {expected:,}" if expected and expected >= (ranks or 0) else ""
-    where = "hosts not known" if not hosts else "1 host" if hosts == 1 else f"{hosts:,} hosts"
-    return f"{told}{of} on {where}" if hosts else f"{told}{of}, {where}"
-
-
-def describe_coverage(
-    evidence: Evidence, devices: Sequence[Offset] | None = None, hosts: Sequence[Offset] = ()
-) -> Coverage:
-    """Say what the store holds, and what would answer more questions.
-
-    Nothing is said of clocks where `devices` is None: a clock is known from the steps of one job.
-    """
-    row = evidence.frame("coverage").row(0, named=True)
-    interval = row["interval_seconds"]
-    told_clocks: tuple[tuple[str, str], ...] = ()
-    if devices is not None:
-        told_clocks = (
-            ("clock offsets of switches and NICs", describe_offsets(devices)),
-            ("clock offsets of hosts", describe_offsets(hosts)),
-        )
-    facts = (
-        ("files", f"{row['files']:,} ({row['unrecognised_files']:,} not recognised)"),
-        (
-            "lines",
-            f"{row['lines']:,} (unread: {row['unread_lines']:,} in known formats, "
-            f"{row['unclaimed_lines']:,} that match no format)",
-        ),
-        (
-            "ranks",
-            _extent(row["ranks"], row["ranks_expected"], row["hosts"]),
-        ),
-        ("steps", f"{row['steps']:,}"),
-        ("collective measurements", f"{row['collectives']:,}"),
-        ("ports", f"{row['ports']:,} on {row['devices']:,} devices"),
-        ("counter interval", f"{interval:.0f} s" if interval else "none"),
-        ("gaps in the counters", f"{row['gaps']:,}"),
-        ("from", _moment(row["first_time"])),
-        ("to", _moment(row["last_time"])),
-        *told_clocks,
-    )
-    wanted = {
-        "steps": "step times: the trainer's log or per-rank step records",
-        "collectives": "collective times: NCCL Inspector",
-        "connections": "NCCL's choices: NCCL_DEBUG=INFO logs",
-        "ports": "port counters: switches and NICs",
-        "priority_samples": "pause and queue counters by priority",
-        "cables": "cables: LLDP tables of the switches",
-    }
-    clocks = [Clock("device", o.device, o.seconds, o.error, o.certain) for o in devices or ()]
-    clocks += [Clock("host", o.device, o.seconds, o.error, False) for o in hosts]
-    return Coverage(
-        facts,
-        tuple(text for name, text in wanted.items() if not row[name]),
-        tuple(clocks),
-        tuple(CounterBreak(*values) for values in evidence.frame("counter_breaks").iter_rows()),
-    )

@@ -56,11 +56,6 @@ class Nic:
         return f"{_GPU_BUSES[self.local]:x}000"
 
     @property
-    def numa_node(self) -> int:
-        """NUMA node of the NIC and its GPU: the first half of a host's, or the second."""
-        return self.local // (GPUS_PER_HOST // 2)
-
-    @property
     def mac(self) -> str:
         """MAC address."""
         high, low = divmod(self.host + 0x10, 256)
