@@ -30,7 +30,8 @@ _HERE = Path(__file__).parent
 # The modules with functions to call, their `ENTRIES`, and what the machine code is made of.
 SOURCES = {
     "kernel": (
-        "bytesearch", "numerals", "expressions", "backtracking", "programs", "matches", "kernel",
+        "bytesearch", "numerals", "expressions", "backtracking", "programs", "matches",
+        "kernel_rows", "kernel",
     ),
     "ruled_kernel": ("bytesearch", "cuts", "ruled_kernel"),
 }  # fmt: skip

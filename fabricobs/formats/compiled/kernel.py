@@ -1,14 +1,13 @@
 """The compiled matcher: the rules of a file's formats run over the lines of a block.
 
-numba makes machine code of everything here, and `machine.py` keeps it. A line the programs cannot
-decide beyond doubt is left to the reference.
+numba makes LLVM code of everything here, and `jit_cache.py` keeps the machine code made of it. A
+line that the programs cannot decide beyond doubt is left to the reference.
 """
 
 from typing import Any
 
 import numpy as np
 from numba import carray, cfunc  # type: ignore[attr-defined]
-from numpy.typing import NDArray
 
 from fabricobs.formats.compiled.backtracking import Numbers, search, take
 from fabricobs.formats.compiled.bytesearch import (
@@ -27,6 +26,13 @@ from fabricobs.formats.compiled.bytesearch import (
     trailing_zeros,
 )
 from fabricobs.formats.compiled.expressions import HASHING, NEEDS, WIDTH, Expressions
+from fabricobs.formats.compiled.kernel_rows import (
+    ASK_FIRST,
+    NO_ROOM,
+    give_rows,
+    holds_condition,
+    intern,
+)
 from fabricobs.formats.compiled.matches import (
     ABSENT,
     ASKED,
@@ -65,39 +71,23 @@ from fabricobs.formats.compiled.matches import (
 from fabricobs.formats.compiled.numerals import (
     FAILED,
     UNSURE,
-    decimal_number,
-    hexadecimal,
     local_time,
-    whole,
 )
 from fabricobs.formats.compiled.programs import (
     ANCHOR,
     BY_WORD,
     CONDITION,
-    EACH,
-    EACH_GROUPS,
-    EACH_GROUPS_END,
     ENTRY_WIDTH,
     EXPRESSION,
-    FINDS,
-    FINDS_END,
-    GROUPS,
-    GROUPS_END,
     IGNORED,
     LEFT,
     LEFT_MARKS,
     MARK,
-    NEEDS_ROWS,
-    NUMBER,
     OUTCOME,
     PLACE,
-    REST,
     SETS,
     SETS_END,
     SHARED,
-    SLOTS,
-    TIME,
-    WHOLE,
     Programs,
 )
 from fabricobs.formats.limits import LIMITS
@@ -112,9 +102,9 @@ _MOST_PREFIXES = 4
 _STAMP = 19
 _MOST_COPIES = 24
 _MARGIN = MARGIN + 1024
-# What became of a line, beside the outcomes of entries: no rule of its format fits, it is nobody's,
-# a text has to be judged first, there is no room for its rows.
-_MISSED, _ASKS, _FULL, _BLANK_LINE = 2, 4, 5, 6
+# What became of a line, beside the outcomes of entries and those of `kernel_rows`: no rule of its
+# format fits, it is blank.
+_MISSED, _BLANK_LINE = 2, 6
 _ROW = 0
 
 
@@ -155,181 +145,6 @@ def _may_fit(head: np.uint64, number: int, programs: Programs, room: Room) -> bo
 
 
 @compiled
-def _intern(
-    data: Bytes, at: int, length: int, kind: int, vocabulary: Vocabulary, known: int
-) -> int:
-    """Return the number of a text of a type; a new one gets number `known`."""
-    arena, begins, places = vocabulary.arena, vocabulary.begins, vocabulary.places
-    key = np.uint64(length + (kind << 32))
-    i, left = at, length
-    while left >= _EIGHT:
-        key = (key ^ load(data, i)) * _HASHING
-        key ^= key >> np.uint64(32)
-        i += _EIGHT
-        left -= _EIGHT
-    if left > 0:
-        key = (key ^ (load(data, i) << np.uint64(64 - 8 * left))) * _HASHING
-        key ^= key >> np.uint64(32)
-    key *= _HASHING
-    mask = np.uint64(len(places) - 1)
-    place = (key ^ (key >> np.uint64(29))) & mask
-    while True:
-        number = int(places[place])
-        if number < 0:
-            places[place] = known
-            begin = begins[known]
-            for k in range(length):
-                arena[begin + k] = data[at + k]
-            begins[known + 1] = begin + length
-            vocabulary.standing[known] = NEW
-            vocabulary.types[known] = kind
-            return known
-        same = begins[number + 1] - begins[number] == length and vocabulary.types[number] == kind
-        if same and holds(data, at, arena, begins[number], length):
-            return number
-        place = (place + np.uint64(1)) & mask
-
-
-@compiled
-def _put(
-    data: Bytes,
-    table: NDArray[np.int32],
-    asked: NDArray[np.uint8],
-    begin: int,
-    end: int,
-    row: int,
-    vocabulary: Vocabulary,
-    fields: Numbers,
-    groups: Numbers,
-    progress: Numbers,
-) -> int:
-    """Put the groups of a match into fields of a row; returns 0, UNSURE, or _ASKS."""
-    for i in range(begin, end):
-        group, slot, kind = table[i, 0], table[i, 1], table[i, 2]
-        start, stop = groups[2 * group], groups[2 * group + 1]
-        value = 0
-        if kind >= 0:
-            known = int(progress[KNOWN])
-            value = _intern(data, start, stop - start, kind, vocabulary, known)
-            progress[KNOWN] += value == known
-            if asked[kind] != 0:
-                if vocabulary.standing[value] == NEW:
-                    progress[ASKED] = value
-                    return _ASKS
-                if vocabulary.standing[value] == REFUSED:
-                    return UNSURE
-        elif kind == NUMBER:
-            to, value = decimal_number(data, start, stop)
-            if to < 0:
-                return UNSURE
-        elif kind == TIME:
-            to, value = local_time(data, start, stop)
-            if to != stop:
-                return UNSURE
-        else:
-            to, value = whole(data, start) if kind == WHOLE else hexadecimal(data, start)
-            if to < 0:
-                return UNSURE
-        fields[slot, row] = value
-    return 0
-
-
-@compiled
-def _give_rows(
-    data: Bytes,
-    at: int,
-    end: int,
-    number: int,
-    programs: Programs,
-    expressions: Expressions,
-    vocabulary: Vocabulary,
-    found: Found,
-    room: Room,
-    progress: Numbers,
-) -> int:
-    """Add the rows of a message that an entry fits, whose groups are those of its template.
-
-    What is searched in all of the line is searched in `data[at:end]`. Returns 0, UNSURE, _ASKS or
-    _FULL.
-    """
-    entry, groups, fields = programs.entries[number], room.groups, found.fields
-    row = int(progress[ROWS])
-    table, asked = programs.groups, programs.asked
-    if row >= len(found.entries):
-        return _FULL
-    slots = entry[SLOTS]
-    for slot in range(slots):
-        fields[slot, row] = ABSENT
-    rest = entry[REST]
-    from_, to = (at, end) if rest < 0 else (groups[2 * rest], groups[2 * rest + 1])
-    failed = _put(
-        data,
-        table,
-        asked,
-        entry[GROUPS],
-        entry[GROUPS_END],
-        row,
-        vocabulary,
-        fields,
-        groups,
-        progress,
-    )
-    if failed != 0:
-        return failed
-    for i in range(entry[FINDS], entry[FINDS_END]):
-        what = programs.finds[i]
-        after = search(data, at, at, end, expressions, what[0], groups, room.stack)
-        if after == UNSURE:
-            return UNSURE
-        if after >= 0:
-            failed = _put(
-                data, table, asked, what[1], what[2], row, vocabulary, fields, groups, progress
-            )
-            if failed != 0:
-                return failed
-    found.entries[row] = number
-    if entry[EACH] < 0:
-        progress[ROWS] = row + 1
-        return 0
-    last = row
-    searched = from_
-    while True:
-        searched = search(data, from_, searched, to, expressions, entry[EACH], groups, room.stack)
-        if searched == UNSURE:
-            return UNSURE
-        if searched < 0:
-            break
-        if last != row:
-            if last >= len(found.entries):
-                return _FULL
-            # What the next hits say is the same but for what each says of its own.
-            for slot in range(slots):
-                fields[slot, last] = fields[slot, row]
-            found.entries[last] = number
-        failed = _put(
-            data, table, asked, entry[EACH_GROUPS], entry[EACH_GROUPS_END], last,
-            vocabulary, fields, groups, progress
-        )  # fmt: skip
-        if failed != 0:
-            return failed
-        last += 1
-    progress[ROWS] = last
-    return 0 if last > row or entry[NEEDS_ROWS] == 0 else UNSURE
-
-
-@inlined
-def _holds_condition(
-    programs: Programs, condition: int, prefix: int, vocabulary: Vocabulary, room: Room
-) -> bool:
-    """Say whether the prefix, and what is kept, allow the entries of a condition."""
-    count = len(programs.conditions)
-    if vocabulary.allowed[prefix * count + condition] == 0:
-        return False
-    register = programs.conditions[condition, 0]
-    return bool(register < 0 or room.registers[register] == programs.conditions[condition, 1])
-
-
-@compiled
 def _match(
     data: Bytes,
     at: int,
@@ -347,7 +162,8 @@ def _match(
 ) -> int:
     """Read message `data[begin:stop]` of text `data[at:end]`, its words noted, by one format.
 
-    Returns the outcome of the first rule that fits, FAILED if none does; UNSURE, _ASKS or _FULL.
+    Returns the outcome of the first rule that fits, FAILED if none does, or UNSURE, ASK_FIRST,
+    NO_ROOM.
     """
     which = format_ * 256 + data[begin]
     outcome = FAILED
@@ -360,7 +176,7 @@ def _match(
         entry = programs.entries[number]
         if entry[PLACE] <= below:
             continue
-        if not _holds_condition(programs, entry[CONDITION], prefix, vocabulary, room):
+        if not holds_condition(programs, entry[CONDITION], prefix, vocabulary, room):
             continue
         to = take(data, begin, begin, stop, expressions, entry[EXPRESSION], room.groups, room.stack)
         if to == UNSURE:
@@ -374,7 +190,7 @@ def _match(
                 progress[IGNORED_BY] = number
                 outcome = IGNORED
             return outcome
-        failed = _give_rows(
+        failed = give_rows(
             data, at, end, number, programs, expressions, vocabulary, found, room, progress
         )
         if failed != 0:
@@ -468,12 +284,12 @@ def _prefix_number(
                     byte = data[at + i]
                     digit = place <= at + i < stamped and _ZERO <= byte <= _NINE
                     room.text[i] = _ZERO if digit else byte
-                number = _intern(room.text, 0, end - at, PREFIX, vocabulary, known)
+                number = intern(room.text, 0, end - at, PREFIX, vocabulary, known)
                 progress[STAMP_BEGIN], progress[STAMP_END] = place - at, stamped - at
                 break
     if stamped < 0:
         stamp = ABSENT
-        number = _intern(data, at, end - at, PREFIX, vocabulary, known)
+        number = intern(data, at, end - at, PREFIX, vocabulary, known)
     progress[KNOWN] += number == known
     progress[STAMP] = stamp
     return number, stamp
@@ -650,7 +466,7 @@ def _read_line(
         prefix, stamp = _prefix_number(data, at, begin, vocabulary, room, progress)
     if vocabulary.standing[prefix] == NEW:
         progress[ASKED], progress[ASKED_END] = prefix, begin - at
-        return _ASKS, -1, ABSENT
+        return ASK_FIRST, -1, ABSENT
     if vocabulary.standing[prefix] == REFUSED:
         return UNSURE, -1, ABSENT
     if by_word:
@@ -723,11 +539,11 @@ def match_lines(
             outcome, prefix, stamp = _read_line(
                 data, at, stop, programs, expressions, vocabulary, found, room, progress
             )
-        if outcome == _ASKS:
+        if outcome == ASK_FIRST:
             progress[ROWS] = before
             reason = ASKS
             break
-        if outcome == _FULL and before > 0:
+        if outcome == NO_ROOM and before > 0:
             progress[ROWS] = before
             reason = FULL
             break
