@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from conftest import ROOT
-from fabricobs.formats import archive, budget, source
+from fabricobs.formats import archive, budget, decompression
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.rows import Rows
 from fabricobs.ingestion import ingest
@@ -51,6 +51,7 @@ def counts(store: Path) -> list[tuple[object, ...]]:
         ).fetchall()
 
 
+@pytest.mark.slow
 def test_an_archive_gives_what_its_directory_gives(tmp_path: Path) -> None:
     logs = ROOT / "sample_data" / "logs"
     with tarfile.open(tmp_path / "site.tar.xz", "w:xz") as tar:
@@ -173,7 +174,7 @@ def test_a_compressed_log_is_read_as_it_is(
 
 
 def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "LIMITS", replace(LIMITS, unpacked_free_bytes=1 << 20))
+    monkeypatch.setattr(decompression, "LIMITS", replace(LIMITS, unpacked_free_bytes=1 << 20))
     bomb = tmp_path / "bomb.xz"
     bomb.write_bytes(lzma.compress(LINE + b"0" * (20 << 20)))
     (outcome,) = read(bomb, tmp_path / "s").problems

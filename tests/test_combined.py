@@ -16,6 +16,8 @@ from fabricobs.inputs import IngestReport, Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 HOSTS = ("gpu-01", "node0007", "c3", "a3mega-0-5", "10.20.3.4", "LEAF-2", "h100-2024-05")
 Outputs = dict[str, dict[str, list[str]]]  # by host and port, the lines of `ethtool -S`
 

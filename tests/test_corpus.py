@@ -10,6 +10,8 @@ from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 
 def asker(inputs: list[Path], store: Path):
     ingest(inputs, Store(store), Options())

@@ -11,6 +11,8 @@ from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 FACTS = sorted((Path(__file__).parent / "corpus").rglob("*.toml"))
 
 

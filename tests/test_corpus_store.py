@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from fabricobs.cli import app
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 # Jobs of several files; every other one is what one file says. The log of a pod of one data set is
 # that of the rank 0 whose NCCL log another data set holds.
 JOINED = {

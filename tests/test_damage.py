@@ -20,6 +20,8 @@ from fabricobs.store.inspection import PartError
 from fabricobs.store.manifest import StoreError
 from fabricobs.store.parts import Store
 
+pytestmark = pytest.mark.slow
+
 DAYS = 3
 
 

@@ -17,6 +17,8 @@ from loopback import (
 
 from fabricobs.operate.delivery import Order, send_all
 
+pytestmark = pytest.mark.slow
+
 DEADLINE_S = 12.0
 
 

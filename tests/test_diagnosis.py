@@ -20,6 +20,8 @@ from fabricobs.simulator.scenarios import load_scenario
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 2, 9)
 Make = Callable[[Rows], Path]
 

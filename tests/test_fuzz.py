@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from fuzzing import catalogue, complaints, complaints_about
 
+pytestmark = pytest.mark.slow
+
 _FIRST, _COUNT = map(int, os.environ.get("FABRICOBS_FUZZ", "0:1000").split(":"))
 _A_TEST = 50
 

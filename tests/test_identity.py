@@ -263,6 +263,7 @@ def put(folder: Path, container: str, site: Site, texts: Sequence[str]) -> None:
                 file.write(said)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
 @given(drawn=st.lists(st.tuples(st.sampled_from(CONTAINERS), sites()), min_size=10, max_size=10))
 def test_every_row_carries_what_its_path_says(

@@ -135,6 +135,7 @@ def test_stopped_by_hand_it_says_how_to_go_on(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(int(os.environ.get("FABRICOBS_ROUNDS", "3"))))
 def test_four_writers_one_killed_bring_every_file_once(tmp_path: Path, seed: int) -> None:
     logs = ROOT / "sample_data" / "logs"

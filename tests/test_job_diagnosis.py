@@ -16,6 +16,8 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 2, 9)
 Make = Callable[[Rows], Path]
 Times = NDArray[np.float64]

@@ -14,6 +14,8 @@ from conftest import Rows
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.run import diagnose
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 2, 9)
 INTERVAL = timedelta(seconds=10)
 FIRST = Job("first", ("n0", "n1"), START, steps=120)

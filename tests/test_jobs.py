@@ -21,6 +21,8 @@ from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session, runs_of
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 2, 9)
 GPUS = 4
 MakeStore = Callable[[Rows], Path]

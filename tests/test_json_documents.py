@@ -57,6 +57,7 @@ def test_a_secret_of_the_environment_never_reaches_the_store(tmp_path: Path, ind
     assert SECRET not in repr(rows)
 
 
+@pytest.mark.slow
 def test_nor_does_one_of_a_file_that_breaks_off(tmp_path: Path) -> None:
     text = document()
     kept = set()

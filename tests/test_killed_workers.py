@@ -14,6 +14,8 @@ from fabricobs.inputs import Options
 from fabricobs.planning import PlannedFile
 from fabricobs.store.parts import Store
 
+pytestmark = pytest.mark.slow
+
 _LOGS = ROOT / "sample_data" / "logs" / "switches" / "leaf01"
 
 

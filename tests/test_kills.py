@@ -29,6 +29,8 @@ from fabricobs.store.compaction import NOTE, reading
 from fabricobs.store.session import open_session
 from fabricobs.store.tables import TABLES
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("FABRICOBS_KILLS", "3"))
 DAYS = 12
 # Starts processes that have imported all this: most of a process is its start.

@@ -11,6 +11,8 @@ from conftest import Rows
 from fabricobs.diagnosis.findings import Diagnosis, Finding
 from fabricobs.diagnosis.run import diagnose
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 2, 9)
 STEPS = 200
 HOSTS = 4

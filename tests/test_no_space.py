@@ -16,6 +16,8 @@ from fabricobs.store import verification
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 DAYS = 6
 MORE = 20_000
 COMMAND = [sys.executable, "-c", "from fabricobs.cli import main; main()"]

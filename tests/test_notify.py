@@ -21,6 +21,8 @@ from fabricobs.operate.textfile import Health, write_textfile
 from fabricobs.report.history import keep_event
 from fabricobs.store.parts import Store
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime.now(UTC).replace(tzinfo=None)
 FINDING = Finding(
     kind="ecmp_skew",

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from fabricobs.cli import app
 from fabricobs.printing import chat_text, escaped, escaped_lines
 
+pytestmark = pytest.mark.slow
+
 # Sets the title, clears the screen (C1), reverses what follows, forges a line.
 EVIL = "\x1b]0;owned\x07\x9b2J\u202egnp\x7f\nfabricobs: all is well"
 COMMAND = [sys.executable, "-c", "from fabricobs.cli import main; main()"]

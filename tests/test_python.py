@@ -115,6 +115,7 @@ def test_two_sides_are_compared(opened: OpenStore) -> None:
     assert step_time.answer == "higher"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHARTS)
 def test_every_chart_is_drawn_without_a_finding(opened: OpenStore, name: str) -> None:
     drawn = opened.chart(name).to_dict()

@@ -74,6 +74,7 @@ SAMPLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "syntax", "data"), SAMPLES)
 def test_the_samples_and_what_happens_to_files(
     name: str, syntax: str, data: bytes, tmp_path: Path

@@ -24,6 +24,8 @@ from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 LINE = '{{"step": {0}, "rank": 0, "step_time_ms": 10.0}}\n'
 HEADER = LINE.format(0)  # all logs begin alike
 LIVE = "app.log"

@@ -22,6 +22,8 @@ from fabricobs.stopping import GRACE_S
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 LOGS = ROOT / "sample_data" / "logs"
 # Workers are processes from the first batch on, as in a large ingest.
 COMMAND = [

@@ -14,6 +14,8 @@ from conftest import ROOT
 from hostile.case import CASES, EXIT_CODES, MOST_CPU_SECONDS, MOST_MEMORY, Case
 from hostile.measured import Measured, run_measured
 
+pytestmark = pytest.mark.slow
+
 for _module in iter_modules(hostile.__path__):
     if not _module.name.startswith("test_"):
         import_module(f"hostile.{_module.name}")

@@ -52,10 +52,9 @@ class _Layout:
             _FIRST_TYPES.get(targets[0].column.type, pa.int64()) for targets in self._targets
         ]
         # A path that is a value here and an object there has no type.
-        self._is_typed = not any(
-            path.startswith(f"{other}.") for path in self.slots for other in self.slots
-        )
-        self.schema = self._schema()
+        objects = {".".join(p[:length]) for p in self._paths for length in range(1, len(p))}
+        self._is_typed = objects.isdisjoint(self.slots)
+        self._shown: list[Sequence[Sequence[Any]]] = []
 
     def values(self, record: dict[str, Any]) -> list[Any]:
         """Return the values of a record by slot, None for what it lacks."""
@@ -70,14 +69,17 @@ class _Layout:
 
     def learn(self, columns: Sequence[Sequence[Any]]) -> None:
         """Take the types of the values of some records for those of the next."""
-        for slot, values in enumerate(columns):
-            found = _type_of(values, self._targets[slot])
-            self._types[slot] = found or self._types[slot]
-        self.schema = self._schema()
+        self._shown.append(columns)
 
-    def _schema(self) -> pa.Schema | None:
+    def schema(self) -> pa.Schema | None:
+        """Return the schema of the next records; None where a path is a value and an object."""
         if not self._is_typed:
             return None
+        for columns in self._shown:
+            for slot, values in enumerate(columns):
+                found = _type_of(values, self._targets[slot])
+                self._types[slot] = found or self._types[slot]
+        self._shown.clear()
         tree: dict[str, Any] = {}
         for path, type_ in zip(self._paths, self._types, strict=True):
             _below(tree, path[:-1])[path[-1]] = type_
@@ -245,7 +247,7 @@ class _Reader:
 
     def in_bulk(self, block: LineBlock) -> bool:
         """Read a block by Arrow."""
-        batch = _batch(block.data, self.layout.schema)
+        batch = _batch(block.data, self.layout.schema())
         if batch is None:
             return False
         columns = self.layout.columns(batch)
