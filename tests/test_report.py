@@ -202,8 +202,8 @@ def test_text_says_the_verdict_and_every_finding(diagnosis: Diagnosis) -> None:
 def test_text_without_findings_says_so(diagnosis: Diagnosis) -> None:
     nothing = replace(diagnosis, findings=())
     assert "No findings." in diagnosis_text(nothing)
-    not_checked = replace(nothing, verdict=replace(nothing.verdict, judged=False))
-    assert "holds too little to judge" in diagnosis_text(not_checked)
+    unknown = replace(nothing, verdict=replace(nothing.verdict, judged=False))
+    assert "too little data to diagnose" in diagnosis_text(unknown)
 
 
 def test_text_from_a_log_cannot_steer_the_terminal(diagnosis: Diagnosis) -> None:
