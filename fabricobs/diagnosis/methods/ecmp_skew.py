@@ -85,17 +85,21 @@ def _judge(
     from_start: bool,
 ) -> _Skew | None:
     """Return the stretch as skew if hashing `flows` does not explain it."""
-    links = len(stretch.loads)
     p = hashing_p(stretch.loads, flows)
-    expected = jain_of_hashing(links, int(flows), model.limit("jain_quantile"))
+    expected = jain_of_hashing(len(stretch.loads), int(flows), model.limit("jain_quantile"))
     evenness = jain(stretch.loads)
     unlikely = p < largest_p and evenness < expected
-    polarised = links >= 8 and top_half_share(stretch.loads) > model.limit("top_half_share")
     if not unlikely or stretch.persistence < model.limit("persistence"):
         return None
-    if not (polarised or evenness < model.limit("effect") * expected):
-        return None
-    return _Skew(device, stretch, flows, p, expected, from_start)
+    skew = _Skew(device, stretch, flows, p, expected, from_start)
+    return skew if evenness < _largest_jain(skew, model) else None
+
+
+def _largest_jain(skew: _Skew, model: Model) -> float:
+    """Return what Jain's index must stay below: less than hashing gives where half is not idle."""
+    loads = skew.stretch.loads
+    polarised = len(loads) >= 8 and top_half_share(loads) > model.limit("top_half_share")
+    return skew.expected_jain * (1.0 if polarised else model.limit("effect"))
 
 
 def _dated(skew: _Skew, group: str, evidence: Evidence, model: Model) -> _Skew:
@@ -224,7 +228,6 @@ def _drivers(
 ) -> tuple[Driver, ...]:
     loads = skew.stretch.loads
     limit, thresholds = model.limit, model.threshold
-    polarised = len(loads) >= 8 and top_half_share(loads) > limit("top_half_share")
     drivers = [
         Driver(
             "Jain's index of the uplinks",
@@ -232,7 +235,7 @@ def _drivers(
             round(skew.expected_jain, 3),
             "",
             None,
-            round(skew.expected_jain * (1.0 if polarised else limit("effect")), 3),
+            round(_largest_jain(skew, model), 3),
             thresholds["jain_quantile"].source,
         ),
         Driver(

@@ -176,9 +176,7 @@ def merged(outer: Told, inner: Told) -> dict[str, str]:
 @lru_cache(maxsize=4096)
 def before_message(before: str, labels: Labels = ()) -> tuple[Told, bool]:
     """Return what stands before a message tells, and whether nothing but prefixes does."""
-    rest, told = before, NOTHING
-    for rest, told in strip_prefix(before, labels):  # noqa: B007 (the last one counts)
-        pass
+    *_, (rest, told) = (before, NOTHING), *strip_prefix(before, labels)
     return (NOTHING, False) if rest.strip() else (told, True)
 
 
