@@ -5,7 +5,7 @@ Nothing heavy is imported here: an ingest that finds nothing to do needs no more
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePath
@@ -15,6 +15,7 @@ from fabricobs.exceptions import UserError
 from fabricobs.formats.private_files import is_private
 
 # Files of a live /proc or /sys that wait for their next line, or have no end.
+_MOST_KINDS = 12  # of what is not kept, named in a text
 _ENDLESS = {"kcore", "kmsg", "trace_pipe", "trace_pipe_raw"}
 
 
@@ -67,7 +68,7 @@ class FileOutcome:
     lines: int = 0
     parsed: int = 0
     ignored: int = 0
-    not_kept: tuple[tuple[str, int], ...] = ()  # of the ignored lines: what about, and how many
+    not_kept: tuple[tuple[str, int], ...] = ()  # kinds of lines, and fields; how many of each
     unparsed: int = 0
     unclaimed: int = 0
     rows: int = 0
@@ -75,7 +76,6 @@ class FileOutcome:
     problem: str | None = None
     unexpected: bool = False  # the problem is an error of fabricobs
     unrecognised: str | None = None
-    unused: tuple[str, ...] = ()
     first_unread: tuple[int, str, str] | None = None
     size_bytes: int = 0
     span: tuple[datetime, datetime] | None = None  # first and last time of its rows
@@ -136,9 +136,11 @@ class IngestReport:
         return [o for o in self.outcomes if o.unrecognised is not None]
 
 
-def not_kept(kinds: Iterable[tuple[str, int]]) -> str:
-    """Return what ignored lines are about and how many there are of each kind, as text."""
-    return ", ".join(f"{kind} {count:,}" for kind, count in kinds)
+def not_kept(kinds: Sequence[tuple[str, int]]) -> str:
+    """Return what is known and not kept, and how many there are of each kind, as text."""
+    named = [f"{kind} {count:,}" for kind, count in kinds[:_MOST_KINDS]]
+    more = len(kinds) - len(named)
+    return ", ".join([*named, *([f"and {more:,} more kinds"] if more > 0 else [])])
 
 
 def path_text(path: str | PurePath) -> str:

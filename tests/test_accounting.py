@@ -12,7 +12,8 @@ from conftest import Run, mutate
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
 from fabricobs.formats.recognition.catalogue import load_catalogue
-from fabricobs.formats.rows import Rows, sampled
+from fabricobs.formats.rows import Rows
+from fabricobs.formats.shapes import sampled
 
 CATALOGUE = load_catalogue()
 

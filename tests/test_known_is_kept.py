@@ -339,3 +339,100 @@ def test_a_long_name_without_the_rest_of_its_row_is_unread(
     )
     found = Ingested(tmp_path, {"leaf12/lldp.txt": text})
     assert found.account == [account]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        pytest.param(
+            "leaf07/20260302_090000_counters.txt",
+            "      IFACE    STATE    RX_OK    RX_UTIL    TX_OK\n"
+            "-----------  -------  -------  ---------  -------\n"
+            "  Ethernet0        U      410      0.01%      388\n"
+            "  Ethernet4        U      411      0.01%      389\n",
+            {"field STATE": 2, "field RX_UTIL": 2},
+            id="table",
+        ),
+        pytest.param(
+            "leaf11/show_interfaces.txt",
+            "Ethernet3/1 is up, line protocol is up (connected)\n"
+            "  Hardware is Ethernet, address is 0011.2233.4455 (bia 0011.2233.4455)\n"
+            "  Description: to spine 4\n"
+            "     12 input errors, 3 CRC, 0 alignment, 2 symbol, 0 input discards\n",
+            {"line Hardware is Ethernet": 1, "line Description": 1},
+            id="paragraphs",
+        ),
+        pytest.param(
+            "gpu-01/perfquery.txt",
+            "# Port counters: Lid 5 port 1 (CapMask: 0x5300)\n"
+            "PortSelect:......................1\nSymbolErrorCounter:..............7\n",
+            {"field PortSelect": 1},
+            id="key values",
+        ),
+        pytest.param(
+            "leaf12/walk.txt",
+            "IF-MIB::ifName.3 = STRING: Ethernet8\nIF-MIB::ifLinkUpDownTrapEnable.3 = INTEGER: 1\n"
+            "IF-MIB::ifHCInOctets.3 = Counter64: 77\n",
+            {"field ifLinkUpDownTrapEnable": 1},
+            id="walk",
+        ),
+        pytest.param(
+            "gpu-02/telegraf.line",
+            "infiniband,device=mlx5_3,host=gpu-02,port=1 "
+            'lifespan=10i,symbol_error=3i,note="a" 1772000000000000000\n',
+            {"field infiniband.lifespan": 1, "field infiniband.note": 1},
+            id="influx",
+        ),
+        pytest.param(
+            "steps.csv",
+            "step,step_time_ms,grad_scale,note\n1,250.5,8,a\n2,251.0,8,b\n3,250.1,8,c\n",
+            {"field grad_scale": 3, "field note": 3},
+            id="csv",
+        ),
+        pytest.param(
+            "steps.jsonl",
+            '{"step": 1, "step_time_ms": 250.5, "extra": {"zloss": 2}}\n'
+            '{"step": 2, "step_time_ms": 251.5, "memo": "a"}\n',
+            {"field extra": 1, "field memo": 1},
+            id="json lines",
+        ),
+        pytest.param(
+            "leaf14/show_interfaces.json",
+            '{"interfaces": {"Ethernet1/1": {"name": "Ethernet1/1", "mtu": 9214, "colour": "red",'
+            ' "interfaceCounters": {"inOctets": 7, "outOctets": 8, "inJumbos": 4}},'
+            ' "Ethernet2/1": {"mtu": 9214, "interfaceCounters": {"inOctets": 1, "inJumbos": 4}}},'
+            ' "extra": {"a": {"b": 1}}}',
+            {
+                "field interfaces.colour": 1,
+                "field interfaces.interfaceCounters.inJumbos": 2,
+                "field extra": 1,
+            },
+            id="json",
+        ),
+        pytest.param(
+            "exports/ports.csv",
+            "time,host,interface,rx_packets,rx_bytes,site_code\n"
+            "2026-03-02T09:00:00Z,leaf15,Ethernet1,5,6,77\n",
+            {"field site_code": 1},
+            id="counter records",
+        ),
+    ],
+)
+def test_what_no_column_keeps_is_told_by_name(
+    tmp_path: Path, name: str, text: str, told: dict[str, int]
+) -> None:
+    found = Ingested(tmp_path, {name: text})
+    assert found.account[0][2] == 0
+    for kind, count in told.items():
+        assert f"{kind} {count}" in found.rows("files", "not_kept")[0][0].split(", ")
+        assert f"{kind} {count}" in found.output.replace("\n", " ")
+
+
+def test_sections_that_no_block_names_are_told(tmp_path: Path) -> None:
+    text = (
+        "START_NODES\nNodeDesc,NumPorts,NodeType,ClassVersion,BaseVersion,SystemImageGUID,NodeGUID,"
+        'PortGUID\n"leaf9",41,2,1,1,0xb83fd20300110100,0xb83fd20300110100,0xb83fd20300110100\n'
+        "END_NODES\nSTART_FOO\nA,B\n1,2\n3,4\nEND_FOO\n"
+    )
+    found = Ingested(tmp_path, {"ibdiagnet2.db_csv": text})
+    assert "section FOO 3" in found.rows("files", "not_kept")[0][0].split(", ")

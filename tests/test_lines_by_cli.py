@@ -128,7 +128,7 @@ def test_what_is_known_and_not_kept_is_said(tmp_path: Path) -> None:
     text = f"{NCCL}INFO Using network IB\n{NCCL}INFO NET/Plugin : No plugin found\n"
     found = Ingested(tmp_path, {"nccl.log": text})
     assert found.rows("files", "not_kept") == [("NCCL's settings and progress 1",)]
-    assert "Known lines that are not kept: NCCL's settings and progress 1." in found.output
+    assert "Known, not kept: NCCL's settings and progress 1;" in found.output
 
 
 def test_the_root_cause_of_a_failed_launch_names_host_and_rank(tmp_path: Path) -> None:

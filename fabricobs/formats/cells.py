@@ -83,6 +83,7 @@ class CellRows:
             if filled.others:
                 others = row.setdefault("other", {})
                 others.update((key, values[place]) for key, place in filled.others.items())
+        self._context.drop_fields(run.dropped)
         return True
 
     def add(
@@ -96,6 +97,7 @@ class CellRows:
         shared = dict(given)
         measured: list[tuple[Target, Any]] = []
         others: dict[str, Value] = {}
+        dropped: list[str] = []
         known = 0
         for key, text in cells:
             target = block.mapping.resolve(key)
@@ -105,12 +107,13 @@ class CellRows:
                     shared[target.column.name] = value
                 elif value is not None:
                     measured.append((target, value))
-            elif target is False:
-                counted = other_counter(key, text)
-                if not counted:
-                    continue
+            elif target is False and (counted := other_counter(key, text)):
                 others |= counted
-            known += 1
+            else:
+                dropped.append(key)
+            known += target is not False or key in others
+        if known:
+            self._context.drop_fields(dropped)
         self.add_values(block, measured, others, number, shared)
         return known
 
@@ -129,9 +132,12 @@ class CellRows:
         table = block.mapping.table
         if others and "other" in column_names(table):
             self._put_others(start_of, table, shared, others, number)
+        else:
+            self._context.drop_fields(others)
 
     def add_cut(self, block: CellBlock, cut: RowSlice, number: int) -> None:
         """Add rows that were cut at once; `number` is the line of the first."""
+        self._context.drop_fields(cut.layout.dropped, cut.lines)
         starts = {f.table: self._start(block, f.table) for f in cut.layout.families}
         stack = ColumnBatch(starts, cut.names, [cut], [number])
         if self._open or not cut.names.differ:

@@ -1,6 +1,8 @@
 """What every row of a file shares, and what earlier lines said that holds for later ones."""
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from functools import cache
@@ -9,6 +11,8 @@ from typing import Any
 from fabricobs.formats.conversion import UnfitByFile
 from fabricobs.formats.identity import NO_IDENTITY, UNKNOWN, Identity
 from fabricobs.formats.logs.prefixes import NOTHING, Labels, Told, prefix_columns
+from fabricobs.formats.shapes import shape_of
+from fabricobs.formats.templates import Template
 from fabricobs.formats.values import Unfit
 from fabricobs.store.tables import TABLES
 
@@ -16,6 +20,9 @@ from fabricobs.store.tables import TABLES
 _PORT_TABLES = frozenset({"port_samples", "priority_samples", "optics"})
 # Tables in which `rank` is the rank in the job.
 _RANKED_TABLES = frozenset({"steps", "phases"})
+_LONGEST_KIND = 40
+_KIND_END = re.compile(r"\s*(?:[:,(]|\.\.)")
+_MOST_DROPPED = 1_000  # kinds of one file, whose names may be data
 
 
 @cache
@@ -65,6 +72,7 @@ class Context:
     file_name: str = ""  # what a port goes by that nothing names
     outer: "Context | None" = None
     unfit: UnfitByFile = field(default_factory=UnfitByFile)
+    not_kept: Counter[str] = field(default_factory=Counter)  # that of the file's account
     _base: dict[tuple[str, str, bool], dict[str, Any]] = field(default_factory=dict)
     _inner: list["Context"] = field(default_factory=list)
 
@@ -79,6 +87,24 @@ class Context:
             for context in (self, *self._inner):
                 context._base.clear()
                 context.generation += 1
+
+    def drop(self, what: str, count: int = 1) -> None:
+        """Count what is known and not kept: `section NAME`."""
+        if what not in self.not_kept and len(self.not_kept) >= _MOST_DROPPED:
+            what = "others"
+        self.not_kept[what] += count
+
+    def drop_fields(self, names: Iterable[str], count: int = 1) -> None:
+        """Count values of fields that no column keeps, `count` of each."""
+        for name in names:
+            self.drop(f"field {name}", count)
+
+    def drop_line(self, template: Template, line: str) -> None:
+        """Count a line of which its format keeps nothing, unless it says nothing: a rule, N/A."""
+        text = line.strip()
+        says = template.open_ended or "{" in template.source
+        if says and not text.endswith((":", "N/A")) and text.strip("-=_+| "):
+            self.drop(f"line {_KIND_END.split(shape_of(text), maxsplit=1)[0][:_LONGEST_KIND]}")
 
     def within(self) -> "Context":
         """Return the context of one command in a capture: it sees what is kept here, and what it

@@ -75,7 +75,6 @@ class FileResult:
     tally: Tally
     rows: int
     problem: str | None = None
-    unused: tuple[str, ...] = ()
     unexpected: bool = False
     untimed_steps: int = 0
 
@@ -86,14 +85,12 @@ class FileResult:
         return replace(self, problem="; ".join(filter(None, (self.problem, note))))
 
 
-def result_of(
-    tally: Tally, rows: int, failure: Failure | None, unused: tuple[str, ...] = ()
-) -> FileResult:
+def result_of(tally: Tally, rows: int, failure: Failure | None) -> FileResult:
     """Return the account of a file that was read to its end, or up to a failure."""
     if failure is None:
-        return FileResult(tally, rows, None, unused)
+        return FileResult(tally, rows)
     where = f"; read up to line {tally.lines:,}" if tally.lines else ""
-    return FileResult(tally, rows, failure.reason + where, unused, failure.unexpected)
+    return FileResult(tally, rows, failure.reason + where, failure.unexpected)
 
 
 def read_file(
@@ -109,18 +106,17 @@ def read_file(
     and `problem` says why there are no more.
     """
     tally = Tally()
-    context.unfit = rows.unfit
+    context.unfit, context.not_kept = rows.unfit, tally.not_kept
     before = rows.count
-    unused: tuple[str, ...] = ()
     failure = None
     try:
         with budget.cpu_limit(path):
-            unused = _read(path, recognised, context, rows, tally, flush)
+            _read(path, recognised, context, rows, tally, flush)
     except UserError:
         raise
     except Exception as error:
         failure = failure_of(error)
-    result = result_of(tally, rows.count - before, failure, unused)
+    result = result_of(tally, rows.count - before, failure)
     return result.with_note(order_problem(recognised.wrapping, path.stat().st_size))
 
 
@@ -131,14 +127,14 @@ def _read(
     rows: Rows,
     tally: Tally,
     flush: Callable[[], None],
-) -> tuple[str, ...]:
-    """Read a file by the reader of its syntax, and return the names in it that nothing used."""
+) -> None:
+    """Read a file by the reader of its syntax."""
     if recognised.syntax == "text":
         _read_text(path, recognised, context, rows, tally, flush)
     elif recognised.syntax == "json":
         _read_json(path, recognised.formats, context, rows, tally)
     elif recognised.syntax == "whole":
-        return _read_whole(path, recognised.formats[0], context, rows, tally, flush)
+        _read_whole(path, recognised.formats[0], context, rows, tally, flush)
     elif recognised.syntax == "yaml":
         document = recognised.formats[0].compiled
         assert isinstance(document, YamlFormat)
@@ -149,8 +145,6 @@ def _read(
         assert isinstance(record_format, RecordFormat)
         sink = RecordSink(record_format, context, rows, tally)
         _read_records(path, recognised.syntax, sink, flush)
-        return tuple(sorted(sink.unused))
-    return ()
 
 
 def reads_by_columns(recognised: Recognised, size_bytes: int) -> bool:
@@ -217,7 +211,7 @@ def _read_whole(
     rows: Rows,
     tally: Tally,
     flush: Callable[[], None],
-) -> tuple[str, ...]:
+) -> None:
     assert isinstance(format_.compiled, WholeFormat)
 
     def flush_if_full() -> None:
@@ -227,7 +221,6 @@ def _read_whole(
     with open_text(path) as stream:
         file = WholeFile(format_.compiled, path, stream, context, rows, tally, flush_if_full)
         READERS[format_.definition.reader[0]](file)
-    return tuple(sorted(file.unused))
 
 
 def _flushing(pieces: Iterator[_Piece], rows: Rows, flush: Callable[[], None]) -> Iterator[_Piece]:

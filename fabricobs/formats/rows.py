@@ -1,6 +1,5 @@
 """What readers give: rows of the tables, and an account of every line."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,9 +9,9 @@ import pyarrow as pa
 
 from fabricobs.formats.conversion import UnfitByFile, to_arrow
 from fabricobs.formats.outputs.column_batches import ColumnBatch, Shape, frames
+from fabricobs.formats.shapes import sampled, shape_of
 
 UNPARSED_SAMPLES = 20
-UNPARSED_TEXT = 500
 # Rows held as tuples cost some hundred bytes, rows held as columns some tens.
 _MOST_ROWS = 100_000
 _MOST_FRAMED = 500_000
@@ -20,23 +19,6 @@ _MOST_FRAMED = 500_000
 _MOST_FRAMES = 2_000
 # The first of a file's unclaimed lines tell its frequent shapes well enough.
 _SHAPED_LINES = 2_000
-_SHAPE_LENGTH = 100
-_NUMBERS = re.compile(r"(?:0x)?[0-9a-f]*\d[0-9a-f]*(?:[.,:]\d+)*", re.IGNORECASE)
-# An unread line may be part of a dump of the environment.
-_SECRET = re.compile(
-    r"""((?:api_?key|[_-]key|token|secret|passw(?:or)?d|passphrase|credentials?)(?:_\w+)?["']?\s*[=:]\s*["']?)[^\s"',;]+""",
-    re.IGNORECASE,
-)
-
-
-def sampled(text: str) -> str:
-    """Return a line as it is kept: cut, and the values of what is named like a secret left out."""
-    return _SECRET.sub(r"\1***", text)[:UNPARSED_TEXT]
-
-
-def shape_of(text: str) -> str:
-    """Return a line with numbers as #, so that lines of one kind are one shape."""
-    return _NUMBERS.sub("#", " ".join(sampled(text).split()))[:_SHAPE_LENGTH]
 
 
 class Rows:
@@ -125,7 +107,8 @@ class Tally:
     samples: list[tuple[int, str, str]] = field(default_factory=list)
     unclaimed_samples: list[tuple[int, str, str]] = field(default_factory=list)
     shapes: Counter[str] = field(default_factory=Counter)  # of unclaimed lines
-    not_kept: Counter[str] = field(default_factory=Counter)  # of ignored lines: what about
+    # What is known and not kept: ignored lines by what they are about, values by their field.
+    not_kept: Counter[str] = field(default_factory=Counter)
 
     def read(self, lines: int = 1) -> None:
         """Count lines that gave rows or context."""

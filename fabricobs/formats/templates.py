@@ -66,6 +66,16 @@ class Template:
         return fields
 
 
+def first_match(templates: Iterable[Template], text: str) -> tuple[Template, re.Match[str]] | None:
+    """Return the first template that fits a text, and what it captured."""
+    for template in templates:
+        if template.literal in text:
+            found = template.pattern.match(text)
+            if found is not None:
+                return template, found
+    return None
+
+
 def compile_template(source: str, *, whole: bool = True, default_type: str = "word") -> Template:
     """Read the template `source`; `whole` anchors it at both ends (else it is searched for)."""
     body, open_ended = _body(source)

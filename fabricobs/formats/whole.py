@@ -5,7 +5,7 @@ the row's `line`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -50,7 +50,6 @@ class WholeFile:
     rows: Rows
     tally: Tally
     flush: Callable[[], None]
-    unused: set[str] = field(default_factory=set)
 
     def add_versions(
         self, rank: int | None, nccl: Any, cuda_runtime: Any = None, cuda_driver: Any = None

@@ -30,7 +30,8 @@ def ingest_table(report: IngestReport) -> str:
     for outcome in report.read:
         dropped.update(dict(outcome.not_kept))
     if dropped:
-        lines.append(escaped(f"Known lines that are not kept: {not_kept(dropped.most_common())}."))
+        kinds = not_kept(dropped.most_common())
+        lines.append(escaped(f"Known, not kept: {kinds}; by file: column `not_kept` of `files`."))
     lines.extend(map(escaped, report.left_out.lines()))
     doubts = [f"{outcome.path}: {outcome.doubt}" for outcome in report.read if outcome.doubt]
     told = [
@@ -88,8 +89,6 @@ def _unread(outcomes: Iterable[FileOutcome]) -> list[str]:
             lines.append(
                 f"{outcome.path}:{number}: {missed:,} lines unread; {reason}: {text[:100]}"
             )
-        if outcome.unused:
-            lines.append(f"{outcome.path}: columns without a use: {', '.join(outcome.unused[:8])}")
     return [*lines[:MOST_NAMED], *_and_more(lines)]
 
 

@@ -44,6 +44,7 @@ def read_answers(
                 continue
             found = _block(formats, name, labels)
             if found is None:
+                context.drop_fields([name], len(points))
                 continue
             name, block = found
             try:

@@ -22,6 +22,7 @@ from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.documents.jsontext import TOO_DEEP, documents, unfolded
+from fabricobs.formats.documents.kept_values import KeptValues
 from fabricobs.formats.documents.oids import NameMaps
 from fabricobs.formats.logs.lines import Outcome, TextReader
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target, check_column
@@ -43,6 +44,10 @@ class _Step:
     key: str
     items: bool = False
     template: Template | None = None
+
+    def fits(self, key: str) -> bool:
+        """Say whether a key leads on."""
+        return key == self.key if self.template is None else bool(self.template.pattern.match(key))
 
 
 class _Path:
@@ -78,12 +83,20 @@ class JsonBlock:
         self.cells = CellBlock(block, name) if "format" in column_names(self.table) else None
         self._other = tuple(compile_template(source) for source in block.other)
         self._kept: dict[str, bool] = {}
+        self._parts = frozenset(part for _, parts in self.sums for part in parts)
         # Most blocks read objects, and no plain values.
         self.reads_values = "." in self.mapping.sources() or bool(self.from_above)
 
     def takes(self, record: Any) -> bool:
         """Say whether a record may give a row."""
         return self.reads_values or isinstance(record, dict)
+
+    def fills(self, key: str) -> bool:
+        """Say whether a value of a record goes anywhere."""
+        target = self.mapping.resolve(key)
+        if target is False and self.cells is not None:
+            return key in self._parts or self.keeps(key)
+        return isinstance(target, Target)
 
     def keeps(self, key: str) -> bool:
         """Say whether a counter without a column goes to `other`."""
@@ -175,15 +188,21 @@ class _TreeReader:
         """Read a document by every format; what one refers to may fill several tables."""
         self._problems, self._records = {}, 0
         document = unfolded(document)
+        kept = KeptValues()
         for tree_format in self._formats:
             cells = CellRows(self._context, self._rows)
             for block in tree_format.blocks:
                 names = block.names.of(document)
-                for record, above, fields in _found(document, block):
+                for held in block.names.objects(document):
+                    kept.add_record(held, bool)  # any path
+                kept.from_top.update(_without_places(key) for key in block.from_above)
+                for record, above, fields in _found(document, block, kept):
                     if not block.takes(record):
                         continue
                     given = _named(fields, names)
                     self._records += 1
+                    if isinstance(record, dict):
+                        kept.add_record(record, block.fills)
                     top = {**above, "": document}
                     if block.cells is None:
                         row = self._context.base(block.table, tree_format.name, snapshot=True)
@@ -191,6 +210,7 @@ class _TreeReader:
                     else:
                         self._measure(block, block.cells, record, top, given, cells, line)
             cells.flush()
+        self._context.drop_fields(kept.others(document))
 
     def account(self, count: int, first: int, problem: str) -> None:
         """Account for the lines of the document read last."""
@@ -288,10 +308,17 @@ def _from_above(block: JsonBlock, above: dict[str, Any]) -> Iterator[tuple[str, 
         yield key, _at(above, key)
 
 
-def _found(document: Any, block: JsonBlock) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
+def _without_places(key: str) -> str:
+    """Return a path from the top without the places in lists."""
+    return ".".join(part for part in key.split(".") if not part.isdigit())
+
+
+def _found(
+    document: Any, block: JsonBlock, kept: KeptValues
+) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
     for path in block.paths:
         if not path.anywhere:
-            yield from _records(document, path.steps, block.reads_values)
+            yield from _records(document, path.steps, block.reads_values, kept)
             continue
         first = path.steps[0]
         pending = [document]
@@ -299,14 +326,14 @@ def _found(document: Any, block: JsonBlock) -> Iterator[tuple[Any, dict[str, Any
             node = pending.pop()
             if isinstance(node, dict):
                 if first.template is not None or first.key in node:
-                    yield from _records(node, path.steps, block.reads_values)
+                    yield from _records(node, path.steps, block.reads_values, kept)
                 pending.extend(node.values())
             elif isinstance(node, list):
                 pending.extend(node)
 
 
 def _records(
-    node: Any, steps: tuple[_Step, ...], values: bool, path: str = ""
+    node: Any, steps: tuple[_Step, ...], values: bool, kept: KeptValues, path: str = ""
 ) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
     """Yield each record with the items it lies in, by path, and the fields that keys tell.
 
@@ -318,11 +345,15 @@ def _records(
     step, rest = steps[0], steps[1:]
     if step.items and not step.key:
         for item in node if isinstance(node, list) else [node]:
-            for record, above, given in _records(item, rest, values, path):
+            for record, above, given in _records(item, rest, values, kept, path):
                 yield record, {path: item, **above}, given
         return
     if not isinstance(node, dict):
         return
+    if step.template is not None:
+        kept.add_data_keys(node, step.fits)
+    if values and not rest:
+        kept.add_values(node, step.fits)
     if step.template is not None:
         for key, value in node.items():
             if not values and not isinstance(value, dict | list):
@@ -330,7 +361,7 @@ def _records(
             fields = _fields(step.template, str(key))
             if fields is None:
                 continue
-            for record, above, given in _records(value, rest, values, path):
+            for record, above, given in _records(value, rest, values, kept, path):
                 yield record, above, {**fields, **given}
         return
     below = f"{path}.{step.key}"
@@ -338,7 +369,7 @@ def _records(
     items = value if step.items and isinstance(value, list) else [value]
     for item in items:
         if item is not None:
-            for record, above, given in _records(item, rest, values, below):
+            for record, above, given in _records(item, rest, values, kept, below):
                 yield record, {below: item, **above}, given
 
 

@@ -1,6 +1,6 @@
 """Names for numbers: a database that counts by object id holds, beside it, objects {name: id}."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fabricobs.formats.templates import compile_template
@@ -13,6 +13,12 @@ class NameMaps:
         self._maps = [
             (compile_template(template), key) for template, keys in names.items() for key in keys
         ]
+
+    def objects(self, document: Any) -> Iterator[Any]:
+        """Yield the objects of a document that give names."""
+        for _, key in self._maps:
+            if isinstance(document, dict) and key in document:
+                yield document[key]
 
     def of(self, document: Any) -> dict[str, dict[str, Any]]:
         """Return what the names of a document tell, by id."""

@@ -98,6 +98,7 @@ class PrometheusReader:
 
     def __init__(self, metrics: PrometheusFormat, context: Context, rows: Rows) -> None:
         self._format = metrics
+        self._context = context
         self._cells = CellRows(context, rows)
 
     def offer(self, line: str, number: int) -> Outcome | str:
@@ -139,16 +140,18 @@ class PrometheusReader:
     def _point(self, found: re.Match[str], number: int) -> Outcome | str:
         tags = {_plain(key): _plain(value) for key, value in _TAG.findall(found["tags"])}
         outcome: Outcome | str = Outcome.NOT_MINE
-        by_block: dict[int, list[tuple[str, str]]] = {}
+        by_block: dict[MetricBlock, list[tuple[str, str]]] = {}
+        dropped: list[str] = []
         for key, value in _FIELD.findall(found["fields"]):
-            if not value[-2:].strip("-+.iu").isdecimal():
-                continue  # a text or a truth
             name = f"{_plain(found['name'])}.{_plain(key)}"
-            for index, block in enumerate(self._format.blocks):
-                if self._format.block_of(name) is block:
-                    by_block.setdefault(index, []).append((name, value.rstrip("iu")))
-        for index, cells in by_block.items():
-            block = self._format.blocks[index]
+            block = self._format.block_of(name)
+            if block is None or not value[-2:].strip("-+.iu").isdecimal():
+                dropped.append(name)  # nobody knows it, or it is a text or a truth
+            else:
+                by_block.setdefault(block, []).append((name, value.rstrip("iu")))
+        if by_block:
+            self._context.drop_fields(dropped)
+        for block, cells in by_block.items():
             taken = self._take(block, cells, found["tags"], tags, found["ts"], number)
             if outcome is not Outcome.PARSED:
                 outcome = taken
@@ -166,6 +169,7 @@ class PrometheusReader:
         if block is None:
             return Outcome.NOT_MINE
         wanted = [(name, value) for name, value in cells if not block.ignores(name)]
+        self._context.drop_fields(name for name, _ in cells if block.ignores(name))
         if not wanted:
             return Outcome.IGNORED
         try:

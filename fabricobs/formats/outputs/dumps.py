@@ -45,6 +45,7 @@ class Run:
     rows: dict[tuple[object, ...], RunRow] = field(default_factory=dict)
     converted: list[tuple[int, Target]] = field(default_factory=list)
     constant: list[tuple[int, Value]] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)  # fields of known lines that nothing keeps
     lines: int = 0
 
 
@@ -141,6 +142,7 @@ class LineCache:
         """Note which cell a line fills; False if it has to be read in full."""
         target = self._mapping.resolve(known.key)
         if target is True:
+            run.dropped.append(known.key)
             return True
         if isinstance(target, Target):
             if target.column.name in IDENTITY:
@@ -150,6 +152,7 @@ class LineCache:
         else:
             table, told = self._mapping.table, dict(known.fields)
             if "other" not in column_names(table):
+                run.dropped.append(known.key)
                 return True
             constant = None if known.value is None else parse_whole(known.value.replace(",", ""))
         if known.value is not None and constant is None:

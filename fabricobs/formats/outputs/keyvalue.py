@@ -9,7 +9,7 @@ from fabricobs.formats.definition import Definition
 from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.outputs.dumps import LineCache
 from fabricobs.formats.rows import Rows
-from fabricobs.formats.templates import Template
+from fabricobs.formats.templates import Template, first_match
 
 # The fields of a pair that the columns of a block read, not their types.
 _PAIR = ("key", "value")
@@ -36,6 +36,7 @@ class KeyValueReader:
     def __init__(self, key_value: KeyValueFormat, context: Context, rows: Rows) -> None:
         self._format = key_value
         self._block = key_value.block
+        self._context = context
         self._cells = CellRows(context, rows, overwrite=bool(self._block.headers))
         self._key = context.from_path.get("key", "")
         self._told: dict[str, Any] = {}
@@ -68,7 +69,9 @@ class KeyValueReader:
         if not self._active or not self._block.pairs:
             return Outcome.NOT_MINE
         pair, found = self._pair_in(line.strip())
-        if found is None and any(skip.pattern.match(line.strip()) for skip in self._block.skip):
+        skipped = first_match(self._block.skip, line.strip()) if found is None else None
+        if skipped is not None:
+            self._context.drop_line(skipped[0], line)
             return Outcome.IGNORED
         if found is None:
             self._active = not self._block.headers

@@ -97,6 +97,7 @@ class Layout:
     families: tuple[ColumnGroup, ...]
     identity: tuple[Target, ...]
     targets: tuple[Target, ...]  # by place
+    dropped: tuple[str, ...]  # columns that nothing keeps
     names: dict[bytes, RowKeys | None] = field(default_factory=dict)
 
     def names_of(self, texts: bytes) -> RowKeys | None:
@@ -192,6 +193,11 @@ def layout_of(
         families=tuple(families),
         identity=tuple(identity),
         targets=tuple(measured[filled.index(key)] for key in order),
+        dropped=tuple(
+            name
+            for (_, _, name), target in zip(columns, resolved, strict=True)
+            if isinstance(target, bool)
+        ),
     )
 
 

@@ -14,7 +14,12 @@ from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.mapping import IDENTITY, Target
 from fabricobs.formats.rows import Rows
-from fabricobs.formats.templates import Template, TemplateError, compile_template
+from fabricobs.formats.templates import (
+    Template,
+    TemplateError,
+    compile_template,
+    first_match,
+)
 from fabricobs.formats.values import Value
 
 # A name too long for its column stands alone; the rest of its row is indented on the next line.
@@ -57,6 +62,7 @@ class ParagraphReader:
 
     def __init__(self, paragraph_format: ParagraphFormat, context: Context, rows: Rows) -> None:
         self._format = paragraph_format
+        self._context = context
         self._cells = CellRows(context, rows)
         self._block = paragraph_format.always
         self._given: dict[str, Value] = {}
@@ -75,9 +81,11 @@ class ParagraphReader:
             return Outcome.NOT_MINE
         indented = line[0] in " \t"
         joined = bool(held) and indented
-        hit = _first_match(self._block.lines, f"{held} {text}" if joined else text)
+        hit = first_match(self._block.lines, f"{held} {text}" if joined else text)
         if hit is not None:
             outcome = self._take(self._block, *hit, number, is_header=False)
+            if outcome is Outcome.IGNORED:
+                self._context.drop_line(hit[0], text)
             return Outcome.JOINED if joined and outcome is Outcome.PARSED else outcome
         if self._block.headers and indented:
             return f"{self._format.name}: no template fits this line"
@@ -89,7 +97,7 @@ class ParagraphReader:
     def opens(self, line: str) -> bool:
         """Say whether a paragraph begins here."""
         text = line.strip().replace("\t", " ")
-        return any(_first_match(block.headers, text) for block in self._format.blocks)
+        return any(first_match(block.headers, text) for block in self._format.blocks)
 
     def boundary(self, line: str, number: int) -> None:
         """Close the paragraph: a date, prompt or command stands here, which may open the next."""
@@ -102,7 +110,7 @@ class ParagraphReader:
 
     def _open(self, text: str, number: int) -> Outcome | str | None:
         for block in self._format.blocks:
-            hit = _first_match(block.headers, text)
+            hit = first_match(block.headers, text)
             if hit is not None:
                 # A header that names nothing goes on with what the command above it named.
                 self._given = {} if hit[0].fields else self._given
@@ -134,15 +142,6 @@ class ParagraphReader:
         except ValueError as error:
             return f"{self._format.name}: {error}"
         return Outcome.PARSED
-
-
-def _first_match(templates: Iterable[Template], text: str) -> tuple[Template, re.Match[str]] | None:
-    for template in templates:
-        if template.literal in text:
-            found = template.pattern.match(text)
-            if found is not None:
-                return template, found
-    return None
 
 
 def _identity(block: ParagraphBlock, cells: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:

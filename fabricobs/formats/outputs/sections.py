@@ -32,7 +32,7 @@ class SectionsFormat:
 
 
 class SectionsReader:
-    """One `sections` format reading one file. A section no block names is known and ignored."""
+    """One `sections` format reading one file. A section no block names is not kept."""
 
     def __init__(self, sections: SectionsFormat, context: Context, rows: Rows) -> None:
         self._format = sections
@@ -54,7 +54,10 @@ class SectionsReader:
         if text == _END + self._section:
             self._section = None
             return Outcome.IGNORED
-        if not text or self._block is None:
+        if not text:
+            return Outcome.IGNORED
+        if self._block is None:
+            self._context.drop(f"section {self._section}")
             return Outcome.IGNORED
         if not self._header:
             self._header = [name.strip() for name in _fields(text)]

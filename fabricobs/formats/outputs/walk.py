@@ -80,7 +80,11 @@ class WalkReader:
         if target is False and not _SURE.search(text):
             return Outcome.NOT_MINE
         self._wraps = kind == "Hex-STRING" or "Desc" in key or value.count('"') == 1
-        if target is False or _ABSENT.match(value):
+        if _ABSENT.match(value):
+            return Outcome.IGNORED
+        if target is False:
+            name = key.partition(".")[0]
+            self._context.drop("OIDs without a name" if name.isdecimal() else f"field {name}")
             return Outcome.IGNORED
         value = value.strip().strip('"').strip()
         return self._note(key, value) if target is True else self._take(target, value, number)

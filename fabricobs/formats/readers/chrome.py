@@ -21,6 +21,7 @@ from fabricobs.formats.whole import WholeFile
 
 Positions = NDArray[np.intp]
 
+OTHERS = "other events of a trace"  # what is not kept
 _PIECE = 4 << 20
 _LONGEST_HEAD = 32 << 20
 _LONGEST_TAIL = 1 << 20
@@ -146,10 +147,10 @@ class ChromeTrace:
             following = _NEXT_EVENT.search(text, 1)
             if following is not None:
                 # A bracket or quote is missing, and the cut took the events after it for its part.
-                self._file.tally.skip(position - done)
+                self._file.tally.skip(position - done, OTHERS)
                 return begin + following.start()
         self._number = first + len(cut.starts) - 1
-        self._file.tally.skip(len(cut.starts) - len(wanted))
+        self._file.tally.skip(len(cut.starts) - len(wanted), OTHERS)
         return cut.end
 
     def _miss(self, reason: str, text: bytes) -> None:

@@ -8,6 +8,7 @@ objects it lies in.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -16,7 +17,7 @@ from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.documents.jsontext import below_banner, documents, loads
 from fabricobs.formats.identity.vocabulary import INTERFACE, is_surely_a_device
 from fabricobs.formats.limits import LIMITS
-from fabricobs.formats.logs.meanings import told_by_fields
+from fabricobs.formats.logs.meanings import meaning_of, told_by_fields
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.csv_records import split_header, split_line
 from fabricobs.formats.source import LineBlock, line_blocks
@@ -137,6 +138,7 @@ class _Reader:
                 self.cells.add(self._block, record.counters, number, self._place(record.fields))
             except ValueError as error:
                 return str(error)
+            self._file.context.drop_fields(key for key, _ in record.fields if not _is_used(key))
             problem = ""
         return problem
 
@@ -219,6 +221,13 @@ def _told_by_key(key: str) -> tuple[Field, ...]:
     if INTERFACE.fullmatch(key):
         return (("interface", key),)
     return (("host", key),) if is_surely_a_device(key) else ()
+
+
+@lru_cache(maxsize=10_000)
+def _is_used(path: str) -> bool:
+    """Say whether a field may tell which counter, device, port or time it is."""
+    used = _PORTS | _NICS | _HOSTS | _NAMES | _VALUES
+    return _end(path) in used or meaning_of(path) is not None
 
 
 def _end(path: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fabricobs.formats.decompression import SourceError
-from fabricobs.formats.readers.chrome import ChromeTrace
+from fabricobs.formats.readers.chrome import OTHERS, ChromeTrace
 from fabricobs.formats.readers.gpu_time import StepTimes, steps_of_launches
 from fabricobs.formats.readers.names import element_bytes, group_id, operation, rank_list
 from fabricobs.formats.whole import WholeFile, number, text, whole, whole_cell
@@ -67,7 +67,7 @@ def read_kineto(file: WholeFile) -> None:
             if _note(recording, line, event):
                 file.tally.read()
             else:
-                file.tally.skip()
+                file.tally.skip(about=OTHERS)
     except SourceError as error:
         problem = error
     _write(file, recording, trace.document())

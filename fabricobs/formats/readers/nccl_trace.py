@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from fabricobs.formats.decompression import SourceError
-from fabricobs.formats.readers.chrome import ChromeTrace
+from fabricobs.formats.readers.chrome import OTHERS, ChromeTrace
 from fabricobs.formats.readers.names import element_bytes, operation
 from fabricobs.formats.values import Unfit
 from fabricobs.formats.whole import WholeFile, number, text, whole_cell
@@ -33,7 +33,7 @@ def read_nccl_trace(file: WholeFile) -> None:
             elif event.get("ph") == "e" and key in begun:
                 _end(file, begun.pop(key), number(event.get("ts")), network)
             else:
-                file.tally.skip()
+                file.tally.skip(about=OTHERS)
                 continue
             file.tally.read()
     except SourceError as error:

@@ -22,8 +22,7 @@ class Scalars:
         """Take one value; says whether the definition knows its name. NaN is no value."""
         target = self._mapping.resolve(name)
         if not isinstance(target, Target):
-            if target is False:
-                self._file.unused.add(name)
+            self._file.context.drop_fields([name])
             return False
         scaled = value if target.factor is None else value * target.factor
         # No JSON or Parquet reader downstream likes NaN; a loss of NaN is a row without loss.

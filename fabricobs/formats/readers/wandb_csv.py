@@ -46,8 +46,7 @@ def _read_line(file: WholeFile, cells: dict[str, str], line: int) -> bool:
             continue
         target = file.format.blocks[0][1].resolve(metric)
         if not isinstance(target, Target):
-            if target is False:
-                file.unused.add(heading)
+            file.context.drop_fields([metric])
             continue
         runs.setdefault(run, {})[target.column.name] = from_text(cell, target, UTC)
     for run, row in runs.items():

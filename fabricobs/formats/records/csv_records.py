@@ -57,8 +57,9 @@ def _reader(text: str, sink: RecordSink) -> "_Reader":
     if max(map(text.count, ",\t;")) >= LIMITS.columns:
         raise SourceError(f"more than {LIMITS.columns:,} columns")
     names, delimiter = split_header(text)
-    sink.unused.update(sink.record_format.unused(names))
-    return _Reader(sink, names, delimiter, tuple(sink.record_format.sources_of(names)))
+    wanted = tuple(sink.record_format.sources_of(names))
+    sink.dropped = tuple(name for name in names if name not in wanted)
+    return _Reader(sink, names, delimiter, wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fabricobs.formats.documents.jsontext import loads
+from fabricobs.formats.documents.kept_values import KeptValues
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.arrow_cells import ArrowCells
 from fabricobs.formats.records.blocks import lines_of, read_block, text_of
@@ -59,6 +60,12 @@ class _Layout:
     def values(self, record: dict[str, Any]) -> list[Any]:
         """Return the values of a record by slot, None for what it lacks."""
         return [_at(record, path) for path in self._paths]
+
+    def others(self, record: dict[str, Any]) -> Iterator[str]:
+        """Yield the paths of a record that no block wants."""
+        kept = KeptValues()
+        kept.add_record(record, self.slots.__contains__)
+        return kept.others(record)
 
     def kind_of(self, record: dict[str, Any]) -> int:
         """Return the position of the record's block, _NO_BLOCK for none."""
@@ -214,6 +221,8 @@ class _Reader:
         kind = self.layout.kind_of(record)
         if kind == _NO_BLOCK:
             self._miss_kind(number, text)
+        else:
+            self.sink.context.drop_fields(self.layout.others(record))
         return kind, self.layout.values(record)
 
     def _miss_kind(self, number: int, text: str) -> None:
@@ -240,7 +249,7 @@ class _Reader:
             return
         block, mapping = self.sink.record_format.blocks[kind]
         if block.table is None:
-            self.sink.tally.skip(len(numbers))
+            self.sink.tally.skip(len(numbers), f"records {block.where}")
             return
         cells = {path: columns[self.layout.slots[path]] for path in mapping.sources()}
         self.sink.add(kind, cells, numbers, text_of(lines, _text))
@@ -257,6 +266,9 @@ class _Reader:
             self._hold_columns(columns)
         except pa.ArrowInvalid:  # what is held has another type
             return False
+        # Arrow names no others; those of the first record are named.
+        first = loads(_text(block.data.partition(b"\n")[0]), strict=True)
+        self.sink.context.drop_fields(self.layout.others(first))
         kinds = self.layout.kinds_of(batch)
         line = text_of(block, _text)
         for row in np.flatnonzero(kinds == _NO_BLOCK).tolist():

@@ -39,8 +39,8 @@ def read_parquet(path: Path, sink: RecordSink, flush: Callable[[], None]) -> Non
     """Read a Parquet file in batches, handing over what is full; a row counts as a line."""
     file = open_parquet(path)
     names = file.schema_arrow.names
-    sink.unused.update(sink.record_format.unused(names))
     wanted = list(sink.record_format.sources_of(names))
+    sink.dropped = tuple(name for name in names if name not in wanted)
     _refuse_large_groups(file.metadata, set(wanted))
     number = 1
     for batch in file.iter_batches(batch_size=_ROWS, columns=wanted):

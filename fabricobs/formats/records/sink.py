@@ -5,7 +5,7 @@ here they become columns of a table, and every row is accounted for.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -39,11 +39,6 @@ class RecordFormat:
         mapping = self.blocks[0][1]
         return {k: t for k in keys if isinstance(t := mapping.resolve(k), Target)}
 
-    def unused(self, keys: Sequence[str]) -> set[str]:
-        """Return which of the source's keys the first block does not know."""
-        mapping = self.blocks[0][1]
-        return {key for key in keys if mapping.resolve(key) is False}
-
     def fits(self, keys: list[str]) -> bool:
         """Say whether the keys fill every column the definition demands."""
         filled = {target.column.name for target in self.sources_of(keys).values()}
@@ -58,7 +53,7 @@ class RecordSink:
     context: Context
     rows: Rows
     tally: Tally
-    unused: set[str] = field(default_factory=set)
+    dropped: tuple[str, ...] = ()  # columns of the source that nothing keeps
 
     def miss(self, number: int, reason: str, text: str) -> None:
         """Count a line that is no record."""
@@ -99,6 +94,7 @@ class RecordSink:
             numbers = numbers[kept]
             columns = {name: column.take(pa.array(kept)) for name, column in columns.items()}
         self.tally.read(len(numbers))
+        self.context.drop_fields(self.dropped, len(numbers))
         if len(numbers):
             columns["line"] = pa.array(numbers)
             self.rows.add_frame(block.table, self._complete(columns, block, block.table))

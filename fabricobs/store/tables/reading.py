@@ -25,7 +25,11 @@ READING = (
             whole("lines", "Lines (rows for binary formats)"),
             whole("parsed", "Lines that gave at least one row or context for one"),
             whole("ignored", "Lines a format knows and does not need"),
-            text("not_kept", "Of the ignored, what they are about and how many"),
+            text(
+                "not_kept",
+                "What is known and not kept, and how many of each: ignored lines by what they are "
+                "about, values by their field (column, key or metric), sections",
+            ),
             whole("unparsed", "Lines nobody read"),
             whole("unclaimed", "Of the unparsed, those that bear no format's mark"),
             whole("rows", "Rows written to the tables"),
