@@ -10,6 +10,7 @@ from fabricobs.ask import Question, questions
 from fabricobs.content import ContentError
 from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.rule_cases import check_cases
 from fabricobs.diagnosis.run import REST
 from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.samples import check_format
@@ -34,6 +35,7 @@ def check_content(extra: Sequence[Path] = ()) -> Iterator[str]:
             yield from str(error).splitlines()
     known = questions(extra)
     yield from _check_queries(known, extra)
+    yield from check_cases(models, extra)
     for model in models.values():
         if model.query not in known:
             yield f"models/{model.name}.toml: query: no query {model.query!r} in queries/"

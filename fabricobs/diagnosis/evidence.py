@@ -1,14 +1,19 @@
 """Evidence: the answers of the store, as frames, before anything is judged."""
 
+import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from fabricobs import content
+from fabricobs.content import ContentError
 from fabricobs.store.jobs import Run
+from fabricobs.store.sandbox import check_read_only
 from fabricobs.store.scoping import Scope
 from fabricobs.store.session import NO_SITE, Site, open_session
 
@@ -16,8 +21,17 @@ if TYPE_CHECKING:
     import duckdb
 
 
+_NO_LIMITS: Mapping[str, float] = MappingProxyType({})
+_PARAMETER = re.compile(r"\$([A-Za-z]\w*)")
+_OTHERS = re.compile(r"\bevidence\.(\w+)")
+
+
 class Evidence:
-    """Runs the queries of `queries/evidence/` once each, on one session."""
+    """Runs the queries of `queries/evidence/` once each, on one session.
+
+    A query may read thresholds as `$NAME`, and the rows of other queries as `evidence.NAME`: these
+    have times by the job's clock, so that one which reads them reads no times from elsewhere.
+    """
 
     def __init__(
         self,
@@ -31,8 +45,10 @@ class Evidence:
         self._session: duckdb.DuckDBPyConnection = open_session(
             store, extra=extra, keep=True, since=since, site=site, runs=runs, scope=scope
         )
+        self._session.execute("CREATE SCHEMA evidence")
         self._paths = content.files("queries", ".sql", extra)
-        self._frames: dict[str, pl.DataFrame] = {}
+        self._frames: dict[tuple[str, str], pl.DataFrame] = {}
+        self._given: dict[str, pl.DataFrame] = {}
         self._ahead: dict[str, float] = {}
 
     def close(self) -> None:
@@ -50,13 +66,81 @@ class Evidence:
         """Take back the time of devices whose clocks are ahead, in frames asked for from now on."""
         self._ahead = dict(seconds_ahead)
 
-    def frame(self, name: str) -> pl.DataFrame:
+    def frame(self, name: str, limits: Mapping[str, float] = _NO_LIMITS) -> pl.DataFrame:
         """Return the rows of one evidence query, times of devices by the job's clock."""
-        if name not in self._frames:
-            statement = self._paths[f"evidence/{name}"].read_text(encoding="utf-8")
-            # A NaN in a log is no number: it must not win every comparison.
-            self._frames[name] = self._shifted(self._session.sql(statement).pl().fill_nan(None))
-        return self._frames[name]
+        if name in self._given:
+            return self._given[name]
+        statement = self._statement(name)
+        asked = _asked(statement, limits)
+        if (name, str(asked)) not in self._frames:
+            rows = self._answer(self._prepared(name), asked)
+            # What is read of other evidence is by the job's clock already.
+            derived = _OTHERS.search(statement) is not None
+            self._frames[name, str(asked)] = rows if derived else self._shifted(rows)
+        return self._frames[name, str(asked)]
+
+    def ask_of(
+        self, rows: pl.DataFrame, sql: str, limits: Mapping[str, float] = _NO_LIMITS
+    ) -> pl.DataFrame:
+        """Return the answer to SQL over `evidence.rows`, which are these; QueryError if it writes.
+
+        Thresholds are read as `$NAME`.
+        """
+        check_read_only(self._session, sql)
+        self._show("rows", rows)
+        for other in {*_OTHERS.findall(sql)} - {"rows"}:
+            self._show(other, self.frame(other, limits))
+        return self._answer(sql, _asked(sql, limits))
+
+    def with_rows(
+        self, tables: Mapping[str, pl.DataFrame], limits: Mapping[str, float]
+    ) -> "Evidence":
+        """Return this evidence with the rows of some queries replaced by others, all of text.
+
+        ContentError if a query has no such column, an error of DuckDB if a value does not fit one.
+        """
+        other = copy(self)
+        other._frames, other._given = {}, {}
+        for name, rows in tables.items():
+            statement = self._prepared(name)
+            like = self._session.sql(statement, params=_asked(statement, limits) or None)
+            types = dict(zip(like.columns, map(str, like.types), strict=True))
+            other._given[name] = self._typed(rows, types, name)
+        return other
+
+    def _typed(self, rows: pl.DataFrame, types: Mapping[str, str], name: str) -> pl.DataFrame:
+        unknown = ", ".join(column for column in rows.columns if column not in types)
+        if unknown:
+            raise ContentError(
+                f"evidence {name} has no column {unknown}; it has {', '.join(types)}"
+            )
+        columns = ", ".join(
+            f'{column if column in rows.columns else "NULL"}::{type_} AS "{column}"'
+            for column, type_ in types.items()
+        )
+        return self.ask_of(rows, f"SELECT {columns} FROM evidence.rows")
+
+    def _answer(self, sql: str, asked: Mapping[str, float]) -> pl.DataFrame:
+        rows: pl.DataFrame = self._session.sql(sql, params=asked or None).pl()
+        # A NaN in a log is no number: it must not win every comparison.
+        return rows.fill_nan(None)
+
+    def _prepared(self, name: str) -> str:
+        """Return the statement of a query, the other evidence it reads shown to it."""
+        statement = self._statement(name)
+        for other in dict.fromkeys(_OTHERS.findall(statement)):
+            self._show(other, self.frame(other))
+        return statement
+
+    def _show(self, name: str, rows: pl.DataFrame) -> None:
+        self._session.register("shown", rows.to_arrow())
+        self._session.execute(f"CREATE OR REPLACE TABLE evidence.{name} AS FROM shown")
+        self._session.unregister("shown")
+
+    def _statement(self, name: str) -> str:
+        if f"evidence/{name}" not in self._paths:
+            raise ContentError(f"queries/evidence/{name}.sql: there is no such query")
+        return self._paths[f"evidence/{name}"].read_text(encoding="utf-8")
 
     def _shifted(self, rows: pl.DataFrame) -> pl.DataFrame:
         if not self._ahead or "device" not in rows.columns:
@@ -67,3 +151,8 @@ class Evidence:
             for name in ("ts_before", "ts")
             if name in rows.columns
         )
+
+
+def _asked(sql: str, limits: Mapping[str, float]) -> dict[str, float]:
+    """Return the thresholds that a statement names."""
+    return {name: limits[name] for name in _PARAMETER.findall(sql) if name in limits}

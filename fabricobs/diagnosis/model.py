@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fabricobs import content
 from fabricobs.content import ContentError
@@ -25,41 +26,102 @@ class Threshold(_Part):
 
 
 class RuleDriver(_Part):
-    """A number of a rule's evidence that the finding shows beside a threshold.
+    """A fact of a rule that the finding shows beside a threshold; left out where it is null.
 
-    `value` and `peer` name columns of the evidence.
+    `feature` may have {facts}; `value` names a fact, `peer` a fact or is a number.
     """
 
     threshold: str
     feature: str
     value: str
-    peer: str = ""
+    peer: str | float = ""
     unit: str = ""
+
+
+class Together(_Part):
+    """How many parts must be wrong at once for one finding of all of them.
+
+    `share` is the threshold that says which share of the parts, whose number the evidence has in
+    the column `of`; `fewest` the threshold of the least number. Where the SQL condition
+    `unless` holds of the wrong rows, any number will do.
+    """
+
+    share: str
+    of: str
+    fewest: str = ""
+    unless: str = ""
 
 
 class Rule(_Part):
     """A diagnosis stated as data: which rows of the evidence are wrong, and what they name.
 
-    `when` is SQL over one row, with {thresholds}; `intervals` the threshold that says how many in a
-    row count; `entity` the type of the part that the columns job, rank, host, gpu, nic, switch and
-    port name; `judged` a query of how many units tell, of how many. A cause that `lasts` is priced
-    until the end of the run, another one in its intervals.
+    The evidence has one row a part and interval (`ts_before` to `ts`). The columns job, rank, host,
+    gpu, nic, switch and port name the part, `type` says which sort of entity it is where `entity`
+    does not, and `related` lists the entities it touches. SQL here reads these columns,
+    thresholds as `$name`, and other evidence as `evidence.name`.
+
+    - `when`: a condition; rows of which it holds are wrong.
+    - `for`: the threshold that says for how long: of the unit s so many seconds, else so many
+      intervals in a row.
+    - `part`: the columns that name what must be wrong so long; those of the entity if left out.
+    - `having`: a condition over the wrong rows of a part, with aggregates.
+    - `finding`: the columns whose equal rows are one finding; those of the part if left out.
+    - `together`: how many parts must be wrong at once; one finding has all of them.
+    - `facts`: what the wording names, as aggregates over the rows of a finding. Every
+      column is a fact too: the median of numbers, else the first value.
+    - `price`: how the loss is measured, the first that is felt: `rank` (against the rank's peers),
+      `intervals` (steps in these intervals against those outside), `run` (the whole
+      run against what the NICs can carry), or `none`.
+    - `lasts`: the cause goes on after its last row.
+    - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`
+      agrees where a loss is felt.
+    - `severity`: SQL for the severity where no loss is felt, `medium` if left out.
+    - `judged`: SQL over all rows that counts the parts of which the data tell, and `of` those that
+      there are; the parts of the evidence if left out.
     """
 
-    when: str
-    entity: str
-    intervals: str = ""
-    families: tuple[str, ...]
-    judged: str = ""
+    when: str = "true"
+    for_: str = Field("", alias="for")
+    part: tuple[str, ...] = ()
+    having: str = ""
+    finding: tuple[str, ...] = ()
+    together: Together | None = None
+    entity: str = ""
+    facts: dict[str, str] = {}
+    price: tuple[Literal["rank", "intervals", "run", "none"], ...] = ("intervals",)
     lasts: bool = False
+    corroboration: dict[str, str]
+    severity: str = "'medium'"
+    judged: str = ""
+    of: str = ""
     driver: tuple[RuleDriver, ...] = ()
 
 
+class Case(_Part):
+    """A test of a rule: rows in, findings out. At least one fires, and one stays silent.
+
+    `rows` are tables as text by the name of an evidence query, columns apart by two blanks, a dash
+    for null, a time of day for a time. `logs` are files by their names, as the tools
+    write them. `finds` are the labels of the entities of each finding expected, comma between.
+    """
+
+    says: str
+    rows: dict[str, str] = {}
+    logs: dict[str, str] = {}
+    finds: tuple[str, ...]
+    title: str = ""
+    severity: str = ""
+
+
 class Wording(_Part):
-    """Texts with {placeholders} that the method fills."""
+    """Texts with {placeholders} that the method fills.
+
+    A phrase of a rule is a list of texts: the first of which all facts are known is used, or none.
+    """
 
     title: str
     explanation: str
+    phrase: dict[str, tuple[str, ...]] = {}
 
 
 class Model(_Part):
@@ -67,7 +129,7 @@ class Model(_Part):
 
     `explains` names the kinds of finding that are its symptoms where they touch the same part,
     `evidence` the query of `queries/evidence/` that a method for several models starts from,
-    `rule` what the method `rule` goes by,
+    `rule` what the method `rule` goes by, `case` its tests,
     `charts` what the report shows of its findings: the first that the store has data for.
     """
 
@@ -81,6 +143,7 @@ class Model(_Part):
     explains: tuple[str, ...] = ()
     threshold: dict[str, Threshold] = {}
     rule: Rule | None = None
+    case: tuple[Case, ...] = ()
     wording: Wording
     refuted_by: tuple[str, ...]
     next_steps: tuple[str, ...]
@@ -88,6 +151,11 @@ class Model(_Part):
     def limit(self, name: str) -> float:
         """Return a threshold's value."""
         return self.threshold[name].value
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Return every threshold's value by its name."""
+        return {name: threshold.value for name, threshold in self.threshold.items()}
 
     def with_limits(self, limits: Mapping[str, float], source: str) -> "Model":
         """Return the model with other values of some thresholds, and where they are from."""

@@ -105,7 +105,7 @@ def _judged(
     )
     rest = models[REST]
     trends = attempt(
-        "step times", lambda: _paces(evidence, rest), _NO_PACES, QUESTIONS[0], shared=True
+        "step times", lambda: trends_of(evidence, rest), _NO_PACES, QUESTIONS[0], shared=True
     )
     judgements: dict[str, MethodResult] = {}
     for model in models.values():
@@ -150,7 +150,8 @@ def _judged(
     )
 
 
-def _paces(evidence: Evidence, rest: Model) -> list[StepTimeTrend]:
+def trends_of(evidence: Evidence, rest: Model) -> list[StepTimeTrend]:
+    """Return the step time trend of each job; `rest` is the model of losses without a cause."""
     return step_time_trends(
         evidence.frame("step_times"),
         evidence.frame("rank_steps"),

@@ -35,9 +35,7 @@ SELECT r.job, r.rank, s.host, s.gpu, s.ts_before, s.ts, s.clock, s.peer_clock, s
   nullif(concat_ws(' and ',
     CASE WHEN s.reasons & 96 > 0 THEN 'its temperature' END,
     CASE WHEN s.reasons & 132 > 0 THEN 'its power limit' END,
-    CASE WHEN s.reasons & 8 > 0 AND s.reasons & 192 = 0 THEN 'a hardware slowdown' END), '') AS reason,
-  CASE WHEN s.celsius IS NULL THEN ''
-    ELSE format(' It is {:.0f} degrees Celsius hot, its peers {:.0f}.', s.celsius, s.peer_celsius) END AS heat
+    CASE WHEN s.reasons & 8 > 0 AND s.reasons & 192 = 0 THEN 'a hardware slowdown' END), '') AS reason
 FROM spread s
 LEFT JOIN numbered r ON r.host = s.host AND r.gpu = s.gpu
 WHERE s.ts_before IS NOT NULL

@@ -9,14 +9,11 @@ from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.congestion import find_congestion
 from fabricobs.diagnosis.methods.degraded_link import find_degraded_links
 from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
-from fabricobs.diagnosis.methods.ecn_misconfigured import find_ecn_misconfigured
 from fabricobs.diagnosis.methods.hang import find_hangs
 from fabricobs.diagnosis.methods.link_errors import find_link_errors
 from fabricobs.diagnosis.methods.link_flap import find_link_flaps
-from fabricobs.diagnosis.methods.mixed_traffic import find_mixed_traffic
 from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.methods.outlier import find_outliers
-from fabricobs.diagnosis.methods.oversubscription import find_oversubscription
 from fabricobs.diagnosis.methods.packet_loss import find_packet_loss
 from fabricobs.diagnosis.methods.peer_difference import find_peer_differences
 from fabricobs.diagnosis.methods.pfc_storm import find_pfc_storms
@@ -34,15 +31,12 @@ METHODS: dict[str, Method] = {
     "hang": find_hangs,
     "link_errors": find_link_errors,
     "link_flap": find_link_flaps,
-    "mixed_traffic": find_mixed_traffic,
     "one_way_uplink": find_one_way_uplinks,
     "peer_difference": find_peer_differences,
     "setting_difference": partial(find_peer_differences, costs=False),
-    "oversubscription": find_oversubscription,
     "packet_loss": find_packet_loss,
     "pfc_storm": find_pfc_storms,
     "rule": find_by_rule,
-    "ecn_misconfigured": find_ecn_misconfigured,
     "outlier": lambda evidence, model, trends: find_outliers(evidence, model),
     "straggler": lambda evidence, model, trends: find_stragglers(evidence, model),
     "workload_imbalance": find_workload_imbalance,

@@ -1,133 +1,311 @@
 """Rules: a diagnosis that a model states alone, without a method of its own.
 
-The evidence has one row per part and interval. The rule says which rows are wrong, how many in a
-row count, what part they name, and how the loss is priced.
+The evidence has one row a part and interval. The rule says which rows are wrong, for how
+long they must be, which parts are one finding, and how the loss is priced.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from string import Formatter
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Entity, Finding, MethodResult
+from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
-from fabricobs.diagnosis.windows import Stretch, earliest, spans, stretches
+from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
 
 _FIELDS = ("job", "rank", "host", "gpu", "nic", "switch", "port")
 
 
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """What is wrong of one finding: its rows, when, and when that was first sure."""
+
+    rows: pl.DataFrame
+    stretches: tuple[Stretch, ...]
+    start: datetime | None
+    end: datetime | None
+    sure: datetime | None
+
+
 def find_by_rule(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]) -> MethodResult:
-    """Return one finding per part whose rows satisfy the model's `[rule]`; a unit is a part."""
+    """Return the findings of the model's `[rule]`; a unit is a part."""
     rule = model.rule
     if rule is None:
         return MethodResult()
-    rows = evidence.frame(model.evidence)
-    parts = [name for name in _FIELDS if name in rows.columns]
-    judged, not_checked = rows.select(parts).n_unique(), 0
-    if rule.judged:
-        judged, of = evidence.frame(rule.judged).row(0)
-        not_checked = max(of - judged, 0)
-    limits = {name: threshold.value for name, threshold in model.threshold.items()}
-    wrong = rows.filter(pl.sql_expr(rule.when.format(**limits)))
-    found = []
-    for own in wrong.partition_by(parts, maintain_order=True):
-        least = int(model.limit(rule.intervals)) if rule.intervals else 1
-        lasting = stretches(own, least) if rule.intervals else []
-        if lasting or not rule.intervals:
-            found.append(_finding(own, lasting, model, rule, evidence, trends))
-    return MethodResult(tuple(found), judged, not_checked)
+    rows = evidence.frame(model.evidence, model.limits)
+    columns = list(rule.part) or [name for name in _FIELDS if name in rows.columns]
+    parts_told = f"count(DISTINCT ({', '.join(columns)}))"
+    judged = rule.judged or parts_told
+    counts = f"SELECT {judged}, {rule.of or judged}, count(*) FROM evidence.rows"
+    told, of, _ = evidence.ask_of(rows, counts, model.limits).row(0)
+    wrong = evidence.ask_of(rows, f"FROM evidence.rows WHERE {rule.when}", model.limits)
+    parts = _having([*_parts(wrong, columns, model, rule)], columns, evidence, model, rule)
+    found = [
+        _finding(one, evidence, model, rule, trends)
+        for one in _findings(parts, columns, evidence, model, rule)
+    ]
+    return MethodResult(tuple(found), told, max(of - told, 0))
+
+
+def _parts(rows: pl.DataFrame, columns: list[str], model: Model, rule: Rule) -> Iterator[_Wrong]:
+    """Yield each part that is wrong for long enough, with the rows of that time."""
+    for own in rows.partition_by(columns, maintain_order=True):
+        if not rule.for_:
+            begin, end = _first(own, "ts_before"), _last(own, "ts")
+            yield _Wrong(own, (), begin, end, begin)
+            continue
+        found = _lasting(own, model, rule)
+        if found:
+            yield _Wrong(overlapping(own, found), tuple(found), *earliest(found))
+
+
+def _lasting(rows: pl.DataFrame, model: Model, rule: Rule) -> list[Stretch]:
+    threshold = model.threshold[rule.for_]
+    if threshold.unit != "s":
+        return stretches(rows, int(threshold.value))
+    enough = timedelta(seconds=threshold.value)
+    return [
+        replace(each, detected_at=each.begin + enough)
+        for each in stretches(rows, 1)
+        if each.end - each.begin >= enough
+    ]
+
+
+def _first(rows: pl.DataFrame, column: str) -> Any:
+    return rows[column].min() if column in rows.columns else None
+
+
+def _last(rows: pl.DataFrame, column: str) -> Any:
+    return rows[column].max() if column in rows.columns else None
+
+
+def _having(
+    parts: list[_Wrong], columns: list[str], evidence: Evidence, model: Model, rule: Rule
+) -> list[_Wrong]:
+    """Return the parts whose rows satisfy `having`."""
+    if not rule.having or not parts:
+        return parts
+    rows = pl.concat([part.rows for part in parts])
+    names = ", ".join(columns)
+    sql = f"SELECT {names} FROM evidence.rows GROUP BY {names} HAVING {rule.having}"
+    kept = set(evidence.ask_of(rows, sql, model.limits).rows())
+    return [part for part in parts if part.rows.select(columns).row(0) in kept]
+
+
+def _findings(
+    parts: list[_Wrong], columns: list[str], evidence: Evidence, model: Model, rule: Rule
+) -> list[_Wrong]:
+    """Join the parts of one finding."""
+    if rule.together is not None:
+        return _together(parts, evidence, model, rule)
+    shared: dict[tuple[Any, ...], list[_Wrong]] = {}
+    for part in parts:
+        key = part.rows.select(rule.finding or columns).row(0)
+        shared.setdefault(key, []).append(part)
+    return [_joined(own, 1) for own in shared.values()]
+
+
+def _together(parts: list[_Wrong], evidence: Evidence, model: Model, rule: Rule) -> list[_Wrong]:
+    """Return one finding of all parts if enough of them are wrong at one time."""
+    together = rule.together
+    if together is None or not parts:
+        return []
+    total = int(_last(parts[0].rows, together.of))
+    needed = max(math.ceil(model.limit(together.share) * total), 1)
+    if together.fewest:
+        needed = max(needed, int(model.limit(together.fewest)))
+    rows = pl.concat([part.rows for part in parts])
+    if together.unless:
+        sql = f"SELECT {together.unless} FROM evidence.rows"
+        if evidence.ask_of(rows, sql, model.limits).item():
+            return [_joined(parts, len(parts))]
+    if len(parts) < needed:
+        return []
+    joined = _joined(parts, needed)
+    sure = joined.sure
+    # Parts that are wrong one after another do not share a cause.
+    at_once = sum(
+        sure is None or part.end is None or part.end >= sure - CLOCK_SLACK for part in parts
+    )
+    return [joined] if at_once >= needed else []
+
+
+def _joined(parts: Sequence[_Wrong], needed: int) -> _Wrong:
+    """Return parts as one, sure when the `needed` ones are, begun when half of them have."""
+    if len(parts) == 1:
+        return parts[0]
+    begins = sorted(part.start for part in parts if part.start is not None)
+    ends = [part.end for part in parts if part.end is not None]
+    sure = sorted(part.sure for part in parts if part.sure is not None)
+    start = begins[len(begins) // 2 if needed > 1 else 0] if begins else None
+    found = (each for part in parts for each in part.stretches)
+    return _Wrong(
+        rows=pl.concat([part.rows for part in parts]),
+        stretches=tuple(s for s in found if start is None or s.end >= start),
+        start=start,
+        end=max(ends, default=None),
+        sure=sure[min(needed, len(sure)) - 1] if sure else None,
+    )
 
 
 def _finding(
-    rows: pl.DataFrame,
-    lasting: Sequence[Stretch],
-    model: Model,
-    rule: Rule,
-    evidence: Evidence,
-    trends: Sequence[StepTimeTrend],
+    wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule, trends: Sequence[StepTimeTrend]
 ) -> Finding:
-    first, last, detected = (
-        earliest(lasting)
-        if lasting
-        else (rows["ts_before"][0], rows["ts"][-1], rows["ts_before"][0])
-    )
-    entity = Entity(rule.entity, **{k: rows[k][0] for k in _FIELDS if k in rows.columns})
-    cost = _cost_of_rank(entity, first, None if rule.lasts else last, model, evidence)
-    if cost is None and lasting:
-        cost = cost_of(evidence, trends, spans(lasting))
-    numbers = _words(rows)
-    words = {
-        **numbers,
-        "who": entity.label,
-        "rank": f"Rank {entity.rank} runs on it."
-        if entity.rank is not None
-        else "The rank on it is not known.",
-        "because": f", for {numbers['reason']}" if numbers.get("reason") else "",
-        "start": f"{first:%Y-%m-%d %H:%M:%S} UTC" if first else "an unknown time",
-        "intervals": len(rows),
-    }
+    entities = _entities(wrong.rows, rule)
+    cost = _cost(wrong, entities[0], evidence, model, rule, trends)
+    facts = _facts(wrong, evidence, model, rule)
+    words = {**facts, "who": _listed(entities), **_times(wrong)}
+    for name, texts in model.wording.phrase.items():
+        words[name] = _phrase(texts, words)
+    families = {name for name in rule.corroboration if facts[f"corroboration {name}"]}
     felt = cost is not None and cost.felt
-    related = (
-        [Entity("rank", rank=entity.rank, host=entity.host)] if entity.rank is not None else []
-    )
     finding = build_finding(
         model,
         evidence,
         words,
-        entities=[entity],
-        related=related,
-        families={*rule.families, "timing"} if felt else set(rule.families),
-        drivers=[
-            driver(
-                model,
-                told.threshold,
-                told.feature,
-                round(float(numbers[told.value]), 3),
-                peer=numbers.get(told.peer),
-                unit=told.unit,
-            )
-            for told in rule.driver
-            if numbers.get(told.value) is not None
-        ],
-        start=first,
-        end=None if felt and rule.lasts else last,
-        detected_at=detected,
+        entities=entities,
+        related=_related(wrong.rows, entities),
+        families=families | ({"timing"} if felt else set()),
+        drivers=[*_drivers(model, rule, words)],
+        start=wrong.start,
+        end=None if felt and rule.lasts else wrong.end,
+        detected_at=wrong.sure or (cost.start if cost is not None else None),
         cost=cost,
-        unmeasured="medium" if numbers.get("severe", True) else "info",
+        unmeasured=facts["severity"],
     )
-    return replace(finding, bursts=())
+    return replace(finding, bursts=()) if rule.lasts else finding
 
 
-def _words(rows: pl.DataFrame) -> dict[str, Any]:
-    """Return what a rule's wording may name: medians of numbers, else the first value told."""
-    words: dict[str, Any] = {}
-    for name in rows.columns:
-        told = rows[name].drop_nulls()
-        whole = name in _FIELDS or not told.dtype.is_numeric()
-        words[name] = None if told.is_empty() else told[0] if whole else told.median()
-    return words
+def _entities(rows: pl.DataFrame, rule: Rule) -> tuple[Entity, ...]:
+    told = [name for name in ("type", *_FIELDS) if name in rows.columns]
+    named = rows.select(told).unique(maintain_order=True).iter_rows(named=True)
+    return tuple(dict.fromkeys(Entity(**{"type": rule.entity, **row}) for row in named))
+
+
+def _related(rows: pl.DataFrame, entities: Sequence[Entity]) -> list[Entity]:
+    """Return what `related` lists, and the ranks of GPUs."""
+    ranks = [
+        Entity("rank", rank=e.rank, host=e.host)
+        for e in entities
+        if e.type != "rank" and e.rank is not None
+    ]
+    if "related" not in rows.columns:
+        return ranks
+    listed = rows["related"].drop_nulls().explode().drop_nulls().unique()
+    related = {Entity(**row) for row in listed} - {*entities}
+    return [*ranks, *sorted(related, key=lambda entity: entity.label)]
+
+
+def _facts(wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule) -> dict[str, Any]:
+    """Return what the wording may name: the columns of the rows, and the facts of the rule."""
+    facts: dict[str, Any] = {"intervals": len(wrong.rows)}
+    for name in wrong.rows.columns:
+        told = wrong.rows[name].drop_nulls()
+        is_number = told.dtype.is_numeric() and name not in _FIELDS
+        fact: Any = None if told.is_empty() else told.median() if is_number else told[0]
+        whole = told.dtype.is_integer() and fact is not None
+        facts[name] = int(fact) if whole and fact == int(fact) else fact
+    asked = {
+        **rule.facts,
+        **{f"corroboration {name}": sql for name, sql in rule.corroboration.items()},
+        "severity": rule.severity,
+    }
+    columns = ", ".join(f'{sql} AS "{name}"' for name, sql in asked.items())
+    answer = evidence.ask_of(wrong.rows, f"SELECT {columns} FROM evidence.rows", model.limits)
+    return {**facts, **answer.row(0, named=True)}
+
+
+def _times(wrong: _Wrong) -> dict[str, str]:
+    start = wrong.start
+    return {
+        "start": f"{start:%Y-%m-%d %H:%M:%S} UTC" if start else "an unknown time",
+        "since": f"{start:%H:%M:%S} UTC" if start else "an unknown time",
+    }
+
+
+def _listed(entities: Sequence[Entity], most: int = 3) -> str:
+    names = [entity.label for entity in entities]
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(names)
+
+
+def _phrase(texts: Sequence[str], words: Mapping[str, Any]) -> str:
+    """Return the first text of which every word is known, filled in; empty if there is none."""
+    for text in texts:
+        named = [name for _, name, _, _ in Formatter().parse(text) if name]
+        if all(words.get(name) is not None for name in named):
+            return text.format(**words)
+    return ""
+
+
+def _drivers(model: Model, rule: Rule, words: Mapping[str, Any]) -> Iterator[Driver]:
+    for told in rule.driver:
+        if words.get(told.value) is None:
+            continue
+        peer = words.get(told.peer) if isinstance(told.peer, str) else told.peer
+        value = round(float(words[told.value]), 3)
+        feature = told.feature.format(**words)
+        yield driver(model, told.threshold, feature, value, peer=peer, unit=told.unit)
+
+
+def _cost(
+    wrong: _Wrong,
+    entity: Entity,
+    evidence: Evidence,
+    model: Model,
+    rule: Rule,
+    trends: Sequence[StepTimeTrend],
+) -> Cost | None:
+    """Return the first cost that is felt, else the first that is known; a rank's own decides."""
+    own = [trend for trend in trends if trend.job == entity.job] if entity.job else trends
+    known = None
+    for way in rule.price:
+        cost = None
+        if way == "rank":
+            cost = _cost_of_rank(entity, wrong, evidence, model, rule)
+        elif way == "run":
+            cost = cost_of(evidence, own, spans(wrong.stretches), whole_run=True)
+        elif way == "intervals" and _spans(wrong, rule):
+            cost = cost_of(evidence, own, _spans(wrong, rule))
+        if cost is not None and (cost.felt or way == "rank"):
+            return cost
+        known = known or cost
+    return known
+
+
+def _spans(wrong: _Wrong, rule: Rule) -> list[tuple[datetime, datetime]]:
+    """Return when the cause acted; nothing where no row has a time."""
+    if wrong.start is None:
+        return []
+    if rule.lasts:
+        return [(wrong.start, datetime.max)]
+    if wrong.stretches:
+        return spans(wrong.stretches)
+    return [(wrong.start, wrong.end)] if wrong.end is not None else []
 
 
 def _cost_of_rank(
-    entity: Entity,
-    first: datetime | None,
-    last: datetime | None,
-    model: Model,
-    evidence: Evidence,
+    entity: Entity, wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule
 ) -> Cost | None:
-    """Return what the part's rank cost its job between two moments; None without its times."""
+    """Return what the part's rank cost its job while it was wrong; None without its times."""
     for job in rank_compute_times(evidence) if entity.rank is not None else ():
         if job.job != entity.job or entity.rank not in job.ranks:
             continue
-        begin, end = _index(job, first, 0), _index(job, last, len(job.steps) - 1)
+        last = len(job.steps) - 1
+        begin = _index(job, wrong.start, 0)
+        end = _index(job, None if rule.lasts else wrong.end, last)
         if np.isnat(job.ends[[begin, end]]).any():
             return None
         steps = int(job.steps[begin]), int(job.steps[end])

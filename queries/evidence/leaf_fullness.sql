@@ -1,0 +1,49 @@
+-- question: How full and how even were the uplinks of each leaf, from the job's begin to each moment?
+-- `burst` is their mean utilisation over the share of the step in which the busiest job transfers,
+-- `imbalance` the busiest uplink over the mean less 1; `whole_` and the same over the whole run.
+-- `ratio` is the rate of the NICs below over that of the uplinks. Intervals below a quarter of the usual
+-- traffic are before and after the job, and so is a part of the first.
+WITH transfers AS (
+  SELECT max(share) AS share FROM (
+    SELECT median(transfer_ms / step_time_ms) AS share FROM evidence.job_steps
+    WHERE transfer_ms IS NOT NULL AND step_time_ms > 0 GROUP BY job
+  ) WHERE share > 0
+),
+busy AS (
+  SELECT w.* FROM evidence.uplink_windows w SEMI JOIN evidence.leaf_capacity c USING (uplink_group)
+  WHERE w.tx_gbps IS NOT NULL AND w.capacity_gbps IS NOT NULL
+  QUALIFY w.sent >= 0.25 * median(w.sent) OVER (PARTITION BY w.uplink_group)
+),
+windows AS (
+  SELECT * FROM busy
+  QUALIFY row_number() OVER (PARTITION BY uplink_group ORDER BY ts) > 1
+),
+loads AS (
+  SELECT uplink_group, ts, sum(load) OVER (PARTITION BY uplink_group, port ORDER BY ts) AS load
+  FROM (SELECT uplink_group, ts, unnest(ports) AS port, unnest(loads) AS load FROM windows)
+),
+evenness AS (
+  SELECT uplink_group, ts, max(load) / avg(load) - 1 AS imbalance FROM loads GROUP BY ALL
+),
+summed AS (
+  SELECT w.uplink_group, w.ts_before, w.ts, e.imbalance,
+    sum(w.tx_gbps * w.seconds) OVER g / sum(w.seconds) OVER g
+      / max(w.capacity_gbps) OVER (PARTITION BY w.uplink_group) / t.share AS burst
+  FROM windows w JOIN evenness e USING (uplink_group, ts) CROSS JOIN transfers t
+  WINDOW g AS (PARTITION BY w.uplink_group ORDER BY w.ts)
+),
+below AS (
+  SELECT leaf AS device, list({'type': 'host', 'host': host} ORDER BY host) AS hosts
+  FROM evidence.leaf_hosts GROUP BY leaf
+)
+SELECT c.device AS switch, s.ts_before, s.ts, s.burst, s.imbalance,
+  last_value(s.burst) OVER g AS whole_burst, last_value(s.imbalance) OVER g AS whole_imbalance,
+  count(s.ts) OVER g AS intervals_known, c.ratio, c.nic_gbps, c.uplink_gbps, b.hosts AS related,
+  (SELECT count(*) FROM evidence.leaf_capacity) AS all_leaves
+FROM evidence.leaf_capacity c
+LEFT JOIN summed s USING (uplink_group)
+LEFT JOIN below b USING (device)
+WINDOW g AS (
+  PARTITION BY c.uplink_group ORDER BY s.ts ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+)
+ORDER BY c.device, s.ts

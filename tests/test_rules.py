@@ -1,0 +1,161 @@
+"""Rules as data: a user's own rule, and what `fabricobs check` says of rules."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.rule_cases import check_cases, rows_of
+from fabricobs.diagnosis.run import REST
+from fabricobs.exceptions import UserError
+
+RULE = """
+kind = "hot_switch"
+question = "Is a switch hot?"
+method = "rule"
+query = "host_events"
+evidence = "hot_switches"
+refuted_by = ["The sensor is broken."]
+next_steps = ["Look at the fans of {switch}."]
+
+[rule]
+when = "celsius > $celsius"
+for = "seconds"
+entity = "switch"
+price = ["none"]
+corroboration = { counters = "true" }
+severity = "CASE WHEN max(celsius) > 90 THEN 'medium' ELSE 'low' END"
+driver = [{ threshold = "celsius", feature = "temperature", value = "hottest", peer = "usual" }]
+
+[rule.facts]
+hottest = "max(celsius)"
+
+[wording]
+title = "{switch} is at {hottest:.0f} degrees Celsius since {since}{others}"
+explanation = "Its neighbours are cooler."
+
+[wording.phrase]
+others = [", others at {usual:.0f}", ", with none to compare"]
+
+[threshold.celsius]
+value = 70
+meaning = "Hot"
+source = "Test"
+
+[threshold.seconds]
+value = 20
+unit = "s"
+meaning = "For so long"
+source = "Test"
+"""
+FIRES = '''
+[[case]]
+says = "hot for half a minute"
+finds = ["leaf1"]
+title = "leaf1 is at 81 degrees Celsius since 09:00:00 UTC, with none to compare"
+severity = "low"
+[case.rows]
+hot_switches = """
+switch  ts_before  ts        celsius
+leaf1   09:00:00   09:00:15  80
+leaf1   09:00:15   09:00:30  81
+leaf2   09:00:00   09:00:15  81
+"""
+'''
+SILENT = '''
+[[case]]
+says = "cool"
+finds = []
+[case.rows]
+hot_switches = """
+switch  ts_before  ts        celsius
+leaf1   09:00:00   09:00:30  60
+"""
+'''
+SQL = """-- question: How hot is each switch?
+SELECT DISTINCT device AS switch, 88.0 AS celsius, NULL::DOUBLE AS usual,
+  TIMESTAMP '2026-03-02 09:05:00' AS ts_before, TIMESTAMP '2026-03-02 09:06:00' AS ts
+FROM links WHERE device = 'leaf01' OR device = 'leaf1'
+"""
+
+
+def _content(folder: Path, rule: str, sql: str = SQL) -> Path:
+    for name, text in (("models/hot.toml", rule), ("queries/evidence/hot_switches.sql", sql)):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def _said(folder: Path) -> list[str]:
+    models = {name: m for name, m in load_models([folder]).items() if name == "hot"}
+    return list(check_cases({**models, REST: load_models()[REST]}, [folder]))
+
+
+def test_a_rule_of_ones_own_with_both_cases_is_sound(tmp_path: Path) -> None:
+    assert _said(_content(tmp_path, RULE + FIRES + SILENT)) == []
+
+
+def test_a_rule_of_ones_own_finds_what_its_sql_shows(
+    tmp_path: Path, fabricobs: Run, sample_store: Path
+) -> None:
+    content = _content(tmp_path, RULE + FIRES + SILENT)
+    assert fabricobs("check", "--content", content).returncode == 0
+    options = ("--content", content, "--store", sample_store, "--format", "json")
+    found = json.loads(fabricobs("diagnose", *options).stdout)["findings"]
+    (own,) = [finding for finding in found if finding["kind"] == "hot_switch"]
+    assert own["severity"] == "low"
+    assert "is at 88 degrees Celsius since 09:05:00 UTC" in own["title"]
+    assert own["drivers"][0]["threshold"] == 70
+    assert own["next_steps"] == [f"Look at the fans of {own['entities'][0]['switch']}."]
+
+
+def test_a_rule_without_both_cases_is_refused_with_file_and_what_to_add(tmp_path: Path) -> None:
+    fires, silent = _said(_content(tmp_path, RULE))
+    assert "models/hot.toml: a rule needs a [[case]] that fires" in fires
+    assert "models/hot.toml: a rule needs a [[case]] that stays silent" in silent
+    assert "[case.rows] of hot_switches" in silent
+    assert ["stays silent" in text for text in _said(_content(tmp_path, RULE + FIRES))] == [True]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"leaf1"', '"leaf3"', "expected leaf3, found leaf1"),
+        ('"low"', '"high"', "expected severity 'high', found 'low'"),
+        ("celsius\nleaf1", "kelvin\nleaf1", "evidence hot_switches has no column kelvin"),
+        ("max(celsius)", "max(kelvin)", "kelvin"),
+        ("> $celsius", "> $warm", "warm"),
+        ("09:00:15  80", "09:00:15", "expected 4 columns, two blanks apart"),
+    ],
+)
+def test_a_case_that_answers_otherwise_is_told(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    text = RULE + FIRES + SILENT
+    assert old in text
+    said = _said(_content(tmp_path, text.replace(old, new)))
+    assert said
+    assert all(text.startswith("models/hot.toml: case '") for text in said)
+    assert says in said[0]
+
+
+def test_rules_only_read(tmp_path: Path) -> None:
+    leaves = RULE.replace(
+        "celsius > $celsius", "celsius IN (SELECT 1 FROM read_csv('/etc/passwd'))"
+    )
+    said = _said(_content(tmp_path, leaves + FIRES + SILENT))
+    assert "Cannot access file" in said[0]
+
+
+def test_the_shipped_rules_have_cases_that_hold() -> None:
+    assert list(check_cases(load_models())) == []
+
+
+def test_a_table_of_text_has_nulls_and_times() -> None:
+    rows = rows_of("a  when\n\n x y   09:00:00\n-  later\n")
+    assert rows.rows() == [("x y", "2026-01-01 09:00:00"), (None, "later")]
+    with pytest.raises(UserError, match="two blanks apart"):
+        rows_of("a  b\n1 2\n")
