@@ -106,7 +106,7 @@ class OpenStore:
             return runs_of(self.path)
 
     def diagnose(self, job: str | None = None, window: str | None = None) -> "Diagnosis":
-        """Judge the store: verdict, six answers, findings, segments of one pace, coverage.
+        """Judge the store: verdict, answers, findings, segments of one pace, coverage.
 
         Of several jobs `.jobs` has the verdict of each; with `job` that one is judged alone, with
         `window` (`6h`) only the newest data.

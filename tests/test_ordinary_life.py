@@ -105,7 +105,8 @@ def test_a_steady_pace_is_ok_only_with_what_would_have_shown(
     found = diagnose(make_store(job(computing(8), transfer)))
     question = found.verdict.questions[0]
     assert question.answer == answer
-    assert "lasts 10 steps" in question.evidence
+    assert "for 10 steps" in question.evidence
+    assert question.would_show[0].steps == 10
 
 
 def test_a_steady_pace_does_not_price_what_was_there_from_the_start(make_store: Make) -> None:

@@ -33,7 +33,7 @@ def diagnose(
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Diagnose each job in the store: verdict, six answers, findings."""
+    """Diagnose each job in the store: verdict, answers, findings."""
     check_text_format(format)
     check_fail_on(fail_on)
     asked = opened(store, content, config)

@@ -1,4 +1,4 @@
-"""What a diagnosis says: findings, the six answers, the verdict; `schema_version` 1."""
+"""What a diagnosis says: findings, the answers, the verdict; `schema_version` 1."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -126,20 +126,38 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """The smallest effect, as a share, that the data would have shown if it lasted `steps`."""
+    """The smallest effect that the data would have shown if it lasted `seconds`, or `steps`.
+
+    `effect` is a share, or with a `unit` "... per ..." a number of those. `what` is what would have
+    shown, with {} where the effect stands.
+    """
 
     effect: float
-    steps: int
+    unit: str
+    what: str
+    seconds: float = 0.0
+    steps: int | None = None
+
+    @property
+    def words(self) -> str:
+        """Return what would have shown, and how long it must last."""
+        amount = f"{self.effect:,.2g}" if "per" in self.unit else f"{self.effect:.0%}"
+        lasts = f"{self.seconds:,.0f} s" if self.steps is None else f"{self.steps} steps"
+        return f"{self.what.format(f'{amount} {self.unit}')} for {lasts}"
 
 
 @dataclass(frozen=True, slots=True)
 class MethodResult:
-    """What a method found, and of how many units it could tell: what was not judged is not ok."""
+    """What a method found, and of how many units it could tell: what was not judged is not ok.
+
+    `reasons` say why the others were not.
+    """
 
     findings: tuple[Finding, ...] = ()
     judged: int = 0
     not_checked: int = 0
     power: Power | None = None
+    reasons: tuple[str, ...] = ()
 
     def joined(self, other: "MethodResult") -> "MethodResult":
         """Return both: of two models of one kind, or of nothing yet and one."""
@@ -152,6 +170,7 @@ class MethodResult:
                 key=lambda power: power.effect,
                 default=None,
             ),
+            (*self.reasons, *other.reasons),
         )
 
 
@@ -170,17 +189,21 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One of the six questions an engineer asks: answer, evidence, and what would settle it."""
+    """One of the questions an engineer asks: answer, evidence, and what would settle it.
+
+    `would_show` is what the data would have shown: an ok holds for that, and for nothing smaller.
+    """
 
     question: str
     answer: Answer
     evidence: str
     settled_by: str = ""
+    would_show: tuple[Power, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One sentence over the six answers; `judged` is False where the data carry no judgement."""
+    """One sentence over the answers; `judged` is False where the data carry no judgement."""
 
     sentence: str
     questions: tuple[Question, ...]

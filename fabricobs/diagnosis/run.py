@@ -141,7 +141,7 @@ def _judged(
         "what if", lambda: what_if(rank_compute_times(evidence), ordered), _NO_ESTIMATES
     )
     return Diagnosis(
-        verdict=give_verdict(evidence, ordered, trends, judgements, attempts),
+        verdict=give_verdict(evidence, ordered, trends, judgements, attempts, models),
         findings=ordered,
         segments=tuple(segment for pace in trends for segment in pace.segments),
         coverage=coverage,

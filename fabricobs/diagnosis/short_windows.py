@@ -5,13 +5,12 @@ move them about, seconds are uneven by themselves, and only minutes tell.
 """
 
 from collections.abc import Iterable
-from datetime import datetime
 
 import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.statistics import Array, hashing_p, jain, jain_of_hashing
+from fabricobs.diagnosis.statistics import Array, jain, jain_of_hashing
 
 _FEWEST = 3
 _MOST_UNEVEN = 0.1  # of the intervals may be less even than hashing makes all but 1 in 100
@@ -36,24 +35,6 @@ def hashing_holds(rows: pl.DataFrame, flows: float, *, left_out: int = 0) -> boo
     expected = jain_of_hashing(len(loads[0]), int(flows), _QUANTILE)
     uneven = sum(jain(each) < expected for each in loads)
     return uneven <= _MOST_UNEVEN * len(loads)
-
-
-def first_unlikely(
-    rows: pl.DataFrame, flows: float, largest_p: float, largest_jain: float
-) -> tuple[datetime, datetime] | None:
-    """Return begin of the first and end of the second of two intervals in a row no hash gives.
-
-    `largest_p` is for one interval; it is divided by their number, for each of them is tried.
-    """
-    moments = rows.select("ts_before", "ts").rows()
-    tried = [
-        hashing_p(each, flows) < largest_p / len(rows) and jain(each) < largest_jain
-        for each in _loads(rows)
-    ]
-    for i in range(1, len(tried)):
-        if tried[i - 1] and tried[i]:
-            return moments[i - 1][0], moments[i][1]
-    return None
 
 
 def _loads(rows: pl.DataFrame) -> Iterable[Array]:

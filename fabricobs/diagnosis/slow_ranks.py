@@ -159,7 +159,8 @@ def smallest_excess(times: RankTimes, model: Model) -> Power | None:
         middle = nan_median(blocks, axis=1)
         spread = MAD_TO_SIGMA * nan_median(np.abs(middle - nan_median(middle, 1)[:, None]), axis=1)
         noise = max(float(np.nanmedian(spread)), MAD_FLOOR)
-        power = Power(max(model.limit("z") * noise, model.limit("small_excess")), 2 * length)
+        effect = max(model.limit("z") * noise, model.limit("small_excess"))
+        power = Power(effect, "longer", "a rank that computes {}", steps=2 * length)
         if power.effect <= _SMALL:
             break
         length *= 2

@@ -165,6 +165,13 @@ def events_at_least(events: ArrayLike, expected: ArrayLike) -> Array:
     return np.asarray(poisson.sf(np.asarray(events) - 1, np.asarray(expected)))
 
 
+def fewest_beyond(expected: float, p: float) -> int:
+    """Return the fewest events whose chance is below `p` where so many are expected, by Poisson."""
+    from scipy.stats import poisson
+
+    return int(poisson.isf(p, expected)) + 1
+
+
 def at_most(hits: float, trials: int, chance: float) -> float:
     """Return the p that so many or fewer of the trials hit, by the binomial distribution."""
     from scipy.stats import binom

@@ -1,7 +1,7 @@
 """Stretches of time in which an uplink group shares alike, and the flows that would explain it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -20,15 +20,15 @@ _NEWEST_WINDOWS = 4
 class SharedStretch:
     """Intervals of one group that share alike: pooled load by port.
 
-    `persistence` is the spread (CV^2) of the pooled shares over that of the single intervals: 1
-    where the same links stay busy, one over their number where each interval is a new draw.
+    `sure_after` is what a skew must last: two windows, and the seconds of the model. `persistence`
+    is the spread (CV^2) of the pooled shares over that of the single intervals: 1 where the same
+    links stay busy, one over their number where each interval is a new draw.
     """
 
     begin: datetime
     end: datetime
     first_window_end: datetime
-    second_window_end: datetime
-    windows: int
+    sure_after: timedelta
     ports: tuple[str, ...]
     loads: Array
     tx_gbps: float
@@ -51,10 +51,12 @@ def shared_stretches(rows: pl.DataFrame, model: Model) -> list[SharedStretch]:
         return []
     uneven = 1 - busy["jain"].to_numpy().astype(np.float64)
     bounds = _bounds(uneven)
+    parts = [busy.slice(a, b - a) for a, b in zip(bounds, bounds[1:], strict=False)]
+    shortest = timedelta(seconds=model.limit("seconds"))
     return [
-        _pool(busy.slice(begin, end - begin))
-        for begin, end in zip(bounds, bounds[1:], strict=False)
-        if end - begin >= least
+        _pool(part, least, shortest)
+        for part in parts
+        if len(part) >= least and part["ts"][-1] - part["ts_before"][0] >= shortest
     ]
 
 
@@ -72,7 +74,7 @@ def _bounds(uneven: Array) -> list[int]:
     return [0, len(uneven)]
 
 
-def _pool(rows: pl.DataFrame) -> SharedStretch:
+def _pool(rows: pl.DataFrame, least: int, shortest: timedelta) -> SharedStretch:
     single = np.asarray(rows["loads"].to_list(), dtype=np.float64)
     loads = np.sum(single, axis=0)
     spread = float(np.mean(np.var(single, axis=1) / np.mean(single, axis=1) ** 2))
@@ -82,8 +84,11 @@ def _pool(rows: pl.DataFrame) -> SharedStretch:
         begin=rows["ts_before"][0],
         end=ends[-1],
         first_window_end=ends[0],
-        second_window_end=ends[min(1, len(ends) - 1)],
-        windows=len(rows),
+        sure_after=next(
+            end - rows["ts_before"][0]
+            for end in ends[least - 1 :]
+            if end - rows["ts_before"][0] >= shortest
+        ),
         ports=tuple(rows["ports"][0]),
         loads=loads,
         tx_gbps=float(rows["tx_gbps"].mean() or 0.0),  # type: ignore[arg-type]

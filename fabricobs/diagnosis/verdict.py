@@ -1,4 +1,4 @@
-"""The verdict: the six questions an engineer asks, and one sentence over them.
+"""The verdict: the questions an engineer asks, and one sentence over them.
 
 Missing data reads as unknown, never as ok.
 """
@@ -9,8 +9,10 @@ import polars as pl
 
 from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Finding, MethodResult, Question, Verdict
+from fabricobs.diagnosis.fabric_answers import congested, sick_link, uneven_routing
+from fabricobs.diagnosis.findings import Finding, MethodResult, Power, Question, Verdict
 from fabricobs.diagnosis.job import StepTimeTrend
+from fabricobs.diagnosis.model import Model
 
 _NOTHING = MethodResult()
 
@@ -19,9 +21,10 @@ _KINDS_BY_QUESTION: tuple[tuple[str, ...], ...] = (
     (),
     ("straggler", "gpu_throttle", "gpu_error", "hang"),
     ("link_errors", "link_flap", "degraded_link", "packet_loss"),
-    ("ecmp_skew", "oversubscription", "congestion", "pfc_storm", "ecn_misconfigured"),
+    ("ecmp_skew", "oversubscription"),
     ("socket_fallback", "nic_affinity", "config_mismatch"),
     ("gdr_disabled",),
+    ("congestion", "pfc_storm", "ecn_misconfigured"),
 )
 QUESTIONS = (
     "Is it everywhere, or some nodes?",
@@ -30,6 +33,7 @@ QUESTIONS = (
     "Is routing uneven?",
     "Did NCCL choose well?",
     "Is GPUDirect on everywhere?",
+    "Is the fabric congested?",
 )
 _LOUD = ("medium", "high", "critical")
 # Greyhound (arXiv 2410.12588): a change of 10 % is one to act on. What hides one is no "ok".
@@ -44,18 +48,20 @@ def give_verdict(
     trends: list[StepTimeTrend],
     judgements: Mapping[str, MethodResult],
     attempts: Attempts,
+    models: Mapping[str, Model],
 ) -> Verdict:
-    """Answer the six questions and sum them up; `judgements` by kind of finding.
+    """Answer the questions and sum them up; `judgements` by kind of finding.
 
     A question whose answer fails, or one of whose causes could not be looked for, is unknown.
     """
     answers: tuple[Callable[[], Question], ...] = (
         lambda: _everywhere(evidence, findings, trends),
         lambda: _slow_rank(findings, trends, judgements.get("straggler", _NOTHING)),
-        lambda: _sick_link(judgements),
-        lambda: _uneven_routing(findings, judgements.get("ecmp_skew", _NOTHING)),
+        lambda: sick_link(QUESTIONS[2], evidence, judgements, models["link_errors"]),
+        lambda: uneven_routing(QUESTIONS[3], evidence, findings, judgements),
         lambda: _choice(evidence),
         lambda: _gpudirect(evidence),
+        lambda: congested(QUESTIONS[6], evidence, judgements, models["congestion"]),
     )
     said = [
         attempts.attempt(f"answer to {title!r}", answer, Question(title, "unknown", ""), title)
@@ -85,12 +91,13 @@ def _sentence(
         return trouble[0].evidence
     unknown = sum(question.answer == "unknown" for question in questions)
     if unknown == len(questions):
-        return "Cannot tell: the data in the store answer none of the six questions."
+        return f"Cannot tell: the data in the store answer none of the {len(questions)} questions."
     if not unknown:
         return "Nothing wrong: the step time is steady and no part differs from its peers."
     pace = ": the step time is steady" if questions[0].answer == "ok" else ""
     return (
-        f"Nothing wrong in what can be judged{pace}; {unknown} of 6 questions cannot be answered."
+        f"Nothing wrong in what can be judged{pace}; "
+        f"{unknown} of {len(questions)} questions cannot be answered."
     )
 
 
@@ -192,12 +199,12 @@ def _pace_holds(
         text += f"{unpriced[0].title}."
         return Question(question, "unknown", text, "Steps from before it, or after its repair.")
     weakest = max(trends, key=lambda pace: pace.shows)
-    power = f"{weakest.shows:.0%} that lasts {weakest.least_steps} steps"
+    power = Power(weakest.shows, "longer", "steps that take {}", steps=weakest.least_steps)
     if weakest.shows > _LARGEST_UNSEEN:
-        text = f"Step times vary too much: in {steps:,} steps no change below {power} would show."
-        return Question(question, "unknown", text, "The trainer's log of more steps.")
-    text = f"The step time is steady over {steps:,} steps: a change of {power} would have shown."
-    return Question(question, "ok", text)
+        text = f"Step times vary too much: of {steps:,} steps, {power.words} would just show."
+        return Question(question, "unknown", text, "The trainer's log of more steps.", (power,))
+    text = f"The step time is steady over {steps:,} steps: {power.words} would have shown."
+    return Question(question, "ok", text, would_show=(power,))
 
 
 def _too_few(question: str, steps: int) -> Question:
@@ -214,10 +221,9 @@ def _slow_rank(
     if any(finding.severity != "info" for finding in slow):
         return Question(question, "problem", slow[0].title + ".")
     ranks, power = judgement.judged + judgement.not_checked, judgement.power
-    shown = f"{power.effect:.0%} longer for {power.steps} steps" if power is not None else ""
     if power is not None and power.effect > _LARGEST_UNSEEN:
-        text = f"Ranks vary too much: one that computes less than {shown} would not show."
-        return Question(question, "unknown", text, "Step records of more steps.")
+        text = f"Ranks vary too much: {power.words} would just show."
+        return Question(question, "unknown", text, "Step records of more steps.", (power,))
     if not judgement.judged or power is None:
         text = (
             f"No rank of {ranks:,} could be compared: too few peers or steps, or ranks in groups "
@@ -236,70 +242,10 @@ def _slow_rank(
         text = f"{judgement.judged:,} of {ranks:,} ranks compute alike; the others have no peers."
         return Question(question, "unknown", text, "Step records of every rank, with its stage.")
     if slow:
-        text = f"{slow[0].title}, which costs less than 2%. No other rank computes {shown}."
+        text = f"{slow[0].title}, which costs less than 2%; {power.words} would have shown too."
     else:
-        text = f"{ranks:,} ranks compute alike: one that computes {shown} would have shown."
-    return Question(question, "ok", text)
-
-
-def _sick_link(judgements: Mapping[str, MethodResult]) -> Question:
-    question = QUESTIONS[2]
-    errors = judgements.get("link_errors", _NOTHING)
-    speeds = judgements.get("degraded_link", _NOTHING)
-    if not errors.judged:
-        return Question(
-            question,
-            "unknown",
-            "No error counter was sampled twice.",
-            "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
-        )
-    quiet = (
-        f"On {errors.judged:,} ports the error rates are within the limits of the link standards"
-    )
-    if errors.not_checked:
-        return Question(
-            question,
-            "unknown",
-            f"{quiet}; {errors.not_checked:,} ports were not checked: no counter at either end, or "
-            "one that has stopped at its highest value.",
-            "Counters of the switches between the hosts; 64-bit counters (perfquery -x), or "
-            "cleared ones (perfquery -R).",
-        )
-    if not speeds.judged:
-        return Question(
-            question,
-            "unknown",
-            f"{quiet}, but the speed of the links is not known.",
-            "show interfaces status of the switches, ibstat or sysfs of the hosts.",
-        )
-    text = f"{quiet}, and {speeds.judged:,} ports run at the speed of their peers."
-    return Question(question, "ok", text)
-
-
-def _uneven_routing(findings: tuple[Finding, ...], judgement: MethodResult) -> Question:
-    question = QUESTIONS[3]
-    skews = [finding for finding in findings if finding.kind == "ecmp_skew"]
-    if skews:
-        return Question(question, "problem", skews[0].title + ".")
-    groups = judgement.judged + judgement.not_checked
-    if not groups:
-        return Question(
-            question,
-            "unknown",
-            "No group of uplinks with traffic is known.",
-            "LLDP neighbours of the leaves and their port or queue counters over time.",
-        )
-    if judgement.not_checked:
-        return Question(
-            question,
-            "unknown",
-            f"{judgement.judged:,} of {groups:,} uplink groups are as even as random hashing "
-            "makes them; for the others the flows are not known, or there is too little traffic.",
-            "NCCL_DEBUG=INFO logs of all ranks (the flows), and counters over more time.",
-        )
-    return Question(
-        question, "ok", f"{groups:,} uplink groups are as even as random hashing makes them."
-    )
+        text = f"{ranks:,} ranks compute alike: {power.words} would have shown."
+    return Question(question, "ok", text, would_show=(power,))
 
 
 def _choice(evidence: Evidence) -> Question:

@@ -141,12 +141,13 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _question(question: Question) -> dict[str, Any]:
-    """Return one of the six answers as it stands in the JSON of a diagnosis."""
+    """Return one of the answers as it stands in the JSON of a diagnosis."""
     return {
         "question": question.question,
         "answer": question.answer,
         "evidence": question.evidence,
         "settled_by": question.settled_by,
+        "would_show": [asdict(power) | {"words": power.words} for power in question.would_show],
     }
 
 

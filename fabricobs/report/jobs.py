@@ -31,7 +31,8 @@ def _job_text(each: JobVerdict) -> str:
             lines.append(wrapped(f"{question.question} {question.evidence}", label))
     still = sum(question.answer == "unknown" for question in each.verdict.questions)
     if still:
-        lines.append(f"    unknown  {still} of 6 questions; `--job` shows what would answer them")
+        of = f"{still} of {len(each.verdict.questions)} questions"
+        lines.append(f"    unknown  {of}; `--job` shows what would answer them")
     return "\n".join(lines)
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def diagnosis_text(found: "Diagnosis") -> str:
-    """Return a diagnosis for a terminal: verdict, six answers, findings, what the data cover."""
-    answers = "\n".join(["Six questions", *(_question_text(q) for q in found.verdict.questions)])
+    """Return a diagnosis for a terminal: verdict, answers, findings, what the data cover."""
+    answers = "\n".join(["Questions", *(_question_text(q) for q in found.verdict.questions)])
     blocks = [
         wrapped(found.verdict.sentence),
         jobs_text(found.jobs) if found.jobs else answers,

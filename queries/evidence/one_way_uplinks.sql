@@ -1,11 +1,12 @@
 -- question: Which uplinks let next to nothing out in an interval while they take bytes in?
--- A twentieth of the group's mean is LLDP, BGP and what is left of other traffic. What comes in is
--- counted at the port, or as what the neighbour sends.
+-- A twentieth of the group's mean is LLDP, BGP and what is left of other traffic. Where the group is
+-- inferred its ports may lead to hosts: a server that only sends acknowledges by 0.1 % of the bytes,
+-- so the bound is a tenth of that. What comes in is counted at the port, or as what the neighbour sends.
 WITH members AS (
-  SELECT job, device, uplink_group, port, members, ts_before, ts, seconds, sent, often, gap,
-    avg(sent) OVER g AS usual, count(*) OVER g AS links
-  FROM uplink_ports
-  WINDOW g AS (PARTITION BY job, uplink_group, ts_before, ts)
+  SELECT job, device, uplink_group, inferred, port, members, ts_before, ts, seconds, gap,
+    sent / seconds AS rate, avg(sent / seconds) OVER g AS usual, count(*) OVER g AS links
+  FROM uplink_port_windows
+  WINDOW g AS (PARTITION BY job, uplink_group, ts)
 ),
 busy AS (
   SELECT *, usual >= 0.25 * median(usual) OVER (PARTITION BY job, uplink_group) AS is_busy
@@ -13,7 +14,8 @@ busy AS (
 ),
 silent AS (
   SELECT * FROM busy
-  WHERE is_busy AND links = members AND links >= 2 AND sent <= 0.05 * usual
+  WHERE is_busy AND links = members AND links >= 2
+    AND rate <= CASE WHEN inferred THEN 0.0001 ELSE 0.05 END * usual
     AND NOT coalesce(gap, false)
 ),
 received AS (
@@ -33,7 +35,7 @@ taken AS (
     SELECT device, uplink_group, min(ts_before) AS begins, max(ts) AS ends
     FROM silent GROUP BY device, uplink_group
   ) s
-  JOIN uplink_groups g USING (device, uplink_group)
+  JOIN parallel_ports g USING (device, uplink_group)
   JOIN received r ON r.device = s.device AND r.port = g.port AND r.ts_before >= s.begins
     AND r.ts <= s.ends
   GROUP BY ALL
@@ -48,7 +50,7 @@ state AS (
   WHERE oper IS NOT NULL GROUP BY device, port
 )
 SELECT s.device, s.uplink_group, s.port, s.links, s.ts_before, s.ts, s.seconds,
-  s.sent / nullif(s.usual, 0) AS sent_ratio, c.received_ratio, o.oper
+  s.rate / nullif(s.usual, 0) AS sent_ratio, c.received_ratio, o.oper
 FROM silent s
 LEFT JOIN compared c USING (device, uplink_group, port)
 LEFT JOIN state o USING (device, port)

@@ -12,11 +12,57 @@ FROM priority_rates
 WHERE queue IS NOT NULL
 GROUP BY job, device, port, format, ts_before, ts, seconds;
 
--- Ports of uplink groups in every interval, from the one source that counts most: bytes before
--- packets. `often` says that samples of the group are closer than 30 s.
+-- Parallel links: the uplink groups that cables tell, and where no log tells a cable of a switch,
+-- its ports of one kind of name and one speed that receive alike over the whole time (`inferred`):
+-- in order of what they receive, a group ends where the next port receives twice as much. Ports
+-- without traffic both ways are unused. A device of more than 16 ports is no host (NICs of the
+-- largest hosts); with fewer than 4 ports alike nothing is inferred.
+CREATE OR REPLACE VIEW parallel_ports AS
+WITH rates AS (
+  SELECT device, port, tx_bytes IS NOT NULL AS in_bytes,
+    sum(coalesce(tx_bytes, tx_packets)) / sum(seconds) AS sent,
+    sum(coalesce(rx_bytes, rx_packets)) / sum(seconds) AS received
+  FROM port_traffic t
+  WHERE coalesce(tx_bytes, tx_packets) IS NOT NULL AND coalesce(rx_bytes, rx_packets) IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM canonical_links l WHERE t.device IN (l.device, l.remote_device))
+    AND host_name(device) NOT IN (SELECT host FROM training_hosts)
+    AND device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
+  GROUP BY device, port, in_bytes
+  QUALIFY row_number() OVER (PARTITION BY device, port ORDER BY in_bytes DESC) = 1
+),
+used AS (
+  SELECT r.*, s.speed_gbps, regexp_replace(r.port, '\d+', '#', 'g') AS family
+  FROM rates r LEFT JOIN (
+    SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
+  ) s USING (device, port)
+  QUALIFY count(*) OVER (PARTITION BY r.device) > 16
+    AND greatest(sent, received) > 0.001 * max(greatest(sent, received)) OVER (PARTITION BY r.device)
+),
+steps AS (
+  SELECT *, received > 2 * lag(received) OVER w AS is_new FROM used
+  WINDOW w AS (PARTITION BY device, family, speed_gbps, in_bytes ORDER BY received)
+),
+alike AS (
+  SELECT *, count(*) FILTER (is_new) OVER (
+    PARTITION BY device, family, speed_gbps, in_bytes ORDER BY received
+  ) AS part
+  FROM steps
+),
+inferred AS (
+  SELECT device, port, speed_gbps, count(*) OVER w AS members,
+    device || ' ports like ' || first_value(port) OVER (w ORDER BY length(port), port) AS uplink_group
+  FROM alike
+  WINDOW w AS (PARTITION BY device, family, speed_gbps, in_bytes, part)
+)
+SELECT device, port, speed_gbps, uplink_group, members, false AS inferred FROM uplink_groups
+UNION ALL
+SELECT device, port, speed_gbps, uplink_group, members, true FROM inferred WHERE members >= 4;
+
+-- Ports of parallel links in every interval, from the one source that counts most: bytes before
+-- packets. `window_us` is what intervals are summed to (see uplink_port_windows), 0: they stand.
 CREATE OR REPLACE VIEW uplink_ports AS
 WITH ranked AS (
-  SELECT t.*, g.uplink_group, g.members, g.speed_gbps,
+  SELECT t.*, g.uplink_group, g.members, g.speed_gbps, g.inferred,
     coalesce(t.tx_bytes, t.tx_packets) AS sent,
     dense_rank() OVER (
       PARTITION BY t.job, t.device, t.port ORDER BY t.tx_bytes IS NULL, t.format
@@ -25,44 +71,58 @@ WITH ranked AS (
     SELECT t.* REPLACE (coalesce(a.port, t.port) AS port)
     FROM port_traffic t
     LEFT JOIN port_aliases a ON a.device = host_name(t.device) AND a.name = t.port
-  ) t JOIN uplink_groups g USING (device, port)
+  ) t JOIN parallel_ports g USING (device, port)
   WHERE coalesce(t.tx_bytes, t.tx_packets) IS NOT NULL
+),
+polling AS (
+  SELECT job, uplink_group, median(seconds) AS seconds,
+    -- Ports of one snapshot share its time; read one by one, each has times of its own.
+    count(DISTINCT ts) > 1.5 * count(*) / count(DISTINCT port) AS asynchronous
+  FROM ranked WHERE preference = 1 GROUP BY job, uplink_group
 )
-SELECT *, median(seconds) OVER (PARTITION BY job, uplink_group) < 30 AS often
-FROM ranked WHERE preference = 1;
+SELECT r.*, (1e6 * CASE
+  WHEN p.asynchronous THEN greatest(60, 2 * ceil(p.seconds)) WHEN p.seconds < 10 THEN 10 ELSE 0
+END)::BIGINT AS window_us
+FROM ranked r
+JOIN polling p ON p.job IS NOT DISTINCT FROM r.job AND p.uplink_group = r.uplink_group
+WHERE preference = 1;
 
--- The balance of every uplink group in every interval, by bytes sent (packets where no source
+-- What each port of parallel links sent, in windows that can be compared between ports: the interval
+-- itself where all ports of a group were read at one moment, summed to 10 s where that is shorter
+-- (balance within a step of the job means nothing), else to a minute, or two intervals if longer.
+CREATE OR REPLACE VIEW uplink_port_windows AS
+SELECT job, device, uplink_group, members, inferred, port, any_value(speed_gbps) AS speed_gbps,
+  min(ts_before) AS ts_before, window_end AS ts, sum(seconds) AS seconds, bool_or(gap) AS gap,
+  sum(sent) AS sent, sum(tx_bytes) AS tx_bytes
+FROM (
+  SELECT *, CASE WHEN window_us = 0 THEN ts
+    ELSE make_timestamp(((epoch_us(ts) - 1) // window_us + 1) * window_us) END AS window_end
+  FROM uplink_ports
+)
+GROUP BY job, device, uplink_group, members, inferred, port, window_end;
+
+-- The balance of every group of parallel links in every window, by bytes sent (packets where no source
 -- counts bytes). `imbalance` is max/mean - 1, `jain` is 1 for even and 1/n for one link alone,
 -- `top_half_share` is the share of the busier half of the links.
 CREATE OR REPLACE VIEW uplink_intervals AS
-WITH
--- Ports of one snapshot share its time. Samples closer than 30 s are often taken port by port, and
--- balance within seconds means nothing: they are summed to minutes.
-windows AS (
-  SELECT job, device, uplink_group, members, port, any_value(speed_gbps) AS speed_gbps,
-    min(ts_before) AS ts_before,
-    CASE WHEN often THEN time_bucket(INTERVAL 60 SECONDS, ts) + INTERVAL 60 SECONDS ELSE ts END AS ts,
-    sum(seconds) AS seconds, bool_or(gap) AS gap, sum(sent) AS sent, sum(tx_bytes) AS tx_bytes
-  FROM uplink_ports
-  GROUP BY job, device, uplink_group, members, port,
-    CASE WHEN often THEN time_bucket(INTERVAL 60 SECONDS, ts) + INTERVAL 60 SECONDS ELSE ts END
-),
-chosen AS (
+WITH chosen AS (
   SELECT *, (count(*) OVER g + 1) // 2 AS half,
     -- A rate known of some members only would weigh them against the others.
-    CASE WHEN count(speed_gbps) OVER g = count(*) OVER g THEN speed_gbps ELSE 1 END AS weight
-  FROM windows
+    CASE WHEN count(speed_gbps) OVER g = count(*) OVER g THEN speed_gbps ELSE 1 END AS weight,
+    -- Windows of ports that are read one by one hold more of one than of the other.
+    max(seconds) OVER g / seconds AS longer
+  FROM uplink_port_windows
   WINDOW g AS (PARTITION BY job, uplink_group, ts)
 ),
 shares AS (
-  SELECT job, device, uplink_group, members, port, ts_before, ts, seconds, speed_gbps, gap,
+  SELECT job, device, uplink_group, members, inferred, port, ts_before, ts, seconds, speed_gbps, gap,
     sent, tx_bytes, half,
-    sent / nullif(weight, 0) AS load,
+    longer * sent / nullif(weight, 0) AS load,
     rank() OVER (PARTITION BY job, uplink_group, ts ORDER BY sent DESC, port) AS place
   FROM chosen
 )
 SELECT job, device, uplink_group, min(ts_before) AS ts_before, ts, max(seconds) AS seconds, bool_or(gap) AS gap,
-  count(*) AS links, any_value(members) AS members,
+  count(*) AS links, any_value(members) AS members, any_value(inferred) AS inferred,
   sum(tx_bytes) AS tx_bytes, sum(sent) AS sent,
   8e-9 * sum(tx_bytes) / max(seconds) AS tx_gbps,
   sum(speed_gbps) AS capacity_gbps,
@@ -73,22 +133,3 @@ SELECT job, device, uplink_group, min(ts_before) AS ts_before, ts, max(seconds) 
   list(load ORDER BY port) AS loads
 FROM shares
 GROUP BY job, device, uplink_group, ts;
-
--- The same of single intervals, where all ports of a group were read at one moment: balance over
--- some seconds tells nothing of the usual, but much of what no hash can do.
-CREATE OR REPLACE VIEW uplink_snapshots AS
-WITH weighed AS (
-  SELECT *,
-    CASE WHEN count(speed_gbps) OVER g = count(*) OVER g THEN speed_gbps ELSE 1 END AS weight
-  FROM uplink_ports
-  WINDOW g AS (PARTITION BY job, uplink_group, ts_before, ts)
-)
-SELECT job, device, uplink_group, ts_before, ts, any_value(seconds) AS seconds, bool_or(gap) AS gap,
-  any_value(members) AS members, sum(sent) AS sent,
-  8e-9 * sum(tx_bytes) / any_value(seconds) AS tx_gbps,
-  sum(speed_gbps) AS capacity_gbps,
-  list(port ORDER BY port) AS ports,
-  list(sent / nullif(weight, 0) ORDER BY port) AS loads
-FROM weighed
-GROUP BY job, device, uplink_group, ts_before, ts
-HAVING count(*) = any_value(members) AND count(*) >= 2;

@@ -1,6 +1,7 @@
 """ECMP skew: an uplink group less even than hashing the job's flows explains, and harmful."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
@@ -12,13 +13,13 @@ from fabricobs.diagnosis.findings import (
     Entity,
     Finding,
     MethodResult,
+    Power,
     Severity,
     confidence_of,
     severity_of_loss,
 )
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.short_windows import first_unlikely, hashing_holds, short_windows
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
 from fabricobs.diagnosis.statistics import hashing_p, jain, jain_of_hashing, top_half_share
 from fabricobs.diagnosis.uplink_stretches import (
@@ -28,8 +29,7 @@ from fabricobs.diagnosis.uplink_stretches import (
     shared_stretches,
 )
 
-# Minutes are what uplink intervals are summed to: a skew may have begun in the one before.
-_MINUTE = timedelta(seconds=60)
+_FEWEST_HALVED = 8  # links of which an idle half is told apart from few flows
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,26 @@ class _Skew:
 
 
 def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
-    """Return one finding a switch whose uplinks are polarised; a unit is an uplink group."""
+    """Return one finding a switch whose uplinks are polarised; a unit is an uplink group.
+
+    Ports that only look like parallel links may lead to hosts, and those send as the job does: they
+    are not judged. Nor is a group whose data would not show a skew that matters.
+    """
     intervals = evidence.frame("uplink_intervals")
+    inferred = intervals.filter("inferred")["uplink_group"].n_unique()
+    intervals = intervals.filter(~pl.col("inferred"))
     flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
     stretches = {group: shared_stretches(rows, model) for group, rows in by_group(intervals)}
     findings: list[Finding] = []
+    powers: list[Power] = []
+    reasons = [f"no log tells whether {inferred:,} more are parallel links"] if inferred else []
     judged = 0
     for group, parts in stretches.items():
         device = str(intervals.filter(pl.col("uplink_group") == group)["device"][0])
         counted = flows.get(device)
         known = counted or estimated_flows(group, stretches)
         if known is None or not parts:
+            reasons.append("the flows are not known" if parts else "there is too little traffic")
             continue
         # Many groups are judged at once: one run in a thousand may err, not one group.
         largest_p = model.limit("p") / len(stretches)
@@ -64,16 +73,57 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
             for position, part in enumerate(parts)
             if (skew := _judge(device, part, float(known), largest_p, model, position == 0))
         ]
-        if skews and counted is not None:
-            skews[0] = _dated(skews[0], group, evidence, model)
         finding = _finding(skews, evidence, model, trends) if skews else None
         # An estimated flow number alone accuses nobody: the job must have felt it.
         if finding is not None and counted is None and finding.severity == "low":
+            reasons.append("the flows are not known")
+            continue
+        power = _power(parts, float(known), model)
+        reason = _too_weak(parts, power, model)
+        if finding is None and reason:
+            reasons.append(reason)
             continue
         judged += 1
+        powers.append(power)
         if finding is not None:
             findings.append(finding)
-    return MethodResult(tuple(findings), judged, len(stretches) - judged)
+    return MethodResult(
+        tuple(findings),
+        judged,
+        len(stretches) + inferred - judged,
+        max(powers, key=lambda power: power.effect, default=None),
+        tuple(dict.fromkeys(reasons)),
+    )
+
+
+def _power(parts: Sequence[SharedStretch], flows: float, model: Model) -> Power:
+    """Return the smallest skew that would show: by how much one half of the links exceeds the mean.
+
+    Loads of 1 + x and 1 - x give Jain's index 1 / (1 + x^2), and a busier half of (1 + x) / 2.
+    """
+    links = len(parts[0].loads)
+    expected = jain_of_hashing(links, int(flows), model.limit("jain_quantile"))
+    effect = float(np.sqrt(max(1 / (model.limit("effect") * expected) - 1, 0.0)))
+    if links >= _FEWEST_HALVED:
+        halved = max(1 / expected - 1, (2 * model.limit("top_half_share") - 1) ** 2)
+        effect = min(effect, float(np.sqrt(halved)))
+    seconds = max(part.sure_after.total_seconds() for part in parts)
+    return Power(
+        effect, "over the mean link", "a switch that sends {} through half of its uplinks", seconds
+    )
+
+
+def _too_weak(parts: Sequence[SharedStretch], power: Power, model: Model) -> str | None:
+    """Say why a group's data would not show a skew that matters, None if they would."""
+    lasted = sum((part.end - part.begin).total_seconds() for part in parts)
+    uses = [part.tx_gbps / part.capacity_gbps for part in parts if part.capacity_gbps]
+    if uses and max(uses) < model.limit("least_use"):
+        return f"its uplinks carry less than {model.limit('least_use'):.1%} of their rate"
+    if power.effect >= 1:
+        return "so few flows would not show that half of the links are idle"
+    if power.seconds > model.limit("most_unseen") * lasted:
+        return f"counters are read too rarely to show a skew of less than {power.seconds:,.0f} s"
+    return None
 
 
 def _judge(
@@ -98,27 +148,10 @@ def _judge(
 def _largest_jain(skew: _Skew, model: Model) -> float:
     """Return what Jain's index must stay below: less than hashing gives where half is not idle."""
     loads = skew.stretch.loads
-    polarised = len(loads) >= 8 and top_half_share(loads) > model.limit("top_half_share")
+    polarised = len(loads) >= _FEWEST_HALVED and top_half_share(loads) > model.limit(
+        "top_half_share"
+    )
     return skew.expected_jain * (1.0 if polarised else model.limit("effect"))
-
-
-def _dated(skew: _Skew, group: str, evidence: Evidence, model: Model) -> _Skew:
-    """Date the skew by single intervals, where hashing explains those before it."""
-    rows = short_windows(evidence, group)
-    stretch = skew.stretch
-    earliest = stretch.begin - _MINUTE
-    before = rows.filter(pl.col("ts") <= stretch.begin)
-    if not hashing_holds(before, skew.flows):
-        return skew
-    near = rows.filter((pl.col("ts_before") >= earliest) & (pl.col("ts") <= stretch.end))
-    largest_jain = model.limit("effect") * skew.expected_jain
-    moments = first_unlikely(near, skew.flows, model.limit("p"), largest_jain)
-    if moments is None:
-        return skew
-    begin, sure = moments
-    first_end = begin + (sure - begin) / 2
-    dated = replace(stretch, begin=begin, first_window_end=first_end, second_window_end=sure)
-    return replace(skew, stretch=dated)
 
 
 def _finding(
@@ -179,7 +212,7 @@ def _finding(
         end=skews[-1].stretch.end,
         start_step=step,
         end_step=slowdown.last_step if slowdown else None,
-        detected_at=stretch.second_window_end,
+        detected_at=stretch.begin + stretch.sure_after,
         loss_share=loss,
         gpu_hours_lost=evidence.gpu_hours(slowdown.job, slowdown.hours, loss) if slowdown else None,
         drivers=_drivers(skew, model, rise, burst),

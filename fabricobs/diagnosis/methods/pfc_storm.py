@@ -14,7 +14,7 @@ import polars as pl
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Entity, Finding, MethodResult
+from fabricobs.diagnosis.findings import Entity, Finding, MethodResult, Power
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
@@ -73,7 +73,18 @@ def find_pfc_storms(evidence: Evidence, model: Model, trends: list[StepTimeTrend
             findings.append(_finding(storm, evidence, model, trends))
     known = evidence.frame("nic_counters").row(0, named=True)["nics"]
     judged = len(evidence.frame("pause_counters"))
-    return MethodResult(tuple(findings), judged, max(known - judged, 0))
+    return MethodResult(tuple(findings), judged, max(known - judged, 0), _power(evidence, model))
+
+
+def _power(evidence: Evidence, model: Model) -> Power | None:
+    """Return the shortest storm that two intervals show, or one that is long enough."""
+    read = evidence.frame("counted_time").filter(pl.col("counts") == "pauses")["usual_seconds"]
+    if read.is_empty():
+        return None
+    enough = model.limit("seconds")
+    seconds = read[0] if read[0] >= enough else model.limit("windows") * read[0]
+    share = model.limit("pause_share")
+    return Power(share, "of the time", "a NIC that pauses its port for {}", seconds)
 
 
 def _with_shares(pauses: pl.DataFrame, model: Model) -> pl.DataFrame:

@@ -1,0 +1,184 @@
+"""Answers to the questions about the fabric: links, routing, congestion.
+
+An ok says what the counters would have shown, and is unknown where that is no fault worth finding.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Finding, MethodResult, Power, Question
+from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.statistics import fewest_beyond
+
+_NOTHING = MethodResult()
+# What lasts half of the run must show, and half of it must have been counted.
+_HALF = 0.5
+_USED = 0.001  # of the busiest port's bits: ports that carry less are not used by the job
+_OFTEN = "Counters over the whole run, read more often."
+
+
+def sick_link(
+    question: str, evidence: Evidence, judgements: Mapping[str, MethodResult], model: Model
+) -> Question:
+    """Say whether links are sound: by their errors and their speeds."""
+    errors = judgements.get("link_errors", _NOTHING)
+    speeds = judgements.get("degraded_link", _NOTHING)
+
+    def unknown(text: str, settled_by: str, *powers: Power) -> Question:
+        return Question(question, "unknown", text, settled_by, powers)
+
+    if not errors.judged:
+        return unknown(
+            "No error counter was sampled twice.",
+            "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
+        )
+    quiet = (
+        f"On {errors.judged:,} ports the error rates are within the limits of the link standards"
+    )
+    if errors.not_checked:
+        return unknown(
+            f"{quiet}; {errors.not_checked:,} ports were not checked: no counter at either end, or "
+            "one that has stopped at its highest value.",
+            "Counters of the switches between the hosts; 64-bit counters (perfquery -x), or "
+            "cleared ones (perfquery -R).",
+        )
+    if partly := _partly_counted(evidence, "traffic"):
+        return unknown(f"{quiet}, but {partly}.", _OFTEN)
+    power = _of_links(evidence, model)
+    powers = () if power is None else (power,)
+    if power is not None and power.effect > model.limit("most_unseen"):
+        return unknown(
+            f"Some ports carry too few bits: only {power.words} would have shown.", _OFTEN, *powers
+        )
+    if not speeds.judged:
+        return unknown(
+            f"{quiet}, but the speed of the links is not known.",
+            "show interfaces status of the switches, ibstat or sysfs of the hosts.",
+            *powers,
+        )
+    shown = f": {power.words} would have shown" if power else ""
+    text = f"{quiet}, and {speeds.judged:,} ports run at the speed of their peers{shown}."
+    return Question(question, "ok", text, would_show=powers)
+
+
+def uneven_routing(
+    question: str,
+    evidence: Evidence,
+    findings: Sequence[Finding],
+    judgements: Mapping[str, MethodResult],
+) -> Question:
+    """Say whether switches share their load evenly over parallel links."""
+    skew = judgements.get("ecmp_skew", _NOTHING)
+    groups = skew.judged + skew.not_checked
+    found = [finding for finding in findings if finding.kind == "ecmp_skew"]
+    if found:
+        return Question(question, "problem", f"{found[0].title}.")
+    if not groups:
+        return Question(
+            question,
+            "unknown",
+            "No group of uplinks with traffic is known.",
+            "LLDP neighbours of the leaves and their port or queue counters over time.",
+        )
+    even = f"{skew.judged:,} of {groups:,} uplink groups are as even as random hashing makes them"
+    if skew.not_checked:
+        return Question(
+            question,
+            "unknown",
+            f"{even}; the others cannot be judged: {'; '.join(skew.reasons)}.",
+            "LLDP neighbours of the switches, NCCL_DEBUG=INFO logs of all ranks (the flows), and "
+            "counters over more time.",
+        )
+    powers = () if skew.power is None else (skew.power,)
+    if partly := _partly_counted(evidence, "traffic"):
+        return Question(question, "unknown", f"{even}, but {partly}.", _OFTEN, powers)
+    shown = f": {skew.power.words} would have shown" if skew.power else ""
+    return Question(question, "ok", f"{even}{shown}.", would_show=powers)
+
+
+def congested(
+    question: str, evidence: Evidence, judgements: Mapping[str, MethodResult], model: Model
+) -> Question:
+    """Say whether queues fill: ports that pause others, and NICs that receive more than peers."""
+    storms = judgements.get("pfc_storm", _NOTHING)
+    excess = judgements.get("congestion", _NOTHING)
+    if not storms.judged or storms.power is None:
+        return Question(
+            question,
+            "unknown",
+            "No pause counter was sampled twice.",
+            "Counters of pause frames by priority of the switches, or ethtool -S of the hosts.",
+        )
+    quiet = f"None of {storms.judged:,} ports to NICs is paused for long"
+    powers = [storms.power]
+    if excess.judged:
+        counted = _counted_of(evidence, "traffic")
+        seconds = model.limit("windows") * (counted.usual_seconds if counted else 0.0)
+        more = Power(model.limit("ratio") - 1, "more", "a NIC that receives {}", seconds)
+        powers.append(more)
+    shown = " and ".join(power.words for power in powers)
+    partly = _partly_counted(evidence, "pauses")
+    if storms.not_checked or excess.not_checked or not excess.judged:
+        partly = partly or (
+            f"pauses of {storms.not_checked:,} and bytes of {excess.not_checked:,} NICs "
+            "are not counted"
+            if excess.judged
+            else "what each NIC received is not known"
+        )
+    if not partly and any(power.seconds > _HALF * _counted_seconds(evidence) for power in powers):
+        partly = f"counters are read too rarely: only {shown} would have shown"
+    if partly:
+        return Question(question, "unknown", f"{quiet}, but {partly}.", _OFTEN, tuple(powers))
+    text = f"{quiet}, and NICs receive alike: {shown} would have shown."
+    return Question(question, "ok", text, would_show=tuple(powers))
+
+
+def _of_links(evidence: Evidence, model: Model) -> Power | None:
+    """Return the error rate that every port in use would have shown; None without bits."""
+    bits: list[float] = evidence.frame("received_bits")["bits"].to_list()
+    used = [each for each in bits if each >= _USED * max(bits)]
+    if not used:
+        return None
+    fewest = min(used)
+    p = model.limit("rate_q") / len(used)
+    errors = fewest_beyond(model.limit("rate") / 1e12 * fewest, p)
+    rate = max(errors, model.limit("risen") + 1) / fewest * 1e12
+    return Power(
+        rate, "errors per 10^12 bits", "a port that receives {}", _counted_seconds(evidence)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """From when to when something was counted, and how many seconds lie between two samples."""
+
+    begins: datetime
+    ends: datetime
+    usual_seconds: float
+
+
+def _counted_of(evidence: Evidence, counts: str) -> _Counted | None:
+    rows = evidence.frame("counted_time").filter(pl.col("counts") == counts).drop("counts")
+    return _Counted(*rows.row(0)) if len(rows) else None
+
+
+def _counted_seconds(evidence: Evidence) -> float:
+    counted = _counted_of(evidence, "traffic") or _counted_of(evidence, "pauses")
+    return (counted.ends - counted.begins).total_seconds() if counted else 0.0
+
+
+def _partly_counted(evidence: Evidence, counts: str) -> str | None:
+    """Say how little of the job's time its counters cover, None if that is half of it or more."""
+    times: list[datetime] = evidence.frame("job_steps")["ts"].drop_nulls().to_list()
+    counted = _counted_of(evidence, counts)
+    if not times or counted is None:
+        return None
+    both = min(max(times), counted.ends) - max(min(times), counted.begins)
+    share = both.total_seconds() / max((max(times) - min(times)).total_seconds(), 1.0)
+    if share >= _HALF:
+        return None
+    return f"they were counted for {max(share, 0.0):.0%} of the time the job ran only"

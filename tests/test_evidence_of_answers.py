@@ -1,0 +1,169 @@
+"""What answers rest on: an ok says what would have shown, and nothing is said beyond the data.
+
+Each test writes files as a site has them, and reads the JSON of `fabricobs diagnose`.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fabricobs.cli import app
+
+START = datetime(2026, 3, 2, 9)
+ROUTING, CONGESTION = 3, 6
+Told = dict[str, Any]
+Tell = Callable[..., Told]
+
+
+@pytest.fixture
+def tell(tmp_path: Path) -> Tell:
+    """Diagnose files given by name and text."""
+
+    def told(files: Mapping[str, Iterable[str]], *options: str) -> Told:
+        for name, lines in files.items():
+            (tmp_path / "in").mkdir(exist_ok=True)
+            (tmp_path / "in" / name).write_text("\n".join(lines) + "\n")
+        store = str(tmp_path / "store")
+        read = CliRunner().invoke(app, ["ingest", str(tmp_path / "in"), "--store", store])
+        assert read.exit_code == 0, read.output
+        said = CliRunner().invoke(app, ["diagnose", "--store", store, "--format", "json", *options])
+        return {"code": said.exit_code, **json.loads(said.stdout)}
+
+    return told
+
+
+def question(told: Told, number: int) -> Told:
+    asked: Told = told["verdict"]["questions"][number]
+    return asked
+
+
+def stamp(seconds: float) -> str:
+    return f"{(START + timedelta(seconds=seconds)).isoformat(timespec='milliseconds')}Z"
+
+
+def counters(
+    ports: Mapping[tuple[str, str], tuple[float, float]], seconds: int, every: float, seed: int = 1
+) -> list[str]:
+    """Samples of ports that send and receive so many Gb/s on average, now more and now less."""
+    chance = np.random.default_rng(seed)
+    totals = {port: chance.integers(10**12, size=2).astype(float) for port in ports}
+    lines = ["time,device,port,tx_bytes,rx_bytes"]
+    for moment in np.arange(0, seconds + every / 2, every):
+        busy = 0.2 + 1.6 * (int(moment / 1.5) % 2) if every < 3 else 1.0
+        for (device, port), rates in ports.items():
+            sent, received = totals[device, port]
+            lines.append(f"{stamp(float(moment))},{device},{port},{sent:.0f},{received:.0f}")
+            noise = chance.uniform(0.95, 1.05, 2)
+            totals[device, port] += np.array(rates) * noise * busy * every * 1e9 / 8
+    return lines
+
+
+def steps(seconds: int, hosts: int = 8) -> list[str]:
+    lines = ["step,rank,host,timestamp,step_time_ms,compute_ms,comm_ms"]
+    chance = np.random.default_rng(3)
+    for step in range(1, seconds // 2 + 1):
+        for rank in range(hosts):
+            compute = 1400 + float(chance.normal(0, 3))
+            lines.append(
+                f"{step},{rank},node{rank:02d},{stamp(2 * step)},2000,{compute:.1f},"
+                f"{2000 - compute:.1f}"
+            )
+    return lines
+
+
+class TestOneOf32UplinksSendsNothing:
+    """0.2 MB against 6.8 TB, without LLDP and without a host: "routing is even" was said."""
+
+    def ports(self, dead: int | None) -> dict[tuple[str, str], tuple[float, float]]:
+        chance = np.random.default_rng(2)
+        share, back = chance.uniform(0.7, 1.3, 32), chance.uniform(0.8, 1.2, 32)
+        rates = {("leaf01", f"Ethernet{4 * i}"): (22.0, 22.0) for i in range(8)}
+        for i in range(32):
+            sent = 2.4e-6 if i == dead else 22 * share[i]
+            rates["leaf01", f"Ethernet{128 + 4 * i}"] = (sent, 22 * back[i])
+        # Without a transceiver: unused both ways.
+        return rates | {("leaf01", f"Ethernet{256 + 4 * i}"): (0.0, 0.0) for i in range(8)}
+
+    @pytest.mark.parametrize("every", [0.5, 10])
+    def test_it_is_named_first_and_unused_ports_are_not(self, tell: Tell, every: float) -> None:
+        told = tell({"counters.csv": counters(self.ports(5), 150, every)})
+        assert [f["title"].partition(" since")[0] for f in told["findings"]] == [
+            "leaf01 sends nothing over Ethernet148"
+        ]
+        assert "leaf01 sends nothing over Ethernet148" in told["verdict"]["sentence"]
+        assert question(told, ROUTING)["answer"] == "problem"
+
+    def test_without_it_nothing_is_named_and_nothing_is_called_even(self, tell: Tell) -> None:
+        told = tell({"counters.csv": counters(self.ports(None), 150, 10)})
+        assert told["findings"] == []
+        assert question(told, ROUTING)["answer"] == "unknown"
+        assert (
+            "no log tells whether 1 more are parallel links" in question(told, ROUTING)["evidence"]
+        )
+
+    def test_ports_read_one_by_one_are_summed_to_minutes(self, tell: Tell) -> None:
+        lines = counters(self.ports(5), 300, 10)
+        one_by_one = [lines[0]]
+        for number, line in enumerate(lines[1:]):
+            time, _, rest = line.partition(",")
+            moment = datetime.fromisoformat(time.rstrip("Z"))
+            read = moment + timedelta(milliseconds=150 * (number % 48))
+            one_by_one.append(f"{read.isoformat(timespec='milliseconds')}Z,{rest}")
+        told = tell({"counters.csv": one_by_one})
+        assert "leaf01 sends nothing over Ethernet148" in told["verdict"]["sentence"]
+
+
+class TestRoutingIsEven:
+    """ "Routing is even" is said only of uplinks that carried enough and were read often enough."""
+
+    def fabric(self, gbps: float, *, seconds: int, every: float) -> dict[str, list[str]]:
+        chance = np.random.default_rng(4)
+        cables = ["device,port,remote_device,remote_port,speed_gbps"]
+        ports: dict[tuple[str, str], tuple[float, float]] = {}
+        for leaf in range(2):
+            for host in range(4):
+                name = f"Ethernet{8 * host}"
+                cables.append(f"leaf{leaf:02d},{name},node{4 * leaf + host:02d},mlx5_0,400")
+                ports[f"leaf{leaf:02d}", name] = (gbps, gbps)
+            for up, share in enumerate(chance.multinomial(4000, [1 / 8] * 8) / 500):
+                name = f"Ethernet{64 + 8 * up}"
+                cables.append(f"leaf{leaf:02d},{name},spine{up:02d},Ethernet{leaf},400")
+                ports[f"leaf{leaf:02d}", name] = (gbps * share, gbps)
+        return {
+            "cables.csv": cables,
+            "counters.csv": counters(ports, seconds, every),
+            "steps.csv": steps(seconds),
+        }
+
+    @pytest.mark.parametrize(
+        ("gbps", "every", "answer", "reason"),
+        [
+            (40, 30, "ok", "would have shown"),
+            (0.05, 30, "unknown", "carry less than 0.1% of their rate"),
+            (40, 300, "unknown", "read too rarely"),
+        ],
+    )
+    def test_only_with_what_would_have_shown(
+        self, tell: Tell, gbps: float, every: float, answer: str, reason: str
+    ) -> None:
+        told = tell(self.fabric(gbps, seconds=900, every=every))
+        asked = question(told, ROUTING)
+        assert (asked["answer"], told["findings"]) == (answer, [])
+        assert reason in asked["evidence"]
+        if answer == "ok":
+            (power,) = asked["would_show"]
+            assert 0.2 < power["effect"] < 0.8
+            assert power["seconds"] == 60
+            assert power["words"] in asked["evidence"]
+
+    def test_counters_of_a_tenth_of_the_run_tell_little(self, tell: Tell) -> None:
+        files = self.fabric(40, seconds=150, every=10)
+        told = tell(files | {"steps.csv": steps(1500)})
+        assert question(told, ROUTING)["answer"] == "unknown"
+        assert "10% of the time" in question(told, ROUTING)["evidence"]
