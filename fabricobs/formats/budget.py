@@ -17,6 +17,7 @@ from fabricobs.formats.decompression import SourceError, compression_of
 from fabricobs.formats.limits import LIMITS, MIB
 
 _COMPRESSED_COUNTS = 16
+_SMALL = 1 << 16
 _TICK_S = 0.05
 # Where reading may be ended at any instruction: nothing is shared that could be left half done.
 _READING = ("fabricobs.formats.", "yaml.", "json.")
@@ -33,7 +34,10 @@ _DEADLINE = _Deadline()
 
 def seconds_of(path: Path) -> float:
     """Return the CPU time that a file of its size gets, or an archive with all its members."""
-    counted = path.stat().st_size * (_COMPRESSED_COUNTS if compression_of(path) else 1)
+    size = path.stat().st_size
+    # A small file need not be opened to be asked: it gets little more if it counts as compressed.
+    compressed = size < _SMALL or compression_of(path) is not None
+    counted = size * (_COMPRESSED_COUNTS if compressed else 1)
     return LIMITS.cpu_s + LIMITS.cpu_s_per_mib * counted / MIB
 
 

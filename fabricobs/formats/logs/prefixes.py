@@ -117,6 +117,7 @@ _ZONED = re.compile(r"(?:Z|UTC|[+-]\d\d:?\d\d|^\d+(?:\.\d+)?)$")
 _MOST = 4  # prefixes on one line
 _LOOKED_AT = 1 << 18
 _SHOWN_LINES = 2_000
+_COUNTED_AT_ONCE = 32
 _FEWEST_LABELS = 3
 _RANKS_PER_SHOWN = 64
 # Between two messages that share a line only what cannot be part of the first is a prefix.
@@ -234,9 +235,13 @@ def labels_of(text: str) -> Labels:
     """
     head = text[:_LOOKED_AT]
     lines = [line for line in head.split("\n", _SHOWN_LINES) if line.strip()]
-    begins = "".join(f"\n{line[: LIMITS.prefix_chars]}" for line in lines)
-    if 2 * sum(1 for _ in _BEGINNING.finditer(begins)) < len(lines):
-        return ()
+    bare = 0
+    for begin in range(0, len(lines), _COUNTED_AT_ONCE):
+        some = lines[begin : begin + _COUNTED_AT_ONCE]
+        begins = "".join([f"\n{line[: LIMITS.prefix_chars]}" for line in some])
+        bare += len(some) - len(_BEGINNING.findall(begins))
+        if 2 * bare > len(lines):
+            return ()
     rests = [[line, *(rest for rest, _ in strip_prefix(line))][:_MOST] for line in lines]
     return tuple(
         name

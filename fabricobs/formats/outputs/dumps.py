@@ -74,14 +74,17 @@ class LineCache:
         """Keep what a line gave, if its value alone can differ the next time or nothing can."""
         told = line.encode()
         bare = told.rstrip(_DIGITS)
-        known = self._numbered if bare + value.encode() == told != bare else self._constant
+        numbered = bare + value.encode() == told != bare
+        known = self._numbered if numbered else self._constant
+        same = bare if numbered else told
+        gives = KnownLine(key, fields, None if numbered else value)
+        if known.get(same) == gives or (not numbered and told in self._numbered):
+            return
         if len(known) >= _MOST_LINES:
             known.clear()
-        if known is self._numbered:
-            known[bare] = KnownLine(key, fields, None)
+        known[same] = gives
+        if numbered:
             self._constant.pop(bare, None)
-        elif told not in self._numbered:
-            known[told] = KnownLine(key, fields, value)
         self._runs.clear()
 
     def run_at(self, data: bytes, at: int) -> CachedRun | None:

@@ -5,7 +5,7 @@ of the formats are not in a file.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -73,41 +73,43 @@ class Detector:
 class Detectors:
     """Detection expressions by name, tried only where a text holds what they need.
 
-    Any of those of a name will do. One pass over the text finds the most telling texts of all of
-    them, in any case.
+    Any of those of a name will do. One pass over the text finds the most telling texts as they
+    are spelled, another those that any case spells.
     """
 
     def __init__(self, detectors: Mapping[str, Sequence[Detector]]) -> None:
         self._detectors = detectors
         every = [(name, detector) for name, some in detectors.items() for detector in some]
         self._always = frozenset(name for name, detector in every if not detector.telling)
-        bearers: dict[str, set[tuple[str, str]]] = {}
-        for name, detector in every:
-            for text in detector.telling:
-                spelled = "" if detector.in_any_case else text
-                bearers.setdefault(text.lower(), set()).add((name, spelled))
-        self._bearers = list(bearers.values())
-        # The fastest of its forms; the texts are few hundred.
-        self._automaton = AhoCorasick(list(bearers), implementation=Implementation.DFA)
+        self._as_spelled = _Texts((n, d) for n, d in every if not d.in_any_case)
+        self._in_any_case = _Texts((n, d) for n, d in every if d.in_any_case)
 
     def candidates(self, text: str) -> set[str]:
         """Return the names of those that may be found in the text; all others are not."""
-        lowered = _lowered(text)
-        hits = self._automaton.find_matches_as_indexes(lowered, overlapping=True)
-        # A few letters become two in small: then nobody knows how a hit was spelled.
-        aligned = len(lowered) == len(text)
-        found = {(number, text[a:b] if aligned else "") for number, a, b in hits}
-        names = {
-            name
-            for number, hit in found
-            for name, spelled in self._bearers[number]
-            if not spelled or not hit or spelled == hit
-        }
-        return names | self._always
+        lowered = self._in_any_case.found_in(_lowered(text))
+        return lowered | self._as_spelled.found_in(text) | self._always
 
     def found_in(self, name: str, text: str) -> bool:
         """Say whether an expression of that name is found anywhere in the text."""
         return any(detector.found_in(text) for detector in self._detectors[name])
+
+
+class _Texts:
+    """The most telling texts of detectors, all looked for in one pass."""
+
+    def __init__(self, detectors: Iterable[tuple[str, Detector]]) -> None:
+        names: dict[str, set[str]] = {}
+        for name, detector in detectors:
+            for text in detector.telling:
+                names.setdefault(text, set()).add(name)
+        self._names = list(names.values())
+        # The fastest of its forms; the texts are few hundred.
+        self._automaton = AhoCorasick(list(names), implementation=Implementation.DFA)
+
+    def found_in(self, text: str) -> set[str]:
+        """Return the names of the detectors one of whose texts stands in the text."""
+        hits = self._automaton.find_matches_as_indexes(text, overlapping=True)
+        return set[str]().union(*(self._names[number] for number in {hit[0] for hit in hits}))
 
 
 @lru_cache(maxsize=1)
