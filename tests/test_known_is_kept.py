@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 from test_lines_by_cli import Ingested
+from typer.testing import CliRunner
+
+from fabricobs.cli import app
 
 NCCL = "gpu-01:91:97 [2] NCCL "
 
@@ -436,3 +439,43 @@ def test_sections_that_no_block_names_are_told(tmp_path: Path) -> None:
     )
     found = Ingested(tmp_path, {"ibdiagnet2.db_csv": text})
     assert "section FOO 3" in found.rows("files", "not_kept")[0][0].split(", ")
+
+
+def test_bins_of_mlxlink(tmp_path: Path) -> None:
+    text = (
+        "root@gpu-a07:~# mlxlink -d mlx5_2 --rx_fec_histogram --show_histogram\n"
+        "Histogram of FEC Errors\n-----------------------\n"
+        "Header     : Range        Occurrences\nBin 0      : [0:0]        90112007\n"
+        "Bin 15     : [15:15]      3\n"
+    )
+    found = Ingested(tmp_path, {"gpu-a07/mlxlink.txt": text})
+    rows = found.rows("port_samples", "device, port, other['Bin 0'], other['Bin 15']")
+    assert rows == [("gpu-a07", "mlx5_2/1", 90112007, 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param(
+            "leaf11/show_lldp_neighbors_detail.txt",
+            "Interface Ethernet49/1 detected 1 LLDP neighbors:\n\n"
+            '  Neighbor 2a00.5e00.0001/"Ethernet12/1", age 24 seconds\n'
+            '    Port ID     : "Ethernet12/1"\n  - System Name: "spine03"\n'
+            "    Management Address        : 10.20.0.3\n",
+            id="EOS",
+        ),
+        pytest.param(
+            "gpu-a07/lldpctl.json",
+            '{"lldp": {"interface": {"eth7": {'
+            '"chassis": {"spine03": {"mgmt-ip": "10.20.0.3"}}, "port": {"descr": "swp3"}}}}}',
+            id="lldpctl",
+        ),
+    ],
+)
+def test_a_management_address_of_lldp_names_its_switch(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    found = Ingested(tmp_path, {name: text})
+    query = "SELECT device FROM device_names WHERE id = '10.20.0.3'"
+    result = CliRunner().invoke(app, ["sql", query, "--store", str(found.store), "--format", "csv"])
+    assert result.output.splitlines()[1:] == ["spine03"]

@@ -153,7 +153,9 @@ class Context:
         kept = {**self.outer.kept, **self.kept} if self.outer is not None else self.kept
         for fields in (self.from_path, kept):
             base.update((name, value) for name, value in fields.items() if name in names)
-        if placed is not None and "device" not in names and kept.get("device"):
+        # A host that the format itself keeps is another: that of the neighbour it reads of.
+        own = "device" in names or "host" in self.kept
+        if placed is not None and not own and kept.get("device"):
             base["host"] = kept["device"]
         if kept.get("ts") is not None and "ts" in names:
             base["ts_source"] = "header"

@@ -81,8 +81,8 @@ class Block(_Part):
     title: Strings = ()  # table: templates of a line that must stand above the header
     split: Literal["ruler", "whitespace"] = "ruler"  # table: what parts the cells of a row
     line: Strings = ()  # paragraphs: templates of the lines below the header
-    # paragraphs: fields that go to the map column under their name; prometheus, json: templates of
-    # the keys that do
+    # paragraphs: fields that go to the map column under their name; prometheus, json, keyvalue:
+    # templates of the keys that do, also where `ignore` fits them
     other: tuple[str, ...] = ()
     # keyvalue: templates with {key} and {value}, tried in order; the key may stand in the path
     pair: Strings = ()

@@ -87,6 +87,7 @@ class ColumnMapping:
         for key, target in block.columns.items():
             self._add(key, _parse_target(target, self.table))
         self._ignored = [compile_template(key) for key in block.ignore]
+        self._other = [compile_template(key) for key in block.other]
         self._ignored_keys = frozenset(key for key in block.ignore if "{" not in key)
         self._resolved: dict[str, Target | bool] = {}
 
@@ -118,7 +119,8 @@ class ColumnMapping:
             if match is not None:
                 fields = tuple(template.read(match).items())
                 return Target(target.table, target.column, target.parse, target.factor, fields)
-        return any(template.pattern.match(key) for template in self._ignored)
+        ignored = any(template.pattern.match(key) for template in self._ignored)
+        return ignored and not any(template.pattern.match(key) for template in self._other)
 
     def targets(self) -> list[Target]:
         """Return what the keys and key templates of the definition fill."""

@@ -269,6 +269,8 @@ class _TreeReader:
             except (ValueError, OverflowError) as error:
                 self._problems[f"{key}: {error}"] = None
                 continue
+            # What a key tells, such as the name of a neighbour, holds for the whole record.
+            told.update(field for field in target.fields if field[0] not in IDENTITY)
             if target.column.name in IDENTITY and converted is not None:
                 told.setdefault(target.column.name, converted)
             elif converted is not None:

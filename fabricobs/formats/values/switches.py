@@ -71,6 +71,11 @@ def parse_traffic(text: str) -> int | None:
     return round(float(without_thousands(match[1])) * _THOUSAND_TIMES[match[2] or ""])
 
 
+def parse_fan(text: str) -> str:
+    """Return the name of a fan; some tables print its number alone."""
+    return f"Fan {text}" if text[0].isdigit() else text
+
+
 def parse_priority_group(text: str) -> str:
     """Name an ingress priority group as the command line does."""
     return f"PG{text}"
@@ -123,5 +128,7 @@ TYPES: dict[str, ValueType] = {
     "yang_port": ValueType(r"\S+", parse_yang_port, ("VARCHAR",)),
     "classes": ValueType(r"\d(?:,\d)*|N/A", parse_classes, ("VARCHAR",)),
     "psu": ValueType(r"PSU ?\d+", parse_text, ("VARCHAR",)),
+    "supply": ValueType(r"\d+", "PSU {}".format, ("VARCHAR",)),
+    "fan": ValueType(r"\d+(?:/\d+)?|Fan[\w()/.-]+|PowerSupply[\d/]+", parse_fan, ("VARCHAR",)),
     "pg": ValueType(r"\d+", parse_priority_group, ("VARCHAR",)),
 }

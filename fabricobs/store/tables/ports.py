@@ -131,6 +131,7 @@ PORTS = (
             *TIMED,
             *_PORT,
             text("remote_device", "Device at the other end"),
+            text("remote_chassis", "Chassis id of the other end, often a MAC address"),
             text("remote_port", "Port id at the other end"),
             text("remote_port_description", "What the other end calls its port"),
             number("speed_gbps", "Negotiated rate", "Gb/s"),
