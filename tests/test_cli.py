@@ -263,7 +263,7 @@ class TestExitCodes:
             "refuted_by next_steps"
         ).split():
             assert key in finding
-        assert len(found["verdict"]["questions"]) == 6
+        assert len(found["verdict"]["questions"]) == 7
 
     @pytest.mark.parametrize(
         "arguments",

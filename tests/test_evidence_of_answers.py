@@ -167,3 +167,12 @@ class TestRoutingIsEven:
         told = tell(files | {"steps.csv": steps(1500)})
         assert question(told, ROUTING)["answer"] == "unknown"
         assert "10% of the time" in question(told, ROUTING)["evidence"]
+
+
+def test_a_window_of_a_second_is_too_little(tell: Tell) -> None:
+    """ "Nothing wrong in what can be judged" was said of it, with the ranks of the whole store."""
+    told = tell({"steps.csv": steps(600)}, "--window", "1s")
+    assert told["code"] == 3
+    assert told["verdict"]["sentence"].startswith("Cannot tell: there is too little data since")
+    assert not told["verdict"]["judged"]
+    assert "of the whole store" in str(told["coverage"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -290,3 +291,21 @@ def test_a_folder_of_several_jobs_proves_nothing() -> None:
     assert steps.candidates == 2, "either of the two jobs may have run then"
     told = find_runs([replace(t, path=f"/logs/{launch_of(t.file_id)}/x.log") for t in traces])
     assert len(told) == 3
+
+
+@pytest.mark.parametrize(("later", "launches"), [(timedelta(0), 1), (timedelta(hours=2), 2)])
+def test_files_of_other_communicators_are_joined_by_their_processes(
+    later: timedelta, launches: int
+) -> None:
+    """NCCL's log tells of the world, Inspector of the smaller communicators: two jobs were told."""
+    site = Site("flat", True, True, False, False, True)
+    world = nccl_traces(site, replace(TOLD, hosts=("n1", "n2")))
+    begin = START + later
+    inspector = [
+        replace(trace, told_by="collective", file_id="i", path="/i/inspector.log",
+                comm_hash="0xabcdef0123", comm=None, nranks=None, rank=None, version=None,
+                begin=begin, end=begin + timedelta(minutes=5))
+        for trace in world
+    ]  # fmt: skip
+    runs = find_runs([*world, *inspector])
+    assert len(runs) == launches

@@ -12,6 +12,10 @@ def _moment(time: datetime | None) -> str:
     return "unknown" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
+def _window(since: datetime) -> str:
+    return f"from {_moment(since)} on; files, lines, ranks and settings are of the whole store"
+
+
 def _extent(ranks: int | None, expected: int | None, hosts: int | None) -> str:
     """Say how many ranks of how many are told, on how many hosts; not all jobs tell their size."""
     told = f"{ranks:,}" if ranks else "not known"
@@ -35,7 +39,9 @@ def describe_coverage(
             ("clock offsets of switches and NICs", describe_offsets(devices)),
             ("clock offsets of hosts", describe_offsets(hosts)),
         )
+    window = () if evidence.since is None else (("window", _window(evidence.since)),)
     facts = (
+        *window,
         ("files", f"{row['files']:,} ({row['unrecognised_files']:,} not recognised)"),
         (
             "lines",

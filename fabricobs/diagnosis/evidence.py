@@ -42,6 +42,7 @@ class Evidence:
         runs: Sequence[Run] | None = None,
         scope: Scope | None = None,
     ) -> None:
+        self.since = since
         self._session: duckdb.DuckDBPyConnection = open_session(
             store, extra=extra, keep=True, since=since, site=site, runs=runs, scope=scope
         )

@@ -138,8 +138,11 @@ def judged_ranks(times: RankTimes, units: list[SlowUnit], model: Model) -> int:
     named = {int(column) for unit in units for column in unit.columns}
     others = np.array([column not in named for column in range(len(times.ranks))]) & enough
     judged = 0
+    several = len(set(times.hosts)) > 1
     for stage in np.unique(times.stages):
         members = times.stages == stage
+        if several and len({times.hosts[column] for column in np.flatnonzero(members)}) == 1:
+            continue  # a host that is slow as a whole has no peers there
         usual = nan_median(times.excess[:, members & others], axis=0)
         low, high = np.quantile(usual, [0.1, 0.9]) if len(usual) else (0.0, 0.0)
         if high - low <= model.limit("excess"):

@@ -72,8 +72,16 @@ def give_verdict(
         or _failed(question, attempts.reason({*kinds, question.question}))
         for question, kinds in zip(said, _KINDS_BY_QUESTION, strict=True)
     )
+    if evidence.since is not None and not findings and not _is_told_by_time(questions):
+        sentence = f"Cannot tell: there is too little data since {evidence.since:%H:%M:%S} UTC."
+        return Verdict(sentence, questions, judged=False)
     judged = any(question.answer != "unknown" for question in questions)
     return Verdict(_sentence(findings, questions, trends), questions, judged)
+
+
+def _is_told_by_time(questions: tuple[Question, ...]) -> bool:
+    """Say whether steps or counters answer a question: settings are of the whole store."""
+    return any(q.answer != "unknown" for q in (*questions[:4], *questions[6:]))
 
 
 def _sentence(
@@ -226,8 +234,8 @@ def _slow_rank(
         return Question(question, "unknown", text, "Step records of more steps.", (power,))
     if not judgement.judged or power is None:
         text = (
-            f"No rank of {ranks:,} could be compared: too few peers or steps, or ranks in groups "
-            "that compute differently."
+            f"No rank of {ranks:,} could be compared: too few peers or steps, peers on its own "
+            "host only, or ranks in groups that compute differently."
             if ranks
             else "No computation time by rank."
         )

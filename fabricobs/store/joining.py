@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
-from fabricobs.store.launch_evidence import SAME_STEP, are_runs, contradict, gap
+from fabricobs.store.launch_evidence import SAME_STEP, are_runs, contradict, gap, same_processes
 from fabricobs.store.launch_paths import folders_above
 from fabricobs.store.launches import Launch, Lines, Process, Trace
 
@@ -83,7 +83,8 @@ def _connected(rows: Sequence[Trace]) -> list[list[Trace]]:
 def _joined_by_proof(units: Sequence[Launch]) -> list[Launch]:
     """Join what shares a communicator or a process.
 
-    Process ids come again: of two files that both name communicators these alone decide.
+    Process ids come again: files that all name communicators must share all processes at one time,
+    as where each tells of other communicators of one job.
     """
     found = _Sets(len(units))
     for number, unit in enumerate(units):
@@ -104,7 +105,21 @@ def _joined_by_proof(units: Sequence[Launch]) -> list[Launch]:
         for number in group[1:]:
             launch.join(units[number])
         joined.append(launch)
-    return joined
+    return _joined_by_all_processes(joined)
+
+
+def _joined_by_all_processes(launches: Sequence[Launch]) -> list[Launch]:
+    """Join each launch to the one other that has all its processes at its time."""
+    homes: list[Launch] = []
+    for launch in sorted(launches, key=lambda each: -len(each.processes)):
+        fitting = [
+            home for home in homes if same_processes(launch, home) and not contradict(launch, home)
+        ]
+        if len(fitting) == 1 and launch.hashes and fitting[0].hashes:
+            fitting[0].join(launch)
+        else:
+            homes.append(launch)
+    return homes
 
 
 def _joined_alike(groups: Sequence[Launch]) -> list[Launch]:

@@ -6,6 +6,8 @@ from fabricobs.store.launches import Launch
 
 # Logs of one launch may begin or end apart: initialisation before, a dump after the last step.
 _APART = timedelta(hours=1)
+# From the first communicator to the first collective: models are loaded and compiled.
+_MADE_BEFORE = timedelta(minutes=10)
 # Ranks that print the same step do so within seconds.
 SAME_STEP = timedelta(seconds=60)
 
@@ -22,7 +24,8 @@ def contradict(a: Launch, b: Launch) -> bool:
     for own, others in ((a.given, b.given), (a.scheduled, b.scheduled), (a.versions, b.versions)):
         if own and others and not own & others:
             return True
-    if a.hashes and b.hashes and not (a.given & b.given and _beside(a, b)):
+    one_world = same_processes(a, b) or (a.given & b.given and _beside(a, b))
+    if a.hashes and b.hashes and not one_world:
         return True
     if a.nranks and b.nranks and a.nranks != b.nranks:
         return True
@@ -37,6 +40,21 @@ def are_runs(a: Launch, b: Launch) -> bool:
     if between is None:
         return bool(a.hosts & b.hosts)  # which cannot do both at once
     return between > timedelta(0) and bool(a.families & b.families or a.hosts & b.hosts)
+
+
+def same_processes(a: Launch, b: Launch) -> bool:
+    """Say whether all processes of one, two and more, are processes of the other at that time.
+
+    Process ids come again, and in containers every job has the same: not all of them at once. A log
+    that ends when the communicators are made is followed by what they do.
+    """
+    few, many = sorted((a.processes, b.processes), key=len)
+    between = gap(a, b)
+    if len(few) < 2 or not few <= many or between is None:
+        return False
+    made, follows = (a, b) if a.nranks else (b, a)
+    is_made = made.begin is not None and follows.begin is not None and made.begin < follows.begin
+    return between <= (_MADE_BEFORE if is_made and not follows.nranks else timedelta(0))
 
 
 def _alike(a: Launch, b: Launch) -> bool:
