@@ -71,14 +71,14 @@ class Evidence:
         """Return the rows of one evidence query, times of devices by the job's clock."""
         if name in self._given:
             return self._given[name]
-        statement = self._statement(name)
-        asked = _asked(statement, limits)
-        if (name, str(asked)) not in self._frames:
-            rows = self._answer(self._prepared(name), asked)
+        asked = str(_asked(self._text_of_all(name), limits))
+        if (name, asked) not in self._frames:
+            statement = self._prepared(name, limits)
+            rows = self._answer(statement, _asked(statement, limits))
             # What is read of other evidence is by the job's clock already.
             derived = _OTHERS.search(statement) is not None
-            self._frames[name, str(asked)] = rows if derived else self._shifted(rows)
-        return self._frames[name, str(asked)]
+            self._frames[name, asked] = rows if derived else self._shifted(rows)
+        return self._frames[name, asked]
 
     def ask_of(
         self, rows: pl.DataFrame, sql: str, limits: Mapping[str, float] = _NO_LIMITS
@@ -103,7 +103,7 @@ class Evidence:
         other = copy(self)
         other._frames, other._given = {}, {}
         for name, rows in tables.items():
-            statement = self._prepared(name)
+            statement = self._prepared(name, limits)
             like = self._session.sql(statement, params=_asked(statement, limits) or None)
             types = dict(zip(like.columns, map(str, like.types), strict=True))
             other._given[name] = self._typed(rows, types, name)
@@ -116,7 +116,7 @@ class Evidence:
                 f"evidence {name} has no column {unknown}; it has {', '.join(types)}"
             )
         columns = ", ".join(
-            f'{column if column in rows.columns else "NULL"}::{type_} AS "{column}"'
+            (f'"{column}"' if column in rows.columns else "NULL") + f'::{type_} AS "{column}"'
             for column, type_ in types.items()
         )
         return self.ask_of(rows, f"SELECT {columns} FROM evidence.rows")
@@ -126,17 +126,22 @@ class Evidence:
         # A NaN in a log is no number: it must not win every comparison.
         return rows.fill_nan(None)
 
-    def _prepared(self, name: str) -> str:
+    def _prepared(self, name: str, limits: Mapping[str, float]) -> str:
         """Return the statement of a query, the other evidence it reads shown to it."""
         statement = self._statement(name)
         for other in dict.fromkeys(_OTHERS.findall(statement)):
-            self._show(other, self.frame(other))
+            self._show(other, self.frame(other, limits))
         return statement
 
     def _show(self, name: str, rows: pl.DataFrame) -> None:
         self._session.register("shown", rows.to_arrow())
         self._session.execute(f"CREATE OR REPLACE TABLE evidence.{name} AS FROM shown")
         self._session.unregister("shown")
+
+    def _text_of_all(self, name: str) -> str:
+        """Return the text of a query and of all evidence it reads: these name its thresholds."""
+        statement = self._statement(name)
+        return "\n".join([statement, *map(self._text_of_all, {*_OTHERS.findall(statement)})])
 
     def _statement(self, name: str) -> str:
         if f"evidence/{name}" not in self._paths:

@@ -10,11 +10,11 @@ WITH seen AS (
 ),
 asked AS (SELECT DISTINCT host, format FROM seen),
 common AS (
-  SELECT s.format, s.nic, count(*) AS having, any_value(a.hosts) AS hosts
+  SELECT s.format, s.nic, count(*) AS with_nic, any_value(a.hosts) AS hosts
   FROM seen s JOIN (SELECT format, count(*) AS hosts FROM asked GROUP BY format) a USING (format)
   GROUP BY s.format, s.nic
 )
-SELECT a.host, c.nic, a.format, c.having, c.hosts
+SELECT a.host, c.nic, a.format, c.with_nic, c.hosts
 FROM asked a JOIN common c USING (format)
 ANTI JOIN seen s ON s.host = a.host AND s.format = a.format AND s.nic = c.nic
 ORDER BY a.host, c.nic, a.format

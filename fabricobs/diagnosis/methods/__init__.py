@@ -1,13 +1,11 @@
 """How the causes are found, one method a module; a model of `models/` names the method it uses."""
 
 from collections.abc import Callable
-from functools import partial
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import MethodResult
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.congestion import find_congestion
-from fabricobs.diagnosis.methods.degraded_link import find_degraded_links
 from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.methods.hang import find_hangs
 from fabricobs.diagnosis.methods.link_errors import find_link_errors
@@ -15,7 +13,6 @@ from fabricobs.diagnosis.methods.link_flap import find_link_flaps
 from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.methods.outlier import find_outliers
 from fabricobs.diagnosis.methods.packet_loss import find_packet_loss
-from fabricobs.diagnosis.methods.peer_difference import find_peer_differences
 from fabricobs.diagnosis.methods.pfc_storm import find_pfc_storms
 from fabricobs.diagnosis.methods.rule import find_by_rule
 from fabricobs.diagnosis.methods.straggler import find_stragglers
@@ -26,14 +23,11 @@ Method = Callable[[Evidence, Model, list[StepTimeTrend]], MethodResult]
 
 METHODS: dict[str, Method] = {
     "congestion": find_congestion,
-    "degraded_link": find_degraded_links,
     "ecmp_skew": find_ecmp_skew,
     "hang": find_hangs,
     "link_errors": find_link_errors,
     "link_flap": find_link_flaps,
     "one_way_uplink": find_one_way_uplinks,
-    "peer_difference": find_peer_differences,
-    "setting_difference": partial(find_peer_differences, costs=False),
     "packet_loss": find_packet_loss,
     "pfc_storm": find_pfc_storms,
     "rule": find_by_rule,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fabricobs.content import ContentError
 from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
@@ -23,6 +24,8 @@ from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
 from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
+from fabricobs.store.inspection import one_line
+from fabricobs.store.sandbox import QueryError
 
 _FIELDS = ("job", "rank", "host", "gpu", "nic", "switch", "port")
 
@@ -39,10 +42,19 @@ class _Wrong:
 
 
 def find_by_rule(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]) -> MethodResult:
-    """Return the findings of the model's `[rule]`; a unit is a part."""
-    rule = model.rule
-    if rule is None:
+    """Return the findings of the model's `[rule]`; ContentError if its SQL does more than read."""
+    if model.rule is None:
         return MethodResult()
+    try:
+        return _found(evidence, model, model.rule, trends)
+    except QueryError as error:
+        raise ContentError(f"models/{model.name}.toml: {one_line(error)}") from error
+
+
+def _found(
+    evidence: Evidence, model: Model, rule: Rule, trends: Sequence[StepTimeTrend]
+) -> MethodResult:
+    """Return the findings and how many parts could be judged."""
     rows = evidence.frame(model.evidence, model.limits)
     columns = list(rule.part) or [name for name in _FIELDS if name in rows.columns]
     parts_told = f"count(DISTINCT ({', '.join(columns)}))"
@@ -55,7 +67,7 @@ def find_by_rule(evidence: Evidence, model: Model, trends: Sequence[StepTimeTren
         _finding(one, evidence, model, rule, trends)
         for one in _findings(parts, columns, evidence, model, rule)
     ]
-    return MethodResult(tuple(found), told, max(of - told, 0))
+    return MethodResult(tuple(found), told, max((of or 0) - told, 0))
 
 
 def _parts(rows: pl.DataFrame, columns: list[str], model: Model, rule: Rule) -> Iterator[_Wrong]:
@@ -180,7 +192,8 @@ def _finding(
         drivers=[*_drivers(model, rule, words)],
         start=wrong.start,
         end=None if felt and rule.lasts else wrong.end,
-        detected_at=wrong.sure or (cost.start if cost is not None else None),
+        # What has no time holds for the whole run: it is known from the first step on.
+        detected_at=wrong.sure or _first_step(_own(trends, entities[0])),
         cost=cost,
         unmeasured=facts["severity"],
     )
@@ -235,7 +248,9 @@ def _times(wrong: _Wrong) -> dict[str, str]:
 
 
 def _listed(entities: Sequence[Entity], most: int = 3) -> str:
-    names = [entity.label for entity in entities]
+    # The job is named where it is the culprit; a host of it has a name of its own.
+    parts = [replace(e, job=None) if e.host is not None else e for e in entities]
+    names = [part.label for part in parts]
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(names)
@@ -269,7 +284,7 @@ def _cost(
     trends: Sequence[StepTimeTrend],
 ) -> Cost | None:
     """Return the first cost that is felt, else the first that is known; a rank's own decides."""
-    own = [trend for trend in trends if trend.job == entity.job] if entity.job else trends
+    own = _own(trends, entity)
     known = None
     for way in rule.price:
         cost = None
@@ -283,6 +298,15 @@ def _cost(
             return cost
         known = known or cost
     return known
+
+
+def _own(trends: Sequence[StepTimeTrend], entity: Entity) -> Sequence[StepTimeTrend]:
+    return trends if entity.job is None else [each for each in trends if each.job == entity.job]
+
+
+def _first_step(trends: Sequence[StepTimeTrend]) -> datetime | None:
+    times: list[Any] = [trend.steps["ts"].min() for trend in trends]
+    return min((time for time in times if time is not None), default=None)
 
 
 def _spans(wrong: _Wrong, rule: Rule) -> list[tuple[datetime, datetime]]:

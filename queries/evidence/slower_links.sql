@@ -1,0 +1,58 @@
+-- question: Which ports, NICs and PCIe devices run below what their peers do, or are missing?
+-- A row is an end of a cable one end of which is slow, a NIC that most hosts have up and this one has not,
+-- or a PCIe device that few hosts train down: `what` most hosts do is how they are built. A role has a usual
+-- speed with `$peers` ports of which the share `$agreeing` has it. A port that ran faster
+-- before has been slow since `ts_before`; another one for the whole run.
+WITH slow AS (
+  SELECT *, owner || ' ' || part AS label, far_owner || ' ' || far_part AS far_label,
+    owner || ' ' || part
+    || CASE WHEN speed_gbps IS NULL THEN '' ELSE format(' runs at {:g} Gb/s', speed_gbps) END
+    || CASE WHEN usual_gbps IS NULL THEN '' ELSE format(
+      ', {} of the {} ports of its role ({}) at {:g}', agreeing, peers, role, usual_gbps) END
+    || coalesce(', and the fabric says: ' || could_be, '') AS sentence
+  FROM evidence.port_speeds
+  WHERE could_be IS NOT NULL
+    OR (peers >= $peers AND agreeing >= $agreeing * peers AND speed_gbps < usual_gbps)
+),
+cables AS (
+  SELECT *, count(*) OVER c > 1 AS both_ends, string_agg(sentence, '; ') OVER c AS facts,
+    nth_value(speed_gbps, 2) OVER c AS far_gbps, nth_value(usual_gbps, 2) OVER c AS far_usual_gbps
+  FROM (SELECT *, coalesce(least(label, far_label) || greatest(label, far_label), label) AS cable FROM slow)
+  WINDOW c AS (
+    PARTITION BY cable ORDER BY owner, part ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+  )
+  QUALIFY row_number() OVER (PARTITION BY cable ORDER BY owner, part) = 1
+),
+ends AS (
+  SELECT cable, 1 AS number, owner, part, is_nic FROM cables
+  UNION ALL SELECT cable, 2, far_owner, far_part, far_is_nic FROM cables WHERE far_owner IS NOT NULL
+),
+missing AS (
+  SELECT host, nic, max_by(with_nic, hosts) AS with_nic, max(hosts) AS of_hosts
+  FROM evidence.missing_nics
+  WHERE hosts > $peers AND with_nic >= $agreeing * hosts
+  GROUP BY host, nic
+)
+SELECT 'link' AS what, c.cable, CASE WHEN e.is_nic THEN 'nic' ELSE 'port' END AS type,
+  CASE WHEN e.is_nic THEN e.owner END AS host, CASE WHEN e.is_nic THEN e.part END AS nic,
+  CASE WHEN NOT e.is_nic THEN e.owner END AS switch, CASE WHEN NOT e.is_nic THEN e.part END AS port,
+  c.label AS near, coalesce(c.far_label, 'an end no log names') AS far,
+  c.speed_gbps AS gbps, c.usual_gbps, c.far_gbps, c.far_usual_gbps, c.could_be, c.facts, c.both_ends,
+  CASE WHEN c.first_gbps > c.speed_gbps OR NOT EXISTS (FROM evidence.job_steps) THEN c.since END
+    AS ts_before,
+  NULL::TIMESTAMP AS ts, c.label AS slow_part,
+  CASE WHEN NOT c.is_nic AND c.far_is_nic THEN c.far_owner ELSE c.owner END AS at,
+  NULL::BIGINT AS with_nic, NULL::BIGINT AS of_hosts, NULL::BIGINT AS limited, e.number
+FROM cables c JOIN ends e USING (cable)
+UNION ALL
+SELECT 'missing NIC', host || nic, 'nic', host, nic, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  format('{} of {} hosts have it up', with_nic, of_hosts), false, NULL, NULL, host || ' ' || nic, host,
+  with_nic, of_hosts, NULL, 1
+FROM missing
+UNION ALL
+SELECT 'PCIe', host || part, 'host', host, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  format('{}. So on {} of {} hosts', text, limited, hosts), false, NULL, NULL, part, host,
+  NULL, NULL, limited, 1
+FROM evidence.pcie_limits
+WHERE hosts > $peers AND limited <= (1 - $agreeing) * hosts
+ORDER BY what, cable, number
