@@ -4,7 +4,7 @@ Each test writes files as a site has them, and reads the JSON of `fabricobs diag
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ def tell(tmp_path: Path) -> Tell:
         read = CliRunner().invoke(app, ["ingest", str(tmp_path / "in"), "--store", store])
         assert read.exit_code == 0, read.output
         said = CliRunner().invoke(app, ["diagnose", "--store", store, "--format", "json", *options])
+        assert said.stdout, said.output
         return {"code": said.exit_code, **json.loads(said.stdout)}
 
     return told
@@ -176,3 +177,68 @@ def test_a_window_of_a_second_is_too_little(tell: Tell) -> None:
     assert told["verdict"]["sentence"].startswith("Cannot tell: there is too little data since")
     assert not told["verdict"]["judged"]
     assert "of the whole store" in str(told["coverage"])
+
+
+def inspector(
+    durations_ms: Sequence[float], work_ms: Sequence[float] | None = None, ranks: int = 8
+) -> list[str]:
+    """Dumps of NCCL Inspector: one AllReduce a step on every rank, and nothing else."""
+    chance = np.random.default_rng(5)
+    lines, now = [], START.timestamp()
+    for number, (duration, work) in enumerate(
+        zip(durations_ms, work_ms or [400.0] * len(durations_ms), strict=True)
+    ):
+        late = np.abs(chance.normal(0, 2, ranks))
+        pure = duration * (1 + abs(chance.normal(0, 0.01)))
+        now += (work + late.max() + pure) / 1e3
+        lines += [
+            json.dumps(
+                {
+                    "header": {"id": "0xabc", "rank": rank, "n_ranks": ranks, "nnodes": ranks // 2},
+                    "metadata": {
+                        "inspector_output_format_version": "v4.1",
+                        "dump_timestamp_us": int(1e6 * now),
+                        "hostname": f"node{rank // 2:02d}",
+                        "pid": 100 + rank,
+                    },
+                    "coll_perf": {
+                        "coll": "AllReduce",
+                        "coll_sn": number,
+                        "coll_msg_size_bytes": 1 << 30,
+                        "coll_exec_time_us": round(1e3 * (pure + late.max() - late[rank])),
+                        "coll_timing_source": "kernel_gpu",
+                        "coll_algobw_gbs": 100,
+                        "coll_busbw_gbs": 175,
+                    },
+                }
+            )
+            for rank in range(ranks)
+        ]
+    return lines
+
+
+class TestCollectivesAlone:
+    """NCCL Inspector without steps, 180 to 303 ms: "Nothing wrong" was said."""
+
+    def test_longer_collectives_have_an_onset_and_a_loss(self, tell: Tell) -> None:
+        told = tell({"inspector.log": inspector([180.0] * 120 + [303.0] * 120)})
+        (finding,) = told["findings"]
+        assert finding["kind"] == "throughput_drop"
+        assert finding["loss_share"] == pytest.approx(123 / 703, abs=0.02)
+        assert finding["start_step"] == pytest.approx(120, abs=3)
+        assert "longer collectives" in finding["explanation"]
+        assert "No log tells steps" in finding["explanation"]
+        assert question(told, 0)["answer"] == "problem"
+
+    def test_longer_work_between_them_is_a_lead_without_a_loss(self, tell: Tell) -> None:
+        lines = inspector([180.0] * 240, work_ms=[400.0] * 120 + [600.0] * 120)
+        (finding,) = tell({"inspector.log": lines})["findings"]
+        assert (finding["loss_share"], finding["severity"]) == (None, "low")
+        assert "Whether throughput was lost is not known" in finding["explanation"]
+
+    def test_a_steady_rhythm_is_ok(self, tell: Tell) -> None:
+        told = tell({"inspector.log": inspector([180.0] * 160)})
+        assert told["findings"] == []
+        asked = question(told, 0)
+        assert asked["answer"] == "ok"
+        assert asked["evidence"].startswith("The rhythm of the collectives is steady")

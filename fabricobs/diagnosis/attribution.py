@@ -16,6 +16,7 @@ _REHASHED = (
     " A restart may bring other hosts and settings, and its new connections take other paths where "
     "switches hash: compare hosts, settings and uplinks before and after."
 )
+_BY_COLLECTIVES = " No log tells steps: they are counted by the rhythm of the collectives."
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
 
@@ -203,7 +204,9 @@ def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> 
         else f"step {slowdown.first_step}",
         "before": slowdown.before_ms,
         "after": slowdown.after_ms,
-        "split": _split_sentence(slowdown) + (_REHASHED if slowdown.restarted else ""),
+        "split": _split_sentence(slowdown)
+        + (_REHASHED if slowdown.restarted else "")
+        + (_BY_COLLECTIVES if slowdown.by_collectives else ""),
         "why": _why(slowdown),
     }
     loss = None if slowdown.is_lead else rest
@@ -244,15 +247,18 @@ def _why(slowdown: Slowdown) -> str:
 
 
 def _split_sentence(slowdown: Slowdown) -> str:
-    untold = slowdown.network_part is None or slowdown.compute_part is None
-    told = "No per-rank records tell whether computation or communication grew." if untold else ""
+    network, compute = slowdown.network_part, slowdown.compute_part
+    untold = "No per-rank records tell whether computation or communication grew."
     if slowdown.is_lead:
         return (
-            f"{told} A larger batch, longer sequences or another phase of the schedule look like "
-            "this, and so do lower clocks of all GPUs and a slow part that no file shows. Whether "
-            "throughput was lost is not known."
+            f"{untold if network is None or compute is None else ''} A larger batch, longer "
+            "sequences or another phase of the schedule look like this, and so do lower clocks "
+            "of all GPUs and a slow part that no file shows. Whether throughput was lost is not "
+            "known."
         ).lstrip()
-    return told or (
-        f"Of the added time {slowdown.network_part:.0%} is longer transfers and "
-        f"{slowdown.compute_part:.0%} the slowest rank's longer computation."
-    )
+    if network is not None and compute is not None:
+        return (
+            f"Of the added time {network:.0%} is longer transfers and {compute:.0%} the slowest "
+            "rank's longer computation."
+        )
+    return untold if network is None else f"Of the added time {network:.0%} is longer collectives."

@@ -15,6 +15,7 @@ WARM_UP_STEPS = 10
 PAUSE = 2.5
 # Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
 _WORK_SHARE = 0.8
+_MOSTLY = 0.5  # of the added time: what explains the rest
 _NEARLY_EVERY = 0.1  # quantile of the ranks that stands for nearly every rank
 # Steps by which a change point may miss a restart: the fewest that a pace lasts.
 _RESTART_STEPS = 10
@@ -49,6 +50,7 @@ class Slowdown:
     restarted: bool = False  # at its first steps
     goes_on: bool = False  # to the last step
     run_share: float = 1.0  # of the run's steps that are its own
+    by_collectives: bool = False  # no log tells steps: they are the rhythm of the collectives
 
     @property
     def is_lead(self) -> bool:
@@ -84,6 +86,7 @@ class StepTimeTrend:
     enough: bool  # steps for a change to show
     shows: float
     least_steps: int
+    pace: str = "step time"  # what tells it
 
     def step_at(self, moment: datetime) -> int | None:
         """Return the first step that ended after `moment`."""
@@ -111,6 +114,7 @@ def step_time_trends(
         steady = timed.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
         if steady.is_empty():
             continue
+        by_collectives = bool((steady["source"] == "collectives").all())
         steady, per_work, is_known = _for_the_same_work(steady)
         segments, shows = _segments(steady, least_steps)
         own = rank_steps.filter(_is_job(job))
@@ -121,6 +125,7 @@ def step_time_trends(
             replace(
                 slowdown,
                 per_work=per_work,
+                by_collectives=by_collectives,
                 restarted=_is_near(slowdown, restarts),
                 goes_on=slowdown.last_step >= segments[-1].last_step,
                 run_share=(slowdown.last_step - slowdown.first_step + 1)
@@ -134,7 +139,15 @@ def step_time_trends(
         faster = faster and not _is_more_work(work, best, segments[0])
         speed_up = best if faster else None
         pace = StepTimeTrend(
-            job, steps, tuple(segments), slowdowns, speed_up, enough, shows, least_steps
+            job,
+            steps,
+            tuple(segments),
+            slowdowns,
+            speed_up,
+            enough,
+            shows,
+            least_steps,
+            "rhythm of the collectives" if by_collectives else "step time",
         )
         trends.append(pace)
     return trends
@@ -272,6 +285,8 @@ def _slowdown(
     healthy = steady.filter(pl.col("step").is_between(best.first_step, best.last_step))
     before_ms, after_ms = _usual_mean(healthy), _usual_mean(during)
     network, compute = _split(rank_steps, best, first, last)
+    if network is None and rank_steps.is_empty():
+        network = _by_collectives(healthy, during, after_ms - before_ms)
     times: list[datetime] = during["ts"].drop_nulls().to_list()
     return Slowdown(
         job=job,
@@ -319,6 +334,18 @@ def _split(
         return min(max(rise / added_ms, 0.0), 1.0)
 
     return part("comm_ms"), part("compute_ms")
+
+
+def _by_collectives(healthy: pl.DataFrame, slow: pl.DataFrame, added_ms: float) -> float | None:
+    """Return the part that longer collectives explain, None where it is not most of what is added.
+
+    Collectives alone do not tell whether the steps do more work.
+    """
+    before, after = (steps["transfer_ms"].drop_nulls().median() for steps in (healthy, slow))
+    if not isinstance(before, float) or not isinstance(after, float) or added_ms <= 0:
+        return None
+    part = min((after - before) / added_ms, 1.0)
+    return part if part >= _MOSTLY else None
 
 
 def _median_of(steps: pl.DataFrame, column: str) -> float:

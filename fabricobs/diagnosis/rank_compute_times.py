@@ -1,7 +1,7 @@
 """How long each rank works in each step before it calls the collective: steps by ranks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -108,8 +108,19 @@ def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:
     for job in _jobs(evidence.frame("rank_calls")):
         times = None if job["job"][0] in known else _of_job(job, measured=False)
         if times is not None:
-            found.append(times)
+            found.append(_numbered(times, evidence))
     return tuple(found)
+
+
+def _numbered(times: RankTimes, evidence: Evidence) -> RankTimes:
+    """Number calls by the steps of the job in which they end."""
+    steps = evidence.frame("step_times").filter(pl.col("job").eq_missing(pl.lit(times.job)))
+    steps = steps.drop_nulls("ts").sort("ts")
+    if steps.is_empty() or np.isnat(times.ends).any():
+        return times
+    ends = steps["ts"].to_numpy().astype("datetime64[us]")
+    at = np.minimum(np.searchsorted(ends, times.ends), len(ends) - 1)
+    return replace(times, steps=steps["step"].to_numpy()[at].astype(np.int64))
 
 
 def _jobs(rows: pl.DataFrame) -> list[pl.DataFrame]:

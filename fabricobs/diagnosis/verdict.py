@@ -101,8 +101,8 @@ def _sentence(
     if unknown == len(questions):
         return f"Cannot tell: the data in the store answer none of the {len(questions)} questions."
     if not unknown:
-        return "Nothing wrong: the step time is steady and no part differs from its peers."
-    pace = ": the step time is steady" if questions[0].answer == "ok" else ""
+        return "Nothing wrong: the job's pace is steady and no part differs from its peers."
+    pace = ": the job's pace is steady" if questions[0].answer == "ok" else ""
     return (
         f"Nothing wrong in what can be judged{pace}; "
         f"{unknown} of {len(questions)} questions cannot be answered."
@@ -165,7 +165,9 @@ def _everywhere(
     text = (
         f"{worst.loss_share:.0%} of the throughput is lost since step {worst.first_step}{restart}."
     )
-    if worst.network_part is not None and worst.network_part >= 0.8:
+    if worst.by_collectives:
+        text += " Of the added time most is longer collectives; no log tells steps."
+    elif worst.network_part is not None and worst.network_part >= 0.8:
         text += " Every rank's transfers take longer; computation is as before: it is everywhere."
     elif worst.compute_part is not None and worst.compute_part >= 0.8:
         text += " The slowest rank's computation takes longer; transfers are as before."
@@ -203,15 +205,17 @@ def _pace_holds(
         return _too_few(question, steps)
     unpriced = [f for f in findings if f.severity in _LOUD and f.loss_share is None]
     if unpriced:
-        text = f"The step time is steady over {steps:,} steps, but the cost of this is not known: "
+        text = f"The {trends[0].pace} is steady over {steps:,} steps, but its cost is not known: "
         text += f"{unpriced[0].title}."
         return Question(question, "unknown", text, "Steps from before it, or after its repair.")
     weakest = max(trends, key=lambda pace: pace.shows)
     power = Power(weakest.shows, "longer", "steps that take {}", steps=weakest.least_steps)
     if weakest.shows > _LARGEST_UNSEEN:
-        text = f"Step times vary too much: of {steps:,} steps, {power.words} would just show."
+        text = (
+            f"The {weakest.pace} varies too much: of {steps:,} steps only {power.words} would show."
+        )
         return Question(question, "unknown", text, "The trainer's log of more steps.", (power,))
-    text = f"The step time is steady over {steps:,} steps: {power.words} would have shown."
+    text = f"The {weakest.pace} is steady over {steps:,} steps: {power.words} would have shown."
     return Question(question, "ok", text, would_show=(power,))
 
 
@@ -230,7 +234,7 @@ def _slow_rank(
         return Question(question, "problem", slow[0].title + ".")
     ranks, power = judgement.judged + judgement.not_checked, judgement.power
     if power is not None and power.effect > _LARGEST_UNSEEN:
-        text = f"Ranks vary too much: {power.words} would just show."
+        text = f"Ranks vary too much: only {power.words} would show."
         return Question(question, "unknown", text, "Step records of more steps.", (power,))
     if not judgement.judged or power is None:
         text = (

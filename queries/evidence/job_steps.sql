@@ -1,7 +1,8 @@
 -- question: How long was each step, its transfer, its slowest computation and its loading of data?
 -- The transfer is the exposed communication of the rank that waits least: what others communicate
 -- longer, they wait. A step seen on few of a job's ranks tells of neither.
-SELECT s.job, s.step, s.ts, s.step_time_ms, r.ranks, r.transfer_ms, r.slowest_compute_ms,
+SELECT s.job, s.step, s.ts, s.step_time_ms, r.ranks,
+  coalesce(r.transfer_ms, c.transfer_ms) AS transfer_ms, r.slowest_compute_ms,
   r.compute_ms, r.data_ms
 FROM step_times s
 LEFT JOIN (
@@ -12,4 +13,5 @@ LEFT JOIN (
   WHERE rank IS NOT NULL
   GROUP BY job, step
 ) r ON r.job IS NOT DISTINCT FROM s.job AND r.step = s.step
+LEFT JOIN collective_steps c ON c.job IS NOT DISTINCT FROM s.job AND c.step = s.step
 ORDER BY s.job, s.step

@@ -1,6 +1,7 @@
 -- question: How long did each step of each job take, and how much work was it?
 -- `tokens`, `operations` and `samples` are only comparable between the steps of one job.
-SELECT t.job, t.step, t.ts, t.step_time_ms, t.source, w.tokens, w.operations, w.samples
+-- `transfer_ms` is told where steps are those of collectives.
+SELECT t.job, t.step, t.ts, t.step_time_ms, t.source, c.transfer_ms, w.tokens, w.operations, w.samples
 FROM step_times t
 LEFT JOIN (
   SELECT job, step, median(tokens_per_second * step_time_ms) AS tokens,
@@ -10,4 +11,5 @@ LEFT JOIN (
   WHERE step_time_ms > 0
   GROUP BY job, step
 ) w ON w.job IS NOT DISTINCT FROM t.job AND w.step = t.step
+LEFT JOIN collective_steps c ON c.job IS NOT DISTINCT FROM t.job AND c.step = t.step
 ORDER BY t.job, t.step

@@ -44,9 +44,47 @@ FROM sizes s
 JOIN kinds k ON s.job IS NOT DISTINCT FROM k.job AND s.op = k.op AND s.bytes = k.bytes
   AND s.nranks IS NOT DISTINCT FROM k.nranks;
 
+-- Steps by the rhythm of collectives, for jobs of which nothing else tells steps: the calls of one
+-- communicator of the main collective up to a gap of half the usual one, that is the gap below which
+-- half of the time lies. Calls left out between two are told by their numbers: gaps are of one call.
+-- `transfer_ms` is the pure time of a step's calls.
+CREATE OR REPLACE VIEW collective_steps AS
+WITH calls AS (
+  SELECT job, comm_id, seq, ts, pure_ms, seq - lag(seq) OVER w AS distance,
+    epoch(ts) - epoch(lag(ts) OVER w) AS seconds
+  FROM (
+    SELECT job, comm_id, seq, ts, pure_ms, count(*) OVER (PARTITION BY job, comm_id) AS calls
+    FROM main_collective WHERE ts IS NOT NULL
+  )
+  WINDOW w AS (PARTITION BY job, comm_id ORDER BY ts, seq)
+  QUALIFY comm_id = first_value(comm_id) OVER (PARTITION BY job ORDER BY calls DESC, comm_id)
+),
+spaced AS (
+  SELECT *, CASE WHEN distance > 0
+    THEN seconds * min(distance) FILTER (distance > 0) OVER (PARTITION BY job) / distance
+    ELSE seconds END AS gap
+  FROM calls
+),
+usual AS (
+  SELECT job, min(gap) AS gap FROM (
+    SELECT job, gap, sum(gap) OVER (PARTITION BY job ORDER BY gap) AS below,
+      sum(gap) OVER (PARTITION BY job) AS whole
+    FROM spaced
+  ) WHERE below >= whole / 2 GROUP BY job
+),
+numbered AS (
+  SELECT c.job, c.ts, c.pure_ms, c.gap, count(*) FILTER (c.gap >= u.gap / 2)
+    OVER (PARTITION BY c.job ORDER BY c.ts, c.seq) AS step
+  FROM spaced c JOIN usual u ON u.job IS NOT DISTINCT FROM c.job
+)
+SELECT job, step, max(ts) AS ts, sum(pure_ms) AS transfer_ms, 1000 * sum(gap) AS step_time_ms
+FROM numbered
+WHERE NOT EXISTS (SELECT 1 FROM steps o WHERE o.job IS NOT DISTINCT FROM numbered.job)
+GROUP BY job, step;
+
 -- The job's time of each step, from the best source it has: per-rank records (median over ranks),
 -- the trainer's own line, begin and end, the difference of the lines' times, or of the training
--- time they show. After a restart a step may stand twice: the later attempt wins.
+-- time they show, else the rhythm of its collectives. After a restart a step may stand twice: the later attempt wins.
 CREATE OR REPLACE VIEW step_times AS
 WITH last_attempt AS (
   SELECT * FROM steps
@@ -127,6 +165,8 @@ everything AS (
   UNION ALL SELECT * FROM begun
   UNION ALL SELECT * FROM differences WHERE step_time_ms > 0
   UNION ALL SELECT * FROM clock_differences WHERE step_time_ms > 0
+  UNION ALL
+  SELECT job, step, ts, step_time_ms, 6, 'collectives' FROM collective_steps WHERE step_time_ms > 0
 ),
 best AS (
   SELECT job, preference
