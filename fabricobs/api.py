@@ -8,7 +8,7 @@ as the configuration says. Heavy libraries are imported by the call that uses th
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fabricobs.config.basics import Basics, Given
 from fabricobs.exceptions import UserError
@@ -370,11 +370,13 @@ def simulate(
     seed: int = SEED,
     only: Sequence[str] = (),
     without: Sequence[str] = (),
+    world: Literal["random"] | None = None,
 ) -> list[Path]:
     """Write logs of simulated clusters with known faults and return the folders of the cases.
 
     `scenarios` are names, or TOML files of yours; without them a practice set of `cases` is written
-    whose answers are in `directory/answers`. `only` and `without` choose kinds of logs.
+    whose answers are in `directory/answers`. `only` and `without` choose kinds of logs. With
+    `world="random"` the seed draws the cluster, job, formats and faults instead.
     """
     from fabricobs.output_files import check_folder
     from fabricobs.simulator.cases import choose_kinds, write_case, write_practice
@@ -382,6 +384,13 @@ def simulate(
 
     target = Path(directory)
     check_folder("DIRECTORY", target)
+    if world == "random":
+        from fabricobs.simulator.random_worlds.case import write_world
+
+        if scenarios or only or without or gpus is not None:
+            raise UserError("world: a random world takes a seed alone; leave out all else")
+        write_world(target, seed)
+        return [target]
     kinds = choose_kinds(only, without)
     chosen = [load_scenario(name).sized(gpus) for name in scenarios]
     if not chosen:

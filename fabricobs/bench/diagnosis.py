@@ -8,13 +8,13 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -33,6 +33,9 @@ SCORING_SEEDS = range(7_000, 8_000)
 
 EVERYTHING = "everything"
 ABLATIONS = ("timing", "counters", "logs")
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,11 @@ def plan(
 
 def run_cases(cases: Sequence[Case]) -> Iterator[Result]:
     """Run the cases, one a core at a time, in order of completion."""
+    return in_workers(run_case, cases)
+
+
+def in_workers(run: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+    """Run tasks in processes of their own, one a core at a time, in order of completion."""
     # Read when a library loads, which is before a worker begins: the parent hands them down.
     os.environ |= dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
     context = get_context("spawn")
@@ -94,7 +102,7 @@ def run_cases(cases: Sequence[Case]) -> Iterator[Result]:
         for core in os.sched_getaffinity(0):
             free.put(core)
     with ProcessPoolExecutor(cores(), context, _begin, (free,)) as pool:
-        for done in as_completed([pool.submit(run_case, case) for case in cases]):
+        for done in as_completed([pool.submit(run, task) for task in tasks]):
             yield done.result()
 
 

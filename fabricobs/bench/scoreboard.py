@@ -18,7 +18,7 @@ from fabricobs.bench.diagnosis import (
     run_cases,
     scored_scenarios,
 )
-from fabricobs.bench.scoring import Outcome, Score
+from fabricobs.bench.scoring import Claim, Outcome, Score
 from fabricobs.diagnosis.findings import SEVERITIES
 
 EFFECT_THAT_COUNTS = 1.10  # Greyhound and the what-if analysis call a job slow from here
@@ -74,7 +74,12 @@ def bench(
 def scoreboard(results: Sequence[Result]) -> str:
     """All tables, as text."""
     scores = [result.scores[EVERYTHING] for result in results]
-    parts = [_by_scenario(scores), _in_all(scores), _false_findings(scores), _calibration(scores)]
+    parts = [
+        _by_scenario(scores),
+        _in_all(scores),
+        _false_findings(scores),
+        calibration_table([c for s in scores for c in s.claims]),
+    ]
     ablated = [result for result in results if len(result.scores) > 1]
     if ablated:
         parts.append(_ablations(ablated))
@@ -87,7 +92,7 @@ def _by_scenario(scores: Sequence[Score]) -> str:
     rows = [
         [name, *_figures([score for score in scores if score.scenario == name])] for name in names
     ]
-    return _table("Per scenario", [_HEADINGS, *rows])
+    return table("Per scenario", [_HEADINGS, *rows])
 
 
 def _in_all(scores: Sequence[Score]) -> str:
@@ -106,7 +111,7 @@ def _in_all(scores: Sequence[Score]) -> str:
         ["counter intervals to detect, median", _median(found, lambda o: o.delay_intervals)],
         ["error of the loss, median", _median(found, _loss_error, "{:.1%}")],
     ]
-    return _table("In all", rows)
+    return table("In all", rows)
 
 
 def _false_findings(scores: Sequence[Score]) -> str:
@@ -116,11 +121,11 @@ def _false_findings(scores: Sequence[Score]) -> str:
     for severity in SEVERITIES[1:]:
         count = sum(claim.severity == severity for score in healthy for claim in score.claims)
         rows.append([severity, str(count), f"{count / days:.2f}" if days else "-"])
-    return _table(f"False findings in {len(healthy)} healthy cases, {days:.2f} cluster-days", rows)
+    return table(f"False findings in {len(healthy)} healthy cases, {days:.2f} cluster-days", rows)
 
 
-def _calibration(scores: Sequence[Score]) -> str:
-    claims = [claim for score in scores for claim in score.claims]
+def calibration_table(claims: Sequence[Claim]) -> str:
+    """How often findings were right, by the confidence they say."""
     rows = [["confidence", "findings", "said", "right"]]
     for low, high in zip(_BINS, _BINS[1:], strict=False):
         inside = [claim for claim in claims if low <= claim.confidence < high]
@@ -128,7 +133,7 @@ def _calibration(scores: Sequence[Score]) -> str:
             said = statistics.mean(claim.confidence for claim in inside)
             right = _share([claim.right for claim in inside])
             rows.append([f"{low:.1f} to {high:.1f}", str(len(inside)), f"{said:.2f}", right])
-    return _table("Is the confidence true?", rows)
+    return table("Is the confidence true?", rows)
 
 
 def _ablations(results: Sequence[Result]) -> str:
@@ -139,7 +144,7 @@ def _ablations(results: Sequence[Result]) -> str:
         called_ok = sum(score.called_ok for score in scores if score.outcomes)
         found = _share([o.found for o in _outcomes(scores)])
         rows.append([view, found, _share([claim.right for claim in claims]), str(called_ok)])
-    return _table(f"With one kind of evidence alone, {len(results)} cases", rows)
+    return table(f"With one kind of evidence alone, {len(results)} cases", rows)
 
 
 def _time(results: Sequence[Result]) -> str:
@@ -149,7 +154,7 @@ def _time(results: Sequence[Result]) -> str:
         rows.append([name, f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}"])
     lines, unread = (sum(getattr(r, name) for r in results) for name in ("lines", "unread"))
     read = f"{lines:,} lines in {len(results)} cases, {unread:,} of them unread"
-    return f"{_table('Time', rows)}\n\n{read}"
+    return f"{table('Time', rows)}\n\n{read}"
 
 
 def _figures(scores: Sequence[Score]) -> list[str]:
@@ -193,7 +198,8 @@ def _median(
     return style.format(statistics.median(values)) if values else "-"
 
 
-def _table(title: str, rows: Sequence[Sequence[str]]) -> str:
+def table(title: str, rows: Sequence[Sequence[str]]) -> str:
+    """A table with a title; the first row holds the headings."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "  ".join(

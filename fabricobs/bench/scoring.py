@@ -31,11 +31,17 @@ class Outcome:
     delay_intervals: float | None = None
     true_loss: float = 0.0
     said_loss: float | None = None
+    identifiable: bool = True  # the evidence written could show it
+    fault: str = ""
+    onset_seconds: float | None = None  # between the begin said and the true one
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One finding at `low` or above: its confidence, and whether a fault answers to it."""
+    """One finding at `low` or above: its confidence, and whether a fault answers to it.
+
+    `again` says that a fault answers which has another finding, or whose loss it is.
+    """
 
     scenario: str
     seed: int
@@ -43,6 +49,7 @@ class Claim:
     severity: str
     confidence: float
     right: bool
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +77,15 @@ def score_case(
     )
     right = {id(match) for match in matches if match is not None}
     claims = tuple(
-        Claim(scenario, seed, f.kind, f.severity, f.confidence, id(f) in right) for f in claimed
-    )
+        Claim(
+            scenario, seed, f.kind, f.severity, f.confidence, id(f) in right,
+            any(_answers(fault, f) for fault in truth["faults"]),
+        )
+        for f in claimed
+    )  # fmt: skip
     answers = {question.answer for question in found.verdict.questions}
-    days = sum(job["steps"] for job in truth["jobs"][:1]) * step_seconds / 86_400
+    stepping = sum(job["steps"] for job in truth["jobs"][:1]) * step_seconds
+    days = truth.get("duration_seconds", stepping) / 86_400
     return Score(scenario, seed, outcomes, claims, days, not claimed and answers == {"ok"})
 
 
@@ -84,7 +96,7 @@ def match_findings(
     free = list(findings)
     matches: list[Finding | None] = []
     for fault in faults:
-        fitting = [f for f in free if f.kind == fault["kind"] and _overlap(f, fault)]
+        fitting = [f for f in free if f.kind in _kinds(fault) and _overlap(f, fault)]
         fitting.sort(key=lambda finding: not _names(finding, fault, 1))
         matches.append(fitting[0] if fitting else None)
         if fitting:
@@ -101,8 +113,13 @@ def _outcome(
     step_seconds: float,
 ) -> Outcome:
     effect = 1 / max(1 - fault["loss_share"], 0.01)
+    common: dict[str, Any] = {
+        "true_loss": fault["loss_share"],
+        "identifiable": fault.get("identifiable", True),
+        "fault": fault["fault"],
+    }
     if match is None:
-        return Outcome(scenario, seed, fault["kind"], effect, False, true_loss=fault["loss_share"])
+        return Outcome(scenario, seed, fault["kind"], effect, False, **common)
     delay = None
     if match.detected_at is not None:
         begin = datetime.fromisoformat(fault["start"])
@@ -118,9 +135,29 @@ def _outcome(
         delay_seconds=delay,
         delay_steps=None if delay is None else delay / step_seconds,
         delay_intervals=None if delay is None else delay / interval_seconds,
-        true_loss=fault["loss_share"],
         said_loss=match.loss_share,
+        onset_seconds=_onset(match, fault),
+        **common,
     )
+
+
+def _onset(match: Finding, fault: Mapping[str, Any]) -> float | None:
+    if match.start is None:
+        return None
+    return abs((_utc(match.start) - datetime.fromisoformat(fault["start"])).total_seconds())
+
+
+def _kinds(fault: Mapping[str, Any]) -> set[str]:
+    """What a finding of the fault may be called."""
+    return {fault["kind"], *fault.get("also", ())}
+
+
+def _answers(fault: Mapping[str, Any], finding: Finding) -> bool:
+    """Whether a finding is about a fault: it names a culprit, or the loss without a cause."""
+    if not _overlap(finding, fault):
+        return False
+    unexplained = finding.kind == "throughput_drop" and fault["loss_share"] > 0.01
+    return unexplained or (finding.kind in _kinds(fault) and _names(finding, fault, 3))
 
 
 def _overlap(finding: Finding, fault: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """The verbs that simulate clusters: the demo, practice cases, the bench of the diagnosis."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -58,6 +58,10 @@ def simulate(
     seed: SeedOption = SEED,
     only: Annotated[list[str] | None, typer.Option(help="Kinds of logs to write.")] = None,
     without: Annotated[list[str] | None, typer.Option(help="Kinds of logs to leave out.")] = None,
+    world: Annotated[
+        Literal["random"] | None,
+        typer.Option(help="`random`: the seed draws cluster, job, formats, evidence and faults."),
+    ] = None,
 ) -> None:
     """Write logs of simulated clusters with known faults, and the answers beside them."""
     from fabricobs import api
@@ -70,9 +74,9 @@ def simulate(
         fail("give the directory to write to, or --list")
     folders = api.simulate(
         directory, scenarios or (), cases=cases, gpus=gpus, seed=seed, only=only or (),
-        without=without or (),
+        without=without or (), world=world,
     )  # fmt: skip
-    if not scenarios:
+    if not scenarios and world is None:
         show(f"{directory}: {cases} cases; the answers are in {directory / 'answers'}")
         return
     for folder in folders:
@@ -97,13 +101,28 @@ def bench_diagnosis(
         Path | None,
         typer.Option(help="Write the measured precision of findings, for models/confidence.csv."),
     ] = None,
+    worlds: Annotated[
+        int | None, typer.Option(help="Score this many random worlds instead of scenarios.", min=1)
+    ] = None,
+    first_seed: Annotated[
+        int | None,
+        typer.Option(
+            help="First seed of the worlds; below 10000 for tuning (default: 10000).", min=1
+        ),
+    ] = None,
 ) -> None:
     """Score the diagnosis on simulated clusters with known faults."""
+    from fabricobs.bench import random_worlds
     from fabricobs.bench.scoreboard import bench
     from fabricobs.output_files import check_target
     from fabricobs.simulator.scenarios import load_scenario
 
     check_target("--out", out)
+    if worlds is not None:
+        show(random_worlds.bench(worlds, first_seed, out))
+        return
+    if first_seed is not None:
+        fail("--first-seed needs --worlds")
     check_target("--calibrate", calibrate)
     for name in scenario or ["straggling_rank"]:
         load_scenario(name).sized(size)

@@ -45,6 +45,7 @@ fabricobs schedule systemd sample_data/logs --out units
     "simulate": """
 fabricobs simulate --list
 fabricobs simulate cluster healthy --gpus 16 --seed 7
+fabricobs simulate world-12 --world random --seed 12
 """,
     "check": "fabricobs check",
     "schema": """

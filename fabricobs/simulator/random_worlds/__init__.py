@@ -1,0 +1,1 @@
+"""Random worlds: clusters, jobs, logs and faults drawn from a seed, independently."""

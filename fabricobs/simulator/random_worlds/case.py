@@ -1,0 +1,41 @@
+"""Writing a random world: its files as the site has them, and the answer beside them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fabricobs.simulator.random_worlds.host_logs import write_foreign, write_kernel_logs
+from fabricobs.simulator.random_worlds.inspector import write_inspector
+from fabricobs.simulator.random_worlds.ledger import Ledger
+from fabricobs.simulator.random_worlds.nccl import write_nccl, write_watchdog
+from fabricobs.simulator.random_worlds.printing import write_outputs
+from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.spec import Spec, draw_spec
+from fabricobs.simulator.random_worlds.subnet import write_subnet
+from fabricobs.simulator.random_worlds.trainer import write_steps
+from fabricobs.simulator.random_worlds.truth import tell_truth
+from fabricobs.simulator.random_worlds.world import come_true
+
+ANSWER = "truth.json"
+
+
+def write_world(directory: Path, seed: int, spec: Spec | None = None) -> dict[str, Any]:
+    """Write `logs/` and `truth.json` of a seed's world into a directory; return the answer.
+
+    Same seed, same bytes. Files of the same names are replaced; nothing is deleted.
+    """
+    world = come_true(spec or draw_spec(seed))
+    site, ledger = Site(world, directory / "logs"), Ledger(world)
+    write_outputs(site, ledger)
+    write_subnet(site, ledger)
+    write_steps(site)
+    write_nccl(site)
+    write_inspector(site)
+    write_watchdog(site)
+    write_kernel_logs(site)
+    write_foreign(site)
+    truth = tell_truth(site)
+    directory.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(truth, indent=2) + "\n"
+    (directory / ANSWER).write_text(text, encoding="utf-8")
+    return truth

@@ -1,0 +1,230 @@
+"""The answer of a random world: each fault, what it costs, and which evidence could show it."""
+
+from typing import Any
+
+import numpy as np
+
+from fabricobs.simulator.random_worlds.faults import Fault
+from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.trainer import tells_phases
+from fabricobs.simulator.random_worlds.world import World, without
+
+SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act on them
+_CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
+_FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
+_FEWEST_EVENTS = 5
+
+
+def tell_truth(site: Site) -> dict[str, Any]:
+    """The answer as JSON; in the form of the scenarios' answers, with more for each fault."""
+    world, spec = site.world, site.spec
+    first = world.courses[0].launch
+    made = sum(course.steps for course in world.courses)
+    shown = evidence_of(site)
+    return {
+        "schema_version": 1,
+        "scenario": f"random-{spec.seed}",
+        "title": f"Random world {spec.seed}",
+        "seed": spec.seed,
+        "gpus": world.topology.hosts * spec.gpus_per_host,
+        "fabric": spec.fabric,
+        "zone": spec.zone,
+        "spec": spec.model_dump(mode="json"),
+        "evidence": sorted(shown),
+        "duration_seconds": round(world.duration, 3),
+        "jobs": [
+            {
+                "job": spec.job_name,
+                "ranks": first.ranks,
+                "steps": made,
+                "step_seconds": round(float(np.median(world.courses[0].seconds)), 4),
+                "hosts": [world.topology.devices[host].name for host in first.hosts],
+            }
+        ],
+        "faults": [_fault(site, fault, shown) for fault in world.faults],
+        "benign": _ordinary(world),
+    }
+
+
+def loss_of(world: World, fault: Fault) -> float:
+    """Share of throughput lost in the steps from the fault's first to its last, 0 to 1."""
+    if fault.kind.does == "hang":
+        return 1.0
+    made = _made(world)
+    span = _span(fault)[made]
+    if not span.any():
+        return 0.0
+    twin = without(world, fault)
+    faulty, sound = (np.concatenate([c.seconds for c in w.courses]) for w in (world, twin))
+    return float(max(0.0, 1 - sound[: len(span)][span].mean() / faulty[span].mean()))
+
+
+def evidence_of(site: Site) -> set[str]:
+    """Names of the evidence that the world's files hold."""
+    spec = site.spec
+    found = {"watchdog"}
+    info = spec.nccl_level in {"info", "coll"}
+    timing = {
+        "inspector": spec.inspector,
+        "phases_of_ranks": spec.steps_from == "ranks" and tells_phases(site),
+        "phases_of_rank0": spec.steps_from == "rank0" and tells_phases(site),
+        "steps": spec.steps_from != "none",
+        "kernel_log": spec.kernel_log,
+        "nccl_channels": info,
+        "nccl_warnings": spec.nccl_level != "none",
+        "port_status": spec.port_status and spec.switch_counters != "none",
+        "nic_status": spec.port_status,
+    }
+    found |= {name for name, there in timing.items() if there}
+    nic = spec.host_form
+    if nic in {"ethtool", "sysfs_grep", "node_exporter", "telegraf"} and (
+        nic != "ethtool" or not spec.infiniband
+    ):
+        found |= {"nic_errors", "nic_downs", "nic_pauses"}
+    if nic in {"sysfs_grep", "telegraf", "rdma"}:
+        found |= {"nic_losses"}
+    if spec.switch_counters != "none":
+        found |= _switch_evidence(site, 1, "leaf")
+    if spec.switch_counters == "all":
+        found |= _switch_evidence(site, 2, "spine")
+    return found
+
+
+def _switch_evidence(site: Site, tier: int, name: str) -> set[str]:
+    switches = site.world.topology.switches(tier)
+    if not switches:
+        return set()
+    system = switches[0].os
+    if system == "infiniband":
+        return {f"{name}_{what}" for what in ("bytes", "errors", "downs", "pauses", "drops")}
+    form = getattr(site.spec, f"{system}_form")
+    found = {f"{name}_bytes", f"{name}_errors", f"{name}_drops"}
+    if not form.startswith("snmp"):
+        found.add(f"{name}_pauses")
+    if (system, form) == ("eos", "json"):
+        found.add(f"{name}_downs")
+    return found
+
+
+def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
+    world = site.world
+    made = _made(world)
+    begins = np.concatenate([course.begin for course in world.courses])
+    ends = np.concatenate([course.end for course in world.courses])
+    acting = np.flatnonzero(fault.acts[made])
+    loss = loss_of(world, fault)
+    if fault.kind.does == "hang" or not len(acting):
+        first = last = len(made) - 1
+        begin, end = float(ends[-1]), world.duration
+    else:
+        first, last = int(acting[0]), int(acting[-1])
+        begin, end = float(begins[first]), float(ends[last])
+    sets = [names for names in fault.kind.shown_by if set(names) <= shown]
+    clear = _clear(world, fault, loss, end - begin)
+    true = site.true_clock
+    return {
+        "fault": fault.name,
+        "kind": fault.kind.kind,
+        "also": list(fault.kind.also),
+        "culprits": culprits_of(site, fault),
+        "parts": len(fault.parts),
+        "size": round(fault.size, 8),
+        "start": _utc(true.epoch(begin)),
+        "end": _utc(true.epoch(end)),
+        "start_step": int(_numbers(world)[first]) + 1,
+        "end_step": int(_numbers(world)[last]) + 1,
+        "loss_share": round(loss, 4),
+        "shown_by": [list(names) for names in sets],
+        "identifiable": bool(sets) and clear,
+    }
+
+
+def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
+    """Every entity that a finding may rightly name, a port under each of its names."""
+    world, spec = site.world, site.spec
+    topology = world.topology
+    names = [device.name for device in topology.devices]
+    if fault.kind.strikes == "job":
+        return [{"type": "job", "job": spec.job_name}]
+    if fault.kind.strikes == "host":
+        return [{"type": "host", "host": names[host]} for host in fault.parts]
+    if fault.kind.strikes == "leaf":
+        return [{"type": "switch", "switch": names[fault.parts[0]]}]
+    found: list[dict[str, Any]] = []
+    for part in fault.parts:
+        if fault.kind.strikes == "gpu":
+            host, local = divmod(part, spec.gpus_per_host)
+            launches = [course.launch for course in world.courses]
+            ranks = sorted({r for x in launches for r in np.flatnonzero(x.gpu == part).tolist()})
+            found += [{"type": "rank", "rank": rank, "host": names[host]} for rank in ranks]
+            found.append({"type": "gpu", "host": names[host], "gpu": local})
+            continue
+        for port in topology.ends[part]:
+            device = topology.devices[port.device]
+            if device.tier == 0:
+                found.append({"type": "nic", "host": device.name, "nic": port.name})
+                found.append({"type": "nic", "host": device.name, "nic": port.netdev})
+                continue
+            found += [
+                {"type": "port", "switch": device.name, "port": name}
+                for name in dict.fromkeys((port.name, port.alias))
+                if name
+            ]
+    return found
+
+
+def _clear(world: World, fault: Fault, loss: float, seconds: float) -> bool:
+    """Whether there is enough of the fault: above noise in times, or enough readings and events."""
+    if fault.kind.strikes in {"gpu", "host", "job"} and fault.kind.does in {"compute", "loading"}:
+        spec = world.spec
+        steps = int(fault.acts.sum())
+        noise = max(spec.rank_noise, 1e-4) / np.sqrt(max(steps, 1)) + spec.silicon_spread
+        return loss >= SMALLEST_LOSS or fault.size > _CLEAR * float(noise)
+    if fault.kind.does in {"hang", "flap", "nic_rate", "half_speed"}:
+        return True
+    interval = max(world.spec.switch_interval, world.duration / 500)
+    if fault.kind.does == "lost":
+        links = np.array([2 * part for part in fault.parts])
+        packets = max(t.amount[links].sum() for t in world.courses[0].blocks[0].transfers) / 4096
+        if packets * fault.size * fault.acts.sum() < _FEWEST_EVENTS:
+            return False
+    return seconds >= _FEWEST_ROUNDS * interval
+
+
+def _made(world: World) -> np.ndarray:
+    """Places among the steps drawn of the steps made."""
+    return np.concatenate(
+        [world.made_before(c.launch.number) + np.arange(c.steps) for c in world.courses]
+    )
+
+
+def _numbers(world: World) -> np.ndarray:
+    return np.concatenate([c.launch.first + np.arange(c.steps) for c in world.courses])
+
+
+def _span(fault: Fault) -> np.ndarray:
+    acting = np.flatnonzero(fault.acts)
+    span = np.zeros(len(fault.acts), dtype=bool)
+    if len(acting):
+        span[acting[0] : acting[-1] + 1] = True
+    return span
+
+
+def _utc(epoch: float) -> str:
+    return f"{np.datetime64(round(epoch * 1e3), 'ms')}Z"
+
+
+def _ordinary(world: World) -> list[str]:
+    """What happened that is no fault."""
+    spec = world.spec
+    happened = {
+        f"The job starts {len(world.courses)} times and repeats steps.": len(world.courses) > 1,
+        "It evaluates now and then.": spec.evaluation_every > 0,
+        "It saves checkpoints.": spec.checkpoint != "none",
+        "The batch doubles after a while.": spec.ramp_up,
+        "Sequences grow.": spec.curriculum,
+        "Other tenants send.": spec.tenants > 0,
+        "Counters start again at 0.": spec.counter_resets > 0,
+        "Error counters hold errors of earlier times.": spec.old_errors > 0,
+    }
+    return [text for text, true in happened.items() if true]

@@ -1,0 +1,155 @@
+"""Random worlds: same seed, same bytes; links carry what adds up; the truth is what steps show."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from fabricobs.cli import app
+from fabricobs.exceptions import UserError
+from fabricobs.ingestion import ingest
+from fabricobs.inputs import Options
+from fabricobs.simulator.random_worlds.case import write_world
+from fabricobs.simulator.random_worlds.faults import fault_kinds
+from fabricobs.simulator.random_worlds.ledger import Ledger
+from fabricobs.simulator.random_worlds.spec import Spec, distributions, draw_spec
+from fabricobs.simulator.random_worlds.world import World, come_true, without
+from fabricobs.store.parts import Store
+
+SMALL = {"hosts": 6, "duration_minutes": 15.0, "step_seconds": 4.0, "hosts_per_leaf": 2}
+WORLDS = {
+    "sonic": SMALL | {"fabric": "ethernet", "leaf_os": "sonic", "sonic_form": "cli", "tiers": 2},
+    "eos": SMALL | {"fabric": "ethernet", "leaf_os": "eos", "eos_form": "json", "rails": True},
+    "nxos": SMALL | {"fabric": "ethernet", "leaf_os": "nxos", "nxos_form": "cli", "tiers": 3},
+    "cumulus": SMALL | {"fabric": "ethernet", "leaf_os": "cumulus", "cumulus_form": "nvue"},
+    "perfquery": SMALL | {"fabric": "infiniband", "infiniband_form": "perfquery", "tiers": 2},
+    "ibdiagnet": SMALL | {"fabric": "infiniband", "infiniband_form": "ibdiagnet"},
+}  # fmt: skip
+
+
+def _small(name: str, **more: object) -> Spec:
+    return draw_spec(7_000 + list(WORLDS).index(name), **(WORLDS[name] | more))
+
+
+def test_each_property_is_drawn_by_a_seed() -> None:
+    specs = [draw_spec(seed).model_dump() for seed in range(1, 201)]
+    for name, drawn in distributions().items():
+        wanted = set(drawn.values) if drawn.values and 0 not in drawn.weights else None
+        found = {spec[name] for spec in specs}
+        assert len(found) > 1, name
+        assert wanted is None or found == wanted, name
+
+
+def test_a_property_given_leaves_the_others_as_they_are() -> None:
+    free, bound = draw_spec(11).model_dump(), draw_spec(11, hosts=3).model_dump()
+    assert {name for name in free if free[name] != bound[name]} <= {"hosts"}
+
+
+def _digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def test_same_seed_same_bytes(tmp_path: Path) -> None:
+    spec = _small("sonic")
+    for name in ("one", "two"):
+        write_world(tmp_path / name, spec.seed, spec)
+    write_world(tmp_path / "other", spec.seed + 1, _small("eos"))
+    assert _digest(tmp_path / "one") == _digest(tmp_path / "two") != _digest(tmp_path / "other")
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 9_999), st.sampled_from([1, 2, 3]), st.booleans())
+def test_switches_forward_what_they_receive(seed: int, tiers: int, rails: bool) -> None:
+    world = come_true(draw_spec(seed, **(SMALL | {"tiers": tiers, "rails": rails})))
+    ledger, topology = Ledger(world), world.topology
+    moments = np.array([0.0, world.duration])
+    sent = {}
+    for device in topology.devices:
+        cable = np.array([c for c, _, _ in topology.ports_of(device.index)])
+        side = np.array([s for _, s, _ in topology.ports_of(device.index)])
+        out = np.diff(ledger.total("amount", 2 * cable + side, moments), axis=0).sum()
+        into = np.diff(ledger.total("amount", 2 * cable + 1 - side, moments), axis=0).sum()
+        sent[device.tier] = sent.get(device.tier, 0.0) + out
+        if device.tier:
+            assert out == pytest.approx(into, rel=1e-9), device.name
+    assert sent[1] > 0 or not any(len(p.flows.source) for p in world.plans[0][0].launch.phases)
+
+
+def test_both_ends_of_a_cable_count_the_same() -> None:
+    world = come_true(_small("eos"))
+    ledger = Ledger(world)
+    shown = {
+        device.index: ledger.read(device.index, np.array([0.0, world.duration]))
+        for device in world.topology.devices
+    }
+    for low, high in world.topology.ends:
+        here, there = (
+            np.diff(shown[port.device][name][:, port.number - 1])[0]
+            for port, name in ((low, "tx_data_bytes"), (high, "rx_data_bytes"))
+        )
+        assert abs(int(here) - int(there)) <= 2
+
+
+@pytest.mark.parametrize("kind", sorted(set(fault_kinds()) - {"hang"}))
+def test_a_fault_costs_what_the_twin_saves(kind: str) -> None:
+    world = _with_fault(kind)
+    fault = world.faults[0]
+    twin = without(world, fault)
+    own, sound = (np.concatenate([c.seconds for c in w.courses]) for w in (world, twin))
+    acts = fault.acts[: len(own)]
+    assert not twin.faults
+    assert np.allclose(own[~acts], sound[~acts]), "outside of it nothing changes"
+    if fault.kind.does in {"unused", "polarised", "half_speed"}:
+        return  # as large as they are, and balancing may hide them
+    cost = 1 - sound[acts].mean() / own[acts].mean()
+    assert cost == pytest.approx(1 - 1 / 1.2, abs=0.06)
+
+
+def _with_fault(kind: str) -> World:
+    """A world of that fault alone, in plain conditions, aimed at steps a fifth longer."""
+    spec = draw_spec(
+        5, **SMALL, fabric=fault_kinds()[kind].only or "ethernet", fault_effect=1.2, tiers=2,
+        fault_parts="one", job_kind="dp", overlap=0.0, tenants=0.0, gc_tails=0.0, rank_noise=0.001,
+        communication=0.4, restarts=0, nics_per_host=8, gpus_per_host=8, tensor=1, uplink_ratio=1,
+        fault_span="to_end", parallel_links=1, rails=False, oversubscription=1.0,
+    )  # fmt: skip
+    return come_true(spec, (kind,))
+
+
+@pytest.mark.parametrize("name", sorted(WORLDS))
+def test_all_that_is_meant_to_be_read_is_read(name: str, tmp_path: Path) -> None:
+    spec = _small(
+        name,
+        foreign_files=False,
+        trainer="megatron",
+        switch_counters="all",
+        lldp=False,
+        stamp="iso",
+    )
+    truth = write_world(tmp_path / "world", spec.seed, spec)
+    store = tmp_path / "store"
+    ingest([tmp_path / "world" / "logs"], Store(store), Options(zone=truth["zone"]))
+    files = pl.read_parquet(f"{store}/*/files.parquet")
+    unread = files.filter(pl.col("unparsed") > 0)
+    assert not len(unread), unread.select("path", "lines", "unparsed").head(5).to_dicts()
+    assert files["parsed"].sum() > 0
+
+
+def test_the_command_writes_a_world(tmp_path: Path) -> None:
+    target = tmp_path / "world"
+    done = CliRunner().invoke(app, ["simulate", str(target), "--world", "random", "--seed", "29"])
+    assert done.exit_code == 0, done.output
+    truth = json.loads((target / "truth.json").read_text())
+    assert truth["seed"] == 29 and any((target / "logs").rglob("*"))
+    refused = CliRunner().invoke(app, ["simulate", str(target), "--world", "random", "--gpus", "8"])
+    assert isinstance(refused.exception, UserError)
