@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from fabricobs.store.tables import TABLES
 _SHAPES = 10
 # What tells how long a step took: itself, a clock of the training, or when it began and was logged.
 _STEP_TIMES = ("step_time_ms", "elapsed_ms", "started", "ts")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOVED = "was moved or rewritten while it was read: the next ingest reads it"
 
 _NESTED = "combined outputs inside combined outputs: take them apart"
@@ -391,4 +393,15 @@ def _outcome(
         untimed_steps=result.untimed_steps,
         unknown_device=planned.identity.device if planned.identity.device in unknown else None,
         doubt=planned.identity.doubt,
+        timed_by_change=_is_timed_by_change(planned, spans),
     )
+
+
+def _is_timed_by_change(planned: PlannedFile, spans: Spans) -> bool:
+    """Say whether rows of a file have the time of its last change."""
+    identity, span = planned.identity, spans.get(planned.file_id, ())
+    return identity.ts_source == "mtime" and identity.ts in [_microseconds(time) for time in span]
+
+
+def _microseconds(time: datetime) -> int:
+    return (time.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)

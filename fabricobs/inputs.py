@@ -84,6 +84,7 @@ class FileOutcome:
     unknown_device: str | None = None  # what its rows go by, where nothing names their device
     untimed_steps: int = 0  # steps in whose lines no time stands
     doubt: str | None = None  # what is uncertain about its identity
+    timed_by_change: bool = False  # rows have the time of the file's last change, for want of one
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """Whose a file is: layouts and names are drawn from known hosts, ports and times."""
 
 import io
+import json
 import tarfile
 import zipfile
 from collections.abc import Sequence
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from fabricobs.cli import app
 from fabricobs.exceptions import UserError
 from fabricobs.formats.identity.layout import infer
 from fabricobs.formats.identity.naming import Naming
@@ -460,3 +463,27 @@ def test_records_of_counters_are_of_the_time_that_their_path_tells(tmp_path: Pat
 def test_the_host_of_a_log_is_one_that_its_path_surely_names(path: str, host: str | None) -> None:
     siblings = [path, path.replace("0-5", "0-6").replace("n05", "n06")]
     assert Naming(siblings, UTC).of(path).of_log.device == host
+
+
+def test_a_time_of_copying_is_told_and_dates_no_finding(tmp_path: Path) -> None:
+    table = (
+        "    IFACE    STATE    RX_OK\n---------  -------  -------\nEthernet0        U      410\n"
+    )
+    files = {f"logs/leaf01/20260302_09{minute:02}00_counters.txt": table for minute in (0, 2)}
+    for host in range(1, 5):
+        port = f"logs/gpu-{host:02}/sys/class/infiniband/mlx5_0/ports/1"
+        files[f"{port}/rate"] = "200 Gb/sec (4X HDR)\n" if host == 3 else "400 Gb/sec (4X NDR)\n"
+        files[f"{port}/state"] = "4: ACTIVE\n"
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    store = str(tmp_path / "store")
+    told = CliRunner().invoke(app, ["ingest", str(tmp_path / "logs"), "--store", store])
+    assert "8 files without a time: that of the last change is taken" in told.output
+    assert "outside the times of all others (2026-03-02 09:00:00 to 2026-03-02 09:02:00)" in (
+        told.output
+    )
+    result = CliRunner().invoke(app, ["diagnose", "--store", store, "--format", "json"])
+    (finding,) = [f for f in json.loads(result.stdout)["findings"] if f["kind"] == "degraded_link"]
+    assert finding["start"] is None
+    assert "When it began is not known" in finding["explanation"]

@@ -34,6 +34,10 @@ from fabricobs.store.scoping import Scope
 from fabricobs.store.session import NO_SITE, Site, runs_of
 
 REST = "throughput_drop"
+_NO_TIME = (
+    "When it began is not known: its only times are those of the last change of files, and they "
+    "lie outside the times that the logs state."
+)
 _NO_OFFSETS: tuple[Offset, ...] = ()
 _NO_PACES: list[StepTimeTrend] = []
 _NO_FINDINGS: list[Finding] = []
@@ -131,6 +135,7 @@ def _judged(
         *findings,
         *attempt("losses without a cause", rests, _NO_FINDINGS, QUESTIONS[0], rest.kind),
     ]
+    findings = attempt("stated times", lambda: _at_stated_times(findings, evidence), findings)
     if calibration is not None:
         findings = calibrated(findings, calibration)
     ordered = in_order([_priced(finding, gpu_hour_price) for finding in findings])
@@ -166,6 +171,34 @@ def _folded(
     findings: list[Finding], models: Mapping[str, Model], evidence: Evidence
 ) -> list[Finding]:
     return without_named(fold_symptoms(fold_downstream(findings, evidence), models, evidence))
+
+
+def _at_stated_times(findings: list[Finding], evidence: Evidence) -> list[Finding]:
+    """Take the times from findings that lie beyond all that logs state.
+
+    They are those of the last change of files, which a copy may bear of its copying.
+    """
+    ((first, last),) = evidence.frame("stated_times").iter_rows()
+
+    def stated(time: datetime | None) -> datetime | None:
+        return time if time is None or first is None or first <= time <= last else None
+
+    timed = []
+    for finding in findings:
+        start = stated(finding.start)
+        unstated = finding.start is not None and start is None
+        timed.append(
+            replace(
+                finding,
+                start=start,
+                end=stated(finding.end),
+                detected_at=stated(finding.detected_at),
+                explanation=f"{finding.explanation} {_NO_TIME}"
+                if unstated
+                else finding.explanation,
+            )
+        )
+    return timed
 
 
 def _priced(finding: Finding, gpu_hour_price: float | None) -> Finding:

@@ -38,6 +38,7 @@ def ingest_table(report: IngestReport) -> str:
         *_unread(report.read),
         *_named("not recognised", report.unrecognised),
         *_unknown_devices(report.unknown_devices),
+        *_times_of_change(report.read),
         *doubts[:MOST_NAMED],
         *_and_more(doubts),
         *_untimed_steps(report.read),
@@ -103,6 +104,22 @@ def _unknown_devices(outcomes: Sequence[FileOutcome]) -> list[str]:
         "device of its own. Say where the paths below LOGS name it, like "
         "--host-from '{host}/{time}/**', or list these names as `alias` in a host map:",
         *(f"  {line}" for line in [*lines[:MOST_NAMED], *_and_more(lines)]),
+    ]
+
+
+def _times_of_change(outcomes: Sequence[FileOutcome]) -> list[str]:
+    """Say which files have no time but that of their last change, and whether it can be true."""
+    guessed = [outcome for outcome in outcomes if outcome.timed_by_change]
+    if not guessed:
+        return []
+    first, last = _span(guessed)
+    others = _span([outcome for outcome in outcomes if not outcome.timed_by_change])
+    outside = others[0] and not others[0] <= first <= last <= others[1]
+    beyond = f", outside the times of all others ({others[0]} to {others[1]})" if outside else ""
+    return [
+        f"{counted(len(guessed), 'file')} without a time: that of the last change is taken, "
+        f"{first} to {last}{beyond}. A copy may bear the time of its copying: say where the paths "
+        "below LOGS hold the true one, like --host-from '{host}/{time}/**'."
     ]
 
 
