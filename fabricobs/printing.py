@@ -6,8 +6,10 @@ not printable (categories C and Z of Unicode, but for the blank) is shown as an 
 `\\n`, `\\u202e`; a byte of a file name that is no UTF-8 as `\\xff`.
 """
 
+import os
 import re
 import sys
+from collections.abc import Callable
 from typing import TextIO
 
 _SURROGATES = range(0xDC80, 0xDD00)
@@ -38,13 +40,21 @@ def chat_text(text: str) -> str:
     return _LINKS.sub(lambda m: _LINK_BREAKS[m[0].lower()], escaped(text)).translate(_MENTIONS)
 
 
-def show(text: str = "", *, file: TextIO | None = None) -> None:
-    """Print lines that are an answer, to standard output."""
+def show(
+    text: str = "", *, file: TextIO | None = None, colour: Callable[[str], str] | None = None
+) -> None:
+    """Print lines that are an answer, to standard output; a terminal gets them in colour."""
     out = file or sys.stdout
     # A terminal whose character set lacks something gets an escape, not a traceback.
     encoding = out.encoding or "utf-8"
-    print(escaped_lines(text).encode(encoding, "backslashreplace").decode(encoding), file=out)
+    told = escaped_lines(text).encode(encoding, "backslashreplace").decode(encoding)
+    print(told if colour is None or not shows_colour(out) else colour(told), file=out)
     out.flush()
+
+
+def shows_colour(out: TextIO) -> bool:
+    """Say whether a stream is a terminal that shows colours (https://no-color.org)."""
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def show_data(text: str, *, end: str = "\n") -> None:

@@ -132,7 +132,7 @@ class TestRowsAboutIt:
 
 def test_the_command(fabricobs: Run, sample_store: Path, tmp_path: Path) -> None:
     store = Path(shutil.copytree(sample_store, tmp_path / "own"))
-    told = fabricobs("diagnose", "--store", store).stdout
+    told = fabricobs("diagnose", "--verbose", "--store", store).stdout
     listed = fabricobs("explain", "--store", store).stdout.splitlines()
     assert len(listed) == 1
     id_ = listed[0].split()[0]

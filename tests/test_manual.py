@@ -15,8 +15,9 @@ import pytest
 
 from conftest import ROOT
 from fabricobs.cli import main
+from fabricobs.cli.examples import EXAMPLES
 from fabricobs.docs.__main__ import FILLED, PAGES, fill, pages
-from fabricobs.docs.commands import EXAMPLES, verbs
+from fabricobs.docs.commands import verbs
 from fabricobs.report.markdown import code, table
 
 pytestmark = pytest.mark.slow

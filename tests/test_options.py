@@ -79,6 +79,7 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
             "--window": DURATION,
             "--job": BY_STORE,
             "--list-jobs": FLAG,
+            "--verbose": FLAG,
         },
     ),
     "explain": ((), {**ASKING, "finding": BY_STORE, "--anew": FLAG}),

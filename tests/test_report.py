@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -37,7 +38,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.report import documents
 from fabricobs.report.page import write_page
-from fabricobs.report.terminal import diagnosis_text
+from fabricobs.report.terminal import diagnosis_text, in_colour, summary_text
 from fabricobs.store.session import open_session
 
 
@@ -197,6 +198,35 @@ def test_text_says_the_verdict_and_every_finding(diagnosis: Diagnosis) -> None:
     assert "33.3% of the throughput, 1.25 GPU hours" in text
     assert "fabricobs sql 'SELECT 1 AS raw'" in text
     assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_a_summary_fits_a_screen(diagnosis: Diagnosis) -> None:
+    worst = diagnosis.findings[0]
+    many = [replace(worst, kind=f"kind_{number}") for number in range(9)]
+    text = summary_text(replace(diagnosis, findings=(*many, replace(worst, severity="info"))))
+    assert text.startswith(diagnosis.verdict.sentence)
+    assert text.count(worst.title) == 6
+    assert f"{many[0].id}: since" in text
+    assert f"First step: {worst.next_steps[0]}"[:60] in text
+    assert "and 3 high, 1 info: `fabricobs explain` lists them" in text
+    assert len(text.splitlines()) < 60
+
+
+@pytest.mark.parametrize(("columns", "width"), [("20", 60), ("72", 72), ("160", 160), ("999", 200)])
+def test_lines_are_as_wide_as_the_terminal(
+    diagnosis: Diagnosis, monkeypatch: pytest.MonkeyPatch, columns: str, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    long = replace(diagnosis.verdict, sentence="word " * 100)
+    widest = max(map(len, summary_text(replace(diagnosis, verdict=long)).splitlines()))
+    assert width - len("word ") <= widest <= width
+
+
+def test_colour_adds_nothing_but_colour(diagnosis: Diagnosis) -> None:
+    text = summary_text(diagnosis)
+    painted = in_colour(text)
+    assert "\x1b[31mhigh\x1b[0m" in painted
+    assert re.sub(r"\x1b\[\d+m", "", painted) == text
 
 
 def test_text_without_findings_says_so(diagnosis: Diagnosis) -> None:

@@ -17,6 +17,7 @@ from typer.exceptions import TyperException
 
 from fabricobs import __version__, stopping
 from fabricobs.cli import diagnosis, formats, ingest, operation, queries, simulation
+from fabricobs.cli.examples import epilog
 from fabricobs.cli.options import UNKNOWN, Verb
 from fabricobs.exceptions import TRACEBACK, UNEXPECTED, UserError, unexpected
 from fabricobs.printing import note, note_lines, show
@@ -44,11 +45,12 @@ _VERBS = (
 app = typer.Typer(
     name="fabricobs",
     help="Why is this training run slow? Reads NCCL logs, switch and NIC counters and step times.",
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 200},
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 for _verb in _VERBS:
-    app.command(cls=Verb)(_verb)
+    app.command(cls=Verb, epilog=epilog(_verb.__name__))(_verb)
 app.add_typer(simulation.bench_app, name="bench")
 app.add_typer(formats.formats_app, name="formats")
 
@@ -103,7 +105,8 @@ def _run() -> int:
             stopping.check()  # what was interrupted fails in many ways
             raise
     except TyperException as error:
-        note(f"{error.format_message()} (see `fabricobs --help`)")
+        asked = getattr(getattr(error, "ctx", None), "command_path", "fabricobs")
+        note(f"{error.format_message()} (see `{asked} --help`)")
         code = UNKNOWN
     except typer.Abort:
         code = 128 + signal.SIGINT

@@ -17,6 +17,7 @@ from fabricobs.cli.options import (
     check_text_format,
     exit_code,
     opened,
+    working,
 )
 from fabricobs.printing import escaped, note, show
 
@@ -29,6 +30,9 @@ def diagnose(
     job: OneJobOption = None,
     list_jobs: Annotated[
         bool, typer.Option("--list-jobs", help="List the jobs in the store, without a diagnosis.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print every finding in full.")
     ] = False,
     content: ContentOption = None,
     config: ConfigOption = None,
@@ -45,10 +49,14 @@ def diagnose(
         return
     from fabricobs.report.documents import diagnosis_json
     from fabricobs.report.history import keep_findings
-    from fabricobs.report.terminal import diagnosis_text
+    from fabricobs.report.terminal import diagnosis_text, in_colour, summary_text
 
-    found = asked.diagnose(job, window)
-    show(diagnosis_json(found) if format == "json" else diagnosis_text(found))
+    with working("diagnosing"):
+        found = asked.diagnose(job, window)
+    if format == "json":
+        show(diagnosis_json(found))
+    else:
+        show(diagnosis_text(found) if verbose else summary_text(found), colour=in_colour)
     try:
         keep_findings(found, asked.path)
     except OSError as error:
@@ -99,5 +107,7 @@ def report(
 ) -> None:
     """Write the diagnosis as one HTML file without external requests, as Markdown, text or JSON."""
     asked = opened(store, content, config)
-    for path in asked.report(out, format, charts, job, window):
+    with working("diagnosing and drawing"):
+        written = asked.report(out, format, charts, job, window)
+    for path in written:
         show(escaped(path))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fabricobs.cli.examples import epilog
 from fabricobs.cli.options import (
     UNKNOWN,
     ConfigOption,
@@ -35,7 +36,7 @@ def formats(
             show(escaped(f"{name:28} {definition.title}"))
 
 
-@formats_app.command("try", cls=Verb)
+@formats_app.command("try", cls=Verb, epilog=epilog("formats try"))
 def formats_try(
     words: Annotated[
         list[str],
@@ -72,7 +73,7 @@ def formats_try(
         raise typer.Exit(UNKNOWN)
 
 
-@formats_app.command("new", cls=Verb)
+@formats_app.command("new", cls=Verb, epilog=epilog("formats new"))
 def formats_new(
     name: Annotated[str, typer.Argument(help="Name of the new format.")],
     path: Annotated[

@@ -21,6 +21,7 @@ from fabricobs.cli.options import (
     fail,
     given,
     opened,
+    working,
 )
 from fabricobs.printing import escaped, note, show, show_data
 
@@ -92,13 +93,15 @@ def prune(
     from fabricobs.report.documents import counted
 
     asked = opened(store, None, config)
-    pruned = asked.prune(keep)
+    with working("pruning and merging"):
+        pruned = asked.prune(keep)
+        merged = asked.compact()
     if pruned is not None:
         show(
             f"Removed the rows of {counted(pruned.files, 'file')} older than "
             f"{duration_words(pruned.keep)}, {pruned.freed_bytes / 1e6:,.1f} MB."
         )
-    show(f"Merged {asked.compact():,} small batches.")
+    show(f"Merged {merged:,} small batches.")
 
 
 def verify(

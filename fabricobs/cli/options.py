@@ -5,12 +5,15 @@ Exit codes follow the monitoring plug-ins: 0 nothing at or above --fail-on, 1 wa
 """
 
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from fabricobs.printing import note
 
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
 
 UNKNOWN = 3
 _EMPTY = re.compile(r"--[a-z-]+=")
+_VALUE_NAMES = {
+    "path": "PATH", "list[Path]": "PATH", "str": "TEXT", "list[str]": "TEXT",
+    "int": "NUMBER", "int range": "NUMBER", "list[int]": "NUMBER",
+}  # fmt: skip
 
 ConfigOption = Annotated[
     Path | None,
@@ -115,8 +122,31 @@ def opened(
     return open_store(store, content or (), config, allow_files or ())
 
 
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on a terminal that a verb works, and for how long, until it is done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from fabricobs.report.progress import elapsed
+
+    with elapsed(what):
+        yield
+
+
 class Verb(TyperCommand):
-    """A command that takes no empty text: as a path it would be the current folder."""
+    """A command that takes no empty text: as a path it would be the current folder.
+
+    Its help names the values of options in words, not by types of Python.
+    """
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters; those of options without a name for their value get one."""
+        params = super().get_params(ctx)
+        for param in params:
+            if isinstance(param, TyperOption) and param.metavar is None and not param.is_flag:
+                param.metavar = _VALUE_NAMES.get(param.display_type(ctx).strip("<>"))
+        return params
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as every command does, after a look at what is given."""

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from fabricobs.cli.options import Verb, fail
+from fabricobs.cli.examples import epilog
+from fabricobs.cli.options import Verb, fail, working
 from fabricobs.printing import escaped, show
 from fabricobs.simulator import SEED
 
@@ -72,10 +73,11 @@ def simulate(
         return
     if directory is None:
         fail("give the directory to write to, or --list")
-    folders = api.simulate(
-        directory, scenarios or (), cases=cases, gpus=gpus, seed=seed, only=only or (),
-        without=without or (), world=world,
-    )  # fmt: skip
+    with working("simulating"):
+        folders = api.simulate(
+            directory, scenarios or (), cases=cases, gpus=gpus, seed=seed, only=only or (),
+            without=without or (), world=world,
+        )  # fmt: skip
     if not scenarios and world is None:
         show(f"{directory}: {cases} cases; the answers are in {directory / 'answers'}")
         return
@@ -83,7 +85,7 @@ def simulate(
         show(escaped(folder))
 
 
-@bench_app.command("diagnosis", cls=Verb)
+@bench_app.command("diagnosis", cls=Verb, epilog=epilog("bench diagnosis"))
 def bench_diagnosis(
     seeds: Annotated[int, typer.Option(help="Number of seeds per scenario.", min=1, max=1000)] = 5,
     size: Annotated[
@@ -139,7 +141,7 @@ def bench_diagnosis(
     )
 
 
-@bench_app.command("scale", cls=Verb)
+@bench_app.command("scale", cls=Verb, epilog=epilog("bench scale"))
 def bench_scale(
     size: Annotated[
         list[int] | None, typer.Option(help="Number of GPUs; repeatable (default: 256, 512, 1024).")

@@ -1,23 +1,30 @@
 """Text for a terminal: wrapped lines, labels, lists and aligned columns."""
 
 import re
+import shutil
 import textwrap
 from collections.abc import Sequence
 
 from fabricobs.printing import escaped
 
-WIDTH = 100
+# Lines of a narrower terminal break; longer lines are hard to read.
+_NARROWEST, _USUAL, _WIDEST = 60, 100, 200
 MOST_NAMED = 5
 _LABEL_WIDTH = 12
 # Our own sentences stand in TOML over several lines.
 _WHITE = re.compile(r"[\t\n\r]")
 
 
+def width() -> int:
+    """Return the width of lines: that of the terminal or $COLUMNS; 100 where there is neither."""
+    return min(max(shutil.get_terminal_size((_USUAL, 0)).columns, _NARROWEST), _WIDEST)
+
+
 def wrapped(text: str, lead: str = "", hang: int | None = None) -> str:
     """Return the text in lines of the terminal's width, the first led by `lead`."""
     return textwrap.fill(
         escaped(in_line(text)),
-        WIDTH,
+        width(),
         initial_indent=lead,
         subsequent_indent=" " * (len(lead) if hang is None else hang),
         break_on_hyphens=False,

@@ -1,11 +1,16 @@
-"""The progress bar of an ingest, on a terminal: files, bytes, rate and time left."""
+"""Progress on a terminal: of an ingest by files and bytes, of other verbs the time they take."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
+    SpinnerColumn,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
@@ -38,3 +43,12 @@ class ProgressBar:
     def close(self) -> None:
         """Take the bar away."""
         self._bar.stop()
+
+
+@contextmanager
+def elapsed(what: str) -> Iterator[None]:
+    """Show on standard error what is done and for how long, while the body runs."""
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task(what, total=None)
+        yield
