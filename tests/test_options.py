@@ -154,7 +154,7 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
         },
     ),
     "check": ((), {"--content": CONTENT, "--config": CONFIG}),
-    "schema": (("--views",), {**ASKING, "table": ("nonsense",), "--views": FLAG}),
+    "schema": (("--views",), {**ASKING, "table": ("nonsense",), "--views": FLAG, "--json": FLAG}),
     "bench": ((), {}),
     "bench diagnosis": (
         (),

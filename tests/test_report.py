@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from report_case import (
     EVIL,
@@ -27,8 +28,10 @@ from report_case import (
     host,
     make_store,
 )
+from typer.testing import CliRunner
 
 from fabricobs import content
+from fabricobs.cli import app
 from fabricobs.diagnosis.findings import (
     CounterBreak,
     Diagnosis,
@@ -156,6 +159,21 @@ def test_json_has_the_fields_of_schema_version_1(diagnosis: Diagnosis) -> None:
             }
         ],
     }
+
+
+def test_json_is_what_its_schema_says(diagnosis: Diagnosis) -> None:
+    told = CliRunner().invoke(app, ["schema", "--json"])
+    schema = json.loads(told.stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    document = json.loads(documents.diagnosis_json(diagnosis))
+    jsonschema.validate(document, schema)
+    # Every field is described: what the schema does not know is not written.
+    assert set(document) <= set(schema["properties"])
+    finding = schema["$defs"]["FindingDocument"]
+    assert set(document["findings"][0]) == set(finding["properties"])
+    del document["findings"][0]["severity"]
+    with pytest.raises(jsonschema.ValidationError, match="severity"):
+        jsonschema.validate(document, schema)
 
 
 def test_json_has_null_where_there_is_no_number(diagnosis: Diagnosis) -> None:

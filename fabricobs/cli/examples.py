@@ -43,6 +43,7 @@ fabricobs simulate world-12 --world random --seed 12
     "schema": """
 fabricobs schema steps
 fabricobs schema --views > views.sql      # then: duckdb -init views.sql
+fabricobs schema --json > diagnosis.schema.json
 """,
     "bench": "fabricobs bench --help",
     "bench diagnosis": (

@@ -1,5 +1,6 @@
 """The verbs that ask the store: SQL, the questions ready made, what changed, what there is."""
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -104,6 +105,9 @@ def schema(
         bool,
         typer.Option("--views", help="Print SQL that creates the views in a plain duckdb shell."),
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the JSON Schema of `diagnose --format json`.")
+    ] = False,
     store: StoreOption = None,
     content: ContentOption = None,
     config: ConfigOption = None,
@@ -111,6 +115,11 @@ def schema(
     """Print the tables and their columns with type, unit and meaning."""
     from fabricobs.store.tables import TABLES
 
+    if as_json:
+        from fabricobs.report.contract import json_schema
+
+        show_data(json.dumps(json_schema(), indent=2))
+        return
     if views:
         from fabricobs.store.session import init_script
 

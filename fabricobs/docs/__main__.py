@@ -13,6 +13,7 @@ from pathlib import Path
 from fabricobs.docs.commands import commands_sections, commands_table
 from fabricobs.docs.diagnoses import diagnoses_page
 from fabricobs.docs.formats import formats_page
+from fabricobs.docs.json_page import json_page
 from fabricobs.docs.limits import limits_page
 from fabricobs.docs.python import python_reference
 from fabricobs.docs.questions import queries_page
@@ -33,6 +34,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/queries.md": queries_page,
     "docs/diagnoses.md": diagnoses_page,
     "docs/limits.md": limits_page,
+    "docs/json.md": json_page,
 }
 FILLED = ("docs/commands.md", "docs/python.md", "docs/security.md")
 

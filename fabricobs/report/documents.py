@@ -3,10 +3,9 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fabricobs import __version__
 from fabricobs.diagnosis.findings import (
@@ -17,6 +16,7 @@ from fabricobs.diagnosis.findings import (
     Entity,
     Finding,
     JobVerdict,
+    Power,
     Question,
     Segment,
     Verdict,
@@ -26,6 +26,20 @@ from fabricobs.json_values import as_json
 
 if TYPE_CHECKING:
     from fabricobs.ask import Question as StoredQuestion
+    from fabricobs.report.contract import (
+        CoverageDocument,
+        DiagnosisDocument,
+        DriverDocument,
+        EntityDocument,
+        FindingDocument,
+        JobDocument,
+        PowerDocument,
+        QuestionDocument,
+        RunDocument,
+        SegmentDocument,
+        VerdictDocument,
+        WhatIfDocument,
+    )
     from fabricobs.store.jobs import Run
 
 _FAMILY_WORDS = {"log": "log messages"}
@@ -39,7 +53,7 @@ _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
 def diagnosis_json(diagnosis: Diagnosis) -> str:
     """Return the diagnosis as JSON: the same diagnosis gives the same bytes."""
     known = _stored_questions()
-    document = {
+    document: DiagnosisDocument = {
         "schema_version": SCHEMA_VERSION,
         "tool": "fabricobs",
         "tool_version": __version__,
@@ -55,7 +69,7 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
     return json.dumps(document, indent=2, allow_nan=False)
 
 
-def finding_document(finding: Finding) -> dict[str, Any]:
+def finding_document(finding: Finding) -> "FindingDocument":
     """Return one finding as it stands in the JSON of a diagnosis."""
     return _finding(finding, _stored_questions())
 
@@ -88,7 +102,11 @@ def utc(moment: datetime | None) -> str:
 
 def iso(moment: datetime | None) -> str | None:
     """Return a time in ISO 8601 with Z, to the millisecond; times without a zone are UTC."""
-    return None if moment is None else _naive(moment).isoformat(timespec="milliseconds") + "Z"
+    return None if moment is None else _utc(moment)
+
+
+def _utc(moment: datetime) -> str:
+    return _naive(moment).isoformat(timespec="milliseconds") + "Z"
 
 
 def moment_words(moment: datetime | None, step: int | None) -> str:
@@ -132,7 +150,7 @@ def counted(count: int, kind: str) -> str:
     return f"{count:,} {word}{'es' if word.endswith(('ch', 'ss')) else 's'}"
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def _verdict(verdict: Verdict) -> "VerdictDocument":
     return {
         "sentence": verdict.sentence,
         "judged": verdict.judged,
@@ -140,26 +158,42 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _question(question: Question) -> dict[str, Any]:
+def _question(question: Question) -> "QuestionDocument":
     """Return one of the answers as it stands in the JSON of a diagnosis."""
     return {
         "question": question.question,
         "answer": question.answer,
         "evidence": question.evidence,
         "settled_by": question.settled_by,
-        "would_show": [asdict(power) | {"words": power.words} for power in question.would_show],
+        "would_show": list(map(_power, question.would_show)),
     }
 
 
-def _job_verdict(each: JobVerdict) -> dict[str, Any]:
+def _power(power: Power) -> "PowerDocument":
+    return {
+        "effect": power.effect,
+        "unit": power.unit,
+        "what": power.what,
+        "seconds": power.seconds,
+        "steps": power.steps,
+        "words": power.words,
+    }
+
+
+def _entity(entity: Entity) -> "EntityDocument":
+    return cast("EntityDocument", entity.as_dict())
+
+
+def _job_verdict(each: JobVerdict) -> "JobDocument":
     """Return the verdict of one job as it stands in the JSON of a diagnosis."""
-    return job_document(each.run) | {
+    return {
+        **job_document(each.run),
         "verdict": _verdict(each.verdict),
         "findings": list(each.findings),
     }
 
 
-def job_document(run: "Run") -> dict[str, Any]:
+def job_document(run: "Run") -> "RunDocument":
     """Return what is known of a run as JSON."""
     return {
         "job": run.label,
@@ -181,15 +215,15 @@ def job_document(run: "Run") -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> dict[str, Any]:
+def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> "FindingDocument":
     return {
         "id": finding.id,
         "kind": finding.kind,
         "severity": finding.severity,
         "confidence": as_json(finding.confidence),
         "families": list(finding.families),
-        "entities": [entity.as_dict() for entity in finding.entities],
-        "related": [entity.as_dict() for entity in finding.related],
+        "entities": [_entity(entity) for entity in finding.entities],
+        "related": [_entity(entity) for entity in finding.related],
         "start": iso(finding.start),
         "end": iso(finding.end),
         "start_step": finding.start_step,
@@ -227,7 +261,7 @@ def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text).replace(tzinfo=None)
 
 
-def _driver(driver: Driver) -> dict[str, Any]:
+def _driver(driver: Driver) -> "DriverDocument":
     return {
         "feature": driver.feature,
         "value": as_json(driver.value),
@@ -239,7 +273,7 @@ def _driver(driver: Driver) -> dict[str, Any]:
     }
 
 
-def _segment(segment: Segment) -> dict[str, Any]:
+def _segment(segment: Segment) -> "SegmentDocument":
     return {
         "first_step": segment.first_step,
         "last_step": segment.last_step,
@@ -248,9 +282,9 @@ def _segment(segment: Segment) -> dict[str, Any]:
     }
 
 
-def _what_if(each: WhatIf) -> dict[str, Any]:
+def _what_if(each: WhatIf) -> "WhatIfDocument":
     return {
-        "entity": each.entity.as_dict(),
+        "entity": _entity(each.entity),
         "saved_share": as_json(each.saved_share),
         "speedup": as_json(each.speedup),
         "over": each.over,
@@ -265,16 +299,30 @@ def what_if_words(each: WhatIf) -> str:
     return f"{each.speedup:.2f} times the throughput with {changed} ({each.over}; {each.against})"
 
 
-def _coverage(coverage: Coverage) -> dict[str, Any]:
+def _coverage(coverage: Coverage) -> "CoverageDocument":
     return {
         "facts": dict(coverage.facts),
         "missing": list(coverage.missing),
         "clocks": [
-            asdict(clock) | {"seconds": as_json(clock.seconds), "error": as_json(clock.error)}
+            {
+                "of": clock.of,
+                "name": clock.name,
+                "seconds": as_json(clock.seconds),
+                "error": as_json(clock.error),
+                "corrected": clock.corrected,
+            }
             for clock in coverage.clocks
         ],
         "counter_breaks": [
-            asdict(broken) | {"first": iso(broken.first)} for broken in coverage.breaks
+            {
+                "device": broken.device,
+                "counter": broken.counter,
+                "what": broken.what,
+                "ports": broken.ports,
+                "times": broken.times,
+                "first": _utc(broken.first),
+            }
+            for broken in coverage.breaks
         ],
     }
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -82,7 +82,7 @@ def _runs(part: Path) -> set[str]:
         return set(pq.read_table(part, columns=["run"])["run"].to_pylist())
 
 
-def _row(finding: Finding, document: dict[str, Any]) -> dict[str, Any]:
+def _row(finding: Finding, document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": finding.id,
         "kind": finding.kind,

@@ -1,0 +1,204 @@
+"""The JSON of a diagnosis as types, from which its JSON Schema is made.
+
+Within one `schema_version` fields are added, never removed or given another meaning.
+"""
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
+
+from fabricobs.diagnosis.findings import SCHEMA_VERSION, Answer, Severity
+
+Moment = Annotated[str, Field(description="ISO 8601 in UTC, milliseconds, with Z")]
+Share = Annotated[float, Field(description="of 1")]
+
+
+class EntityDocument(TypedDict):
+    """A part of the cluster: `type` says which of the other fields name it."""
+
+    type: str
+    job: NotRequired[str]
+    rank: NotRequired[int]
+    host: NotRequired[str]
+    gpu: NotRequired[int]
+    nic: NotRequired[str]
+    switch: NotRequired[str]
+    port: NotRequired[str]
+    priority: NotRequired[int]
+
+
+class DriverDocument(TypedDict):
+    """One number behind a finding; null where there is none."""
+
+    feature: str
+    value: float | None
+    peer: Annotated[float | None, Field(description="what is expected, or what peers have")]
+    unit: str
+    robust_z: float | None
+    threshold: float | None
+    source: Annotated[str, Field(description="where the threshold is from")]
+
+
+class FindingDocument(TypedDict):
+    """One cause: culprits, time, cost, evidence, what would disprove it, what to do."""
+
+    id: Annotated[str, Field(description="the same for the same kind and culprits in every run")]
+    kind: str
+    severity: Severity
+    confidence: Annotated[float | None, Field(description="0 to 1")]
+    families: Annotated[list[str], Field(description="kinds of evidence that agree")]
+    entities: Annotated[list[EntityDocument], Field(description="culprits")]
+    related: Annotated[list[EntityDocument], Field(description="what is affected")]
+    start: Moment | None
+    end: Moment | None
+    start_step: int | None
+    end_step: int | None
+    detected_at: Annotated[Moment | None, Field(description="when the data first showed it")]
+    loss_share: Annotated[Share | None, Field(description="share of the throughput lost, of 1")]
+    gpu_hours_lost: float | None
+    cost: Annotated[float | None, Field(description="of those hours, by site.gpu_hour_price")]
+    title: str
+    explanation: str
+    drivers: list[DriverDocument]
+    query: Annotated[str, Field(description="a prepared query, or SQL")]
+    sql: Annotated[str, Field(description="the SQL of the query")]
+    refuted_by: list[str]
+    next_steps: list[str]
+
+
+class PowerDocument(TypedDict):
+    """The smallest effect that the data would have shown."""
+
+    effect: Annotated[float, Field(description="a share, or a number of `unit`")]
+    unit: str
+    what: str
+    seconds: float
+    steps: int | None
+    words: str
+
+
+class QuestionDocument(TypedDict):
+    """One of the questions, its answer and what it rests on."""
+
+    question: str
+    answer: Answer
+    evidence: str
+    settled_by: Annotated[str, Field(description="data that would answer it")]
+    would_show: list[PowerDocument]
+
+
+class VerdictDocument(TypedDict):
+    """One sentence over the answers; `judged` is false where the data carry no judgement."""
+
+    sentence: str
+    judged: bool
+    questions: list[QuestionDocument]
+
+
+class SegmentDocument(TypedDict):
+    """Steps that run at one pace."""
+
+    first_step: int
+    last_step: int
+    start: Moment | None
+    step_time_ms: float | None
+
+
+class WhatIfDocument(TypedDict):
+    """What the job would gain with a part like its peers."""
+
+    entity: EntityDocument
+    saved_share: Share | None
+    speedup: Annotated[float | None, Field(description="throughput then over throughput now")]
+    over: str
+    against: str
+
+
+class ClockDocument(TypedDict):
+    """A clock: `seconds` ahead of the job's, give or take `error`."""
+
+    of: Literal["device", "host"]
+    name: str
+    seconds: float | None
+    error: float | None
+    corrected: bool
+
+
+class CounterBreakDocument(TypedDict):
+    """A counter that fell, wrapped around, stopped at its maximum or told nonsense."""
+
+    device: str
+    counter: str
+    what: Literal["reset", "wrapped", "stopped", "nonsense"]
+    ports: int
+    times: int
+    first: Moment
+
+
+class CoverageDocument(TypedDict):
+    """What the store holds, what is missing and what is unreliable."""
+
+    facts: dict[str, str]
+    missing: list[str]
+    clocks: list[ClockDocument]
+    counter_breaks: list[CounterBreakDocument]
+
+
+class FailureDocument(TypedDict):
+    """A part of the diagnosis that could not be done, and why."""
+
+    part: str
+    reason: str
+
+
+class RunDocument(TypedDict):
+    """One run of a job, as the logs tell of it."""
+
+    job: str | None
+    name: str
+    run: int
+    named_by: str
+    hosts: list[str]
+    ranks: int
+    nranks: int | None
+    processes: int
+    first_step: int | None
+    last_step: int | None
+    replayed_steps: int
+    nccl_versions: list[str]
+    start: Moment | None
+    end: Moment | None
+    files: list[str]
+    candidates: Annotated[int, Field(description="other jobs it may be a part of")]
+
+
+class JobDocument(RunDocument):
+    """A run with its verdict and the ids of its findings."""
+
+    verdict: VerdictDocument
+    findings: list[str]
+
+
+class DiagnosisDocument(TypedDict):
+    """A whole diagnosis; `jobs` only if the store holds several runs."""
+
+    schema_version: int
+    tool: Literal["fabricobs"]
+    tool_version: str
+    verdict: VerdictDocument
+    findings: list[FindingDocument]
+    segments: list[SegmentDocument]
+    what_if: list[WhatIfDocument]
+    coverage: CoverageDocument
+    failures: list[FailureDocument]
+    jobs: NotRequired[list[JobDocument]]
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of `diagnose --format json`."""
+    schema = TypeAdapter(DiagnosisDocument).json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"fabricobs diagnosis, schema_version {SCHEMA_VERSION}",
+    } | {name: value for name, value in schema.items() if name != "title"}
