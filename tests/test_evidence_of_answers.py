@@ -27,11 +27,11 @@ def tell(tmp_path: Path) -> Tell:
 
     def told(files: Mapping[str, Iterable[str]], *options: str) -> Told:
         for name, lines in files.items():
-            (tmp_path / "in").mkdir(exist_ok=True)
+            (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "in" / name).write_text("\n".join(lines) + "\n")
         store = str(tmp_path / "store")
         read = CliRunner().invoke(app, ["ingest", str(tmp_path / "in"), "--store", store])
-        assert read.exit_code == 0, read.output
+        assert read.exit_code == 0 and "lines unread" not in read.output, read.output
         said = CliRunner().invoke(app, ["diagnose", "--store", store, "--format", "json", *options])
         assert said.stdout, said.output
         return {"code": said.exit_code, **json.loads(said.stdout)}
@@ -242,3 +242,51 @@ class TestCollectivesAlone:
         asked = question(told, 0)
         assert asked["answer"] == "ok"
         assert asked["evidence"].startswith("The rhythm of the collectives is steady")
+
+
+class TestAStormInSwitchCountersAlone:
+    """Pauses come in at one port, none go out there, and they spread: nothing was said of it."""
+
+    def fabric(self, storm: float, slow: float) -> dict[str, list[str]]:
+        """Two leaves of 8 hosts and 4 spines: frames a second before the storm, and added by it.
+
+        NICs that are a little slow pause their leaf by `slow`; leaf01 hands the storm on.
+        """
+        ports: dict[str, dict[str, tuple[float, float, float, float]]] = {}
+        for leaf in ("leaf01", "leaf02"):
+            ports[leaf] = {f"Ethernet{8 * i}": (slow, 0, 0, 0.8 * storm) for i in range(8)}
+            for up in range(4):
+                name, here = f"Ethernet{128 + 8 * up}", leaf == "leaf01"
+                ports[leaf][name] = (0, 0, 0, 0.9 * storm) if here else (0, 0, 0.9 * storm, 0)
+                ports[f"spine{up:02d}"] = {
+                    "Ethernet0": (0, 0, 0.9 * storm, 0),
+                    "Ethernet8": (0, 0, 0, 0.9 * storm),
+                }
+        ports["leaf01"]["Ethernet24"] = (slow, 0, storm, 0)
+        return {f"{device}/pfc.txt": list(self.reads(rates)) for device, rates in ports.items()}
+
+    def reads(self, ports: Mapping[str, tuple[float, ...]]) -> Iterable[str]:
+        """`show pfc counters` every 30 s; the storm begins after five minutes."""
+        chance = np.random.default_rng(6)
+        totals = np.full((len(ports), 2), 1000.0)
+        rates = np.array(list(ports.values()))
+        for moment in range(0, 1200, 30):
+            yield f"{START + timedelta(seconds=moment):%a %b %d %H:%M:%S} UTC {START.year}"
+            for column, way in enumerate(("Rx", "Tx")):
+                yield f"{f'Port {way}':>12}  {'PFC0':>8}  {'PFC3':>12}"
+                yield f"{'-' * 12}  {'-' * 8}  {'-' * 12}"
+                for port, total in zip(ports, totals[:, column], strict=True):
+                    yield f"{port:>12}  {0:>8}  {total:>12.0f}"
+                yield ""
+            now = rates[:, :2] + rates[:, 2:] * (moment >= 300)
+            totals += 30 * now * chance.uniform(0.97, 1.03, now.shape)
+
+    def test_the_port_is_named_and_nothing_else(self, tell: Tell) -> None:
+        told = tell(self.fabric(storm=6000, slow=900))
+        (finding,) = told["findings"]
+        assert finding["kind"] == "pfc_storm"
+        assert [(e["switch"], e["port"]) for e in finding["entities"]] == [("leaf01", "Ethernet24")]
+        assert question(told, CONGESTION)["answer"] == "problem"
+
+    def test_pauses_that_all_receivers_send_are_none(self, tell: Tell) -> None:
+        assert tell(self.fabric(storm=0, slow=4500))["findings"] == []

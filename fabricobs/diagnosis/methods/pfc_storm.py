@@ -54,14 +54,13 @@ class _Storm:
 def find_pfc_storms(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
     """Return a finding for each NIC that storms; a unit judged is a NIC."""
     pauses = _with_shares(evidence.frame("nic_pauses"), model)
-    loud = pauses.filter(
-        (pl.col("share") >= model.limit("pause_share"))
-        & (
-            pl.col("back_frames_per_second").fill_null(0)
-            <= model.limit("root") * pl.col("frames_per_second")
-        )
+    # Pauses that come in and do not go out; others are handed on, or are what a storm spreads to.
+    roots = pauses.filter(
+        pl.col("back_frames_per_second").fill_null(0)
+        <= model.limit("root") * pl.col("frames_per_second")
     )
-    loud = _alone(loud, pauses, model)
+    loud = roots.filter(pl.col("share") >= model.limit("pause_share"))
+    loud = _alone(loud, overlapping(roots, stretches(loud, 1)), model)
     warnings = evidence.frame("storm_warnings")
     detected = evidence.frame("watchdogs").filter(
         (pl.col("detected") > 0) & pl.col("host").is_not_null()
@@ -103,9 +102,12 @@ def _with_shares(pauses: pl.DataFrame, model: Model) -> pl.DataFrame:
     )
 
 
-def _alone(loud: pl.DataFrame, pauses: pl.DataFrame, model: Model) -> pl.DataFrame:
-    """Drop estimated shares of ends that pause no more than their peers, or have too few peers."""
-    usual = pauses.group_by("seen_at", "end", "counted").agg(pl.col("frames_per_second").median())
+def _alone(loud: pl.DataFrame, roots: pl.DataFrame, model: Model) -> pl.DataFrame:
+    """Drop estimated shares of ends that pause no more than their peers, or have too few peers.
+
+    Peers are ends that pause and are not paused either, at the same time.
+    """
+    usual = roots.group_by("seen_at", "end", "counted").agg(pl.col("frames_per_second").median())
 
     def is_alone(seen_at: str, end: str, frames: float) -> bool:
         same = usual.filter(pl.col("seen_at") == seen_at)
