@@ -290,3 +290,40 @@ class TestAStormInSwitchCountersAlone:
 
     def test_pauses_that_all_receivers_send_are_none(self, tell: Tell) -> None:
         assert tell(self.fabric(storm=0, slow=4500))["findings"] == []
+
+
+class TestAFaultOfTheWholeRun:
+    """A NIC at 100 instead of 400 Gb/s from the first step on had no loss: no steps without it."""
+
+    def rows(self, gbps: float) -> dict[str, list[str]]:
+        """8 hosts that transfer for 30 % of each step; NICs then receive so many Gb/s."""
+        cables = ["device,port,remote_device,remote_port,speed_gbps"]
+        for host in range(8):
+            speed = 100 if host == 3 else 400
+            cables.append(f"leaf01,Ethernet{8 * host},node{host:02d},mlx5_0,{speed}")
+        ports = {("leaf01", f"Ethernet{8 * host}"): (0.3 * gbps, 0.3 * gbps) for host in range(8)}
+        states = {
+            f"node{host:02d}/ibstatus.txt": [
+                "Infiniband device 'mlx5_0' port 1 status:",
+                "\tstate:\t\t 4: ACTIVE",
+                f"\trate:\t\t {100 if host == 3 else 400} Gb/sec (4X NDR)",
+            ]
+            for host in range(8)
+        }
+        return states | {
+            "cables.csv": cables,
+            "counters.csv": counters(ports, 900, 30),
+            "steps.csv": steps(900),
+        }
+
+    def test_it_costs_what_the_line_rate_would_allow(self, tell: Tell) -> None:
+        told = tell(self.rows(90))
+        (finding,) = told["findings"]
+        assert finding["kind"] == "degraded_link"
+        # 600 of 2,000 ms at 90 Gb/s; at 80 % of 400 Gb/s they take 169 ms.
+        assert finding["loss_share"] == pytest.approx(431 / 2000, abs=0.02)
+        assert "line rate of the NICs" in finding["explanation"]
+
+    def test_transfers_as_fast_as_the_hardware_allows_cost_nothing(self, tell: Tell) -> None:
+        (finding,) = tell(self.rows(330))["findings"]
+        assert finding["loss_share"] is None

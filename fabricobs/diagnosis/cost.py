@@ -84,8 +84,10 @@ def _cost(
         usual, against = float(np.median(others)), "steps without it"
         felt = _stand_out(times, others)
     else:
-        share = _share_of_line_rate(evidence, pace.job)
-        if share is None or column == "step_time_ms":
+        share = None
+        if column != "step_time_ms":
+            share = _share_of_line_rate(evidence, pace.job) or _share_by_counters(evidence, steps)
+        if share is None:
             return None
         usual = float(np.median(times)) * min(share / EXPECTED_SHARE_OF_LINE_RATE, 1.0)
         against, felt = "the line rate of the NICs", share < 0.9 * EXPECTED_SHARE_OF_LINE_RATE
@@ -147,6 +149,20 @@ def _share_of_line_rate(evidence: Evidence, job: str | None) -> float | None:
     rows = evidence.frame("bus_bandwidth").filter(pl.col("job").eq_missing(pl.lit(job)))
     share = rows["share_of_line_rate"].drop_nulls().median()
     return None if share is None else float(share)  # type: ignore[arg-type]
+
+
+def _share_by_counters(evidence: Evidence, steps: pl.DataFrame) -> float | None:
+    """Return the share of their line rate that NICs receive at while the job transfers.
+
+    Transfers that computation hides make it larger, and the loss smaller.
+    """
+    rates = evidence.frame("nic_rates").drop_nulls(["received_gbps", "speed_gbps"])
+    rates = rates.filter(
+        pl.col("ts_before") >= steps["ts"].min(), pl.col("ts") <= steps["ts"].max()
+    )
+    used = rates.select(pl.col("received_gbps") / pl.col("speed_gbps")).to_series().median()
+    busy = steps.select(pl.col("transfer_ms").sum() / pl.col("step_time_ms").sum()).item()
+    return float(used) / busy if isinstance(used, float) and used > 0 and busy else None
 
 
 def _during(begin: datetime, end: datetime) -> pl.Expr:
