@@ -75,6 +75,7 @@ def _page(diagnosis: Diagnosis, figures: Figures, extra: tuple[Path, ...]) -> st
     )
     return environment.get_template("report.html.j2").render(
         diagnosis=diagnosis,
+        subject=_subject(diagnosis),
         costliest=next((f for f in diagnosis.findings if f.severity != "info"), None),
         figures=figures,
         sections=list(_sections(diagnosis.findings, extra)),
@@ -92,6 +93,15 @@ def _page(diagnosis: Diagnosis, figures: Figures, extra: tuple[Path, ...]) -> st
         styles=Markup(styles),
         version=__version__,
     )
+
+
+def _subject(diagnosis: Diagnosis) -> str:
+    """Say what was diagnosed: the jobs, the ranks, the time."""
+    facts = dict(diagnosis.coverage.facts)
+    jobs = [documents.counted(len(diagnosis.jobs), "job")] if diagnosis.jobs else []
+    ranks = [f"ranks {facts['ranks']}"] if "ranks" in facts else []
+    times = [f"{facts['from']} to {facts['to']}"] if {"from", "to"} <= facts.keys() else []
+    return ", ".join([f"fabricobs {__version__}", *jobs, *ranks, *times])
 
 
 def _that_fit(figures: Figures) -> dict[str, dict[str, Any]]:
