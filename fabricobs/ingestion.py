@@ -16,6 +16,7 @@ from typing import Protocol
 from fabricobs import stopping, unchanged
 from fabricobs.batches import ingest_batch, note_copies
 from fabricobs.formats.identity import Identity
+from fabricobs.formats.identity.pattern import unfit
 from fabricobs.formats.reading import reads_by_columns
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
 from fabricobs.identities import Identities
@@ -122,6 +123,9 @@ def ingest(
                 progress.done(outcome)
     report.outcomes.extend(_note_copies(copies, known, report, store, options))
     store.settle()
+    paths = list(_paths(files, report.outcomes)) if options.host_from else []
+    report.unfit_patterns = tuple(unfit(options.host_from, paths))
+    report.a_path = next(iter(paths), "")
     report.outcomes.sort(key=lambda outcome: str(outcome.path))
     # A file with a problem, or a member with one, is looked up in the store at every ingest.
     troubled = {str(p) for o in report.problems for p in (o.path, *o.path.parents)}
@@ -133,6 +137,16 @@ def ingest(
             noted[str(outcome.path)] = (*look, " ".join(outcome.formats))
     unchanged.keep(noted, store.path, options)
     return report
+
+
+def _paths(files: Sequence[InputFile], outcomes: Sequence[FileOutcome]) -> Iterator[str]:
+    """Yield the paths that patterns are matched with: below the input, or within an archive."""
+    given = {file.path for file in files}
+    yield from (path_text(file.below_root) for file in files)
+    for outcome in outcomes:
+        for folder in outcome.path.parents:
+            if folder in given:
+                yield path_text(outcome.path.relative_to(folder))
 
 
 def _processes(workers: int) -> AbstractContextManager[Executor | None]:

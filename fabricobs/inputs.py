@@ -115,6 +115,8 @@ class IngestReport:
 
     outcomes: list[FileOutcome] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
+    unfit_patterns: tuple[str, ...] = ()  # of --host-from, that fit no path
+    a_path: str = ""  # below the input, as a pattern would have to fit one
 
     @property
     def read(self) -> list[FileOutcome]:

@@ -1,9 +1,10 @@
 """Trying formats on files and folders, and beginning a new one, through the command line."""
 
+import json
 import re
 import shutil
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,52 @@ def test_what_is_proposed_reads_its_lines_once_columns_are_named(
     assert (tally.parsed, tally.unparsed) == (len(log), 0)
     for (line, values), row in zip(log, rows["benchmarks"], strict=True):
         assert all(value in row.values() for value in values), (line, row)
+
+
+_WORD = st.sampled_from(["blade", "flux", "crate", "Widgets", "slot", "mode", "zeta", "when"])
+_CELL = st.one_of(
+    st.integers(0, 10**6).map(str),
+    st.integers(0, 10**6).map(lambda n: f"{n / 100:.2f}"),
+    st.sampled_from(["ready", "off", "b-12", "2026-03-02T09:00:00Z"]),
+)
+
+
+def _as_csv(names: list[str], rows: list[list[str]]) -> str:
+    return "".join(",".join(cells) + "\n" for cells in (names, *rows))
+
+
+def _as_json_lines(names: list[str], rows: list[list[str]]) -> str:
+    return "".join(json.dumps(dict(zip(names, cells, strict=True))) + "\n" for cells in rows)
+
+
+def _as_table(names: list[str], rows: list[list[str]]) -> str:
+    lines = [names, ["-" * 22 for _ in names], *rows]
+    return "".join("  ".join(f"{cell:<22}" for cell in cells).rstrip() + "\n" for cells in lines)
+
+
+def _as_pairs(names: list[str], rows: list[list[str]]) -> str:
+    return "".join(f"{name}: {cell}\n" for name, cell in zip(names, rows[0], strict=True))
+
+
+@settings(max_examples=60)
+@given(
+    write=st.sampled_from([_as_csv, _as_json_lines, _as_table, _as_pairs]),
+    names=st.lists(_WORD, min_size=3, max_size=6, unique=True),
+    data=st.data(),
+)
+def test_a_draft_claims_and_reads_the_file_it_was_drawn_from(
+    write: Callable[[list[str], list[list[str]]], str], names: list[str], data: st.DataObject
+) -> None:
+    width = len(names)
+    row = st.lists(_CELL, min_size=width, max_size=width)
+    rows = data.draw(st.lists(row, min_size=1, max_size=4))
+    text = write(names, rows)
+    draft = tomllib.loads(definition_text("mine", "x.txt", text.splitlines()))
+    catalogue = Catalogue({"mine": Definition.model_validate({**draft, "name": "mine"})})
+    assert list(check_format(catalogue.formats["mine"], catalogue)) == []
+    # What a person does: a table, and a column for a key.
+    draft["block"][0] |= {"table": "hosts", "columns": {names[-1]: "value"}}
+    expected = [cells[-1] for cells in (rows[:1] if write is _as_pairs else rows)]
+    draft["sample"][0]["rows"] = {"hosts": [{"value": value} for value in expected]}
+    catalogue = Catalogue({"mine": Definition.model_validate({**draft, "name": "mine"})})
+    assert list(check_format(catalogue.formats["mine"], catalogue)) == []

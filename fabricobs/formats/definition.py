@@ -73,7 +73,7 @@ class LineRule(_Part):
 class Block(_Part):
     """Cells of a table, keys of a dump or fields of a record, and the columns they fill."""
 
-    table: str | None = None  # jsonl: a kind of record without a table is known and ignored
+    table: str | None = None  # table, keyvalue, records: without one known and ignored
     columns: dict[str, str] = {}  # "key or key template" = "[table.]column[:type][ * factor]"
     ignore: tuple[str, ...] = ()  # keys known and not needed
     set: Constants = {}

@@ -4,22 +4,24 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from fabricobs.formats.documents.jsontext import loads
+from fabricobs.formats.outputs.ruled import RULER, columns_of
 from fabricobs.formats.records.csv_records import split_header
 from fabricobs.formats.templates import Template, compile_template
 from fabricobs.formats.typed_text import Piece, kind_of, pieces_in
 
-_RULER = re.compile(r"^[-=]{3,}(?: +[-=]{3,})+\s*$")
 # A line of a dump of counters or settings: one short value behind its name.
-_PAIR = re.compile(r"\s*([A-Za-z][\w .()/-]*?)\s*(:|=)\s*(\S+(?: \S+)?)\s*")
+_PAIR = re.compile(r"\s*([A-Za-z][\w .()/-]*?)(\s*[:=]\s*)(\S+(?: \S+)?)\s*")
 _NUMBER = re.compile(r"(?<!\w)-?\d+(?!\w)")
 _NUMERIC = {"int", "count", "amount", "number"}
 # A word that has as many forms in otherwise equal lines is a value.
 _LEAST_FORMS = 3
 _MOST_DETECTORS = 3
 _LEAST_PAIRS = 3
+_NO_TABLE = '# Without a table its rows are known and ignored.\n# table = "steps"\n'
+_DETECTING_KEYS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,8 @@ class Proposal:
 def definition_text(name: str, path: str, lines: Sequence[str]) -> str:
     """Return the beginning of a definition of the lines, which are its sample too.
 
-    It is sound as it stands if the lines are those of a log: every template has its types and no
-    names, so its lines are known and ignored. Named fields, a table and the rows of the sample are
-    what is left to fill in.
+    It is sound as it stands: it claims these lines, which are known and ignored. Named fields, a
+    table and the rows of the sample are what is left to fill in.
     """
     sample = "\n".join(lines)
     quoted = f"'''\n{sample}\n'''" if _is_literal(sample) else _quoted(sample + "\n")
@@ -134,18 +135,21 @@ def _reads(template: Template, line: str) -> bool:
 def _body(lines: Sequence[str]) -> str:
     """Return reader, detection and rules as far as the lines tell."""
     first = lines[0]
-    if first.lstrip().startswith("{"):
-        record = _record(first)
-        return _records("jsonl", {key: str(value) for key, value in record.items()})
-    header = next((a for a, b in zip(lines, lines[1:], strict=False) if _RULER.match(b)), None)
-    if header is not None:
-        return _table(header, lines)
+    record = _record(first) if first.lstrip().startswith("{") else {}
+    if record:
+        keys = (f"{re.escape(_quoted(key))}\\s*:" for key in list(record)[:_DETECTING_KEYS])
+        values = {key: str(value) for key, value in record.items()}
+        return _records("jsonl", ".*".join(keys), values)
+    for header, ruler in pairwise(lines):
+        if RULER.match(ruler):
+            return _table(header, ruler)
     columns, _ = split_header(first)
     if len(columns) >= 3 and all(
         re.fullmatch(r"[A-Za-z_][\w ./()%-]*", column) for column in columns
     ):
         cells = split_header(lines[1])[0] if len(lines) > 1 else ()
-        return _records("csv", dict(zip_longest(columns, cells[: len(columns)], fillvalue="")))
+        values = dict(zip_longest(columns, cells[: len(columns)], fillvalue=""))
+        return _records("csv", f"^{re.escape(first)}", values)
     return _pairs(lines) or _log(lines)
 
 
@@ -168,11 +172,12 @@ def _log(lines: Sequence[str]) -> str:
     )
 
 
-def _table(header: str, lines: Sequence[str]) -> str:
+def _table(header: str, ruler: str) -> str:
+    names = [name for _, _, name in columns_of(header, ruler)]
     return (
         f'reader = "table"\n\n[detect]\ntext = {_quoted(_blanks(header))}\n\n'
-        f'[[block]]\ntable = "port_samples"\nheader = {_quoted(_template(header))}\n'
-        f"[block.columns]\n{_columns(dict.fromkeys(header.split(), ''))}"
+        f"[[block]]\n{_NO_TABLE}header = {_quoted(_template(header))}\n"
+        f"[block.columns]\n{_columns(dict.fromkeys(names, ''))}"
     )
 
 
@@ -180,22 +185,25 @@ def _pairs(lines: Sequence[str]) -> str:
     """Return the body of a dump of names and values; nothing if the lines are none."""
     found = [pair for line in lines if (pair := _PAIR.fullmatch(line)) is not None]
     pairs = {pair[1]: pair[3] for pair in found}
-    separators = {pair[2] for pair in found}
+    forms = {f"{{key}}{' '.join(pair[2].split(' '))}{{value}}" for pair in found}
+    forms = {re.sub(r"\s+", " ", form) for form in forms}
+    marks = {pair[2].strip() for pair in found}
     # The names of a dump differ: a log says the same of other values.
     names = {_NUMBER.sub("#", name) for name in pairs}
-    if len(names) < max(_LEAST_PAIRS, len(lines)) or len(separators) > 1:
+    if len(names) < max(_LEAST_PAIRS, len(lines)) or len(marks) > 1:
         return ""
     return (
         f'reader = "keyvalue"\n\n[detect]\ntext = {_quoted(_blanks(next(iter(pairs))))}\n\n'
-        f'[[block]]\ntable = "port_samples"\npair = "{{key}} {separators.pop()} {{value}}"\n'
+        f"[[block]]\n{_NO_TABLE}pair = {json.dumps(sorted(forms))}\n"
         f'ignore = ["{{:text}}"]\n[block.columns]\n{_columns(pairs)}'
     )
 
 
-def _records(reader: str, values: dict[str, str]) -> str:
+def _records(reader: str, detector: str, values: dict[str, str]) -> str:
     return (
-        f'reader = "{reader}"\n\n[detect]\ncolumns = []  # columns that must be filled\n\n'
-        f'[[block]]\ntable = "steps"\n[block.columns]\n{_columns(values)}'
+        f'reader = "{reader}"\n\n# Better than text: columns = [...], those that must be filled.\n'
+        f"[detect]\ntext = {_quoted(detector)}\n\n"
+        f"[[block]]\n{_NO_TABLE}[block.columns]\n{_columns(values)}"
     )
 
 

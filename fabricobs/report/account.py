@@ -22,8 +22,9 @@ def ingest_table(report: IngestReport) -> str:
     for name, outcomes in sorted(by_format.items()):
         rows.append((name, *(f"{n:,}" for n in _sums(outcomes)), *_span(outcomes)))
     rows.append(("all", *(f"{n:,}" for n in _sums(report.read)), *_span(report.read)))
-    lines = [aligned(rows)]
     unchanged = sum(outcome.unchanged for outcome in report.outcomes)
+    # A table of nothing says less than the sentence below it.
+    lines = [aligned(rows)] if report.read or not unchanged else []
     if unchanged:
         lines.append(f"{counted(unchanged, 'file')} already in the store, unchanged.")
     dropped: Counter[str] = Counter()
@@ -33,6 +34,10 @@ def ingest_table(report: IngestReport) -> str:
         kinds = not_kept(dropped.most_common())
         lines.append(escaped(f"Known, not kept: {kinds}; by file: column `not_kept` of `files`."))
     lines.extend(map(escaped, report.left_out.lines()))
+    lines.extend(
+        escaped(f"--host-from {pattern} fits no path below LOGS, such as {report.a_path}")
+        for pattern in report.unfit_patterns
+    )
     doubts = [f"{outcome.path}: {outcome.doubt}" for outcome in report.read if outcome.doubt]
     told = [
         *_unread(report.read),

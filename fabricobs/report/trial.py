@@ -32,7 +32,7 @@ def _trial(trial: Trial, most: int) -> Iterator[str]:
     )
     yield from map(escaped, trial.problems)
     if trial.formats and tally.lines and not trial.row_count and not tally.unparsed:
-        yield "No rule gives a row: give the rules of the lines you need a table."
+        yield "No rule or block gives a row: give those that you need a table."
     if trial.unread:
         yield "Unread lines by shape, of the first 20 in each file:"
     for shape in trial.unread:

@@ -1,6 +1,6 @@
 """Jobs: the launches of a store, named, and put in order as runs of one job.
 
-A store whose files are all of one launch and have no name from `--job` is one job without a name.
+A store whose files are all of one launch that only its files name is one job without a name.
 """
 
 import re
@@ -17,6 +17,8 @@ from fabricobs.store.launches import Launch, Lines
 from fabricobs.store.launches import Trace as Trace
 
 _RUN = "#"
+# What names a launch where neither a person nor a scheduler did.
+_OF_FILES = frozenset({"file name", "file names", "no name"})
 # Folders that name what is in them, or a time, and no job.
 _COMMON = re.compile(
     r"(?:logs?|out(?:put)?s?|runs?|attempts?|nccl|steps|train(?:ing)?|ranks?|nodes?)?[-_.]?[\d_.:TZ-]*",
@@ -90,11 +92,12 @@ def find_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
             job.append(launch)
     names = _names(jobs)
     only = len(jobs) == 1 and len(jobs[0]) == 1 and not jobs[0][0].given
+    nameless = only and names[0][1] in _OF_FILES
     found = []
     for (name, named_by), runs in zip(names, jobs, strict=True):
         reached: int | None = None
         for number, launch in enumerate(runs, start=1):
-            label = None if only else name if number == 1 else f"{name}{_RUN}{number}"
+            label = None if nameless else name if number == 1 else f"{name}{_RUN}{number}"
             run = _run(launch, label, name, number, named_by, reached)
             found.append(run)
             reached = max((s for s in (reached, run.last_step) if s is not None), default=None)

@@ -1,6 +1,6 @@
 -- The runs of the jobs a store holds, worked out from communicators, processes, hosts, times, names
 -- and folders of its files. `job` is what rows of a run say: the job's name, NAME#2 in its second run;
--- null where all is of one launch that has no name. `replayed_steps` were done by a run before it too.
+-- null where all is of one launch that only its files name. `replayed_steps` were done by a run before it too.
 -- `candidates` counts the jobs its files may be part of, where that cannot be told.
 CREATE OR REPLACE TABLE jobs (
   job VARCHAR, name VARCHAR, run BIGINT, named_by VARCHAR, hosts BIGINT, ranks BIGINT, nranks BIGINT,

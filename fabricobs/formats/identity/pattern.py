@@ -6,6 +6,7 @@ what the part names. A pattern need not reach the end of the path.
 """
 
 import re
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import lru_cache
@@ -38,6 +39,13 @@ def said_of(patterns: tuple[str, ...], path: str, zone: tzinfo) -> Said | None:
             ts = time_of_path((time,), zone).ts if time else None
             return Said(told.get("host"), told.get("port"), int(rank) if rank else None, ts)
     return None
+
+
+def unfit(patterns: Iterable[str], paths: Collection[str]) -> Iterator[str]:
+    """Yield the patterns that fit none of the paths."""
+    for pattern in patterns:
+        if not any(map(compile_pattern(pattern).match, paths)):
+            yield pattern
 
 
 @lru_cache(maxsize=256)

@@ -76,6 +76,8 @@ class KeyValueReader:
         if found is None:
             self._active = not self._block.headers
             return Outcome.NOT_MINE
+        if not self._block.mapping.table:
+            return Outcome.IGNORED
         try:
             fields = pair.read(found, as_text=_PAIR)
             key, value = str(fields.pop("key", self._key)), str(fields.pop("value", ""))

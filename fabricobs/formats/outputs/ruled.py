@@ -24,7 +24,7 @@ from fabricobs.formats.outputs.layouts import Layout, cut_rows, layout_of
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
 
-_RULER = re.compile(r"^\s*-+(?:\s+-+)+\s*$")
+RULER = re.compile(r"^\s*-+(?:\s+-+)+\s*$")
 _RULE = re.compile(r"^\s*(?:-+|=+)\s*$")
 _PORT = re.compile(r"[A-Za-z-]+\d[\d/.]*$")
 _DASHES = re.compile(r"-+")
@@ -63,10 +63,10 @@ class TableBlock(CellBlock):
     def ruled(self, header: str, ruler: str) -> Ruled | None:
         """Return what these two lines say; None if the second is no ruler."""
         found = self._ruled.get((header, ruler))
-        if found is None and _RULER.match(ruler):
+        if found is None and RULER.match(ruler):
             if len(self._ruled) >= _MOST_HEADERS:
                 self._ruled.clear()
-            columns, gaps = _cut(header, ruler), _gaps(ruler)
+            columns, gaps = columns_of(header, ruler), _gaps(ruler)
             layout = layout_of(columns, gaps, self.mapping)
             found = self._ruled[header, ruler] = Ruled(columns, gaps, layout)
         return found
@@ -218,6 +218,8 @@ class TableReader:
         return Outcome.JOINED if words[0] is held and outcome is Outcome.PARSED else outcome
 
     def _add(self, block: TableBlock, cells: list[tuple[str, str]], number: int) -> Outcome | str:
+        if not block.mapping.table:
+            return Outcome.IGNORED
         try:
             known = self._cells.add(block, cells, number, {})
         except ValueError as error:
@@ -247,7 +249,7 @@ def _gaps(ruler: str) -> list[tuple[int, int]]:
     return [(end, begin) for (_, end), (begin, _) in pairwise(runs)]
 
 
-def _cut(header: str, ruler: str) -> list[tuple[int, int, str]]:
+def columns_of(header: str, ruler: str) -> list[tuple[int, int, str]]:
     """Return begin, end and name of each column; the last one runs to the end of the line."""
     runs = [match.span() for match in _DASHES.finditer(ruler)]
     bounds = [0, *(begin for begin, _ in runs[1:])]

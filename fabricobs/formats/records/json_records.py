@@ -247,10 +247,7 @@ class _Reader:
     ) -> None:
         if kind == _NO_BLOCK:
             return
-        block, mapping = self.sink.record_format.blocks[kind]
-        if block.table is None:
-            self.sink.tally.skip(len(numbers), f"records {block.where}")
-            return
+        _, mapping = self.sink.record_format.blocks[kind]
         cells = {path: columns[self.layout.slots[path]] for path in mapping.sources()}
         self.sink.add(kind, cells, numbers, text_of(lines, _text))
 

@@ -77,7 +77,9 @@ class RecordSink:
         required column are counted as missed.
         """
         block, mapping = self.record_format.blocks[position]
-        assert block.table is not None
+        if block.table is None:
+            self.tally.skip(len(numbers), f"records {block.where or self.record_format.name}")
+            return
         columns, unfit = self._filled(cells, mapping)
         refused = {} if block.where is not None else self._incomplete(columns)
         for row, name, value in unfit:
