@@ -171,3 +171,41 @@ def test_the_peer_of_a_completion_error_is_the_host_that_its_bootstrap_names(
     )
     read = Ingested(tmp_path, {"nccl.log": lines})
     assert read.question("failed_connections", "host, peer_host") == ["gpu-01,gpu-02"]
+
+
+def test_a_pattern_that_fits_no_path_is_told(tmp_path: Path) -> None:
+    files = {"gpu-01/a.log": f"{NCCL}INFO Using network IB\n"}
+    wrong, right = ("--host-from", "racks/{host}/**"), ("--host-from", "{host}/*.log")
+    found = Ingested(tmp_path, files, *wrong, *right)
+    told = [line for line in found.output.splitlines() if "--host-from" in line]
+    assert told == ["--host-from racks/{host}/** fits no path below LOGS, such as gpu-01/a.log"]
+
+
+def test_unchanged_files_are_told_without_a_table(tmp_path: Path) -> None:
+    files = {"a.log": f"{NCCL}INFO Using network IB\n"}
+    Ingested(tmp_path, files)
+    assert Ingested(tmp_path, files).output.splitlines()[0] == (
+        "1 file already in the store, unchanged."
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "job"),
+    [
+        (("llama-70b/a.log", "llama-70b/b.log"), "llama-70b"),
+        (("slurm-4711/a.log", "slurm-4711/b.log"), "slurm-4711"),
+        (("a.log",), "NULL"),
+    ],
+)
+def test_rows_of_an_only_job_say_the_name_of_its_folder(
+    tmp_path: Path, names: tuple[str, ...], job: str
+) -> None:
+    files = {
+        name: f"gx-01:{rank}:{rank} [0] NCCL INFO ncclCommInitRank comm 0x1 rank {rank} nranks 2 "
+        "cudaDev 0 nvmlDev 0 busId 1b000 commId 0x7a1 - Init COMPLETE\n"
+        for rank, name in enumerate(names)
+    }
+    found = Ingested(tmp_path, files)
+    query = "SELECT DISTINCT coalesce(job, 'NULL') FROM nccl_ranks"
+    result = CliRunner().invoke(app, ["sql", query, "--store", str(found.store), "--format", "csv"])
+    assert result.output.splitlines()[1:] == [job]
