@@ -23,10 +23,11 @@ WITH connections AS (
   GROUP BY job, host, pid
 ),
 rings AS (
-  SELECT job, host, pid, bool_and(ring_gdr) AS ring_gdr
+  -- A process may have several ranks, one for each GPU.
+  SELECT job, host, pid, coalesce(nvml_device, cuda_device) AS gpu, bool_and(ring_gdr) AS ring_gdr
   FROM ranks
   WHERE nodes IS DISTINCT FROM 1
-  GROUP BY job, host, pid
+  GROUP BY ALL
 ),
 nics AS (
   SELECT job, rank, string_agg(DISTINCT nic, ', ' ORDER BY nic) AS nic
@@ -46,6 +47,7 @@ told AS (
   FROM job_ranks r
   LEFT JOIN connections c ON c.job IS NOT DISTINCT FROM r.job AND c.host = r.host AND c.pid = r.pid
   LEFT JOIN rings g ON g.job IS NOT DISTINCT FROM r.job AND g.host = r.host AND g.pid = r.pid
+    AND g.gpu IS NOT DISTINCT FROM r.gpu
   LEFT JOIN nics n ON n.job IS NOT DISTINCT FROM r.job AND n.rank = r.rank
 )
 SELECT job, rank, host, nic, gdr, net_connections, connections_without_gdr, ring_gdr,

@@ -1,11 +1,15 @@
 """What a user relies on where lines are not as clean as in a manual, through the command line."""
 
 import json
+import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from conftest import ROOT
@@ -209,3 +213,36 @@ def test_rows_of_an_only_job_say_the_name_of_its_folder(
     query = "SELECT DISTINCT coalesce(job, 'NULL') FROM nccl_ranks"
     result = CliRunner().invoke(app, ["sql", query, "--store", str(found.store), "--format", "csv"])
     assert result.output.splitlines()[1:] == [job]
+
+
+@given(seed=st.integers(0, 10_000), shared=st.booleans())
+@settings(max_examples=4, deadline=None)
+def test_what_a_process_says_before_its_rank_is_that_ranks(seed: int, *, shared: bool) -> None:
+    """Two ranks, each in a process of its own or in one; statements of both in any order."""
+    draw = random.Random(seed)
+    pids = (900, 900) if shared else (900, 901)
+    channels = draw.sample(range(2, 33), 2)
+    queues = []
+    for gpu, pid in enumerate(pids):
+        mark = f"gx-01:{pid}:{pid + 10 + gpu} [{gpu}] NCCL INFO "
+        init = f"ncclCommInitRank comm 0x1{gpu} rank {gpu} nranks 2 cudaDev {gpu} nvmlDev {gpu} "
+        queues.append(
+            [
+                f"gx-01:{pid}:{pid} [{gpu}] NCCL INFO NCCL version 2.20.5+cuda12",
+                f"{mark}Connected all rings, use ring PXN 0 GDR {gpu}",
+                f"{mark}{channels[gpu]} coll channels, 0 collnet channels, 0 nvls channels, "
+                f"{channels[gpu]} p2p channels, 2 p2p channels per peer",
+                f"{mark}{init}busId 1b000 commId 0x7a1 - Init COMPLETE",
+            ]
+        )
+    lines: list[str] = []
+    while any(queues):
+        lines.append(draw.choice([queue for queue in queues if queue]).pop(0))
+    with tempfile.TemporaryDirectory() as folder:
+        found = Ingested(Path(folder), {"a.log": "\n".join(lines) + "\n"})
+        query = "SELECT rank, version, ring_gdr, coll_channels FROM ranks ORDER BY rank"
+        arguments = ["sql", query, "--store", str(found.store), "--format", "csv"]
+        told = CliRunner().invoke(app, arguments).output.splitlines()[1:]
+    assert [line.lower() for line in told] == [
+        f"{gpu},2.20.5+cuda12,{bool(gpu)},{channels[gpu]}".lower() for gpu in (0, 1)
+    ]

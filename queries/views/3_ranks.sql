@@ -1,16 +1,26 @@
 -- Ranks as the NCCL logs tell them: one row a rank of a communicator, its statements merged.
 CREATE OR REPLACE VIEW ranks AS
-WITH processes AS (
-  SELECT job, host, pid,
-    arg_max(network, line) AS network,
-    arg_max(version, line) AS version,
+WITH told AS (
+  -- A process of several GPUs says in each line of which it speaks; of lines that do not, no rank is known.
+  SELECT *, CASE WHEN min(cuda_device) OVER p <> max(cuda_device) OVER p THEN cuda_device END AS device
+  FROM nccl_ranks
+  WINDOW p AS (PARTITION BY job, host, pid)
+),
+processes AS (
+  SELECT job, host, pid, arg_max(network, line) AS network, arg_max(version, line) AS version
+  FROM told
+  WHERE host IS NOT NULL
+  GROUP BY job, host, pid
+),
+devices AS (
+  SELECT job, host, pid, device,
     bool_and(ring_gdr) AS ring_gdr,
     bool_or(ring_pxn) AS ring_pxn,
     max(coll_channels) AS coll_channels,
     max(p2p_channels) AS p2p_channels
-  FROM nccl_ranks
+  FROM told
   WHERE host IS NOT NULL
-  GROUP BY job, host, pid
+  GROUP BY job, host, pid, device
 )
 SELECT s.job, max(s.comm_id) AS comm_id, s.comm, s.rank, s.host, s.pid,
   max(s.cuda_device) AS cuda_device,
@@ -24,12 +34,14 @@ SELECT s.job, max(s.comm_id) AS comm_id, s.comm, s.rank, s.host, s.pid,
   max(s.init_seconds) AS init_seconds,
   any_value(p.network) AS network,
   any_value(p.version) AS version,
-  any_value(p.ring_gdr) AS ring_gdr,
-  any_value(p.ring_pxn) AS ring_pxn,
-  any_value(p.coll_channels) AS coll_channels,
-  any_value(p.p2p_channels) AS p2p_channels
-FROM nccl_ranks s
+  any_value(d.ring_gdr) AS ring_gdr,
+  any_value(d.ring_pxn) AS ring_pxn,
+  any_value(d.coll_channels) AS coll_channels,
+  any_value(d.p2p_channels) AS p2p_channels
+FROM told s
 LEFT JOIN processes p ON s.job IS NOT DISTINCT FROM p.job AND s.host = p.host AND s.pid = p.pid
+LEFT JOIN devices d ON s.job IS NOT DISTINCT FROM d.job AND s.host = d.host AND s.pid = d.pid
+  AND s.device IS NOT DISTINCT FROM d.device
 WHERE s.rank IS NOT NULL AND s.comm IS NOT NULL
 GROUP BY s.job, s.comm, s.rank, s.host, s.pid;
 
