@@ -33,6 +33,17 @@ def test_every_definition_reads_its_samples(name: str) -> None:
     assert list(check_format(CATALOGUE.formats[name], CATALOGUE)) == []
 
 
+def test_every_definition_reads_its_samples_with_line_ends_of_windows() -> None:
+    definitions = {}
+    for name, format_ in CATALOGUE.formats.items():
+        texts = [s for s in format_.definition.sample if s.text and "\r" not in s.text]
+        samples = tuple(s.model_copy(update={"text": s.text.replace("\n", "\r\n")}) for s in texts)
+        definitions[name] = format_.definition.model_copy(update={"sample": samples})
+    catalogue = Catalogue(definitions)
+    wrong = [said for f in catalogue.formats.values() for said in check_format(f, catalogue)]
+    assert wrong == []
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

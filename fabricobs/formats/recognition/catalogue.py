@@ -239,7 +239,7 @@ class Catalogue:
             return self._recognise_parquet(path)
         if ends.startswith(_LFS_POINTER):
             return Recognised("text", (), "a Git LFS pointer: the file itself was not fetched")
-        text = without_colours(ends.decode("utf-8", "replace").replace("\r", "\n"))
+        text = without_colours(_text_of(ends))
         look = self._look(text, path, ends[:_MAGIC_BYTES].decode("latin-1"))
         whole = self._shown(look, READERS)
         if whole:
@@ -357,6 +357,11 @@ class Catalogue:
         best = sorted(fitting, key=lambda entry: -entry[0])[:1]
         reason = "" if best else f"Parquet without a known set of columns: {', '.join(keys[:12])}"
         return Recognised("parquet", tuple(f for _, f in best), reason)
+
+
+def _text_of(ends: bytes) -> str:
+    """Return a file's ends as text; a carriage return ends a line, alone or before a newline."""
+    return ends.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def is_parquet(head: bytes) -> bool:
