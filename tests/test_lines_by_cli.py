@@ -246,3 +246,17 @@ def test_what_a_process_says_before_its_rank_is_that_ranks(seed: int, *, shared:
     assert [line.lower() for line in told] == [
         f"{gpu},2.20.5+cuda12,{bool(gpu)},{channels[gpu]}".lower() for gpu in (0, 1)
     ]
+
+
+def test_a_bar_cut_by_the_container_runtime_keeps_its_step(tmp_path: Path) -> None:
+    at = "2026-03-02T09:14:{:02}.000000000Z stdout"
+    bars = ["\r 50%|##5  | 3/6 [00:03<00:03, 1.0s/it]", "\r 66%|###  | 4/6 [00:04<00:02, 1.0s/it]"]
+    text = (
+        f"{at.format(1)} F {bars[0]}{{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.03}}\n"
+        f"{at.format(2)} P {bars[1]}\r 83%|#### |\n"
+        f"{at.format(2)} F  5/6 [00:05<00:01, 1.0s/it]"
+        "{'loss': 2.25, 'learning_rate': 1e-05, 'epoch': 0.05}\n"
+    )
+    found = Ingested(tmp_path, {"worker-0/0.log": text})
+    assert found.rows("steps", "step, loss") == [(3, 2.5), (5, 2.25)]
+    assert found.account[0][2] == 0

@@ -28,7 +28,7 @@ from fabricobs.formats.values import parse_time
 # Of an export that is newest first or in no order, as much is put in order.
 LONGEST_EXPORT = 64 << 20
 _CRI = re.compile(r"(\d{4}-\d\d-\d\dT\S+) (stdout|stderr) ([FP]) ?(.*)", re.DOTALL)
-_LOOKED_AT = 5
+_LEAST_SHOWN = 2
 _HEAD = 1 << 16
 _QUOTE = re.compile(r'(?<!\\)"')
 
@@ -67,8 +67,10 @@ class LogLine:
 
 def wrapping_of(head: str, formats_in: Callable[[str], int]) -> Wrapping:
     """Say how the lines of a text are wrapped, from its first ones."""
-    lines = [line for line in head[:_HEAD].split("\n")[:50] if line.strip()][:_LOOKED_AT]
-    if lines and all(_CRI.match(line) for line in lines):
+    lines = [line for line in head[:_HEAD].split("\n")[:50] if line.strip()]
+    # Between its lines may stand the pieces of one that a progress bar wrote with carriage returns.
+    shown = sum(_CRI.match(line) is not None for line in lines)
+    if lines and _CRI.match(lines[0]) and shown >= min(len(lines), _LEAST_SHOWN):
         return Wrapping(cri=True)
     return Wrapping(export=export_of(head, formats_in))
 
