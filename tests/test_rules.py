@@ -150,6 +150,15 @@ def test_rules_only_read(tmp_path: Path) -> None:
     assert "Cannot access file" in said[0]
 
 
+def test_logs_of_a_case_stay_in_its_folder(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    for name in (str(outside), "../../outside"):
+        logs = SILENT.replace("[case.rows]", f'[case.logs]\n"{name}" = "x"\n[case.rows]')
+        said = _said(_content(tmp_path, RULE + FIRES + logs))
+        assert ["expected a path below" in text for text in said] == [True]
+    assert not outside.exists()
+
+
 def test_the_shipped_rules_have_cases_that_hold() -> None:
     assert list(check_cases(load_models())) == []
 

@@ -11,6 +11,9 @@ from fabricobs.content import ContentError
 from fabricobs.short_files import parsed
 from fabricobs.validation import explain
 
+# The questions of the verdict that a finding can answer with "problem".
+Answers = Literal["slow_rank", "sick_link", "routing", "choice", "gpudirect", "congested"]
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -127,15 +130,18 @@ class Wording(_Part):
 class Model(_Part):
     """One diagnosis: question, method, thresholds with their sources, wording, what next.
 
-    `explains` names the kinds of finding that are its symptoms where they touch the same part,
-    `evidence` the query of `queries/evidence/` that a method for several models starts from,
-    `rule` what the method `rule` goes by, `case` its tests,
-    `charts` what the report shows of its findings: the first that the store has data for.
+    - `explains`: the kinds of finding that are its symptoms where they touch the same part.
+    - `answers`: the question of the verdict that its findings answer with "problem".
+    - `evidence`: the query of `queries/evidence/` that the method `rule` starts from.
+    - `rule`: what the method `rule` goes by, `case` its tests.
+    - `query`: the question in `queries/` that shows the evidence to a person.
+    - `charts`: what the report shows of its findings: the first that the store has data for.
     """
 
     name: str
     kind: str
     question: str
+    answers: Answers | None = None
     method: str
     query: str
     charts: tuple[str, ...] = ()

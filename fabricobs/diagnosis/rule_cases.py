@@ -81,6 +81,8 @@ def _found(
     with TemporaryDirectory() as folder:
         for name, text in case.logs.items():
             path = Path(folder) / "logs" / name
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise UserError(f"log {name!r}: expected a path below the folder of the logs")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         store = Store(Path(folder) / "store")

@@ -4,6 +4,7 @@ Missing data reads as unknown, never as ok.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import polars as pl
 
@@ -12,19 +13,19 @@ from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.fabric_answers import congested, sick_link, uneven_routing
 from fabricobs.diagnosis.findings import Finding, MethodResult, Power, Question, Verdict
 from fabricobs.diagnosis.job import StepTimeTrend
-from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.model import Answers, Model
 
 _NOTHING = MethodResult()
 
-# Findings that answer a question, in the order of the questions, wherever else they come from.
-_KINDS_BY_QUESTION: tuple[tuple[str, ...], ...] = (
-    (),
-    ("straggler", "gpu_throttle", "gpu_error", "hang"),
-    ("link_errors", "link_flap", "degraded_link", "packet_loss"),
-    ("ecmp_skew", "oversubscription"),
-    ("socket_fallback", "nic_affinity", "config_mismatch"),
-    ("gdr_disabled",),
-    ("congestion", "pfc_storm", "ecn_misconfigured"),
+# What a model `answers`, in the order of the questions.
+_ANSWERED_BY: tuple[Answers | None, ...] = (
+    None,
+    "slow_rank",
+    "sick_link",
+    "routing",
+    "choice",
+    "gpudirect",
+    "congested",
 )
 QUESTIONS = (
     "Is it everywhere, or some nodes?",
@@ -70,7 +71,7 @@ def give_verdict(
     questions = tuple(
         _named(question, kinds, findings)
         or _failed(question, attempts.reason({*kinds, question.question}))
-        for question, kinds in zip(said, _KINDS_BY_QUESTION, strict=True)
+        for question, kinds in zip(said, map(partial(_kinds, models), _ANSWERED_BY), strict=True)
     )
     if evidence.since is not None and not findings and not _is_told_by_time(questions):
         sentence = f"Cannot tell: there is too little data since {evidence.since:%H:%M:%S} UTC."
@@ -115,9 +116,12 @@ def _only_workload(serious: list[Finding], questions: tuple[Question, ...]) -> b
     return judged_ok and all(finding.kind == _NOT_THE_NETWORK for finding in serious)
 
 
-def _named(
-    question: Question, kinds: tuple[str, ...], findings: tuple[Finding, ...]
-) -> Question | None:
+def _kinds(models: Mapping[str, Model], answers: Answers | None) -> set[str]:
+    """Return the kinds of finding that answer a question."""
+    return {m.kind for m in models.values() if answers is not None and m.answers == answers}
+
+
+def _named(question: Question, kinds: set[str], findings: tuple[Finding, ...]) -> Question | None:
     """The answer a named cause gives, None where none does."""
     causes = [f for f in findings if f.kind in kinds and f.severity != "info"]
     if not causes:

@@ -17,6 +17,7 @@ from fabricobs.docs.json_page import json_page
 from fabricobs.docs.limits import limits_page
 from fabricobs.docs.python import python_reference
 from fabricobs.docs.questions import queries_page
+from fabricobs.docs.rules import rules_page
 from fabricobs.docs.security import doors_table
 from fabricobs.docs.tables import tables_page
 
@@ -33,6 +34,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/tables.md": tables_page,
     "docs/queries.md": queries_page,
     "docs/diagnoses.md": diagnoses_page,
+    "docs/rules.md": rules_page,
     "docs/limits.md": limits_page,
     "docs/json.md": json_page,
 }

@@ -1,0 +1,42 @@
+"""docs/rules.md: how to write a diagnosis as data."""
+
+from inspect import getdoc
+
+from fabricobs.content import shipped
+from fabricobs.diagnosis.model import Case, Rule, RuleDriver, Together, Wording
+from fabricobs.report.markdown import code, page
+
+_EXAMPLE = "full_receiver"
+_QUERY = "full_receivers"
+
+
+def rules_page() -> str:
+    """Return docs/rules.md."""
+    model = (shipped("models") / f"{_EXAMPLE}.toml").read_text(encoding="utf-8")
+    query = (shipped("queries") / "evidence" / f"{_QUERY}.sql").read_text(encoding="utf-8")
+    parts = (("rule", Rule), ("rule.together", Together), ("rule.driver", RuleDriver))
+    return page(
+        "# Rules",
+        "A diagnosis is a rule: one SQL that gives the evidence, one TOML that says what is wrong "
+        "with it. No Python is needed. Put them into a folder of yours, as "
+        "`DIR/queries/evidence/NAME.sql` and `DIR/models/NAME.toml`, then:",
+        code(
+            "fabricobs check --content DIR       # runs the cases of the rule\n"
+            "fabricobs diagnose --content DIR    # the rule is one of the diagnoses",
+            "console",
+        ),
+        "1. Write the query: `fabricobs sql` tries it, [tables](tables.md) lists the columns.\n"
+        "2. Write the rule, each threshold with its source.\n"
+        "3. Write a case that fires and one that stays silent: `check` refuses a rule without.\n"
+        "4. Run it on logs of a healthy run. A rule that names what nobody would act on is `info`.",
+        *(page(f"## [{name}]", getdoc(part) or "") for name, part in parts),
+        "## [wording]",
+        getdoc(Wording) or "",
+        "`{who}` names the entities, `{since}` and `{start}` the time it began, `{intervals}` the "
+        "number of wrong rows. `title`, `explanation` and `next_steps` may name facts and phrases.",
+        "## [[case]]",
+        getdoc(Case) or "",
+        "## Example",
+        code(query, "sql"),
+        code(model, "toml"),
+    )
