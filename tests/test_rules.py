@@ -1,15 +1,19 @@
 """Rules as data: a user's own rule, and what `fabricobs check` says of rules."""
 
 import json
+from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from conftest import Run
+from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.rule_cases import check_cases, rows_of
 from fabricobs.diagnosis.run import REST
 from fabricobs.exceptions import UserError
+from fabricobs.store.parts import Store
 
 RULE = """
 kind = "hot_switch"
@@ -168,3 +172,34 @@ def test_a_table_of_text_has_nulls_and_times() -> None:
     assert rows.rows() == [("x y", "2026-01-01 09:00:00"), (None, "later")]
     with pytest.raises(UserError, match="two blanks apart"):
         rows_of("a  b\n1 2\n")
+
+
+def test_leads_are_what_changed_with_a_slowdown_strongest_first(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    store.create()
+    steps = "step  ts  step_time_ms\n" + "".join(
+        f"{minute}  09:{minute:02d}:00  1000\n" for minute in range(60)
+    )
+    minutes = [
+        (f"09:{minute:02d}:00", f"09:{minute + 1:02d}:00", 40 <= minute < 50)
+        for minute in range(59)
+    ]
+    sick = "owner  part  counter  ts_before  ts  risen\n" + "".join(
+        f"leaf1  Eth1  tx_discards  {begin}  {end}  {600 if slow else 6}\n"
+        f"leaf1  Eth2  rx_errors  {begin}  {end}  1\n"
+        for begin, end, slow in minutes
+    )
+    uplinks = "device  uplink_group  ts_before  ts  loads\n" + "".join(
+        f"leaf2  leaf2 up  {begin}  {end}  {[8, 1, 1, 1] if slow else [2, 2, 2, 2]}\n"
+        for begin, end, slow in minutes
+    )
+    tables = {"job_steps": steps, "sick_intervals": sick, "uplink_windows": uplinks}
+    limits = {"rise": 2.0, "shift": 0.05}
+    with closing(Evidence(store.path)) as empty:
+        evidence = empty.with_rows({name: rows_of(text) for name, text in tables.items()}, limits)
+        times = {"begin": datetime(2026, 1, 1, 9, 40), "end": datetime(2026, 1, 1, 9, 50)}
+        leads = evidence.frame("leads", {**limits, **times})["lead"].to_list()
+    assert leads == [
+        "tx_discards 10 a second, 0.1 in the rest of the run, on 1 part, most at leaf1 Eth1",
+        "the busiest uplink of leaf2 191 % above the mean, 0 % in the rest of the run",
+    ]

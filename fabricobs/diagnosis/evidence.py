@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import duckdb
 
 
-_NO_LIMITS: Mapping[str, float] = MappingProxyType({})
+Limits = Mapping[str, float | datetime]
+_NO_LIMITS: Limits = MappingProxyType({})
 _PARAMETER = re.compile(r"\$([A-Za-z]\w*)")
 _OTHERS = re.compile(r"\bevidence\.(\w+)")
 
@@ -29,8 +30,9 @@ _OTHERS = re.compile(r"\bevidence\.(\w+)")
 class Evidence:
     """Runs the queries of `queries/evidence/` once each, on one session.
 
-    A query may read thresholds as `$NAME`, and the rows of other queries as `evidence.NAME`: these
-    have times by the job's clock, so that one which reads them reads no times from elsewhere.
+    A query may read thresholds and times as `$NAME`, and the rows of other queries as
+    `evidence.NAME`: these have times by the job's clock, so that one which reads them reads no
+    times from elsewhere.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Evidence:
         """Take back the time of devices whose clocks are ahead, in frames asked for from now on."""
         self._ahead = dict(seconds_ahead)
 
-    def frame(self, name: str, limits: Mapping[str, float] = _NO_LIMITS) -> pl.DataFrame:
+    def frame(self, name: str, limits: Limits = _NO_LIMITS) -> pl.DataFrame:
         """Return the rows of one evidence query, times of devices by the job's clock."""
         if name in self._given:
             return self._given[name]
@@ -80,9 +82,7 @@ class Evidence:
             self._frames[name, asked] = rows if derived else self._shifted(rows)
         return self._frames[name, asked]
 
-    def ask_of(
-        self, rows: pl.DataFrame, sql: str, limits: Mapping[str, float] = _NO_LIMITS
-    ) -> pl.DataFrame:
+    def ask_of(self, rows: pl.DataFrame, sql: str, limits: Limits = _NO_LIMITS) -> pl.DataFrame:
         """Return the answer to SQL over `evidence.rows`, which are these; QueryError if it writes.
 
         Thresholds are read as `$NAME`.
@@ -93,9 +93,7 @@ class Evidence:
             self._show(other, self.frame(other, limits))
         return self._answer(sql, _asked(sql, limits))
 
-    def with_rows(
-        self, tables: Mapping[str, pl.DataFrame], limits: Mapping[str, float]
-    ) -> "Evidence":
+    def with_rows(self, tables: Mapping[str, pl.DataFrame], limits: Limits) -> "Evidence":
         """Return this evidence with the rows of some queries replaced by others, all of text.
 
         ContentError if a query has no such column, an error of DuckDB if a value does not fit one.
@@ -121,12 +119,12 @@ class Evidence:
         )
         return self.ask_of(rows, f"SELECT {columns} FROM evidence.rows")
 
-    def _answer(self, sql: str, asked: Mapping[str, float]) -> pl.DataFrame:
+    def _answer(self, sql: str, asked: Limits) -> pl.DataFrame:
         rows: pl.DataFrame = self._session.sql(sql, params=asked or None).pl()
         # A NaN in a log is no number: it must not win every comparison.
         return rows.fill_nan(None)
 
-    def _prepared(self, name: str, limits: Mapping[str, float]) -> str:
+    def _prepared(self, name: str, limits: Limits) -> str:
         """Return the statement of a query, the other evidence it reads shown to it."""
         statement = self._statement(name)
         for other in dict.fromkeys(_OTHERS.findall(statement)):
@@ -159,6 +157,6 @@ class Evidence:
         )
 
 
-def _asked(sql: str, limits: Mapping[str, float]) -> dict[str, float]:
+def _asked(sql: str, limits: Limits) -> dict[str, float | datetime]:
     """Return the thresholds that a statement names."""
     return {name: limits[name] for name in _PARAMETER.findall(sql) if name in limits}

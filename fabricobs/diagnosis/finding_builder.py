@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from string import Formatter
 from typing import Any
 
 from fabricobs.diagnosis.cost import Cost
@@ -38,6 +39,7 @@ def build_finding(
     Its severity follows the loss. A cause whose loss is not felt or cannot be measured is
     `unmeasured`: at most medium, for redundancy may hide it.
     """
+    words = with_phrases(model, words)
     felt = cost is not None and cost.felt
     loss = cost.loss_share if cost is not None and felt else None
     severity = severity_of_loss(loss) if felt else unmeasured
@@ -65,6 +67,23 @@ def build_finding(
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),
     )
+
+
+def with_phrases(model: Model, words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the words of a finding with the phrases of its model, filled in."""
+    filled = dict(words)
+    for name, texts in model.wording.phrase.items():
+        filled[name] = _phrase(texts, filled)
+    return filled
+
+
+def _phrase(texts: Sequence[str], words: Mapping[str, Any]) -> str:
+    """Return the first text of which every word is known, filled in; empty if there is none."""
+    for text in texts:
+        named = [name for _, name, _, _ in Formatter().parse(text) if name]
+        if all(words.get(name) is not None for name in named):
+            return text.format(**words)
+    return ""
 
 
 def driver(

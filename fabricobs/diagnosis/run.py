@@ -14,7 +14,6 @@ from fabricobs.diagnosis.attribution import (
     fold_downstream,
     fold_symptoms,
     in_order,
-    unexplained,
     without_named,
 )
 from fabricobs.diagnosis.calibration import Point, calibrated, load_calibration
@@ -28,6 +27,7 @@ from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.rank_compute_times import rank_compute_times
 from fabricobs.diagnosis.scopes import own_findings, scopes_of
+from fabricobs.diagnosis.unexplained import unexplained
 from fabricobs.diagnosis.verdict import QUESTIONS, give_verdict
 from fabricobs.diagnosis.what_if import what_if
 from fabricobs.store.scoping import Scope

@@ -23,7 +23,7 @@ def rules_page() -> str:
         code(
             "fabricobs check --content DIR       # runs the cases of the rule\n"
             "fabricobs diagnose --content DIR    # the rule is one of the diagnoses",
-            "console",
+            "sh",
         ),
         "1. Write the query: `fabricobs sql` tries it, [tables](tables.md) lists the columns.\n"
         "2. Write the rule, each threshold with its source.\n"

@@ -292,6 +292,15 @@ def _what_if(each: WhatIf) -> "WhatIfDocument":
     }
 
 
+SEEN = "Also seen, at no cost that was measured"
+
+
+def seen_words(finding: Finding) -> str:
+    """Return a finding that is information only, in a line."""
+    since = moment_words(finding.start, finding.start_step) if finding.start is not None else ""
+    return f"{finding.title} (id {finding.id}{f', since {since}' if since else ''})"
+
+
 def what_if_words(each: WhatIf) -> str:
     """Return what a part costs the job, as throughput without that."""
     even = each.entity.type == "job"

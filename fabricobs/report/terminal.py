@@ -53,9 +53,12 @@ def diagnosis_text(found: "Diagnosis") -> str:
     """Return all of a diagnosis: verdict, answers, findings in full, what the data cover."""
     blocks = [
         *_verdict_blocks(found),
-        *(_finding_text(finding) for finding in found.findings),
+        *(_finding_text(finding) for finding in found.findings if finding.severity != "info"),
         *([] if found.findings else [_none_found(found)]),
     ]
+    seen = [documents.seen_words(f) for f in found.findings if f.severity == "info"]
+    if seen:
+        blocks.append("\n".join(listed(documents.SEEN, seen)))
     if found.what_if:
         blocks.append(
             "\n".join(listed("What if", [documents.what_if_words(each) for each in found.what_if]))

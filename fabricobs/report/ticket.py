@@ -35,8 +35,10 @@ def ticket_text(
     extra: Sequence[Path] = (),
 ) -> str:
     """Return the diagnosis in Markdown; `images` are the charts of findings by number, from 1."""
-    findings = diagnosis.findings[:_MOST_FINDINGS]
-    more = len(diagnosis.findings) - len(findings)
+    serious = [finding for finding in diagnosis.findings if finding.severity != "info"]
+    findings = serious[:_MOST_FINDINGS]
+    more = len(serious) - len(findings)
+    seen = [f for f in diagnosis.findings if f.severity == "info"]
     nothing = "No findings." if diagnosis.verdict.judged else "The store holds too little to judge."
     return page(
         f"# {plain(diagnosis.verdict.sentence)}",
@@ -44,12 +46,14 @@ def ticket_text(
         table(("job", "what is known", "verdict"), map(_job_row, diagnosis.jobs))
         if diagnosis.jobs
         else "",
-        "" if findings else nothing,
+        "" if diagnosis.findings else nothing,
         *(
             _finding(number, finding, (images or {}).get(number), extra)
             for number, finding in enumerate(findings, start=1)
         ),
         f"{more:,} more findings are left out here." if more else "",
+        f"## {documents.SEEN}" if seen else "",
+        bullets(plain(documents.seen_words(each)) for each in seen[:_MOST_FINDINGS]),
         "## What if" if diagnosis.what_if else "",
         bullets(plain(documents.what_if_words(each)) for each in diagnosis.what_if),
         "## Failed, please report it" if diagnosis.failures else "",

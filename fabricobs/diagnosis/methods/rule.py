@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from fabricobs.content import ContentError
 from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import build_finding, driver
+from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phrases
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model, Rule
@@ -178,8 +177,6 @@ def _finding(
     cost = _cost(wrong, entities[0], evidence, model, rule, trends)
     facts = _facts(wrong, evidence, model, rule)
     words = {**facts, "who": _listed(entities), **_times(wrong)}
-    for name, texts in model.wording.phrase.items():
-        words[name] = _phrase(texts, words)
     families = {name for name in rule.corroboration if facts[f"corroboration {name}"]}
     felt = cost is not None and cost.felt
     finding = build_finding(
@@ -189,7 +186,7 @@ def _finding(
         entities=entities,
         related=_related(wrong.rows, entities),
         families=families | ({"timing"} if felt else set()),
-        drivers=[*_drivers(model, rule, words)],
+        drivers=[*_drivers(model, rule, with_phrases(model, words))],
         start=wrong.start,
         end=None if felt and rule.lasts else wrong.end,
         # What has no time holds for the whole run: it is known from the first step on.
@@ -254,15 +251,6 @@ def _listed(entities: Sequence[Entity], most: int = 3) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(names)
-
-
-def _phrase(texts: Sequence[str], words: Mapping[str, Any]) -> str:
-    """Return the first text of which every word is known, filled in; empty if there is none."""
-    for text in texts:
-        named = [name for _, name, _, _ in Formatter().parse(text) if name]
-        if all(words.get(name) is not None for name in named):
-            return text.format(**words)
-    return ""
 
 
 def _drivers(model: Model, rule: Rule, words: Mapping[str, Any]) -> Iterator[Driver]:

@@ -1,0 +1,71 @@
+-- question: What changed with a slowdown from `$begin` to `$end`, strongest first?
+-- Leads, no causes: counters and kernel messages that came `$rise` times as often as in the rest of the run
+-- (of which one more is assumed, for what was never seen), uplinks more uneven by as much, and GPU
+-- clocks lower by `$shift`.
+WITH run AS (
+  SELECT least(min(ts), $begin::TIMESTAMP) AS first, greatest(max(ts), $end::TIMESTAMP) AS last,
+    greatest(epoch($end::TIMESTAMP - $begin::TIMESTAMP), 1) AS inside,
+    greatest(epoch(last - first) - epoch($end::TIMESTAMP - $begin::TIMESTAMP), 1) AS outside
+  FROM evidence.job_steps
+),
+counted AS (
+  SELECT counter AS signal, owner || ' ' || part AS part, ts_before, ts, risen
+  FROM evidence.sick_intervals
+  UNION ALL
+  SELECT 'pause frames to NICs', leaf, ts_before, ts, frames_per_second * seconds * nics
+  FROM evidence.switch_pauses
+  UNION ALL
+  SELECT 'congestion notifications', host || ' ' || nic, ts_before, ts, cnp_per_second * seconds
+  FROM evidence.nic_marks
+  UNION ALL
+  SELECT 'kernel messages: ' || kind, host, ts, ts, 1 FROM evidence.kernel_events
+),
+placed AS (
+  SELECT c.*, c.ts_before + (c.ts - c.ts_before) / 2 BETWEEN $begin AND $end AS during
+  FROM counted c JOIN run r ON c.ts >= r.first AND c.ts_before <= r.last
+  WHERE c.risen > 0
+),
+parts AS (
+  SELECT signal, part, coalesce(sum(risen) FILTER (during), 0) AS inside,
+    coalesce(sum(risen) FILTER (NOT during), 0) AS outside
+  FROM placed GROUP BY signal, part
+),
+signals AS (
+  SELECT p.signal, sum(p.inside) AS many, sum(p.inside) / any_value(r.inside) AS now,
+    sum(p.outside) / any_value(r.outside) AS otherwise,
+    now / ((sum(p.outside) + 1) / any_value(r.outside)) AS factor,
+    count(*) FILTER (p.inside > 0) AS parts, arg_max(p.part, p.inside) AS most
+  FROM parts p CROSS JOIN run r
+  GROUP BY p.signal
+),
+clocks AS (
+  SELECT median(clock) FILTER (during) AS now, median(clock) FILTER (NOT during) AS otherwise
+  FROM (
+    SELECT g.clock, g.ts BETWEEN $begin AND $end AS during
+    FROM evidence.gpu_clocks g JOIN run r ON g.ts BETWEEN r.first AND r.last
+  )
+),
+uplinks AS (
+  SELECT device, avg(excess) FILTER (during) AS now, avg(excess) FILTER (NOT during) AS otherwise
+  FROM (
+    SELECT w.device, list_max(w.loads) / list_avg(w.loads) - 1 AS excess,
+      w.ts_before + (w.ts - w.ts_before) / 2 BETWEEN $begin AND $end AS during
+    FROM evidence.uplink_windows w JOIN run r ON w.ts >= r.first AND w.ts_before <= r.last
+  )
+  GROUP BY device
+)
+SELECT factor, format('{} {:.3g} a second, {:.3g} in the rest of the run, on {} part{}, most at {}',
+    signal, now, otherwise, parts, CASE WHEN parts = 1 THEN '' ELSE 's' END, most) AS lead
+FROM signals
+WHERE factor >= $rise AND (many >= 3 OR signal LIKE 'kernel%')
+UNION ALL
+SELECT otherwise / now, format('GPU clocks {:.0f} MHz, {:.0f} MHz in the rest of the run', now, otherwise)
+FROM clocks
+WHERE now < (1 - $shift) * otherwise
+UNION ALL
+SELECT now / greatest(otherwise, 0.05),
+  format('the busiest uplink of {} {:.0f} % above the mean, {:.0f} % in the rest of the run', device,
+    100 * now, 100 * otherwise)
+FROM uplinks
+WHERE now >= $rise * greatest(otherwise, 0.05)
+ORDER BY factor DESC, lead
