@@ -371,12 +371,14 @@ def simulate(
     only: Sequence[str] = (),
     without: Sequence[str] = (),
     world: Literal["random"] | None = None,
+    given: Sequence[str] = (),
 ) -> list[Path]:
     """Write logs of simulated clusters with known faults and return the folders of the cases.
 
     `scenarios` are names, or TOML files of yours; without them a practice set of `cases` is written
     whose answers are in `directory/answers`. `only` and `without` choose kinds of logs. With
-    `world="random"` the seed draws the cluster, job, formats and faults instead.
+    `world="random"` the seed draws the cluster, job, formats and faults instead, but for what is
+    `given` as `name=value` of `simulator/random_worlds/draws.toml`.
     """
     from fabricobs.output_files import check_folder
     from fabricobs.simulator.cases import choose_kinds, write_case, write_practice
@@ -386,11 +388,14 @@ def simulate(
     check_folder("DIRECTORY", target)
     if world == "random":
         from fabricobs.simulator.random_worlds.case import write_world
+        from fabricobs.simulator.random_worlds.spec import draw_spec, given_of
 
         if scenarios or only or without or gpus is not None:
             raise UserError("world: a random world takes a seed alone; leave out all else")
-        write_world(target, seed)
+        write_world(target, draw_spec(seed, **given_of(given)))
         return [target]
+    if given:
+        raise UserError("given: only for random worlds; set world to random")
     kinds = choose_kinds(only, without)
     chosen = [load_scenario(name).sized(gpus) for name in scenarios]
     if not chosen:

@@ -26,7 +26,7 @@ SMALL = {"hosts": 6, "duration_minutes": 15.0, "step_seconds": 4.0, "hosts_per_l
 WORLDS = {
     "sonic": SMALL | {"fabric": "ethernet", "leaf_os": "sonic", "sonic_form": "cli", "tiers": 2},
     "eos": SMALL | {"fabric": "ethernet", "leaf_os": "eos", "eos_form": "json", "rails": True},
-    "nxos": SMALL | {"fabric": "ethernet", "leaf_os": "nxos", "nxos_form": "cli", "tiers": 3},
+    "nxos": SMALL | {"fabric": "ethernet", "leaf_os": "nxos", "nxos_form": "cli", "lldp": False},
     "cumulus": SMALL | {"fabric": "ethernet", "leaf_os": "cumulus", "cumulus_form": "nvue"},
     "perfquery": SMALL | {"fabric": "infiniband", "infiniband_form": "perfquery", "tiers": 2},
     "ibdiagnet": SMALL | {"fabric": "infiniband", "infiniband_form": "ibdiagnet"},
@@ -38,8 +38,10 @@ def _small(name: str, **more: object) -> Spec:
 
 
 def test_each_property_is_drawn_by_a_seed() -> None:
-    specs = [draw_spec(seed).model_dump() for seed in range(1, 201)]
+    specs = [draw_spec(seed, only="").model_dump() for seed in range(1, 201)]
     for name, drawn in distributions().items():
+        if name == "only":
+            continue
         wanted = set(drawn.values) if drawn.values and 0 not in drawn.weights else None
         found = {spec[name] for spec in specs}
         assert len(found) > 1, name
@@ -62,8 +64,8 @@ def _digest(folder: Path) -> str:
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
     spec = _small("sonic")
     for name in ("one", "two"):
-        write_world(tmp_path / name, spec.seed, spec)
-    write_world(tmp_path / "other", spec.seed + 1, _small("eos"))
+        write_world(tmp_path / name, spec)
+    write_world(tmp_path / "other", _small("eos"))
     assert _digest(tmp_path / "one") == _digest(tmp_path / "two") != _digest(tmp_path / "other")
 
 
@@ -133,10 +135,10 @@ def test_all_that_is_meant_to_be_read_is_read(name: str, tmp_path: Path) -> None
         foreign_files=False,
         trainer="megatron",
         switch_counters="all",
-        lldp=False,
         stamp="iso",
+        only="",
     )
-    truth = write_world(tmp_path / "world", spec.seed, spec)
+    truth = write_world(tmp_path / "world", spec)
     store = tmp_path / "store"
     ingest([tmp_path / "world" / "logs"], Store(store), Options(zone=truth["zone"]))
     files = pl.read_parquet(f"{store}/*/files.parquet")
@@ -147,9 +149,13 @@ def test_all_that_is_meant_to_be_read_is_read(name: str, tmp_path: Path) -> None
 
 def test_the_command_writes_a_world(tmp_path: Path) -> None:
     target = tmp_path / "world"
-    done = CliRunner().invoke(app, ["simulate", str(target), "--world", "random", "--seed", "29"])
+    done = CliRunner().invoke(
+        app,
+        ["simulate", str(target), "--world", "random", "--seed", "29", "--given", "fault_count=0"],
+    )
     assert done.exit_code == 0, done.output
     truth = json.loads((target / "truth.json").read_text())
     assert truth["seed"] == 29 and any((target / "logs").rglob("*"))
+    assert not truth["faults"]
     refused = CliRunner().invoke(app, ["simulate", str(target), "--world", "random", "--gpus", "8"])
     assert isinstance(refused.exception, UserError)

@@ -24,7 +24,7 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.simulator.random_worlds.case import write_world
-from fabricobs.simulator.random_worlds.spec import SCORING_SEEDS
+from fabricobs.simulator.random_worlds.spec import SCORING_SEEDS, Spec, draw_spec, given_of
 from fabricobs.store.parts import Store
 
 # Losses by the effects that faults aim at: 2, 3, 5, 10, 20 % and larger.
@@ -48,12 +48,18 @@ class WorldResult:
     failure: str = ""
 
 
-def bench(worlds: int, first_seed: int | None, out: Path | None = None) -> str:
-    """Run and score worlds of consecutive seeds, scoring seeds unless one is given; the tables."""
+def bench(
+    worlds: int, first_seed: int | None, given: Sequence[str] = (), out: Path | None = None
+) -> str:
+    """Run and score worlds of consecutive seeds, scoring seeds unless one is named; the tables.
+
+    Properties `given` as NAME=VALUE are not drawn.
+    """
     first = SCORING_SEEDS.start if first_seed is None else first_seed
-    seeds = range(first, first + worlds)
+    fixed = given_of(given)
+    specs = [draw_spec(seed, **fixed) for seed in range(first, first + worlds)]
     results = []
-    for number, result in enumerate(in_workers(run_world, seeds), start=1):
+    for number, result in enumerate(in_workers(run_world, specs), start=1):
         results.append(result)
         print(f"\r{number} of {worlds} worlds", end="", file=sys.stderr)
     print(file=sys.stderr)
@@ -64,20 +70,20 @@ def bench(worlds: int, first_seed: int | None, out: Path | None = None) -> str:
     return tables(results)
 
 
-def run_world(seed: int) -> WorldResult:
+def run_world(spec: Spec) -> WorldResult:
     """Write, ingest, diagnose and score one world in a directory that is removed again."""
     folder = Path(tempfile.mkdtemp(prefix="fabricobs-world-"))
     try:
-        return _run_in(folder, seed)
+        return _run_in(folder, spec)
     except Exception:  # one world must not end the bench; it counts as failed
-        return WorldResult(seed, None, failure=traceback.format_exc(limit=-3))
+        return WorldResult(spec.seed, None, failure=traceback.format_exc(limit=-3))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run_in(folder: Path, seed: int) -> WorldResult:
+def _run_in(folder: Path, spec: Spec) -> WorldResult:
     began = time.perf_counter()
-    truth = write_world(folder, seed)
+    truth = write_world(folder, spec)
     written = time.perf_counter()
     store = folder / "store"
     ingest([folder / "logs"], Store(store), Options(zone=truth["zone"]), workers=1)
@@ -92,7 +98,7 @@ def _run_in(folder: Path, seed: int) -> WorldResult:
     files = pl.read_parquet(f"{store}/*/files.parquet", columns=["path", "lines", "unparsed"])
     unread = files.filter(pl.col("unparsed") > 0, ~pl.col("path").str.contains("/notes/"))
     return WorldResult(
-        seed=seed,
+        seed=spec.seed,
         score=score,
         lines=int(files["lines"].sum()),
         unread=int(unread["unparsed"].sum()),

@@ -14,6 +14,11 @@ SeedOption = Annotated[
     int, typer.Option(help="Seed; the same seed gives the same bytes.", min=0, max=2**31 - 1)
 ]
 
+GivenOption = Annotated[
+    list[str] | None,
+    typer.Option(help="A property of random worlds, NAME=VALUE, that is not drawn; repeatable."),
+]
+
 bench_app = typer.Typer(help="Measure the accuracy and speed of fabricobs.", no_args_is_help=True)
 
 
@@ -63,6 +68,7 @@ def simulate(
         Literal["random"] | None,
         typer.Option(help="`random`: the seed draws cluster, job, formats, evidence and faults."),
     ] = None,
+    given: GivenOption = None,
 ) -> None:
     """Write logs of simulated clusters with known faults, and the answers beside them."""
     from fabricobs import api
@@ -76,7 +82,7 @@ def simulate(
     with working("simulating"):
         folders = api.simulate(
             directory, scenarios or (), cases=cases, gpus=gpus, seed=seed, only=only or (),
-            without=without or (), world=world,
+            without=without or (), world=world, given=given or (),
         )  # fmt: skip
     if not scenarios and world is None:
         show(f"{directory}: {cases} cases; the answers are in {directory / 'answers'}")
@@ -112,6 +118,7 @@ def bench_diagnosis(
             help="First seed of the worlds; below 10000 for tuning (default: 10000).", min=1
         ),
     ] = None,
+    given: GivenOption = None,
 ) -> None:
     """Score the diagnosis on simulated clusters with known faults."""
     from fabricobs.bench import random_worlds
@@ -121,10 +128,10 @@ def bench_diagnosis(
 
     check_target("--out", out)
     if worlds is not None:
-        show(random_worlds.bench(worlds, first_seed, out))
+        show(random_worlds.bench(worlds, first_seed, given or (), out))
         return
-    if first_seed is not None:
-        fail("--first-seed needs --worlds")
+    if first_seed is not None or given:
+        fail("--first-seed and --given need --worlds")
     check_target("--calibrate", calibrate)
     for name in scenario or ["straggling_rank"]:
         load_scenario(name).sized(size)

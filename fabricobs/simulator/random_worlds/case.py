@@ -10,7 +10,7 @@ from fabricobs.simulator.random_worlds.ledger import Ledger
 from fabricobs.simulator.random_worlds.nccl import write_nccl, write_watchdog
 from fabricobs.simulator.random_worlds.printing import write_outputs
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.spec import Spec, draw_spec
+from fabricobs.simulator.random_worlds.spec import Spec
 from fabricobs.simulator.random_worlds.subnet import write_subnet
 from fabricobs.simulator.random_worlds.trainer import write_steps
 from fabricobs.simulator.random_worlds.truth import tell_truth
@@ -19,12 +19,12 @@ from fabricobs.simulator.random_worlds.world import come_true
 ANSWER = "truth.json"
 
 
-def write_world(directory: Path, seed: int, spec: Spec | None = None) -> dict[str, Any]:
-    """Write `logs/` and `truth.json` of a seed's world into a directory; return the answer.
+def write_world(directory: Path, spec: Spec) -> dict[str, Any]:
+    """Write `logs/` and `truth.json` of a world into a directory; return the answer.
 
-    Same seed, same bytes. Files of the same names are replaced; nothing is deleted.
+    Same specification, same bytes. Files of the same names are replaced; nothing is deleted.
     """
-    world = come_true(spec or draw_spec(seed))
+    world = come_true(spec)
     site, ledger = Site(world, directory / "logs"), Ledger(world)
     write_outputs(site, ledger)
     write_subnet(site, ledger)

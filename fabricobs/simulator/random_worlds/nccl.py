@@ -7,7 +7,12 @@ import numpy as np
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.topology import Topology
-from fabricobs.simulator.random_worlds.trainer import Line, printing_ranks, step_lines
+from fabricobs.simulator.random_worlds.trainer import (
+    Line,
+    printing_ranks,
+    step_lines,
+    trainers,
+)
 from fabricobs.simulator.random_worlds.workload import Launch, Phase
 from fabricobs.simulator.random_worlds.world import HANG_SECONDS
 
@@ -25,8 +30,9 @@ def comm_hash(site: Site, launch: Launch, phase: Phase, group: int) -> int:
 def write_nccl(site: Site) -> None:
     """Write NCCL's lines by rank, by host or, with the first rank's steps, in one file."""
     lines = [line for course in site.world.courses for line in _launch_lines(site, course.launch)]
-    whole = site.spec.nccl_files == "job"
-    if whole and site.spec.steps_from != "none":
+    # Tables and records go into files of their own, never to standard output.
+    printed = site.spec.steps_from != "none" and not trainers()[site.spec.trainer].phases
+    if site.spec.nccl_files == "job" and printed:
         for course in site.world.courses:
             lines += step_lines(site, course, printing_ranks(site, course)[0])
     lines.sort(key=lambda line: line.moment)

@@ -16,7 +16,7 @@ from fabricobs.simulator.random_worlds.topology import Device
 from fabricobs.simulator.random_worlds.world import World
 
 _DAY = datetime(2026, 3, 2, tzinfo=UTC)
-_MOST_FILES = 900  # of one kind, where each round is a file
+_MOST_FILES = 400  # of one kind, where each round is a file
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,16 @@
 
 import tomllib
 import zlib
+from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from fabricobs.exceptions import UserError
 from fabricobs.simulator.randomness import Random, stream
 
 _DRAWS = Path(__file__).with_name("draws.toml")
@@ -18,9 +21,21 @@ TUNING_SEEDS = range(1, 10_000)
 SCORING_SEEDS = range(10_000, 2**31)
 
 # Sizes above which a world would take minutes to write; the number of steps and rounds gives way.
-MOST_RANK_STEPS = 60_000
-MOST_PORT_ROUNDS = 30_000
+MOST_RANK_STEPS = 40_000
+MOST_PORT_ROUNDS = 20_000
 FEWEST_STEPS, FEWEST_ROUNDS = 60, 12
+
+# What a site lacks that collects one kind of evidence only.
+_NO_COUNTERS = {"switch_counters": "none", "host_form": "none", "lldp": False, "port_status": False}
+_LACKS: dict[str, dict[str, Any]] = {
+    "": {},
+    "switches": {
+        "host_form": "none", "nccl_level": "none", "inspector": False, "steps_from": "none",
+        "kernel_log": False,
+    },
+    "timing": _NO_COUNTERS | {"nccl_level": "none", "kernel_log": False},
+    "no_network": _NO_COUNTERS,
+}  # fmt: skip
 
 
 class Distribution(BaseModel):
@@ -105,6 +120,7 @@ class Spec(BaseModel):
     clock_drift_ppm: float
     zone: str
     start_hour: int
+    only: Literal["", "switches", "timing", "no_network"]
     switch_counters: Literal["all", "leaves", "none"]
     lldp: bool
     port_status: bool
@@ -189,7 +205,32 @@ def draw_spec(seed: int, **given: Any) -> Spec:
         name: distribution.draw(stream(seed, _PURPOSE, zlib.crc32(name.encode())))
         for name, distribution in distributions().items()
     }
-    return Spec.model_validate(drawn | given | {"seed": seed})
+    only = given.get("only", drawn["only"])
+    return Spec.model_validate(drawn | _LACKS[only] | given | {"seed": seed})
+
+
+def given_of(texts: Sequence[str]) -> dict[str, Any]:
+    """Properties given as NAME=VALUE; UserError for a name or value that is none."""
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in distributions():
+            near = get_close_matches(name, distributions(), 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UserError(f"--given {text}: no property {name!r} of random worlds{hint}")
+        given[name] = value
+    try:
+        draw_spec(1, **given)
+    except (ValidationError, KeyError) as error:
+        raise UserError(f"--given {' '.join(texts)}: {_first(error)}") from error
+    return given
+
+
+def _first(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        wrong = error.errors()[0]
+        return f"{wrong['loc'][0]}: {wrong['msg']}"
+    return f"only: no such value {error}"
 
 
 def fault_draw(spec: Spec, name: str, number: int) -> Any:

@@ -72,8 +72,7 @@ def evidence_of(site: Site) -> set[str]:
         "kernel_log": spec.kernel_log,
         "nccl_channels": info,
         "nccl_warnings": spec.nccl_level != "none",
-        "port_status": spec.port_status and spec.switch_counters != "none",
-        "nic_status": spec.port_status,
+        "nic_status": spec.port_status or spec.host_form in {"sysfs_grep", "node_exporter"},
     }
     found |= {name for name, there in timing.items() if there}
     nic = spec.host_form
@@ -95,10 +94,13 @@ def _switch_evidence(site: Site, tier: int, name: str) -> set[str]:
     if not switches:
         return set()
     system = switches[0].os
+    status = {f"{name}_status"} if site.spec.port_status and system != "cumulus" else set()
     if system == "infiniband":
-        return {f"{name}_{what}" for what in ("bytes", "errors", "downs", "pauses", "drops")}
+        return status | {f"{name}_{w}" for w in ("bytes", "errors", "downs", "pauses", "drops")}
     form = getattr(site.spec, f"{system}_form")
-    found = {f"{name}_bytes", f"{name}_errors", f"{name}_drops"}
+    found = status | {f"{name}_bytes", f"{name}_errors", f"{name}_drops"}
+    if form in {"json", "snmp", "snmp_exporter"}:
+        found.add(f"{name}_status")
     if not form.startswith("snmp"):
         found.add(f"{name}_pauses")
     if (system, form) == ("eos", "json"):
