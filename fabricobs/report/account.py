@@ -121,9 +121,10 @@ def _times_of_change(outcomes: Sequence[FileOutcome]) -> list[str]:
     others = _span([outcome for outcome in outcomes if not outcome.timed_by_change])
     outside = others[0] and not others[0] <= first <= last <= others[1]
     beyond = f", outside the times of all others ({others[0]} to {others[1]})" if outside else ""
+    taken = first if first == last else f"{first} to {last}"
     return [
         f"{counted(len(guessed), 'file')} without a time: that of the last change is taken, "
-        f"{first} to {last}{beyond}. A copy may bear the time of its copying: say where the paths "
+        f"{taken}{beyond}. A copy may bear the time of its copying: say where the paths "
         "below LOGS hold the true one, like --host-from '{host}/{time}/**'."
     ]
 
