@@ -60,7 +60,8 @@ class Rule(_Part):
 
     The evidence has one row a part and interval (`ts_before` to `ts`). The columns job, rank, host,
     gpu, nic, switch and port name the part, `type` says which sort of entity it is where `entity`
-    does not, and `related` lists the entities it touches. SQL here reads these columns,
+    does not; or `entities` lists them all. `related` lists the entities it touches, `sure` is when
+    it was clear where no `for` says so. SQL here reads these columns,
     thresholds as `$name`, and other evidence as `evidence.name`.
 
     - `when`: a condition; rows of which it holds are wrong.

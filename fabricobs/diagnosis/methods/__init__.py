@@ -8,7 +8,6 @@ from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.congestion import find_congestion
 from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.methods.hang import find_hangs
-from fabricobs.diagnosis.methods.link_errors import find_link_errors
 from fabricobs.diagnosis.methods.link_flap import find_link_flaps
 from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.methods.outlier import find_outliers
@@ -25,7 +24,6 @@ METHODS: dict[str, Method] = {
     "congestion": find_congestion,
     "ecmp_skew": find_ecmp_skew,
     "hang": find_hangs,
-    "link_errors": find_link_errors,
     "link_flap": find_link_flaps,
     "one_way_uplink": find_one_way_uplinks,
     "packet_loss": find_packet_loss,

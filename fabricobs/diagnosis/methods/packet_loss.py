@@ -17,12 +17,13 @@ from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
 from fabricobs.diagnosis.job import StepTimeTrend
-from fabricobs.diagnosis.methods.link_errors import RETRANSMISSIONS, sick_spans, sufficed
 from fabricobs.diagnosis.model import Model
+from fabricobs.store.tables import counters_of
 
 _DROPS = ("drop_packets", "tx_discards", "rx_discards")
 # Packets that arrive in another order are no loss: these two say that something was sent again.
 _PROOFS = ("packet_seq_err", "local_ack_timeout_err")
+_RETRANSMISSIONS = counters_of("resend")
 _VICTIMS = 8
 
 
@@ -52,9 +53,10 @@ def find_packet_loss(evidence: Evidence, model: Model, trends: list[StepTimeTren
 
 def _unexplained(sick: pl.DataFrame, evidence: Evidence, model: Model) -> pl.DataFrame:
     """Return what NICs sent again while no cable broke data and no link was down."""
-    resent = sick.filter(pl.col("counter").is_in(RETRANSMISSIONS))
+    resent = sick.filter(pl.col("counter").is_in(_RETRANSMISSIONS))
     downs = sick.filter(pl.col("counter") == "link_downed")
-    elsewhere = [*sick_spans(evidence, model), *spans_of(downs)]
+    broken = evidence.frame("broken_intervals", model.limits).filter("lasts")
+    elsewhere = [*spans_of(broken), *spans_of(downs)]
     return resent.filter(~during(elsewhere))
 
 
@@ -101,10 +103,22 @@ def _paused(evidence: Evidence, model: Model) -> pl.DataFrame:
 def _dates(rows: pl.DataFrame, model: Model) -> list[datetime]:
     """Return when each port's loss was no accident any more."""
     dates = [
-        sufficed(of_port.sort("ts"), model)
+        _sufficed(of_port.sort("ts"), model)
         for _, of_port in rows.group_by("owner", "part", "counter", maintain_order=True)
     ]
     return [date for date in dates if date is not None]
+
+
+def _sufficed(rows: pl.DataFrame, model: Model) -> datetime | None:
+    """Return the end of the interval with which the rises of a counter were no accident, or None.
+
+    Rows are the intervals in which it rose, in order of time.
+    """
+    enough = (pl.col("risen").cum_sum() > model.limit("risen")) | (
+        pl.int_range(1, pl.len() + 1) >= model.limit("intervals")
+    )
+    moments = rows.filter(enough)["ts"]
+    return None if moments.is_empty() else moments[0]
 
 
 def _at_switch(

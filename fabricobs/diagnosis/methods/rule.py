@@ -73,12 +73,19 @@ def _parts(rows: pl.DataFrame, columns: list[str], model: Model, rule: Rule) -> 
     """Yield each part that is wrong for long enough, with the rows of that time."""
     for own in rows.partition_by(columns, maintain_order=True):
         if not rule.for_:
-            begin, end = _first(own, "ts_before"), _last(own, "ts")
-            yield _Wrong(own, (), begin, end, begin)
+            yield _of_any_time(own)
             continue
         found = _lasting(own, model, rule)
         if found:
             yield _Wrong(overlapping(own, found), tuple(found), *earliest(found))
+
+
+def _of_any_time(rows: pl.DataFrame) -> _Wrong:
+    """Return rows that are wrong however short: `sure` says when that was clear, else the first."""
+    begin, end = _first(rows, "ts_before"), _last(rows, "ts")
+    times = begin is not None and end is not None
+    found = tuple(stretches(rows, 1)) if times else ()
+    return _Wrong(rows, found, begin, end, _first(rows, "sure") or begin)
 
 
 def _lasting(rows: pl.DataFrame, model: Model, rule: Rule) -> list[Stretch]:
@@ -198,6 +205,8 @@ def _finding(
 
 
 def _entities(rows: pl.DataFrame, rule: Rule) -> tuple[Entity, ...]:
+    if "entities" in rows.columns:
+        return tuple(Entity(**row) for row in rows["entities"][0])
     told = [name for name in ("type", *_FIELDS) if name in rows.columns]
     named = rows.select(told).unique(maintain_order=True).iter_rows(named=True)
     return tuple(dict.fromkeys(Entity(**{"type": rule.entity, **row}) for row in named))

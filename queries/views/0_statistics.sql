@@ -1,0 +1,8 @@
+-- The p of so many events or more where `expected` come by chance: Poisson, an upper bound. The tail is at
+-- most its first term over 1 - expected / (events + 1): a few percent above the exact p where p is small.
+CREATE OR REPLACE MACRO events_at_least(events, expected) AS CASE
+  WHEN events <= expected THEN 1.0
+  WHEN expected <= 0 THEN 0.0
+  ELSE least(1.0, exp(events * ln(expected) - expected - lgamma(events + 1.0))
+    / (1 - expected / (events + 1.0)))
+END;
