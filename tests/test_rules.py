@@ -5,7 +5,9 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
+from scipy.stats import poisson
 
 from conftest import Run
 from fabricobs.diagnosis.evidence import Evidence
@@ -203,3 +205,23 @@ def test_leads_are_what_changed_with_a_slowdown_strongest_first(tmp_path: Path) 
         "tx_discards 10 a second, 0.1 in the rest of the run, on 1 part, most at leaf1 Eth1",
         "the busiest uplink of leaf2 191 % above the mean, 0 % in the rest of the run",
     ]
+
+
+def test_the_chance_of_errors_is_bounded_from_above(tmp_path: Path) -> None:
+    """Exact by Poisson within a few percent where it is small, and never below it."""
+    store = Store(tmp_path / "store")
+    store.create()
+    pairs = [
+        (events, expected)
+        for expected in (0.0, 1e-9, 0.01, 1.0, 30.0, 5_000.0)
+        for events in (1, 2, 11, 100, 6_000, 10**6)
+    ]
+    rows = pl.DataFrame(pairs, schema=["events", "expected"], orient="row")
+    with closing(Evidence(store.path)) as evidence:
+        sql = "SELECT events_at_least(events, expected) AS p FROM evidence.rows"
+        bounds = evidence.ask_of(rows, sql)["p"].to_list()
+    for (events, expected), bound in zip(pairs, bounds, strict=True):
+        exact = float(poisson.sf(events - 1, expected))
+        assert bound == pytest.approx(1.0) or bound >= exact * (1 - 1e-9)
+        if events >= 2 * expected:
+            assert bound <= 2.0 * exact + 1e-300

@@ -158,13 +158,6 @@ def at_least(hits: ArrayLike, trials: ArrayLike, chance: float) -> Array:
     return np.asarray(binom.sf(np.asarray(hits) - 1, trials, chance))
 
 
-def events_at_least(events: ArrayLike, expected: ArrayLike) -> Array:
-    """Return the p of so many events or more where so many are expected, by Poisson."""
-    from scipy.stats import poisson
-
-    return np.asarray(poisson.sf(np.asarray(events) - 1, np.asarray(expected)))
-
-
 def fewest_beyond(expected: float, p: float) -> int:
     """Return the fewest events whose chance is below `p` where so many are expected, by Poisson."""
     from scipy.stats import poisson
