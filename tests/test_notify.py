@@ -119,13 +119,16 @@ def test_chats_are_told_through_apprise(tmp_path: Path, monkeypatch: pytest.Monk
     pytest.importorskip("apprise")
     with receiver() as kept:
         monkeypatch.setenv("CHAT", kept.url.replace("http://", "json://") + "/chat")
-        site = Site(tmp_path, apprise={"urls": [{"env": "CHAT"}]})
+        site = Site(tmp_path, base_url="http://logs", apprise={"urls": [{"env": "CHAT"}]})
         assert site.tell(NEW, RESOLVED)
         kept.status = 500
         assert not site.tell(NEW)
     first, last, *_ = (request.document for request in kept.requests)
     assert first["title"].startswith("New [high] leaf01 sends 95%")
     assert "Next: Compare the hash" in first["message"]
+    assert "Culprit: leaf01" in first["message"]
+    assert f"http://logs/incidents/{FINDING.id}.html" in first["message"].splitlines()
+    assert "://" not in first["title"]
     assert (first["type"], last["type"]) == ("failure", "success")
     assert site.notes == ["apprise: not all of its targets took it; tried again next round"]
 
@@ -169,6 +172,35 @@ def test_a_severity_that_rises_is_a_new_alert_and_ends_the_old(tmp_path: Path) -
     old, new = kept.requests[0].document
     assert (old["labels"]["severity"], new["labels"]["severity"]) == ("medium", "high")
     assert old["endsAt"] == new["startsAt"] < new["endsAt"]
+
+
+def test_an_alert_names_both_ends_of_a_cable_the_page_and_the_command(tmp_path: Path) -> None:
+    ends = (
+        Entity("nic", host="node01", nic="mlx5_0"),
+        Entity("port", switch="leaf01", port="Ethernet8"),
+    )
+    cable = replace(INCIDENT, finding=replace(FINDING, entities=ends))
+    with receiver() as kept:
+        site = Site(tmp_path, base_url="https://logs/fabric/", alertmanager={"url": kept.url})
+        site.publish(cable)
+    (alert,) = kept.requests[0].document
+    named = {key: alert["labels"][key] for key in ("host", "nic", "peer_switch", "peer_port")}
+    assert list(named.values()) == ["node01", "mlx5_0", "leaf01", "Ethernet8"]
+    page = f"https://logs/fabric/incidents/{cable.finding.id}.html"
+    assert alert["generatorURL"] == page == alert["annotations"]["report"]
+    command = f"fabricobs explain {cable.finding.id} --store {site.path}"
+    assert alert["annotations"]["command"] == command
+
+
+def test_no_page_is_named_where_nobody_serves_it(tmp_path: Path) -> None:
+    with receiver() as kept:
+        site = Site(tmp_path, alertmanager={"url": kept.url}, webhook={"url": kept.url})
+        site.publish(INCIDENT)
+        site.tell(NEW)
+    alert, event = kept.requests[0].document[0], kept.requests[1].document
+    assert "generatorURL" not in alert
+    assert event["page"] is None
+    assert event["command"].startswith("fabricobs explain ")
 
 
 def test_prometheus_reads_the_textfile(tmp_path: Path) -> None:

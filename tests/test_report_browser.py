@@ -3,11 +3,17 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from loopback import receiver
 from report_case import EVIL, big_store, evil_diagnosis, evil_store
 
+from conftest import ROOT, Run
 from fabricobs.report.page import write_page
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -164,3 +170,33 @@ def test_the_page_of_a_big_cluster_opens_without_a_word(
     assert said == []
     assert opened.locator("#topology svg").count() == 1
     opened.close()
+
+
+def test_an_alert_leads_to_the_page_of_its_incident(
+    browser: "sync_api.Browser", sample_store: Path, tmp_path: Path, fabricobs: Run
+) -> None:
+    store = Path(shutil.copytree(sample_store, tmp_path / "store"))
+    config = tmp_path / "fabricobs.toml"
+    with receiver() as kept, served(store) as site:
+        config.write_text(
+            f'[notify]\nbase_url = "{site}"\n[notify.alertmanager]\nurl = "{kept.url}"\n'
+        )
+        logs = ROOT / "sample_data" / "logs"
+        told = fabricobs("watch", logs, "--once", "--store", store, "--config", config)
+        assert told.returncode == 2, told.stderr
+        (alert,) = kept.requests[-1].document
+        opened = browser.new_page()
+        opened.goto(alert["generatorURL"])
+        assert opened.locator("h1").inner_text() == f"{alert['annotations']['summary']}."
+        assert opened.locator("article.finding").count() == 1
+        opened.close()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder as a site's web server would."""
+    handler = partial(SimpleHTTPRequestHandler, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()

@@ -124,11 +124,16 @@ class Secret(_Part):
 def _is_address(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    if not _ADDRESS.fullmatch(value):
-        raise ValueError("no http:// or https:// address without query")
+    _checked_address(value)
     if "@" in value.split("/")[2]:
         raise ValueError('an address with a password: refer to it by { env = "NAME" }')
     return {"plain": value}
+
+
+def _checked_address(value: str | None) -> str | None:
+    if value is not None and not _ADDRESS.fullmatch(value):
+        raise ValueError("no http:// or https:// address without query")
+    return value
 
 
 class PlainOrSecret(_Part):
@@ -188,6 +193,8 @@ class Notify(_Part):
 
     least_severity: Severity = "low"
     deadline: Duration = timedelta(seconds=30)
+    # The address of the directory that holds the report: alerts link to the page of an incident.
+    base_url: Annotated[str | None, AfterValidator(_checked_address)] = None
     alertmanager: AlertmanagerTarget | None = None
     webhook: WebhookTarget | None = None
     apprise: AppriseTarget | None = None

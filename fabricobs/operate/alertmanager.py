@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from fabricobs.diagnosis.findings import Entity
 from fabricobs.diagnosis.incidents import Incident
 from fabricobs.operate.delivery import Order
+from fabricobs.operate.links import Links
 from fabricobs.printing import chat_text, escaped
 from fabricobs.report.documents import iso, moment_words, percent
 
@@ -18,6 +20,7 @@ TOLD_AFTER_END = timedelta(minutes=15)
 # Names are shorter; what is longer is no name, and mail subjects and chats cut it anyway.
 _LONGEST_LABEL = 200
 _LONGEST_ANNOTATION = 4_000
+_ENDS_OF_CABLES = frozenset({"nic", "port"})
 _LABELS_OF_CULPRIT = ("job", "host", "rank", "gpu", "nic", "switch", "port", "priority")
 
 
@@ -27,12 +30,18 @@ class Alertmanager:
     name = "alertmanager"
 
     def __init__(
-        self, url: str, token: str | None, labels: Mapping[str, str], interval: timedelta
+        self,
+        url: str,
+        token: str | None,
+        labels: Mapping[str, str],
+        interval: timedelta,
+        links: Links,
     ) -> None:
         self._url = f"{url.rstrip('/')}/api/v2/alerts"
         self._token = token
         self._labels = labels
         self._interval = interval
+        self._links = links
 
     def order(self, incidents: Sequence[Incident], now: datetime, round_seconds: float) -> Order:
         """Return what is sent of the incidents, those closed lately too; nothing of none."""
@@ -41,14 +50,14 @@ class Alertmanager:
         alerts = [
             alert
             for incident in incidents
-            for alert in _alerts(incident, now, now + 2 * longest, self._labels)
+            for alert in _alerts(incident, now, now + 2 * longest, self._labels, self._links)
         ]
         message = {"url": self._url, "document": alerts, "token": self._token}
         return Order(self.name, "http", (message,) if alerts else ())
 
 
 def _alerts(
-    incident: Incident, now: datetime, ends: datetime, labels: Mapping[str, str]
+    incident: Incident, now: datetime, ends: datetime, labels: Mapping[str, str], links: Links
 ) -> Iterator[dict[str, Any]]:
     """Yield an alert a severity the incident had: the severity routes, so it is a label.
 
@@ -56,14 +65,12 @@ def _alerts(
     """
     finding = incident.finding
     identity = {**labels, "alertname": f"fabricobs_{finding.kind}", "incident": finding.id}
-    if len(finding.entities) == 1:
-        culprit = finding.entities[0].as_dict()
-        identity |= {
-            key: escaped(culprit[key])[:_LONGEST_LABEL]
-            for key in _LABELS_OF_CULPRIT
-            if key in culprit
-        }
-    annotations = _annotations(incident)
+    identity |= _culprit_labels(finding.entities)
+    annotations = _annotations(incident) | {"command": links.command(finding.id)}
+    page = links.page(finding.id)
+    if page:
+        # What to do stands on the page: it is the runbook.
+        annotations |= {"report": page, "runbook_url": page}
     for position, raised in enumerate(incident.raised):
         rest = incident.raised[position + 1 :]
         if rest and now - rest[0].at > TOLD_AFTER_END:
@@ -74,9 +81,26 @@ def _alerts(
         yield {
             "labels": identity | {"severity": raised.severity},
             "annotations": annotations,
+            **({"generatorURL": page} if page else {}),
             "startsAt": iso(begin),
             "endsAt": iso(rest[0].at if rest else incident.closed_at or ends),
         }
+
+
+def _culprit_labels(culprits: Sequence[Entity]) -> dict[str, str]:
+    """Return the labels of one culprit, or of both ends of a cable: `peer_` is before the second's.
+
+    Several other culprits have none: which of them routes an alert would be chance.
+    """
+    ends = len(culprits) == 2 and {each.type for each in culprits} <= _ENDS_OF_CABLES
+    if len(culprits) != 1 and not ends:
+        return {}
+    return {
+        f"{prefix}{key}": escaped(told[key])[:_LONGEST_LABEL]
+        for prefix, told in zip(("", "peer_"), (each.as_dict() for each in culprits), strict=False)
+        for key in _LABELS_OF_CULPRIT
+        if key in told
+    }
 
 
 def _annotations(incident: Incident) -> dict[str, str]:

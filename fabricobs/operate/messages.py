@@ -12,10 +12,12 @@ from typing import Any
 from fabricobs.diagnosis.incidents import Event
 from fabricobs.exceptions import UserError
 from fabricobs.operate.delivery import Order
+from fabricobs.operate.links import Links
 from fabricobs.operate.post import DeliveryError
 from fabricobs.printing import chat_text
 from fabricobs.report.documents import cost_words, finding_document, iso, moment_words
 from fabricobs.report.history import keep_event
+from fabricobs.report.layout import few
 
 _WORDS = {"new": "New", "worse": "Worse", "resolved": "Resolved"}
 _ENDINGS = {
@@ -46,16 +48,17 @@ class Webhook:
 
     name = "webhook"
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, links: Links) -> None:
         self._url = url
         self._token = token
+        self._links = links
 
     def order(self, events: Sequence[Event]) -> Order:
         """Return what is sent: the document of each event, with its key."""
         messages = tuple(
             {
                 "url": self._url,
-                "document": event_document(event),
+                "document": event_document(event, self._links),
                 "token": self._token,
                 "headers": {"Idempotency-Key": event.key},
             }
@@ -69,7 +72,7 @@ class Apprise:
 
     name = "apprise"
 
-    def __init__(self, urls: Sequence[str]) -> None:
+    def __init__(self, urls: Sequence[str], links: Links) -> None:
         try:
             import apprise
         except ImportError:
@@ -80,18 +83,19 @@ class Apprise:
             if not apprise.Apprise().add(url):
                 raise UserError(f"notify.apprise.urls[{position}] is no address apprise knows")
         self._urls = tuple(urls)
+        self._links = links
 
     def order(self, events: Sequence[Event]) -> Order:
         """Return what is sent: each event as a short message."""
         messages = []
         for event in events:
-            title, body = message(event)
+            title, body = message(event, self._links)
             failed = event.news != "resolved"
             messages.append({"urls": self._urls, "title": title, "body": body, "failed": failed})
         return Order(self.name, "chats", tuple(messages))
 
 
-def event_document(event: Event) -> dict[str, Any]:
+def event_document(event: Event, links: Links) -> dict[str, Any]:
     """Return an event as a JSON document, `schema_version` 1, the whole finding in it."""
     incident = event.incident
     return {
@@ -105,15 +109,21 @@ def event_document(event: Event) -> dict[str, Any]:
         "closed_at": iso(incident.closed_at),
         "ending": incident.ending,
         "last_seen": iso(incident.last_seen),
+        "page": links.page(incident.finding.id) or None,
+        "command": links.command(incident.finding.id),
         "finding": finding_document(incident.finding),
     }
 
 
-def message(event: Event) -> tuple[str, str]:
-    """Return title and text of a message a person reads in a chat: no mentions, no links."""
+def message(event: Event, links: Links) -> tuple[str, str]:
+    """Return title and text of a message a person reads in a chat.
+
+    Logs can neither mention a person nor add a link: the only link is that to the page.
+    """
     incident = event.incident
     finding = incident.finding
     lines = [
+        f"Culprit: {few([entity.label for entity in finding.entities]) or 'none named'}",
         f"Since: {moment_words(finding.start, finding.start_step)}",
         f"Cost: {cost_words(finding)}",
     ]
@@ -122,4 +132,5 @@ def message(event: Event) -> tuple[str, str]:
     elif finding.next_steps:
         lines.append(f"Next: {finding.next_steps[0]}")
     title = f"{_WORDS[event.news]} [{incident.severity}] {finding.title}"
-    return chat_text(title), "\n".join(map(chat_text, lines))
+    lines = [*map(chat_text, lines), links.page(finding.id), links.command(finding.id)]
+    return chat_text(title), "\n".join(filter(None, lines))

@@ -10,6 +10,7 @@ from fabricobs.config.schema import Notify, Secret
 from fabricobs.diagnosis.incidents import Event
 from fabricobs.operate.alertmanager import Alertmanager
 from fabricobs.operate.delivery import Order, send_all
+from fabricobs.operate.links import Links
 from fabricobs.operate.messages import Apprise, History, Webhook
 from fabricobs.operate.post import DeliveryError
 from fabricobs.operate.state import Memory
@@ -42,14 +43,17 @@ def targets_of(notify: Notify, store: Path, interval: timedelta) -> Targets:
     """Return the targets of the configuration; ConfigError for a secret that is not there."""
     messengers: list[Messenger] = []
     alertmanager = None
+    links = Links(store, notify.base_url)
     if notify.webhook is not None:
-        messengers.append(Webhook(notify.webhook.url.reveal(), _revealed(notify.webhook.token)))
+        messengers.append(
+            Webhook(notify.webhook.url.reveal(), _revealed(notify.webhook.token), links)
+        )
     if notify.apprise is not None:
-        messengers.append(Apprise([url.reveal() for url in notify.apprise.urls]))
+        messengers.append(Apprise([url.reveal() for url in notify.apprise.urls], links))
     if notify.alertmanager is not None:
         target = notify.alertmanager
         alertmanager = Alertmanager(
-            target.url.reveal(), _revealed(target.token), target.labels, interval
+            target.url.reveal(), _revealed(target.token), target.labels, interval, links
         )
     return Targets(History(store), tuple(messengers), alertmanager, notify.deadline)
 

@@ -23,6 +23,7 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.judging import judge
 from fabricobs.operate.alertmanager import TOLD_AFTER_END
+from fabricobs.operate.links import page_file
 from fabricobs.operate.notify import Targets, add_pending, publish, targets_of, tell
 from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
@@ -110,6 +111,10 @@ class Watch:
             publish(self._targets, before, _now(), self._say)
             self._memory = before
             return Round(diagnosis, (), well=False)
+        if diagnosis is not None and self._config.notify.base_url is not None:
+            # An alert links to its page, which is there before it.
+            made = self._guarded("the pages of incidents", lambda: self._pages(diagnosis, events))
+            well &= made is not None
         well &= bool(self._guarded("telling", self._tell))
         if diagnosis is not None and (read is None or read.read or not self._page.exists()):
             well &= self._guarded("the report", lambda: self._report(diagnosis)) is not None
@@ -197,12 +202,28 @@ class Watch:
         return well
 
     def _report(self, diagnosis: Diagnosis) -> bool:
+        return self._write_page(diagnosis, self._page)
+
+    def _pages(self, diagnosis: Diagnosis, events: Sequence[Event]) -> bool:
+        """Write a page for each open incident that is new, worse or has none yet."""
+        changed = {event.incident.finding.id for event in events}
+        for incident in self._memory.incidents:
+            finding = incident.finding
+            page = page_file(self._page, finding.id)
+            if incident.state == "resolved" or (finding.id not in changed and page.exists()):
+                continue
+            page.parent.mkdir(exist_ok=True)
+            verdict = replace(diagnosis.verdict, sentence=f"{finding.title}.")
+            self._write_page(replace(diagnosis, findings=(finding,), verdict=verdict), page)
+        return True
+
+    def _write_page(self, diagnosis: Diagnosis, page: Path) -> bool:
         config = self._config
         with reading(self._store.path):
             write_page(
                 diagnosis,
                 self._store.path,
-                self._page,
+                page,
                 config.content,
                 since=self._since(self._memory.newest, self._memory.incidents),
                 site=config.site,
