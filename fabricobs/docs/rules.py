@@ -20,7 +20,8 @@ def rules_page() -> str:
         "A diagnosis is a rule: one SQL that gives the evidence, one TOML that says what is wrong "
         "with it. No Python is needed. Put them into a folder of yours, as "
         "`DIR/queries/evidence/NAME.sql` and `DIR/models/NAME.toml`, then:",
-        code(
+        "<!-- not run: DIR is yours -->\n"
+        + code(
             "fabricobs check --content DIR       # runs the cases of the rule\n"
             "fabricobs diagnose --content DIR    # the rule is one of the diagnoses",
             "sh",
