@@ -4,13 +4,19 @@ Each test writes files as a site has them, and reads the JSON of `fabricobs diag
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from fabricobs.cli import app
@@ -21,22 +27,22 @@ Told = dict[str, Any]
 Tell = Callable[..., Told]
 
 
+def tell_of(folder: Path, files: Mapping[str, Iterable[str]], *options: str) -> Told:
+    """Diagnose files given by name and text."""
+    for name, lines in files.items():
+        (folder / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "in" / name).write_text("\n".join(lines) + "\n")
+    store = str(folder / "store")
+    read = CliRunner().invoke(app, ["ingest", str(folder / "in"), "--store", store])
+    assert read.exit_code == 0 and "lines unread" not in read.output, read.output
+    said = CliRunner().invoke(app, ["diagnose", "--store", store, "--format", "json", *options])
+    assert said.stdout, said.output
+    return {"code": said.exit_code, **json.loads(said.stdout)}
+
+
 @pytest.fixture
 def tell(tmp_path: Path) -> Tell:
-    """Diagnose files given by name and text."""
-
-    def told(files: Mapping[str, Iterable[str]], *options: str) -> Told:
-        for name, lines in files.items():
-            (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "in" / name).write_text("\n".join(lines) + "\n")
-        store = str(tmp_path / "store")
-        read = CliRunner().invoke(app, ["ingest", str(tmp_path / "in"), "--store", store])
-        assert read.exit_code == 0 and "lines unread" not in read.output, read.output
-        said = CliRunner().invoke(app, ["diagnose", "--store", store, "--format", "json", *options])
-        assert said.stdout, said.output
-        return {"code": said.exit_code, **json.loads(said.stdout)}
-
-    return told
+    return partial(tell_of, tmp_path)
 
 
 def question(told: Told, number: int) -> Told:
@@ -327,3 +333,110 @@ class TestAFaultOfTheWholeRun:
     def test_transfers_as_fast_as_the_hardware_allows_cost_nothing(self, tell: Tell) -> None:
         (finding,) = tell(self.rows(330))["findings"]
         assert finding["loss_share"] is None
+
+
+RANKS = 4
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What logs of four ranks on two hosts, in a job of `size` ranks, happen to say."""
+
+    size: int
+    says: tuple[str, ...]  # of each rank: nothing, init, network, channel
+    networks: tuple[str, ...]
+    gave_up: frozenset[int]
+    slower: float  # the second half of the steps
+
+    @property
+    def named(self) -> set[str]:
+        """Networks that some log names."""
+        return {n for n, s in zip(self.networks, self.says, strict=True) if s in NAMING}
+
+    @property
+    def hosts(self) -> set[int]:
+        """Hosts that the logs show."""
+        return {rank // 2 for rank, says in enumerate(self.says) if says != "nothing"}
+
+    def nccl(self, rank: int) -> list[str]:
+        before = f"node{rank // 2:02d}:{100 + rank}:{200 + rank} [{rank % 2}] NCCL INFO"
+        network, says = self.networks[rank], self.says[rank]
+        lines = []
+        if says != "nothing":
+            lines.append(
+                f"{before} ncclCommInitRank comm 0x55d{rank} rank {rank} nranks {self.size} "
+                f"cudaDev {rank % 2} nvmlDev {rank % 2} busId 1000 commId 0xabcdef0123456789 - "
+                "Init COMPLETE"
+            )
+        if says == "network":
+            lines.append(f"{before} Using network {network}")
+        if says == "channel":
+            peer = (rank + 2) % RANKS
+            lines.append(
+                f"{before} Channel 00/0 : {rank}[0] -> {peer}[0] [send] via NET/{network}/0"
+            )
+        if rank in self.gave_up:
+            lines.append(
+                f"[rank{rank}]:[E302 09:40:00.000000000 ProcessGroupNCCL.cpp:632] [Rank {rank}] "
+                "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=397, "
+                "OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=600000) ran for 600012 "
+                "milliseconds before timing out."
+            )
+        return lines
+
+
+NAMING = ("network", "channel")
+drawn = st.builds(
+    Drawn,
+    size=st.sampled_from([RANKS, 32]),
+    says=st.tuples(*[st.sampled_from(["nothing", "init", *NAMING])] * RANKS),
+    networks=st.tuples(*[st.sampled_from(["IB", "Socket"])] * RANKS),
+    gave_up=st.frozensets(st.integers(0, RANKS - 1), max_size=RANKS),
+    slower=st.sampled_from([0.0, 0.09, 0.3]),
+)
+
+
+# Each example takes a second: smaller ones are not looked for.
+@settings(
+    max_examples=10,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(job=drawn)
+def test_nothing_said_contradicts_the_data_or_itself(job: Drawn, tmp_path: Path) -> None:
+    with TemporaryDirectory(dir=tmp_path) as folder:
+        files = {f"nccl.{rank}.log": job.nccl(rank) for rank in range(RANKS)}
+        chance = np.random.default_rng(7)
+        files["train.csv"] = ["step,timestamp,step_time_ms"] + [
+            f"{step},{stamp(2 * step)},{1000 * (1 + job.slower * (step > 100)) + noise:.1f}"
+            for step, noise in enumerate(chance.normal(0, 3, 200))
+        ]
+        said = tell_of(Path(folder), {name: lines for name, lines in files.items() if lines})
+    asked = [q["evidence"] for q in said["verdict"]["questions"]]
+    answers = [q["answer"] for q in said["verdict"]["questions"]]
+    serious = [f for f in said["findings"] if f["severity"] != "info"]
+    if job.named:
+        assert "No NCCL log says" not in asked[4]
+        assert set(re.findall("IB|Socket", asked[4])) <= job.named
+    if len(job.named) > 1 or ("Socket" in job.named and len(job.hosts) > 1):
+        assert answers[4] == "problem"
+    if not all(says in NAMING for says in job.says) or job.size > RANKS:
+        assert answers[4] != "ok"
+    told_size = any(says != "nothing" for says in job.says)
+    for text in (*asked, *(f["title"] for f in said["findings"]), said["verdict"]["sentence"]):
+        for some, whole in re.findall(r"(\d+) of (\d+) ranks", text):
+            assert int(some) <= int(whole)
+            assert not told_size or int(whole) == job.size
+    if job.gave_up:
+        assert any(f["kind"] == "hang" for f in serious)
+        assert answers[0] == "problem"
+        assert "stands still" in asked[0]
+    if job.slower:
+        assert answers[0] != "ok"
+    for finding in said["findings"]:
+        lost = finding["loss_share"]
+        told = re.search("did not measurably feel|cannot be told|loss is measured", str(finding))
+        assert lost is None or not told
+        assert lost is not None or "which costs" not in finding["title"]
+    assert not serious or "Nothing wrong" not in said["verdict"]["sentence"]
+    assert ("problem" in answers) >= bool(serious)

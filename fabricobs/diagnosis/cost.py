@@ -15,6 +15,8 @@ Span = tuple[datetime, datetime]
 
 # Bus bandwidth NCCL reaches over the NICs' line rate: 75 to 85 % on NDR, 70 to 80 % on HDR.
 EXPECTED_SHARE_OF_LINE_RATE = 0.80
+# NICs that receive less while the job transfers do not carry its transfers.
+_LEAST_SHARE = 0.05
 _FEWEST_STEPS = 10
 _SIGNIFICANT = 0.001
 # Robust distance of one or two steps that needs no test; 300 healthy steps stay below 5.
@@ -162,7 +164,8 @@ def _share_by_counters(evidence: Evidence, steps: pl.DataFrame) -> float | None:
     )
     used = rates.select(pl.col("received_gbps") / pl.col("speed_gbps")).to_series().median()
     busy = steps.select(pl.col("transfer_ms").sum() / pl.col("step_time_ms").sum()).item()
-    return float(used) / busy if isinstance(used, float) and used > 0 and busy else None
+    share = float(used) / busy if isinstance(used, float) and busy else 0.0
+    return share if share >= _LEAST_SHARE else None
 
 
 def _during(begin: datetime, end: datetime) -> pl.Expr:

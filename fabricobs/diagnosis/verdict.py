@@ -267,13 +267,14 @@ def _slow_rank(
 def _choice(evidence: Evidence) -> Question:
     question = QUESTIONS[4]
     processes = evidence.frame("nccl_choice")
-    chosen = processes.drop_nulls("network")
+    # Hosts whose logs do not say which network is used are hosts of the job too.
+    several = pl.coalesce("nodes", pl.col("host").n_unique().over("job")) > 1
+    chosen = processes.with_columns(several=several).drop_nulls("network")
     if chosen.is_empty():
         return Question(
             question, "unknown", "No NCCL log says which network is used.", "NCCL_DEBUG=INFO logs."
         )
-    several = pl.coalesce(pl.col("nodes"), pl.col("host").n_unique().over("job")) > 1
-    fell_back = chosen.filter((pl.col("network") == "Socket") & several)
+    fell_back = chosen.filter((pl.col("network") == "Socket") & pl.col("several"))
     if not fell_back.is_empty():
         hosts = fell_back["host"].drop_nulls().unique().sort().to_list()
         where = f" on {', '.join(hosts)}" if hosts else ""
