@@ -105,6 +105,7 @@ class TestOneOf32UplinksSendsNothing:
         ]
         assert "leaf01 sends nothing over Ethernet148" in told["verdict"]["sentence"]
         assert question(told, ROUTING)["answer"] == "problem"
+        assert "look like parallel links" in told["findings"][0]["explanation"]
 
     def test_without_it_nothing_is_named_and_nothing_is_called_even(self, tell: Tell) -> None:
         told = tell({"counters.csv": counters(self.ports(None), 150, 10)})

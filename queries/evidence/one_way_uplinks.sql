@@ -49,7 +49,7 @@ state AS (
   SELECT device, port, arg_max(oper, ts) AS oper FROM named_status
   WHERE oper IS NOT NULL GROUP BY device, port
 )
-SELECT s.device, s.uplink_group, s.port, s.links, s.ts_before, s.ts, s.seconds,
+SELECT s.device, s.uplink_group, s.inferred, s.port, s.links, s.ts_before, s.ts, s.seconds,
   s.rate / nullif(s.usual, 0) AS sent_ratio, c.received_ratio, o.oper
 FROM silent s
 LEFT JOIN compared c USING (device, uplink_group, port)

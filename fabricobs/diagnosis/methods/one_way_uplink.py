@@ -17,6 +17,7 @@ from fabricobs.diagnosis.statistics import at_most, flows_that_explain
 from fabricobs.diagnosis.uplink_stretches import LEAST_FREEDOM
 from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stretches
 
+_INFERRED = "ports that look like parallel links (no log tells their cables)"
 _EMPTY = 0.05  # of the mean: what the evidence calls silent
 
 
@@ -148,10 +149,11 @@ def _finding(
         "switch": device,
         "port": port,
         "links": links,
+        "group": _INFERRED if rows["inferred"][0] else "uplinks",
         "others": links - 1,
         "since": f"{start:%H:%M:%S} UTC",
         "sent": sent,
-        "received": f"{received:.0%} of what the median uplink does",
+        "received": f"{received:.0%} of what the median of them does",
         "flows": flows,
         "chance": f"with p = {p:.1e}"
         if p is not None
