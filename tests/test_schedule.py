@@ -1,9 +1,12 @@
 """`fabricobs schedule`: units their schedulers take, checked by the schedulers' own programs."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,14 @@ import yaml
 from loopback import tool
 
 from conftest import ROOT, Run
+from fabricobs.diagnosis.findings import Entity, Finding
+from fabricobs.diagnosis.incidents import Incident, Raised
+from fabricobs.operate.textfile import Health, write_textfile
+
+NOW = datetime(2026, 3, 2, 9)
+LEAF = Entity("switch", switch="leaf01")
+FINDING = Finding("ecmp_skew", (LEAF,), "high", 0.9, "leaf01 is uneven", "", loss_share=0.2)
+INCIDENT = Incident(FINDING, "firing", NOW, (Raised("high", NOW),))
 
 
 @pytest.fixture
@@ -141,3 +152,34 @@ def test_what_cannot_be_scheduled(
     result = fabricobs("schedule", *arguments, path / "my logs", cwd=ROOT)
     assert result.returncode == 3
     assert said in result.stderr
+
+
+def test_prometheus_takes_the_rules(fabricobs: Run, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    told = fabricobs("schedule", "prometheus", "--every", "10m", cwd=tmp_path)
+    rules.write_text(told.stdout)
+    checked = subprocess.run([tool("promtool"), "check", "rules", rules], capture_output=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_rules_and_dashboard_ask_for_metrics_that_the_watch_writes(
+    fabricobs: Run, tmp_path: Path
+) -> None:
+    write_textfile(tmp_path / "a.prom", (INCIDENT,), Health(NOW, 3.5, True, NOW, {"webhook": 2}))
+    written = set(re.findall(r"^(fabricobs_\w+)", (tmp_path / "a.prom").read_text(), re.M))
+    rules = yaml.safe_load(fabricobs("schedule", "prometheus", cwd=tmp_path).stdout)
+    asked = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    made = fabricobs("schedule", "grafana", "--out", "g", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    dashboard = json.loads((tmp_path / "g" / "fabricobs-dashboard.json").read_text())
+    asked += [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    assert set(re.findall(r"fabricobs_\w+", " ".join(asked))) <= written
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    provider = yaml.safe_load((tmp_path / "g" / "fabricobs-grafana.yaml").read_text())
+    assert provider["providers"][0]["type"] == "file"
+
+
+def test_a_scheduler_needs_logs(fabricobs: Run, tmp_path: Path) -> None:
+    result = fabricobs("schedule", "cron", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "schedule cron needs the logs" in result.stderr

@@ -31,6 +31,8 @@ fabricobs report --out ticket.md --charts charts   # Markdown, its charts as PNG
     "schedule": """
 fabricobs schedule cron sample_data/logs --every 10m
 fabricobs schedule systemd sample_data/logs --out units
+fabricobs schedule prometheus        # alerting rules over notify.textfile
+fabricobs schedule grafana --out units
 """,
     "config": "fabricobs config",
     "demo": "fabricobs demo --out demo",

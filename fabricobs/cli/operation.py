@@ -168,8 +168,12 @@ def _put_aside(moved: "PutAside") -> str:
 
 
 def schedule(
-    scheduler: Annotated[str, typer.Argument(help="cron, systemd, kubernetes or slurm.")],
-    logs: LogsArgument,
+    scheduler: Annotated[
+        str, typer.Argument(help="cron, systemd, kubernetes, slurm, prometheus or grafana.")
+    ],
+    logs: Annotated[
+        list[Path] | None, typer.Argument(help="Files and directories that a round reads.")
+    ] = None,
     every: EveryOption = None,
     store: StoreOption = None,
     out: Annotated[
@@ -181,7 +185,10 @@ def schedule(
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Print a unit that runs the watch, ready to install: cron, systemd, kubernetes or slurm."""
+    """Print a unit that runs the watch, or rules and a dashboard over its metrics, to be installed.
+
+    cron, systemd, kubernetes and slurm run rounds; prometheus and grafana read `notify.textfile`.
+    """
     from fabricobs.config.load import load
     from fabricobs.operate import schedules
     from fabricobs.output_files import check_folder
@@ -190,7 +197,7 @@ def schedule(
     loaded = load(config, {"store": store, "watch.every": every})
     if not loaded.trusted:
         fail(f"{loaded.file} is not trusted: name it with --config, or `fabricobs config --trust`")
-    plan = schedules.Plan.of(logs, loaded.config, loaded.file, image)
+    plan = schedules.Plan.of(logs or [], loaded.config, loaded.file, image)
     made = schedules.units(scheduler, plan)
     for unit in made:
         if out is None:

@@ -1,7 +1,8 @@
 """Units that run a round of the watch: a crontab line, a systemd timer, a CronJob, an epilog.
 
 Each is right for its scheduler: two rounds never run at once, a round that was missed is made up
-for where the scheduler can, and findings are not taken for a failure of the unit.
+for where the scheduler can, and findings are not taken for a failure of the unit. Beside them, what
+looks at the textfile of the watch: rules of Prometheus, a dashboard of Grafana.
 """
 
 import getpass
@@ -20,6 +21,7 @@ from fabricobs.exceptions import UserError
 
 _UNITS = Path(__file__).parent / "units"
 _LONGEST_ROUND = timedelta(hours=1)
+_MISSED_ROUNDS = 3
 # Slurm's names in paths of output files, and the variables its epilog has for them.
 _SLURM_NAMES = {"%j": "SLURM_JOB_ID", "%u": "SLURM_JOB_USER", "%x": "SLURM_JOB_NAME"}
 
@@ -44,6 +46,7 @@ class Plan:
     logs: tuple[Path, ...]
     store: Path
     every: timedelta
+    stale_after: timedelta
     program: str
     config: Path | None
     image: str | None
@@ -58,6 +61,7 @@ class Plan:
             logs=tuple(path.absolute() for path in logs),
             store=config.store.absolute(),
             every=config.watch.every,
+            stale_after=config.watch.stale_after,
             program=_program(),
             config=None if file is None else file.absolute(),
             image=image,
@@ -75,6 +79,8 @@ def units(scheduler: str, plan: Plan) -> list[Unit]:
     """Return the files of a scheduler; ScheduleError for one we do not know."""
     if scheduler not in _MADE_BY:
         raise ScheduleError(f"no scheduler {scheduler!r}; one of {', '.join(_MADE_BY)}")
+    if not plan.logs and scheduler not in _OF_METRICS:
+        raise ScheduleError(f"schedule {scheduler} needs the logs that a round reads")
     return _MADE_BY[scheduler](plan)
 
 
@@ -149,6 +155,29 @@ def _slurm(plan: Plan) -> list[Unit]:
         command=shlex.join(words) + (' --job "$SLURM_JOB_ID"' if by_job else ""),
     )
     return [Unit(Path("fabricobs-epilog.sh"), text, executable=True)]
+
+
+def _prometheus(plan: Plan) -> list[Unit]:
+    """Make alerting rules: incidents, and a watch that is silent, fails or reads old data."""
+    text = _filled(
+        "fabricobs-rules.yaml",
+        store=plan.store,
+        missed_s=_MISSED_ROUNDS * _seconds(plan.every),
+        stale_s=_seconds(plan.stale_after),
+    )
+    return [Unit(Path("/etc/prometheus/fabricobs-rules.yaml"), text)]
+
+
+def _grafana(plan: Plan) -> list[Unit]:
+    """Make a dashboard over the textfile, and the file that provisions it."""
+    dashboards = Path("/var/lib/grafana/dashboards/fabricobs")
+    return [
+        Unit(
+            Path("/etc/grafana/provisioning/dashboards/fabricobs-grafana.yaml"),
+            _filled("fabricobs-grafana.yaml"),
+        ),
+        Unit(dashboards / "fabricobs-dashboard.json", _filled("fabricobs-dashboard.json")),
+    ]
 
 
 def _filled(name: str, **values: object) -> str:
@@ -232,7 +261,10 @@ _MADE_BY: dict[str, Callable[[Plan], list[Unit]]] = {
     "systemd": _systemd,
     "kubernetes": _kubernetes,
     "slurm": _slurm,
+    "prometheus": _prometheus,
+    "grafana": _grafana,
 }
+_OF_METRICS = frozenset({"prometheus", "grafana"})
 _INSTALLED_BY = {
     "cron": "install it with: (crontab -l; fabricobs schedule cron ...) | crontab -",
     "systemd": "install both files in /etc/systemd/system, then: "
@@ -240,4 +272,6 @@ _INSTALLED_BY = {
     "kubernetes": "install it with: fabricobs schedule kubernetes ... | kubectl apply -f -",
     "slurm": "install it as /etc/slurm/fabricobs-epilog.sh; in slurm.conf: "
     "EpilogSlurmctld=/etc/slurm/fabricobs-epilog.sh",
+    "prometheus": "set notify.textfile, name the file in rule_files of prometheus.yml, reload",
+    "grafana": "set notify.textfile, write both files with --out, restart Grafana",
 }
