@@ -1,10 +1,11 @@
 """docs/rules.md: how to write a diagnosis as data."""
 
+from collections.abc import Iterator
 from inspect import getdoc
 
-from fabricobs.content import shipped
+from fabricobs.content import files, read_text, shipped
 from fabricobs.diagnosis.model import Case, Rule, RuleDriver, Together, Wording
-from fabricobs.report.markdown import code, page
+from fabricobs.report.markdown import code, page, table
 
 _EXAMPLE = "full_receiver"
 _QUERY = "full_receivers"
@@ -37,7 +38,21 @@ def rules_page() -> str:
         "number of wrong rows. `title`, `explanation` and `next_steps` may name facts and phrases.",
         "## [[case]]",
         getdoc(Case) or "",
+        "## Evidence",
+        "A query or a rule may read these as `evidence.NAME`, with times by the job's clock; what "
+        "takes thresholds (`$name`) needs them in the model. Functions: `host_name(device)`, "
+        "`counter_family(counter)`, `rise(before, after, info, seconds)`, and "
+        "`events_at_least(events, expected)`, the chance of so many events by Poisson.",
+        table(("evidence", "question"), _evidence()),
         "## Example",
         code(query, "sql"),
         code(model, "toml"),
     )
+
+
+def _evidence() -> Iterator[tuple[str, str]]:
+    """Yield each evidence query, and the question in its first line."""
+    for name, path in files("queries", ".sql").items():
+        if name.startswith("evidence/"):
+            question = read_text(path).splitlines()[0].removeprefix("-- question: ")
+            yield f"`{name.removeprefix('evidence/')}`", question
