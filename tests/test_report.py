@@ -276,6 +276,7 @@ def test_page_runs_its_own_scripts_and_no_other(reading: Reading) -> None:
         if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
     )
     assert policy.startswith("default-src 'none'; ")
+    assert "unsafe-eval" not in policy
     modules = [text for kind, text in reading.scripts if kind == "module"]
     assert len(modules) == 3
     assert len(reading.scripts) == 4
