@@ -39,6 +39,7 @@ QUESTIONS = (
 _LOUD = ("medium", "high", "critical")
 # Greyhound (arXiv 2410.12588): a change of 10 % is one to act on. What hides one is no "ok".
 _LARGEST_UNSEEN = 0.10
+_LEAST_LOSS = 0.02  # of the throughput; a smaller loss is information
 _REPORT = "A corrected version of fabricobs, or of the rule that failed."
 _NOT_THE_NETWORK = "workload_imbalance"
 
@@ -207,6 +208,13 @@ def _pace_holds(
     steps = sum(len(pace.steps) for pace in trends)
     if not all(pace.enough for pace in trends):
         return _too_few(question, steps)
+    costly = [f for f in findings if (f.loss_share or 0.0) >= _LEAST_LOSS and _is_fault(f)]
+    if costly:
+        text = (
+            f"The {trends[0].pace} is steady over {steps:,} steps, and {costly[0].loss_share:.0%} "
+        )
+        text += f"of the throughput is lost all the time: {costly[0].title}."
+        return Question(question, "problem", text)
     unpriced = [f for f in findings if f.severity in _LOUD and f.loss_share is None]
     if unpriced:
         text = f"The {trends[0].pace} is steady over {steps:,} steps, but its cost is not known: "
@@ -221,6 +229,11 @@ def _pace_holds(
         return Question(question, "unknown", text, "The trainer's log of more steps.", (power,))
     text = f"The {weakest.pace} is steady over {steps:,} steps: {power.words} would have shown."
     return Question(question, "ok", text, would_show=(power,))
+
+
+def _is_fault(finding: Finding) -> bool:
+    """Say whether a finding tells of a fault: uneven work is how a job is built."""
+    return finding.severity != "info" and finding.kind != _NOT_THE_NETWORK
 
 
 def _too_few(question: str, steps: int) -> Question:
