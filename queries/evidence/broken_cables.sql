@@ -1,7 +1,8 @@
 -- question: Which cables break data, at which end is it counted, and who sent again meanwhile?
 -- A row is an interval in which an end counted errors. What is counted while the link is down or trains anew
 -- is that event's. `near` counted most, `far` is the other end; `sure` is when one counter of an end
--- had risen in `$intervals` intervals, or by more than `$risen`. Clocks may be off by two seconds.
+-- had risen in `$intervals` intervals, or by more than `$risen`. Clocks may be off by two seconds. Who sent again
+-- is asked of the 20 worst cables: `asked` is null for others.
 WITH keyed AS (
   SELECT *, owner || ' ' || part AS here, far_owner || ' ' || far_part AS there,
     coalesce(least(here, there) || ' to ' || greatest(here, there), here) AS cable
@@ -58,10 +59,14 @@ named AS (
   GROUP BY e.cable
 ),
 -- What NICs sent again meanwhile, where the cable's NIC is one of them, or they are below its switches.
+asked AS (
+  SELECT cable, '' AS asked FROM worst ORDER BY risen DESC, cable LIMIT 20
+),
 again AS (
   SELECT DISTINCT n.cable, r.owner, r.part, r.is_nic, r.counter, r.ts, r.risen, r.far_owner,
     len(n.labels) AS known_ends
   FROM named n
+  JOIN asked USING (cable)
   JOIN steady s USING (cable)
   JOIN evidence.sick_intervals r ON counter_family(r.counter) = 'resend'
     AND r.ts > s.ts_before - INTERVAL 2 SECOND AND r.ts_before < s.ts + INTERVAL 2 SECOND
@@ -94,10 +99,11 @@ SELECT s.cable, n.entities, v.related, s.ts_before, s.ts, w.cable_sure AS sure, 
   coalesce(n.far, 'an end no log names') AS far, w.counter, w.risen, w.intervals AS counted_intervals,
   w.rate, o.here AS other_end, o.counter AS other_counter, o.risen AS other_risen,
   o.intervals AS other_intervals, o.rate AS other_rate, n.at_switch, n.at_port,
-  m.counter AS resent_counter, m.risen AS resent, m.hosts AS resending_hosts
+  q.asked, m.counter AS resent_counter, m.risen AS resent, m.hosts AS resending_hosts
 FROM steady s
 JOIN worst w USING (cable)
 JOIN named n USING (cable)
+LEFT JOIN asked q USING (cable)
 LEFT JOIN others o USING (cable)
 LEFT JOIN most m USING (cable)
 LEFT JOIN victims v USING (cable)
