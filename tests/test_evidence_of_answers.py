@@ -331,7 +331,7 @@ class TestAFaultOfTheWholeRun:
         assert finding["loss_share"] == pytest.approx(431 / 2000, abs=0.02)
         assert "line rate of the NICs" in finding["explanation"]
         assert question(told, 0)["answer"] == "problem"
-        assert "lost all the time" in question(told, 0)["evidence"]
+        assert "of the throughput is lost" in question(told, 0)["evidence"]
 
     def test_transfers_as_fast_as_the_hardware_allows_cost_nothing(self, tell: Tell) -> None:
         (finding,) = tell(self.rows(330))["findings"]

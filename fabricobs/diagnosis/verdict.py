@@ -210,10 +210,10 @@ def _pace_holds(
         return _too_few(question, steps)
     costly = [f for f in findings if (f.loss_share or 0.0) >= _LEAST_LOSS and _is_fault(f)]
     if costly:
+        lost = f"{costly[0].loss_share:.0%} of the throughput is lost"
         text = (
-            f"The {trends[0].pace} is steady over {steps:,} steps, and {costly[0].loss_share:.0%} "
+            f"The {trends[0].pace} is steady over {steps:,} steps, yet {lost}: {costly[0].title}."
         )
-        text += f"of the throughput is lost all the time: {costly[0].title}."
         return Question(question, "problem", text)
     unpriced = [f for f in findings if f.severity in _LOUD and f.loss_share is None]
     if unpriced:
