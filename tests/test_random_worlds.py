@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -11,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from fabricobs.bench.random_worlds import WorldResult, tables
+from fabricobs.bench.scoring import score_case
 from fabricobs.cli import app
 from fabricobs.exceptions import UserError
 from fabricobs.ingestion import ingest
@@ -145,6 +149,55 @@ def test_all_that_is_meant_to_be_read_is_read(name: str, tmp_path: Path) -> None
     unread = files.filter(pl.col("unparsed") > 0)
     assert not len(unread), unread.select("path", "lines", "unparsed").head(5).to_dicts()
     assert files["parsed"].sum() > 0
+
+
+def test_a_copied_sysfs_tree_tells_what_the_printed_one_does(tmp_path: Path) -> None:
+    rows = {}
+    for form in ("sysfs", "sysfs_tree"):
+        spec = _small(
+            "perfquery", host_form=form, switch_counters="none", only="", hosts=2,
+            nccl_level="none", steps_from="none", inspector=False, host_interval=80.0,
+        )  # fmt: skip
+        write_world(tmp_path / form, spec)
+        store = tmp_path / f"store-{form}"
+        ingest([tmp_path / form / "logs"], Store(store), Options(zone=spec.zone))
+        samples = pl.read_parquet(f"{store}/*/port_samples.parquet")
+        highest = pl.col("tx_bytes", "rx_bytes", "link_downed").max()
+        rows[form] = samples.group_by("device", "port").agg(highest).sort("device", "port").rows()
+    assert rows["sysfs"] == rows["sysfs_tree"] != []
+
+
+def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
+    at = datetime(2026, 3, 2, 9, tzinfo=UTC)
+    port = {"type": "port", "switch": "leaf01", "port": "Ethernet8"}
+    fault = {
+        "fault": "pause_storm", "kind": "pfc_storm", "also": ["congestion"], "culprits": [port],
+        "start": at.isoformat(), "end": (at + timedelta(hours=1)).isoformat(), "loss_share": 0.2,
+        "identifiable": True,
+    }  # fmt: skip
+    truth = {
+        "scenario": "random-1", "seed": 1, "faults": [fault], "duration_seconds": 43_200,
+        "jobs": [{"steps": 10}],
+    }  # fmt: skip
+
+    def finding(kind: str, entity: dict[str, str]) -> SimpleNamespace:
+        return SimpleNamespace(
+            kind=kind, severity="high", confidence=0.9, start=at, end=None, detected_at=at,
+            loss_share=0.18, entities=[SimpleNamespace(as_dict=lambda: entity)],
+        )  # fmt: skip
+
+    wrong = finding("straggler", {"type": "host", "host": "n1"})
+    said = [finding("congestion", port), finding("pfc_storm", port), wrong]
+    found = SimpleNamespace(findings=said, verdict=SimpleNamespace(questions=()))
+    score = score_case(truth, found, interval_seconds=10, step_seconds=1)  # type: ignore[arg-type]
+    assert [(c.right, c.again) for c in score.claims] == [
+        (True, True),
+        (False, True),
+        (False, False),
+    ]
+    assert score.days == 0.5 and score.outcomes[0].right_first
+    text = tables([WorldResult(1, score), WorldResult(2, None, failure="ValueError: no")])
+    assert "0.50 of 2" in text and "random-2" in text and "1 straggler" in text
 
 
 def test_the_command_writes_a_world(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -59,14 +60,14 @@ def bench(
     fixed = given_of(given)
     specs = [draw_spec(seed, **fixed) for seed in range(first, first + worlds)]
     results = []
-    for number, result in enumerate(in_workers(run_world, specs), start=1):
-        results.append(result)
-        print(f"\r{number} of {worlds} worlds", end="", file=sys.stderr)
+    with out.open("w", encoding="utf-8") if out else nullcontext() as kept:
+        for number, result in enumerate(in_workers(run_world, specs), start=1):
+            results.append(result)
+            if kept is not None:  # at once: a bench of hours that is stopped has told what it knew
+                print(json.dumps(asdict(result), default=str), file=kept, flush=True)
+            print(f"\r{number} of {worlds} worlds", end="", file=sys.stderr)
     print(file=sys.stderr)
     results.sort(key=lambda result: result.seed)
-    if out is not None:
-        lines = [json.dumps(asdict(result), default=str) for result in results]
-        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tables(results)
 
 

@@ -130,7 +130,8 @@ def _prints(site: Site, output: Output, device: Device) -> bool:
     if output.of not in own:
         return False
     form = spec.host_form if device.tier == 0 else getattr(spec, f"{device.os}_form")
-    if output.form is not None and output.form != form:
+    # A copied tree holds what `grep -r .` of it prints.
+    if output.form is not None and output.form != form.removesuffix("_tree"):
         return False
     if output.needs in {"ethernet", "infiniband"}:
         return spec.fabric == output.needs
@@ -142,7 +143,8 @@ def _write(
 ) -> None:
     topology = site.world.topology
     own = len(topology.ports_of(device.index)) if output.per_port else 1
-    document = output.style == "document" or output.extension == "prom"
+    tree = device.tier == 0 and site.spec.host_form == f"{output.form}_tree"
+    document = tree or output.style == "document" or output.extension == "prom"
     apart = site.one_file_a_round(document=document) and not output.self_timed
     length = site.world.duration
     moments = {
@@ -152,6 +154,7 @@ def _write(
     }[output.when]
     fields = _fields(site, ledger, device, moments, counted=output.when == "rounds")
     extension = output.extension or ("json" if output.style == "document" else "txt")
+    extension = "tar" if tree else extension
     style = {"extension": extension, "document": document, "self_timed": output.self_timed}
     if not output.per_port:
         texts = [output.text(row) for row in fields]

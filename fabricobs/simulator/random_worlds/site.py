@@ -1,5 +1,7 @@
 """How a site collects: when it asks which device, what the clocks say, and where files lie."""
 
+import io
+import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -132,6 +134,10 @@ class Site:
         self._write(self.root / "fabric" / folder / name, text)
 
     def _write(self, path: Path, text: str) -> None:
+        if path.suffix == ".tar":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(_packed(text))
+            return
         big = self.spec.compressed and len(text) > 20_000
         write_text(path.with_name(path.name + ".gz") if big else path, text)
 
@@ -145,3 +151,16 @@ class Site:
             "epoch": f"--- {int(clock.epoch(moment))} ---",
             "banner": f"### {device} {kind} {local:%Y%m%d-%H%M%S}",
         }[self.spec.stamp]
+
+
+def _packed(lines: str) -> bytes:
+    """A tar of the files that `path:value` lines tell of, the same for the same lines."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for line in lines.splitlines():
+            path, _, value = line.partition(":")
+            content = f"{value}\n".encode()
+            member = tarfile.TarInfo(path.removeprefix("/"))
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return packed.getvalue()

@@ -72,15 +72,16 @@ def evidence_of(site: Site) -> set[str]:
         "kernel_log": spec.kernel_log,
         "nccl_channels": info,
         "nccl_warnings": spec.nccl_level != "none",
-        "nic_status": spec.port_status or spec.host_form in {"sysfs_grep", "node_exporter"},
+        "nic_status": spec.port_status
+        or spec.host_form in {"sysfs", "sysfs_tree", "node_exporter"},
     }
     found |= {name for name, there in timing.items() if there}
     nic = spec.host_form
-    if nic in {"ethtool", "sysfs_grep", "node_exporter", "telegraf"} and (
+    if nic in {"ethtool", "sysfs", "sysfs_tree", "node_exporter", "telegraf"} and (
         nic != "ethtool" or not spec.infiniband
     ):
         found |= {"nic_errors", "nic_downs", "nic_pauses"}
-    if nic in {"sysfs_grep", "telegraf", "rdma"}:
+    if nic in {"sysfs", "sysfs_tree", "telegraf", "rdma"}:
         found |= {"nic_losses"}
     if spec.switch_counters != "none":
         found |= _switch_evidence(site, 1, "leaf")
@@ -186,7 +187,7 @@ def _clear(world: World, fault: Fault, loss: float, seconds: float) -> bool:
         return True
     interval = max(world.spec.switch_interval, world.duration / 500)
     if fault.kind.does == "lost":
-        links = np.array([2 * part for part in fault.parts])
+        links = np.array([2 * part + way for part in fault.parts for way in (0, 1)])
         packets = max(t.amount[links].sum() for t in world.courses[0].blocks[0].transfers) / 4096
         if packets * fault.size * fault.acts.sum() < _FEWEST_EVENTS:
             return False
