@@ -40,7 +40,8 @@ class Outcome:
 class Claim:
     """One finding at `low` or above: its confidence, and whether a fault answers to it.
 
-    `again` says that a fault answers which has another finding, or whose loss it is.
+    `again` says that a fault answers which has another finding, or whose loss it is, or that the
+    cluster was built so.
     """
 
     scenario: str
@@ -79,7 +80,8 @@ def score_case(
     claims = tuple(
         Claim(
             scenario, seed, f.kind, f.severity, f.confidence, id(f) in right,
-            any(_answers(fault, f) for fault in truth["faults"]),
+            f.kind in truth.get("by_design", ())
+            or any(_answers(fault, f) for fault in truth["faults"]),
         )
         for f in claimed
     )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from fabricobs.simulator.random_worlds.faults import Fault
+from fabricobs.simulator.random_worlds.physics import calm
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.trainer import tells_phases
 from fabricobs.simulator.random_worlds.world import World, without
@@ -13,6 +14,7 @@ SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act o
 _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
 _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
+_QUEUES = 0.01  # share of the transfer time that a link stands still without any fault
 
 
 def tell_truth(site: Site) -> dict[str, Any]:
@@ -42,6 +44,7 @@ def tell_truth(site: Site) -> dict[str, Any]:
             }
         ],
         "faults": [_fault(site, fault, shown) for fault in world.faults],
+        "by_design": _by_design(world),
         "benign": _ordinary(world),
     }
 
@@ -215,6 +218,16 @@ def _span(fault: Fault) -> np.ndarray:
 
 def _utc(epoch: float) -> str:
     return f"{np.datetime64(round(epoch * 1e3), 'ms')}Z"
+
+
+def _by_design(world: World) -> list[str]:
+    """Kinds of finding that are true of the cluster as it was built: its uplinks have queues."""
+    network, _ = world.plans[0]
+    moved = network.transfers(calm(world.topology))
+    if max(float(transfer.paused.max()) for transfer in moved) < _QUEUES:
+        return []
+    skew = ["ecmp_skew"] if world.spec.balancing == "static" else []
+    return ["congestion", "oversubscription", *skew]
 
 
 def _ordinary(world: World) -> list[str]:
