@@ -59,6 +59,21 @@ named AS (
   GROUP BY e.cable
 ),
 -- What NICs sent again meanwhile, where the cable's NIC is one of them, or they are below its switches.
+-- Intervals that follow each other are one: a cable that is broken for hours is compared once.
+islands AS (
+  SELECT cable, ts_before, ts, coalesce(ts_before > max(ts) OVER (
+      PARTITION BY cable ORDER BY ts_before, ts ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) + INTERVAL 4 SECOND, true) AS is_first
+  FROM steady
+),
+spans AS (
+  SELECT cable, min(ts_before) AS ts_before, max(ts) AS ts
+  FROM (
+    SELECT *, count(*) FILTER (is_first) OVER (PARTITION BY cable ORDER BY ts_before, ts) AS island
+    FROM islands
+  )
+  GROUP BY cable, island
+),
 asked AS (
   SELECT cable, '' AS asked FROM worst ORDER BY risen DESC, cable LIMIT 20
 ),
@@ -67,7 +82,7 @@ again AS (
     len(n.labels) AS known_ends
   FROM named n
   JOIN asked USING (cable)
-  JOIN steady s USING (cable)
+  JOIN spans s USING (cable)
   JOIN evidence.sick_intervals r ON counter_family(r.counter) = 'resend'
     AND r.ts > s.ts_before - INTERVAL 2 SECOND AND r.ts_before < s.ts + INTERVAL 2 SECOND
     AND (n.nics IS NOT NULL OR list_contains(n.switches, r.far_owner))
