@@ -87,20 +87,19 @@ again AS (
     AND r.ts > s.ts_before - INTERVAL 2 SECOND AND r.ts_before < s.ts + INTERVAL 2 SECOND
     AND (n.nics IS NOT NULL OR list_contains(n.switches, r.far_owner))
 ),
-resent AS (
-  SELECT a.* FROM again a JOIN named n USING (cable)
-  WHERE n.nics IS NULL OR EXISTS (
-    SELECT 1 FROM again o
-    WHERE o.cable = a.cable AND list_contains(n.nics, {'host': o.owner, 'nic': o.part})
-  )
+own AS (
+  SELECT DISTINCT a.cable FROM again a JOIN named n USING (cable)
+  WHERE n.nics IS NULL OR list_contains(n.nics, {'host': a.owner, 'nic': a.part})
 ),
+resent AS (SELECT * FROM again SEMI JOIN own USING (cable)),
 totals AS (
   SELECT cable, counter, sum(risen) AS risen FROM resent GROUP BY cable, counter
 ),
+hosts AS (SELECT cable, count(DISTINCT owner) AS hosts FROM resent GROUP BY cable),
 most AS (
-  SELECT t.cable, arg_max(t.counter, (t.risen, t.counter)) AS counter, max(t.risen) AS risen,
-    (SELECT count(DISTINCT owner) FROM resent r WHERE r.cable = t.cable) AS hosts
-  FROM totals t GROUP BY t.cable
+  SELECT cable, arg_max(counter, (risen, counter)) AS counter, max(risen) AS risen,
+    any_value(hosts) AS hosts
+  FROM totals JOIN hosts USING (cable) GROUP BY cable
 ),
 victims AS (
   SELECT cable, list({'type': 'nic', 'host': owner, 'nic': part}) AS related
