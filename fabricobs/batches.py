@@ -321,6 +321,7 @@ def _add_account(
             "formats": ",".join(planned.recognised.names),
             "device": planned.identity.device,
             "device_source": planned.identity.device_source,
+            "rank": planned.identity.rank,
             "lines": tally.lines,
             "parsed": tally.parsed,
             "ignored": tally.ignored,

@@ -13,14 +13,15 @@
 -- example: fabricobs query ranks_without_gpudirect
 --
 -- Ranks without come first, then unknown ones, then the others. NCCL says it with
--- NCCL_DEBUG=INFO alone; a job on one host sends nothing over the network and stays unknown.
+-- NCCL_DEBUG=INFO alone; a job on one host sends nothing over the network and stays unknown. A
+-- connection of a process of several ranks counts for the rank of the GPU that prints it.
 WITH connections AS (
-  SELECT job, host, pid, count(*) AS net_connections,
+  SELECT job, job_rank, count(*) AS net_connections,
     count(*) FILTER (NOT gdr) AS connections_without_gdr,
     bool_and(gdr) AS gdr
-  FROM nccl_channels
-  WHERE transport = 'NET'
-  GROUP BY job, host, pid
+  FROM channels_by_rank
+  WHERE transport = 'NET' AND rank_source = 'communicator'
+  GROUP BY job, job_rank
 ),
 rings AS (
   -- A process may have several ranks, one for each GPU.
@@ -45,7 +46,7 @@ told AS (
     coalesce(c.connections_without_gdr, 0) AS connections_without_gdr,
     g.ring_gdr
   FROM job_ranks r
-  LEFT JOIN connections c ON c.job IS NOT DISTINCT FROM r.job AND c.host = r.host AND c.pid = r.pid
+  LEFT JOIN connections c ON c.job IS NOT DISTINCT FROM r.job AND c.job_rank = r.rank
   LEFT JOIN rings g ON g.job IS NOT DISTINCT FROM r.job AND g.host = r.host AND g.pid = r.pid
     AND g.gpu IS NOT DISTINCT FROM r.gpu
   LEFT JOIN nics n ON n.job IS NOT DISTINCT FROM r.job AND n.rank = r.rank

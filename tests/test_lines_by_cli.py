@@ -260,3 +260,89 @@ def test_a_bar_cut_by_the_container_runtime_keeps_its_step(tmp_path: Path) -> No
     found = Ingested(tmp_path, {"worker-0/0.log": text})
     assert found.rows("steps", "step, loss") == [(3, 2.5), (5, 2.25)]
     assert found.account[0][2] == 0
+
+
+def _init(host: str, pid: int, gpu: int, rank: int, nranks: int) -> str:
+    return (
+        f"{host}:{pid}:{pid} [{gpu}] NCCL INFO ncclCommInitRank comm 0xa{rank} rank {rank} "
+        f"nranks {nranks} cudaDev {gpu} nvmlDev {gpu} busId {gpu + 1}000 commId 0xfeed12345678 - "
+        "Init COMPLETE"
+    )
+
+
+def _by_rank(found: Ingested, view: str) -> list[str]:
+    query = (
+        f"SELECT host, pid, cuda_device, job_rank, rank_source FROM {view} "
+        "ORDER BY host, pid, cuda_device, line"
+    )
+    arguments = ["sql", query, "--store", str(found.store), "--format", "csv"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.output.splitlines()[1:]
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.permutations(range(6)), st.lists(st.integers(1, 3), min_size=1, max_size=4))
+def test_rows_of_a_process_have_its_rank(order: list[int], gpus_of: list[int]) -> None:
+    """Processes of one to three GPUs: the device tells the ranks of a process apart, or nothing."""
+    ranks = iter(order)
+    placed = [
+        (f"n{process}", 100 + process, gpu, rank, gpus)
+        for process, gpus in enumerate(gpus_of)
+        for gpu, rank in zip(range(gpus), ranks, strict=False)
+    ]
+    lines = [_init(host, pid, gpu, rank, len(order)) for host, pid, gpu, rank, _ in placed]
+    lines += [
+        f"{host}:{pid}:{pid} [{gpu}] NCCL INFO Channel 00/0 : {rank}[0] -> 9[0] [send] via NET/IB/0"
+        for host, pid, gpu, rank, _ in placed
+        for _ in range(gpu + 1)
+    ]
+    lines += [f"{h}:{p}:{p} [5] NCCL INFO NCCL_IB_HCA set to mlx5" for h, p, *_ in placed]
+    with tempfile.TemporaryDirectory() as folder:
+        found = Ingested(Path(folder), {"nccl.log": "\n".join(lines) + "\n"})
+        assert _by_rank(found, "channels_by_rank") == [
+            f"{host},{pid},{gpu},{rank},communicator"
+            for host, pid, gpu, rank, _ in placed
+            for _ in range(gpu + 1)
+        ]
+        several = {pid for _, pid, gpu, *_ in placed if gpu}
+        assert _by_rank(found, "env_by_rank") == [
+            f"{host},{pid},5," + ("," if pid in several else f"{rank},communicator")
+            for host, pid, _, rank, _ in placed
+        ]
+        counts = found.question(
+            "ranks_without_gpudirect", "rank, net_connections, connections_without_gdr"
+        )
+        assert sorted(counts) == sorted(
+            f"{rank},{gpu + 1},{gpu + 1}" for _, _, gpu, rank, _ in placed
+        )
+
+
+def test_a_rank_in_a_file_name_is_that_of_its_one_process(tmp_path: Path) -> None:
+    """It is none of a local rank, of several processes, or of one whose rank a line states."""
+
+    def text(pid: int) -> str:
+        return f"gx1:{pid}:{pid} [0] NCCL INFO NCCL_IB_HCA set to mlx5\n"
+
+    files = {
+        "nccl_rank2.log": text(12),
+        "fsdp_rank3.log": text(13),
+        "worker-3-rank-12.txt": text(14),
+        "local_rank4.log": text(21),
+        "tp_rank_05.log": text(22),
+        "node_rank6.log": text(23),
+        "srun_rank0.log": text(31) + text(32),
+        "rank8.log": f"[rank9]: {text(41)}",
+        "rank7.log": f"{_init('gx1', 51, 0, 1, 2)}\n{text(51)}",
+    }
+    found = Ingested(tmp_path, files, "--job", "one")
+    told = [line.split(",", 3) for line in _by_rank(found, "env_by_rank")]
+    assert {int(pid): rank for _, pid, _, rank in told} == {
+        **{12: "2,path", 13: "3,path", 14: "12,path"},
+        **dict.fromkeys((21, 22, 23, 31, 32), ","),
+        **{41: "9,launcher", 51: "1,communicator"},
+    }
+    names = found.rows("files", "parse_filename(path), rank")
+    assert [name for name, rank in names if rank is None] == [
+        *("local_rank4.log", "node_rank6.log", "tp_rank_05.log")
+    ]

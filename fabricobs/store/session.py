@@ -54,8 +54,12 @@ _SITE_SCRIPT = "views/0_site"
 _MOST_LOADED_BYTES = 256_000_000
 # A diagnosis of 1,024 GPUs takes 7 GB without a limit and no longer with this one.
 _MOST_MEMORY = "2GB"
-# Samples are asked once for their rises: to hold them costs more than to read them again.
-_NEVER_KEPT = {"port_samples", "priority_samples", "named_samples", "named_priority_samples"}
+# Samples are asked once for their rises, and few questions need the rows of NCCL by rank: to hold
+# them costs more than to read them again.
+_NEVER_KEPT = {
+    *("port_samples", "priority_samples", "named_samples", "named_priority_samples"),
+    *("env_by_rank", "nics_by_rank", "channels_by_rank", "events_by_rank"),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,82 @@ WHERE NOT EXISTS (
 GROUP BY j.job, m.rank
 HAVING count(DISTINCT m.host) = 1;
 
+-- Processes whose rank in the job is known, for the rows that state only host and pid: `rank_source`
+-- is `communicator` (the job's largest) or `path` (the name of a file that holds this process alone).
+-- A process of several ranks has a row for each, with the `cuda_device` that tells them apart; one
+-- that no device tells apart has none.
+CREATE OR REPLACE VIEW process_ranks AS
+WITH devices AS (
+  SELECT job, host, pid, min(cuda_device) <> max(cuda_device) AS several
+  FROM nccl_ranks
+  GROUP BY job, host, pid
+),
+gpus AS (
+  SELECT job, host, pid, coalesce(nvml_device, cuda_device) AS gpu, max(cuda_device) AS cuda_device
+  FROM ranks
+  GROUP BY ALL
+),
+told AS (
+  SELECT j.job, j.host, j.pid, j.rank, g.cuda_device,
+    count(*) OVER (PARTITION BY j.job, j.host, j.pid) > 1 OR coalesce(d.several, false) AS several,
+    count(*) OVER (PARTITION BY j.job, j.host, j.pid, g.cuda_device) AS of_device
+  FROM job_ranks j
+  LEFT JOIN gpus g ON g.job IS NOT DISTINCT FROM j.job AND g.host = j.host AND g.pid = j.pid
+    AND g.gpu IS NOT DISTINCT FROM j.gpu
+  LEFT JOIN devices d ON d.job IS NOT DISTINCT FROM j.job AND d.host = j.host AND d.pid = j.pid
+  WHERE j.pid IS NOT NULL
+),
+lines AS (
+  SELECT job, file_id, host, pid, cuda_device FROM nccl_ranks
+  UNION SELECT job, file_id, host, pid, cuda_device FROM nccl_env
+  UNION SELECT job, file_id, host, pid, cuda_device FROM nccl_nics
+  UNION SELECT job, file_id, host, pid, cuda_device FROM nccl_channels
+  UNION SELECT job, file_id, host, pid, cuda_device FROM nccl_events
+),
+named AS (
+  SELECT l.job, any_value(l.host) AS host, any_value(l.pid) AS pid, any_value(f.rank) AS rank
+  FROM lines l JOIN files f ON f.file_id = l.file_id
+  WHERE f.rank IS NOT NULL AND l.host IS NOT NULL AND l.pid IS NOT NULL
+  GROUP BY l.job, l.file_id
+  HAVING count(DISTINCT (l.host, l.pid)) = 1 AND count(DISTINCT l.cuda_device) <= 1
+)
+SELECT job, host, pid, CASE WHEN several THEN cuda_device END AS cuda_device, rank,
+  'communicator' AS rank_source
+FROM told
+WHERE NOT several OR (cuda_device IS NOT NULL AND of_device = 1)
+UNION ALL
+SELECT job, host, pid, NULL, any_value(rank), 'path'
+FROM named n
+WHERE NOT EXISTS (
+  SELECT 1 FROM told t WHERE t.job IS NOT DISTINCT FROM n.job AND t.host = n.host AND t.pid = n.pid
+)
+GROUP BY job, host, pid
+HAVING count(DISTINCT rank) = 1;
+
+-- The rows of a table of NCCL with `job_rank`, their rank in the job, and what says so: `rank_source`
+-- is one of `process_ranks` or `launcher` (before the line).
+CREATE OR REPLACE MACRO with_ranks(name) AS TABLE
+SELECT t.*,
+  CASE WHEN p.rank_source = 'communicator' OR t.launch_rank IS NULL THEN p.rank ELSE t.launch_rank END
+    AS job_rank,
+  CASE WHEN p.rank_source = 'communicator' OR t.launch_rank IS NULL THEN p.rank_source ELSE 'launcher' END
+    AS rank_source
+FROM query_table(name) t
+LEFT JOIN process_ranks p ON p.job IS NOT DISTINCT FROM t.job AND p.host = t.host AND p.pid = t.pid
+  AND (p.cuda_device IS NULL OR p.cuda_device = t.cuda_device);
+
+-- nccl_env with the rank in the job, as `with_ranks` tells it.
+CREATE OR REPLACE VIEW env_by_rank AS FROM with_ranks('nccl_env');
+
+-- nccl_nics with the rank in the job, as `with_ranks` tells it.
+CREATE OR REPLACE VIEW nics_by_rank AS FROM with_ranks('nccl_nics');
+
+-- nccl_channels with the rank in the job, as `with_ranks` tells it.
+CREATE OR REPLACE VIEW channels_by_rank AS FROM with_ranks('nccl_channels');
+
+-- nccl_events with the rank in the job, as `with_ranks` tells it; `rank` is what the line names.
+CREATE OR REPLACE VIEW events_by_rank AS FROM with_ranks('nccl_events');
+
 -- Addresses by which NCCL names a peer, and the host that has each; completion errors tell more.
 CREATE OR REPLACE VIEW host_addresses AS
 SELECT address, any_value(host) AS host

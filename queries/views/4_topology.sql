@@ -158,18 +158,18 @@ ANTI JOIN mapped m ON m.host = n.host AND m.gpu = n.gpu;
 -- Without NCCL logs the NIC nearest to its GPU is taken; `connections` is null then.
 CREATE OR REPLACE VIEW rank_paths AS
 WITH used AS (
-  SELECT job, host, pid, nic_index, count(*) AS connections
+  SELECT job, rank, nic_index, count(*) AS connections
   FROM (
-    SELECT job, host, pid, nic_index, side <> 'send' AS aside FROM nccl_channels
-    WHERE transport = 'NET' AND proxy_rank IS NULL
+    SELECT job, job_rank AS rank, nic_index, side <> 'send' AS aside FROM channels_by_rank
+    WHERE transport = 'NET' AND proxy_rank IS NULL AND rank_source = 'communicator'
     UNION ALL
-    SELECT c.job, c.host, r.pid, c.nic_index, true
+    SELECT c.job, r.rank, c.nic_index, true
     FROM nccl_channels c
     JOIN job_ranks r ON r.job IS NOT DISTINCT FROM c.job AND r.host = c.host AND r.rank = c.proxy_rank
     WHERE c.transport = 'NET'
   )
-  GROUP BY job, host, pid, nic_index, aside
-  QUALIFY aside = min(aside) OVER (PARTITION BY job, host, pid)
+  GROUP BY job, rank, nic_index, aside
+  QUALIFY aside = min(aside) OVER (PARTITION BY job, rank)
 ),
 named AS (
   SELECT job, host, pid, nic_index, max(nic) AS nic, max(nic_port) AS nic_port
@@ -180,8 +180,8 @@ ranks_and_nics AS (
   SELECT r.job, r.rank, r.host, r.gpu, coalesce(n.nic, g.nic) AS nic,
     coalesce(n.nic, g.nic) || '/' || coalesce(n.nic_port, 1) AS nic_port, u.connections
   FROM job_ranks r
-  LEFT JOIN used u ON u.job IS NOT DISTINCT FROM r.job AND u.host = r.host AND u.pid = r.pid
-  LEFT JOIN named n ON n.job IS NOT DISTINCT FROM u.job AND n.host = u.host AND n.pid = u.pid
+  LEFT JOIN used u ON u.job IS NOT DISTINCT FROM r.job AND u.rank = r.rank
+  LEFT JOIN named n ON n.job IS NOT DISTINCT FROM u.job AND n.host = r.host AND n.pid = r.pid
     AND n.nic_index = u.nic_index
   -- A rank may send through no NIC at all: where NCCL tells of others, nothing is guessed for it.
   LEFT JOIN gpu_nics g ON g.host = r.host AND g.gpu = r.gpu

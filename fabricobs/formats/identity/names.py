@@ -121,9 +121,9 @@ def _parts(stem: str) -> Name:
     if found is not None:
         port = _interface(found[0])
         marks.append((found.start(), found.end(), PORT_MARK))
-    found = RANK.search(bare)
+    found = next((found for found in RANK.finditer(bare) if not found["part"]), None)
     if found is not None:
-        rank = int(found[1])
+        rank = int(found["rank"])
         marks.append((found.start(), found.end(), NUMBER_MARK))
     marks.sort()
     pieces: list[str] = []

@@ -85,7 +85,12 @@ INTERFACE = re.compile(
     r"[A-Za-z]*GigE(?:thernet)?\d+(?:[-_/]\d+){0,3}"
     r")(?![A-Za-z0-9])"
 )
-RANK = re.compile(r"(?<![A-Za-z])(?<!local)(?<!local[-_])rank[-_.=]?(\d+)(?![A-Za-z\d])", re.I)
+# A rank in the job, or in the `part` of it that stands before: a host, the hosts, a parallel group.
+RANK = re.compile(
+    r"(?<![A-Za-z])(?:(?P<part>local|node|machine|group|role|tensor|pipeline|[tpdcesm]p)[-_. ]?)?"
+    r"rank[-_.=]?(?P<rank>\d+)(?![A-Za-z\d])",
+    re.IGNORECASE,
+)
 
 
 def is_word(text: str) -> bool:

@@ -22,6 +22,7 @@ READING = (
                 "What says so: map (--host-from), bundle (a file `hostname` beside it), path, "
                 "guess (a path in which only the looks of the name speak for it), unknown",
             ),
+            whole("rank", "Rank in the job that the path states"),
             whole("lines", "Lines (rows for binary formats)"),
             whole("parsed", "Lines that gave at least one row or context for one"),
             whole("ignored", "Lines a format knows and does not need"),
