@@ -88,3 +88,26 @@ def test_a_definition_that_claims_nothing_reads_nothing_again(
     (logs / "new.log").write_text(OURS)
     ingest([logs], Store(store), options)
     assert {Path(path).name for path in looked} == {"new.log"}
+
+
+def test_what_is_taken_back_and_given_again_loses_no_file(tmp_path: Path) -> None:
+    """A file read as it was before last has its id of then; of the two readings the newer stays."""
+    logs, store = tmp_path / "logs", tmp_path / "store"
+    logs.mkdir()
+    for name, text in (("ours.log", NCCL + OURS), ("more.log", OURS), ("nccl.log", NCCL)):
+        (logs / name).write_text(text)
+    content = define(tmp_path / "content", "ourtrainer")
+    without, given, elsewhere = (
+        Options(),
+        Options(content=(content,)),
+        Options(content=(content,), zone="Asia/Tokyo"),
+    )
+    seen: dict[str, list[tuple[object, ...]]] = {}
+    for options in (without, given, without, given, elsewhere, given, without, elsewhere):
+        report = ingest([logs], Store(store), options)
+        files = stored(store)
+        assert [str(name) for name, *_ in files] == ["more.log", "nccl.log", "ours.log"]
+        assert seen.setdefault(str(options), files) == files
+        again = ingest([logs], Store(store), options)
+        assert all(outcome.unchanged for outcome in again.outcomes), report
+        assert stored(store) == files

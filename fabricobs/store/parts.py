@@ -193,12 +193,32 @@ class Store:
             finish(self.path)
             refuse_damaged(self.path)
             known = self.known_files()
-            gone = {file.replaces for file in known if file.replaces}
+            gone = self._replaced(known)
             stale = [file for file in known if file.file_id in gone]
             for batch in sorted({file.batch for file in stale}):
                 members = {file.file_id for file in known if file.batch == batch}
                 self.drop(batch, members, members & gone)
         remove_abandoned(self.path)
+
+    def _replaced(self, known: Sequence[KnownFile]) -> set[str]:
+        """Return the ids of the files that a later one replaces.
+
+        A file that is read as it was before last (a definition or an option taken back) has its id
+        of then: the file it replaces names that id as the one it replaced, and is the older one.
+        """
+        by_id = {file.file_id: file for file in known}
+
+        def age(file: KnownFile) -> tuple[int, str]:
+            part = self.path / file.batch / "files.parquet"
+            return part.stat().st_mtime_ns, file.batch
+
+        gone: set[str] = set()
+        for file in known:
+            other = by_id.get(file.replaces or "")
+            returned = other is not None and other.replaces == file.file_id
+            if other is not None and not (returned and age(file) < age(other)):
+                gone.add(other.file_id)
+        return gone
 
     def drop(self, batch: str, members: set[str], gone: set[str]) -> None:
         """Take the rows of some files out of a batch; who calls holds the lock."""
