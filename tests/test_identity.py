@@ -29,6 +29,8 @@ NUMBERED = (
     "gpu-{:02}", "node{:04}", "leaf{:02}", "dc1-r12-tor-{}", "ip-10-20-3-{}", "rack3-n{:02}",
     "h100-2024-{:02}", "GPU{:03}", "a3mega-0-{}", "c{}", "LEAF-{}", "n9k-{:02}", "10.20.3.{}",
     "gpu{}.hpc.example.org", "sw-gpu-1{:02}", "spine{}a",
+    # Two switches of one place, told apart by their tier.
+    "a{:02}-leaf|a{:02}-spine", "row{}.tor|row{}.agg", "r{}-tor",
 )  # fmt: skip
 WORDS = ("alpha", "leaf", "mlx", "show", "counters", "beta", "hydra", "node")
 PORTS = (
@@ -76,7 +78,8 @@ def sites(draw: st.DrawFn) -> list[tuple[str, str, str, datetime]]:
     )
     if pattern:
         first = draw(st.integers(1, 60))
-        hosts = [pattern.format(first + n) for n in range(draw(st.integers(2, 4)))]
+        numbers = range(first, first + draw(st.integers(2, 4)))
+        hosts = [name.format(number) for name in pattern.split("|") for number in numbers]
     else:
         hosts = ["alpha", "hydra", *draw(st.sets(st.sampled_from(WORDS), max_size=3))]
     port, style = draw(st.sampled_from(PORTS)), draw(st.sampled_from(TIMES))

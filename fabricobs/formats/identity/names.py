@@ -11,6 +11,7 @@ from fabricobs.formats.identity.vocabulary import (
     RANK,
     is_host_key,
     is_kind,
+    is_tier,
     is_word,
     likeness,
 )
@@ -180,6 +181,8 @@ def _core(piece: str) -> str:
 def _without_words(piece: str) -> str:
     tokens = [(found[0], found.start(), found.end()) for found in _TOKEN.finditer(piece)]
     while tokens and is_word(tokens[-1][0]) and not tokens[-1][0].isdecimal():
+        if _closes_a_name(tokens, piece):
+            break
         tokens.pop()
     while len(tokens) > 1 and tokens[-1][0].isdecimal() and _is_plain(tokens[-2][0]):
         tokens.pop()  # the number of a command's output
@@ -199,6 +202,18 @@ def _opens_a_name(tokens: list[tuple[str, int, int]], piece: str) -> bool:
         return False
     run = re.match(r"[^_ +@#()\[\]{}]+", piece[tokens[0][1] : tokens[-1][2]])
     return run is not None and run[0] != tokens[0][0] and likeness(run[0]) == 4
+
+
+def _closes_a_name(tokens: list[tuple[str, int, int]], piece: str) -> bool:
+    """Say whether a tier and what stands before it are one name: `a02-leaf`, `rack3.tor`.
+
+    `a02-spine` beside it is another switch.
+    """
+    if len(tokens) < 2 or not is_tier(tokens[-1][0]):
+        return False
+    before, _, end = tokens[-2]
+    joined = piece[end : tokens[-1][1]] in {"-", "."}
+    return joined and any(character.isdecimal() for character in before)
 
 
 def _numbered(piece: str) -> str:

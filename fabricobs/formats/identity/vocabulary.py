@@ -62,6 +62,7 @@ _KINDS = (
     "gpu node host leaf spine superspine ibleaf ibspine tor sw switch dgx hgx compute worker "
     "server srv cn nid core agg edge blade login master storage nvsw n9k n3k cpu"
 ).split()
+_TIERS = frozenset("leaf spine superspine ibleaf ibspine tor core agg edge".split())
 _KIND = re.compile(
     rf"(?:[a-z0-9]+[-.])*(?:{'|'.join(_KINDS)})[-.]?(?:[a-z0-9]+[-.])*[a-z]{{0,2}}\d+[a-z]?",
     re.IGNORECASE,
@@ -107,6 +108,11 @@ def is_word(text: str) -> bool:
 def is_kind(text: str) -> bool:
     """Say whether a word is a kind of device, which the names of devices begin with."""
     return text.lower() in _KINDS
+
+
+def is_tier(text: str) -> bool:
+    """Say whether a word is a tier of a fabric, which tells two switches of one place apart."""
+    return text.lower() in _TIERS
 
 
 def is_host_key(key: str) -> bool:
