@@ -1,4 +1,5 @@
 -- question: How much longer than its peers did each rank of the job $job compute, over the steps?
+-- Without $job it is the job that has most of such steps.
 -- Peers are the ranks of the same pipeline stage at the same step. Steps and ranks are joined to at
 -- most $step_bins by $rank_bins cells: the median over the steps, then the slowest rank.
 -- columns:
@@ -9,11 +10,16 @@
 --   rank        Slowest rank of the cell
 --   host        Its host
 --   excess      Its computation time over the median of its peers, less 1
-WITH by_rank AS (
+WITH largest AS (
+  SELECT job FROM steps
+  WHERE rank IS NOT NULL AND compute_ms IS NOT NULL
+  GROUP BY job ORDER BY count(*) DESC, job LIMIT 1
+),
+by_rank AS (
   SELECT step, rank, coalesce(stage, 0) AS stage, max(host) AS host, max(compute_ms) AS compute_ms
   FROM steps
   WHERE rank IS NOT NULL AND step IS NOT NULL AND compute_ms IS NOT NULL
-    AND job IS NOT DISTINCT FROM $job::VARCHAR
+    AND job IS NOT DISTINCT FROM coalesce($job::VARCHAR, (SELECT job FROM largest))
   GROUP BY step, rank, stage
 ),
 placed AS (
