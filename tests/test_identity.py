@@ -19,6 +19,7 @@ from fabricobs.formats.identity.layout import infer
 from fabricobs.formats.identity.naming import Naming
 from fabricobs.formats.identity.pattern import compile_pattern
 from fabricobs.formats.identity.times import time_of_path
+from fabricobs.formats.identity.vocabulary import is_surely_a_device
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.store.parts import Store
@@ -139,6 +140,17 @@ def test_the_order_of_paths_does_not_matter(
 )  # fmt: skip
 def test_no_host_is_invented(path: str) -> None:
     assert infer([path]).roles(path).host is None
+
+
+@pytest.mark.parametrize(
+    ("name", "sure"),
+    [
+        *((name, False) for name in ("s14-torch-watchdog-2.5-2", "torch2", "hosting-5", "nodes-4")),
+        *((name, True) for name in ("rack3-tor-2", "tor2", "host-5", "node-4", "computenode-4")),
+    ],
+)
+def test_a_longer_word_that_begins_like_a_kind_is_none(name: str, sure: bool) -> None:
+    assert is_surely_a_device(name) is sure
 
 
 @pytest.mark.parametrize("host", ["node0006", "ip-10-20-3-5", "c3", "a3mega-0-7"])

@@ -19,12 +19,20 @@ SELECT
   (SELECT count(*) FROM nccl_channels) AS connections,
   (SELECT count(*) FROM priority_samples) AS priority_samples,
   (SELECT count(*) FROM port_rates WHERE gap) AS gaps,
-  (SELECT min(ts) FROM (SELECT ts FROM steps UNION ALL SELECT ts FROM collectives
-    UNION ALL SELECT ts FROM port_samples WHERE ts_source <> 'mtime')) AS first_time,
-  (SELECT max(ts) FROM (SELECT ts FROM steps UNION ALL SELECT ts FROM collectives
-    UNION ALL SELECT ts FROM port_samples WHERE ts_source <> 'mtime')) AS last_time
+  times.first_time, times.last_time
 FROM (
   -- Runs of one job have the same ranks.
   SELECT sum(ranks)::BIGINT AS ranks, sum(nranks)::BIGINT AS nranks, sum(hosts)::BIGINT AS hosts
   FROM (SELECT max(ranks) AS ranks, max(nranks) AS nranks, max(hosts) AS hosts FROM jobs GROUP BY name)
-) told
+) told,
+(
+  SELECT min(ts) AS first_time, max(ts) AS last_time
+  FROM (
+    SELECT ts, ts_source FROM steps
+    UNION ALL SELECT ts, ts_source FROM collectives
+    UNION ALL SELECT ts, ts_source FROM nccl_events
+    UNION ALL SELECT ts, ts_source FROM events
+    UNION ALL SELECT ts, ts_source FROM port_samples
+  )
+  WHERE coalesce(ts_source, '') NOT IN ('mtime', 'none')
+) times

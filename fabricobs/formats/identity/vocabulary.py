@@ -63,8 +63,10 @@ _KINDS = (
     "server srv cn nid core agg edge blade login master storage nvsw n9k n3k cpu"
 ).split()
 _TIERS = frozenset("leaf spine superspine ibleaf ibspine tor core agg edge".split())
+# What follows a kind is no longer word: `torch-2` is no top-of-rack switch.
 _KIND = re.compile(
-    rf"(?:[a-z0-9]+[-.])*(?:{'|'.join(_KINDS)})[-.]?(?:[a-z0-9]+[-.])*[a-z]{{0,2}}\d+[a-z]?",
+    rf"(?:[a-z0-9]+[-.])*(?:{'|'.join(_KINDS)})+(?=[-.\d]|[a-z]\d)"
+    r"[-.]?(?:[a-z0-9]+[-.])*[a-z]{0,2}\d+[a-z]?",
     re.IGNORECASE,
 )
 _FQDN = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9][\w-]*(?:\.[A-Za-z0-9][\w-]*)+\.[A-Za-z]{2,}")
