@@ -122,7 +122,13 @@ def _merged(known: Finding | None, finding: Finding) -> Finding:
 
 def _verdict(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> Verdict:
     """Say how many jobs have problems and which is worst; of each question the worst answer."""
-    wrong = [j for j in jobs if any(q.answer == "problem" for q in j.verdict.questions)]
+    named = {finding.id for finding in findings if finding.severity != "info"}
+    wrong = [
+        j
+        for j in jobs
+        if any(q.answer == "problem" for q in j.verdict.questions)
+        or not named.isdisjoint(j.findings)
+    ]
     open_ = [j for j in jobs if not j.verdict.judged]
     names = {job.run.name for job in jobs}
     runs = f" in {len(jobs):,} runs" if len(jobs) > len(names) else ""

@@ -41,6 +41,7 @@ _LOUD = ("medium", "high", "critical")
 _LARGEST_UNSEEN = 0.10
 _LEAST_LOSS = 0.02  # of the throughput; a smaller loss is information
 _REPORT = "A corrected version of fabricobs, or of the rule that failed."
+_STANDS_STILL = "The job stands still"  # as the title of a hang may begin
 _NOT_THE_NETWORK = "workload_imbalance"
 
 
@@ -144,7 +145,8 @@ def _everywhere(
     question = QUESTIONS[0]
     hangs = [finding for finding in findings if finding.kind == "hang"]
     if hangs:
-        return Question(question, "problem", f"The job stands still: {hangs[0].title}.")
+        stands = "" if hangs[0].title.startswith(_STANDS_STILL) else f"{_STANDS_STILL}: "
+        return Question(question, "problem", f"{stands}{hangs[0].title}.")
     steps = len(evidence.frame("step_times"))
     if not trends and steps:
         return _too_few(question, steps)
