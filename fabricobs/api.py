@@ -395,7 +395,7 @@ def simulate(
         write_world(target, draw_spec(seed, **given_of(given)))
         return [target]
     if given:
-        raise UserError("given: only for random worlds; set world to random")
+        raise UserError("--given is for random worlds only: add --world random")
     kinds = choose_kinds(only, without)
     chosen = [load_scenario(name).sized(gpus) for name in scenarios]
     if not chosen:

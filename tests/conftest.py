@@ -27,6 +27,9 @@ settings.load_profile("fabricobs")
 # Started by nohup, the tests ignore hangups, and so would the commands they start.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# xdist tells its workers the width of a terminal that nobody looks at.
+os.environ.pop("COLUMNS", None)
+
 ROOT = Path(__file__).parents[1]
 
 Rows = dict[str, list[dict[str, object]]]

@@ -34,7 +34,7 @@ PATTERN = ("{nonsense}/**", "plain", "")
 ASKING = {"--store": NO_STORE, "--content": CONTENT, "--config": CONFIG}
 # By verb: arguments that are right, then what is wrong, by the name of the argument or option.
 VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
-    "": ((), {"--version": FLAG}),
+    "": ((), {"--version": FLAG, "--install-completion": FLAG, "--show-completion": FLAG}),
     "ingest": (
         ("logs",),
         {
@@ -151,6 +151,8 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
             "--seed": SEED,
             "--only": ("nonsense",),
             "--without": ("nonsense",),
+            "--world": ("mars", ""),
+            "--given": ("nonsense", "fault_count=0"),  # it needs --world
         },
     ),
     "check": ((), {"--content": CONTENT, "--config": CONFIG}),
@@ -166,6 +168,9 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
             "--tuning": FLAG,
             "--out": TARGET,
             "--calibrate": TARGET,
+            "--worlds": ("0", "-1", "x"),
+            "--first-seed": ("0", "x", "7"),  # it needs --worlds
+            "--given": ("nonsense", "fault_count=0"),
         },
     ),
     "bench scale": ((), {"--size": GPUS}),

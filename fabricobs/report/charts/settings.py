@@ -1,5 +1,6 @@
 """How the hosts of a job are set, one beside the other: the odd ones out."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -13,16 +14,19 @@ _MOST_HOSTS = 12
 _MOST_FACTS = 5
 _MOST_LETTERS = 28
 _ROW = 26  # pixels of a row
+# Rules over `host_differences` say which facts they are about; `evidence/ABOUT_facts` has these.
+_ABOUT = re.compile(r"\babout = '(\w+)'")
 _Values = dict[str, dict[str, set[str]]]
 
 
 def settings_compared(source: Source, finding: Finding) -> alt.LayerChart | None:
     """Draw the facts in which hosts differ: a row a host, those like most as one."""
     model = source.model_of(finding)
-    if model is None or not model.evidence:
+    about = None if model is None or model.rule is None else _ABOUT.search(model.rule.when)
+    if about is None:
         return None
     jobs = {entity.job for entity in finding.entities}
-    rows = [r for r in source.rows(f"evidence/{model.evidence}") if r["job"] in jobs]
+    rows = [r for r in source.rows(f"evidence/{about[1]}_facts") if r["job"] in jobs]
     values, wrong = _values(rows)
     usual = {fact: _usual(by_host, wrong[fact]) for fact, by_host in values.items()}
     differ = [fact for fact in values if any(v != usual[fact] for v in values[fact].values())]
