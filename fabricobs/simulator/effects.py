@@ -1,13 +1,18 @@
 """What a fault does to the physics while it acts, as numbers a GPU, a NIC and an uplink."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabricobs.simulator.cluster import Cluster
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_State = TypeVar("_State", bound="DataclassInstance")
 Floats = NDArray[np.float64]
 
 # Fields that multiply where several faults act at once; all others add up.
@@ -71,9 +76,14 @@ def neutral(cluster: Cluster, **changes: Floats) -> Effect:
 
 def together(cluster: Cluster, effects: Iterable[Effect]) -> Effect:
     """The effect of several faults at once."""
-    total = {field.name: getattr(neutral(cluster), field.name) for field in fields(Effect)}
-    for effect in effects:
+    return combined(neutral(cluster), effects, _FACTORS)
+
+
+def combined(nothing: _State, several: Iterable[_State], factors: Set[str]) -> _State:
+    """What several states come to at once: fields in `factors` multiply, all others add up."""
+    total = {field.name: getattr(nothing, field.name) for field in fields(nothing)}
+    for state in several:
         for name in total:
-            value = getattr(effect, name)
-            total[name] = total[name] * value if name in _FACTORS else total[name] + value
-    return Effect(**total)
+            value = getattr(state, name)
+            total[name] = total[name] * value if name in factors else total[name] + value
+    return replace(nothing, **total)

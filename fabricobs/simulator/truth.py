@@ -45,17 +45,17 @@ def lost_share(world: World, fault: Fault) -> float:
     if not fault.acts[: run.steps].any():
         return 1.0  # a job that hangs loses everything
     twin = run_without(world, fault)
-    judged = _span(fault)[: run.steps] & ~run.is_checkpoint()[: run.steps]
+    judged = span_of(fault.acts)[: run.steps] & ~run.is_checkpoint()[: run.steps]
     judged[: len(WARM_UP_FACTORS)] = False
     faulty = run.step_seconds.max(axis=1)[judged].mean()
     healthy = twin.step_seconds.max(axis=1)[: run.steps][judged].mean()
     return float(max(1 - healthy / faulty, 0))
 
 
-def _span(fault: Fault) -> np.ndarray:
-    """Steps [S] from the first to the last in which the fault acts."""
-    acting = np.flatnonzero(fault.acts)
-    span = np.zeros(len(fault.acts), dtype=bool)
+def span_of(acts: np.ndarray) -> np.ndarray:
+    """Steps [S] from the first to the last in which a fault acts."""
+    acting = np.flatnonzero(acts)
+    span = np.zeros(len(acts), dtype=bool)
     if len(acting):
         span[acting[0] : acting[-1] + 1] = True
     return span

@@ -107,6 +107,11 @@ _STATES = (
 _PROMPTED = (
     r"sh|sho|show|bash|term|terminal|enable|en|exit|end|conf|configure|clear|date|watch|run|no"
 )
+# Commands of hosts and switches, as a loop over hosts prints them above their output.
+_COMMAND = (
+    r"(?:show|rdma|mlxlink|ip|lldptool|dcb|mlnx_qos|nvidia-smi|cat) .+?|"
+    r"(?:ibstat|ibstatus|ibdev2netdev|perfquery|lldpctl|dmesg)(?: .+?)?"
+)
 _CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
 
 
@@ -120,6 +125,7 @@ TYPES: dict[str, ValueType] = {
         r"\d[\d.,]*(?: (?:Bytes|[KMGTP]i?B))?|n/a|-", parse_traffic, ("BIGINT", "DOUBLE")
     ),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
+    "command": ValueType(_COMMAND, parse_text, ("VARCHAR",)),
     "prompted": ValueType(_PROMPTED, parse_text, ("VARCHAR",)),
     "sai_path": ValueType(r"(?:[\w:-]*/)*", parse_text, ("VARCHAR",)),
     "oid": ValueType(r"oid:0x[0-9a-f]+", parse_oid, ("VARCHAR",)),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from fabricobs.simulator.effects import Floats
+from fabricobs.simulator.effects import Floats, combined
 from fabricobs.simulator.network import LOST_PACKET_SECONDS
 from fabricobs.simulator.random_worlds.routing import (
     HOPS,
@@ -73,14 +73,9 @@ def calm(topology: Topology) -> State:
     )
 
 
-def combined(topology: Topology, states: list[State]) -> State:
+def together(topology: Topology, states: list[State]) -> State:
     """The state in which several act at once."""
-    total = {field.name: getattr(calm(topology), field.name) for field in fields(State)}
-    for state in states:
-        for name in total:
-            value = getattr(state, name)
-            total[name] = total[name] * value if name in _FACTORS else total[name] + value
-    return State(**total)
+    return combined(calm(topology), states, _FACTORS)
 
 
 def others_traffic(topology: Topology, pairs: np.ndarray, rate: float, purpose: str) -> Floats:

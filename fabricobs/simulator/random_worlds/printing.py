@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -155,16 +155,16 @@ def _write(
     fields = _fields(site, ledger, device, moments, counted=output.when == "rounds")
     extension = output.extension or ("json" if output.style == "document" else "txt")
     extension = "tar" if tree else extension
-    style = {"extension": extension, "document": document, "self_timed": output.self_timed}
+    write = partial(
+        site.write_rounds, device, moments=moments,
+        extension=extension, document=document, self_timed=output.self_timed,
+    )  # fmt: skip
     if not output.per_port:
-        texts = [output.text(row) for row in fields]
-        site.write_rounds(device, output.name, moments, texts, **style)  # type: ignore[arg-type]
+        write(output.name, texts=[output.text(row) for row in fields])
         return
     for place in range(own):
-        texts = [output.text([row[place]]) for row in fields]
         name = fields[0][place]["netdev"] or fields[0][place]["name"]
-        kind = f"{output.name} {name}"
-        site.write_rounds(device, kind, moments, texts, **style)  # type: ignore[arg-type]
+        write(f"{output.name} {name}", texts=[output.text([row[place]]) for row in fields])
 
 
 def _fields(

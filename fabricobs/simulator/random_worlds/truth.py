@@ -9,6 +9,7 @@ from fabricobs.simulator.random_worlds.physics import calm
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.trainer import tells_phases
 from fabricobs.simulator.random_worlds.world import World, without
+from fabricobs.simulator.truth import span_of
 
 SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act on them
 _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
@@ -54,7 +55,7 @@ def loss_of(world: World, fault: Fault) -> float:
     if fault.kind.does == "hang":
         return 1.0
     made = _made(world)
-    span = _span(fault)[made]
+    span = span_of(fault.acts)[made]
     if not span.any():
         return 0.0
     twin = without(world, fault)
@@ -206,14 +207,6 @@ def _made(world: World) -> np.ndarray:
 
 def _numbers(world: World) -> np.ndarray:
     return np.concatenate([c.launch.first + np.arange(c.steps) for c in world.courses])
-
-
-def _span(fault: Fault) -> np.ndarray:
-    acting = np.flatnonzero(fault.acts)
-    span = np.zeros(len(fault.acts), dtype=bool)
-    if len(acting):
-        span[acting[0] : acting[-1] + 1] = True
-    return span
 
 
 def _utc(epoch: float) -> str:

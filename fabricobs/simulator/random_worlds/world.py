@@ -7,13 +7,7 @@ import numpy as np
 
 from fabricobs.simulator.cluster import Integers
 from fabricobs.simulator.random_worlds.faults import Fault, draw_faults
-from fabricobs.simulator.random_worlds.physics import (
-    Network,
-    State,
-    calm,
-    combined,
-    others_traffic,
-)
+from fabricobs.simulator.random_worlds.physics import Network, State, calm, others_traffic, together
 from fabricobs.simulator.random_worlds.run import Course, run_launch
 from fabricobs.simulator.random_worlds.spec import Spec
 from fabricobs.simulator.random_worlds.topology import Topology, build_topology
@@ -86,7 +80,7 @@ def _run(
     states = []
     for combination in combinations.T:
         chosen = [f.state(topology) for f, acts in zip(faults, combination, strict=False) if acts]
-        states.append(combined(topology, [*chosen, *([tenants] if combination[-1] else [])]))
+        states.append(together(topology, [*chosen, *([tenants] if combination[-1] else [])]))
     hung = [int(np.flatnonzero(f.acts)[0]) for f in faults if f.kind.does == "hang"]
     courses, before, now = [], 0, 0.0
     for network, noise in plans:
