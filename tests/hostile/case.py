@@ -12,7 +12,6 @@ Write = Callable[[Path], None]
 
 EXIT_CODES: dict[End, int] = {"refused": 3, "cut": 1, "cells": 1, "read": 0}
 MOST_MEMORY = 512 << 20  # bytes of peak RSS of the whole ingest
-MOST_CPU_SECONDS = 5.0  # beyond an ingest of the good files alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # A small process in between: the peak memory of a child includes that of the process that starts
-# it, which would be pytest. The limits end a case that would otherwise harm the machine.
+# it, which would be pytest. The limits end a case that would otherwise harm the machine, or run on
+# without end: it is killed, which no case expects.
 _LAUNCHER = """
 import json, os, resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))

@@ -11,7 +11,7 @@ import pytest
 
 import hostile
 from conftest import ROOT
-from hostile.case import CASES, EXIT_CODES, MOST_CPU_SECONDS, MOST_MEMORY, Case
+from hostile.case import CASES, EXIT_CODES, MOST_MEMORY, Case
 from hostile.measured import Measured, run_measured
 
 pytestmark = pytest.mark.slow
@@ -114,4 +114,3 @@ def test_a_hostile_file_costs_no_other_file_anything(
         assert given > 0
     assert not list((store / ".incoming").glob("*"))
     assert done.peak_bytes < MOST_MEMORY
-    assert cpu_seconds < MOST_CPU_SECONDS
