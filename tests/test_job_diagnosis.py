@@ -332,6 +332,19 @@ class TestGpuErrors:
         assert finding.loss_share == pytest.approx(140 / 1060, abs=0.01)
         assert set(finding.families) == {"log", "timing"}
 
+    def test_the_loss_of_the_slow_rank_stands_where_no_log_tells_whose_the_gpu_is(
+        self, make_store: Make
+    ) -> None:
+        """A remapped row is information, but not when the rank that is slow with it loses 13 %."""
+        compute = quiet()
+        compute[54:, 11] *= 1.2
+        rows = records(compute) | {"events": [xid(63, "node01", "0000:db:00")]}
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.kind, finding.severity) == ("gpu_error", "high")
+        assert finding.loss_share == pytest.approx(140 / 1060, abs=0.01)
+        assert [entity.rank for entity in finding.entities] == [None, 11]
+        assert "cannot be told" not in finding.explanation
+
     def test_an_error_elsewhere_does_not_explain_a_straggler(self, make_store: Make) -> None:
         compute = quiet()
         compute[54:, 11] *= 1.2

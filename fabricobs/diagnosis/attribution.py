@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Finding, confidence_of
+from fabricobs.diagnosis.finding_builder import COST_UNKNOWN
+from fabricobs.diagnosis.findings import SEVERITIES, Entity, Finding, confidence_of
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.places import Places
 
@@ -97,15 +98,40 @@ def _not_after(cause: Finding, symptom: Finding) -> bool:
 
 def _with_symptom(cause: Finding, symptom: Finding) -> Finding:
     """The cause with its symptom's evidence: its families, its victims, its loss if larger."""
-    known = {*cause.entities, *cause.related}
+    # A GPU whose rank no log tells is that of the rank which is slow with it.
+    found = symptom.entities if any(_is_nameless(e) for e in cause.entities) else ()
+    known = {*cause.entities, *cause.related, *found}
     victims = [e for e in (*symptom.entities, *symptom.related) if e not in known]
     families = {*cause.families, *symptom.families}
-    return replace(
+    told = replace(
         cause,
+        entities=(*cause.entities, *(e for e in found if e not in cause.entities)),
         related=(*cause.related, *victims),
         families=tuple(sorted(families)),
         confidence=max(cause.confidence, confidence_of(families)),
         explanation=f"{cause.explanation} With it: {symptom.title}.",
+    )
+    return _at_the_loss_of(told, symptom)
+
+
+def _is_nameless(entity: Entity) -> bool:
+    return entity.type == "gpu" and entity.gpu is None
+
+
+def _at_the_loss_of(cause: Finding, symptom: Finding) -> Finding:
+    if symptom.loss_share is None or symptom.loss_share <= (cause.loss_share or 0.0):
+        return cause
+    return replace(
+        cause,
+        severity=max(cause.severity, symptom.severity, key=SEVERITIES.index),
+        loss_share=symptom.loss_share,
+        gpu_hours_lost=symptom.gpu_hours_lost,
+        start_step=symptom.start_step,
+        end_step=symptom.end_step,
+        bursts=symptom.bursts,
+        explanation=cause.explanation.replace(
+            COST_UNKNOWN, f"It costs {symptom.loss_share:.1%} of the throughput."
+        ),
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from fabricobs.diagnosis.cost import Cost
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
-    SEVERITIES,
     Driver,
     Entity,
     Finding,
@@ -17,6 +16,8 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.model import Model
+
+COST_UNKNOWN = "What it costs cannot be told from these files."
 
 
 def build_finding(
@@ -37,13 +38,14 @@ def build_finding(
     """Return the finding of one cause.
 
     Its severity follows the loss. A cause whose loss is not felt or cannot be measured is
-    `unmeasured`: at most medium, for redundancy may hide it.
+    `unmeasured`: at most medium, for redundancy may hide it. One that is information then is
+    so if its loss is small, too.
     """
     words = with_phrases(model, words)
     felt = cost is not None and cost.felt
     loss = cost.loss_share if cost is not None and felt else None
     severity = severity_of_loss(loss) if felt else unmeasured
-    if felt and SEVERITIES.index(severity) < SEVERITIES.index("low"):
+    if felt and severity == "info" != unmeasured:
         severity = "low"
     return Finding(
         kind=model.kind,
@@ -103,7 +105,7 @@ def driver(
 
 def _cost_sentence(cost: Cost | None) -> str:
     if cost is None:
-        return "What it costs cannot be told from these files."
+        return COST_UNKNOWN
     if not cost.felt:
         return f"The job did not measurably feel it, against {cost.against}."
     return f"It cost {cost.loss_share:.1%} of the throughput, against {cost.against}."

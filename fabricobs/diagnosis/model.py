@@ -79,7 +79,8 @@ class Rule(_Part):
     - `lasts`: the cause goes on after its last row.
     - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`
       agrees where a loss is felt.
-    - `severity`: SQL for the severity where no loss is felt, `medium` if left out.
+    - `severity`: SQL for the severity where no loss is felt, `medium` if left out; null for no
+      finding. `$priced` is 1 where the loss could be measured, else 0.
     - `judged`: SQL over all rows that counts the parts of which the data tell, and `of` those that
       there are; the parts of the evidence if left out.
     """

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import MethodResult
 from fabricobs.diagnosis.job import StepTimeTrend
-from fabricobs.diagnosis.methods.congestion import find_congestion
 from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.methods.hang import find_hangs
 from fabricobs.diagnosis.methods.link_flap import find_link_flaps
@@ -21,7 +20,6 @@ from fabricobs.diagnosis.model import Model
 Method = Callable[[Evidence, Model, list[StepTimeTrend]], MethodResult]
 
 METHODS: dict[str, Method] = {
-    "congestion": find_congestion,
     "ecmp_skew": find_ecmp_skew,
     "hang": find_hangs,
     "link_flap": find_link_flaps,

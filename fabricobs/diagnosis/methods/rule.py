@@ -62,11 +62,11 @@ def _found(
     told, of, _ = evidence.ask_of(rows, counts, model.limits).row(0)
     wrong = evidence.ask_of(rows, f"FROM evidence.rows WHERE {rule.when}", model.limits)
     parts = _having([*_parts(wrong, columns, model, rule)], columns, evidence, model, rule)
-    found = [
+    found = (
         _finding(one, evidence, model, rule, trends)
         for one in _findings(parts, columns, evidence, model, rule)
-    ]
-    return MethodResult(tuple(found), told, max((of or 0) - told, 0))
+    )
+    return MethodResult(tuple(filter(None, found)), told, max((of or 0) - told, 0))
 
 
 def _parts(rows: pl.DataFrame, columns: list[str], model: Model, rule: Rule) -> Iterator[_Wrong]:
@@ -179,13 +179,15 @@ def _joined(parts: Sequence[_Wrong], needed: int) -> _Wrong:
 
 def _finding(
     wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule, trends: Sequence[StepTimeTrend]
-) -> Finding:
+) -> Finding | None:
     entities = _entities(wrong.rows, rule)
     cost = _cost(wrong, entities[0], evidence, model, rule, trends)
-    facts = _facts(wrong, evidence, model, rule)
+    facts = _facts(wrong, evidence, model, rule, priced=cost is not None)
+    felt = cost is not None and cost.felt
+    if facts["severity"] is None and not felt:
+        return None
     words = {**facts, "who": _listed(entities), **_times(wrong)}
     families = {name for name in rule.corroboration if facts[f"corroboration {name}"]}
-    felt = cost is not None and cost.felt
     finding = build_finding(
         model,
         evidence,
@@ -199,7 +201,7 @@ def _finding(
         # What has no time holds for the whole run: it is known from the first step on.
         detected_at=wrong.sure or _first_step(_own(trends, entities[0])),
         cost=cost,
-        unmeasured=facts["severity"],
+        unmeasured=facts["severity"] or "info",
     )
     return replace(finding, bursts=()) if rule.lasts else finding
 
@@ -226,7 +228,9 @@ def _related(rows: pl.DataFrame, entities: Sequence[Entity]) -> list[Entity]:
     return [*ranks, *sorted(related, key=lambda entity: entity.label)]
 
 
-def _facts(wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule) -> dict[str, Any]:
+def _facts(
+    wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule, *, priced: bool
+) -> dict[str, Any]:
     """Return what the wording may name: the columns of the rows, and the facts of the rule."""
     facts: dict[str, Any] = {"intervals": len(wrong.rows)}
     for name in wrong.rows.columns:
@@ -241,7 +245,8 @@ def _facts(wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule) -> dict[
         "severity": rule.severity,
     }
     columns = ", ".join(f'{sql} AS "{name}"' for name, sql in asked.items())
-    answer = evidence.ask_of(wrong.rows, f"SELECT {columns} FROM evidence.rows", model.limits)
+    limits = {**model.limits, "priced": float(priced)}
+    answer = evidence.ask_of(wrong.rows, f"SELECT {columns} FROM evidence.rows", limits)
     return {**facts, **answer.row(0, named=True)}
 
 

@@ -205,11 +205,12 @@ def _opens_a_name(tokens: list[tuple[str, int, int]], piece: str) -> bool:
 
 
 def _closes_a_name(tokens: list[tuple[str, int, int]], piece: str) -> bool:
-    """Say whether a tier and what stands before it are one name: `a02-leaf`, `rack3.tor`.
+    """Say whether a tier or a letter and what stands before it are one name: `a02-leaf`, `tor03-l`.
 
-    `a02-spine` beside it is another switch.
+    `a02-spine` and `tor03-s` beside them are other switches.
     """
-    if len(tokens) < 2 or not is_tier(tokens[-1][0]):
+    last = tokens[-1][0]
+    if len(tokens) < 2 or not (is_tier(last) or (len(last) == 1 and last.isalpha())):
         return False
     before, _, end = tokens[-2]
     joined = piece[end : tokens[-1][1]] in {"-", "."}
