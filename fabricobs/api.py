@@ -160,16 +160,18 @@ class OpenStore:
         charts: str | Path | None = None,
         job: str | None = None,
         window: str | None = None,
+        site: str | Path | None = None,
     ) -> list[Path]:
         """Judge the store, write a report and return the files written.
 
         `format` is html, markdown, text or json, else as `out` ends, else html; `charts` is a
-        directory for the charts as PNG and SVG.
+        directory for the charts as PNG and SVG, `site` one for pages: overview, an incident, a
+        host, a switch, a job each, history. With `site` alone no other file is written.
         """
         from fabricobs.judging import judge, window_start
         from fabricobs.report.writing import report_to, write_report
 
-        wanted = report_to(out, format, charts)
+        wanted = report_to(out, format, charts, site)
         config, length = self.config, self._window(window)
         with reading(self.path):
             since = window_start(self.path, length)

@@ -100,14 +100,21 @@ def report(
     charts: Annotated[
         Path | None, typer.Option(help="Directory for the charts as PNG and SVG.")
     ] = None,
+    site: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory for pages: overview, incidents, hosts, switches, jobs, history. "
+            "Styles and scripts are files of their own, as Jenkins wants."
+        ),
+    ] = None,
     window: WindowOption = None,
     job: OneJobOption = None,
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Write the diagnosis as one HTML file without external requests, as Markdown, text or JSON."""
+    """Write the diagnosis as one HTML file, as a site of pages, as Markdown, text or JSON."""
     asked = opened(store, content, config)
     with working("diagnosing and drawing"):
-        written = asked.report(out, format, charts, job, window)
+        written = asked.report(out, format, charts, job, window, site)
     for path in written:
         show(escaped(path))

@@ -23,6 +23,7 @@ fabricobs compare 2026-03-02T09:00..2026-03-02T09:07 2026-03-02T09:10.. --format
 """,
     "report": """
 fabricobs report --out report.html
+fabricobs report --site site                       # pages: incidents, hosts, switches, jobs
 fabricobs report --out ticket.md --charts charts   # Markdown, its charts as PNG and SVG
 """,
     "watch": "fabricobs watch sample_data/logs --once --window 6h --keep 30d",

@@ -76,4 +76,6 @@ def describe_coverage(
         tuple(text for name, text in wanted.items() if not row[name]),
         tuple(clocks),
         tuple(CounterBreak(*values) for values in evidence.frame("counter_breaks").iter_rows()),
+        row["first_time"],
+        row["last_time"],
     )

@@ -248,12 +248,17 @@ class CounterBreak:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the store holds: counts by what they are of, what is missing, what is unreliable."""
+    """What the store holds: counts by what they are of, what is missing, what is unreliable.
+
+    `first_time` and `last_time` are those of the data, UTC.
+    """
 
     facts: tuple[tuple[str, str], ...]
     missing: tuple[str, ...]
     clocks: tuple[Clock, ...] = ()
     breaks: tuple[CounterBreak, ...] = ()
+    first_time: datetime | None = None
+    last_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

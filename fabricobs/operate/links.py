@@ -4,7 +4,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-_FOLDER = "incidents"
+from fabricobs.report.site import incident_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +16,8 @@ class Links:
 
     def page(self, id_: str) -> str:
         """Return the address of the page of an incident; empty without `base_url`."""
-        return f"{self.base_url.rstrip('/')}/{_FOLDER}/{id_}.html" if self.base_url else ""
+        return f"{self.base_url.rstrip('/')}/{incident_page(id_)}" if self.base_url else ""
 
     def command(self, id_: str) -> str:
         """Return the command that shows the incident with its rows."""
         return f"fabricobs explain {id_} --store {shlex.quote(str(self.store.absolute()))}"
-
-
-def page_file(report: Path, id_: str) -> Path:
-    """Return where the page of an incident is kept: beside the report."""
-    return report.parent / _FOLDER / f"{id_}.html"

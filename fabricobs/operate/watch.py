@@ -7,6 +7,7 @@ next round goes on. Rounds of one store never overlap. Times are UTC without a z
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from glob import escape
 from pathlib import Path
 from time import monotonic
@@ -23,11 +24,13 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, Options
 from fabricobs.judging import judge
 from fabricobs.operate.alertmanager import TOLD_AFTER_END
-from fabricobs.operate.links import page_file
 from fabricobs.operate.notify import Targets, add_pending, publish, targets_of, tell
 from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
-from fabricobs.report.page import write_page
+from fabricobs.report.figures import Figures, draw_figures
+from fabricobs.report.page import Charts, draw, write_page
+from fabricobs.report.site import incident_page
+from fabricobs.report.writing import write_pages
 from fabricobs.resources import cores
 from fabricobs.store.compaction import reading
 from fabricobs.store.parts import Store
@@ -49,6 +52,15 @@ class Round:
     diagnosis: Diagnosis | None
     events: tuple[Event, ...]
     well: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the pages of a round show, drawn once for all of them."""
+
+    diagnosis: Diagnosis
+    figures: Figures
+    charts: Charts
 
 
 class Watch:
@@ -111,13 +123,16 @@ class Watch:
             publish(self._targets, before, _now(), self._say)
             self._memory = before
             return Round(diagnosis, (), well=False)
-        if diagnosis is not None and self._config.notify.base_url is not None:
+        shown = None
+        if diagnosis is not None and (read is None or read.read or self._lacks_pages(events)):
             # An alert links to its page, which is there before it.
-            made = self._guarded("the pages of incidents", lambda: self._pages(diagnosis, events))
-            well &= made is not None
+            shown = self._guarded("the charts", lambda: self._draw(diagnosis))
+            well &= shown is not None
+        if shown is not None and self._config.notify.base_url is not None:
+            well &= self._guarded("the pages of incidents", partial(self._pages, shown)) is not None
         well &= bool(self._guarded("telling", self._tell))
-        if diagnosis is not None and (read is None or read.read or not self._page.exists()):
-            well &= self._guarded("the report", lambda: self._report(diagnosis)) is not None
+        if shown is not None:
+            well &= self._guarded("the report", partial(self._report, shown)) is not None
         well &= self._guarded("upkeep of the store", self._keep_up) is not None
         seconds = monotonic() - began
         self._guarded("the textfile", lambda: self._write_textfile(seconds, well))
@@ -201,33 +216,54 @@ class Watch:
         _, well = tell(self._targets, self._memory, _now(), self._save, self._say)
         return well
 
-    def _report(self, diagnosis: Diagnosis) -> bool:
-        return self._write_page(diagnosis, self._page)
+    def _lacks_pages(self, events: Sequence[Event]) -> bool:
+        """Say whether the report, or the page of an open incident, is missing or out of date."""
+        if not self._page.exists():
+            return True
+        if self._config.notify.base_url is None:
+            return False
+        open_ids = [i.finding.id for i in self._memory.incidents if i.state != "resolved"]
+        pages = (self._page.parent / incident_page(id_) for id_ in open_ids)
+        return bool(events) or not all(page.exists() for page in pages)
 
-    def _pages(self, diagnosis: Diagnosis, events: Sequence[Event]) -> bool:
-        """Write a page for each open incident that is new, worse or has none yet."""
-        changed = {event.incident.finding.id for event in events}
-        for incident in self._memory.incidents:
-            finding = incident.finding
-            page = page_file(self._page, finding.id)
-            if incident.state == "resolved" or (finding.id not in changed and page.exists()):
-                continue
-            page.parent.mkdir(exist_ok=True)
-            verdict = replace(diagnosis.verdict, sentence=f"{finding.title}.")
-            self._write_page(replace(diagnosis, findings=(finding,), verdict=verdict), page)
-        return True
-
-    def _write_page(self, diagnosis: Diagnosis, page: Path) -> bool:
+    def _draw(self, diagnosis: Diagnosis) -> _Shown:
+        """Draw what all pages of a round share; open incidents have a page though not found now."""
+        found = {finding.id for finding in diagnosis.findings}
+        standing = [i.finding for i in self._memory.incidents if i.state != "resolved"]
+        more = [finding for finding in standing if finding.id not in found]
+        diagnosis = replace(diagnosis, findings=(*diagnosis.findings, *more))
         config = self._config
         with reading(self._store.path):
-            write_page(
+            figures = draw_figures(
                 diagnosis,
                 self._store.path,
-                page,
                 config.content,
                 since=self._since(self._memory.newest, self._memory.incidents),
                 site=config.site,
             )
+        return _Shown(diagnosis, figures, draw(figures))
+
+    def _pages(self, shown: _Shown) -> bool:
+        with reading(self._store.path):
+            write_pages(
+                shown.diagnosis,
+                shown.figures,
+                shown.charts,
+                self._store.path,
+                self._page.parent,
+                self._config.content,
+            )
+        return True
+
+    def _report(self, shown: _Shown) -> bool:
+        write_page(
+            shown.diagnosis,
+            self._store.path,
+            self._page,
+            self._config.content,
+            figures=shown.figures,
+            charts=shown.charts,
+        )
         return True
 
     def _keep_up(self) -> bool:

@@ -45,6 +45,8 @@ class Figures:
     marked: tuple[Marked, ...]
     of_findings: dict[int, Figure]
     files: tuple[Row, ...]
+    ports: tuple[Row, ...] = ()  # of every host and switch
+    ranks: tuple[Row, ...] = ()  # and where each runs
     failures: tuple[Failure, ...] = ()
 
     def __iter__(self) -> Iterator[Figure]:
@@ -75,6 +77,11 @@ def draw_figures(
         topology = attempts.attempt(
             "drawing of the topology", lambda: draw_topology(source, diagnosis.findings), None
         )
+
+        def parts(name: str) -> tuple[Row, ...]:
+            rows = partial(source.rows, f"report/{name}")
+            return tuple(attempts.attempt(f"list of the {name}", rows, []))
+
         of_findings = {}
         for number, finding in enumerate(diagnosis.findings[:MOST_FINDINGS], start=1):
             stopping.check()
@@ -91,6 +98,8 @@ def draw_figures(
             marked=() if topology is None else topology.marked,
             of_findings=of_findings,
             files=tuple(source.rows("report/files_by_format")),
+            ports=parts("ports"),
+            ranks=parts("ranks"),
             failures=tuple(attempts.failures),
         )
 

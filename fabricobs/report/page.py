@@ -1,51 +1,61 @@
-"""The report: a diagnosis as one HTML file that needs no network and runs no text of a log.
+"""The report as one file: a diagnosis with all its charts, for a mail, a ticket, a browser."""
 
-Everything from a log is escaped by the template. As a second wall the page's content security
-policy runs the scripts named by their digests and nothing else, and allows no request at all.
-"""
-
-import base64
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from importlib.metadata import version
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import altair as alt
-import vl_convert
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from fabricobs import __version__
-from fabricobs.cache_files import keep, kept
-from fabricobs.diagnosis.findings import SEVERITIES, Clock, Diagnosis, Finding
+from fabricobs import stopping
+from fabricobs.diagnosis.attempts import Attempts
+from fabricobs.diagnosis.findings import SEVERITIES, Clock, Diagnosis, Entity, Failure, Finding
 from fabricobs.output_files import write_whole
 from fabricobs.report import documents
+from fabricobs.report.charts.data_table import DataTable, data_tables
 from fabricobs.report.charts.source import Row
-from fabricobs.report.charts.theme import CONFIG, properties
-from fabricobs.report.figures import MOST_FINDINGS, Figures, draw_figures
-from fabricobs.report.jobs import facts_of, named_words
+from fabricobs.report.charts.svg import Drawing, draw_svg
+from fabricobs.report.figures import MOST_FINDINGS, Figure, Figures, draw_figures
+from fabricobs.report.html import Addresses, page
+from fabricobs.report.standing import state_of
 from fabricobs.store.session import NO_SITE, Site
 
-# Of the page's 5 MB, Vega takes 0.9 and text what is left.
-_MOST_CHART_BYTES = 3_000_000
+_MOST_CHART_BYTES = 4_000_000
 _MOST_DETAILED = 100
 _MOST_NAMED = 100
 _MOST_ROWS = 60
-_COMPACT = (",", ":")
-_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
-    """One finding of the page; `sql` is empty where an earlier section shows the same."""
+class Drawn:
+    """A figure as pages show it: its SVG and the rows behind it."""
+
+    drawing: Drawing
+    tables: tuple[DataTable, ...]
+
+    def linked(self, address_of: Callable[[str], str | None]) -> Markup:
+        """Return the SVG with the addresses of a page."""
+        return self.drawing.linked(address_of)
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """Figures as pages show them, by name, and which could not be drawn."""
+
+    drawn: Mapping[str, Drawn]
+    failures: tuple[Failure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One finding of a page; `sql` is empty where an earlier section shows the same."""
 
     number: int
     finding: Finding
-    affected: list[tuple[str, list[str], int]]
+    affected: list[tuple[str, tuple[Entity, ...], int]]
+    figure: Figure | None
     sql: str
     sql_shown_at: int
 
@@ -59,40 +69,94 @@ def write_page(
     since: datetime | None = None,
     site: Site = NO_SITE,
     figures: Figures | None = None,
+    charts: Charts | None = None,
+    made: datetime | None = None,
 ) -> None:
-    """Write the diagnosis with charts of the store from `since` on to `out`, all or nothing."""
-    drawn = figures or draw_figures(diagnosis, store, extra, since=since, site=site)
-    write_whole(_page(diagnosis, drawn, extra), out)
+    """Write the diagnosis with charts of the store from `since` on to `out`, all or nothing.
+
+    What is drawn already is given as `figures` and `charts`; `made` is when, UTC, else now.
+    """
+    given = figures or draw_figures(diagnosis, store, extra, since=since, site=site)
+    shown = {finding.id for finding in diagnosis.findings[:_MOST_DETAILED]}
+    addresses = Addresses(lambda id_: f"#{id_}" if id_ in shown else None, lambda _: None)
+    listed = list(enumerate(diagnosis.findings[:_MOST_DETAILED], start=1))
+    context = context_of(diagnosis, given, charts or draw(given))
+    text = page(
+        "overview.html.j2",
+        addresses,
+        **context | ({"made": made} if made else {}),
+        sections=list(sections(listed, given, extra)),
+        parts=(),
+    )
+    write_whole(text, out)
 
 
-def _page(diagnosis: Diagnosis, figures: Figures, extra: tuple[Path, ...]) -> str:
-    environment = _environment()
-    own = [environment.get_template(name).render() for name in ("charts.js", "tables.js")]
-    scripts = [_vega(), *own]
-    specs = _that_fit(figures)
-    styles = environment.get_template("report.css").render(
-        light=properties("light"), dark=properties("dark")
-    )
-    return environment.get_template("report.html.j2").render(
-        diagnosis=diagnosis,
-        subject=_subject(diagnosis),
-        costliest=next((f for f in diagnosis.findings if f.severity != "info"), None),
-        figures=figures,
-        sections=list(_sections(diagnosis.findings, extra)),
-        most_charts=MOST_FINDINGS,
-        most_detailed=_MOST_DETAILED,
-        most_rows=_MOST_ROWS,
-        severities=SEVERITIES,
-        clocks=sorted(diagnosis.coverage.clocks, key=_by_doubt),
-        open_questions=[q for q in diagnosis.verdict.questions if q.answer == "unknown"],
-        totals=_totals(figures.files),
-        charts={"config": CONFIG, "specs": specs},
-        drawn=specs.keys(),
-        scripts=[Markup(script) for script in scripts],
-        policy=_policy(scripts),
-        styles=Markup(styles),
-        version=__version__,
-    )
+def draw(figures: Figures) -> Charts:
+    """Draw the figures, as many as a page has room for."""
+    room = _MOST_CHART_BYTES
+    drawn: dict[str, Drawn] = {}
+    attempts = Attempts()
+    for figure in figures:
+        stopping.check()
+        made = attempts.attempt(f"chart {figure.key}", partial(_drawn, figure), None)
+        size = 0 if made is None else sum(map(len, made.drawing.svg.values()))
+        if made is not None and size <= room:
+            room -= size
+            drawn[figure.key] = made
+    return Charts(drawn, tuple(attempts.failures))
+
+
+def _drawn(figure: Figure) -> Drawn:
+    return Drawn(draw_svg(figure.spec, figure.key), tuple(data_tables(figure.spec)))
+
+
+def context_of(diagnosis: Diagnosis, figures: Figures, charts: Charts) -> dict[str, Any]:
+    """Return what every page about a diagnosis says."""
+    return {
+        "diagnosis": diagnosis,
+        "subject": _subject(diagnosis),
+        "made": datetime.now(UTC).replace(tzinfo=None),
+        "costliest": next((f for f in diagnosis.findings if f.severity != "info"), None),
+        "state_of": lambda finding: state_of(finding, diagnosis),
+        "figures": figures,
+        "drawn": charts.drawn,
+        "failures": (*diagnosis.failures, *figures.failures, *charts.failures),
+        "numbered": list(enumerate(diagnosis.findings, start=1)),
+        "most_charts": MOST_FINDINGS,
+        "most_detailed": _MOST_DETAILED,
+        "most_rows": _MOST_ROWS,
+        "severities": SEVERITIES,
+        "clocks": sorted(diagnosis.coverage.clocks, key=_by_doubt),
+        "open_questions": [q for q in diagnosis.verdict.questions if q.answer == "unknown"],
+        "totals": _totals(figures.files),
+    }
+
+
+def sections(
+    listed: Sequence[tuple[int, Finding]], figures: Figures, extra: tuple[Path, ...]
+) -> Iterator[Section]:
+    """Yield a section for each finding with its number; the same SQL is shown once."""
+    shown: dict[str, int] = {}
+    for number, finding in listed:
+        first = shown.setdefault(finding.query, number)
+        yield Section(
+            number=number,
+            finding=finding,
+            affected=list(_affected(finding)),
+            figure=figures.of_findings.get(number),
+            sql=documents.question_sql(finding.query, extra) if first == number else "",
+            sql_shown_at=first,
+        )
+
+
+def _affected(finding: Finding) -> Iterator[tuple[str, tuple[Entity, ...], int]]:
+    """Yield victims and path by type: how many, the first of them, how many more."""
+    by_type: dict[str, list[Entity]] = {}
+    for entity in finding.related:
+        by_type.setdefault(entity.type, []).append(entity)
+    for kind, entities in by_type.items():
+        more = max(len(entities) - _MOST_NAMED, 0)
+        yield documents.counted(len(entities), kind), tuple(entities[:_MOST_NAMED]), more
 
 
 def _subject(diagnosis: Diagnosis) -> str:
@@ -101,33 +165,7 @@ def _subject(diagnosis: Diagnosis) -> str:
     jobs = [documents.counted(len(diagnosis.jobs), "job")] if diagnosis.jobs else []
     ranks = [f"ranks {facts['ranks']}"] if "ranks" in facts else []
     times = [f"{facts['from']} to {facts['to']}"] if {"from", "to"} <= facts.keys() else []
-    return ", ".join([f"fabricobs {__version__}", *jobs, *ranks, *times])
-
-
-def _that_fit(figures: Figures) -> dict[str, dict[str, Any]]:
-    """Return the specifications by figure, as many as the page has room for."""
-    room = _MOST_CHART_BYTES
-    specs = {}
-    for figure in figures:
-        size = len(htmlsafe_json_dumps(figure.spec, separators=_COMPACT))
-        if size <= room:
-            room -= size
-            specs[figure.key] = figure.spec
-    return specs
-
-
-def _sections(findings: Sequence[Finding], extra: tuple[Path, ...]) -> Iterator[_Section]:
-    shown: dict[str, int] = {}
-    for number, finding in enumerate(findings[:_MOST_DETAILED], start=1):
-        first = shown.setdefault(finding.query, number)
-        named = documents.by_type(finding.related).items()
-        yield _Section(
-            number=number,
-            finding=finding,
-            affected=[(count, n[:_MOST_NAMED], max(len(n) - _MOST_NAMED, 0)) for count, n in named],
-            sql=documents.question_sql(finding.query, extra) if first == number else "",
-            sql_shown_at=first,
-        )
+    return ", ".join(["fabricobs", *jobs, *ranks, *times])
 
 
 def _by_doubt(clock: Clock) -> tuple[bool, bool, float]:
@@ -138,53 +176,3 @@ def _by_doubt(clock: Clock) -> tuple[bool, bool, float]:
 def _totals(files: Sequence[Row]) -> Row:
     columns = ("files", "bytes", "lines", "parsed", "ignored", "unread", "problems")
     return {column: sum(row[column] or 0 for row in files) for column in columns}
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("fabricobs.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=False,
-    )
-    for function in (
-        documents.number,
-        documents.percent,
-        documents.utc,
-        documents.cost_words,
-        documents.confidence_words,
-    ):
-        environment.filters[function.__name__] = function
-    environment.policies["json.dumps_kwargs"] = {"separators": _COMPACT}
-    environment.globals["moment_words"] = documents.moment_words
-    environment.globals |= {"facts_of": facts_of, "named_words": named_words}
-    return environment
-
-
-def _vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, for the dialect Altair writes.
-
-    It takes 1.4 CPU s to make and is the same until vl-convert or Altair is replaced.
-    """
-    wanted = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    name = f"vega-{version('vl-convert-python')}-{wanted}.js"
-    script = kept(name, _HERE)
-    if script is None:
-        known = vl_convert.get_vegalite_versions()
-        entry = "window.vegaEmbed = vegaEmbed;"
-        script = vl_convert.javascript_bundle(entry, wanted if wanted in known else None).encode()
-        keep(name, script, _HERE)
-    # Nothing in it may end the script element; inside a JavaScript string \/ is /.
-    return script.decode().replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def _policy(scripts: Iterable[str]) -> str:
-    """Return the content security policy: these scripts, the page's own styles, no request."""
-    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
-        "base-uri 'none'; form-action 'none'"
-    )

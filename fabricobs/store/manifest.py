@@ -20,6 +20,8 @@ from fabricobs.store.durable import open_own, read_own
 
 MANIFEST = "manifest.json"
 PART = ".parquet"
+# Directories of pages that a watch keeps beside its report, which may lie in the store.
+PAGES = ("assets", "hosts", "incidents", "jobs", "switches")
 _MOST_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
 
@@ -72,9 +74,11 @@ def digest_of(path: Path) -> str:
 
 
 def batch_folders(store: Path) -> Iterator[Path]:
-    """Yield the directories that may be batches, in order; symbolic links are none."""
+    """Yield the directories that may be batches, in order; symbolic links and PAGES are none."""
     for entry in sorted(os.scandir(store), key=lambda entry: entry.name):
-        if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+        if entry.name in PAGES or entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
             yield store / entry.name
 
 

@@ -7,9 +7,11 @@ import altair as alt
 from fabricobs.diagnosis.findings import Finding
 from fabricobs.report.charts.drawing import (
     colors,
+    interrupted,
     job_of,
     joined,
     layers,
+    number_axis,
     sentences,
     series,
     size_words,
@@ -33,11 +35,23 @@ def collective_times(source: Source, finding: Finding) -> alt.LayerChart | None:
         for column in ("pure", "low", "high", "wait"):
             point[column] = round(point.pop(f"{column}_us") / scale, 3)
     timed = all(point["moment"] for point in points)
+    span = [point["moment"] for point in points]
+    axis = (
+        time_axis(span)
+        if timed
+        else number_axis(
+            "first_call", "number of the call", points[0]["first_call"], points[-1]["first_call"]
+        )
+    )
+    points = interrupted(points, "moment" if timed else "first_call", "pure")
+    for point in points:
+        if point["pure"] is None:
+            point["wait"] = None
     names = ["mean wait for the last rank", "transfer (pure time)"]
     y = {name: alt.Y(f"{name}:Q", title=f"time per call ({unit})") for name in ("wait", "pure")}
     wait, transfer = (
         series(points, name).encode(
-            x=time_axis() if timed else alt.X("first_call:Q", title="number of the call"),
+            x=axis,
             color=colors(names),
             tooltip=tips(
                 first_call="call",
@@ -54,7 +68,7 @@ def collective_times(source: Source, finding: Finding) -> alt.LayerChart | None:
         *band,
         wait.mark_line(strokeWidth=1.2, strokeDash=[4, 3]).encode(y=y["wait"]),
         transfer.mark_line(strokeWidth=1.8).encode(y=y["pure"]),
-        *(start_mark(finding, points) if timed else []),
+        *(start_mark(finding, span) if timed else []),
     )
     first = points[0]
     caption = sentences(

@@ -6,11 +6,14 @@ dark and grey. A chart's title says what is drawn in which unit; its subtitle is
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import altair as alt
 
 from fabricobs.diagnosis.findings import Finding
+from fabricobs.report.charts.positions import position
 from fabricobs.report.charts.source import Row
 from fabricobs.report.documents import iso, number
 
@@ -18,6 +21,9 @@ HEIGHT = 240
 DASHES = [5, 4]
 INK = "currentColor"
 HEATS = tuple(f"var(--heat-{place})" for place in range(6))  # from nothing to the most
+# A tick for every 90 pixels, as far as the width of the plot allows.
+TICKS = alt.ExprRef("max(floor(width / 90), 3)")
+_GAP = 3.0
 _CLOCK = {
     "seconds": "%H:%M:%S",
     "minutes": "%H:%M",
@@ -27,6 +33,8 @@ _CLOCK = {
     "year": "%Y",
 }
 _PERCENT = {"share", "excess"}
+_TIMES = {"moment", "ts_before", "ts"}
+_TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 def layers(*charts: alt.Chart | alt.LayerChart) -> alt.LayerChart:
@@ -64,32 +72,77 @@ def data(values: Sequence[Row]) -> dict[str, Any]:
     return {"values": list(values)}
 
 
-def time_axis(column: str = "moment") -> alt.X:
-    """Return the axis of a time in UTC."""
-    axis = alt.Axis(tickCount=8, format=_CLOCK)
-    return alt.X(f"{column}:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=axis)
+def time_axis(span: Sequence[str], column: str = "moment") -> alt.X:
+    """Return the axis of a time in UTC from the first to the last of `span`."""
+    first, last = min(span)[:10], max(span)[:10]
+    days = first if first == last else f"{first} to {last}"
+    return alt.X(
+        f"{column}:T",
+        title=f"time (UTC), {days}",
+        scale=alt.Scale(type="utc", domain=[min(span), max(span)], nice=False),
+        axis=alt.Axis(tickCount=TICKS, format=_CLOCK),
+    )
+
+
+def number_axis(column: str, title: str, low: float, high: float) -> alt.X:
+    """Return the axis of a whole number, as of steps and ranks, from `low` to `high`."""
+    return alt.X(
+        f"{column}:Q",
+        title=title,
+        scale=alt.Scale(domain=[low, high if high > low else low + 1], nice=False, zero=False),
+        axis=alt.Axis(tickCount=TICKS, tickMinStep=1, format=",d"),
+    )
 
 
 def tips(**titles: str) -> list[alt.Tooltip]:
-    """Return the lines of a tooltip, by column; shares in percent, the rest as it is."""
-    return [
-        alt.Tooltip(field=column, type="quantitative", format=".1%", title=title)
-        if column in _PERCENT
-        else alt.Tooltip(field=column, type="nominal", title=title)
-        for column, title in titles.items()
-    ]
+    """Return the lines of a tooltip, by column: shares in percent, times as UTC, the rest as is."""
+    return [_tip(column, title) for column, title in titles.items()]
 
 
-def start_mark(finding: Finding, points: Sequence[Row], column: str = "moment") -> list[alt.Chart]:
-    """Mark when the finding starts, if that is within the chart's time."""
+def _tip(column: str, title: str) -> alt.Tooltip:
+    if column in _TIMES:
+        return alt.Tooltip(
+            field=column,
+            type="temporal",
+            timeUnit="utcyearmonthdatehoursminutesseconds",
+            format=_TIME_FORMAT,
+            title=title,
+        )
+    if column in _PERCENT:
+        return alt.Tooltip(field=column, type="quantitative", format=".1%", title=title)
+    return alt.Tooltip(field=column, type="nominal", title=title)
+
+
+def interrupted(points: Sequence[Row], x: str, y: str, part: str | None = None) -> list[Row]:
+    """Return the points with one without a value in each gap, so that no line bridges it.
+
+    A gap is longer than three times the usual distance of two points of a part.
+    """
+    rows: list[Row] = []
+    by_part: dict[Any, list[Row]] = {}
+    for point in points:
+        by_part.setdefault(point[part] if part else None, []).append(point)
+    for own in by_part.values():
+        places = [position(point[x]) or 0.0 for point in own]
+        usual = median([b - a for a, b in pairwise(places)] or [0.0])
+        for point, here, after in zip(own, places, [*places[1:], places[-1]], strict=True):
+            rows.append(point)
+            if after - here > _GAP * usual > 0:
+                rows.append({**point, y: None})
+    return rows
+
+
+def start_mark(finding: Finding, span: Sequence[str], column: str = "moment") -> list[alt.Chart]:
+    """Mark when the finding starts, if that is within the time of the axis: that of `span`."""
     start = iso(finding.start)
-    moments = sorted(point[column] for point in points)
-    if start is None or not moments[0] <= start <= moments[-1]:
+    first, last = min(span), max(span)
+    if start is None or not first <= start <= last:
         return []
     step = "" if finding.start_step is None else f", step {finding.start_step:,}"
     mark = alt.Chart(data([{column: start, "label": f"start {start[11:19]}{step}"}]))
-    mark = mark.encode(x=time_axis(column))
-    late = start > moments[len(moments) // 4]
+    mark = mark.encode(x=time_axis(span, column))
+    moments = [position(value) or 0.0 for value in (first, start, last)]
+    late = moments[1] - moments[0] > 0.5 * (moments[2] - moments[0])
     text = mark.mark_text(align="right" if late else "left", dx=-5 if late else 5, color=INK)
     return [
         mark.mark_rule(strokeDash=DASHES, strokeWidth=1.5, color=INK),

@@ -46,6 +46,7 @@ def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
     color = colors(_KINDS).legend(None)
     points = [row for lane in lanes for row in lane.rows]
     span = [min(row["ts_before"] for row in points), max(row["ts"] for row in points)]
+    axis = time_axis(span, "ts_before")
     word = " (in question)" if finding.severity == "info" else " (culprit)"
     drawn: list[alt.Chart] = []
     words: list[Row] = []
@@ -67,7 +68,7 @@ def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
         y = alt.Y("from:Q", axis=None, scale=alt.Scale(domain=[0, len(lanes)]))
         drawn.append(
             bar.encode(
-                x=time_axis("ts_before"),
+                x=axis,
                 x2="ts:T",
                 y=y,
                 y2="to:Q",
@@ -86,9 +87,7 @@ def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
             }
         )
     told = alt.Chart(data(words))
-    floors = told.mark_rule(color=INK, opacity=0.35).encode(
-        x=time_axis("ts_before"), x2="ts:T", y="floor:Q"
-    )
+    floors = told.mark_rule(color=INK, opacity=0.35).encode(x=axis, x2="ts:T", y="floor:Q")
     left = told.mark_text(align="left", baseline="top", color=INK)
     right = told.mark_text(align="right", baseline="top", color=INK, fontWeight="bold")
     return layers(
@@ -96,5 +95,5 @@ def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
         floors,
         left.encode(x=alt.value(2), y="top:Q", text="label:N"),
         right.encode(x=alt.value("width"), y="top:Q", text="peak:N"),
-        *start_mark(finding, points, "ts_before"),
+        *start_mark(finding, span, "ts_before"),
     ).properties(height=_HEIGHT * len(lanes))

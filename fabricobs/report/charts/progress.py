@@ -9,6 +9,7 @@ from fabricobs.report.charts.drawing import (
     data,
     job_of,
     layers,
+    number_axis,
     sentences,
     tips,
     titled,
@@ -35,7 +36,8 @@ def hang_progress(source: Source, finding: Finding) -> alt.LayerChart | None:
     if not known:
         return None
     base = alt.Chart(data(known))
-    x = alt.X("from:Q", title="rank", scale=alt.Scale(nice=False, zero=False))
+    first, last = min(row["from"] for row in rows), max(row["to"] for row in rows)
+    x = number_axis("from", "rank", first, last)
     y = alt.Y(
         "launched:Q",
         title="number of the collective",

@@ -13,6 +13,7 @@ from fabricobs.report.charts.drawing import (
     data,
     job_of,
     layers,
+    number_axis,
     sentences,
     tips,
     titled,
@@ -43,16 +44,13 @@ def rank_compute(source: Source, finding: Finding) -> alt.LayerChart | None:
         scale=alt.Scale(type="quantize", domain=[0, most], range=list(HEATS)),
         legend=alt.Legend(format=".1%" if most < 0.06 else ".0%", symbolType="square"),
     )
-    areas = list(_areas(cells, most / len(HEATS)))
+    areas = sorted(_areas(cells, most / len(HEATS)), key=lambda area: -area["excess"])
     heat = alt.Chart(data(areas)).mark_rect().transform_calculate(end="datum.last_step + 1")
+    begin = min(cell["first_step"] for cell in cells)
+    end = max(cell["last_step"] for cell in cells) + 1
     rank_axis = alt.Y("ranks:O", title="rank", sort=order, axis=alt.Axis(labelOverlap=True))
     heat = heat.encode(
-        x=alt.X(
-            "first_step:Q",
-            title="step",
-            axis=alt.Axis(grid=False),
-            scale=alt.Scale(zero=False, nice=False),
-        ),
+        x=number_axis("first_step", "step", begin, end),
         x2="end:Q",
         y=rank_axis,
         color=shade,

@@ -14,6 +14,7 @@ _MOST_HOSTS = 12
 _MOST_FACTS = 5
 _MOST_LETTERS = 28
 _ROW = 26  # pixels of a row
+_HOST_WIDTH, _FACT_WIDTH = 110, 170  # pixels of a host's name, and of a fact
 # Rules over `host_differences` say which facts they are about; `evidence/ABOUT_facts` has these.
 _ABOUT = re.compile(r"\babout = '(\w+)'")
 _Values = dict[str, dict[str, set[str]]]
@@ -115,4 +116,5 @@ def _matrix(cells: Sequence[Row], hosts: Sequence[str], facts: Sequence[str]) ->
         .encode(text="label:N"),
     )
     rows = len({cell["host"] for cell in cells})
-    return drawn.properties(height=_ROW * rows)
+    least = _HOST_WIDTH + _FACT_WIDTH * len(facts)
+    return drawn.properties(height=_ROW * rows, usermeta={"least_width": least})

@@ -51,6 +51,7 @@ CONFIG: Mapping[str, Any] = {
     "aria": False,
     "font": _FONT,
     "view": {"stroke": None},
+    "mark": {"invalid": "break-paths-filter-domains"},
     "axis": {
         "labelColor": INK,
         "titleColor": INK,
@@ -88,7 +89,8 @@ CONFIG: Mapping[str, Any] = {
         "titleOrient": "left",
         "labelFontSize": 11,
         "titleFontSize": 11,
-        "labelLimit": 520,
+        "labelLimit": 300,
+        "columns": {"expr": "width < 500 ? 1 : 4"},
         "symbolOpacity": 1,
         "symbolType": "stroke",
         "symbolSize": 260,

@@ -14,8 +14,10 @@ from fabricobs.report.charts.drawing import (
     INK,
     colors,
     data,
+    interrupted,
     joined,
     layers,
+    number_axis,
     sentences,
     series,
     tips,
@@ -24,7 +26,7 @@ from fabricobs.report.charts.drawing import (
 from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.documents import iso
 
-_MOST_POINTS = 2000
+_MOST_POINTS = 800  # of a plot of 1,000 pixels
 _MOST_LANES = 8
 _LANE = 18  # pixels of height a finding's bar takes at the top of the timeline
 _ROOM_FOR_NAME = 0.25  # of the width: a bar shorter than that has its name beside it
@@ -44,9 +46,11 @@ def step_timeline(
     low, high, cut = _step_time_range(points, segments, min(len(spans), _MOST_LANES))
     names = ["step time", "pace (median of a stretch)", "finding" if spans else ""]
     color = colors(names)
-    line = series(points, names[0]).mark_line(strokeWidth=1, clip=True)
+    first, last = (f(point["first_step"] for point in points) for f in (min, max))
+    steps = interrupted(points, "first_step", "step_time_ms", "job")
+    line = series(steps, names[0]).mark_line(strokeWidth=1, clip=True)
     line = line.encode(
-        x=alt.X("first_step:Q", title="step", scale=alt.Scale(zero=False, nice=False)),
+        x=number_axis("first_step", "step", first, last),
         y=alt.Y("step_time_ms:Q", title="step time (ms)", scale=alt.Scale(domain=[low, high])),
         detail="job:N",
         color=color,

@@ -1,14 +1,18 @@
 """How a switch shares its traffic among its uplinks, beside what hashing explains."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 
 from fabricobs.diagnosis.findings import Finding
 from fabricobs.diagnosis.statistics import hits_between
 from fabricobs.report.charts.drawing import (
+    HEIGHT,
+    INK,
     colors,
     data,
+    interrupted,
     joined,
     layers,
     sentences,
@@ -18,10 +22,11 @@ from fabricobs.report.charts.drawing import (
     tips,
     titled,
 )
-from fabricobs.report.charts.source import Source
+from fabricobs.report.charts.source import Row, Source
 
-_MOST_POINTS = 2000
+_MOST_POINTS = 1200
 _MOST_PORTS_NAMED = 6
+_LABEL_HEIGHT = 14  # pixels from one name of a line to the next
 _BAND = 0.99  # of the links lie in the band if every flow is hashed by itself
 
 
@@ -38,14 +43,17 @@ def uplink_shares(source: Source, finding: Finding) -> alt.LayerChart | None:
     present = {point["port"] for point in points}
     related = [e.port for e in finding.related if e.switch == switch and e.port is not None]
     hot = [port for port in related if port in present]
-    names = ["other links", "even share", _ports(hot)]
+    names = ["other links", "even share", "links of the finding" if hot else ""]
     for point in points:
         point["series"] = names[2] if point["port"] in hot else names[0]
     color = colors(names)
     dashes = alt.Scale(domain=names, range=[[4, 3], [1, 3], [1, 0]])
-    lines = alt.Chart(data(points)).mark_line(point=alt.OverlayMarkDef(size=14))
+    span = [point["moment"] for point in points]
+    axis = time_axis(span)
+    rows = interrupted(points, "moment", "share", "port")
+    lines = alt.Chart(data(rows)).mark_line(point=alt.OverlayMarkDef(size=14))
     lines = lines.encode(
-        x=time_axis(),
+        x=axis,
         y=alt.Y("share:Q", title="share of uplink traffic (%)", axis=alt.Axis(format=".0%")),
         detail="port:N",
         color=color,
@@ -63,8 +71,30 @@ def uplink_shares(source: Source, finding: Finding) -> alt.LayerChart | None:
         "Intervals of little traffic are left out.",
         joined(points, "intervals", "counter intervals"),
     )
-    chart = layers(*_band(flows, links, names[1], color), lines, even, *start_mark(finding, points))
+    chart = layers(
+        *_band(flows, links, names[1], color),
+        lines,
+        even,
+        *start_mark(finding, span),
+        *_labels(points, hot, axis),
+    )
     return titled(chart, f"Share of the uplink traffic of {switch} by link (%)", caption)
+
+
+def _labels(points: Sequence[Row], hot: Sequence[str], axis: alt.X) -> list[alt.Chart]:
+    """Write the names of the lines above their right ends: all of few, else those in question."""
+    last = {point["port"]: point for point in points}
+    chosen = list(last) if len(last) <= _MOST_PORTS_NAMED else hot[:_MOST_PORTS_NAMED]
+    ends = sorted((last[port] for port in chosen), key=lambda point: point["share"])
+    low, high = (f(point["share"] for point in points) for f in (min, max))
+    least = _LABEL_HEIGHT / HEIGHT * ((high - low) or 1.0)
+    rows: list[Row] = []
+    for end in ends:
+        at = max(end["share"], rows[-1]["at"] + least) if rows else end["share"]
+        rows.append({"moment": points[-1]["moment"], "at": at, "port": end["port"]})
+    names = alt.Chart(data(rows)).encode(x=axis, y="at:Q", text="port:N")
+    look: Any = {"align": "right", "dx": -4, "dy": -9}
+    return [names.mark_text(style="halo", **look), names.mark_text(color=INK, **look)]
 
 
 def _flows(source: Source, switch: str) -> int:
@@ -80,8 +110,3 @@ def _band(flows: int, links: int, name: str, color: alt.Color) -> list[alt.Chart
     low, high = (count / flows for count in hits_between(_BAND, flows, 1 / links))
     band = series([{"low": low, "high": high}], name).mark_rect(opacity=0.16)
     return [band.encode(y="low:Q", y2="high:Q", color=color)]
-
-
-def _ports(ports: Sequence[str]) -> str:
-    named = ", ".join(ports) if len(ports) <= _MOST_PORTS_NAMED else f"{len(ports)} links"
-    return named or "links of the finding"

@@ -1,0 +1,179 @@
+"""Charts as SVG for a page: drawn by Vega before anyone opens it, complete without a script.
+
+Each is drawn in two widths, for a screen and for a telephone; the page's style shows one. The SVG
+has no style and no script of its own, so that a server that allows neither shows it whole. What a
+mark says stands in its `<title>`; a script that shows it, or marks a range of time, finds the
+scale of the x axis in `data-` attributes.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+from xml.etree import ElementTree
+
+import vl_convert
+from markupsafe import Markup, escape
+
+from fabricobs.report.charts.positions import position
+from fabricobs.report.charts.theme import CONFIG
+
+# CSS pixels: the text of a page at its widest, and that of a telephone of 390.
+WIDTHS: Mapping[str, int] = {"wide": 1040, "narrow": 356}
+_TAG = re.compile(r"\{.*\}")
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+_FRAME = re.compile(r"M0,0h([\d.]+)v([\d.]+)")
+_SHIFT = re.compile(r"translate\(([-\d.]+),([-\d.]+)\)")
+_LINK = re.compile(r'(<a) href="part:([^"]*)"')
+# Attributes that repeat what the style of the page says or what SVG takes for granted.
+_NEEDLESS = {"font-family", "role", "aria-roledescription", "aria-hidden", "pointer-events"}
+_DEFAULTS = {("opacity", "1"), ("stroke-width", "0"), ("stroke-miterlimit", "10")}
+
+Value = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """One chart for a page: SVG by the name of its width."""
+
+    svg: Mapping[str, str]
+
+    def linked(self, address_of: Callable[[str], str | None]) -> Markup:
+        """Return the SVG with its parts linked to the addresses of a page; None is no link."""
+
+        def link(found: re.Match[str]) -> str:
+            address = address_of(unescape(found[2]))
+            return found[1] if address is None else f'{found[1]} href="{escape(address)}"'
+
+        return Markup(_LINK.sub(link, "".join(self.svg.values())))
+
+
+def draw_svg(spec: Value, key: str) -> Drawing:
+    """Draw a specification of Vega-Lite; `key` begins the names inside, one for each chart."""
+    described = {**spec, **_layers_with_words(spec)}
+    drawn = {}
+    least = spec.get("usermeta", {}).get("least_width", 0)
+    for name, width in WIDTHS.items():
+        whole = {
+            **described,
+            "width": max(width, least),
+            "autosize": {"type": "fit-x", "contains": "padding"},
+            "config": {**CONFIG, "aria": True},
+        }
+        drawn[name] = _cleaned(vl_convert.vegalite_to_svg(whole), f"{key}-{name}", name, spec)
+    return Drawing(drawn)
+
+
+def x_encoding(spec: Value) -> Value | None:
+    """Return the encoding of the x axis whose domain is stated; None where no axis has one."""
+    for layer in marks(spec):
+        x = layer.get("encoding", {}).get("x", {})
+        if x.get("axis", True) is not None and "domain" in (x.get("scale") or {}):
+            found: Value = x
+            return found
+    return None
+
+
+def marks(spec: Value) -> Iterator[Value]:
+    """Yield every layer that draws marks."""
+    if "layer" in spec:
+        for layer in spec["layer"]:
+            yield from marks(layer)
+    else:
+        yield spec
+
+
+def _layers_with_words(spec: Value) -> Value:
+    """Return the layers, the tooltip of each as the description that Vega writes into SVG."""
+    if "layer" in spec:
+        layers = [{**layer, **_layers_with_words(layer)} for layer in spec["layer"]]
+        return {"layer": layers}
+    tips = spec.get("encoding", {}).get("tooltip")
+    words = " + '\\n' + ".join(map(_words, tips)) if tips else "''"
+    encoding = {**spec.get("encoding", {}), "description": {"value": {"expr": words}}}
+    return {"encoding": encoding}
+
+
+def _words(tip: Value) -> str:
+    """Return the expression of Vega for one line of a tooltip."""
+    field = f"datum[{tip['field']!r}]"
+    value = field
+    if tip["type"] == "temporal":
+        value = f"utcFormat(toDate({field}), {tip['format']!r})"
+    elif "format" in tip:
+        value = f"format({field}, {tip['format']!r})"
+    return f"'{tip['title']}: ' + {value}"
+
+
+def _cleaned(svg: str, key: str, name: str, spec: Value) -> str:
+    """Return an SVG for a page: short, without styles, its words as titles of its marks."""
+    root = ElementTree.fromstring(svg)
+    frame = _frame(root)
+    _clean(root, key, {})
+    size = root.attrib["viewBox"].split()
+    root.attrib.clear()
+    root.attrib |= {"class": name, "viewBox": " ".join(size), "width": size[2], "height": size[3]}
+    x = x_encoding(spec)
+    if x is not None and frame is not None:
+        kind = "time" if x["type"] == "temporal" else x.get("title") or "x"
+        domain = [position(value) for value in x["scale"]["domain"]]
+        root.attrib |= {
+            "data-axis": str(kind).split(" (")[0],
+            "data-domain": " ".join(map(str, domain)),
+            "data-frame": " ".join(f"{number:g}" for number in frame),
+        }
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _clean(element: ElementTree.Element, key: str, names: dict[str, int]) -> None:
+    element.tag = _TAG.sub("", element.tag)
+    words = element.attrib.pop("aria-label", "")
+    for name, value in list(element.attrib.items()):
+        if name in _NEEDLESS or (name, value) in _DEFAULTS:
+            del element.attrib[name]
+        elif name == "style":  # Vega writes the slant of a letter under this name
+            element.attrib["font-style"] = element.attrib.pop(name)
+        elif name == "id":
+            element.attrib[name] = _named(value, key, names)
+        elif value.startswith("url(#"):
+            element.attrib[name] = f"url(#{_named(value[5:-1], key, names)})"
+        elif name != "class":
+            element.attrib[name] = _LONG_NUMBER.sub(lambda n: f"{float(n[0]):.1f}", value)
+    for place, child in enumerate(list(element)):
+        told = _told(child)
+        _clean(child, key, names)
+        if told.startswith("part: "):
+            element[place] = _part_link(child, told.partition("\n")[0].removeprefix("part: "))
+    if words and len(element) == 0 and element.tag != "text":
+        ElementTree.SubElement(element, "title").text = words
+
+
+def _named(name: str, key: str, names: dict[str, int]) -> str:
+    """Return a name that no other chart of a page has: Vega counts them up from chart to chart."""
+    return f"{key}-{names.setdefault(name, len(names))}"
+
+
+def _told(element: ElementTree.Element) -> str:
+    return element.attrib.get("aria-label", "")
+
+
+def _part_link(mark: ElementTree.Element, part: str) -> ElementTree.Element:
+    link = ElementTree.Element("a", {"href": f"part:{part}", "aria-label": part})
+    link.append(mark)
+    return link
+
+
+def _frame(root: ElementTree.Element) -> tuple[float, ...] | None:
+    """Return left, top, width and height of the plot inside the SVG."""
+    groups = (g for g in root.iter() if _SHIFT.fullmatch(g.attrib.get("transform", "")))
+    shift = next((_SHIFT.fullmatch(g.attrib["transform"]) for g in groups), None)
+    frames = (_FRAME.match(p.attrib.get("d", "")) for p in root.iter() if _is_background(p))
+    size = next(filter(None, frames), None)
+    if shift is None or size is None:
+        return None
+    return (*map(float, shift.groups()), *map(float, size.groups()))
+
+
+def _is_background(element: ElementTree.Element) -> bool:
+    return element.attrib.get("class") == "background"

@@ -1,0 +1,114 @@
+"""The report as a site: every page is there, every link leads somewhere, nothing is inline."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+from report_case import EVIL, LEAF, evil_diagnosis, evil_store, finding
+
+from conftest import Run
+from fabricobs.report.figures import draw_figures
+from fabricobs.report.history import keep_findings
+from fabricobs.report.page import draw
+from fabricobs.report.writing import write_pages
+
+
+class Page(HTMLParser):
+    """Links, ids and elements of a page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = path.read_text(encoding="utf-8")
+        self.feed(self.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.elements.append((tag, named))
+        self.ids |= {value for name, value in attrs if name == "id" and value}
+        self.links += [value for name, value in attrs if name in {"href", "src"} and value]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    diagnosis, store = evil_diagnosis(), evil_store(folder / "store")
+    figures = draw_figures(diagnosis, store)
+    assert not figures.failures
+    charts = draw(figures)
+    assert not charts.failures
+    write_pages(diagnosis, figures, charts, store, folder / "pages")
+    return folder / "pages"
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    return {path: Page(path) for path in site.rglob("*.html")}
+
+
+def test_each_finding_host_switch_and_job_has_a_page(pages: dict[Path, Page], site: Path) -> None:
+    counts = {kind: len(list((site / kind).iterdir())) for kind in ("incidents", "jobs", "hosts")}
+    assert counts == {"incidents": 3, "jobs": 1, "hosts": 2}
+    for one in evil_diagnosis().findings:
+        assert (site / "incidents" / f"{one.id}.html").is_file()
+    assert {"index.html", "history.html"} <= {path.name for path in pages}
+    switches = [page for path, page in pages.items() if path.parent.name == "switches"]
+    assert any("culprit of" in page.text and "Ethernet0" in page.text for page in switches)
+
+
+def test_every_link_leads_to_a_page_of_the_site(pages: dict[Path, Page]) -> None:
+    followed = 0
+    for path, page in pages.items():
+        for link in page.links:
+            file, fragment = urldefrag(link)
+            target = (path.parent / unquote(file)).resolve() if file else path
+            assert target.is_file(), (path, link)
+            if fragment and target in pages:
+                assert unquote(fragment) in pages[target].ids, (path, link)
+            followed += 1
+    assert followed > 50
+
+
+def test_nothing_is_inline_and_names_are_text(pages: dict[Path, Page]) -> None:
+    for page in pages.values():
+        assert EVIL not in page.text
+        assert not any("style" in named for _, named in page.elements)
+        assert "style" not in {tag for tag, _ in page.elements}
+        scripts = [named for tag, named in page.elements if tag == "script"]
+        assert [bool(named.get("src")) for named in scripts] == [True]
+        policies = [named["content"] for _, named in page.elements if "http-equiv" in named]
+        assert "script-src 'self'; style-src 'self'" in (policies[0] or "")
+
+
+def test_parts_of_a_drawing_link_to_their_pages(pages: dict[Path, Page], site: Path) -> None:
+    index = pages[site / "index.html"]
+    drawn = [named for tag, named in index.elements if tag == "a" and named.get("aria-label")]
+    assert LEAF in {named["aria-label"] for named in drawn if named.get("href")}
+
+
+def test_the_history_keeps_the_pages_of_earlier_runs(tmp_path: Path) -> None:
+    store, before = evil_store(tmp_path / "store"), evil_diagnosis()
+    for diagnosis in (before, type(before)(before.verdict, (finding("hang"),))):
+        keep_findings(diagnosis, store)
+        figures = draw_figures(diagnosis, store)
+        write_pages(diagnosis, figures, draw(figures), store, tmp_path / "pages")
+    history = Page(tmp_path / "pages" / "history.html")
+    linked = {link for link in history.links if link.startswith("incidents/")}
+    assert len(linked) == 4
+
+
+def test_the_command_writes_a_site(sample_store: Path, tmp_path: Path, fabricobs: Run) -> None:
+    told = fabricobs("report", "--store", sample_store, "--site", tmp_path / "site")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.strip() == str(tmp_path / "site" / "index.html")
+    assert sorted(path.name for path in (tmp_path / "site").iterdir()) == [
+        *("assets", "history.html", "hosts", "incidents", "index.html", "jobs", "switches")
+    ]
+    index = Page(tmp_path / "site" / "index.html")
+    chart_bytes = sum(
+        len(part.partition("</figure>")[0]) for part in index.text.split("<figure")[1:]
+    )
+    assert len(index.text) - chart_bytes < 200_000
