@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -187,17 +188,25 @@ def test_a_window_of_a_second_is_too_little(tell: Tell) -> None:
 
 
 def inspector(
-    durations_ms: Sequence[float], work_ms: Sequence[float] | None = None, ranks: int = 8
+    durations_ms: Sequence[float],
+    work_ms: Sequence[float] | None = None,
+    ranks: int = 8,
+    late_ms: Mapping[int, float] = MappingProxyType({}),
+    pauses_s: Mapping[int, float] = MappingProxyType({}),
 ) -> list[str]:
-    """Dumps of NCCL Inspector: one AllReduce a step on every rank, and nothing else."""
+    """Dumps of NCCL Inspector: one AllReduce a step on every rank, and nothing else.
+
+    Ranks come `late_ms`, and the job pauses after some steps.
+    """
     chance = np.random.default_rng(5)
     lines, now = [], START.timestamp()
     for number, (duration, work) in enumerate(
         zip(durations_ms, work_ms or [400.0] * len(durations_ms), strict=True)
     ):
         late = np.abs(chance.normal(0, 2, ranks))
+        late += [late_ms.get(rank, 0.0) for rank in range(ranks)]
         pure = duration * (1 + abs(chance.normal(0, 0.01)))
-        now += (work + late.max() + pure) / 1e3
+        now += (work + late.max() + pure) / 1e3 + pauses_s.get(number - 1, 0.0)
         lines += [
             json.dumps(
                 {
@@ -249,6 +258,17 @@ class TestCollectivesAlone:
         asked = question(told, 0)
         assert asked["answer"] == "ok"
         assert asked["evidence"].startswith("The rhythm of the collectives is steady")
+
+    def test_long_pauses_are_neither_steps_nor_part_of_their_time(self, tell: Tell) -> None:
+        """Checkpoints of 15 s took 60 % of the time: 8 steps were told, and a third of the loss."""
+        lines = inspector(
+            [80.0] * 160, late_ms={5: 60.0}, pauses_s=dict.fromkeys(range(19, 160, 20), 15.0)
+        )
+        told = tell({"inspector.log": lines})
+        (finding,) = [f for f in told["findings"] if f["kind"] == "straggler"]
+        assert [entity["rank"] for entity in finding["entities"]] == [5]
+        assert finding["loss_share"] == pytest.approx(60 / 540, abs=0.02)
+        assert finding["end_step"] > 150
 
 
 class TestAStormInSwitchCountersAlone:
@@ -332,6 +352,12 @@ class TestAFaultOfTheWholeRun:
         assert "line rate of the NICs" in finding["explanation"]
         assert question(told, 0)["answer"] == "problem"
         assert "of the throughput is lost" in question(told, 0)["evidence"]
+
+    def test_collectives_alone_do_not_tell_what_computation_hides(self, tell: Tell) -> None:
+        rows = self.rows(90) | {"steps.csv": inspector([600.0] * 450, work_ms=[1400.0] * 450)}
+        told = tell({name.replace("steps.csv", "inspector.log"): rows[name] for name in rows})
+        (finding,) = told["findings"]
+        assert (finding["kind"], finding["loss_share"]) == ("degraded_link", None)
 
     def test_transfers_as_fast_as_the_hardware_allows_cost_nothing(self, tell: Tell) -> None:
         (finding,) = tell(self.rows(330))["findings"]

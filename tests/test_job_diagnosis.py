@@ -351,6 +351,12 @@ class TestGpuErrors:
         rows = records(compute) | nccl() | {"events": [xid(63, "node03", "0000:13:00")]}
         assert at_least(diagnose(make_store(rows)), "low") == ["straggler"]
 
+    def test_an_error_of_one_does_not_explain_what_several_do_alike(self, make_store: Make) -> None:
+        compute = quiet()
+        compute[54:, 8:24] *= 1.2
+        rows = records(compute) | nccl() | {"events": [xid(63, "node01", "0000:13:00")]}
+        assert "straggler" in at_least(diagnose(make_store(rows)), "low")
+
     @pytest.mark.parametrize(("code", "severity"), [(79, "medium"), (63, "info"), (13, None)])
     def test_how_bad_it_is_without_a_loss(
         self, make_store: Make, code: int, severity: str | None

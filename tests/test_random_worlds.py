@@ -22,7 +22,10 @@ from fabricobs.inputs import Options
 from fabricobs.simulator.random_worlds.case import write_world
 from fabricobs.simulator.random_worlds.faults import fault_kinds
 from fabricobs.simulator.random_worlds.ledger import Ledger
+from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.spec import Spec, distributions, draw_spec
+from fabricobs.simulator.random_worlds.trainer import step_fields
+from fabricobs.simulator.random_worlds.truth import tell_truth
 from fabricobs.simulator.random_worlds.world import World, come_true, without
 from fabricobs.store.parts import Store
 
@@ -175,9 +178,11 @@ def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
         "start": at.isoformat(), "end": (at + timedelta(hours=1)).isoformat(), "loss_share": 0.2,
         "identifiable": True,
     }  # fmt: skip
+    later = at + timedelta(hours=2)
+    change = {"start": later.isoformat(), "end": (later + timedelta(hours=1)).isoformat()}
     truth = {
         "scenario": "random-1", "seed": 1, "faults": [fault], "duration_seconds": 43_200,
-        "jobs": [{"steps": 10}],
+        "jobs": [{"steps": 10}], "pace_changes": [change],
     }  # fmt: skip
 
     def finding(kind: str, entity: dict[str, str]) -> SimpleNamespace:
@@ -187,17 +192,22 @@ def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
         )  # fmt: skip
 
     wrong = finding("straggler", {"type": "host", "host": "n1"})
-    said = [finding("congestion", port), finding("pfc_storm", port), wrong]
+    lead, loss = (finding("throughput_drop", {}) for _ in range(2))
+    lead.severity, lead.loss_share = "low", None
+    lead.start = loss.start = later
+    said = [finding("congestion", port), finding("pfc_storm", port), wrong, lead, loss]
     found = SimpleNamespace(findings=said, verdict=SimpleNamespace(questions=()))
     score = score_case(truth, found, interval_seconds=10, step_seconds=1)  # type: ignore[arg-type]
     assert [(c.right, c.again) for c in score.claims] == [
         (True, True),
         (False, True),
         (False, False),
+        (False, True),  # longer steps of a larger batch are no loss, and none is said
+        (False, False),
     ]
     assert score.days == 0.5 and score.outcomes[0].right_first
     text = tables([WorldResult(1, score), WorldResult(2, None, failure="ValueError: no")])
-    assert "0.50 of 2" in text and "random-2" in text and "1 straggler" in text
+    assert "0.33 of 3" in text and "random-2" in text and "1 straggler" in text
 
 
 def test_the_command_writes_a_world(tmp_path: Path) -> None:
@@ -212,3 +222,18 @@ def test_the_command_writes_a_world(tmp_path: Path) -> None:
     assert not truth["faults"]
     refused = CliRunner().invoke(app, ["simulate", str(target), "--world", "random", "--gpus", "8"])
     assert isinstance(refused.exception, UserError)
+
+
+def test_trainers_tell_the_work_of_a_step() -> None:
+    """Half a batch is half the operations, and samples add up over a ramp."""
+    spec = _small("perfquery", hosts=2, ramp_up=True, curriculum=False, restarts=0)
+    site = Site(come_true(spec, ()), Path())
+    (course,) = site.world.courses
+    fields = [step_fields(site, course, 0, step) for step in range(course.steps)]
+    work = np.array([f["tflops"] * f["seconds"] for f in fields])
+    ramp = course.noise.batch < 1
+    assert work[ramp] == pytest.approx(work[-1] / 2) and work[~ramp] == pytest.approx(work[-1])
+    consumed = np.diff([0, *(f["samples"] for f in fields)])
+    assert consumed == pytest.approx([f["batch"] for f in fields], abs=1)
+    (change,) = tell_truth(site)["pace_changes"]
+    assert change["why"] == "The batch doubles."

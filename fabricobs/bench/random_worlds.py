@@ -137,7 +137,8 @@ def _in_all(scores: Sequence[Score], outcomes: Sequence[Outcome], claims: Sequen
     losing = [
         s for s in scores if any(o.true_loss >= _COUNTS and o.identifiable for o in s.outcomes)
     ]
-    losses = [abs(o.said_loss - o.true_loss) for o in found if o.said_loss is not None]
+    priced = [o for o in found if o.loss_shown]
+    losses = [abs(o.said_loss - o.true_loss) for o in priced if o.said_loss is not None]
     rows = [
         ["in all", "value"],
         ["worlds, cluster-days", f"{len(scores)}, {days:.2f}"],
@@ -150,7 +151,11 @@ def _in_all(scores: Sequence[Score], outcomes: Sequence[Outcome], claims: Sequen
         ["recall of those of 5 % loss and more", share([o.found for o in strong])],
         ["right entity first, of those found", share([o.right_first for o in found])],
         ["right entity among three", share([o.right_among_three for o in found])],
-        ["loss within 5 points", share([error <= _LOSS_POINTS for error in losses])],
+        ["loss within 5 points, where told", share([error <= _LOSS_POINTS for error in losses])],
+        [
+            "loss told, of 5 % and more, where the evidence shows it",
+            share([o.said_loss is not None for o in priced if o.true_loss >= _COUNTS]),
+        ],
         ["wrong answers of ok, of worlds that lose 5 %", share([s.called_ok for s in losing])],
         ["false findings a cluster-day", f"{len(false) / days:.2f}" if days else "-"],
         ["of these medium and above", f"{len(harmful) / days:.2f}" if days else "-"],

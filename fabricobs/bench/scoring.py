@@ -32,6 +32,7 @@ class Outcome:
     true_loss: float = 0.0
     said_loss: float | None = None
     identifiable: bool = True  # the evidence written could show it
+    loss_shown: bool = True  # and what it costs
     fault: str = ""
     onset_seconds: float | None = None  # between the begin said and the true one
 
@@ -40,8 +41,9 @@ class Outcome:
 class Claim:
     """One finding at `low` or above: its confidence, and whether a fault answers to it.
 
-    `again` says that a fault answers which has another finding, or whose loss it is, or that the
-    cluster was built so.
+    `again` says that a fault answers which has another finding, or whose loss it is, that the
+    cluster was built so, or that a lead (`low`, no loss) tells of a pace that ordinary life
+    changed.
     """
 
     scenario: str
@@ -81,7 +83,8 @@ def score_case(
         Claim(
             scenario, seed, f.kind, f.severity, f.confidence, id(f) in right,
             f.kind in truth.get("by_design", ())
-            or any(_answers(fault, f) for fault in truth["faults"]),
+            or any(_answers(fault, f) for fault in truth["faults"])
+            or any(_is_lead_to(change, f) for change in truth.get("pace_changes", ())),
         )
         for f in claimed
     )  # fmt: skip
@@ -118,6 +121,7 @@ def _outcome(
     common: dict[str, Any] = {
         "true_loss": fault["loss_share"],
         "identifiable": fault.get("identifiable", True),
+        "loss_shown": fault.get("loss_shown", True),
         "fault": fault["fault"],
     }
     if match is None:
@@ -160,6 +164,12 @@ def _answers(fault: Mapping[str, Any], finding: Finding) -> bool:
         return False
     unexplained = finding.kind == "throughput_drop" and fault["loss_share"] > 0.01
     return unexplained or (finding.kind in _kinds(fault) and _names(finding, fault, 3))
+
+
+def _is_lead_to(change: Mapping[str, Any], finding: Finding) -> bool:
+    """Whether a finding says that steps are longer, and not that this is a loss."""
+    is_lead = finding.kind == "throughput_drop" and finding.severity == "low"
+    return is_lead and finding.loss_share is None and _overlap(finding, change)
 
 
 def _overlap(finding: Finding, fault: Mapping[str, Any]) -> bool:

@@ -60,8 +60,9 @@ def cost_of(
     """Return what a cause that acted in `spans` cost the job that lost most, None if untold.
 
     What is added to `column` of the job's steps (`transfer_ms`, or `step_time_ms` where that is not
-    known) in the spans, over the usual outside them, is the loss. A cause of the `whole_run`, or
-    with too few steps outside, is compared with what the NICs' line rate lets expect.
+    known) in the spans, over the usual outside them, is the loss; of collectives, whose transfer
+    computation may hide, no more than is added to the steps. A cause of the `whole_run`, or with
+    too few steps outside, is compared with what the NICs' line rate lets expect.
     """
     costs = [cost for pace in trends if (cost := _cost(evidence, pace, spans, whole_run, column))]
     return max(costs, key=lambda cost: cost.loss_share, default=None)
@@ -81,19 +82,22 @@ def _cost(
     if acting.is_empty():
         return None
     times = _numbers(acting, column)
+    hidden = column != "step_time_ms" and bool(steps["by_collectives"].any())
     if len(calm) >= _FEWEST_STEPS:
         others = _numbers(calm, column)
         usual, against = float(np.median(others)), "steps without it"
         felt = _stand_out(times, others)
+        longest = _usual_step(acting) - _usual_step(calm) if hidden else np.inf
     else:
         share = None
-        if column != "step_time_ms":
+        if column != "step_time_ms" and not hidden:
             share = _share_of_line_rate(evidence, pace.job) or _share_by_counters(evidence, steps)
         if share is None:
             return None
         usual = float(np.median(times)) * min(share / EXPECTED_SHARE_OF_LINE_RATE, 1.0)
         against, felt = "the line rate of the NICs", share < 0.9 * EXPECTED_SHARE_OF_LINE_RATE
-    return _told(pace.job, acting, times - usual, felt, against, steps)
+        longest = np.inf
+    return _told(pace.job, acting, np.minimum(times - usual, longest), felt, against, steps)
 
 
 def _told(
@@ -144,7 +148,7 @@ def _bursts(acting: pl.DataFrame, span: pl.DataFrame) -> tuple[tuple[int, int], 
 
 
 def _cap(steps: pl.DataFrame) -> float:
-    return 10 * float(np.median(_numbers(steps, "step_time_ms")))
+    return 10 * _usual_step(steps)
 
 
 def _share_of_line_rate(evidence: Evidence, job: str | None) -> float | None:
@@ -166,6 +170,10 @@ def _share_by_counters(evidence: Evidence, steps: pl.DataFrame) -> float | None:
     busy = steps.select(pl.col("transfer_ms").sum() / pl.col("step_time_ms").sum()).item()
     share = float(used) / busy if isinstance(used, float) and busy else 0.0
     return share if share >= _LEAST_SHARE else None
+
+
+def _usual_step(steps: pl.DataFrame) -> float:
+    return float(np.median(_numbers(steps, "step_time_ms")))
 
 
 def _during(begin: datetime, end: datetime) -> pl.Expr:

@@ -5,6 +5,8 @@ from fabricobs.diagnosis.findings import Entity, Finding
 
 Place = tuple[str | None, ...]
 
+_ALIKE = {"host", "rank"}
+
 
 class Places:
     """The parts an entity stands for, by the cables the store knows."""
@@ -14,15 +16,19 @@ class Places:
         self._port_of = {(host, nic): (switch, port) for host, nic, switch, port in rows}
         self._nic_of = {(switch, port): (host, nic) for host, nic, switch, port in rows}
 
-    def touch(self, one: Finding, other: Finding) -> bool:
-        """Say whether the culprits of two findings share a part, or one's are the other's victims.
+    def touch(self, cause: Finding, symptom: Finding) -> bool:
+        """Say whether the culprits of a symptom share parts with a cause's, or are its victims.
 
-        A finding about a whole job touches all that is of no other job.
+        All of them where they are several hosts or ranks: one of eight that are slow alike has
+        its cause in common with the seven. A finding about a whole job touches all that is of no
+        other job.
         """
-        if any(entity.type == "job" for entity in (*one.entities, *other.entities)):
+        if any(entity.type == "job" for entity in (*cause.entities, *symptom.entities)):
             return True
-        ones, others = self._places(one.entities), self._places(other.entities)
-        return bool(ones & others or self._places(one.related) & others)
+        parts = self._places(cause.entities) | self._places(cause.related)
+        touched = [bool(self._of(entity) & parts) for entity in symptom.entities]
+        alike = all(entity.type in _ALIKE for entity in symptom.entities)
+        return any(touched) and (all(touched) or not alike)
 
     def nic_at(self, switch: str | None, port: str | None) -> Entity | None:
         """Return the NIC at the other end of a leaf port's cable."""

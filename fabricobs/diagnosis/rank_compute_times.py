@@ -113,14 +113,18 @@ def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:
 
 
 def _numbered(times: RankTimes, evidence: Evidence) -> RankTimes:
-    """Number calls by the steps of the job in which they end."""
+    """Number calls by the steps of the job in which they end, of whose time each has its part."""
     steps = evidence.frame("step_times").filter(pl.col("job").eq_missing(pl.lit(times.job)))
-    steps = steps.drop_nulls("ts").sort("ts")
+    steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("ts")
     if steps.is_empty() or np.isnat(times.ends).any():
         return times
     ends = steps["ts"].to_numpy().astype("datetime64[us]")
     at = np.minimum(np.searchsorted(ends, times.ends), len(ends) - 1)
-    return replace(times, steps=steps["step"].to_numpy()[at].astype(np.int64))
+    return replace(
+        times,
+        steps=steps["step"].to_numpy()[at].astype(np.int64),
+        step_ms=steps["step_time_ms"].to_numpy()[at] / np.bincount(at)[at],
+    )
 
 
 def _jobs(rows: pl.DataFrame) -> list[pl.DataFrame]:

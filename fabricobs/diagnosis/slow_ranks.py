@@ -161,7 +161,10 @@ def smallest_excess(times: RankTimes, model: Model) -> Power | None:
         blocks = times.excess[: count * length].reshape(count, length, -1)
         middle = nan_median(blocks, axis=1)
         spread = MAD_TO_SIGMA * nan_median(np.abs(middle - nan_median(middle, 1)[:, None]), axis=1)
-        noise = max(float(np.nanmedian(spread)), MAD_FLOOR)
+        spread = spread[np.isfinite(spread)]
+        if not len(spread):
+            return power
+        noise = max(float(np.median(spread)), MAD_FLOOR)
         effect = max(model.limit("z") * noise, model.limit("small_excess"))
         power = Power(effect, "longer", "a rank that computes {}", steps=2 * length)
         if power.effect <= _SMALL:

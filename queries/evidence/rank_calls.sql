@@ -46,9 +46,21 @@ calls AS (
     AND c.bytes IS NOT DISTINCT FROM t.bytes
     AND c.within_host IS NOT DISTINCT FROM (t.nodes = 1)
 ),
+gaps AS (
+  -- Calls left out between two are told by their numbers: gaps are of one call.
+  SELECT job, seconds * min(distance) OVER (PARTITION BY job, comm_id) / distance AS gap
+  FROM (
+    SELECT job, comm_id, epoch(max(ts)) - epoch(lag(max(ts)) OVER w) AS seconds,
+      seq - lag(seq) OVER w AS distance
+    FROM calls GROUP BY job, comm_id, seq
+    WINDOW w AS (PARTITION BY job, comm_id ORDER BY seq)
+  )
+  WHERE distance > 0 AND seconds > 0
+),
 periods AS (
-  SELECT job, 1000 * (epoch(max(ts)) - epoch(min(ts))) / nullif(max(step) - min(step), 0) AS period_ms
-  FROM calls
+  -- Calls a step or more apart are a step each: longer gaps are pauses, as for a checkpoint.
+  SELECT job, 1000 * avg(gap) FILTER (usual < least_step_s() OR gap <= 2.5 * usual) AS period_ms
+  FROM (SELECT job, gap, median(gap) OVER (PARTITION BY job) AS usual FROM gaps)
   GROUP BY job
 )
 SELECT c.job, c.step, c.rank, host_name(c.host) AS host, c.stage, c.ts,

@@ -44,9 +44,13 @@ FROM sizes s
 JOIN kinds k ON s.job IS NOT DISTINCT FROM k.job AND s.op = k.op AND s.bytes = k.bytes
   AND s.nranks IS NOT DISTINCT FROM k.nranks;
 
+-- Calls of a collective so far apart are of one step each: layers and buckets of a step follow each
+-- other within some 100 ms. A judgement.
+CREATE OR REPLACE MACRO least_step_s() AS 0.25;
+
 -- Steps by the rhythm of collectives, for jobs of which nothing else tells steps: the calls of one
--- communicator of the main collective up to a gap of half the usual one, that is the gap below which
--- half of the time lies. Calls left out between two are told by their numbers: gaps are of one call.
+-- communicator of the main collective up to a gap of half the usual one. That is the median where
+-- each call is a step, else the gap below which half of the time lies. Calls left out between two are told by their numbers: gaps are of one call.
 -- `transfer_ms` is the pure time of a step's calls.
 CREATE OR REPLACE VIEW collective_steps AS
 WITH calls AS (
@@ -66,11 +70,13 @@ spaced AS (
   FROM calls
 ),
 usual AS (
-  SELECT job, min(gap) AS gap FROM (
+  SELECT job, CASE WHEN median(gap) >= least_step_s() THEN median(gap)
+    ELSE min(gap) FILTER (below >= whole / 2) END AS gap
+  FROM (
     SELECT job, gap, sum(gap) OVER (PARTITION BY job ORDER BY gap) AS below,
       sum(gap) OVER (PARTITION BY job) AS whole
     FROM spaced
-  ) WHERE below >= whole / 2 GROUP BY job
+  ) GROUP BY job
 ),
 numbered AS (
   SELECT c.job, c.ts, c.pure_ms, c.gap, count(*) FILTER (c.gap >= u.gap / 2)

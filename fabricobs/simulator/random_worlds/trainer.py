@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from fabricobs.simulator.random_worlds.run import Course
 from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.workload import batches_done
 
 _TOKENS = 8192  # of one sequence
 
@@ -85,7 +86,7 @@ def step_lines(site: Site, course: Course, rank: int) -> Iterator[Line]:
     """What one rank prints in one launch."""
     trainer, launch = trainers()[site.spec.trainer], course.launch
     for step in range(course.steps):
-        fields = _fields(site, course, rank, step)
+        fields = step_fields(site, course, rank, step)
         moment = float(course.end[step])
         if step == 0 and trainer.head:
             yield Line(moment, launch.number, rank, trainer.head.format_map(fields))
@@ -114,7 +115,8 @@ def _timers(course: Course, step: int) -> Iterator[str]:
         yield from (f"     rank {rank:2d}: {v * 1e3:.2f}" for rank, v in enumerate(values.tolist()))
 
 
-def _fields(site: Site, course: Course, rank: int, step: int) -> dict[str, Any]:
+def step_fields(site: Site, course: Course, rank: int, step: int) -> dict[str, Any]:
+    """Return what a rank may print of a step, by the names in `trainers.toml`."""
     launch, spec = course.launch, site.spec
     host = site.world.topology.devices[int(launch.host[rank])]
     clock = site.clock(host)
@@ -128,6 +130,7 @@ def _fields(site: Site, course: Course, rank: int, step: int) -> dict[str, Any]:
     comm = max(seconds - compute - data - float(course.rollout[step, rank]), 0.0)
     compute += float(course.rollout[step, rank])
     speed = tokens / seconds
+    share = float(course.noise.batch[step] * course.noise.sequence[step])  # of the final work
     return {
         "at": at,
         "begun": clock.local(float(course.begin[step])).replace(tzinfo=None),
@@ -155,12 +158,12 @@ def _fields(site: Site, course: Course, rank: int, step: int) -> dict[str, Any]:
         "comm_ms": comm * 1e3,
         "batch": batch,
         "accumulation": spec.accumulation,
-        "samples": (number + 1) * batch,
+        "samples": round(batches_done(spec, number + 1) * launch.ranks * spec.accumulation),
         "tokens": tokens,
         "rate": round(speed),
         "tps": round(speed / launch.ranks),
-        "tflops": 380 * spec.step_seconds / seconds,
-        "mfu": 38 * spec.step_seconds / seconds,
+        "tflops": 380 * share * spec.step_seconds / seconds,
+        "mfu": 38 * share * spec.step_seconds / seconds,
         "loss": loss,
         "norm": 0.4 + 3 * float(np.exp(-number / 60)),
         "lr": 3e-4 * min(1.0, (number + 1) / 200),

@@ -6,15 +6,18 @@ import numpy as np
 
 from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.physics import calm
+from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.trainer import tells_phases
-from fabricobs.simulator.random_worlds.world import World, without
+from fabricobs.simulator.random_worlds.world import World, without, without_tenants
 from fabricobs.simulator.truth import span_of
 
 SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act on them
 _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
 _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
+_SOUND_STEPS = 20  # without a fault, warm-up included, that tell the pace without it
+_PACE_CHANGES = 0.05  # share of the step time by which ordinary life changes the pace
 _QUEUES = 0.01  # share of the transfer time that a link stands still without any fault
 
 
@@ -47,6 +50,7 @@ def tell_truth(site: Site) -> dict[str, Any]:
         "faults": [_fault(site, fault, shown) for fault in world.faults],
         "by_design": _by_design(world),
         "benign": _ordinary(world),
+        "pace_changes": _pace_changes(site),
     }
 
 
@@ -141,6 +145,7 @@ def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
         "start_step": int(_numbers(world)[first]) + 1,
         "end_step": int(_numbers(world)[last]) + 1,
         "loss_share": round(loss, 4),
+        "loss_shown": _shows_loss(world, fault, shown),
         "shown_by": [list(names) for names in sets],
         "identifiable": bool(sets) and clear,
     }
@@ -198,6 +203,20 @@ def _clear(world: World, fault: Fault, loss: float, seconds: float) -> bool:
     return seconds >= _FEWEST_ROUNDS * interval
 
 
+def _shows_loss(world: World, fault: Fault, shown: set[str]) -> bool:
+    """Whether the evidence can show what a fault costs: the pace without it, or each rank's work.
+
+    Collectives show how late a rank begins them, which is not all that it holds others up: what it
+    computes while they run, and the rollouts before them, show in the pace alone.
+    """
+    if fault.kind.does not in {"compute", "loading"} or "phases_of_ranks" in shown:
+        return True
+    if int((~fault.acts[_made(world)]).sum()) >= _SOUND_STEPS:
+        return bool({"steps", "inspector"} & shown)
+    begins_whole = world.spec.overlap == 0 and world.spec.job_kind != "rl"
+    return "inspector" in shown and fault.kind.strikes != "job" and begins_whole
+
+
 def _made(world: World) -> np.ndarray:
     """Places among the steps drawn of the steps made."""
     return np.concatenate(
@@ -237,3 +256,41 @@ def _ordinary(world: World) -> list[str]:
         "Error counters hold errors of earlier times.": spec.old_errors > 0,
     }
     return [text for text, true in happened.items() if true]
+
+
+def _pace_changes(site: Site) -> list[dict[str, str]]:
+    """When ordinary life makes steps longer: a finding may say so, but not that it is a loss."""
+    world, true = site.world, site.true_clock
+    spec, made = world.spec, _made(world)
+    begins = np.concatenate([course.begin for course in world.courses])
+    ends = np.concatenate([course.end for course in world.courses])
+    longer = {
+        "The batch doubles.": np.concatenate([c.noise.batch[: c.steps] for c in world.courses]),
+        "Sequences grow.": np.concatenate([c.noise.sequence[: c.steps] for c in world.courses]),
+    }
+    slow = {why: (share == 1) & bool((share < 1).any()) for why, share in longer.items()}
+    if spec.tenants:
+        busy = world.busy[made]
+        others, alone = (
+            np.concatenate([c.seconds for c in w.courses])[: len(made)]
+            for w in (world, without_tenants(world))
+        )
+        costs = busy.any() and others[busy].mean() > (1 + _PACE_CHANGES) * alone[busy].mean()
+        slow["Other tenants send."] = busy & bool(costs)
+    paces = [plain_seconds(network, calm(world.topology)) for network, _ in world.plans]
+    least = np.minimum.accumulate(paces)
+    slow["The job starts again on other paths."] = np.concatenate(
+        [
+            np.full(course.steps, pace > (1 + _PACE_CHANGES) * best)
+            for course, pace, best in zip(world.courses, paces, least, strict=False)
+        ]
+    )
+    return [
+        {
+            "why": why,
+            "start": _utc(true.epoch(float(begins[during][0]))),
+            "end": _utc(true.epoch(float(ends[during][-1]))),
+        }
+        for why, during in slow.items()
+        if during.any()
+    ]

@@ -1,5 +1,6 @@
 """The job of a random world: its launches, its ranks, what they exchange in a step, its noise."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +16,7 @@ _WARM_UP = (3.0, 1.4, 1.1)  # compute of the first steps: compilation and cold c
 _EXPERT_HOSTS = 4  # hosts an expert-parallel group spans at most
 _EVALUATION_STEPS = 4.0  # an evaluation lasts as long as so many steps
 _CHECKPOINT_SECONDS = {"none": 0.0, "all": 4.0, "one": 15.0}
+_RAMP = 0.15  # of the steps before the batch doubles
 _TAIL_SECONDS = 0.4  # median of a garbage collection
 
 
@@ -247,7 +249,7 @@ def draw_noise(launch: Launch) -> Noise:
     step_noise = _draw(spec.noise_law, spec.step_noise, (steps, 1), random)
     silicon = 1 + spec.silicon_spread * np.abs(spec.stream("silicon").standard_normal(4096))
     slow_changes = 1 + spec.drift * progress + spec.diurnal * np.sin(2 * np.pi * progress * 0.7)
-    batch = np.where(progress < 0.15, 0.5, 1.0) if spec.ramp_up else np.ones(steps)
+    batch = np.where(number < _ramped_steps(spec), 0.5, 1.0)
     sequence = np.where(progress < 0.3, 0.5, 1.0) if spec.curriculum else np.ones(steps)
     warm = np.ones(steps)
     if spec.warm_up:
@@ -275,6 +277,16 @@ def draw_noise(launch: Launch) -> Noise:
     transfer = np.exp(0.01 * random.standard_normal((steps, len(launch.phases))))
     data = 0.01 * spec.step_seconds * random.gamma(25, 1 / 25, (steps, ranks))
     return Noise(compute, data, gap, transfer, rollout, batch, sequence, evaluation, saving)
+
+
+def _ramped_steps(spec: Spec) -> float:
+    """Steps in which the batch is half of the final one."""
+    return _RAMP * spec.steps if spec.ramp_up else 0.0
+
+
+def batches_done(spec: Spec, steps: int) -> float:
+    """How many batches of the final size the first steps of a run consume."""
+    return steps - 0.5 * min(steps, math.ceil(_ramped_steps(spec)))
 
 
 def _draw(law: str, size: float, shape: tuple[int, int], random: np.random.RandomState) -> Floats:

@@ -44,6 +44,11 @@ class World:
         """Seconds until the last step ends or, hung, the job is given up."""
         return float(self.courses[-1].end[-1]) + (HANG_SECONDS if self.hang else 0.0)
 
+    @cached_property
+    def busy(self) -> np.ndarray:
+        """Steps planned in which other tenants send."""
+        return _tenants(self.spec, self.topology, len(self.state))
+
     def made_before(self, number: int) -> int:
         """Steps planned before a launch."""
         return sum(network.launch.steps for network, _ in self.plans[:number])
@@ -63,6 +68,12 @@ def without(world: World, fault: Fault) -> World:
     """The world's twin without a fault: same noise, same hashes."""
     others = tuple(other for other in world.faults if other is not fault)
     return _run(world.spec, world.topology, world.plans, others)
+
+
+def without_tenants(world: World) -> World:
+    """The world's twin in which nobody else sends."""
+    spec = world.spec.model_copy(update={"tenants": 0.0})
+    return _run(spec, world.topology, world.plans, world.faults)
 
 
 def _run(
@@ -99,11 +110,11 @@ def _run(
 
 
 def _tenants(spec: Spec, topology: Topology, made: int) -> np.ndarray:
-    """Steps [1, S] in which other tenants send: by stretches of a tenth of the run."""
+    """Steps [S] in which other tenants send: by stretches of a tenth of the run."""
     random = spec.stream("tenants")
     stretches = random.random_sample(10) < 0.5
     busy = stretches[np.arange(made) * 10 // made] & (spec.tenants > 0) & (topology.nics > 4)
-    return busy[None].astype(bool)
+    return busy.astype(bool)
 
 
 def _tenant_state(spec: Spec, topology: Topology) -> State:
