@@ -1,6 +1,7 @@
 """Pauses, congestion and uplinks at the level of tables: what must be found, and near misses."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,11 @@ from test_link_diagnosis import (
 )
 
 from conftest import Rows
+from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding
+from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
+from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.rule_cases import rows_of
 from fabricobs.diagnosis.run import diagnose
 
 Make = Callable[[Rows], Path]
@@ -272,6 +277,16 @@ def uplinks(gbps: Sequence[float], *, empty: int | None = None, comes_in: bool =
 
 
 class TestUplinks:
+    def test_links_more_even_than_the_known_flows_carry_flowlets(self, make_store: Make) -> None:
+        """NCCL opens one flow, yet all links carry alike: one that stops is no hash of one flow."""
+        rates = np.random.default_rng(4).normal(60, 3, 12).tolist()
+        store = make_store(together(cluster(), uplinks(rates, empty=2)))
+        with closing(Evidence(store)) as evidence:
+            known = evidence.with_rows({"crossing_flows": rows_of("device  flows\nleaf00  1")}, {})
+            (finding,) = find_one_way_uplinks(known, load_models()["one_way_uplink"], []).findings
+        assert finding.entities[0].label == "leaf00 Ethernet116"
+        assert "estimated from the other links" in finding.explanation
+
     def test_an_uplink_that_lets_nothing_out_is_named(self, make_store: Make) -> None:
         rows = together(cluster(slower=1.5), uplinks([60, 60, 60, 60], empty=2))
         (finding,) = told(diagnose(make_store(rows)))
@@ -280,9 +295,12 @@ class TestUplinks:
         assert "sends nothing over Ethernet116" in finding.title
         assert finding.loss_share is not None
 
-    def test_one_that_takes_nothing_in_either_is_no_one_way_link(self, make_store: Make) -> None:
-        rows = together(cluster(), uplinks([60, 60, 60, 60], empty=2, comes_in=False))
-        assert not any(f.entities[0].type == "port" for f in told(diagnose(make_store(rows))))
+    def test_one_that_falls_silent_both_ways_may_have_been_drained(self, make_store: Make) -> None:
+        rates = np.random.default_rng(4).normal(60, 3, 12).tolist()
+        rows = together(cluster(), uplinks(rates, empty=2, comes_in=False))
+        (finding,) = [f for f in told(diagnose(make_store(rows))) if f.entities[0].type == "port"]
+        assert finding.title.endswith("though it is up and sent its share before")
+        assert finding.severity == "low"
 
     @pytest.mark.parametrize("seed", range(3))
     def test_an_uplink_that_few_flows_leave_empty_is_not_named(

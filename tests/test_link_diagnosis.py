@@ -300,6 +300,30 @@ class TestSpeeds:
         assert "200 instead of 400" in finding.title
         assert answer(found) == "problem"
 
+    def test_a_port_that_was_slow_for_a_while_is_named_with_the_time(
+        self, make_store: Make
+    ) -> None:
+        rows = together(cluster(), quiet())
+        rows["port_status"] += [
+            status("leaf00", "Ethernet24", 200.0, ts=at(SINCE)),
+            status("leaf00", "Ethernet24", 400.0, ts=at(SINCE + 6)),
+        ]
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert finding.kind == "degraded_link"
+        assert finding.title.endswith(f"until {at(SINCE + 6):%H:%M:%S} UTC")
+        assert (finding.start, finding.end) == (at(SINCE), at(SINCE + 6))
+
+    def test_what_became_slow_between_two_readings_began_with_the_slowdown(
+        self, make_store: Make
+    ) -> None:
+        rows = together(cluster(slower=1.5), quiet())
+        rows["port_status"].append(status("leaf00", "Ethernet24", 200.0, ts=at(SAMPLES - 1)))
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert finding.start is not None
+        assert abs(finding.start - at(SINCE)) <= timedelta(seconds=5)
+        assert finding.detected_at == at(SAMPLES - 1)
+        assert finding.loss_share == pytest.approx(150 / 1150, abs=0.01)
+
     def test_two_generations_of_hosts_are_no_fault(self, make_store: Make) -> None:
         mixed = {"node02": 200.0, "node03": 200.0, "Ethernet16": 200.0, "Ethernet24": 200.0}
         assert of_links(diagnose(make_store(together(cluster(gbps=mixed), quiet())))) == []

@@ -37,6 +37,7 @@ WORLDS = {
     "cumulus": SMALL | {"fabric": "ethernet", "leaf_os": "cumulus", "cumulus_form": "nvue"},
     "perfquery": SMALL | {"fabric": "infiniband", "infiniband_form": "perfquery", "tiers": 2},
     "ibdiagnet": SMALL | {"fabric": "infiniband", "infiniband_form": "ibdiagnet"},
+    "snmp": SMALL | {"fabric": "ethernet", "leaf_os": "eos", "eos_form": "snmp"},
 }  # fmt: skip
 
 
@@ -133,6 +134,22 @@ def _with_fault(kind: str) -> World:
         fault_span="to_end", parallel_links=1, rails=False, oversubscription=1.0,
     )  # fmt: skip
     return come_true(spec, (kind,))
+
+
+def test_a_narrow_link_is_identifiable_only_where_an_output_told_its_speed(tmp_path: Path) -> None:
+    """Status that is read before and after a fault cannot show it."""
+    site = Site(_with_fault("narrow_nic"), tmp_path)
+    fault = site.world.faults[0]
+    host = site.world.topology.ends[fault.parts[0]][0].device
+    begins = np.concatenate([course.begin for course in site.world.courses])
+    acts = fault.acts[: len(begins)]
+
+    def told(moment: float) -> bool:
+        site.speed_told(site.world.topology.devices[host], np.array([moment]))
+        return bool(tell_truth(site)["faults"][0]["identifiable"])
+
+    assert not told(float(begins[~acts][0]))
+    assert told(float(begins[acts][3]))
 
 
 @pytest.mark.parametrize("name", sorted(WORLDS))

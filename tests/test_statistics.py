@@ -14,6 +14,7 @@ from fabricobs.diagnosis.statistics import (
     robust_z,
     top_half_share,
 )
+from fabricobs.diagnosis.uplink_stretches import flows_of
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -59,6 +60,15 @@ def test_half_of_the_links_is_not_what_hashing_does() -> None:
     assert hashing_p(loads, 128) < 1e-6
     assert jain(loads) < 0.8 * jain_of_hashing(8, 128, 0.01)
     assert 2 < flows_that_explain(loads) < 10
+
+
+def test_flows_are_estimated_by_how_even_links_are_and_by_what_the_group_carries() -> None:
+    chance = np.random.default_rng(2)
+    groups = [chance.multinomial(400, [1 / 8] * 8).astype(float) for _ in range(20)]
+    assert flows_of(groups, 400.0) == pytest.approx(400, rel=0.3)
+    assert flows_of(groups, 100.0) == pytest.approx(100, rel=0.3)
+    assert flows_of(groups[:1], 400.0) is not None
+    assert flows_of([groups[0][:7]], 400.0) is None
 
 
 def test_one_slow_rank_stands_out_and_equal_ranks_do_not() -> None:

@@ -61,8 +61,9 @@ class Rule(_Part):
     The evidence has one row a part and interval (`ts_before` to `ts`). The columns job, rank, host,
     gpu, nic, switch and port name the part, `type` says which sort of entity it is where `entity`
     does not; or `entities` lists them all. `related` lists the entities it touches, `sure` is when
-    it was clear where no `for` says so. SQL here reads these columns,
-    thresholds as `$name`, and other evidence as `evidence.name`.
+    it was clear where no `for` says so. Where `begun_by` says that it began between `ts_before`
+    and then, it began with the slowdown of the job between them, if there is one. SQL here reads
+    these columns, thresholds as `$name`, and other evidence as `evidence.name`.
 
     - `when`: a condition; rows of which it holds are wrong.
     - `for`: the threshold that says for how long: of the unit s so many seconds, else so many
@@ -76,7 +77,8 @@ class Rule(_Part):
     - `price`: how the loss is measured, the first that is felt: `rank` (against the rank's peers),
       `intervals` (steps in these intervals against those outside), `run` (the whole
       run against what the NICs can carry), or `none`.
-    - `lasts`: the cause goes on after its last row.
+    - `lasts`: the cause goes on after its last row, unless the column `ended` says when it was
+      over.
     - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`
       agrees where a loss is felt.
     - `severity`: SQL for the severity where no loss is felt, `medium` if left out; null for no

@@ -1,5 +1,6 @@
 """Stretches of time in which an uplink group shares alike, and the flows that would explain it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,7 +11,7 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import Array, change_points, flows_that_explain
 
 _FEWEST_FLOWS = 4.0
-LEAST_FREEDOM = 7
+_LEAST_FREEDOM = 7
 _SPLIT_WINDOWS = 3
 # Fewer than five windows hardly differ from nine others with p < 0.01 (Mann-Whitney).
 _NEWEST_WINDOWS = 4
@@ -34,6 +35,11 @@ class SharedStretch:
     tx_gbps: float
     capacity_gbps: float | None
     persistence: float
+
+    @property
+    def rates(self) -> Array:
+        """What each link carries a second."""
+        return self.loads / (self.end - self.begin).total_seconds()
 
 
 def by_group(intervals: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
@@ -98,11 +104,7 @@ def _pool(rows: pl.DataFrame, least: int, shortest: timedelta) -> SharedStretch:
 
 
 def estimated_flows(group: str, stretches: dict[str, list[SharedStretch]]) -> float | None:
-    """Estimate the flow number from groups of as many links, or from other times of this one.
-
-    CV^2 = (n - 1) / m for m equal flows on n links; None below seven degrees of freedom, where
-    the estimate would be worth nothing.
-    """
+    """Estimate the flow number from groups of as many links, or from other times of this one."""
     links = {len(part.loads) for part in stretches[group]}
     siblings = [
         part
@@ -110,9 +112,22 @@ def estimated_flows(group: str, stretches: dict[str, list[SharedStretch]]) -> fl
         for part in parts
         if other != group and len(part.loads) in links
     ]
+    own = [float(np.sum(part.rates)) for part in stretches[group]]
     for parts in (siblings, stretches[group][:-1]):
-        freedom = sum(len(part.loads) - 1 for part in parts)
-        if freedom >= LEAST_FREEDOM:
-            spread = sum((len(part.loads) - 1) / flows_that_explain(part.loads) for part in parts)
-            return max(freedom / max(spread, 1e-9), _FEWEST_FLOWS)
+        flows = flows_of([part.rates for part in parts], float(np.median(own or [0.0])))
+        if flows is not None:
+            return max(flows, _FEWEST_FLOWS)
     return None
+
+
+def flows_of(rates: Sequence[Array], rate: float) -> float | None:
+    """Estimate how many flows make a `rate`, by how uneven groups of links [n] are.
+
+    CV^2 = (n - 1) / m for m equal flows on n links, and a group that carries more has more flows.
+    None below seven degrees of freedom, where the estimate would be worth nothing.
+    """
+    freedom = sum(len(each) - 1 for each in rates)
+    if freedom < _LEAST_FREEDOM:
+        return None
+    spread = sum((len(each) - 1) / flows_that_explain(each) * np.sum(each) for each in rates)
+    return freedom / max(float(spread), 1e-9) * rate

@@ -1,7 +1,8 @@
--- question: Which uplinks let next to nothing out in an interval while they take bytes in?
+-- question: Which uplinks let next to nothing out in an interval, and do they take bytes in, or sent before?
 -- A twentieth of the group's mean is LLDP, BGP and what is left of other traffic. Where the group is
 -- inferred its ports may lead to hosts: a server that only sends acknowledges by 0.1 % of the bytes,
 -- so the bound is a tenth of that. What comes in is counted at the port, or as what the neighbour sends.
+-- `carried_ratio` is what the port sent of the mean before it fell silent, null without two such intervals.
 WITH members AS (
   SELECT job, device, uplink_group, inferred, port, members, ts_before, ts, seconds, gap,
     sent / seconds AS rate, avg(sent / seconds) OVER g AS usual, count(*) OVER g AS links
@@ -45,13 +46,22 @@ compared AS (
   FROM taken
   WINDOW w AS (PARTITION BY device, uplink_group)
 ),
+before AS (
+  SELECT b.device, b.uplink_group, b.port, avg(b.rate / b.usual) AS carried_ratio
+  FROM busy b
+  JOIN (SELECT device, uplink_group, port, min(ts) AS since FROM silent GROUP BY ALL) s
+    USING (device, uplink_group, port)
+  WHERE b.is_busy AND b.ts < s.since AND b.usual > 0
+  GROUP BY ALL HAVING count(*) >= 2
+),
 state AS (
   SELECT device, port, arg_max(oper, ts) AS oper FROM named_status
   WHERE oper IS NOT NULL GROUP BY device, port
 )
 SELECT s.device, s.uplink_group, s.inferred, s.port, s.links, s.ts_before, s.ts, s.seconds,
-  s.rate / nullif(s.usual, 0) AS sent_ratio, c.received_ratio, o.oper
+  s.rate / nullif(s.usual, 0) AS sent_ratio, c.received_ratio, e.carried_ratio, o.oper
 FROM silent s
 LEFT JOIN compared c USING (device, uplink_group, port)
+LEFT JOIN before e USING (device, uplink_group, port)
 LEFT JOIN state o USING (device, port)
 ORDER BY s.device, s.port, s.ts

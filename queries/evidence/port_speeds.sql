@@ -1,17 +1,19 @@
 -- question: How fast does each port run, since when, and how fast do the ports of its role?
 -- A role is the NICs of one name over all hosts, the switch ports to them, or the ports from
 -- switches called alike to switches called alike. `agreeing` of `peers` ports of a role run at its
--- `usual_gbps`. `first_gbps` is what the port ran at when it was first asked.
+-- `usual_gbps`. `first_gbps` is what the port ran at when it was first asked. A port that one source saw slower than
+-- usual, and at the usual speed at last, was so from `since` to `ended`. `faster_until` is when a port that became
+-- slower was last seen faster.
 WITH told AS (
-  SELECT device, port, ts, speed_gbps, could_be FROM named_status
+  SELECT device, port, format, ts, speed_gbps, could_be FROM named_status
   WHERE oper IS DISTINCT FROM 'down' AND (speed_gbps > 0 OR could_be IS NOT NULL)
   UNION ALL
-  SELECT host_name(host), nic, NULL, speed_mbps / 1000.0, NULL FROM nccl_nics
+  SELECT host_name(host), nic, NULL, NULL, speed_mbps / 1000.0, NULL FROM nccl_nics
   WHERE plugin IS DISTINCT FROM 'Socket' AND speed_mbps > 0
 ),
 placed AS (
   SELECT coalesce(n.host, p.owner, t.device) AS owner, coalesce(n.nic, p.part, t.port) AS part,
-    n.nic IS NOT NULL OR coalesce(p.is_nic, false) AS is_nic, t.ts, t.speed_gbps, t.could_be
+    n.nic IS NOT NULL OR coalesce(p.is_nic, false) AS is_nic, t.format, t.ts, t.speed_gbps, t.could_be
   FROM told t
   LEFT JOIN nic_names n ON n.host = host_name(t.device) AND n.name = t.port
   LEFT JOIN port_parts p ON p.device = t.device AND p.port = t.port
@@ -39,11 +41,32 @@ usual AS (
   WHERE role IS NOT NULL AND speed_gbps IS NOT NULL GROUP BY role
 ),
 since AS (
-  SELECT p.owner, p.part, min(p.ts) AS since FROM placed p JOIN latest l USING (owner, part)
-  WHERE p.speed_gbps = l.speed_gbps AND p.ts IS NOT NULL GROUP BY p.owner, p.part
+  SELECT p.owner, p.part, min(p.ts) FILTER (p.speed_gbps = l.speed_gbps) AS since,
+    max(p.ts) FILTER (p.speed_gbps > l.speed_gbps) AS faster_until
+  FROM placed p JOIN latest l USING (owner, part)
+  WHERE p.ts IS NOT NULL GROUP BY p.owner, p.part
+),
+slow AS (
+  SELECT p.owner, p.part, p.format, min(p.speed_gbps) AS gbps, min(p.ts) AS since, max(p.ts) AS last_slow
+  FROM placed p JOIN roles r USING (owner, part) JOIN usual u USING (role)
+  WHERE p.ts IS NOT NULL AND p.speed_gbps < u.usual_gbps AND r.speed_gbps >= u.usual_gbps
+  GROUP BY p.owner, p.part, p.format
+),
+over AS (
+  SELECT s.owner, s.part, min(s.gbps) AS gbps, min(s.since) AS since, max(a.ended) AS ended
+  FROM slow s JOIN (
+    SELECT p.owner, p.part, p.format, min(p.ts) AS ended
+    FROM placed p JOIN slow s USING (owner, part, format)
+    WHERE p.ts > s.last_slow AND p.speed_gbps > s.gbps
+    GROUP BY p.owner, p.part, p.format
+  ) a USING (owner, part, format)
+  GROUP BY s.owner, s.part
 )
-SELECT r.owner, r.part, r.is_nic, r.far_owner, r.far_part, r.far_is_nic, r.role, r.speed_gbps,
-  r.first_gbps, r.could_be, s.since, u.usual_gbps, u.peers,
+SELECT r.owner, r.part, r.is_nic, r.far_owner, r.far_part, r.far_is_nic, r.role,
+  coalesce(o.gbps, r.speed_gbps) AS speed_gbps,
+  r.first_gbps, r.could_be, coalesce(o.since, s.since) AS since,
+  CASE WHEN o.since IS NULL AND s.faster_until < s.since THEN s.faster_until END AS faster_until, o.ended, u.usual_gbps, u.peers,
   count(*) FILTER (r.speed_gbps = u.usual_gbps) OVER (PARTITION BY r.role) AS agreeing
 FROM roles r LEFT JOIN usual u USING (role) LEFT JOIN since s USING (owner, part)
+LEFT JOIN over o USING (owner, part)
 ORDER BY r.owner, r.part

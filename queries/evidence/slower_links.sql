@@ -2,11 +2,11 @@
 -- A row is an end of a cable one end of which is slow, a NIC that most hosts have up and this one has not,
 -- or a PCIe device that few hosts train down: `what` most hosts do is how they are built. A role has a usual
 -- speed with `$peers` ports of which the share `$agreeing` has it. A port that ran faster
--- before has been slow since `ts_before`; another one for the whole run.
+-- before became slow between `ts_before` and `begun_by`, and until `ended` where it is over; another one for the whole run.
 WITH slow AS (
   SELECT *, owner || ' ' || part AS label, far_owner || ' ' || far_part AS far_label,
     owner || ' ' || part
-    || CASE WHEN speed_gbps IS NULL THEN '' ELSE format(' runs at {:g} Gb/s', speed_gbps) END
+    || CASE WHEN speed_gbps IS NULL THEN '' ELSE format(' {} at {:g} Gb/s', CASE WHEN ended IS NULL THEN 'runs' ELSE 'ran' END, speed_gbps) END
     || CASE WHEN usual_gbps IS NULL THEN '' ELSE format(
       ', {} of the {} ports of its role ({}) at {:g}', agreeing, peers, role, usual_gbps) END
     || coalesce(', and the fabric says: ' || could_be, '') AS sentence
@@ -38,20 +38,20 @@ SELECT 'link' AS what, c.cable, CASE WHEN e.is_nic THEN 'nic' ELSE 'port' END AS
   CASE WHEN NOT e.is_nic THEN e.owner END AS switch, CASE WHEN NOT e.is_nic THEN e.part END AS port,
   c.label AS near, coalesce(c.far_label, 'an end no log names') AS far,
   c.speed_gbps AS gbps, c.usual_gbps, c.far_gbps, c.far_usual_gbps, c.could_be, c.facts, c.both_ends,
-  CASE WHEN c.first_gbps > c.speed_gbps OR NOT EXISTS (FROM evidence.job_steps) THEN c.since END
-    AS ts_before,
-  NULL::TIMESTAMP AS ts, c.label AS slow_part,
+  CASE WHEN c.first_gbps > c.speed_gbps OR c.ended IS NOT NULL OR NOT EXISTS (FROM evidence.job_steps)
+    THEN coalesce(c.faster_until, c.since) END AS ts_before,
+  CASE WHEN c.faster_until IS NOT NULL THEN c.since END AS begun_by, c.ended AS ts, c.ended, c.label AS slow_part,
   CASE WHEN NOT c.is_nic AND c.far_is_nic THEN c.far_owner ELSE c.owner END AS at,
   NULL::BIGINT AS with_nic, NULL::BIGINT AS of_hosts, NULL::BIGINT AS limited, e.number
 FROM cables c JOIN ends e USING (cable)
 UNION ALL
 SELECT 'missing NIC', host || nic, 'nic', host, nic, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-  format('{} of {} hosts have it up', with_nic, of_hosts), false, NULL, NULL, host || ' ' || nic, host,
+  format('{} of {} hosts have it up', with_nic, of_hosts), false, NULL, NULL, NULL, NULL, host || ' ' || nic, host,
   with_nic, of_hosts, NULL, 1
 FROM missing
 UNION ALL
 SELECT 'PCIe', host || part, 'host', host, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-  format('{}. So on {} of {} hosts', text, limited, hosts), false, NULL, NULL, part, host,
+  format('{}. So on {} of {} hosts', text, limited, hosts), false, NULL, NULL, NULL, NULL, part, host,
   NULL, NULL, limited, 1
 FROM evidence.pcie_limits
 WHERE hosts > $peers AND limited <= (1 - $agreeing) * hosts

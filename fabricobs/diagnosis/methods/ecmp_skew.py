@@ -188,7 +188,7 @@ def _finding(
         "top_half": top_half_share(stretch.loads),
         "hot": (len(share) + 1) // 2,
         "links": len(share),
-        "step": step if step is not None else "?",
+        "since": f"{stretch.begin:%H:%M:%S} UTC" if step is None else f"step {step}",
         "flows": skew.flows,
         "expected": skew.expected_jain,
         "jain": jain(stretch.loads),

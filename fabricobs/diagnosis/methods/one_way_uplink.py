@@ -1,4 +1,7 @@
-"""One-way uplinks: a member of an equal-cost group that is up and receives, but sends nothing."""
+"""One-way uplinks: a member of an equal-cost group that is up, but sends nothing.
+
+It receives like the others, or it sent like them before.
+"""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -13,8 +16,8 @@ from fabricobs.diagnosis.findings import Entity, Finding, MethodResult
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.short_windows import hashing_holds, short_windows
-from fabricobs.diagnosis.statistics import at_most, flows_that_explain
-from fabricobs.diagnosis.uplink_stretches import LEAST_FREEDOM
+from fabricobs.diagnosis.statistics import at_most
+from fabricobs.diagnosis.uplink_stretches import flows_of
 from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stretches
 
 _INFERRED = "ports that look like parallel links (no log tells their cables)"
@@ -26,7 +29,9 @@ def find_one_way_uplinks(
 ) -> MethodResult:
     """Return a finding for each uplink that sends nothing; groups are counted by ecmp_skew."""
     silent = evidence.frame("one_way_uplinks").filter(
-        (pl.col("received_ratio") >= model.limit("received"))
+        pl.any_horizontal(
+            pl.col("received_ratio", "carried_ratio").fill_null(0.0) >= model.limit("received")
+        )
         & (pl.col("oper").is_null() | (pl.col("oper") == "up"))
     )
     flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
@@ -41,7 +46,11 @@ def find_one_way_uplinks(
         "device", "port", maintain_order=True
     ):
         counted = flows.get(str(device))
-        number = counted or _estimated_flows(shares, str(rows["uplink_group"][0]), str(port))
+        estimated = _estimated_flows(shares, str(rows["uplink_group"][0]), str(port))
+        # Links as even as that carry more flows than NCCL opens: a switch moves flowlets.
+        if estimated is not None and counted is not None and estimated > counted:
+            counted = None
+        number = counted or estimated
         links = int(rows["links"][0])
         # Where flows are estimated, all groups were looked at, not the one of the known flows.
         tried = 1 if counted else len(shares)
@@ -89,18 +98,13 @@ def _estimated_flows(
 ) -> float | None:
     """Estimate how many flows are hashed, by how uneven the other links of the fabric are.
 
-    The group's links but for this one, and the groups with as many links. CV^2 = (n - 1) / m for m
-    equal flows on n links; None below seven degrees of freedom, as for ecmp_skew.
+    The group's links but for this one, and the groups with as many links.
     """
     own = shares.get(group, {})
     parts = [[load for name, load in own.items() if name != port]]
     parts += [[*o.values()] for g, o in shares.items() if g != group and len(o) == len(own)]
-    parts = [part for part in parts if len(part) > 1 and sum(part) > 0]
-    freedom = sum(len(part) - 1 for part in parts)
-    if freedom < LEAST_FREEDOM:
-        return None
-    spread = sum((len(part) - 1) / flows_that_explain(np.asarray(part)) for part in parts)
-    return freedom / max(spread, 1e-9)
+    used = [np.asarray(part) for part in parts if len(part) > 1 and sum(part) > 0]
+    return flows_of(used, sum(own.values()))
 
 
 def _p_empty(flows: int, links: int) -> float:
@@ -144,7 +148,11 @@ def _finding(
     cost = cost_of(evidence, trends, spans(found))
     links = int(rows["links"][0])
     sent = float(rows["sent_ratio"].mean() or 0.0)  # type: ignore[arg-type]
-    received = float(rows["received_ratio"][0])
+    received, carried = (
+        None if (value := rows[name][0]) is None else float(value)
+        for name in ("received_ratio", "carried_ratio")
+    )
+    receives = received is not None and received >= model.limit("received")
     words = {
         "switch": device,
         "port": port,
@@ -153,7 +161,10 @@ def _finding(
         "others": links - 1,
         "since": f"{start:%H:%M:%S} UTC",
         "sent": sent,
-        "received": f"{received:.0%} of what the median of them does",
+        "instead": "and receives" if receives else "and sent its share before",
+        "sign": f"receives {received:.0%} of what the median of them does"
+        if receives
+        else f"sent {carried:.0%} of it before",
         "flows": flows,
         "chance": f"with p = {p:.1e}"
         if p is not None
@@ -164,7 +175,12 @@ def _finding(
         families.add("timing")
     below = evidence.frame("leaf_hosts").filter(pl.col("leaf") == device)["host"].unique().sort()
     drivers = [
-        driver(model, "received", "received over the median uplink", round(received, 2), peer=1.0)
+        driver(model, "received", feature, round(value, 2), peer=1.0)
+        for feature, value in (
+            ("received over the median uplink", received),
+            ("sent before over the mean uplink", carried),
+        )
+        if value is not None
     ]
     if p is not None:
         drivers.append(driver(model, "p", "probability under random hashing", p))
@@ -180,5 +196,6 @@ def _finding(
         end=end,
         detected_at=detected_at,
         cost=cost,
-        unmeasured="low" if p is None else "medium",
+        # A link that takes nothing in either may have been drained on purpose.
+        unmeasured="medium" if receives and p is not None else "low",
     )

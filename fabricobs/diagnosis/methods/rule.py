@@ -63,7 +63,7 @@ def _found(
     wrong = evidence.ask_of(rows, f"FROM evidence.rows WHERE {rule.when}", model.limits)
     parts = _having([*_parts(wrong, columns, model, rule)], columns, evidence, model, rule)
     found = (
-        _finding(one, evidence, model, rule, trends)
+        _finding(_begun(one, trends), evidence, model, rule, trends)
         for one in _findings(parts, columns, evidence, model, rule)
     )
     return MethodResult(tuple(filter(None, found)), told, max((of or 0) - told, 0))
@@ -85,7 +85,8 @@ def _of_any_time(rows: pl.DataFrame) -> _Wrong:
     begin, end = _first(rows, "ts_before"), _last(rows, "ts")
     times = begin is not None and end is not None
     found = tuple(stretches(rows, 1)) if times else ()
-    return _Wrong(rows, found, begin, end, _first(rows, "sure") or begin)
+    sure = _first(rows, "sure") or _first(rows, "begun_by") or begin
+    return _Wrong(rows, found, begin, end, sure)
 
 
 def _lasting(rows: pl.DataFrame, model: Model, rule: Rule) -> list[Stretch]:
@@ -197,13 +198,27 @@ def _finding(
         families=families | ({"timing"} if felt else set()),
         drivers=[*_drivers(model, rule, with_phrases(model, words))],
         start=wrong.start,
-        end=None if felt and rule.lasts else wrong.end,
+        end=None if felt and _goes_on(wrong, rule) else wrong.end,
         # What has no time holds for the whole run: it is known from the first step on.
         detected_at=wrong.sure or _first_step(_own(trends, entities[0])),
         cost=cost,
         unmeasured=facts["severity"] or "info",
     )
-    return replace(finding, bursts=()) if rule.lasts else finding
+    return replace(finding, bursts=()) if _goes_on(wrong, rule) else finding
+
+
+def _begun(wrong: _Wrong, trends: Sequence[StepTimeTrend]) -> _Wrong:
+    """Return what is wrong from the slowdown that began between two readings, where one did."""
+    begun_by = _first(wrong.rows, "begun_by")
+    if begun_by is None or wrong.start is None:
+        return wrong
+    slower = (s.start for trend in trends for s in trend.slowdowns if s.start is not None)
+    begins = [start for start in slower if wrong.start <= start <= begun_by + CLOCK_SLACK]
+    return replace(wrong, start=min(begins)) if begins else wrong
+
+
+def _goes_on(wrong: _Wrong, rule: Rule) -> bool:
+    return rule.lasts and _last(wrong.rows, "ended") is None
 
 
 def _entities(rows: pl.DataFrame, rule: Rule) -> tuple[Entity, ...]:
@@ -315,7 +330,7 @@ def _spans(wrong: _Wrong, rule: Rule) -> list[tuple[datetime, datetime]]:
     """Return when the cause acted; nothing where no row has a time."""
     if wrong.start is None:
         return []
-    if rule.lasts:
+    if _goes_on(wrong, rule):
         return [(wrong.start, datetime.max)]
     if wrong.stretches:
         return spans(wrong.stretches)
@@ -331,7 +346,7 @@ def _cost_of_rank(
             continue
         last = len(job.steps) - 1
         begin = _index(job, wrong.start, 0)
-        end = _index(job, None if rule.lasts else wrong.end, last)
+        end = _index(job, None if _goes_on(wrong, rule) else wrong.end, last)
         if np.isnat(job.ends[[begin, end]]).any():
             return None
         steps = int(job.steps[begin]), int(job.steps[end])

@@ -17,7 +17,7 @@ from fabricobs.formats.rows import Rows
 from fabricobs.formats.values import NO_VALUE, parse_date_and_time, parse_switch_port
 
 _OBJECT = re.compile(
-    r"(?:[\w-]+::)?(?P<name>[A-Za-z]\w*)(?P<index>(?:\.\d+|\[\d+\])+)"
+    r"(?:[\w-]+::)?(?P<name>[A-Za-z]\w*)(?P<index>(?:\.\d+|\[\d+\])+|(?<=Instance))"
     r"(?: = (?:(?P<type>[A-Z][\w-]*): ?)?| )(?P<value>.*)$"
 )
 _FULL = re.compile(r"\.?iso\.org\.dod\.[\w.-]*?\.(?=[A-Za-z]\w*(?:\.\d+)+(?: |$))")
@@ -27,7 +27,7 @@ _NUMERIC = re.compile(
 )
 # What tells a walk's line of an object nobody knows from other text.
 _SURE = re.compile(r"::| = |^\.?(?:1|iso)\.")
-_BEGINS = re.compile(r"[\w-]+::\w+[.\[]\d|\.?(?:1|iso)\.(?:3\.6\.1|0\.8802)\.")
+_BEGINS = re.compile(r"[\w-]+::\w+(?:[.\[]\d|Instance )|\.?(?:1|iso)\.(?:3\.6\.1|0\.8802)\.")
 _ABSENT = re.compile(r"No (?:Such|more) ")
 _MAC = re.compile(r"[0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2}){5}")
 

@@ -21,6 +21,9 @@ from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.topology import Device
 from fabricobs.simulator.writers.ruled import ruled_table
 
+# Fields that tell the speed of a port.
+_SPEEDS = ("gbps}", "mbps}", "bits}", "lane_gbps", "rate_text}", "bytes_per_second")
+
 
 class Output(BaseModel):
     """One output of `outputs.toml`."""
@@ -50,6 +53,12 @@ class Output(BaseModel):
     wrapped: dict[str, str] = {}
     within: tuple[str, ...] = ()
     listed: bool = False
+
+    @property
+    def tells_speed(self) -> bool:
+        """Whether the output says how fast ports run."""
+        text = self.model_dump_json()
+        return any(f"{{{name}" in text for name in _SPEEDS)
 
     def text(self, ports: list[Fields]) -> str:
         """The output for some ports at one moment."""
@@ -152,6 +161,8 @@ def _write(
         "life": np.array([-30.0, length / 2, length + 10]),
         "once": np.array([-40.0]),
     }[output.when]
+    if output.tells_speed:
+        site.speed_told(device, moments)
     fields = _fields(site, ledger, device, moments, counted=output.when == "rounds")
     extension = output.extension or ("json" if output.style == "document" else "txt")
     extension = "tar" if tree else extension

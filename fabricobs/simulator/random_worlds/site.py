@@ -48,12 +48,21 @@ class Site:
         self.root = root
         self.start = _DAY + timedelta(hours=self.spec.start_hour)
         self.zone = ZoneInfo(self.spec.zone)
+        self._speeds_told: dict[int, list[float]] = {}
         self._clocks = {device.index: self._draw_clock(device) for device in world.topology.devices}
 
     @cached_property
     def true_clock(self) -> Clock:
         """The clock that is right."""
         return Clock(self.start, 0.0, 0.0, self.zone)
+
+    def speed_told(self, device: Device, moments: Floats) -> None:
+        """Keep when a device's output told the speed of its ports."""
+        self._speeds_told.setdefault(device.index, []).extend(moments.tolist())
+
+    def speeds_told(self, device: int) -> list[float]:
+        """When the outputs written told the speed of a device's ports."""
+        return self._speeds_told.get(device, [])
 
     def clock(self, device: Device) -> Clock:
         """A device's clock."""

@@ -83,6 +83,8 @@ def _write_ibdiagnet(site: Site, ledger: Ledger, runner: Device) -> None:
     devices = topology.devices
     ports = 2 * len(topology.ends)
     moments = site.rounds(runner, ports, files=1)
+    for device in devices:
+        site.speed_told(device, moments)
     asked = [device for device in devices if device.tier]
     counted: dict[int, list[list[Fields]]] = {
         d.index: counted_fields(topology, ledger, d, moments, restart_of(site, d)) for d in asked

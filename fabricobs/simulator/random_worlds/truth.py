@@ -6,6 +6,7 @@ import numpy as np
 
 from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.physics import calm
+from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.trainer import tells_phases
@@ -131,7 +132,7 @@ def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
         first, last = int(acting[0]), int(acting[-1])
         begin, end = float(begins[first]), float(ends[last])
     sets = [names for names in fault.kind.shown_by if set(names) <= shown]
-    clear = _clear(world, fault, loss, end - begin)
+    clear = _clear(site, fault, loss, end - begin)
     true = site.true_clock
     return {
         "fault": fault.name,
@@ -185,15 +186,20 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
     return found
 
 
-def _clear(world: World, fault: Fault, loss: float, seconds: float) -> bool:
+def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
     """Whether there is enough of the fault: above noise in times, or enough readings and events."""
+    world = site.world
     if fault.kind.strikes in {"gpu", "host", "job"} and fault.kind.does in {"compute", "loading"}:
         spec = world.spec
         steps = int(fault.acts.sum())
         noise = max(spec.rank_noise, 1e-4) / np.sqrt(max(steps, 1)) + spec.silicon_spread
         return loss >= SMALLEST_LOSS or fault.size > _CLEAR * float(noise)
-    if fault.kind.does in {"hang", "flap", "nic_rate", "half_speed"}:
+    if fault.kind.does in {"hang", "flap", "nic_rate"}:
         return True
+    if fault.kind.does == "half_speed":
+        ends = {end.device for part in fault.parts for end in world.topology.ends[part]}
+        moments = [moment for end in ends for moment in site.speeds_told(end)]
+        return any(acts_at(world, fault.acts, moment) for moment in moments)
     interval = max(world.spec.switch_interval, world.duration / 500)
     if fault.kind.does == "lost":
         links = np.array([2 * part + way for part in fault.parts for way in (0, 1)])
