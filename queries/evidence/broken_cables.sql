@@ -24,8 +24,9 @@ steady AS (
 ),
 counts AS (
   SELECT s.cable, s.here, s.counter, sum(s.risen) AS risen, count(*) AS intervals,
-    sum(s.risen) / any_value(b.bits) * 1e12 AS rate, min(s.ts) FILTER (s.enough) AS sure
-  FROM steady s LEFT JOIN evidence.received_bits b USING (owner, part)
+    sum(s.risen) / any_value(s.bits) * 1e12 AS rate, any_value(s.allowed) AS allowed,
+    min(s.ts) FILTER (s.enough) AS sure
+  FROM steady s
   GROUP BY s.cable, s.here, s.counter
 ),
 worst AS (
@@ -111,7 +112,7 @@ victims AS (
 )
 SELECT s.cable, n.entities, v.related, s.ts_before, s.ts, w.cable_sure AS sure, w.here AS near,
   coalesce(n.far, 'an end no log names') AS far, w.counter, w.risen, w.intervals AS counted_intervals,
-  w.rate, o.here AS other_end, o.counter AS other_counter, o.risen AS other_risen,
+  w.rate, w.allowed, o.here AS other_end, o.counter AS other_counter, o.risen AS other_risen,
   o.intervals AS other_intervals, o.rate AS other_rate, n.at_switch, n.at_port,
   q.asked, m.counter AS resent_counter, m.risen AS resent, m.hosts AS resending_hosts
 FROM steady s
