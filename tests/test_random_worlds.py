@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from fabricobs.bench.random_worlds import WorldResult, tables
 from fabricobs.bench.scoring import score_case
 from fabricobs.cli import app
+from fabricobs.diagnosis.verdict import QUESTIONS
 from fabricobs.exceptions import UserError
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
@@ -197,8 +198,9 @@ def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
     }  # fmt: skip
     later = at + timedelta(hours=2)
     change = {"start": later.isoformat(), "end": (later + timedelta(hours=1)).isoformat()}
+    missed = fault | {"fault": "bad_nic_cable", "kind": "link_errors", "also": []}
     truth = {
-        "scenario": "random-1", "seed": 1, "faults": [fault], "duration_seconds": 43_200,
+        "scenario": "random-1", "seed": 1, "faults": [fault, missed], "duration_seconds": 43_200,
         "jobs": [{"steps": 10}], "pace_changes": [change],
     }  # fmt: skip
 
@@ -213,7 +215,8 @@ def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
     lead.severity, lead.loss_share = "low", None
     lead.start = loss.start = later
     said = [finding("congestion", port), finding("pfc_storm", port), wrong, lead, loss]
-    found = SimpleNamespace(findings=said, verdict=SimpleNamespace(questions=()))
+    answers = tuple(SimpleNamespace(answer="ok") for _ in QUESTIONS)
+    found = SimpleNamespace(findings=said, verdict=SimpleNamespace(questions=answers))
     score = score_case(truth, found, interval_seconds=10, step_seconds=1)  # type: ignore[arg-type]
     assert [(c.right, c.again) for c in score.claims] == [
         (True, True),
@@ -223,6 +226,7 @@ def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
         (False, False),
     ]
     assert score.days == 0.5 and score.outcomes[0].right_first
+    assert [(o.found, o.called_ok) for o in score.outcomes] == [(True, False), (False, True)]
     text = tables([WorldResult(1, score), WorldResult(2, None, failure="ValueError: no")])
     assert "0.33 of 3" in text and "random-2" in text and "1 straggler" in text
 

@@ -157,6 +157,8 @@ def _in_all(scores: Sequence[Score], outcomes: Sequence[Outcome], claims: Sequen
             share([o.said_loss is not None for o in priced if o.true_loss >= _COUNTS]),
         ],
         ["wrong answers of ok, of worlds that lose 5 %", share([s.called_ok for s in losing])],
+        ["wrong answers of ok to the question of a fault", share([o.called_ok for o in clear])],
+        ["of a fault of 5 % loss and more", share([o.called_ok for o in strong])],
         ["false findings a cluster-day", f"{len(false) / days:.2f}" if days else "-"],
         ["of these medium and above", f"{len(harmful) / days:.2f}" if days else "-"],
     ]
@@ -203,7 +205,11 @@ def _worst(results: Sequence[WorldResult]) -> str:
         rows.append(
             [
                 result.score.scenario,
-                ", ".join(f"{o.fault} {o.true_loss:.0%}" for o in _missed(result.score)) + ok
+                ", ".join(
+                    f"{o.fault} {o.true_loss:.0%}{' called ok' * o.called_ok}"
+                    for o in _missed(result.score)
+                )
+                + ok
                 or "-",
                 ", ".join(
                     f"{n} {kind}"

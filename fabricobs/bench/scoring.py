@@ -5,11 +5,14 @@ the right entity is counted apart. No point adjustment: a fault is found once or
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from fabricobs.diagnosis.findings import Diagnosis, Finding
+from fabricobs.diagnosis.model import Answers, load_models
+from fabricobs.diagnosis.verdict import ANSWERED_BY
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Outcome:
     said_loss: float | None = None
     identifiable: bool = True  # the evidence written could show it
     loss_shown: bool = True  # and what it costs
+    called_ok: bool = False  # missed, and the question that it answers was answered ok
     fault: str = ""
     onset_seconds: float | None = None  # between the begin said and the true one
 
@@ -74,8 +78,17 @@ def score_case(
     scenario, seed = truth["scenario"], truth["seed"]
     claimed = [finding for finding in found.findings if finding.severity != "info"]
     matches = match_findings(truth["faults"], claimed)
+    ok = {
+        of
+        for of, question in zip(ANSWERED_BY, found.verdict.questions, strict=True)
+        if question.answer == "ok"
+    }
     outcomes = tuple(
         _outcome(scenario, seed, fault, match, interval_seconds, step_seconds)
+        if match is not None or _answered_by(fault["kind"]) not in ok
+        else replace(
+            _outcome(scenario, seed, fault, None, interval_seconds, step_seconds), called_ok=True
+        )
         for fault, match in zip(truth["faults"], matches, strict=True)
     )
     right = {id(match) for match in matches if match is not None}
@@ -92,6 +105,12 @@ def score_case(
     stepping = sum(job["steps"] for job in truth["jobs"][:1]) * step_seconds
     days = truth.get("duration_seconds", stepping) / 86_400
     return Score(scenario, seed, outcomes, claims, days, not claimed and answers == {"ok"})
+
+
+@cache
+def _answered_by(kind: str) -> Answers | None:
+    """Return which question a finding of the kind answers; None answers the first."""
+    return next((m.answers for m in load_models().values() if m.kind == kind), None)
 
 
 def match_findings(

@@ -18,7 +18,7 @@ from fabricobs.diagnosis.model import Answers, Model
 _NOTHING = MethodResult()
 
 # What a model `answers`, in the order of the questions.
-_ANSWERED_BY: tuple[Answers | None, ...] = (
+ANSWERED_BY: tuple[Answers | None, ...] = (
     None,
     "slow_rank",
     "sick_link",
@@ -73,7 +73,7 @@ def give_verdict(
     questions = tuple(
         _named(question, kinds, findings)
         or _failed(question, attempts.reason({*kinds, question.question}))
-        for question, kinds in zip(said, map(partial(_kinds, models), _ANSWERED_BY), strict=True)
+        for question, kinds in zip(said, map(partial(_kinds, models), ANSWERED_BY), strict=True)
     )
     if evidence.since is not None and not findings and not _is_told_by_time(questions):
         sentence = f"Cannot tell: there is too little data since {evidence.since:%H:%M:%S} UTC."
