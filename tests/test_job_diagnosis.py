@@ -267,6 +267,15 @@ class TestHangs:
         (finding,) = diagnose(make_store(rows)).findings
         assert [entity.rank for entity in finding.entities] == [11]
 
+    def test_a_rank_of_which_there_is_no_log_at_all_is_missing(self, make_store: Make) -> None:
+        (finding,) = diagnose(make_store({"nccl_events": stalled(11)})).findings
+        assert [(entity.rank, entity.host) for entity in finding.entities] == [(11, None)]
+        assert "It alone says nothing" in finding.explanation
+
+    def test_where_most_logs_are_missing_no_rank_is_named(self, make_store: Make) -> None:
+        (finding,) = diagnose(make_store({"nccl_events": stalled(3)[::8]})).findings
+        assert finding.entities[0].type == "job"
+
     def test_where_all_have_launched_no_rank_is_named(self, make_store: Make) -> None:
         rows = records(quiet(ranks=16, steps=40)) | {"nccl_events": stalled(-1)}
         (finding,) = diagnose(make_store(rows)).findings

@@ -87,6 +87,29 @@ def test_ranks_that_vary_are_no_uneven_work(make_store: Make, spread: float) -> 
     assert loud(found) == []
 
 
+def test_a_loss_that_comes_and_goes_is_one(make_store: Make) -> None:
+    transfer = np.full(STEPS, 300.0)
+    for first in (30, 70, 110):
+        transfer[first : first + 20] += 300
+    found = diagnose(make_store(job(computing(6), transfer)))
+    (finding,) = found.findings
+    assert finding.title.startswith("Steps take 30% longer 3 times between step 30 and step 129")
+    assert finding.bursts == ((30, 49), (70, 89), (110, 129))
+    # 60 of 100 steps are 300 ms longer than 1,000.
+    assert finding.loss_share == pytest.approx(18 / 118, abs=0.01)
+    assert "15% of the throughput is lost in the steps 30 to 129" in (
+        found.verdict.questions[0].evidence
+    )
+
+
+def test_losses_of_different_sizes_stay_apart(make_store: Make) -> None:
+    transfer = np.full(STEPS, 300.0)
+    transfer[30:60] += 600
+    transfer[100:130] += 200
+    found = diagnose(make_store(job(computing(7), transfer)))
+    assert sorted(f.start_step or 0 for f in found.findings) == [30, 100]
+
+
 def test_a_small_loss_is_said_without_contradiction(make_store: Make) -> None:
     transfer = np.full(STEPS, 300.0)
     transfer[80:] *= 1.25

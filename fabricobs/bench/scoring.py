@@ -205,7 +205,9 @@ def _names(finding: Finding, fault: Mapping[str, Any], most: int) -> bool:
 
 
 def _same(said: Mapping[str, Any], culprit: Mapping[str, Any]) -> bool:
-    return all(said.get(name) == value for name, value in culprit.items() if name != "job") and (
+    """Whether an entity is a culprit: a rank is by its number, where no log tells its host."""
+    told = {**culprit, **said} if culprit["type"] == "rank" and "host" not in said else said
+    return all(told.get(name) == value for name, value in culprit.items() if name != "job") and (
         culprit["type"] != "job" or said.get("job") in {None, culprit["job"]}
     )
 

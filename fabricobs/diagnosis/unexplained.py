@@ -1,6 +1,7 @@
 """Losses without a cause: what no named cause explains is told, with what changed at that time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import with_phrases
@@ -10,14 +11,22 @@ from fabricobs.diagnosis.model import Model
 
 # Stragglers are dated by windows of 20 steps: two of them.
 _SLACK_STEPS = 40
+# Stretches that begin from the same pace and whose steps grow by as much, to this share of it.
+_ALIKE = 1 / 3
+
+Rest = tuple[Slowdown, float]
 
 
 def unexplained(
     findings: list[Finding], trends: list[StepTimeTrend], model: Model, evidence: Evidence
 ) -> list[Finding]:
-    """Return a finding for each slowdown that the named causes do not explain."""
-    left: list[Finding] = []
+    """Return a finding for each slowdown that the named causes do not explain.
+
+    One that comes and goes is one.
+    """
+    found: list[Finding] = []
     for pace in trends:
+        left: list[Rest] = []
         for slowdown in pace.slowdowns:
             explained = sum(
                 _explained_loss(finding, slowdown, pace.slowdowns)
@@ -30,8 +39,49 @@ def unexplained(
             if any(_is_burst(finding, slowdown) for finding in findings):
                 continue
             if explained < model.limit("explained") * slowdown.loss_share:
-                left.append(_drop(slowdown, rest, model, evidence))
-    return left
+                left.append((slowdown, rest))
+        found += [_drop(group, model, evidence) for group in _recurring(left)]
+    return found
+
+
+def _recurring(left: Iterable[Rest]) -> list[list[Rest]]:
+    """Return the slowdowns in groups of those that are the same again."""
+    groups: list[list[Rest]] = []
+    for slowdown, rest in left:
+        same = (group for group in groups if _is_same(group[0][0], slowdown))
+        group = next(same, None)
+        if group is None:
+            groups.append([(slowdown, rest)])
+        else:
+            group.append((slowdown, rest))
+    return groups
+
+
+def _is_same(one: Slowdown, other: Slowdown) -> bool:
+    added = [each.after_ms - each.before_ms for each in (one, other)]
+    alike = max(added) - min(added) <= _ALIKE * max(added)
+    from_one_pace = abs(one.before_ms - other.before_ms) <= _ALIKE * max(added)
+    return alike and from_one_pace and not (one.more_work or other.more_work)
+
+
+def _joined(group: Sequence[Rest]) -> tuple[Slowdown, float]:
+    """Return the slowdown from the first step of a group to its last, and the loss over them."""
+    (first, rest), last = group[0], group[-1][0]
+    if len(group) == 1:
+        return first, rest
+    steps = [each.last_step - each.first_step + 1 for each, _ in group]
+    slow = [number * each.after_ms for number, (each, _) in zip(steps, group, strict=True)]
+    lost = sum(ms * rest for ms, (_, rest) in zip(slow, group, strict=True))
+    span = last.last_step - first.first_step + 1
+    joined = replace(
+        first,
+        last_step=last.last_step,
+        end=last.end,
+        after_ms=sum(slow) / sum(steps),
+        goes_on=last.goes_on,
+        run_share=first.run_share * span / steps[0],
+    )
+    return joined, lost / (sum(slow) + (span - sum(steps)) * first.before_ms)
 
 
 def _explained_loss(finding: Finding, slowdown: Slowdown, slowdowns: Sequence[Slowdown]) -> float:
@@ -79,7 +129,10 @@ def _is_burst(finding: Finding, slowdown: Slowdown) -> bool:
     return 2 * covered > last - first + 1
 
 
-def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> Finding:
+def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
+    slowdown, rest = _joined(group)
+    longest = max((each for each, _ in group), key=lambda each: each.last_step - each.first_step)
+    bursts = tuple((each.first_step, each.last_step) for each, _ in group)
     words = with_phrases(
         model,
         {
@@ -92,7 +145,9 @@ def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> 
             "after": slowdown.after_ms,
             "network_part": slowdown.network_part,
             "compute_part": slowdown.compute_part,
-            "changes": _changes(slowdown, model, evidence),
+            "changes": _changes(longest, model, evidence),
+            "last": slowdown.last_step,
+            "times": len(bursts) if len(bursts) > 1 else None,
             **_conditions(slowdown, evidence),
         },
     )
@@ -115,6 +170,7 @@ def _drop(slowdown: Slowdown, rest: float, model: Model, evidence: Evidence) -> 
         query=model.query,
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),
+        bursts=bursts if len(bursts) > 1 else (),
     )
 
 

@@ -11,7 +11,14 @@ import polars as pl
 from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.fabric_answers import congested, sick_link, uneven_routing
-from fabricobs.diagnosis.findings import Finding, MethodResult, Power, Question, Verdict
+from fabricobs.diagnosis.findings import (
+    UNEXPLAINED,
+    Finding,
+    MethodResult,
+    Power,
+    Question,
+    Verdict,
+)
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Answers, Model
 
@@ -169,9 +176,12 @@ def _everywhere(
         return _work_grew(question, trends) or _pace_holds(question, findings, trends)
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
     restart = ", when the job was restarted" if worst.restarted else ""
-    text = (
-        f"{worst.loss_share:.0%} of the throughput is lost since step {worst.first_step}{restart}."
-    )
+    lost, when = worst.loss_share, f"since step {worst.first_step}"
+    for drop in findings:
+        if drop.bursts and drop.kind == UNEXPLAINED and drop.loss_share:
+            lost, when = drop.loss_share, f"in the steps {drop.start_step} to {drop.end_step}"
+            break
+    text = f"{lost:.0%} of the throughput is lost {when}{restart}."
     if worst.by_collectives:
         text += " Of the added time most is longer collectives; no log tells steps."
     elif worst.network_part is not None and worst.network_part >= 0.8:

@@ -61,8 +61,9 @@ def _stall(rows: pl.DataFrame, evidence: Evidence) -> _Stall | None:
     # The rank nobody waits for is where the chain ends: behind, and itself waiting in nothing.
     behind = rows.filter((pl.col("behind") > 0) & ~pl.col("open") & ~pl.col("timed_out"))
     silent = rows.filter(~pl.col("timed_out") & ~pl.col("open").fill_null(False))
-    missing = next((part for part in (behind, dead) if len(part)), silent)
     job = rows["job"][0]
+    told = (behind, dead, silent, _without_logs(rows, _size_of(job, evidence)))
+    missing = next((part for part in told if len(part)), silent)
     start, last_step = _last_step(job, evidence)
     called = waiting["called_at"].min()
     waited = waiting["waited_ms"].median()
@@ -75,6 +76,21 @@ def _stall(rows: pl.DataFrame, evidence: Evidence) -> _Stall | None:
         last_step=last_step,
         waited=float(waited) / 1000 if isinstance(waited, float) else 0.0,
     )
+
+
+def _without_logs(rows: pl.DataFrame, size: int) -> pl.DataFrame:
+    """Return the ranks that no log shows although those of lower and higher numbers do."""
+    known = set(rows["rank"].to_list())
+    absent = [rank for rank in range(max(size, max(known) + 1)) if rank not in known]
+    numbers = pl.DataFrame({"rank": absent}, schema={"rank": rows.schema["rank"]})
+    return pl.concat([rows.clear(), numbers], how="diagonal")
+
+
+def _size_of(job: str | None, evidence: Evidence) -> int:
+    """Return the number of ranks that a log tells, 0 if none does."""
+    sizes = evidence.frame("job_sizes").filter(pl.col("job").eq_missing(pl.lit(job)))
+    size = sizes["ranks_expected"].drop_nulls().max()
+    return size if isinstance(size, int) else 0
 
 
 def _last_step(job: str | None, evidence: Evidence) -> tuple[datetime | None, int | None]:
@@ -144,9 +160,8 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
 
 def _ranks_of(job: str | None, seen: int, evidence: Evidence) -> str:
     """Return the number of ranks: of the job if a log tells it, else of those that tell."""
-    sizes = evidence.frame("job_sizes").filter(pl.col("job").eq_missing(pl.lit(job)))
-    size = sizes["ranks_expected"].drop_nulls().max()
-    if isinstance(size, int):
+    size = _size_of(job, evidence)
+    if size:
         return _counted(max(size, seen))
     return f"{_counted(seen)} that tell{'s' if seen == 1 else ''}"
 
@@ -173,6 +188,8 @@ def _proof(stall: _Stall, *, named: bool) -> str:
         return "Which rank is missing these logs do not tell: look at network and GPUs."
     if stall.by_progress:
         return "By sequence numbers it is behind its group and waits in nothing itself."
+    if len(stall.missing) > 1:
+        return "They alone say nothing: no watchdog of their own gave up."
     return "It alone says nothing: no watchdog of its own gave up."
 
 
