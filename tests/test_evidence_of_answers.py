@@ -258,6 +258,7 @@ class TestCollectivesAlone:
         asked = question(told, 0)
         assert asked["answer"] == "ok"
         assert asked["evidence"].startswith("The rhythm of the collectives is steady")
+        assert question(told, 1)["evidence"].startswith("8 ranks arrive at their collectives alike")
 
     def test_long_pauses_are_neither_steps_nor_part_of_their_time(self, tell: Tell) -> None:
         """Checkpoints of 15 s took 60 % of the time: 8 steps were told, and a third of the loss."""

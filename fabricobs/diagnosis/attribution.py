@@ -1,15 +1,25 @@
 """Attribution: one cause, one finding; symptoms folded in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import COST_UNKNOWN
-from fabricobs.diagnosis.findings import SEVERITIES, Entity, Finding, confidence_of
+from fabricobs.diagnosis.findings import (
+    SEVERITIES,
+    Entity,
+    Finding,
+    confidence_of,
+    severity_of_loss,
+)
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.places import Places
 
+# A loss that is over weighs by what the run lost, yet its cause is worth a look.
+_LEAST_OF_OVER = SEVERITIES.index("medium")
+_GOES_ON_STEPS = 20  # before the last step: what acted then may act on
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
 
@@ -27,6 +37,28 @@ def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
             ),
         )
     )
+
+
+def weigh_what_is_over(findings: list[Finding], trends: Sequence[StepTimeTrend]) -> list[Finding]:
+    """Lower the severity of losses that are over to what the run lost, at least `medium`.
+
+    `loss_share` is over the steps of the finding: a link down for one step is not critical.
+    """
+    if not trends:
+        return findings
+    run = max((trend.segments for trend in trends), key=lambda parts: parts[-1].last_step)
+    first, last = run[0].first_step, run[-1].last_step
+    weighed: list[Finding] = []
+    for finding in findings:
+        begin, end, loss = finding.start_step, finding.end_step, finding.loss_share
+        if begin is None or end is None or not loss or end >= last - _GOES_ON_STEPS:
+            weighed.append(finding)
+            continue
+        own = severity_of_loss(loss * (end - begin + 1) / (last - first + 1))
+        most = max(SEVERITIES.index(own), _LEAST_OF_OVER)
+        rank = min(SEVERITIES.index(finding.severity), most)
+        weighed.append(replace(finding, severity=SEVERITIES[rank]))
+    return weighed
 
 
 def fold_downstream(findings: list[Finding], evidence: Evidence) -> list[Finding]:

@@ -14,6 +14,7 @@ from fabricobs.diagnosis.attribution import (
     fold_downstream,
     fold_symptoms,
     in_order,
+    weigh_what_is_over,
     without_named,
 )
 from fabricobs.diagnosis.calibration import Point, calibrated, load_calibration
@@ -129,6 +130,9 @@ def _judged(
         found = own_findings(found, scope, evidence)
     findings = attempt(
         "causes of symptoms", lambda: _folded(found, models, evidence), found, shared=True
+    )
+    findings = attempt(
+        "weight of what is over", lambda: weigh_what_is_over(findings, trends), findings
     )
     rests = partial(unexplained, findings, trends, rest, evidence)
     findings = [

@@ -32,6 +32,9 @@ _SHARED = 0.5
 _SMALL = 0.05
 # Others must wait for this share at least of what a unit works longer: else it holds up nobody.
 _LEAST_WAIT = 0.3
+# Where computation hides collectives, a rank arrives late by less than it computes longer.
+_COMPUTES = ("longer", "a rank that computes {}")
+_ARRIVES = ("later", "a rank that arrives {} at its collectives")
 # A burst ends where so many steps pass without the unit standing out (METHODS: merge gaps < 5).
 _GAP_STEPS = 5
 
@@ -166,7 +169,7 @@ def smallest_excess(times: RankTimes, model: Model) -> Power | None:
             return power
         noise = max(float(np.median(spread)), MAD_FLOOR)
         effect = max(model.limit("z") * noise, model.limit("small_excess"))
-        power = Power(effect, "longer", "a rank that computes {}", steps=2 * length)
+        power = Power(effect, *(_COMPUTES if times.measured else _ARRIVES), steps=2 * length)
         if power.effect <= _SMALL:
             break
         length *= 2

@@ -279,13 +279,14 @@ def _slow_rank(
         return Question(
             question, "unknown", text, "Sequence lengths, clocks and power of the GPUs."
         )
+    alike = "compute alike" if power.unit == "longer" else "arrive at their collectives alike"
     if judgement.not_checked:
-        text = f"{judgement.judged:,} of {ranks:,} ranks compute alike; the others have no peers."
+        text = f"{judgement.judged:,} of {ranks:,} ranks {alike}; the others have no peers."
         return Question(question, "unknown", text, "Step records of every rank, with its stage.")
     if slow:
         text = f"{slow[0].title}, which costs less than 2%; {power.words} would have shown too."
     else:
-        text = f"{ranks:,} ranks compute alike: {power.words} would have shown."
+        text = f"{ranks:,} ranks {alike}: {power.words} would have shown."
     return Question(question, "ok", text, would_show=(power,))
 
 
