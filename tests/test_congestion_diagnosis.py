@@ -217,6 +217,14 @@ class TestClass:
     ) -> None:
         assert told(diagnose(make_store(together(cluster(), balance(ratios))))) == []
 
+    def test_counters_of_whole_ports_tell_no_class(self, make_store: Make) -> None:
+        sent = [10**10 * sample for sample in range(SAMPLES)]
+        parts = [
+            samples(h, "mlx5_0/1", {"rx_bytes": rising(2 * 10**10, start=0), "tx_bytes": sent})
+            for h in NICS
+        ]
+        assert told(diagnose(make_store(together(cluster(slower=1.5), *parts)))) == []
+
     def test_pauses_without_marks(self, make_store: Make) -> None:
         loud = [pauses(host, "ens1np0", sent=1, got=2_000) for host in NICS]
         (finding,) = told(diagnose(make_store(together(cluster(), *loud, marks([0] * 4)))))

@@ -234,6 +234,21 @@ class TestBadInput:
         ((rows,),) = ask(tmp_path / "s", "SELECT count(*) FROM steps")
         assert 10_000 < rows < 50_000
 
+    def test_what_begins_far_into_a_compressed_log_is_read(
+        self, fabricobs: Run, logs: Path, tmp_path: Path
+    ) -> None:
+        """The end of a compressed file cannot be looked at alone: steps far into it were unread."""
+        nccl = "node1:100:110 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n" * 9_000
+        nemo = "".join(
+            f"[rank0]:Training epoch 0, iteration {n}/400 | lr: 3e-05 | global_batch_size: 104 | "
+            f"global_step: {n} | reduced_train_loss: 8.9 | train_step_timing in s: 0.5\n"
+            for n in range(1, 301)
+        )
+        (logs / "job.out.gz").write_bytes(gzip.compress((nccl + nemo).encode()))
+        assert fabricobs("ingest", logs, "--store", tmp_path / "s").returncode == 0
+        asked = "SELECT count(*) FROM steps WHERE step_time_ms = 500"
+        assert ask(tmp_path / "s", asked) == [(300,)]
+
     def test_a_file_of_zeros(self, fabricobs: Run, logs: Path, tmp_path: Path) -> None:
         (logs / "zeros.log").write_bytes(bytes(1 << 20))
         result = fabricobs("ingest", logs, "--store", tmp_path / "s")

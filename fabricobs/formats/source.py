@@ -27,6 +27,7 @@ HEAD = 1 << 18
 TAIL = 1 << 16
 _SLICES = 4
 _SLICE = 1 << 15
+_LOOKED_INTO = 1 << 25  # of a compressed file, whose end cannot be looked at alone
 _NEWLINE = 10
 _COLOURS = r"\x1b\[[0-9;]*[A-Za-z]"
 _COLOURS_OF_TEXT, _COLOURS_OF_BYTES = re.compile(_COLOURS), re.compile(_COLOURS.encode())
@@ -61,7 +62,7 @@ def numbered_texts(block: LineBlock) -> Iterator[tuple[int, str]]:
 
 
 def read_ends(path: Path) -> bytes:
-    """Return the first bytes and, of a plain file, slices and the last ones, for recognition.
+    """Return the first bytes, slices and the last ones, for recognition.
 
     Of a compressed file that breaks off, what it still gives; SourceError if that is nothing.
     """
@@ -75,8 +76,10 @@ def read_ends(path: Path) -> bytes:
             if not head:
                 raise SourceError(f"cannot be decompressed: {error}") from error
             return bytes(head)
-        if len(head) < HEAD or not is_plain(stream):
+        if len(head) < HEAD:
             return bytes(head)
+        if not is_plain(stream):
+            return b"\n".join([bytes(head), *_slices_ahead(stream)])
         size = path.stat().st_size
         parts = [bytes(head)]
         if size > HEAD + TAIL + _SLICES * _SLICE:
@@ -86,6 +89,25 @@ def read_ends(path: Path) -> bytes:
         stream.seek(max(size - TAIL, HEAD))
         parts.append(stream.read(TAIL))
         return b"\n".join(parts)
+
+
+def _slices_ahead(stream: BinaryIO) -> list[bytes]:
+    """Return slices of what is left of a compressed stream, evenly apart, and its end."""
+    kept: list[bytes] = []
+    last, every = b"", 1
+    try:
+        for number in range(_LOOKED_INTO // TAIL):
+            piece = stream.read(TAIL)
+            if not piece:
+                break
+            last = piece
+            if number % every == 0:
+                kept.append(piece[:_SLICE])
+            if len(kept) > 2 * _SLICES:
+                kept, every = kept[::2], 2 * every
+    except BROKEN:
+        pass  # what it gave tells its formats; reading says that it breaks off
+    return [*kept, last]
 
 
 def read_document(stream: BinaryIO, most_bytes: int) -> bytes:
