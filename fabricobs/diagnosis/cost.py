@@ -13,8 +13,8 @@ from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, diffe
 
 Span = tuple[datetime, datetime]
 
-# Bus bandwidth NCCL reaches over the NICs' line rate: 75 to 85 % on NDR, 70 to 80 % on HDR.
-EXPECTED_SHARE_OF_LINE_RATE = 0.80
+# What NICs receive of their line rate in a transfer: 75 to 85 % on NDR, 70 to 80 % on HDR.
+_USUAL_SHARE_OF_LINE_RATE = 0.80
 # NICs that receive less while the job transfers do not carry its transfers.
 _LEAST_SHARE = 0.05
 _FEWEST_STEPS = 10
@@ -91,11 +91,11 @@ def _cost(
     else:
         share = None
         if column != "step_time_ms" and not hidden:
-            share = _share_of_line_rate(evidence, pace.job) or _share_by_counters(evidence, steps)
+            share = _share_of_usual(evidence, pace.job) or _share_by_counters(evidence, steps)
         if share is None:
             return None
-        usual = float(np.median(times)) * min(share / EXPECTED_SHARE_OF_LINE_RATE, 1.0)
-        against, felt = "the line rate of the NICs", share < 0.9 * EXPECTED_SHARE_OF_LINE_RATE
+        usual = float(np.median(times)) * min(share, 1.0)
+        against, felt = "the line rate of the NICs", share < 0.9
         longest = np.inf
     return _told(pace.job, acting, np.minimum(times - usual, longest), felt, against, steps)
 
@@ -151,14 +151,14 @@ def _cap(steps: pl.DataFrame) -> float:
     return 10 * _usual_step(steps)
 
 
-def _share_of_line_rate(evidence: Evidence, job: str | None) -> float | None:
+def _share_of_usual(evidence: Evidence, job: str | None) -> float | None:
     rows = evidence.frame("bus_bandwidth").filter(pl.col("job").eq_missing(pl.lit(job)))
-    share = rows["share_of_line_rate"].drop_nulls().median()
+    share = rows["share_of_usual"].drop_nulls().median()
     return None if share is None else float(share)  # type: ignore[arg-type]
 
 
 def _share_by_counters(evidence: Evidence, steps: pl.DataFrame) -> float | None:
-    """Return the share of their line rate that NICs receive at while the job transfers.
+    """Return the share of the usual rate that NICs receive at while the job transfers.
 
     Transfers that computation hides make it larger, and the loss smaller.
     """
@@ -169,7 +169,7 @@ def _share_by_counters(evidence: Evidence, steps: pl.DataFrame) -> float | None:
     used = rates.select(pl.col("received_gbps") / pl.col("speed_gbps")).to_series().median()
     busy = steps.select(pl.col("transfer_ms").sum() / pl.col("step_time_ms").sum()).item()
     share = float(used) / busy if isinstance(used, float) and busy else 0.0
-    return share if share >= _LEAST_SHARE else None
+    return share / _USUAL_SHARE_OF_LINE_RATE if share >= _LEAST_SHARE else None
 
 
 def _usual_step(steps: pl.DataFrame) -> float:

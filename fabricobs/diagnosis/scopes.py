@@ -58,7 +58,9 @@ def scopes_of(
         used |= own
         own |= {alias for alias, device in names if device in own}
         others = frozenset(everyone - set(run.hosts))
-        scopes.append((run, Scope(run, others, frozenset(own), window_of(run, runs))))
+        beside = (r for r in runs if r is not run and not _apart(run, r))
+        shared = frozenset(set(run.hosts).intersection(host for r in beside for host in r.hosts))
+        scopes.append((run, Scope(run, others, frozenset(own), window_of(run, runs), shared)))
     rest = Scope(None, frozenset(everyone))
     return Scopes(tuple(scopes), rest, tuple(sorted(doubtful | (devices - used - everyone))))
 

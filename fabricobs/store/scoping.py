@@ -36,7 +36,7 @@ class Window:
 class Scope:
     """What to see alone: a run, or with None the rows of the fabric without those of any run.
 
-    `others` are hosts that only other runs have, `devices` the run's hosts and switches by all
+    `others` are hosts that only other runs have, `shared` its own that others use at the same time, `devices` the run's hosts and switches by all
     names (None: any), `window` the time in which rows of these are its own (None: at no time).
     """
 
@@ -44,6 +44,7 @@ class Scope:
     others: frozenset[str]
     devices: frozenset[str] | None = None
     window: Window | None = Window()
+    shared: frozenset[str] = frozenset()
 
 
 def has_names(runs: Sequence[Run]) -> bool:
@@ -61,8 +62,9 @@ def tell_runs(
 
 
 def tell_scope(connection: "duckdb.DuckDBPyConnection", scope: Scope) -> None:
-    """Fill the tables `other_hosts` and `crossed_devices`."""
+    """Fill the tables `other_hosts`, `shared_hosts` and `crossed_devices`."""
     _fill(connection, "other_hosts", [(name,) for name in sorted(scope.others)])
+    _fill(connection, "shared_hosts", [(name,) for name in sorted(scope.shared)])
     _fill(connection, "crossed_devices", [(name,) for name in sorted(scope.devices or ())])
 
 

@@ -1,15 +1,22 @@
--- question: Which share of its NICs' line rate does the main collective reach on each job?
--- A ring over hosts of k ranks each uses k NICs of a host: bus bandwidth over k times a NIC's rate.
-WITH rates AS (
-  SELECT job, median(speed_mbps) / 8000.0 AS nic_gbytes_per_second
-  FROM nccl_nics WHERE plugin IS DISTINCT FROM 'Socket' AND speed_mbps > 0 GROUP BY job
+-- question: Which share of the usual bandwidth does the main collective reach on each job?
+-- Usual is what sound sites reach of the link rate of the NICs that the ranks of the communicator can use.
+-- Of a job whose hosts run others too it is not known.
+WITH sizes AS (
+  SELECT job, max(ranks) AS host_ranks
+  FROM (SELECT job, host, count(DISTINCT rank) AS ranks FROM job_ranks WHERE host IS NOT NULL GROUP BY job, host)
+  GROUP BY job
 ),
 calls AS (
   SELECT job, ts, busbw_gbytes_per_s AS gbytes_per_second, nranks * 1.0 / nullif(nodes, 0) AS ranks_of_host
   FROM main_collective WHERE nodes > 1 AND complete
 )
 SELECT c.job, c.ts, c.gbytes_per_second,
-  c.gbytes_per_second / nullif(c.ranks_of_host * r.nic_gbytes_per_second, 0) AS share_of_line_rate
-FROM calls c JOIN rates r ON r.job IS NOT DISTINCT FROM c.job
-WHERE c.ts IS NOT NULL
+  c.gbytes_per_second / nullif(n.link_gbytes_per_s * e.usual_share * least(c.ranks_of_host,
+    coalesce(n.nics * least(1.0, c.ranks_of_host / s.host_ranks), c.ranks_of_host)), 0) AS share_of_usual
+FROM calls c
+JOIN job_networks n ON n.job IS NOT DISTINCT FROM c.job
+JOIN expected_network_shares e
+  ON n.link_gbytes_per_s * 8 > e.above_gbps AND n.link_gbytes_per_s * 8 <= e.up_to_gbps
+LEFT JOIN sizes s ON s.job IS NOT DISTINCT FROM c.job
+WHERE c.ts IS NOT NULL AND NOT EXISTS (FROM shared_hosts)
 ORDER BY c.job, c.ts

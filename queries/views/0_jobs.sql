@@ -17,5 +17,8 @@ CREATE OR REPLACE TABLE job_files (
 -- Hosts of other jobs, where one is judged: the fabric has them, the job has not.
 CREATE OR REPLACE TABLE other_hosts (host VARCHAR);
 
+-- Hosts of a judged job that other jobs use at the same time: its ranks are not all that send there.
+CREATE OR REPLACE TABLE shared_hosts (host VARCHAR);
+
 -- Devices a judged job crosses, by every name they have.
 CREATE OR REPLACE TABLE crossed_devices (device VARCHAR);

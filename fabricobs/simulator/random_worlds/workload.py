@@ -141,8 +141,8 @@ class Launch:
             per_nic = spec.gpus_per_host // self.topology.nics_per_host
             message = {
                 "AllReduce": budget * self.topology.nics_per_host / max(self.tensor, 1) / 2,
-                "AllGather": budget / max(per_nic, 1) / ranks,
-                "ReduceScatter": budget / max(per_nic, 1) / ranks,
+                "AllGather": budget * self.topology.nics_per_host / ranks,
+                "ReduceScatter": budget * self.topology.nics_per_host / ranks,
             }.get(name, budget / max(per_nic, 1))
             phases.append(Phase(name, scope, group, ranks, max(8192, round(message)), flows))
         return tuple(phases)
