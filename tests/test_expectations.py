@@ -11,20 +11,20 @@ HEADER = {"id": "0x5e", "nnodes": 4, "n_ranks": 4}
 
 
 def _logs(folder: Path, share: float, seed: int) -> None:
-    """Inspector and NCCL logs of four hosts with one 400 Gb/s NIC: `share` of its rate in each call."""
+    """Logs of four hosts with one 400 Gb/s NIC; each call reaches `share` of its rate."""
     size = 2**30
     for rank in range(4):
         host = f"node{rank}"
-        log = [
-            f"{host}:{100 + rank}:{200 + rank} [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>",
-            f"{host}:{100 + rank}:{200 + rank} [0] NCCL INFO NET/IB: [0] mlx5_0:uverbs0:1/IB provider=Mlx5 "
-            "speed=400000 context=0x7f0 pciPath=/sys/devices/pci0000:00 ar=1",
-            f"{host}:{100 + rank}:{200 + rank} [0] NCCL INFO comm 0x5e rank {rank} nRanks 4 nNodes 4 localRanks 1 "
-            "localRank 0 MNNVL 0",
-            f"{host}:{100 + rank}:{200 + rank} [0] NCCL INFO Channel 00/0 : {rank}[0] -> {(rank + 1) % 4}[0] [send] "
-            "via NET/IB/0/GDRDMA",
-        ]
-        (folder / f"{host}.log").write_text("\n".join(log) + "\n")
+        pid = 100 + rank
+        before = f"{host}:{pid}:{pid} [0] NCCL INFO "
+        log = (
+            "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>",
+            "NET/IB: [0] mlx5_0:uverbs0:1/IB provider=Mlx5 speed=400000 context=0x7f0 "
+            "pciPath=/sys/devices/pci0000:00 ar=1",
+            f"comm 0x5e rank {rank} nRanks 4 nNodes 4 localRanks 1 localRank 0 MNNVL 0",
+            f"Channel 00/0 : {rank}[0] -> {(rank + 1) % 4}[0] [send] via NET/IB/0/GDRDMA",
+        )
+        (folder / f"{host}.log").write_text("".join(f"{before}{line}\n" for line in log))
         calls = []
         for number in range(60):
             noise = 1 + 0.02 * ((number * 7 + seed * 13 + rank) % 11) / 11
@@ -36,7 +36,7 @@ def _logs(folder: Path, share: float, seed: int) -> None:
                         "inspector_output_format_version": "v4.0",
                         "dump_timestamp_us": 1772000000000000 + number * 1_000_000,
                         "hostname": host,
-                        "pid": 100 + rank,
+                        "pid": pid,
                     },
                     "coll_perf": {
                         "coll": "AllReduce",
@@ -50,7 +50,7 @@ def _logs(folder: Path, share: float, seed: int) -> None:
                 }
             )
         text = "".join(json.dumps(call) + "\n" for call in calls)
-        (folder / f"{host}-pid{100 + rank}.log").write_text(text)
+        (folder / f"{host}-pid{pid}.log").write_text(text)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ class Window:
 class Scope:
     """What to see alone: a run, or with None the rows of the fabric without those of any run.
 
-    `others` are hosts that only other runs have, `shared` its own that others use at the same time, `devices` the run's hosts and switches by all
+    `others` are hosts that only other runs have, `shared` its own that others use at the same
+    time, `devices` the run's hosts and switches by all
     names (None: any), `window` the time in which rows of these are its own (None: at no time).
     """
 
