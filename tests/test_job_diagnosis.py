@@ -275,6 +275,7 @@ class TestHangs:
     def test_where_most_logs_are_missing_no_rank_is_named(self, make_store: Make) -> None:
         (finding,) = diagnose(make_store({"nccl_events": stalled(3)[::8]})).findings
         assert finding.entities[0].type == "job"
+        assert "2 of 2 ranks that tell wait" in finding.title
 
     def test_where_all_have_launched_no_rank_is_named(self, make_store: Make) -> None:
         rows = records(quiet(ranks=16, steps=40)) | {"nccl_events": stalled(-1)}
@@ -442,6 +443,22 @@ class TestSeveralSlowAtOnce:
         assert [entity.host for entity in finding.entities] == ["node00", "node01", "node02"]
         assert finding.severity == "low"
         assert "two groups, which may be built so" in finding.explanation
+
+    def test_a_last_stage_without_labels_may_be_built_so(self, make_store: Make) -> None:
+        compute = quiet(ranks=64)
+        compute[:, 48:] *= 1.2
+        (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
+        assert [entity.host for entity in finding.entities] == ["node06", "node07"]
+        assert finding.severity == "low"
+        assert "The last 16 of the ranks are slower from the start" in finding.explanation
+
+    def test_six_of_sixteen_hosts_are_not_alike(self, make_store: Make) -> None:
+        compute = quiet(ranks=128)
+        compute[:, np.isin(np.arange(128) // 8, [0, 2, 5, 7, 11, 14])] *= 1.08
+        found = diagnose(make_store(records(compute)))
+        (finding,) = of_kind(found, "straggler")
+        assert len(finding.entities) == 6 and "two groups" in finding.explanation
+        assert found.verdict.questions[1].answer == "problem"
 
     def test_a_slower_one_is_priced_apart(self, make_store: Make) -> None:
         compute = quiet()

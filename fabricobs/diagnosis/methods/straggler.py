@@ -38,8 +38,8 @@ _THROUGHOUT = 0.9
 _AT_START_STEPS = 10
 _MOST_NAMES = 8
 _GROUPS = (
-    " More than a third of the ranks are slower from the start: these are two groups, which may be "
-    "built so (pipeline stages, GPU models, firmware)."
+    " {many} of the ranks are slower from the start: these are two groups, which may be built so "
+    "(pipeline stages, GPU models, firmware)."
 )
 
 
@@ -91,7 +91,7 @@ def _finding(
     loss = times.lost_share(unit.columns, begin, end, priced)
     numbers = _numbers(times, unit)
     culprits = _culprits(times, unit)
-    by_design = throughout and not _since(unit, begin) and 3 * len(unit.columns) > len(times.ranks)
+    groups = _groups(times, unit) if throughout and not _since(unit, begin) else ""
     words = {
         "who": _who(culprits, evidence),
         "host": culprits[0].host or "the host",
@@ -106,14 +106,14 @@ def _finding(
         "comm": numbers["comm_ms"],
         "comm_peer": numbers["peer_comm_ms"],
         "loss": loss,
-        "groups": _GROUPS if by_design else "",
+        "groups": groups,
     }
     families = {"timing"} | ({"correlation"} if unit.hosts else set())
     return Finding(
         kind=model.kind,
         entities=culprits,
         related=_ranks_of(times, unit) if unit.hosts else (),
-        severity="low" if by_design else severity_of_loss(loss),
+        severity="low" if groups else severity_of_loss(loss),
         confidence=confidence_of(families),
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
@@ -133,6 +133,18 @@ def _finding(
         if throughout
         else tuple((int(times.steps[a]), int(times.steps[b])) for a, b in unit.bursts),
     )
+
+
+def _groups(times: RankTimes, unit: SlowUnit) -> str:
+    """Say that a unit slow from the start may be built so: empty if it is neither many nor last."""
+    count, size = len(times.ranks), len(unit.columns)
+    if 3 * size > count:
+        return _GROUPS.format(many="More than a third")
+    are_last = bool(np.array_equal(unit.columns, np.arange(count - size, count)))
+    one_stage = len(np.unique(times.stages)) == 1  # else the stages are known
+    if are_last and one_stage and count % size == 0 and len(unit.hosts) > 1:
+        return _GROUPS.format(many=f"The last {size}")
+    return ""
 
 
 def _culprits(times: RankTimes, unit: SlowUnit) -> tuple[Entity, ...]:

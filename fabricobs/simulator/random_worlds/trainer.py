@@ -56,6 +56,12 @@ def tells_phases(site: Site) -> bool:
     return trainer.phases or (trainer.timers and site.spec.steps_from == "ranks")
 
 
+def tells_work(site: Site) -> bool:
+    """Whether the trainer's log tells how much work a step was."""
+    line = trainers()[site.spec.trainer].line
+    return any(f"{{{name}" in line for name in ("tokens", "tps", "rate", "tflops", "mfu"))
+
+
 def printing_ranks(site: Site, course: Course) -> range:
     """The ranks that print steps."""
     trainer = trainers()[site.spec.trainer]

@@ -9,7 +9,7 @@ from fabricobs.simulator.random_worlds.physics import calm
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.trainer import tells_phases
+from fabricobs.simulator.random_worlds.trainer import tells_phases, tells_work
 from fabricobs.simulator.random_worlds.world import World, without, without_tenants
 from fabricobs.simulator.truth import span_of
 
@@ -146,7 +146,7 @@ def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
         "start_step": int(_numbers(world)[first]) + 1,
         "end_step": int(_numbers(world)[last]) + 1,
         "loss_share": round(loss, 4),
-        "loss_shown": _shows_loss(world, fault, shown),
+        "loss_shown": _shows_loss(site, fault, shown),
         "shown_by": [list(names) for names in sets],
         "identifiable": bool(sets) and clear,
     }
@@ -209,13 +209,20 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
     return seconds >= _FEWEST_ROUNDS * interval
 
 
-def _shows_loss(world: World, fault: Fault, shown: set[str]) -> bool:
+def _shows_loss(site: Site, fault: Fault, shown: set[str]) -> bool:
     """Whether the evidence can show what a fault costs: the pace without it, or each rank's work.
+
+    Where the work of a step changes and no log tells it, the pace says nothing.
 
     Collectives show how late a rank begins them, which is not all that it holds others up: what it
     computes while they run, and the rollouts before them, show in the pace alone.
     """
-    if fault.kind.does not in {"compute", "loading"} or "phases_of_ranks" in shown:
+    world = site.world
+    if "phases_of_ranks" in shown or fault.kind.does == "hang":
+        return True
+    if (world.spec.ramp_up or world.spec.curriculum) and not tells_work(site):
+        return False
+    if fault.kind.does not in {"compute", "loading"}:
         return True
     if int((~fault.acts[_made(world)]).sum()) >= _SOUND_STEPS:
         return bool({"steps", "inspector"} & shown)
