@@ -1,8 +1,9 @@
 """The page in a browser: it draws, sorts, follows the reader, and runs no text of a log."""
 
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +15,9 @@ from loopback import receiver
 from report_case import EVIL, big_store, evil_diagnosis, evil_store
 
 from conftest import ROOT, Run
-from fabricobs.report.page import write_page
+from fabricobs.report.figures import draw_figures
+from fabricobs.report.page import draw, write_page
+from fabricobs.report.writing import write_pages
 
 sync_api = pytest.importorskip("playwright.sync_api")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -127,6 +130,107 @@ def test_charts_answer_the_pointer(page: "sync_api.Page") -> None:
     assert "mark" in tip.inner_text()
 
 
+def test_a_line_tells_the_row_under_the_pointer_in_time(page: "sync_api.Page") -> None:
+    frame = page.locator("#finding-2-uplink-shares svg.wide")
+    frame.scroll_into_view_if_needed()
+    box = frame.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.45 * box["height"])
+    words = page.locator("#tip").inner_text()
+    assert re.search(r"until \(UTC\): 2026-03-02 09:\d\d:00", words), words
+
+
+def test_one_range_of_time_shows_in_every_chart(page: "sync_api.Page") -> None:
+    frame = page.locator("#step-time svg.wide")
+    frame.scroll_into_view_if_needed()
+    box = frame.bounding_box()
+    assert box is not None
+    for share, act in ((0.3, page.mouse.down), (0.6, page.mouse.up)):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.6 * box["height"])
+        act()
+    marked = page.locator("svg.wide:has(> .range)")
+    assert marked.count() == 4  # all but the topology
+    rows = "[...document.querySelector('#step-time .data table').tBodies[0].rows]"
+    shown = f"{rows}.filter(row => !row.hidden).map(row => Number(row.dataset.x))"
+    steps = page.evaluate(shown)
+    assert 20 < min(steps) < max(steps) < 80
+    begin = page.get_by_label("From (UTC)")
+    assert begin.input_value().startswith("2026-03-02T09:0")
+    page.get_by_role("button", name="Clear").click()
+    assert page.locator(".range").count() == 0
+    assert begin.input_value() == ""
+
+
+def test_the_range_is_set_by_the_keyboard(page: "sync_api.Page") -> None:
+    page.get_by_label("From (UTC)").fill("2026-03-02T09:02:00")
+    page.get_by_label("To (UTC)").fill("2026-03-02T09:04:00")
+    page.get_by_role("button", name="Mark").press("Enter")
+    assert page.locator("svg.wide > .range").count() == 4
+
+
+def test_a_table_is_filtered_and_saved_as_shown(page: "sync_api.Page") -> None:
+    page.locator("#step-time details.data summary").click()
+    page.locator("#step-time").get_by_role("searchbox").first.fill("119")
+    rows = page.locator("#step-time .data").locator("tbody").first.locator("tr:visible")
+    assert rows.count() == 1
+    with page.expect_download() as download:
+        page.locator("#step-time").get_by_role("button", name="Save as CSV").first.click()
+    lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "job,step,step time (ms),ended (UTC)"
+    assert lines[1:] == [f'job{EVIL},119,"1,500",2026-03-02 09:09:55']
+
+
+def test_a_command_is_copied(page: "sync_api.Page") -> None:
+    page.locator("#finding-1 code.copy + .act").first.click()
+    wait_until(page, "[...document.querySelectorAll('.act')].some(b => b.textContent == 'Copied')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_any_state(
+    browser: "sync_api.Browser", report: Path, scheme: str
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.base")
+    # What looks at the page is no part of it: its script is let in past the policy.
+    opened = browser.new_page(bypass_csp=True, color_scheme=scheme)
+    opened.goto(report.as_uri())
+    wait_until(opened, DRAWN)
+    opened.evaluate(axe.AXE_SCRIPT)
+    everything = "() => document.querySelectorAll('details').forEach(each => { each.open = true; })"
+    for state, width in ((None, 1200), (everything, 1200), (None, 390)):
+        opened.set_viewport_size({"width": width, "height": 800})
+        if state:
+            opened.evaluate(state)
+        violations = opened.evaluate("axe.run()")["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in violations] == []
+    opened.close()
+
+
+def test_a_site_opens_from_files_and_under_the_policy_of_jenkins(
+    browser: "sync_api.Browser", tmp_path: Path
+) -> None:
+    diagnosis, store = evil_diagnosis(), evil_store(tmp_path / "store")
+    figures = draw_figures(diagnosis, store)
+    write_pages(diagnosis, figures, draw(figures), store, tmp_path / "pages")
+    opened = browser.new_page()
+    said: list[str] = []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.goto((tmp_path / "pages" / "index.html").as_uri())
+    wait_until(opened, DRAWN)
+    opened.locator("#findings ~ .scroll tbody a").first.click()
+    assert "/incidents/" in opened.url
+    opened.locator("dl.facts a").first.click()
+    assert "/hosts/" in opened.url
+    assert said == []
+    opened.close()
+    policy = "sandbox; default-src 'none'; img-src 'self'; style-src 'self';"
+    with served(tmp_path / "pages", {"Content-Security-Policy": policy}) as address:
+        opened = browser.new_page()
+        opened.goto(f"{address}/index.html")
+        assert opened.locator(".chart svg:visible").count() == opened.locator("figure").count() > 0
+        assert opened.evaluate("getComputedStyle(document.body).marginTop") == "0px"
+        opened.close()
+
+
 def colours(page: "sync_api.Page") -> list[str]:
     """Colour of the paper, of the words of a chart, and of a line in it."""
     found: list[str] = page.evaluate(
@@ -205,9 +309,16 @@ def test_an_alert_leads_to_the_page_of_its_incident(
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve a folder as a site's web server would."""
-    handler = partial(SimpleHTTPRequestHandler, directory=folder)
+def served(folder: Path, headers: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Serve a folder as a site's web server would, with headers of its own."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def end_headers(self) -> None:
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
+            super().end_headers()
+
+    handler = partial(Handler, directory=folder)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"

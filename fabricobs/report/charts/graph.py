@@ -73,7 +73,8 @@ def draw_graph(
         _dots(points, across),
         _headings(columns, across),
     ).properties(
-        height=max(*heights, _LEAST_HEIGHT), usermeta={"least_width": _least_width(nodes, last)}
+        height=max(*heights, _LEAST_HEIGHT),
+        usermeta={"least_width": _least_width(nodes, edges, last)},
     )
 
 
@@ -84,10 +85,11 @@ def _across_of(nodes: Sequence[Node], last: int) -> Across:
     return lambda column: alt.X(f"{column}:Q", scale=scale, axis=None)
 
 
-def _least_width(nodes: Sequence[Node], last: int) -> int:
+def _least_width(nodes: Sequence[Node], edges: Sequence[Edge], last: int) -> int:
     """Return the pixels below which names would be cut or stand on each other."""
     inner = [len(_written_name(node)) for node in nodes if 0 < node.column < last]
-    apart = max(_LEAST_APART, _LETTER * max(inner, default=0))
+    texts = max((len(edge.text) for edge in edges), default=0)
+    apart = max(_LEAST_APART, _LETTER * (max(inner, default=0) + 2 * texts))
     return _margin(nodes, 0) + _margin(nodes, last) + last * apart
 
 

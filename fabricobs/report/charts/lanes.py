@@ -21,6 +21,7 @@ from fabricobs.report.documents import number
 
 _HEIGHT = 46  # pixels of a lane
 _FILLED = 0.56  # of a lane's height, at its peak; its words stand above
+_PEAK_WIDTH = 105  # pixels of the words for a peak, at the right
 _KINDS = ("traffic", "other", "culprit")
 
 
@@ -88,7 +89,8 @@ def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
         )
     told = alt.Chart(data(words))
     floors = told.mark_rule(color=INK, opacity=0.35).encode(x=axis, x2="ts:T", y="floor:Q")
-    left = told.mark_text(align="left", baseline="top", color=INK)
+    room = alt.ExprRef(f"width - {_PEAK_WIDTH}")
+    left = told.mark_text(align="left", baseline="top", color=INK, limit=room)
     right = told.mark_text(align="right", baseline="top", color=INK, fontWeight="bold")
     return layers(
         *drawn,

@@ -42,7 +42,10 @@ def rank_compute(source: Source, finding: Finding) -> alt.LayerChart | None:
         "excess:Q",
         title="longer than peers (%)",
         scale=alt.Scale(type="quantize", domain=[0, most], range=list(HEATS)),
-        legend=alt.Legend(format=".1%" if most < 0.06 else ".0%", symbolType="square"),
+        legend=alt.Legend(
+            format=".1%" if most < 0.06 else ".0%",
+            titleOrient="top",
+        ),
     )
     areas = sorted(_areas(cells, most / len(HEATS)), key=lambda area: -area["excess"])
     heat = alt.Chart(data(areas)).mark_rect().transform_calculate(end="datum.last_step + 1")

@@ -28,7 +28,13 @@ _SHIFT = re.compile(r"translate\(([-\d.]+),([-\d.]+)\)")
 _LINK = re.compile(r'(<a) href="part:([^"]*)"')
 # Attributes that repeat what the style of the page says or what SVG takes for granted.
 _NEEDLESS = {"font-family", "role", "aria-roledescription", "aria-hidden", "pointer-events"}
+_OF_MANY_ROWS = {"line", "area", "trail"}
 _DEFAULTS = {("opacity", "1"), ("stroke-width", "0"), ("stroke-miterlimit", "10")}
+
+# Vega supposes letters as narrow as Arial's to find room for labels; those of Verdana and DejaVu,
+# which many systems have, are a sixth wider. Labels are placed at a size above their own.
+_PLACED_AS = {11: 13, 12: 14}
+_WRITTEN_AS = {f"{placed}px": f"{size}px" for size, placed in _PLACED_AS.items()}
 
 Value = dict[str, Any]
 
@@ -59,10 +65,22 @@ def draw_svg(spec: Value, key: str) -> Drawing:
             **described,
             "width": max(width, least),
             "autosize": {"type": "fit-x", "contains": "padding"},
-            "config": {**CONFIG, "aria": True},
+            "config": {**_roomy(CONFIG), "aria": True},
         }
         drawn[name] = _cleaned(vl_convert.vegalite_to_svg(whole), f"{key}-{name}", name, spec)
     return Drawing(drawn)
+
+
+def _roomy(config: Mapping[str, Any]) -> Value:
+    """Return the configuration with labels as big as the widest font of a reader makes them."""
+    return {
+        key: _roomy(value)
+        if isinstance(value, dict)
+        else _PLACED_AS[value]
+        if key.endswith("FontSize")
+        else value
+        for key, value in config.items()
+    }
 
 
 def x_encoding(spec: Value) -> Value | None:
@@ -85,11 +103,17 @@ def marks(spec: Value) -> Iterator[Value]:
 
 
 def _layers_with_words(spec: Value) -> Value:
-    """Return the layers, the tooltip of each as the description that Vega writes into SVG."""
+    """Return the layers, the tooltip of each as the description that Vega writes into SVG.
+
+    A line has one for all its points, which would be that of the first: its rows are in the table.
+    """
     if "layer" in spec:
         layers = [{**layer, **_layers_with_words(layer)} for layer in spec["layer"]]
         return {"layer": layers}
     tips = spec.get("encoding", {}).get("tooltip")
+    kind = spec["mark"]["type"] if isinstance(spec["mark"], dict) else spec["mark"]
+    if kind in _OF_MANY_ROWS:
+        tips = None
     words = " + '\\n' + ".join(map(_words, tips)) if tips else "''"
     encoding = {**spec.get("encoding", {}), "description": {"value": {"expr": words}}}
     return {"encoding": encoding}
@@ -98,7 +122,8 @@ def _layers_with_words(spec: Value) -> Value:
 def _words(tip: Value) -> str:
     """Return the expression of Vega for one line of a tooltip."""
     field = f"datum[{tip['field']!r}]"
-    value = field
+    few_digits = f"format({field}, abs({field}) < 1000 ? '.4~g' : ',.0f')"
+    value = f"(isNumber({field}) ? {few_digits} : {field})"
     if tip["type"] == "temporal":
         value = f"utcFormat(toDate({field}), {tip['format']!r})"
     elif "format" in tip:
@@ -138,6 +163,8 @@ def _clean(element: ElementTree.Element, key: str, names: dict[str, int]) -> Non
             element.attrib[name] = _named(value, key, names)
         elif value.startswith("url(#"):
             element.attrib[name] = f"url(#{_named(value[5:-1], key, names)})"
+        elif name == "font-size":
+            element.attrib[name] = _WRITTEN_AS.get(value, value)
         elif name != "class":
             element.attrib[name] = _LONG_NUMBER.sub(lambda n: f"{float(n[0]):.1f}", value)
     for place, child in enumerate(list(element)):

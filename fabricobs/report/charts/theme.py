@@ -67,6 +67,7 @@ CONFIG: Mapping[str, Any] = {
         "labelOverlap": True,
         "labelSeparation": 10,
     },
+    "axisX": {"labelFlush": 20},  # pixels from an end at which a label is moved inwards
     "text": {"color": INK, "fontSize": 11},
     "range": {
         "category": [f"var(--chart-{place})" for place in (1, 2, 3)],

@@ -60,7 +60,7 @@ def step_timeline(
     )
     width = max(point["last_step"] for point in points) - points[0]["first_step"]
     lanes = [
-        _lane(span, place, names[2], color, max(width, 1))
+        _lane(span, place, names[2], color, first, max(width, 1))
         for place, span in enumerate(spans[:_MOST_LANES])
     ]
     chart = layers(line, *_paces(segments, names[1], color), *lanes)
@@ -131,8 +131,10 @@ def _step_at(step: int | None, moment: datetime | None, points: Sequence[Row]) -
     return next((p["first_step"] for p in points if p["moment"] and p["moment"] >= text), None)
 
 
-def _lane(span: Row, place: int, name: str, color: alt.Color, width: int) -> alt.LayerChart:
-    """Draw the span of one finding as a bar above the curve, its name in it or before it."""
+def _lane(
+    span: Row, place: int, name: str, color: alt.Color, begin: int, width: int
+) -> alt.LayerChart:
+    """Draw the span of one finding as a bar above the curve, its name in it or beside it."""
     base = series([span], name).encode(x="first:Q", y=alt.value(11 + place * _LANE))
     bar = base.mark_bar(height=14)
     bar = bar.encode(
@@ -143,6 +145,8 @@ def _lane(span: Row, place: int, name: str, color: alt.Color, width: int) -> alt
     inside = span["last"] - span["first"] >= _ROOM_FOR_NAME * width
     if inside:
         label = base.mark_text(align="left", dx=6, style="inside")
+    elif span["first"] - begin < 0.5 * width:
+        label = base.mark_text(align="left", dx=5, color=INK).encode(x="last:Q")
     else:
         label = base.mark_text(align="right", dx=-5, color=INK)
     return layers(bar, label.encode(text="label:N"))

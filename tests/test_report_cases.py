@@ -1,0 +1,202 @@
+"""What a reader sees of ten clusters in a browser: axes, legends, tooltips, at every width."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_case import big_store, evil_diagnosis
+from test_report_browser import CHROMIUM, DRAWN, wait_until
+
+from fabricobs.api import ingest, open_store, simulate
+from fabricobs.report.page import write_page
+
+sync_api = pytest.importorskip("playwright.sync_api")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium; $CHROMIUM names one"),
+]
+
+# Of each chart that is shown: its texts, the words of its marks, and the texts that lie outside it.
+FIGURES = """() => [...document.querySelectorAll("figure")].map((figure) => {
+  const svg = [...figure.querySelectorAll("svg")].find((each) => each.getClientRects().length);
+  const all = (name) => [...svg.querySelectorAll(`.${name} text`)].map((text) => text.textContent);
+  const frame = svg.getBoundingClientRect();
+  const outside = [...svg.querySelectorAll("text")].filter((text) => {
+    const box = text.getBoundingClientRect();
+    return box.width && (box.left < frame.left - 2 || box.right > frame.right + 2
+      || box.top < frame.top - 2 || box.bottom > frame.bottom + 2);
+  }).map((text) => text.textContent);
+  return {
+    key: figure.id, axes: all("role-axis-title"), ticks: all("role-axis-label"),
+    legend: [...all("role-legend-title"), ...all("role-legend-label")].filter(Boolean),
+    texts: all("role-mark"), outside,
+    words: [...svg.querySelectorAll("title")].map((title) => title.textContent),
+  };
+})"""
+STEPS = {"axes": ["step", "step time (ms)"], "legend": ["step time", "pace (median of a stretch)"]}
+TIME = re.compile(r"time \(UTC\), \d{4}-\d\d-\d\d( to \d{4}-\d\d-\d\d)?")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A simulated cluster and its second chart: its texts, words of a mark, axes, legend."""
+
+    scenario: str
+    chart: str = ""
+    texts: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    axes: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+
+
+CASES = (
+    Case("healthy"),
+    Case(
+        "sample",
+        "uplink-shares",
+        texts=("start ",),
+        axes=("time (UTC)", "share of uplink traffic (%)"),
+        legend=("other links", "even share", "links of the finding"),
+    ),
+    Case(
+        "straggling_rank",
+        "rank-compute",
+        texts=("rank ",),
+        words=("rank: ", "host: node", "from step: ", "longer than peers: "),
+        axes=("step", "rank"),
+        legend=("longer than peers (%)",),
+    ),
+    Case(
+        "bad_cable",
+        "link-ends",
+        texts=("(culprit): ", "peak ", "start "),
+        words=("counter: ", "value: ", "from (UTC): 2026-", "until: 2026-"),
+        axes=("time (UTC)",),
+    ),
+    Case(
+        "pfc_storm",
+        "pause-tree",
+        texts=("(root)", "/s", "1 hop"),
+        words=("link: ", "pauses ", "frames/s over "),
+    ),
+    Case(
+        "hang",
+        "hang-progress",
+        texts=("rank ",),
+        words=("ranks in a row: ", "launched last: ", "watchdog: "),
+        axes=("rank", "number of the collective"),
+        legend=("ranks that wait", "missing ranks"),
+    ),
+    Case("gpudirect_off", "settings-compared", texts=("≠ off",), words=("fact: ", "value: off")),
+    Case(
+        "ecn_thresholds",
+        "queue-signals",
+        texts=("pauses sent", "peak "),
+        words=("counter: ", "/s"),
+        axes=("time (UTC)",),
+    ),
+    Case("sample", only=("switches", "spines")),
+)
+NAMES = [case.scenario + ("-counters-only" if case.only else "") for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[sync_api.Browser]":
+    with sync_api.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+def opened(browser: "sync_api.Browser", path: Path, **options: Any) -> "sync_api.Page":
+    page = browser.new_page(**options)
+    page.goto(path.as_uri())
+    if options.get("java_script_enabled", True):
+        wait_until(page, DRAWN)
+    return page
+
+
+def check_at_every_width(browser: "sync_api.Browser", path: Path) -> list[Mapping[str, Any]]:
+    """Check what holds of every chart; return the charts of a wide screen."""
+    wide: list[Mapping[str, Any]] = []
+    for width in (1200, 390):
+        page = opened(browser, path, viewport={"width": width, "height": 800})
+        figures = page.evaluate(FIGURES)
+        wide = wide or figures
+        for figure in figures:
+            assert figure["outside"] == [], (width, figure["key"])
+            assert not re.search(r"\d{11}|\d\.\d{6}|NaN|undefined|null", json.dumps(figure)), figure
+            if figure["axes"][:1] in (["step"], ["rank"]):
+                assert not any("." in tick for tick in figure["ticks"] if "%" not in tick)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.close()
+    return wide
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_charts_say_what_they_show(browser: "sync_api.Browser", case: Case, tmp_path: Path) -> None:
+    (cluster,) = simulate(tmp_path / "cluster", [case.scenario], gpus=32, only=case.only)
+    ingest(cluster / "logs", tmp_path / "store")
+    store = open_store(tmp_path / "store")
+    found = store.diagnose()
+    write_page(found, store.path, tmp_path / "page.html")
+    figures = {
+        figure["key"]: figure for figure in check_at_every_width(browser, tmp_path / "page.html")
+    }
+    if case.only:
+        assert not any(key.startswith("step") for key in figures)
+        return
+    assert figures["step-time"]["axes"] == STEPS["axes"]
+    assert figures["step-time"]["legend"][:2] == STEPS["legend"]
+    assert any(words.startswith("link: ") for words in figures["topology"]["words"])
+    if not case.chart:
+        assert set(figures) == {"step-time", "topology"}
+        return
+    figure = figures[f"finding-1-{case.chart}"]
+    axes = ["time (UTC)" if TIME.fullmatch(axis) else axis for axis in figure["axes"]]
+    assert axes == list(case.axes)
+    assert figure["legend"][: len(case.legend)] == list(case.legend)
+    for text in case.texts:
+        assert any(text in each for each in figure["texts"]), (text, figure["texts"])
+    if case.words:
+        assert any(all(w in words for w in case.words) for words in figure["words"])
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of 1,024 GPUs and two jobs."""
+    folder = tmp_path_factory.mktemp("big")
+    write_page(evil_diagnosis(), big_store(folder / "store"), folder / "page.html")
+    return folder / "page.html"
+
+
+def test_a_big_cluster_of_several_jobs_is_drawn_whole(
+    browser: "sync_api.Browser", big: Path
+) -> None:
+    figures = {figure["key"]: figure for figure in check_at_every_width(browser, big)}
+    assert any("more hosts" in text or "hosts" in text for text in figures["topology"]["texts"])
+    assert "2 jobs, a line each" in big.read_text(encoding="utf-8")
+
+
+def test_it_is_whole_without_a_script_and_under_the_policy_of_jenkins(
+    browser: "sync_api.Browser", big: Path
+) -> None:
+    page = opened(browser, big, java_script_enabled=False)
+    assert page.locator(".chart svg.wide:visible").count() == page.locator("figure").count() > 0
+    assert page.locator("details.data table").count() > 0
+    page.close()
+
+
+def test_paper_shows_the_wide_drawing_and_no_buttons(
+    browser: "sync_api.Browser", big: Path
+) -> None:
+    page = opened(browser, big, viewport={"width": 390, "height": 800})
+    page.emulate_media(media="print")
+    assert page.locator(".chart svg.wide:visible").count() == page.locator("figure").count()
+    assert page.locator(".act:visible, #range:visible").count() == 0
+    page.close()
