@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabricobs.config.basics import Basics, Given
 from fabricobs.exceptions import UserError
 from fabricobs.simulator import SEED
-from fabricobs.store.compaction import reading
 from fabricobs.store.inspection import refuse_links
-from fabricobs.store.session import columns_by_name, is_store, open_session, runs_of
+from fabricobs.store.reading import is_store, reading
+from fabricobs.store.session import columns_by_name, open_session, runs_of
 
 if TYPE_CHECKING:
     from datetime import timedelta

@@ -30,7 +30,7 @@ from fabricobs.formats.rows import Rows, Tally
 from fabricobs.identities import identities_within
 from fabricobs.inputs import FileOutcome, Options, not_kept, path_text
 from fabricobs.planning import PlannedFile, is_as_planned, plan_member
-from fabricobs.store.manifest import StoreError
+from fabricobs.store.log import StoreError
 from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.tables import TABLES
 

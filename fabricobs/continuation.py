@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricobs.formats.digests import begins_with, digest, prefix_digests
-from fabricobs.store.parts import KnownFile
+from fabricobs.store.log import KnownFile
 
 _PACKED = re.compile(r"\.(?:gz|zst|zstd|xz|bz2)$")
 # app.log.1, app.log-20250131, app-2025-01-31.log, app.log-1738281600, app.log.old

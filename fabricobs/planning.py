@@ -29,7 +29,7 @@ from fabricobs.formats.recognition.catalogue import (
 )
 from fabricobs.formats.source import read_ends
 from fabricobs.inputs import FileOutcome, InputFile, Options, path_text
-from fabricobs.store.parts import KnownFile
+from fabricobs.store.log import KnownFile
 
 _BATCH_BYTES = 64 << 20
 _BATCH_FILES = 1_000
@@ -296,6 +296,7 @@ def _untouched(
 ) -> bool:
     return (
         before.size_bytes == size
+        and before.modified is not None
         and int(before.modified.replace(tzinfo=UTC).timestamp() * 1_000_000 + 0.5) == modified_us
         and _is_current(before, catalogue, options)
     )

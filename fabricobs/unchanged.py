@@ -6,7 +6,7 @@ answers all four as before holds what it held. A file changed within two seconds
 is not noted: a clock may tick more coarsely than a program writes.
 
 What is noted counts only with the same settings (version, options, and the size and time of every
-definition) over the same parts of the same sizes. In any doubt the files are looked at as if for
+definition) over the same batches. In any doubt the files are looked at as if for
 the first time.
 """
 
@@ -21,8 +21,10 @@ from pathlib import Path
 from fabricobs import __version__, content
 from fabricobs.formats import ENGINE_VERSION
 from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options
-from fabricobs.store.manifest import PART, batch_folders
-from fabricobs.store.workplaces import write_file
+from fabricobs.store.integrity import refuse_damaged
+from fabricobs.store.log import StoreError
+from fabricobs.store.reading import snapshot_of
+from fabricobs.store.storage import write_file
 
 _NAME = ".seen.json"
 _SETTLED_NS = 2_000_000_000
@@ -70,7 +72,8 @@ def load(store: Path, options: Options) -> Notes:
     """Return what is noted and still counts."""
     try:
         noted = json.loads((store / _NAME).read_bytes())
-        if noted["settings"] == _settings(options) and noted["parts"] == _parts(store):
+        parts = _parts(store)
+        if parts and noted["parts"] == parts and noted["settings"] == _settings(options):
             return {path: tuple(note) for path, note in noted["files"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
@@ -96,15 +99,11 @@ def _settings(options: Options) -> str:
 
 
 def _parts(store: Path) -> str:
-    """Digest the names and sizes of the parts of all batches that hold files of the input."""
-    parts = []
-    for batch in batch_folders(store):
-        with suppress(FileNotFoundError):  # a writer beside this one replaced it meanwhile
-            sizes = sorted(
-                (entry.name, entry.stat().st_size)
-                for entry in os.scandir(batch)
-                if entry.name.endswith(PART)
-            )
-            if any(name == "files.parquet" for name, _ in sizes):
-                parts.append((batch.name, sizes))
-    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=12).hexdigest()
+    """Digest the names of the batches that hold files of the input."""
+    try:
+        seen = snapshot_of(store)
+        refuse_damaged(store, seen)
+    except StoreError:
+        return ""
+    names = sorted(batch.name for batch in seen.batches.values() if batch.files)
+    return hashlib.blake2b(json.dumps(names).encode(), digest_size=12).hexdigest()

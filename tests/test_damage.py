@@ -15,10 +15,11 @@ from fabricobs import cli
 from fabricobs.exceptions import UserError
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
-from fabricobs.store import compaction, verification
+from fabricobs.store import verification
 from fabricobs.store.inspection import PartError
-from fabricobs.store.manifest import StoreError
+from fabricobs.store.log import StoreError
 from fabricobs.store.parts import Store
+from fabricobs.store.reading import reading
 
 pytestmark = pytest.mark.slow
 
@@ -46,81 +47,106 @@ def logs(template: Path) -> Path:
 
 
 def days_of(store: Store) -> list[str]:
-    return [name for name in store.batches() if not name.startswith("schema")]
+    return sorted(store.snapshot().batches)
 
 
 def faults(store: Store) -> list[str]:
     return [fault for batch in verification.verify(store.path) for fault in batch.faults]
 
 
-class TestHostileNotes:
-    """What `replaces.json` says decides only on batches beside it."""
+def last_entry(store: Store) -> Path:
+    return max((store.path / "_log").glob("*.json"))
+
+
+class TestHostileLog:
+    """What a log says is data: it names batches beside it and nothing else."""
 
     NAMES = (
         "/absolute", "..", ".", "", "../outside", "a/../../outside", ".incoming", ".watch",
-        "schema", "a link", "a file", "itself", 7, None, ["nested"], "x\0y", "x" * 300,
+        7, None, ["nested"], "x\0y", "x" * 300,
     )  # fmt: skip
 
+    @pytest.mark.parametrize("place", ["adds", "removes", "parts"])
     @pytest.mark.parametrize("name", NAMES, ids=repr)
     def test_a_name_that_is_no_batch_is_refused(
-        self, store: Store, tmp_path: Path, name: object
+        self, store: Store, name: object, place: str
     ) -> None:
-        outside = tmp_path / "outside"
-        outside.mkdir()
-        (outside / "precious").touch()
-        (store.path / ".watch").mkdir()
-        first, second, _ = days_of(store)
-        (store.path / "link").symlink_to(outside)
-        (store.path / "file").write_text("precious")
-        given = {"/absolute": str(outside), "a link": "link", "a file": "file", "itself": first}
-        name = given.get(name, name) if isinstance(name, str) else name
-        (store.path / first / compaction.NOTE).write_text(json.dumps([second, name]))
-        for use in (
-            lambda: compaction.reading(store.path).__enter__(),
-            store.settle,
-            lambda: compaction.finish(store.path),
-        ):
-            with pytest.raises(StoreError, match=r"replaces\.json names .*no other batch"):
+        entry = last_entry(store)
+        document = json.loads(entry.read_bytes())
+        if place == "adds":
+            document["adds"][0]["name"] = name
+        elif place == "removes":
+            document["removes"] = [name]
+        else:
+            parts = {name: [1, "x"]} if isinstance(name, str) else name
+            document["adds"][0]["parts"] = parts
+        entry.write_text(json.dumps(document))
+        for use in (lambda: reading(store.path).__enter__(), Store(store.path).settle):
+            with pytest.raises(StoreError, match=r"_log/\d+\.json is damaged"):
                 use()
-        assert (outside / "precious").exists()
-        assert (store.path / "file").exists()
-        assert (store.path / ".watch").is_dir()
-        assert (store.path / second).is_dir(), "nothing is obeyed of a note that is refused"
 
     @pytest.mark.parametrize(
-        "note", [b"{", b"{}", b"\xff", b"[" * 100_000, b"7", b"[1" + b"0" * 5000 + b"]"]
+        "text", [b"{", b"{}", b"\xff", b"[" * 100_000, b"7", b"[1" + b"0" * 5000 + b"]", b""]
     )
-    def test_what_is_no_note_is_refused(self, store: Store, note: bytes) -> None:
-        (store.path / days_of(store)[0] / compaction.NOTE).write_bytes(note)
-        with pytest.raises(StoreError, match=r"replaces\.json"), compaction.reading(store.path):
-            pass
+    def test_what_is_no_entry_is_named_and_made_anew(
+        self, fabricobs: Run, store: Store, text: bytes
+    ) -> None:
+        last_entry(store).write_bytes(text)
+        told = fabricobs("sql", "SELECT 1", "--store", store.path)
+        assert told.returncode == 3
+        assert told.stderr.count("\n") == 1
+        assert "verify --repair" in told.stderr
+        assert fabricobs("verify", "--store", store.path).returncode == 2
+        mended = fabricobs("verify", "--repair", "--store", store.path)
+        assert mended.returncode == 1, mended.stderr
+        assert steps(store) == [1, 2, 3]
+        assert not faults(store)
 
-    def test_a_batch_that_is_a_link_has_no_say(self, store: Store, tmp_path: Path) -> None:
-        elsewhere = tmp_path / "elsewhere"
-        elsewhere.mkdir()
-        (elsewhere / compaction.NOTE).write_text(json.dumps(days_of(store)))
-        (store.path / "linked").symlink_to(elsewhere)
-        with compaction.reading(store.path), pytest.raises(PartError, match="symbolic link"):
+    def test_a_log_of_a_later_release_is_left_alone(self, fabricobs: Run, store: Store) -> None:
+        (store.path / "_log" / "000000000000.json").write_text('{"layout": 3}')
+        told = fabricobs("diagnose", "--store", store.path)
+        assert told.returncode == 3
+        assert "written by a later release" in told.stderr
+
+    def test_a_batch_that_is_a_link_is_refused(self, store: Store, tmp_path: Path) -> None:
+        (store.path / "linked").symlink_to(tmp_path)
+        with reading(store.path), pytest.raises(PartError, match="symbolic link"):
             steps(store)
-        assert (elsewhere / compaction.NOTE).exists()
-        assert len(days_of(store)) == DAYS
 
-    @pytest.mark.parametrize("name", [".lock", ".readers", ".seen.json", ".incoming"])
+    @pytest.mark.parametrize("name", ["_log", ".seen.json", ".incoming"])
     def test_no_link_is_followed_to_write(self, store: Store, tmp_path: Path, name: str) -> None:
         precious = tmp_path / "precious"
-        if name == ".incoming":
-            shutil.rmtree(store.path / name)
-            (precious / "folder").mkdir(parents=True)
+        moved = store.path / name
+        if moved.is_dir():
+            shutil.move(moved, precious)
         else:
             precious.write_text("precious")
-            (store.path / name).unlink(missing_ok=True)
-        (store.path / name).symlink_to(precious)
+            moved.unlink(missing_ok=True)
+        moved.symlink_to(precious)
+        before = sorted(precious.iterdir()) if precious.is_dir() else precious.read_text()
         new = tmp_path / "new.jsonl"
         new.write_text(STEP.format(9, 9))
         with pytest.raises(UserError, match="symbolic link"):
-            ingest([new], store, Options())
-        assert precious.is_dir() or precious.read_text() == "precious"
-        assert name != ".incoming" or (precious / "folder").is_dir()
+            ingest([new], Store(store.path), Options())
+        assert before == (sorted(precious.iterdir()) if precious.is_dir() else precious.read_text())
+
+
+def test_a_store_of_an_older_release_is_made_one_of_this(
+    fabricobs: Run, store: Store, logs: Path
+) -> None:
+    """It had no log: every folder was a batch; a note named those a compaction had replaced."""
+    shutil.rmtree(store.path / "_log")
+    first, *_ = [p.name for p in sorted(store.path.iterdir()) if p.name[0] not in "._"]
+    shutil.copytree(store.path / first, store.path / "merged")
+    (store.path / "merged" / "replaces.json").write_text(json.dumps([first]))
+    (store.path / "schema").mkdir()
+    for verb in (["ingest", logs], ["diagnose"], ["verify"]):
+        told = fabricobs(*verb, "--store", store.path)
+        assert told.returncode in {2, 3}
+        assert "--repair" in told.stdout + told.stderr, verb
+    assert fabricobs("verify", "--repair", "--store", store.path).returncode == 1
+    assert steps(store) == [1, 2, 3]
+    assert "unchanged" in fabricobs("ingest", logs, "--store", store.path).stdout
 
 
 def damage(store: Store, kind: str) -> None:
@@ -141,40 +167,35 @@ def damage(store: Store, kind: str) -> None:
             (batch / "files.parquet").unlink()
         case "account cut off":
             (batch / "files.parquet").write_bytes(b"PAR1")
-        case "no manifest":
-            (batch / "manifest.json").write_text("{")
         case "link":
             part.rename(store.path.parent / "moved")
             part.symlink_to(store.path.parent / "moved")
-        case "of an older release":
-            (batch / "manifest.json").unlink()
-            part.unlink()
+        case "no batch":
+            shutil.rmtree(batch)
 
 
 KINDS = (
-    "cut off", "missing", "empty", "flipped", "no account", "account cut off", "no manifest",
-    "link", "of an older release",
+    "cut off", "missing", "empty", "flipped", "no account", "account cut off", "link", "no batch",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damage_is_named_put_aside_and_read_again(store: Store, logs: Path, kind: str) -> None:
+def test_damage_is_named_taken_out_and_read_again(store: Store, logs: Path, kind: str) -> None:
     assert not faults(store)
     batch = days_of(store)[0]
     (path,) = pq.read_table(store.path / batch / "files.parquet")["path"].to_pylist()
     damage(store, kind)
     assert batch in faults(store)[0]
-    (moved,) = verification.repair(store.path, verification.verify(store.path))
-    assert moved.place == store.path / ".damaged" / batch
-    assert moved.place.is_dir()
-    known = kind not in {"no account", "account cut off"}
-    assert moved.inputs == ((Path(path),) if known else None)
+    (gone,) = verification.repair(store.path, verification.verify(store.path))
+    assert (gone.name, list(gone.inputs.values())) == (batch, [path])
+    if kind == "link":
+        (store.path / batch / "steps.parquet").unlink()
     ingest([logs], store, Options())
     assert steps(store) == [1, 2, 3]
     assert not faults(store)
 
 
-@pytest.mark.parametrize("kind", sorted({*KINDS} - {"flipped", "of an older release"}))
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {"flipped"}))
 def test_no_ingest_and_no_reader_trusts_a_damaged_batch(
     store: Store, logs: Path, kind: str
 ) -> None:
@@ -182,16 +203,14 @@ def test_no_ingest_and_no_reader_trusts_a_damaged_batch(
     told = "symbolic link" if kind == "link" else r"store .*: .*verify --store .* --repair"
     with pytest.raises(UserError, match=told):
         ingest([logs], store, Options())
-    with pytest.raises(StoreError, match="verify"), compaction.reading(store.path):
+    with pytest.raises(StoreError, match="verify"), reading(store.path):
         pass
 
 
-@pytest.mark.parametrize("manifest", [True, False])
 @pytest.mark.parametrize("verb", ["diagnose", "report", "sql"])
 def test_a_part_that_fails_within_a_query_is_named(
     store: Store,
     verb: str,
-    manifest: bool,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -206,8 +225,6 @@ def test_a_part_that_fails_within_a_query_is_named(
             begin = column.dictionary_page_offset or column.data_page_offset
             data[begin : begin + column.total_compressed_size] = bytes(column.total_compressed_size)
     part.write_bytes(data)
-    if not manifest:
-        (batch / "manifest.json").unlink()
     # As of a table too large to be held: each query of a method reads the part.
     monkeypatch.setattr("fabricobs.store.session._MOST_LOADED_BYTES", 0)
     monkeypatch.setattr("fabricobs.store.session._kept", lambda statement: statement)
@@ -224,19 +241,10 @@ def test_a_part_that_fails_within_a_query_is_named(
     assert "run `fabricobs verify --store" in line
 
 
-def test_a_batch_without_a_manifest_is_not_called_sound(fabricobs: Run, store: Store) -> None:
-    batch = store.path / days_of(store)[0]
-    (batch / "manifest.json").unlink()
-    done = fabricobs("verify", "--store", store.path)
-    assert done.returncode == 3
-    assert f"{batch.name} cannot be checked: it has no manifest.json" in done.stdout
-    assert "1 batch cannot be checked" in done.stdout.splitlines()[-1]
-
-
 def test_any_flipped_bit_is_found(store: Store) -> None:
     """DuckDB reads most of them as other values."""
     chance = random.Random(7)
-    parts = sorted(store.path.glob("*/*"))
+    parts = sorted(store.path.glob("*/*.parquet"))
     for _ in range(20):
         part = chance.choice(parts)
         data = part.read_bytes()
@@ -248,19 +256,13 @@ def test_any_flipped_bit_is_found(store: Store) -> None:
 
 
 def test_rows_that_are_there_twice_are_found_and_taken_out(store: Store) -> None:
-    first = days_of(store)[0]
-    shutil.copytree(store.path / first, store.path / "copied")
+    """A log made anew takes in what others had replaced."""
+    shutil.copytree(store.path / days_of(store)[0], store.path / "copied")
+    verification.rebuild(store.path)
     found = verification.verify(store.path)
     assert sum(len(batch.doubled) for batch in found) == 1
     assert len(steps(store)) == 4
     assert not verification.repair(store.path, found)
-    assert steps(store) == [1, 2, 3]
-
-
-def test_a_missing_schema_is_made_again(store: Store) -> None:
-    (store.path / "schema" / "steps.parquet").write_bytes(b"")
-    assert len(verification.repair(store.path, verification.verify(store.path))) == 1
-    assert not faults(store)
     assert steps(store) == [1, 2, 3]
 
 
@@ -277,7 +279,7 @@ class TestCommandLine:
     def test_sound_damaged_and_repaired(self, fabricobs: Run, store: Store, logs: Path) -> None:
         sound = fabricobs("verify", "--store", store.path)
         assert (sound.returncode, sound.stderr) == (0, "")
-        assert "4 batches" in sound.stdout
+        assert "3 batches" in sound.stdout
         damage(store, "cut off")
         found = fabricobs("verify", "--store", store.path)
         assert found.returncode == 2
@@ -305,7 +307,7 @@ class TestCommandLine:
 def test_who_may_not_write_reads(store: Store) -> None:
     store.path.chmod(0o555)
     try:
-        with compaction.reading(store.path):
+        with reading(store.path):
             assert steps(store) == [1, 2, 3]
     finally:
         store.path.chmod(0o755)

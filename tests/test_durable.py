@@ -1,23 +1,20 @@
 """What is visible is on the disk: the order of calls, and whose workplace is whose."""
 
-import fcntl
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from small_store import STEP, write_days
+from small_store import STEP, steps, write_days
 
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.operate.state import Memory, save_memory
 from fabricobs.store import upkeep
+from fabricobs.store.arrow import empty_table
 from fabricobs.store.parts import BatchWriter, Store
-from fabricobs.store.workplaces import Workplace, remove_abandoned
+from fabricobs.store.storage import make_workplace, remove_abandoned
 
 LATER = datetime.now(UTC).replace(tzinfo=None) + timedelta(hours=2)
 
@@ -29,20 +26,17 @@ class Disk:
         self._store = store
         self._synced: dict[int, tuple[int, int]] = {}  # inode -> size and time of change
         self._unsynced_names: set[Path] = set()
-        self._unsynced_removals: set[Path] = set()
         self.published = 0
 
     def fsync(self, opened: int) -> None:
         stat = os.fstat(opened)
         self._synced[stat.st_ino] = (stat.st_size, stat.st_mtime_ns)
         folder = Path(f"/proc/self/fd/{opened}").readlink()
-        for names in (self._unsynced_names, self._unsynced_removals):
-            names -= {name for name in names if name.parent == folder}
+        self._unsynced_names -= {name for name in self._unsynced_names if name.parent == folder}
 
     def rename(self, source: Path, target: Path) -> None:
         self.nothing_is_pending()
         if target.is_relative_to(self._store / ".incoming"):
-            self._unsynced_removals.add(source)
             return
         contents = [source, *source.iterdir()] if source.is_dir() else [source]
         for path in contents:
@@ -51,8 +45,13 @@ class Disk:
         self._unsynced_names.add(target)
         self.published += 1
 
-    def note_goes(self) -> None:
-        assert not self._unsynced_removals, "the note goes before the batches that it names"
+    def link(self, source: Path, target: Path) -> None:
+        """An entry of the log gets its name: all that it names is on the disk."""
+        self.nothing_is_pending()
+        stat = source.stat()
+        assert self._synced.get(stat.st_ino) == (stat.st_size, stat.st_mtime_ns), source
+        self._unsynced_names.add(target)
+        self.published += 1
 
     def nothing_is_pending(self) -> None:
         assert not self._unsynced_names, "the name is not on the disk, and the next thing is done"
@@ -61,7 +60,7 @@ class Disk:
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     disk = Disk(tmp_path / "store")
-    fsync, rename, unlink = os.fsync, os.replace, os.unlink
+    fsync, rename, link = os.fsync, os.replace, os.link
 
     def synced(opened: int) -> None:
         fsync(opened)
@@ -71,15 +70,14 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
         disk.rename(Path(source), Path(target))
         rename(source, target)
 
-    def unlinked(path: Path, *arguments: object, **options: object) -> None:
-        if str(path).endswith("replaces.json") and ".incoming" not in str(path):
-            disk.note_goes()
-        unlink(path, *arguments, **options)  # type: ignore[arg-type]
+    def linked(source: Path, target: Path) -> None:
+        disk.link(Path(source), Path(target))
+        link(source, target)
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "rename", renamed)
     monkeypatch.setattr(os, "replace", renamed)
-    monkeypatch.setattr(os, "unlink", unlinked)
+    monkeypatch.setattr(os, "link", linked)
     yield disk
     disk.nothing_is_pending()
 
@@ -88,8 +86,8 @@ def test_all_that_is_made_visible_is_on_the_disk(disk: Disk, tmp_path: Path) -> 
     store = Store(tmp_path / "store")
     logs = tmp_path / "logs"
     write_days(logs, 6, store.path)
-    assert disk.published == 1 + 2 * 6, (
-        "the schema; of each day a batch and a note of what was seen"
+    assert disk.published == 1 + 3 * 6, (
+        "the log; of each day a batch, its entry and a note of what was seen"
     )
     with (logs / "day06.jsonl").open("a") as file:
         file.write(STEP.format(7, 6))
@@ -101,69 +99,35 @@ def test_all_that_is_made_visible_is_on_the_disk(disk: Disk, tmp_path: Path) -> 
     assert disk.published > 16
 
 
-class TestWorkplaces:
-    def test_one_in_use_stays(self, tmp_path: Path) -> None:
-        place = Workplace(tmp_path)
-        (place.path / "part").touch()
-        remove_abandoned(tmp_path)
-        assert (place.path / "part").exists()
-        place.close()
-        assert not list((tmp_path / ".incoming").iterdir())
+def test_what_a_killed_writer_left_goes_a_day_later(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    write_days(tmp_path / "logs", 1, store.path)
+    place = make_workplace(store.path)
+    (place / "steps.parquet").touch()
+    writer = BatchWriter(store)
+    writer.write("steps", empty_table("steps"))
+    left = writer.put("never-committed")
+    (store.path / "hosts").mkdir()  # pages of a report
+    now = datetime.now(UTC).replace(tzinfo=None)
+    store.clear(now + timedelta(hours=20))
+    assert place.exists(), "its writer may live"
+    assert (store.path / left.name).exists()
+    assert steps(store) == [1]
+    store.clear(now + timedelta(hours=25))
+    assert not place.exists()
+    assert not (store.path / left.name).exists()
+    assert (store.path / "hosts").exists()
+    assert steps(store) == [1]
 
-    @pytest.mark.parametrize("left", ["killed", "no lock", "lock only", "of an older release"])
-    def test_what_is_left_over_goes(self, tmp_path: Path, left: str) -> None:
-        incoming = tmp_path / ".incoming"
-        incoming.mkdir()
-        if left == "killed":
-            code = (
-                "import sys, os, signal\nfrom pathlib import Path\n"
-                "from fabricobs.store.workplaces import Workplace\n"
-                "place = Workplace(Path(sys.argv[1]))\n(place.path / 'part').touch()\n"
-                "os.kill(os.getpid(), signal.SIGKILL)\n"
-            )
-            killed = subprocess.run([sys.executable, "-c", code, tmp_path], check=False)
-            assert killed.returncode == -signal.SIGKILL
-            assert len(list(incoming.iterdir())) == 2
-        elif left == "no lock":
-            (incoming / "x" / "y").mkdir(parents=True)
-        elif left == "lock only":
-            (incoming / "x.lock").touch()
-        else:
-            # The process lives, but it is not the one that made this.
-            (incoming / f"x@{os.uname().nodename}:{os.getpid()}").mkdir()
-        remove_abandoned(tmp_path)
-        assert not list(incoming.iterdir())
 
-    def test_one_whose_owner_has_forked_stays_until_the_child_ends(self, tmp_path: Path) -> None:
-        place = Workplace(tmp_path)
-        child = subprocess.Popen(["sleep", "60"], pass_fds=[place._lock])
-        os.close(place._lock)
-        remove_abandoned(tmp_path)
-        assert place.path.exists()
-        child.kill()
-        child.wait()
-        remove_abandoned(tmp_path)
-        assert not place.path.exists()
-        place._lock = -1
-
-    def test_a_lock_file_taken_before_it_was_locked_is_given_up(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Someone who looks for what is left over comes between the open and the lock."""
-        flock, interrupted = fcntl.flock, []
-
-        def late(opened: int, operation: int) -> None:
-            if not interrupted:
-                interrupted.append(opened)
-                remove_abandoned(tmp_path)
-            flock(opened, operation)
-
-        monkeypatch.setattr(fcntl, "flock", late)
-        place = Workplace(tmp_path)
-        remove_abandoned(tmp_path)
-        assert place.path.exists()
-        place.close()
-        assert not list((tmp_path / ".incoming").iterdir())
+def test_what_changed_lately_is_in_use(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    store.create()
+    place = make_workplace(store.path)
+    (place / "steps.parquet").touch()
+    os.utime(place, (0, 0))
+    remove_abandoned(store.path, datetime.now(UTC).replace(tzinfo=None) - timedelta(days=1))
+    assert place.exists()
 
 
 def test_a_failure_while_writing_leaves_nothing(tmp_path: Path) -> None:

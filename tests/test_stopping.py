@@ -81,7 +81,7 @@ def test_a_watch_ends_wherever_it_is(tmp_path: Path, seed: int) -> None:
             f'store = "{store}"\n[notify.webhook]\nurl = "{address}"\n'
         )
         process = start("watch", LOGS, "--every", "1h", "--config", tmp_path / "fabricobs.toml")
-        wait_for((store / "schema" / "files.parquet").exists, "the watch to begin")
+        wait_for((store / "_log").exists, "the watch to begin")
         time.sleep(chance.uniform(0, float(os.environ.get("FABRICOBS_STOP_WITHIN", "12"))))
         began = time.monotonic()
         said = stop(process)
@@ -126,7 +126,7 @@ def test_an_ingest_ends_and_the_next_one_brings_the_rest(tmp_path: Path, whole: 
     chance = random.Random(1)
     for _ in range(3):
         process = start("ingest", LOGS, "--store", store, "--workers", "2")
-        wait_for((store / "schema" / "files.parquet").exists, "the ingest to begin")
+        wait_for((store / "_log").exists, "the ingest to begin")
         time.sleep(chance.uniform(0, 3))
         said = stop(process)
         assert process.returncode in {143, 0, -signal.SIGTERM}, said
@@ -141,7 +141,7 @@ def test_a_signal_that_was_ignored_stays_ignored(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*command, "--store", tmp_path / "store"], stderr=subprocess.PIPE, text=True
     )
-    wait_for((tmp_path / "store" / "schema").exists, "the watch to begin")
+    wait_for((tmp_path / "store" / "_log").exists, "the watch to begin")
     process.send_signal(signal.SIGHUP)
     time.sleep(1)
     assert process.poll() is None

@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from small_store import STEP, steps, write_days
@@ -17,10 +18,10 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.report.history import keep_findings
-from fabricobs.store import compaction, upkeep
+from fabricobs.store import upkeep
 from fabricobs.store.parts import Store
-from fabricobs.store.session import open_session
-from fabricobs.store.tables import TABLES
+from fabricobs.store.session import init_script, open_session
+from fabricobs.store.verification import rebuild
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,7 @@ def store(days: Path, tmp_path: Path) -> Store:
 def test_merging_changes_no_row(store: Store) -> None:
     before = rows_of(store.path)
     assert upkeep.compact(store, LATER) == DAYS - 1
-    assert len(store.batches()) == 2
+    assert len(store.snapshot().batches) == 1
     assert rows_of(store.path) == before | {"counter_info": rows_of(store.path)["counter_info"]}
     report = ingest([store.path.parent / "logs"], store, Options())
     assert not report.read, "what is in the store is known by its account"
@@ -54,13 +55,13 @@ def test_merging_changes_no_row(store: Store) -> None:
 
 
 def test_files_that_may_still_grow_are_left_alone(store: Store, tmp_path: Path) -> None:
-    old = set(store.batches())
+    old = set(store.snapshot().batches)
     for number in range(2):
         (tmp_path / f"{number}.jsonl").write_text(STEP.format(100 + number, DAYS))
         ingest([tmp_path / f"{number}.jsonl"], store, Options())
-    fresh = set(store.batches()) - old
+    fresh = set(store.snapshot().batches) - old
     assert upkeep.compact(store) == DAYS - 1
-    assert fresh < set(store.batches())
+    assert fresh < set(store.snapshot().batches)
 
 
 def test_a_log_that_grows_after_all_takes_the_place_of_its_rows(
@@ -111,33 +112,46 @@ def test_the_last_that_is_known_of_a_device_stays(store: Store, tmp_path: Path) 
     assert open_session(store.path).sql(links).fetchall() == [(1,)]
 
 
-@pytest.mark.parametrize("missing", ["nothing", "one old batch", "all old batches"])
-def test_a_compaction_cut_anywhere_is_finished(store: Store, missing: str) -> None:
-    before = steps(store)
-    old = [name for name in store.batches() if name != "schema"]
-    kept = store.path.parent / "kept"
-    kept.mkdir()
-    for name in old:
-        shutil.copytree(store.path / name, kept / name)
+def test_who_began_to_read_keeps_what_was_there_for_an_hour(store: Store) -> None:
+    rows = open_session(store.path).sql("SELECT step FROM steps ORDER BY step")
+    upkeep.prune(store, timedelta(days=4))
+    upkeep.compact(store, LATER - timedelta(hours=2))
+    assert rows.fetchall() == [(step,) for step in range(1, DAYS + 1)]
+    assert steps(store) == list(range(8, DAYS + 1))
+
+
+def test_what_nobody_reads_any_more_makes_room(store: Store) -> None:
+    """An hour later plain Parquet tools see the rows that count, and no others."""
     upkeep.compact(store, LATER)
-    (merged,) = [name for name in store.batches() if name != "schema"]
-    back = {"nothing": old, "one old batch": old[1:], "all old batches": []}[missing]
-    for name in back:
-        shutil.copytree(kept / name, store.path / name)
-    (store.path / merged / "replaces.json").write_text(str(old).replace("'", '"'))
-    with compaction.reading(store.path):
-        assert steps(store) == before
-    assert store.batches() == sorted([merged, "schema"])
+    assert len(list(store.path.glob("*/steps.parquet"))) == DAYS + 1
+    store.clear(LATER)
+    (part,) = store.path.glob("*/steps.parquet")
+    assert pq.read_table(part)["step"].to_pylist() == list(range(1, DAYS + 1))
 
 
-def test_who_reads_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "_LONGEST_WAIT_S", 0.3)
-    with (
-        compaction.reading(store.path),
-        pytest.raises(compaction.BusyError, match="somebody has been reading"),
-    ):
-        upkeep.compact(store, LATER)
-    assert upkeep.compact(store, LATER) == DAYS - 1
+def test_of_two_compactions_one_counts(store: Store) -> None:
+    """The second began before the first committed."""
+    seen = store.snapshot()
+    upkeep.compact(store, LATER)
+    late = Store(store.path)
+    late.snapshot = lambda: seen  # type: ignore[method-assign]
+    assert upkeep.compact(late, LATER) == 0
+    assert steps(store) == list(range(1, DAYS + 1))
+
+
+def test_a_row_is_read_once_while_its_file_is_being_replaced(tmp_path: Path) -> None:
+    """Between the commit of a grown log and the rewriting of the batch it was in."""
+    store = Store(tmp_path / "store")
+    write_days(tmp_path / "logs", DAYS, store.path)
+    log = tmp_path / "logs" / "day03.jsonl"
+    with log.open("a") as file:
+        file.write(STEP.format(99, 3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "settle", lambda store: None)
+        ingest([tmp_path / "logs"], store, Options())
+    assert steps(store) == [*range(1, DAYS + 1), 99]
+    plain = duckdb.sql(init_script(store.path) + "SELECT count(*) FROM steps")
+    assert plain.fetchall() == [(DAYS + 1,)]
 
 
 def test_prune_beside_ingests(fabricobs: Run, store: Store, tmp_path: Path) -> None:
@@ -172,7 +186,6 @@ def test_the_command_says_what_it_did(fabricobs: Run, store: Store) -> None:
     assert "Removed the rows of 7 files older than 4d" in result.stdout
     assert "small batches" in result.stdout
     assert fabricobs("prune", "--keep", "soon", "--store", store.path).returncode == 3
-    assert set(TABLES) <= {p.stem for p in (store.path / "schema").iterdir()}
 
 
 def test_a_store_of_an_older_version_lacks_columns_and_is_read(tmp_path: Path) -> None:
@@ -180,6 +193,7 @@ def test_a_store_of_an_older_version_lacks_columns_and_is_read(tmp_path: Path) -
     for part in (tmp_path / "store").glob("*/steps.parquet"):
         older = pq.read_table(part).drop_columns(["samples"])
         pq.write_table(older, part)
+    rebuild(tmp_path / "store")
     rows = open_session(tmp_path / "store").sql("SELECT step, samples FROM steps ORDER BY step")
     assert rows.fetchall() == [(1, None), (2, None)]
     assert diagnose(tmp_path / "store").failures == ()

@@ -27,7 +27,7 @@ from fabricobs.printing import escaped, note, show, show_data
 
 if TYPE_CHECKING:
     from fabricobs.operate.watch import Round
-    from fabricobs.store.verification import Batch, PutAside
+    from fabricobs.store.verification import Batch
 
 EveryOption = Annotated[
     str | None,
@@ -109,7 +109,8 @@ def verify(
         bool,
         typer.Option(
             "--repair",
-            help="Move damaged batches to STORE/.damaged; the next ingest reads them again.",
+            help="Take damaged batches out, so that the next ingest reads their inputs again, and "
+            "make a damaged log, or one that an older release did not keep, anew.",
         ),
     ] = False,
     store: StoreOption = None,
@@ -117,39 +118,40 @@ def verify(
 ) -> None:
     """Verify that each part of the store is as it was written and that no file is stored twice.
 
-    Exit codes: 0 no fault, 2 faults, 1 faults that --repair removed, 3 the store cannot be read or
-    a batch cannot be checked. A missing batch is no fault: the next ingest reads its inputs again.
+    Exit codes: 0 no fault, 2 faults, 1 faults that --repair removed, 3 the store cannot be read.
     """
     from fabricobs.store import verification
+    from fabricobs.store.log import StoreError
 
     path = given(config, store=store).store
-    if not path.is_dir() or not any(verification.folders(path)):
+    if not verification.may_be_store(path):
         fail(f"{path}: no store here")
-    found = verification.verify(path)
-    if not found:
-        fail(f"{path}: no store here")
+    mended = False
+    try:
+        found = verification.verify(path)
+    except StoreError as error:
+        show(str(error))
+        if not repair:
+            note(f"to repair it: fabricobs verify --store {path} --repair")
+            raise typer.Exit(2) from None
+        for line in verification.rebuild(path):
+            show(f"left out: {line}")
+        found, mended = verification.verify(path), True
     faults = [line for batch in found for line in _faults(batch)]
     for line in faults:
         show(line)
     if repair and faults:
-        for moved in verification.repair(path, found):
-            show(_put_aside(moved))
+        for gone in verification.repair(path, found):
+            show(_taken_out(gone))
     parts, size = sum(b.parts for b in found), sum(b.size_bytes for b in found)
-    unchecked = [batch.unchecked for batch in found if batch.unchecked and not batch.faults]
-    for line in unchecked:
-        show(line)
-    state = "repaired" if repair and faults else f"{len(faults)} faults" if faults else "sound"
-    if unchecked:
-        batches = "1 batch" if len(unchecked) == 1 else f"{len(unchecked):,} batches"
-        state = f"{f'{state}, ' if faults else ''}{batches} cannot be checked"
+    wrong = f"{len(faults)} faults" if faults else "sound"
+    state = "repaired" if mended or (repair and faults) else wrong
     show(f"{len(found):,} batches, {parts:,} parts, {size / 1e6:,.1f} MB: {state}")
-    if faults:
-        if not repair:
-            note(f"to repair it: fabricobs verify --store {path} --repair")
-        raise typer.Exit(1 if repair else 2)
-    if unchecked:
-        note("to be sure: ingest the logs again into a new store")
-        raise typer.Exit(UNKNOWN)
+    if faults and not repair:
+        note(f"to repair it: fabricobs verify --store {path} --repair")
+        raise typer.Exit(2)
+    if mended or faults:
+        raise typer.Exit(1)
 
 
 def _faults(batch: "Batch") -> list[str]:
@@ -158,13 +160,12 @@ def _faults(batch: "Batch") -> list[str]:
     return [*batch.faults, *([doubled] if batch.doubled else [])]
 
 
-def _put_aside(moved: "PutAside") -> str:
+def _taken_out(batch: "Batch") -> str:
     """Say what the next ingest must read again, and what it cannot."""
-    if moved.inputs is None:
-        return f"{moved.place}: put aside; its inputs are not known: ingest all logs again"
-    gone = [path for path in moved.inputs if not path.exists()]
+    paths = [Path(path) for path in batch.inputs.values()]
+    gone = [path for path in paths if not path.exists()]
     lost = f"; {len(gone):,} of them are gone: {', '.join(map(str, gone[:5]))}" if gone else ""
-    return f"{moved.place}: put aside; {len(moved.inputs):,} inputs to be read again{lost}"
+    return f"{batch.name}: taken out; {len(paths):,} inputs to be read again{lost}"
 
 
 def schedule(

@@ -157,7 +157,7 @@ def _statement(given: str | None) -> str:
 def _ask(statement: str, asked: "OpenStore", format: str | None, out: Path | None) -> None:
     from fabricobs.ask import output_of, run_statement
     from fabricobs.output_files import check_target
-    from fabricobs.store.compaction import reading
+    from fabricobs.store.reading import reading
 
     check_target("--out", out)
     output = output_of(format, out)

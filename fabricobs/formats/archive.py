@@ -20,7 +20,7 @@ from fabricobs.formats.limits import LIMITS, in_mib
 from fabricobs.formats.private_files import is_private
 from fabricobs.formats.source import BLOCK
 from fabricobs.formats.values import LATEST_US
-from fabricobs.store.manifest import StoreError
+from fabricobs.store.log import StoreError
 
 _MAGIC = b"ustar"
 _MAGIC_AT = 257

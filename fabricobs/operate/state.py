@@ -17,9 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 from fabricobs.diagnosis.incidents import Event, Incident
 from fabricobs.exceptions import UserError
 from fabricobs.report.history import told_incidents
-from fabricobs.store.compaction import reading
 from fabricobs.store.durable import open_own, own_folder
-from fabricobs.store.workplaces import write_file
+from fabricobs.store.reading import reading
+from fabricobs.store.storage import write_file
 
 _VERSION = 1
 

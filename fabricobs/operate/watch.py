@@ -32,8 +32,8 @@ from fabricobs.report.page import Charts, draw, write_page
 from fabricobs.report.site import incident_page
 from fabricobs.report.writing import write_pages
 from fabricobs.resources import cores
-from fabricobs.store.compaction import reading
 from fabricobs.store.parts import Store
+from fabricobs.store.reading import reading
 from fabricobs.store.session import newest_time
 from fabricobs.store.upkeep import compact, prune, small_batches
 

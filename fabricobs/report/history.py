@@ -16,7 +16,9 @@ from fabricobs.diagnosis.findings import Diagnosis, Finding
 from fabricobs.diagnosis.incidents import Event, Incident, Raised
 from fabricobs.report.documents import diagnosis_json, finding_document, finding_of
 from fabricobs.store.arrow import table_schema
-from fabricobs.store.parts import Store, parsing
+from fabricobs.store.integrity import parsing
+from fabricobs.store.parts import Store
+from fabricobs.store.reading import snapshot_of
 from fabricobs.store.session import open_session
 
 
@@ -74,7 +76,8 @@ def told_incidents(store: Path, extra: Sequence[Path] = ()) -> tuple[Incident, .
 
 def _is_kept(run: str, store: Path) -> bool:
     """Say whether the rows are there, alone or merged with others."""
-    return any(run in _runs(part) for part in store.glob("*/findings.parquet"))
+    parts = snapshot_of(store).parts("findings")
+    return any(run in _runs(store / part) for part in parts)
 
 
 def _runs(part: Path) -> set[str]:

@@ -21,9 +21,8 @@ from fabricobs.report.html import SCRIPT, STYLE, Addresses, page, script, style
 from fabricobs.report.jobs import name_of
 from fabricobs.report.page import Charts, context_of, sections
 from fabricobs.store.jobs import Run
-from fabricobs.store.manifest import PAGES
 
-ASSETS, HOSTS, INCIDENTS, JOBS, SWITCHES = PAGES
+ASSETS, HOSTS, INCIDENTS, JOBS, SWITCHES = "assets", "hosts", "incidents", "jobs", "switches"
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 80
 

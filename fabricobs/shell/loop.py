@@ -18,8 +18,8 @@ from fabricobs.resources import state_folder
 from fabricobs.shell.commands import COMMANDS, Shell, check_printed
 from fabricobs.shell.completion import Names, SqlCompleter
 from fabricobs.shell.text import is_whole
-from fabricobs.store.compaction import reading
 from fabricobs.store.inspection import one_line
+from fabricobs.store.reading import reading
 from fabricobs.store.sandbox import QueryError
 from fabricobs.store.session import keywords
 

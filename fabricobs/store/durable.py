@@ -1,4 +1,4 @@
-"""What the store asks of the disk: files that survive a power cut, locks, no symbolic links.
+"""What the store asks of the disk: files that survive a power cut, no symbolic links.
 
 A rename shows a name at once, but only `fsync` brings a file, its directory and the directory of
 the new name to the disk. Whatever a store says is data: somebody else may have made it, and a
@@ -6,10 +6,7 @@ symbolic link in it must not lead a reader or a writer to a file elsewhere.
 """
 
 import errno
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
 
@@ -81,14 +78,3 @@ def publish(unfinished: Path, target: Path) -> None:
         path.chmod(path.stat().st_mode & access)
     unfinished.replace(target)
     sync(target.parent)
-
-
-@contextmanager
-def flocked(path: Path, operation: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold a lock, which the system frees if the process dies; BlockingIOError with LOCK_NB."""
-    opened = open_own(path, os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(opened, operation)
-        yield
-    finally:
-        os.close(opened)

@@ -4,7 +4,7 @@ A store may come from anywhere. What leads out of it is refused, what is odd is 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,11 +54,13 @@ def odd_columns(table: str, found: dict[str, str]) -> Iterator[str]:
             yield f"column {column.name} is {kind}, not {column.type}"
 
 
-def odd_part(connection: "duckdb.DuckDBPyConnection", store: Path, table: str) -> str | None:
+def odd_part(
+    connection: "duckdb.DuckDBPyConnection", table: str, parts: Iterable[Path]
+) -> str | None:
     """Name the first part of a table that cannot be read or has odd columns; None if none has."""
     import duckdb
 
-    for part in sorted(store.glob(f"*/{table}.parquet")):
+    for part in parts:
         try:
             rows = connection.execute(
                 "DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning=false)",

@@ -1,19 +1,20 @@
-"""The store on disk: batches of Parquet parts, each committed by one rename.
+"""The store: batches of Parquet parts, each committed by an entry of the log.
 
-`STORE/<batch>/<table>.parquet` holds the rows of the files of one batch, for every table at once,
-so that a killed ingest leaves either all rows of a file or none. The batch is named after the
-content of its files; nothing of the moment of writing goes into it. `STORE/schema/` is a batch
-without rows: it gives every table its columns before anything was ingested. A batch is on the disk,
-its parts, their manifest and its name, when the call that makes it visible returns.
+`STORE/<batch>/<table>.parquet` holds the rows of the files of one batch, for every table at once. A
+batch is written where no reader looks, put in its place, and becomes part of the store by one entry
+of the log, so that a killed ingest leaves either all rows of a file or none. All of it is on the
+disk when the call that makes it visible returns.
 """
 
-import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
+from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,248 +24,191 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fabricobs.store.arrow import coded_schema, empty_table, table_schema
-from fabricobs.store.compaction import finish, locked, write_note
-from fabricobs.store.durable import publish, sync_tree
+from fabricobs.store.arrow import coded_schema, table_schema
 from fabricobs.store.inspection import refuse_links
-from fabricobs.store.manifest import (
-    PART,
+from fabricobs.store.integrity import digest_of, parsing, refuse_damaged
+from fabricobs.store.log import (
+    FILE_COLUMNS,
+    KEPT_FOR_READERS,
+    Batch,
+    Change,
+    KnownFile,
+    Log,
+    Part,
+    Snapshot,
     StoreError,
-    batch_folders,
-    refuse,
-    refuse_damaged,
-    write_manifest,
 )
-from fabricobs.store.session import is_store
+from fabricobs.store.reading import is_store
+from fabricobs.store.storage import Storage, make_workplace, remove_abandoned, workplace
 from fabricobs.store.tables import TABLES
-from fabricobs.store.workplaces import Workplace, remove_abandoned, take_out, workplace
 
+PART = ".parquet"
 # Sorts a missing number before every other.
 _FIRST = -(1 << 62)
 _LOOKED_AT = 4096
-_KNOWN_COLUMNS = (
-    "file_id",
-    "path",
-    "size_bytes",
-    "modified",
-    "content",
-    "settings",
-    "formats",
-    "device",
-    "device_source",
-    "replaces",
-    "repeats",
-    "rows",
-    "problem",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownFile:
-    """A file already in the store."""
-
-    batch: str
-    file_id: str
-    path: str
-    size_bytes: int
-    modified: Any
-    content: str
-    settings: str
-    formats: str
-    replaces: str | None
-    repeats: str | None = None  # a store of an older version has no such column
-    device: str | None = None
-    device_source: str | None = None  # None: a log, or read by an older release
-    rows: int = 0
-    problem: str | None = None
-
-
-def _lacking(store: Path) -> list[str]:
-    """Return the tables of which no schema batch of a store has every column."""
-    known = sorted(store.glob("schema*"))
-    return [
-        table
-        for table in TABLES
-        if not any(
-            set(table_schema(table).names) <= _columns(path)
-            for batch in known
-            if (path := batch / f"{table}.parquet").exists()
-        )
-    ]
-
-
-def _columns(part: Path) -> set[str]:
-    with parsing(part):
-        return set(pq.read_schema(part).names)
-
-
-def _schema_name(store: Path) -> str:
-    """Return the name of the next schema batch: `schema`, then one that tells which columns."""
-    if not is_store(store):
-        return "schema"
-    columns = "\n".join(f"{t} {' '.join(table_schema(t).names)}" for t in TABLES)
-    return f"schema-{hashlib.blake2b(columns.encode(), digest_size=6).hexdigest()}"
-
-
-# What PyArrow raises for a part that is no Parquet, or of other columns.
-UNREADABLE = (pa.ArrowException, OSError, TypeError)
+_OWN_NAME = re.compile(r".+-[0-9a-f]{8}")  # as `BatchWriter.put` gives: a report's folders stay
+# Nothing is written for so long between its first byte and its commit.
+_ABANDONED_AFTER = timedelta(days=1)
 
 
 class Store:
-    """A directory of batches."""
+    """A directory of batches, and the log that says which of them count."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.storage = Storage(path)
+        self._log = _log_of(path.absolute())
 
     def create(self) -> None:
-        """Make the directory and its empty schema batch, unless they are there.
-
-        A store of an older version gets a second one with the tables and columns it lacks.
-        """
+        """Make the directory and its log, unless they are there."""
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             refuse_links(self.path)
-            lacking = _lacking(self.path)
-            if lacking:
-                with BatchWriter(self) as batch:
-                    for table in lacking:
-                        batch.write(table, empty_table(table))
-                    batch.close()
-                    with self.locked():
-                        batch.move_to(_schema_name(self.path))
+            if not is_store(self.path):
+                self._log.create()
         except OSError as error:
             raise StoreError(f"store {self.path}: {error.strerror or error}") from error
 
-    def batches(self) -> list[str]:
-        """Return the names of the committed batches."""
-        return [folder.name for folder in batch_folders(self.path)]
+    def snapshot(self) -> Snapshot:
+        """Return what the store holds now; StoreError where the log cannot be read."""
+        try:
+            return self._log.snapshot()
+        except StoreError as error:
+            raise StoreError(f"store {self.path}: {error}") from error
 
     def known_files(self) -> list[KnownFile]:
-        """Return every file whose rows are in the store; StoreError if a part cannot be read."""
-        known: list[KnownFile] = []
-        for batch in self.batches():
-            part = self.path / batch / "files.parquet"
-            try:
-                with parsing(part), pq.ParquetFile(part) as file:
-                    rows = file.read(columns=list(_KNOWN_COLUMNS)).to_pylist()
-                    known.extend(KnownFile(batch=batch, **row) for row in rows)
-            except FileNotFoundError:
-                if (self.path / batch).is_dir():
-                    continue
-                # The batch went while we looked: what replaces it is there now.
-                return self.known_files()
-        return known
+        """Return every file whose rows are in the store."""
+        return self.snapshot().files()
 
-    def commit(self, batch: "BatchWriter", file_ids: Iterable[str]) -> None:
+    def commit(self, writer: "BatchWriter", file_ids: Iterable[str]) -> None:
         """Make a written batch part of the store; files another writer has brought are left out."""
-        batch.close()
-        with self.locked():
-            present = {known.file_id for known in self.known_files()}
-            mine = set(file_ids)
-            if not mine - present:
-                batch.discard()
-                return
-            name = batch_name(mine - present)
-            if mine & present:
-                with BatchWriter(self) as fewer:
-                    copy_rows(batch.directory, fewer, partial(without, mine & present))
-                    fewer.move_to(name)
-                batch.discard()
-            else:
-                batch.move_to(name)
+        mine = set(file_ids)
+        batch = writer.put(batch_name(mine))
+
+        def change_of(seen: Snapshot) -> Change | None:
+            nonlocal batch, mine
+            present = mine & seen.batch_of_file.keys()
+            if present:
+                mine -= present
+                fewer = self._without(batch, present) if mine else None
+                self.storage.remove(batch.name)
+                if fewer is None:
+                    return None
+                batch = fewer
+            return Change(adds=(batch,))
+
+        self._log.commit(change_of)
 
     def append(self, name: str, tables: Mapping[str, pa.Table]) -> None:
         """Commit rows that come from no input file (findings) under a name of their own."""
-        if (self.path / name).exists():
-            return
-        with BatchWriter(self) as batch:
+        with BatchWriter(self) as writer:
             for table, rows in tables.items():
-                batch.write(table, rows)
-            batch.close()
-            with self.locked():
-                batch.move_to(name)
+                writer.write(table, rows)
+            batch = writer.put(name)
 
-    def settle(self) -> None:
-        """Finish what a kill has cut, and take out files that a later one replaces (grown logs).
+        def change_of(seen: Snapshot) -> Change | None:
+            if any(_is_named(known, name) for known in seen.batches):
+                self.storage.remove(batch.name)
+                return None
+            return Change(adds=(batch,))
 
-        Safe to repeat. StoreError if a batch is damaged: what it holds is not known.
+        self._log.commit(change_of)
+
+    def settle(self, now: datetime | None = None) -> None:
+        """Take out files that a later one replaces (grown logs), and what no reader needs any more.
+
+        Safe to repeat. `now` is UTC without a zone. StoreError if a batch is damaged.
         """
-        with self.locked():
-            finish(self.path)
-            refuse_damaged(self.path)
-            known = self.known_files()
-            gone = self._replaced(known)
-            stale = [file for file in known if file.file_id in gone]
-            for batch in sorted({file.batch for file in stale}):
-                members = {file.file_id for file in known if file.batch == batch}
-                self.drop(batch, members, members & gone)
-        remove_abandoned(self.path)
+        seen = self.snapshot()
+        refuse_damaged(self.path, seen)
+        for name, gone in seen.replaced().items():
+            self.drop(seen.batches[name], gone)
+        self.clear(now)
 
-    def _replaced(self, known: Sequence[KnownFile]) -> set[str]:
-        """Return the ids of the files that a later one replaces.
+    def drop(self, batch: Batch, gone: set[str]) -> None:
+        """Take the rows of some files out of a batch."""
+        left = self._without(batch, gone) if {f.file_id for f in batch.files} - gone else None
+        self.replace([batch.name], left)
 
-        A file that is read as it was before last (a definition or an option taken back) has its id
-        of then: the file it replaces names that id as the one it replaced, and is the older one.
+    def replace(self, names: Iterable[str], batch: Batch | None) -> bool:
+        """Put a batch in the place of others; False if another writer has replaced one of them."""
+        removes = tuple(names)
+        done = False
+
+        def change_of(seen: Snapshot) -> Change | None:
+            nonlocal done
+            done = seen.batches.keys() >= set(removes)
+            return Change(() if batch is None else (batch,), removes) if done else None
+
+        self._log.commit(change_of)
+        if not done and batch is not None:
+            self.storage.remove(batch.name)
+        return done
+
+    def clear(self, now: datetime | None = None) -> None:
+        """Remove what was taken out an hour ago, and what a writer left a day ago that was killed.
+
+        Who began to read before that has an hour. `now` is UTC without a zone.
         """
-        by_id = {file.file_id: file for file in known}
-
-        def age(file: KnownFile) -> tuple[int, str]:
-            part = self.path / file.batch / "files.parquet"
-            return part.stat().st_mtime_ns, file.batch
-
-        gone: set[str] = set()
-        for file in known:
-            other = by_id.get(file.replaces or "")
-            returned = other is not None and other.replaces == file.file_id
-            if other is not None and not (returned and age(file) < age(other)):
-                gone.add(other.file_id)
-        return gone
-
-    def drop(self, batch: str, members: set[str], gone: set[str]) -> None:
-        """Take the rows of some files out of a batch; who calls holds the lock."""
-        left = members - gone
-        if left:
-            with BatchWriter(self, replaces=[batch]) as writer:
-                copy_rows(self.path / batch, writer, partial(without, gone))
-                self.replace(writer, batch_name(left))
-        else:
-            take_out(self.path, batch)
-
-    def replace(self, writer: "BatchWriter", name: str) -> None:
-        """Put a written batch in the place of those it replaces; who calls holds the lock."""
-        writer.move_to(name)
-        finish(self.path)
+        moment = now or datetime.now(UTC).replace(tzinfo=None)
+        # The folders first: what is committed after this look is not in it.
+        folders = self.storage.folders()
+        seen = self.snapshot()
+        for folder in folders:
+            if folder.name in seen.batches:
+                continue
+            if folder.name in seen.removed:
+                goes = seen.removed[folder.name] <= moment - KEPT_FOR_READERS
+            else:
+                ours = _OWN_NAME.fullmatch(folder.name) is not None
+                goes = ours and folder.modified <= moment - _ABANDONED_AFTER
+            if goes:
+                self.storage.remove(folder.name)
+        self._log.forget(moment - _ABANDONED_AFTER)
+        remove_abandoned(self.path, moment - _ABANDONED_AFTER)
 
     def workplace(self) -> AbstractContextManager[Path]:
         """Lend a directory nobody reads, on the store's disk; it is removed in the end."""
         return workplace(self.path)
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Hold the store while names change; released by the system if the process dies."""
-        return locked(self.path)
+    def _without(self, batch: Batch, gone: set[str]) -> Batch:
+        """Return a new batch with the rows of another, except those of some files."""
+        with BatchWriter(self) as writer:
+            copy_rows(self.path / batch.name, batch, writer, partial(without, gone))
+            return writer.put(batch_name(f.file_id for f in batch.files if f.file_id not in gone))
+
+
+@cache
+def _log_of(path: Path) -> Log:
+    """Return the log this process knows of a directory: a commit reads only what is new in it."""
+    return Log(Storage(path))
+
+
+def _is_named(batch: str, name: str) -> bool:
+    """Say whether a batch was put under a name; its own ends in a token."""
+    return batch.rpartition("-")[0] == name
 
 
 class BatchWriter:
-    """Writes the parts of one batch into a directory nobody reads yet; a failure discards it."""
+    """Writes the parts of one batch into a directory nobody reads; a failure discards it."""
 
-    def __init__(self, store: Store, replaces: Sequence[str] = ()) -> None:
-        self._workplace = Workplace(store.path)
-        self.directory = self._workplace.path
+    def __init__(self, store: Store) -> None:
+        self.directory = make_workplace(store.path)
         self._store = store
-        self._replaces = list(replaces)
         self._writers: dict[str, pq.ParquetWriter] = {}
-        self._closed = False
+        self._files: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self.discard()
+        self.discard()
 
     def write(self, table: str, rows: pa.Table) -> None:
         """Append rows to the part of `table`, sorted as the table says, as one row group."""
         part = _sorted(table, _coded(table, rows))
+        if table == "files":
+            self._files += part.select(FILE_COLUMNS).to_pylist()
         with self._naming_store():
             self._writer(table, part).write_table(part, row_group_size=1 << 20)
 
@@ -296,26 +240,22 @@ class BatchWriter:
                 raise
             raise OSError(error.errno, os.strerror(error.errno), str(self._store.path)) from error
 
-    def close(self) -> None:
-        """Finish the parts and wait until they are on the disk; safe to repeat."""
-        if self._closed:
-            return
+    def put(self, name: str) -> Batch:
+        """Finish the parts and put them in their place, on the disk, for a commit to name.
+
+        The name gets a token: two writers never write to the same place.
+        """
         with self._naming_store():
             while self._writers:
                 self._writers.popitem()[1].close()
-        write_manifest(self.directory)
-        if self._replaces:
-            write_note(self.directory, self._replaces)
-        sync_tree(self.directory)
-        self._closed = True
-
-    def move_to(self, name: str) -> None:
-        """Rename the directory to its final name; if that batch is there, this one goes."""
-        self.close()
-        target = self._store.path / name
-        if not target.exists():
-            publish(self.directory, target)
-        self._workplace.close()
+        own_name = f"{name}-{secrets.token_hex(4)}"
+        parts = {
+            path.stem: Part(path.stat().st_size, digest_of(path))
+            for path in sorted(self.directory.glob(f"*{PART}"))
+        }
+        files = tuple(KnownFile(own_name, **row) for row in self._files)
+        self._store.storage.put_folder(self.directory, own_name)
+        return Batch(own_name, parts, files)
 
     def discard(self) -> None:
         """Remove what was written."""
@@ -323,7 +263,7 @@ class BatchWriter:
             # A full disk refuses the footer too; what was written goes all the same.
             with suppress(OSError):
                 writer.close()
-        self._workplace.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def _sorted(table: str, rows: pa.Table) -> pa.Table:
@@ -392,13 +332,13 @@ def batch_name(file_ids: Iterable[str]) -> str:
 
 
 def copy_rows(
-    source: Path, writer: BatchWriter, change: Callable[[str, pa.Table], pa.Table]
+    source: Path, batch: Batch, writer: BatchWriter, change: Callable[[str, pa.Table], pa.Table]
 ) -> None:
     """Write the rows of a batch once more, those of each table as `change` returns them."""
-    for part in sorted(source.glob(f"*{PART}")):
-        rows = change(part.stem, read_part(part))
+    for table in batch.parts:
+        rows = change(table, read_part(source / f"{table}{PART}"))
         if rows.num_rows:
-            writer.write(part.stem, rows)
+            writer.write(table, rows)
 
 
 def without(file_ids: set[str], table: str, rows: pa.Table) -> pa.Table:
@@ -427,23 +367,3 @@ def read_part(part: Path) -> pa.Table:
             for field in schema
         ]
         return pa.Table.from_arrays(columns, schema=schema)
-
-
-@contextmanager
-def parsing(part: Path) -> Iterator[None]:
-    """Raise StoreError that names the part if what is read in the block is damaged."""
-    try:
-        yield
-    except UNREADABLE as error:
-        fault = f"{part.parent.name}/{part.name} cannot be read ({reason_of(error)})"
-        refuse(part.parent.parent, fault)
-
-
-def reason_of(error: Exception) -> str:
-    """Return why a part cannot be decoded; raises an error that is not the part's."""
-    # For what it cannot decode, and for what is not there, PyArrow raises an OSError of its own
-    # without a number.
-    gone = isinstance(error, FileNotFoundError)
-    if gone or (isinstance(error, OSError) and error.errno not in {None, errno.EIO}):
-        raise error
-    return str(error).partition("\n")[0]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +12,8 @@ from fabricobs.store import scoping
 from fabricobs.store.counter_sql import FAMILIES, families_script, with_each_counter
 from fabricobs.store.inspection import PartError, odd_columns, odd_part, one_line, refuse_links
 from fabricobs.store.jobs import Run, Trace, find_runs
+from fabricobs.store.log import Snapshot
+from fabricobs.store.reading import snapshot_of
 from fabricobs.store.sandbox import (
     ParseError,
     QueryError,
@@ -82,34 +83,36 @@ class Site:
 NO_SITE = Site()
 
 
-def is_store(path: Path) -> bool:
-    """Say whether a directory is a store."""
-    return (path / "schema" / "files.parquet").exists()
+def base_view(table: str, store: Path, seen: Snapshot, since: datetime | None = None) -> str:
+    """Return the statement that shows a table of a store as it was when it was looked at.
 
-
-def base_view(table: str, store: str, since: datetime | None = None) -> str:
-    """Return the statement that shows the parts of `table` below the directory `store`.
-
-    With `since` (UTC) a table of what happened shows no row before it; rows without a time stay.
+    Rows of a file that a later one replaces are left out. With `since` (UTC) a table of what
+    happened shows no row before it; rows without a time stay.
     """
-    pattern = literal(f"{escaped(store)}/*/{table}.parquet")
     window = ""
     if since is not None and TABLES[table].dated:
-        window = f" WHERE ts >= TIMESTAMP '{since:%Y-%m-%d %H:%M:%S.%f}' OR ts IS NULL"
-    return (
-        f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM read_parquet({pattern}, "
-        f"union_by_name=true, hive_partitioning=false){window};"
-    )
-
-
-def _table_view(table: str, store: Path, since: datetime | None = None) -> str:
-    """Return the view of a table; of one that an older version did not know yet, an empty one."""
-    if (store / "schema" / f"{table}.parquet").exists() or any(store.glob(f"*/{table}.parquet")):
-        return base_view(table, str(store), since)
+        window = f"ts >= TIMESTAMP '{since:%Y-%m-%d %H:%M:%S.%f}' OR ts IS NULL"
+    replaced = seen.replaced() if "file_id" in {c.name for c in TABLES[table].columns} else {}
+    gone = {key for key in seen.parts(table) if key.partition("/")[0] in replaced}
+    whole = [key for key in seen.parts(table) if key not in gone]
+    ids = ", ".join(map(literal, sorted({i for name in replaced.values() for i in name})))
+    selects = [
+        f"SELECT * FROM read_parquet([{', '.join(_paths(store, keys))}], "
+        f"union_by_name=true, hive_partitioning=false){where}"
+        for keys, where in ((whole, ""), (sorted(gone), f" WHERE file_id NOT IN ({ids})"))
+        if keys
+    ]
     columns = ", ".join(
         f'NULL::{column.type} AS "{column.name}"' for column in TABLES[table].columns
     )
-    return f"CREATE OR REPLACE VIEW {table} AS SELECT {columns} WHERE false;"
+    shown = " UNION ALL BY NAME ".join([*selects, f"SELECT {columns} WHERE false"])
+    if window:
+        shown = f"SELECT * FROM ({shown}) WHERE {window}"
+    return f"CREATE OR REPLACE VIEW {table} AS {shown};"
+
+
+def _paths(store: Path, keys: Sequence[str]) -> list[str]:
+    return [literal(escaped(str(store / key))) for key in keys]
 
 
 def view_scripts(extra: Sequence[Path] = ()) -> list[tuple[str, str]]:
@@ -127,9 +130,10 @@ def view_scripts(extra: Sequence[Path] = ()) -> list[tuple[str, str]]:
 
 def init_script(store: Path, extra: Sequence[Path] = ()) -> str:
     """Return what a plain `duckdb -init FILE` needs to run the queries over the store."""
+    seen = snapshot_of(store)
     lines = [
         "SET TimeZone = 'UTC';",
-        *(_table_view(table, store) for table in TABLES),
+        *(base_view(table, store, seen) for table in TABLES),
         *(text for _, text in view_scripts(extra)),
     ]
     return "\n".join(lines) + "\n"
@@ -160,6 +164,7 @@ def open_session(
     """
     place = store.resolve()
     refuse_links(place)
+    seen = snapshot_of(place)
     connection = connect([place, *files], _MOST_MEMORY if keep else None)
     stopping.interruptible(connection)
     _check_content(connection, extra)
@@ -175,9 +180,9 @@ def open_session(
         scoping.tell_scope(connection, scope)
 
     def view_of(table: str) -> str:
-        return scoping.of_runs(_table_view(table, place, since), table, runs or (), scope)
+        return scoping.of_runs(base_view(table, place, seen, since), table, runs or (), scope)
 
-    _make_tables(connection, {table: view_of(table) for table in tables}, place, keep=keep)
+    _make_tables(connection, {table: view_of(table) for table in tables}, place, seen, keep=keep)
     for name, text in scripts:
         if name != scoping.SCRIPT and (needed is None or name in needed):
             _make_views(connection, name, text, keep=keep)
@@ -210,6 +215,7 @@ def _make_tables(
     connection: "duckdb.DuckDBPyConnection",
     tables: Mapping[str, str],
     store: Path,
+    seen: Snapshot,
     *,
     keep: bool,
 ) -> None:
@@ -217,22 +223,18 @@ def _make_tables(
     import duckdb
 
     for table, view in tables.items():
-        loads = keep and _bytes_on_disk(table, store) <= _MOST_LOADED_BYTES
+        parts = seen.parts(table)
+        loads = keep and sum(part.size_bytes for part in parts.values()) <= _MOST_LOADED_BYTES
         try:
             connection.execute(_kept(view) if loads else view)
         except duckdb.Error as error:
-            odd = odd_part(connection, store, table)
+            odd = odd_part(connection, table, [store / key for key in parts])
             if odd is None:
                 raise
             raise PartError(odd) from error
         made = connection.table(table)
-        missing = [c for c in TABLES[table].columns if c.name not in made.columns]
-        if missing:  # an older version wrote all parts
-            head, _, select = (_kept(view) if loads else view).rstrip("; \n").partition(" AS ")
-            nulls = ", ".join(f'NULL::{column.type} AS "{column.name}"' for column in missing)
-            connection.execute(f"{head} AS SELECT *, {nulls} FROM ({select})")
         for odd in odd_columns(table, dict(zip(made.columns, map(str, made.types), strict=True))):
-            named = odd_part(connection, store, table)
+            named = odd_part(connection, table, [store / key for key in parts])
             raise PartError(named or f"{str(store)!r}: table {table}: {odd}")
 
 
@@ -248,14 +250,6 @@ def _make_views(
         raise  # a writer beside this one replaced a batch: `newest_time` looks again
     except duckdb.Error as error:
         raise content.ContentError(f"queries/{name}.sql: {one_line(error)}") from error
-
-
-def _bytes_on_disk(table: str, store: Path) -> int:
-    total = 0
-    for part in store.glob(f"*/{table}.parquet"):
-        with suppress(FileNotFoundError):  # a writer beside this one replaced it meanwhile
-            total += part.stat().st_size
-    return total
 
 
 def _kept(statement: str) -> str:

@@ -1,146 +1,172 @@
 """Verification of a store: every part is as it was written, and the accounts match the rows.
 
-A damaged batch is put aside as a whole, in `STORE/.damaged/`: its inputs are then unknown to the
-store, and the next ingest reads them again.
+A damaged batch is taken out of the store as a whole: its inputs are then unknown to the store, and
+the next ingest reads them again. A log that is damaged, or that an older release did not keep, is
+made anew of the batches there are.
 """
 
-import os
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fabricobs.store import log
 from fabricobs.store.arrow import table_schema
-from fabricobs.store.compaction import alone, finish, held_by_readers, locked, note_of
-from fabricobs.store.durable import own_folder, sync
-from fabricobs.store.manifest import (
-    MANIFEST,
-    PART,
-    StoreError,
-    batch_folders,
-    wrong_digests,
-    wrong_sizes,
-)
-from fabricobs.store.parts import UNREADABLE, Store, reason_of
+from fabricobs.store.integrity import digest_of, reason_of, wrong_digests, wrong_sizes
+from fabricobs.store.log import FILE_COLUMNS, Change, KnownFile, Log, Part, is_name
+from fabricobs.store.parts import PART, Store, read_part
+from fabricobs.store.reading import snapshot_of
+from fabricobs.store.storage import Storage
 from fabricobs.store.tables import TABLES
 
-DAMAGED = ".damaged"
+# What PyArrow raises for a part that is no Parquet, or of other columns.
+_UNREADABLE = (pa.ArrowException, OSError, TypeError)
+# In a store of an older release: names the batches that a batch replaces.
+_NOTE = "replaces.json"
 
 
 @dataclass(slots=True)
 class Batch:
     """A batch as it was found: faults, a line each; inputs by file id, None if they are not known.
 
-    `doubled` are the files that an earlier batch holds too, `unchecked` says why nobody can tell
-    whether the parts are as they were written.
+    `doubled` are the files that an earlier batch holds too.
     """
 
     name: str
     parts: int = 0
     size_bytes: int = 0
     faults: list[str] = field(default_factory=list)
-    inputs: dict[str, str] | None = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
     doubled: set[str] = field(default_factory=set)
-    unchecked: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PutAside:
-    """A batch put aside: where it is now, and its inputs; None if they are not known."""
-
-    place: Path
-    inputs: tuple[Path, ...] | None
+def may_be_store(path: Path) -> bool:
+    """Say whether a directory holds a log, or batches without one."""
+    return path.is_dir() and (Log(Storage(path)).exists() or any(path.glob(f"*/files{PART}")))
 
 
 def verify(path: Path) -> list[Batch]:
-    """Return every batch with its faults; OSError if the store may not be read."""
-    with held_by_readers(path):
-        with suppress(StoreError, OSError), locked(path):
-            finish(path)  # a note that is damaged is told below
-        found = [_verified(folder) for folder in folders(path)]
-        _find_doubled(path, found)
-    return [batch for batch in found if os.path.lexists(path / batch.name)]
+    """Return every batch with its faults; StoreError if the log cannot be read."""
+    found = [_verified(path, batch) for batch in snapshot_of(path).batches.values()]
+    first: dict[str, str] = {}
+    for batch in found:
+        if not batch.faults:
+            ids = batch.inputs
+            batch.doubled = {i for i in ids if first.setdefault(i, batch.name) != batch.name}
+    # A writer beside this one may have replaced a batch while we looked at it.
+    still = snapshot_of(path).batches
+    return [batch for batch in found if batch.name in still]
 
 
-def repair(path: Path, found: Iterable[Batch]) -> list[PutAside]:
-    """Put the damaged batches aside and take out rows that are there twice.
-
-    BusyError if readers hold the store for longer than a minute.
-    """
+def repair(path: Path, found: Sequence[Batch]) -> list[Batch]:
+    """Take damaged batches out, and rows that are there twice; return the batches taken out."""
     store = Store(path)
-    moved = []
-    with alone(path), locked(path):
-        for batch in found:
-            if batch.faults:
-                inputs = None if batch.inputs is None else tuple(map(Path, batch.inputs.values()))
-                moved.append(PutAside(_put_aside(path, batch.name), inputs))
-        for batch in found:
-            if batch.doubled and batch.inputs is not None:
-                store.drop(batch.name, set(batch.inputs), batch.doubled)
-    store.create()
+    damaged = [batch for batch in found if batch.faults]
+    for batch in damaged:
+        store.replace([batch.name], None)
+    for batch in found:
+        if batch.doubled:
+            store.drop(store.snapshot().batches[batch.name], batch.doubled)
     store.settle()
-    return moved
+    return damaged
 
 
-def folders(path: Path) -> Iterator[Path]:
-    """Yield what may be a batch; symbolic links too, which none may be."""
-    yield from batch_folders(path)
-    for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
-        if entry.is_symlink() and not entry.name.startswith(".") and entry.is_dir():
-            yield path / entry.name
+def rebuild(path: Path) -> list[str]:
+    """Make the log of a store anew of the batches there are; return what was left out, and why.
 
-
-def _verified(folder: Path) -> Batch:
-    batch = Batch(folder.name)
-    if folder.is_symlink():
-        batch.faults.append(f"{folder.name} is a symbolic link, no batch")
-        return batch
-    try:
-        note_of(folder)
-    except ValueError as error:
-        batch.faults.append(f"{folder.name}/{error}")
-    wrong = wrong_sizes(folder) or wrong_digests(folder)
-    batch.faults += wrong
-    if not (folder / MANIFEST).exists():
-        batch.unchecked = f"{folder.name} cannot be checked: it has no {MANIFEST} with its digests"
-    counted: Counter[str] = Counter()
-    whole = not wrong and batch.unchecked is None
-    for part in sorted(folder.glob(f"*{PART}")):
-        try:
-            batch.parts += 1
-            batch.size_bytes += part.stat().st_size
-            _count(part, counted, every_column=not whole)
-        except FileNotFoundError:
-            continue  # a writer has replaced the batch meanwhile
-        except UNREADABLE as error:
-            batch.faults.append(f"{folder.name}/{part.name} cannot be read ({reason_of(error)})")
-    if not batch.faults:
-        batch.faults += _compare_account(folder, counted)
-    batch.inputs = _inputs(folder, counted)
-    return batch
-
-
-def _count(part: Path, counted: Counter[str], *, every_column: bool) -> None:
-    """Count the rows of a part by file; raises one of UNREADABLE for what is no part of its table.
-
-    With `every_column` all are read: no digest tells that the bytes are as written.
+    What is in the place of the log is put aside. Batches that others had replaced less than an hour
+    ago are taken in again: `repair` takes out what is there twice then.
     """
+    storage = Storage(path)
+    _put_aside(path)
+    left_out: list[str] = []
+    adds: list[log.Batch] = []
+    names = [folder.name for folder in storage.folders()]
+    replaced = {name for folder in names for name in _replaced_by(path / folder)}
+    for name in names:
+        if name.startswith("schema") or name in replaced or not any((path / name).glob(f"*{PART}")):
+            continue
+        if not is_name(name):
+            left_out.append(f"{name!r} is no name of a batch")
+            continue
+        try:
+            adds.append(_found(path / name))
+        except _UNREADABLE as error:
+            left_out.append(f"{name} cannot be read ({reason_of(error)})")
+    made = Log(storage)
+    made.create()
+    if adds:
+        made.commit(lambda _: Change(adds=tuple(adds)))
+    return left_out
+
+
+def _put_aside(path: Path) -> None:
+    old = path / log.LOG
+    if old.is_dir() and not old.is_symlink():
+        places = (path / f"{log.LOG}.damaged-{n}" for n in count(1))
+        old.rename(next(place for place in places if not place.exists()))
+    else:
+        old.unlink(missing_ok=True)
+
+
+def _replaced_by(folder: Path) -> list[str]:
+    """Return the batches that a compaction of an older release was about to remove."""
+    with suppress(OSError, ValueError):
+        names = json.loads((folder / _NOTE).read_bytes())
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return []
+
+
+def _found(folder: Path) -> log.Batch:
+    """Return a batch as its folder tells; raises one of _UNREADABLE for a part that is none."""
+    parts: dict[str, Part] = {}
+    files: list[dict[str, Any]] = []
+    for part in sorted(folder.glob(f"*{PART}")):
+        rows = read_part(part)
+        parts[part.stem] = Part(part.stat().st_size, digest_of(part))
+        if part.stem == "files":
+            files = rows.select(FILE_COLUMNS).to_pylist()
+    return log.Batch(folder.name, parts, tuple(KnownFile(folder.name, **row) for row in files))
+
+
+def _verified(path: Path, batch: log.Batch) -> Batch:
+    found = Batch(batch.name, inputs={file.file_id: file.path for file in batch.files})
+    found.faults += wrong_sizes(path, batch) or wrong_digests(path, batch)
+    counted: Counter[str] = Counter()
+    for table, part in batch.parts.items():
+        found.parts += 1
+        found.size_bytes += part.size_bytes
+        try:
+            _count(path / batch.name / f"{table}{PART}", counted)
+        except FileNotFoundError:
+            continue  # told with the sizes
+        except _UNREADABLE as error:
+            found.faults.append(f"{batch.name}/{table}{PART} cannot be read ({reason_of(error)})")
+    if not found.faults:
+        found.faults += _compare_account(path / batch.name, counted)
+    return found
+
+
+def _count(part: Path, counted: Counter[str]) -> None:
+    """Count the rows of a part by file; raises one of _UNREADABLE for no part of its table."""
     expected = table_schema(part.stem) if part.stem in TABLES else pa.schema([])
     with pq.ParquetFile(part) as file:
         for column in file.schema_arrow:
             index = expected.get_field_index(column.name)
             if index >= 0 and column.type != expected.field(index).type:
                 raise TypeError(f"column {column.name} is {column.type}")
-        names = file.schema_arrow.names if every_column else {"file_id"} & set(expected.names)
-        for rows in file.iter_batches(columns=list(names)):
-            if "file_id" in rows.schema.names and part.stem not in {"files", "unparsed"}:
-                counts = rows.column("file_id").value_counts()
-                counted.update({row["values"]: row["counts"] for row in counts.to_pylist()})
+        if part.stem in {"files", "unparsed"} or "file_id" not in file.schema_arrow.names:
+            return
+        for rows in file.iter_batches(columns=["file_id"]):
+            counts = rows.column("file_id").value_counts()
+            counted.update({row["values"]: row["counts"] for row in counts.to_pylist()})
 
 
 def _compare_account(folder: Path, counted: Counter[str]) -> list[str]:
@@ -157,39 +183,3 @@ def _compare_account(folder: Path, counted: Counter[str]) -> list[str]:
     if unknown:
         faults.append(f"{folder.name} has rows of {len(unknown):,} files that its account lacks")
     return faults
-
-
-def _inputs(folder: Path, counted: Counter[str]) -> dict[str, str] | None:
-    """Return the paths of a batch's inputs by file id; None if its account cannot be read."""
-    account = folder / "files.parquet"
-    try:
-        rows = pq.read_table(account, columns=["file_id", "path"]).to_pylist()
-        return {row["file_id"]: row["path"] for row in rows}
-    except FileNotFoundError:
-        return None if counted else {}  # findings have no inputs
-    except (*UNREADABLE, KeyError) as error:
-        reason_of(error)
-        return None
-
-
-def _find_doubled(path: Path, found: Sequence[Batch]) -> None:
-    """Note the files that more than one batch holds; a writer must not be between two steps."""
-    with ExitStack() as stack:
-        with suppress(OSError):  # who may not write looks without the lock
-            stack.enter_context(locked(path))
-        first: dict[str, str] = {}
-        for batch in found:
-            if (path / batch.name).is_dir() and not batch.faults:
-                ids = batch.inputs or {}
-                batch.doubled = {i for i in ids if first.setdefault(i, batch.name) != batch.name}
-
-
-def _put_aside(path: Path, name: str) -> Path:
-    """Move a batch to where no reader looks; its name gets a number if that is taken."""
-    folder = own_folder(path / DAMAGED)
-    places = (folder / (f"{name}-{n}" if n else name) for n in count())
-    place = next(place for place in places if not os.path.lexists(place))
-    (path / name).rename(place)
-    sync(folder)
-    sync(path)
-    return place

@@ -1,5 +1,6 @@
 """Whatever a store says is data: foreign stores are read or refused, and reach nothing outside."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +15,11 @@ from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.report.explanation import explain
 from fabricobs.store import spill
 from fabricobs.store.arrow import empty_table
-from fabricobs.store.compaction import reading
 from fabricobs.store.inspection import PartError
 from fabricobs.store.parts import Store
+from fabricobs.store.reading import reading
 from fabricobs.store.session import open_session
+from fabricobs.store.verification import rebuild
 from tests.conftest import Rows, Run
 
 COUNT = "SELECT count(*) AS n FROM steps"
@@ -93,10 +95,35 @@ def test_a_part_that_leads_outside_is_refused(
     assert sorted(path.name for path in outside.iterdir()) == before
 
 
-def test_a_part_that_is_no_parquet_is_named(store: Path, fabricobs: Run) -> None:
+def put(store: Path, table: pa.Table) -> Path:
+    """Put a part into a foreign store, whose log says that it is as it was written."""
     (store / "batch").mkdir()
-    for text in (b"", b"PAR1", b"PAR1" + b"\xff" * 100 + b"\xff\xff\xff\x7fPAR1", b"x" * 5000):
-        (store / "batch" / "steps.parquet").write_bytes(text)
+    pq.write_table(table, store / "batch" / "steps.parquet")
+    (store / "_log" / "000000000001.json").write_text(
+        json.dumps(
+            {
+                "time": 0,
+                "removes": [],
+                "adds": [
+                    {
+                        "name": "batch",
+                        "files": [],
+                        "parts": {
+                            "steps": [(store / "batch" / "steps.parquet").stat().st_size, ""]
+                        },
+                    }
+                ],
+            }
+        )
+    )
+    return store / "batch" / "steps.parquet"
+
+
+def test_a_part_that_is_no_parquet_is_named(store: Path, fabricobs: Run) -> None:
+    part = put(store, empty_table("steps"))
+    size = part.stat().st_size
+    for text in (b"", b"PAR1" + b"\xff" * (size - 8) + b"PAR1", b"x" * size):
+        part.write_bytes(text)
         assert "batch/steps.parquet" in refused(fabricobs, store)
 
 
@@ -106,33 +133,37 @@ def test_a_part_that_is_no_parquet_is_named(store: Path, fabricobs: Run) -> None
     ids=["text", "double", "list", "struct"],
 )
 def test_a_part_of_other_types_is_named(store: Path, fabricobs: Run, column: pa.Array) -> None:
-    (store / "batch").mkdir()
-    pq.write_table(pa.table({"step": column}), store / "batch" / "steps.parquet")
+    put(store, pa.table({"step": column}))
     told = refused(fabricobs, store)
     assert "batch/steps.parquet" in told
     assert "column step" in told
 
 
 def test_a_part_without_columns_or_with_more_is_read(store: Path) -> None:
-    (store / "batch").mkdir()
-    pq.write_table(pa.table({"step": [1], "more": [2]}), store / "batch" / "steps.parquet")
+    put(store, pa.table({"step": [1], "more": [2]}))
     (store / "batch" / "views.sql").write_text("DROP VIEW steps", encoding="utf-8")
     rows = in_python.open(store).sql("SELECT step, rank FROM steps").fetchall()
     assert rows == [(1, None)]
 
 
-def test_odd_names_and_texts_are_data(make_store: Callable[[Rows], Path], fabricobs: Run) -> None:
+def test_odd_texts_are_data(make_store: Callable[[Rows], Path], fabricobs: Run) -> None:
     name = "/etc/../a'b;\x1b]0;x\x07\n$(id)"
     store = make_store({"files": [{"file_id": "1", "path": name, "formats": "x"}]})
-    (store / "given").rename(store / "a'b; *[x]")
-    opened = in_python.open(store)
-    assert opened.sql("SELECT path FROM files").fetchall() == [(name,)]
+    assert in_python.open(store).sql("SELECT path FROM files").fetchall() == [(name,)]
     assert fabricobs("diagnose", "--store", store).returncode in {0, 3}
 
 
-def test_many_batches_are_asked(store: Path) -> None:
+def test_a_batch_of_an_odd_name_is_refused(make_store: Callable[[Rows], Path]) -> None:
+    store = make_store({"files": [{"file_id": "1", "path": "/a", "formats": "x"}]})
+    (batch,) = store.glob("given-*")
+    batch.rename(store / "a'b; *[x]")
+    assert "a'b; *[x]" in rebuild(store)[0]
+
+
+def test_folders_that_are_no_batches_are_passed_over(store: Path) -> None:
     for number in range(500):
         (store / f"b{number}").mkdir()
+        pq.write_table(empty_table("steps"), store / f"b{number}" / "steps.parquet")
     assert in_python.open(store).sql(COUNT).fetchall() == [(0,)]
 
 
@@ -165,7 +196,7 @@ class TestAccess:
     def test_a_store_shared_by_its_directory_shares_new_batches(self, store: Path) -> None:
         store.chmod(0o750)
         Store(store).append("batch", self.ROWS)
-        assert self.modes(store / "batch") == {0o750, 0o640}
+        assert self.modes(next(store.glob("batch-*"))) == {0o750, 0o640}
 
     def test_a_stricter_umask_counts(self, store: Path) -> None:
         store.chmod(0o755)
@@ -174,7 +205,7 @@ class TestAccess:
             Store(store).append("batch", self.ROWS)
         finally:
             os.umask(before)
-        assert self.modes(store / "batch") == {0o700, 0o600}
+        assert self.modes(next(store.glob("batch-*"))) == {0o700, 0o600}
 
 
 class TestSpill:

@@ -1,0 +1,161 @@
+"""The directory a store lies in, behind the few calls that an object store can answer too.
+
+An object is written whole or not at all, and once only: parts never change, and of two writers who
+create the same key one is told so. Nothing here needs a lock. A key is a path below the directory,
+such as `_log/000000000007.json`.
+"""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fabricobs.store.durable import own_folder, publish, read_own, sync, sync_tree
+
+INCOMING = ".incoming"
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of the store, and when something in it was changed last (UTC without a zone)."""
+
+    name: str
+    modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """The bytes of an object, and a stamp that another object of the same key does not have."""
+
+    size_bytes: int
+    stamp: str
+
+
+class Storage:
+    """A directory. What a call has written is on the disk when it returns."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, key: str) -> bytes:
+        """Return a file; FileNotFoundError if there is none."""
+        return read_own(self.path / key, _MOST_BYTES)
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Write a file and give it its name, which no other writer then can."""
+        target = self.path / key
+        made = not target.parent.exists()
+        own_folder(target.parent)
+        if made:
+            access = self.path.stat().st_mode & target.parent.stat().st_mode
+            target.parent.chmod(access & 0o777)
+        with workplace(self.path) as folder:
+            unfinished = folder / target.name
+            unfinished.write_bytes(data)
+            unfinished.chmod(unfinished.stat().st_mode & target.parent.stat().st_mode)
+            sync(unfinished)
+            try:
+                os.link(unfinished, target)
+            except FileExistsError:
+                return False
+        sync(target.parent)
+        return True
+
+    def keys(self, folder: str, after: str = "") -> list[str]:
+        """Return the files of a folder by their keys."""
+        try:
+            names = [f"{folder}/{entry.name}" for entry in os.scandir(self.path / folder)]
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if name > after)
+
+    def folders(self) -> list[Folder]:
+        """Return the directories that may be batches; symbolic links are none."""
+        found = []
+        for entry in os.scandir(self.path):
+            if entry.name[0] not in "._" and entry.is_dir(follow_symlinks=False):
+                with suppress(FileNotFoundError):  # another process removes it
+                    changed = entry.stat(follow_symlinks=False).st_mtime
+                    moment = datetime.fromtimestamp(changed, UTC).replace(tzinfo=None)
+                    found.append(Folder(entry.name, moment))
+        return sorted(found, key=lambda folder: folder.name)
+
+    def stat(self, key: str) -> Stat | None:
+        """Return the size of a file, and its inode and time of change as its stamp."""
+        try:
+            found = (self.path / key).lstat()
+        except FileNotFoundError:
+            return None
+        return Stat(found.st_size, f"{found.st_ino}-{found.st_ctime_ns}")
+
+    def put_folder(self, written: Path, name: str) -> None:
+        """Rename a workplace on the same disk to its final name."""
+        sync_tree(written)
+        publish(written, self.path / name)
+
+    def remove(self, folder: str) -> None:
+        """Take a directory out of sight, then remove it."""
+        with workplace(self.path) as place, suppress(FileNotFoundError):
+            (self.path / folder).rename(place / "removed")
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove files."""
+        for key in keys:
+            (self.path / key).unlink(missing_ok=True)
+
+
+def make_workplace(store: Path) -> Path:
+    """Return a new directory that no reader sees, on the disk of the store."""
+    # Not `mkdtemp`: its directories are open to their owner alone, and this one becomes a batch.
+    folder = own_folder(store / INCOMING) / secrets.token_hex(8)
+    folder.mkdir()
+    return folder
+
+
+@contextmanager
+def workplace(store: Path) -> Iterator[Path]:
+    """Lend a directory that no reader sees, on the disk of the store; it is removed in the end."""
+    folder = make_workplace(store)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_file(store: Path, target: Path, data: bytes) -> None:
+    """Write a file of the store to the disk, all of it or nothing; OSError if there is no room."""
+    with workplace(store) as folder:
+        unfinished = folder / target.name
+        unfinished.write_bytes(data)
+        sync(unfinished)
+        publish(unfinished, target)
+
+
+def remove_abandoned(store: Path, before: datetime) -> None:
+    """Remove the workplaces that nobody has changed since `before` (UTC, no zone).
+
+    A living writer changes its workplace with every table it begins or ends.
+    """
+    incoming = store / INCOMING
+    if incoming.is_symlink() or not incoming.is_dir():
+        return
+    for entry in os.scandir(incoming):
+        with suppress(OSError):  # another process removes it, or it is that of another user
+            if _changed(entry) < before.replace(tzinfo=UTC).timestamp():
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path)
+                else:
+                    os.unlink(entry.path)  # noqa: PTH108
+
+
+def _changed(entry: "os.DirEntry[str]") -> float:
+    """Return when a workplace, or a file directly in it, was changed last."""
+    times = [entry.stat(follow_symlinks=False).st_mtime]
+    if entry.is_dir(follow_symlinks=False):
+        times += [inner.stat(follow_symlinks=False).st_mtime for inner in os.scandir(entry)]
+    return max(times)
