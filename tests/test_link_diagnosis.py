@@ -156,6 +156,33 @@ class TestErrors:
         assert finding.loss_share == pytest.approx(150 / 1150, rel=0.15)
         assert answer(found) == "problem"
 
+    @pytest.mark.parametrize(("lone", "findings"), [(["mlx5_2"], 1), (["mlx5_2", "mlx5_3"], 3)])
+    def test_a_cable_whose_ends_no_log_joins_is_one_finding(
+        self, make_store: Make, lone: list[str], findings: int
+    ) -> None:
+        """LLDP says eth2, counters mlx5_2: one of each that breaks at one time is one cable."""
+        rows = cluster()
+        rows["port_status"] += [status("node02", f"{nic}/1", 400.0) for nic in lone]
+        rows["links"].append(
+            {
+                "file_id": "l",
+                "line": 99,
+                "format": "lldp",
+                "device": "leaf00",
+                "port": "Ethernet120",
+                "remote_device": "node02",
+                "remote_port": "eth2",
+                "ts": START,
+            }
+        )
+        nics = [samples("node02", f"{nic}/1", {"symbol_errors": rising(500)}) for nic in lone]
+        port = samples("leaf00", "Ethernet120", {"rx_errors": rising(500)})
+        found = of_links(diagnose(make_store(together(rows, quiet(), port, *nics))))
+        assert len(found) == findings
+        if findings == 1:
+            labels = {entity.label for entity in found[0].entities}
+            assert labels == {"leaf00 Ethernet120", "node02 eth2", "node02 mlx5_2"}
+
     def test_old_totals_are_normal(self, make_store: Make) -> None:
         found = diagnose(make_store(together(cluster(), quiet())))
         assert of_links(found) == []

@@ -22,6 +22,7 @@ _LEAST_OF_OVER = SEVERITIES.index("medium")
 _GOES_ON_STEPS = 20  # before the last step: what acted then may act on
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
+_OF_CABLES = {"link_errors", "link_flap"}
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
@@ -89,6 +90,48 @@ def fold_downstream(findings: list[Finding], evidence: Evidence) -> list[Finding
 
 def _is_port(finding: Finding) -> bool:
     return finding.entities[0].type == "port"
+
+
+def join_ends(findings: list[Finding], evidence: Evidence) -> list[Finding]:
+    """Return the findings of one cable as one where no log tells that both are its ends.
+
+    A host's counters call its NIC by the RDMA device, LLDP by the net device. Where of one kind one
+    NIC of a host without a known cable, and one cable to an unknown NIC of it, are told at
+    one time, they are one.
+    """
+    nics = set(evidence.frame("host_nics").select("host", "nic").rows())
+    kept = list(findings)
+    for own in findings:
+        if own.kind not in _OF_CABLES or [e.type for e in own.entities] != ["nic"]:
+            continue
+        nic = own.entities[0]
+        alike = [f for f in findings if f.kind == own.kind and f is not own]
+        cables = [f for f in alike if _is_cable_to(f, nic.host, nics)]
+        lone = [f for f in alike if [e.type for e in f.entities] == ["nic"]]
+        if (
+            len(cables) == 1
+            and (nic.host, nic.nic) in nics
+            and not any(f.entities[0].host == nic.host for f in lone)
+            and _at_one_time(own, cables[0])
+        ):
+            cable = replace(cables[0], entities=(*cables[0].entities, nic))
+            kept = [f for f in kept if f is not own and f is not cables[0]]
+            kept.append(_with_symptom(cable, own))
+    return kept
+
+
+def _is_cable_to(finding: Finding, host: str | None, nics: set[tuple[str, str]]) -> bool:
+    """Say whether a finding has a switch port, and a NIC of the host that RDMA knows by no name."""
+    ends = [e for e in finding.entities if e.type == "nic"]
+    return any(e.type == "port" for e in finding.entities) and any(
+        e.host == host and (e.host, e.nic) not in nics for e in ends
+    )
+
+
+def _at_one_time(one: Finding, other: Finding) -> bool:
+    begins = [f.start for f in (one, other) if f.start is not None]
+    ends = [f.end for f in (one, other) if f.end is not None]
+    return len(begins) == len(ends) == 2 and max(begins) <= min(ends) + _SLACK_TIME
 
 
 def fold_symptoms(

@@ -14,6 +14,7 @@ from fabricobs.diagnosis.attribution import (
     fold_downstream,
     fold_symptoms,
     in_order,
+    join_ends,
     weigh_what_is_over,
     without_named,
 )
@@ -174,7 +175,8 @@ def trends_of(evidence: Evidence, rest: Model) -> list[StepTimeTrend]:
 def _folded(
     findings: list[Finding], models: Mapping[str, Model], evidence: Evidence
 ) -> list[Finding]:
-    return without_named(fold_symptoms(fold_downstream(findings, evidence), models, evidence))
+    cables = join_ends(fold_downstream(findings, evidence), evidence)
+    return without_named(fold_symptoms(cables, models, evidence))
 
 
 def _at_stated_times(findings: list[Finding], evidence: Evidence) -> list[Finding]:
