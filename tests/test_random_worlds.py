@@ -231,6 +231,26 @@ def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
     assert "0.33 of 3" in text and "random-2" in text and "1 straggler" in text
 
 
+@pytest.mark.parametrize(("jobs", "right"), [(1, True), (2, False)])
+def test_the_only_job_is_right_under_any_name(jobs: int, right: bool) -> None:
+    at = datetime(2026, 3, 2, 9, tzinfo=UTC)
+    fault = {
+        "fault": "slow_data", "kind": "workload_imbalance", "loss_share": 0.2,
+        "culprits": [{"type": "job", "job": "pretrain"}],
+        "start": at.isoformat(), "end": at.isoformat(),
+    }  # fmt: skip
+    truth = {"scenario": "w", "seed": 1, "faults": [fault], "jobs": jobs * [{"steps": 10}]}
+    said = SimpleNamespace(
+        kind="workload_imbalance", severity="high", confidence=0.9, start=None, end=None,
+        detected_at=None, loss_share=0.2,
+        entities=[SimpleNamespace(as_dict=lambda: {"type": "job", "job": "logs"})],
+    )  # fmt: skip
+    answers = [SimpleNamespace(answer="unknown")] * len(QUESTIONS)
+    found = SimpleNamespace(findings=[said], verdict=SimpleNamespace(questions=answers))
+    score = score_case(truth, found, interval_seconds=10, step_seconds=1)  # type: ignore[arg-type]
+    assert score.outcomes[0].right_first is right
+
+
 def test_the_command_writes_a_world(tmp_path: Path) -> None:
     target = tmp_path / "world"
     done = CliRunner().invoke(
