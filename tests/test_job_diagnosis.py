@@ -352,7 +352,7 @@ class TestGpuErrors:
         (finding,) = diagnose(make_store(rows)).findings
         assert (finding.kind, finding.severity) == ("gpu_error", "high")
         assert finding.loss_share == pytest.approx(140 / 1060, abs=0.01)
-        assert [entity.rank for entity in finding.entities] == [None, 11]
+        assert [entity.rank for entity in finding.entities] == [11, None]
         assert "cannot be told" not in finding.explanation
 
     def test_an_error_elsewhere_does_not_explain_a_straggler(self, make_store: Make) -> None:

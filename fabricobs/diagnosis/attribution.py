@@ -180,7 +180,7 @@ def _with_symptom(cause: Finding, symptom: Finding) -> Finding:
     families = {*cause.families, *symptom.families}
     told = replace(
         cause,
-        entities=(*cause.entities, *(e for e in found if e not in cause.entities)),
+        entities=tuple(dict.fromkeys((*found, *cause.entities))),
         related=(*cause.related, *victims),
         families=tuple(sorted(families)),
         confidence=max(cause.confidence, confidence_of(families)),
