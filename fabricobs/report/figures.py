@@ -1,7 +1,7 @@
 """The figures of a report: charts with their words, made once for the page and for files."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -14,7 +14,8 @@ import vl_convert
 from fabricobs import stopping
 from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.findings import Diagnosis, Failure, Finding
-from fabricobs.report.charts.catalogue import chart_of
+from fabricobs.diagnosis.verdict import ANSWERED_BY, QUESTIONS
+from fabricobs.report.charts.catalogue import CHARTS, chart_of
 from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.charts.theme import coloured
 from fabricobs.report.charts.timeline import step_timeline
@@ -22,6 +23,9 @@ from fabricobs.report.charts.topology import Marked, draw_topology
 from fabricobs.store.session import NO_SITE, Site, open_session
 
 MOST_FINDINGS = 12
+_KEYS = dict(zip(QUESTIONS, ANSWERED_BY, strict=True))
+# The charts that show all parts a question is about, whether or not one of them is at fault.
+_DRAWN_BY: Mapping[str | None, str] = {"slow_rank": "rank_compute", "routing": "uplink_shares"}
 _WIDTH = 960  # pixels of a chart's frame in a file of its own
 _SHARPNESS = 2  # pixels of a PNG for one of the drawing
 
@@ -45,6 +49,8 @@ class Figures:
     marked: tuple[Marked, ...]
     of_findings: dict[int, Figure]
     files: tuple[Row, ...]
+    of_questions: Mapping[str, Figure] = field(default_factory=dict)  # that no finding answers
+    answered_by: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # findings by place
     ports: tuple[Row, ...] = ()  # of every host and switch
     ranks: tuple[Row, ...] = ()  # and where each runs
     failures: tuple[Failure, ...] = ()
@@ -53,6 +59,7 @@ class Figures:
         """Yield every figure in the order of the page."""
         yield from (f for f in (self.timeline, self.topology) if f is not None)
         yield from self.of_findings.values()
+        yield from self.of_questions.values()
 
 
 def draw_figures(
@@ -98,10 +105,45 @@ def draw_figures(
             marked=() if topology is None else topology.marked,
             of_findings=of_findings,
             files=tuple(source.rows("report/files_by_format")),
+            of_questions=_of_questions(source, diagnosis, attempts),
+            answered_by=_answered_by(source, diagnosis.findings),
             ports=parts("ports"),
             ranks=parts("ranks"),
             failures=tuple(attempts.failures),
         )
+
+
+def _of_questions(source: Source, diagnosis: Diagnosis, attempts: Attempts) -> dict[str, Figure]:
+    """Draw what answers a question without a finding: all parts, the worst of them named."""
+    drawn = {}
+    for question in diagnosis.verdict.questions:
+        name = _DRAWN_BY.get(_KEYS.get(question.question))
+        if name is None or question.answer == "problem":
+            continue
+        stopping.check()
+        figure = attempts.attempt(
+            f"chart of {question.question!r}", partial(_of_question, source, name), None
+        )
+        if figure is not None:
+            drawn[question.question] = figure
+    return drawn
+
+
+def _of_question(source: Source, name: str) -> Figure | None:
+    nothing = Finding("", (), severity="info", confidence=0.0, title="", explanation="")
+    return _if_any(f"answer-{name}", CHARTS[name](source, nothing))
+
+
+def _answered_by(source: Source, findings: Sequence[Finding]) -> dict[str, tuple[int, ...]]:
+    """Return the findings that answer each question, by place; those without a cost answer none."""
+    questions = {key: question for question, key in _KEYS.items()}
+    answered: dict[str, tuple[int, ...]] = {}
+    for number, finding in enumerate(findings, start=1):
+        model = source.model_of(finding)
+        if model is not None and model.answers is not None and finding.severity != "info":
+            question = questions[model.answers]
+            answered[question] = (*answered.get(question, ()), number)
+    return answered
 
 
 def _if_any(key: str, chart: alt.LayerChart | None) -> Figure | None:

@@ -70,11 +70,20 @@ def rank_compute(source: Source, finding: Finding) -> alt.LayerChart | None:
         "Compared with the median of the ranks of the same stage at the same step.",
         f"Medians of up to {widest:,} steps." if widest > 1 else "",
         "A row is a group of ranks, shown by its slowest." if "to" in " ".join(order) else "",
+        "" if finding.entities else _slowest(cells),
         "The dashed line is where the finding starts." if finding.start_step is not None else "",
     )
     chart = layers(heat, *_marks(finding, cells, rank_axis))
     chart = chart.properties(height=min(max(9 * len(order), 120), 480))
     return titled(chart, "Computation time of each rank over that of its peers (%)", caption)
+
+
+def _slowest(cells: Sequence[Row]) -> str:
+    """Name the rank that took longest beside its peers."""
+    worst = max(cells, key=lambda cell: cell["excess"])
+    where = f" on {worst['host']}" if worst["host"] else ""
+    steps = f"steps {worst['first_step']:,} to {worst['last_step']:,}"
+    return f"The most: rank {worst['rank']}{where}, {worst['excess']:.1%} longer ({steps})."
 
 
 def _areas(cells: Sequence[Row], shade: float) -> Iterator[Row]:

@@ -68,6 +68,7 @@ def uplink_shares(source: Source, finding: Finding) -> alt.LayerChart | None:
         f"The band holds {_BAND:.0%} of the links where {flows:,} flows are hashed one by one."
         if flows
         else "",
+        "" if finding.entities else _farthest(points, 1 / links),
         "Intervals of little traffic are left out.",
         joined(points, "intervals", "counter intervals"),
     )
@@ -79,6 +80,13 @@ def uplink_shares(source: Source, finding: Finding) -> alt.LayerChart | None:
         *_labels(points, hot, axis),
     )
     return titled(chart, f"Share of the uplink traffic of {switch} by link (%)", caption)
+
+
+def _farthest(points: Sequence[Row], even: float) -> str:
+    """Name the link that is farthest from an even share."""
+    worst = max(points, key=lambda point: abs(point["share"] - even))
+    at = f" at {worst['moment'][11:19]} UTC" if worst["moment"] else ""
+    return f"The farthest from even: {worst['port']} with {worst['share']:.1%}{at}."
 
 
 def _labels(points: Sequence[Row], hot: Sequence[str], axis: alt.X) -> list[alt.Chart]:
