@@ -139,6 +139,7 @@ class Model(_Part):
     - `evidence`: the query of `queries/evidence/` that the method `rule` starts from.
     - `rule`: what the method `rule` goes by, `case` its tests.
     - `query`: the question in `queries/` that shows the evidence to a person.
+    - `whole`: it judges all runs of a store at once, as a sweep of benchmarks is many runs.
     - `charts`: what the report shows of its findings: the first that the store has data for.
     """
 
@@ -153,6 +154,7 @@ class Model(_Part):
     explains: tuple[str, ...] = ()
     threshold: dict[str, Threshold] = {}
     rule: Rule | None = None
+    whole: bool = False
     case: tuple[Case, ...] = ()
     wording: Wording
     refuted_by: tuple[str, ...]

@@ -90,7 +90,19 @@ def diagnose(
         return joined(by_run)
     with closing(open_evidence(None)) as evidence:
         coverage = describe_coverage(evidence)
-    return joined(by_run, judge(scopes.rest), coverage, scopes.unattributed)
+        found = _over_runs(evidence, models, calibration)
+    rest = judge(scopes.rest)
+    rest = replace(rest, findings=in_order([*rest.findings, *found]))
+    return joined(by_run, rest, coverage, scopes.unattributed)
+
+
+def _over_runs(
+    evidence: Evidence, models: Mapping[str, Model], calibration: Sequence[Point] | None
+) -> list[Finding]:
+    """Return what is found over all runs of a store at once."""
+    whole = [model for model in models.values() if model.whole]
+    found = [f for m in whole for f in METHODS[m.method](evidence, m, []).findings]
+    return found if calibration is None else calibrated(found, calibration)
 
 
 def _judged(
@@ -115,7 +127,7 @@ def _judged(
     )
     judgements: dict[str, MethodResult] = {}
     for model in models.values():
-        if model.method == REST:
+        if model.method == REST or (model.whole and scope is not None):
             continue
         stopping.check()
         if model.method not in METHODS:

@@ -63,3 +63,119 @@ LEFT JOIN job_networks n ON n.job IS NOT DISTINCT FROM c.job
 LEFT JOIN sizes s ON s.job IS NOT DISTINCT FROM c.job
 WHERE c.bytes > 0 AND c.nranks > 1
 GROUP BY c.job, c.op, c.nranks, c.nodes, size_class;
+
+-- Rows of nccl-tests, rccl-tests and perftest with the run they are of, and what it ran on. A run is what one
+-- start printed: from the line of rank 0 to the next. `hosts` is null where ranks are missing in the output.
+-- `op` of a test that is not named follows from busbw over algbw. `nics` and `link_gbytes_per_s` are those NCCL
+-- lists in the same file, else those the hosts tell.
+CREATE OR REPLACE VIEW benchmark_rows AS
+WITH members AS (
+  SELECT file_id, line, rank, host_name(host) AS host, gpu_name,
+    count(*) FILTER (rank = 0) OVER (PARTITION BY file_id ORDER BY line ROWS UNBOUNDED PRECEDING) AS run
+  FROM nccl_ranks
+  WHERE comm IS NULL AND comm_id IS NULL AND rank IS NOT NULL AND cuda_device IS NOT NULL
+),
+runs AS (
+  SELECT file_id, greatest(run, 1) AS run, max(rank) + 1 AS nranks, min(line) AS first_line, any_value(gpu_name) AS gpu,
+    CASE WHEN count(DISTINCT rank) = max(rank) + 1 THEN list_sort(list(DISTINCT host)) END AS hosts
+  FROM members GROUP BY file_id, greatest(run, 1)
+),
+listed AS (
+  SELECT file_id, median(nics) AS nics, median(speed_mbps) / 8000 AS link_gbytes_per_s, list_sort(list_distinct(flatten(list(names)))) AS names
+  FROM (
+    SELECT file_id, host, count(DISTINCT nic) AS nics, max(speed_mbps) AS speed_mbps, list(DISTINCT nic) AS names
+    FROM (SELECT *, max(speed_mbps) OVER (PARTITION BY file_id, host) AS fastest FROM nccl_nics
+      WHERE plugin IS DISTINCT FROM 'Socket' AND nic IS NOT NULL)
+    WHERE speed_mbps IS NOT DISTINCT FROM fastest
+    GROUP BY file_id, host
+  )
+  GROUP BY file_id
+),
+asked AS (
+  SELECT file_id, list_sort(list(DISTINCT regexp_replace(trim(value), '^[=^]+|:\d+$', '', 'g'))) AS names
+  FROM (SELECT file_id, unnest(string_split(value, ',')) AS value FROM nccl_env
+    WHERE name = 'NCCL_IB_HCA' AND value NOT LIKE '^%')
+  GROUP BY file_id
+),
+ports AS (
+  SELECT host, count(*) AS nics, max(speed_gbps) / 8 AS link_gbytes_per_s
+  FROM (
+    SELECT host_name(device) AS host, port, max(speed_gbps) AS speed_gbps FROM named_status
+    WHERE speed_gbps > 0 AND regexp_matches(port, '^[a-z][a-z0-9_]*/\d+$')
+    GROUP BY host_name(device), port
+    QUALIFY max(speed_gbps) = max(max(speed_gbps)) OVER (PARTITION BY host_name(device))
+  )
+  GROUP BY host
+),
+versions AS (
+  SELECT file_id, max(version) AS version FROM nccl_ranks WHERE version IS NOT NULL GROUP BY file_id
+),
+named AS (
+  SELECT b.*, f.path, coalesce(r.run, 1) AS run, r.nranks, len(r.hosts) AS nodes,
+    coalesce(r.hosts, CASE WHEN b.host IS NOT NULL THEN [host_name(b.host)] END) AS hosts, r.gpu, v.version,
+    coalesce(CASE WHEN b.nic IS NOT NULL THEN [b.nic] END, l.names, a.names) AS nic_names,
+    coalesce(l.nics, len(a.names), h.nics) AS host_nics,
+    coalesce(l.link_gbytes_per_s, h.link_gbytes_per_s) AS link_gbytes_per_s,
+    coalesce(b.busbw_gbytes_per_s / nullif(b.algbw_gbytes_per_s, 0), 1) AS factor
+  FROM benchmarks b
+  LEFT JOIN files f ON f.file_id = b.file_id
+  ASOF LEFT JOIN runs r ON r.file_id = b.file_id AND b.line >= r.first_line
+  LEFT JOIN versions v ON v.file_id = b.file_id
+  LEFT JOIN listed l ON l.file_id = b.file_id
+  LEFT JOIN asked a ON a.file_id = b.file_id
+  LEFT JOIN ports h ON h.host = coalesce(r.hosts[1], host_name(b.host))
+)
+SELECT * EXCLUDE (factor, host_nics),
+  CASE WHEN nodes > 1 THEN least(host_nics, ceil(nranks / nodes)) END AS nics,
+  CASE
+    WHEN replace(test, '_', '') ILIKE '%allreduce%' THEN 'AllReduce'
+    WHEN test ILIKE '%all_gather%' THEN 'AllGather'
+    WHEN test ILIKE '%reduce_scatter%' THEN 'ReduceScatter'
+    WHEN test ILIKE '%alltoall%' THEN 'AlltoAll'
+    WHEN test ILIKE '%sendrecv%' THEN 'SendRecv'
+    WHEN test ILIKE '%broadcast%' THEN 'Broadcast'
+    WHEN test ILIKE 'reduce_perf%' THEN 'Reduce'
+    WHEN test IS NOT NULL OR nranks < 3 THEN NULL
+    WHEN red_op = 'sum' AND coalesce(root, -1) = -1 AND median(factor) OVER r > 1.2 THEN 'AllReduce'
+    WHEN red_op = 'sum' AND coalesce(root, -1) = -1 AND median(factor) OVER r < 0.99 THEN 'ReduceScatter'
+    WHEN red_op = 'sum' AND root >= 0 THEN 'Reduce'
+    WHEN red_op = 'none' AND root >= 0 THEN 'Broadcast'
+  END AS op
+FROM named
+WINDOW r AS (PARTITION BY file_id, run);
+
+-- A run of a benchmark in one row: its largest message against what is expected, against alike runs (same
+-- test, ranks, nodes, library version and size) and against the run of the same hosts before it, its smallest AllReduce, and
+-- whether larger messages took less time: `dip_bytes` is the largest message that took a quarter longer than a
+-- larger one, or than the same in place (or out of place). `usual_gbytes_per_s` is the median of alike runs.
+CREATE OR REPLACE VIEW benchmark_runs AS
+WITH judged AS (
+  SELECT *, coalesce(busbw_gbytes_per_s, in_place_busbw_gbytes_per_s) AS reached,
+    coalesce(time_us, in_place_time_us) AS took,
+    min(least(coalesce(time_us, in_place_time_us), coalesce(in_place_time_us, time_us))) OVER (
+      PARTITION BY file_id, run, test ORDER BY bytes ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS fastest_after
+  FROM with_expectations('benchmark_rows')
+  WHERE time_kind IS DISTINCT FROM 'launch' AND bytes > 0
+),
+runs AS (
+  SELECT file_id, path, run, test, any_value(op) AS op, any_value(nranks) AS nranks, any_value(nodes) AS nodes,
+    any_value(hosts) AS hosts, any_value(nic_names) AS nics, any_value(gpu) AS gpu, any_value(version) AS version,
+    any_value(job) AS job, min(ts) FILTER (ts_source IN ('inline', 'header')) AS ts,
+    max(bytes) AS bytes, arg_max(reached, bytes) AS busbw_gbytes_per_s,
+    arg_max(limit_gbytes_per_s, bytes) AS limit_gbytes_per_s,
+    max(expected_low_gbytes_per_s) FILTER (bytes = largest) AS expected_low_gbytes_per_s,
+    max(expected_high_gbytes_per_s) FILTER (bytes = largest) AS expected_high_gbytes_per_s,
+    any_value(expected_source) FILTER (bytes = largest) AS expected_source,
+    arg_min(took, bytes) FILTER (expected_high_us IS NOT NULL) AS small_us,
+    any_value(expected_high_us) AS small_high_us,
+    max(bytes) FILTER (greatest(took, in_place_time_us) > 1.25 * fastest_after) AS dip_bytes,
+    sum(CASE WHEN wrong >= 1 THEN wrong ELSE 0 END + CASE WHEN in_place_wrong >= 1 THEN in_place_wrong ELSE 0 END)
+      AS wrong
+  FROM (SELECT *, max(bytes) OVER (PARTITION BY file_id, run, test) AS largest FROM judged)
+  GROUP BY file_id, path, run, test
+)
+SELECT *, count(*) OVER alike AS alike, median(busbw_gbytes_per_s) OVER alike AS usual_gbytes_per_s,
+  max(busbw_gbytes_per_s) OVER alike AS best_gbytes_per_s,
+  lag(busbw_gbytes_per_s) OVER (PARTITION BY test, op, hosts, bytes ORDER BY ts) AS before_gbytes_per_s
+FROM runs
+WINDOW alike AS (PARTITION BY test, op, nranks, nodes, bytes, gpu);

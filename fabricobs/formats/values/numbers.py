@@ -110,6 +110,11 @@ def parse_gbits(text: str) -> float | Unfit | None:
     return value / 8 if isinstance(value, float) else value
 
 
+def parse_mebibytes(text: str) -> float:
+    """Read MB of 2^20 bytes as GB."""
+    return float(text) * 2**20 / 1e9
+
+
 def parse_bucket(text: str) -> int:
     """Read a range of sizes (4-5MB) as its lower bound in bytes; the units are of 1024."""
     unit = "KMGT".find(text.rstrip("B")[-1:]) + 1
@@ -166,5 +171,6 @@ TYPES: dict[str, ValueType] = {
     "clock": ValueType(r"\d+(?::\d\d){1,2}", parse_clock, ("DOUBLE",)),
     "size": ValueType(r"\d+(?:\.\d*)? ?[KMGT]?i?B", parse_size, ("BIGINT",)),
     "gbits": ValueType(_NUMBER, parse_gbits, ("DOUBLE",)),
+    "mebibytes": ValueType(_NUMBER, parse_mebibytes, ("DOUBLE",)),
     "bucket": ValueType(r"\d+-\d+[KMGT]?B", parse_bucket, ("BIGINT",)),
 }

@@ -29,6 +29,7 @@ COMMUNICATION = (
             whole("nranks", "Ranks of the communicator"),
             whole("nvml_device", "Physical GPU index"),
             text("bus_id", "PCI id in NCCL's hexadecimal form"),
+            text("gpu_name", "Product name of its GPU, where a benchmark prints it"),
             text("version", "NCCL version"),
             text("cuda_runtime", "Version of the CUDA or HIP runtime: 12.9"),
             text("cuda_driver", "Newest version of CUDA or HIP that the driver supports"),

@@ -60,12 +60,16 @@ TRAINING = (
     ),
     Table(
         "benchmarks",
-        "a row of nccl-tests, or of a trainer's summary of its collectives",
-        "nccl-tests, DeepSpeed",
+        "a row of nccl-tests, rccl-tests, hccl_test or perftest, or of a trainer's summary of its collectives",
+        "nccl-tests, rccl-tests, hccl_test, perftest, DeepSpeed",
         (
             *ORIGIN,
             *TIMED,
-            text("test", "all_reduce_perf, ...; all_reduce, ... in a trainer's summary"),
+            text(
+                "test", "all_reduce_perf, ib_write_bw, ...; all_reduce, ... in a trainer's summary"
+            ),
+            text("host", "Host that measured, where the output is one host's"),
+            text("nic", "RDMA device it measured, of perftest"),
             whole("bytes", "Message size", "bytes"),
             whole("count", "Elements"),
             text("datatype", "float, half, ..."),

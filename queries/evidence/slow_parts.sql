@@ -1,0 +1,78 @@
+-- question: Which host, NIC or leaf is in every slow run of a sweep of benchmarks?
+-- A run is as slow as its slowest part. So the part is sought whose runs differ most from all others (Welch's t on
+-- the logarithm of bus bandwidth over that of alike runs); its runs tell nothing more of other parts and are left
+-- out; then the next is sought. A row is a part that was accused, in this order: `effect` is the share of bandwidth
+-- its runs lack (median), `t` its distance, `high_share` what four of five of its runs stay below, `ratio` the
+-- likelihood of the next best part over its own: where it is near 1 they cannot be told apart.
+-- Of a NIC (a rail) all hosts' NICs of that name are meant. Parts in all runs, or in fewer than three, show nothing.
+WITH RECURSIVE observed AS MATERIALIZED (
+  SELECT row_number() OVER (ORDER BY path, run, test) AS run, job, hosts, nics, ts,
+    ln(busbw_gbytes_per_s / usual_gbytes_per_s) AS y,
+    -- One run far off must not hide three that are a little slow.
+    greatest(-0.1, least(0.05, ln(busbw_gbytes_per_s / usual_gbytes_per_s))) AS clipped
+  FROM benchmark_runs
+  WHERE alike >= $fewest_runs AND busbw_gbytes_per_s > 0 AND hosts IS NOT NULL
+),
+leaves AS (
+  SELECT far_owner AS host, far_part AS nic, owner AS leaf FROM cable_ends WHERE far_is_nic AND NOT is_nic
+  UNION
+  SELECT host_name(host), nic, switch FROM host_map WHERE switch IS NOT NULL
+),
+of_hosts AS (
+  SELECT run, unnest(hosts) AS host, nics FROM observed
+),
+parts AS MATERIALIZED (
+  SELECT DISTINCT run, 'host' AS type, host AS part FROM of_hosts
+  UNION
+  SELECT run, 'nic', unnest(nics) FROM observed
+  UNION
+  SELECT h.run, 'switch', l.leaf FROM of_hosts h JOIN leaves l ON l.host = h.host
+    AND (h.nics IS NULL OR l.nic IS NULL OR list_contains(h.nics, l.nic))
+),
+accused AS (
+  SELECT 0 AS place, []::BIGINT[] AS gone, NULL::VARCHAR AS type, NULL::VARCHAR AS part, NULL::DOUBLE AS effect,
+    NULL::DOUBLE AS t, NULL::DOUBLE AS high_share, NULL::DOUBLE AS ratio, 0::BIGINT AS runs, 0::BIGINT AS others
+  UNION ALL
+  SELECT * FROM (
+    WITH left_runs AS (
+      SELECT a.place, a.gone, o.run, o.y, o.clipped FROM accused a JOIN observed o ON NOT list_contains(a.gone, o.run)
+      WHERE a.place < $most_parts
+    ),
+    candidates AS (
+      SELECT DISTINCT p.type, p.part FROM parts p JOIN left_runs l USING (run)
+    ),
+    split AS (
+      SELECT c.type, c.part, l.place, l.gone, l.run, l.y, l.clipped, p.run IS NOT NULL AS has
+      FROM candidates c CROSS JOIN left_runs l
+      LEFT JOIN parts p ON p.type = c.type AND p.part = c.part AND p.run = l.run
+    ),
+    tested AS (
+      SELECT type, part, any_value(place) AS place, any_value(gone) AS gone,
+        list(run) FILTER (has) AS own, count(*) FILTER (has) AS n1, count(*) FILTER (NOT has) AS n0,
+        median(y) FILTER (has) AS m1, median(y) FILTER (NOT has) AS m0,
+        quantile_cont(y, 0.8) FILTER (has) AS high,
+        (avg(clipped) FILTER (NOT has) - avg(clipped) FILTER (has)) / sqrt(
+          greatest(var_samp(clipped) FILTER (has) / count(*) FILTER (has)
+            + var_samp(clipped) FILTER (NOT has) / count(*) FILTER (NOT has), 1e-8)) AS t,
+        var_pop(clipped) FILTER (has) * count(*) FILTER (has) + var_pop(clipped) FILTER (NOT has) * count(*) FILTER (NOT has) AS rest, count(*) AS n
+      FROM split GROUP BY type, part
+      HAVING count(*) FILTER (has) >= 3 AND count(*) FILTER (NOT has) >= 3
+    ),
+    ordered AS (
+      SELECT *, (lead(rest) OVER (ORDER BY rest, type, part) / greatest(rest, 1e-12)) AS next_rest
+      FROM tested WHERE m0 > m1
+      QUALIFY row_number() OVER (ORDER BY rest, type, part) = 1
+    )
+    SELECT place + 1, list_concat(gone, own), type, part, 1 - exp(m1 - m0), t, 1 - exp(high - m0),
+      pow(next_rest, -n / 2.0), n1, n0
+    FROM ordered
+    WHERE t > $t AND 1 - exp(m1 - m0) >= $effect AND m0 - high >= 0.4 * (m0 - m1)
+  )
+)
+SELECT CASE WHEN a.type = 'switch' THEN 'switch' ELSE a.type END AS type,
+  CASE WHEN a.type = 'host' THEN a.part END AS host, CASE WHEN a.type = 'nic' THEN a.part END AS nic,
+  CASE WHEN a.type = 'switch' THEN a.part END AS switch,
+  a.place, a.effect, a.t, a.high_share, coalesce(a.ratio, 0) AS ratio, a.runs, a.others,
+  (SELECT count(*) FROM observed) AS judged_runs, (SELECT count(DISTINCT (type, part)) FROM parts) AS judged_parts
+FROM accused a WHERE a.place > 0
+ORDER BY a.place
