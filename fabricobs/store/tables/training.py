@@ -60,7 +60,7 @@ TRAINING = (
     ),
     Table(
         "benchmarks",
-        "a row of nccl-tests, rccl-tests, hccl_test or perftest, or of a trainer's summary of its collectives",
+        "a row of a benchmark, or of a trainer's summary of its collectives",
         "nccl-tests, rccl-tests, hccl_test, perftest, DeepSpeed",
         (
             *ORIGIN,
