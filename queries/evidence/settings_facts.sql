@@ -8,6 +8,19 @@ WITH members AS (
   JOIN ranks r ON r.job IS NOT DISTINCT FROM w.job AND r.host = w.host AND r.pid = w.pid
   GROUP BY w.job, w.rank, w.host, w.pid
 ),
+-- Reductions in the NVSwitch (NVLS) and in the network (CollNet, SHARP): what each process has, and asked for.
+reductions AS (
+  SELECT w.job, w.rank, w.host, max(n.nvls_channels) AS nvls, max(n.collnet_channels) AS collnet
+  FROM job_ranks w
+  JOIN nccl_ranks n ON n.job IS NOT DISTINCT FROM w.job AND host_name(n.host) = w.host AND n.pid = w.pid
+  GROUP BY w.job, w.rank, w.host
+),
+requests AS (
+  SELECT DISTINCT job, host_name(host) AS host, CASE WHEN name = 'NCCL_COLLNET_ENABLE' THEN 'CollNet' ELSE 'NVLS' END AS what
+  FROM nccl_env
+  WHERE (name IN ('NCCL_COLLNET_ENABLE', 'NCCL_NVLS_ENABLE') AND value = '1')
+    OR (name = 'NCCL_ALGO' AND NOT contains(value, '^') AND upper(value) IN ('NVLS', 'NVLSTREE'))
+),
 variables AS (
   SELECT DISTINCT job, host_name(host) AS host, name, value
   FROM nccl_env
@@ -32,8 +45,24 @@ FROM (
   SELECT job, host, rank, 'channels for collectives', coll_channels::VARCHAR FROM members
   UNION ALL
   SELECT job, host, rank, 'channels for send and receive', p2p_channels::VARCHAR FROM members
+  UNION ALL
+  SELECT job, host, rank, 'channels of NVLS', nvls::VARCHAR FROM reductions
+  UNION ALL
+  SELECT job, host, rank, 'channels of CollNet', collnet::VARCHAR FROM reductions
 )
 WHERE value IS NOT NULL
+UNION ALL
+SELECT q.job, q.host, r.rank, q.what, NULL,
+  CASE WHEN coalesce(CASE q.what WHEN 'NVLS' THEN r.nvls ELSE r.collnet END > 0, false) THEN 'given'
+    ELSE 'asked for and not given' END,
+  CASE q.what WHEN 'NVLS' THEN r.nvls ELSE r.collnet END = 0, true
+FROM requests q JOIN reductions r ON r.job IS NOT DISTINCT FROM q.job AND r.host = q.host
+WHERE CASE q.what WHEN 'NVLS' THEN r.nvls ELSE r.collnet END IS NOT NULL
+UNION ALL
+SELECT j.job, j.host, NULL, 'NVLS multicast', NULL, string_agg(DISTINCT h.value, ' | ' ORDER BY h.value), NULL, true
+FROM (SELECT DISTINCT job, host FROM job_ranks) j
+JOIN hosts h ON host_name(h.host) = j.host AND h.fact = 'nvls'
+GROUP BY j.job, j.host
 UNION ALL
 SELECT a.job, a.host, NULL, a.name, NULL, coalesce(v.value, 'unset'), NULL, true
 FROM asked a
