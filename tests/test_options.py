@@ -94,6 +94,7 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
             "--out": (*(f"{target}.html" for target in TARGET if target != "folder"), "folder.md"),
             "--format": ("pdf", ""),
             "--charts": NEW_FOLDER,
+            "--site": NEW_FOLDER,
             "--window": DURATION,
             "--job": BY_STORE,
         },
@@ -332,6 +333,7 @@ def test_end_to_end(fabricobs: Run, place: Path) -> None:
     for arguments in (
         ("ingest", "logs", "--workers", "-3"),
         ("report", "--charts", "file"),
+        ("report", "--site", "file"),
         ("simulate", "cases", "--seed", "-1"),
         ("nonsense",),
         ("ingest", "logs", "--nonsense"),
