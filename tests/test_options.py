@@ -38,7 +38,7 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
     "ingest": (
         ("logs",),
         {
-            "logs": ("missing", "", "store", "store/schema"),
+            "logs": ("missing", "", "store", "store/_log"),
             "--store": (*NEW_FOLDER, "logs"),
             "--job": ("",),
             "--tz": ZONE,
@@ -221,8 +221,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory: logs, files in the way, and a store that none can read."""
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "steps.jsonl").write_text('{"step": 1, "rank": 0, "step_time_ms": 1.0}\n')
-    (tmp_path / "store" / "schema").mkdir(parents=True)
-    (tmp_path / "store" / "schema" / "files.parquet").write_bytes(b"no part")
+    (tmp_path / "store" / "_log").mkdir(parents=True)
+    (tmp_path / "store" / "_log" / "000000000000.json").write_text('{"layout": 2}')
+    (tmp_path / "store" / "_log" / "000000000001.json").write_text("no entry")
     for folder in ("folder", "folder.md"):
         (tmp_path / folder).mkdir()
     (tmp_path / "file").touch()

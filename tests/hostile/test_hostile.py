@@ -61,7 +61,7 @@ def good_rows(store: Path) -> Rows:
         if "_good/" in str(row["path"]) and row["problem"] is None
     }
     tables = {part.stem for part in store.glob("*/*.parquet")}
-    return {
+    rows = {
         table: sorted(
             repr({name: value for name, value in row.items() if name not in _MOVES})
             for row in parts_of(store, table)
@@ -69,6 +69,7 @@ def good_rows(store: Path) -> Rows:
         )
         for table in tables
     }
+    return {table: found for table, found in rows.items() if found}
 
 
 @pytest.fixture(scope="module")
