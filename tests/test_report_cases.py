@@ -187,7 +187,7 @@ def test_a_big_cluster_of_several_jobs_is_drawn_whole(
     assert "2 jobs, a line each" in big.read_text(encoding="utf-8")
 
 
-def test_it_is_whole_without_a_script_and_under_the_policy_of_jenkins(
+def test_it_is_whole_without_a_script(
     browser: "sync_api.Browser", big: Path
 ) -> None:
     page = opened(browser, big, java_script_enabled=False)
