@@ -254,7 +254,6 @@ def _read_all(
                     lost.append(futures[done])
     if lost:
         yield from one_by_one(read, lost, _killed_reading)
-        store.create()  # removes what killed processes left
 
 
 def _killed_reading(planned: PlannedFile) -> list[FileOutcome]:

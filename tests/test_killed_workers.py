@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,7 @@ def test_the_file_that_has_its_reader_killed_is_refused_by_name(
     assert refused.problem == workers.KILLED
     assert all(outcome.rows for outcome in report.outcomes if outcome is not refused)
     assert len(store.known_files()) == len(list(_LOGS.iterdir())) - 1
+    store.clear(datetime.now(UTC).replace(tzinfo=None) + timedelta(days=2))
     assert not list((store.path / ".incoming").glob("*"))
     assert capfd.readouterr() == ("", "")
     monkeypatch.setattr("fabricobs.ingestion.ingest_batch", batches.ingest_batch)

@@ -187,9 +187,7 @@ def test_a_big_cluster_of_several_jobs_is_drawn_whole(
     assert "2 jobs, a line each" in big.read_text(encoding="utf-8")
 
 
-def test_it_is_whole_without_a_script(
-    browser: "sync_api.Browser", big: Path
-) -> None:
+def test_it_is_whole_without_a_script(browser: "sync_api.Browser", big: Path) -> None:
     page = opened(browser, big, java_script_enabled=False)
     assert page.locator(".chart svg.wide:visible").count() == page.locator("figure").count() > 0
     assert page.locator("details.data table").count() > 0
