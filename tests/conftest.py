@@ -5,7 +5,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -74,6 +74,18 @@ def sample_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sample") / "store"
     ingest([ROOT / "sample_data" / "logs"], Store(path), Options())
     return path
+
+
+@pytest.fixture(autouse=True)
+def _unchanged_sample(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that writes to the shared sample store would change what the next ones see."""
+    if "sample_store" not in request.fixturenames:
+        yield
+        return
+    store = Store(request.getfixturevalue("sample_store"))
+    before = store.snapshot().batches.keys()
+    yield
+    assert store.snapshot().batches.keys() == before, "copy the sample store to write to it"
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -160,7 +161,8 @@ def test_four_writers_one_killed_bring_every_file_once(tmp_path: Path, seed: int
     expected = rows_of(alone)
     expected["counter_info"] = together["counter_info"] = []
     assert together == expected
-    assert not list((tmp_path / "s" / ".incoming").glob("*"))
+    Store(tmp_path / "s").clear(datetime.now(UTC).replace(tzinfo=None) + timedelta(days=2))
+    assert not list((tmp_path / "s" / ".incoming").glob("*")), "what the killed one left"
 
 
 class TestBadInput:

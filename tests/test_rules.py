@@ -1,6 +1,7 @@
 """Rules as data: a user's own rule, and what `fabricobs check` says of rules."""
 
 import json
+import shutil
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -109,7 +110,8 @@ def test_a_rule_of_ones_own_finds_what_its_sql_shows(
 ) -> None:
     content = _content(tmp_path, RULE + FIRES + SILENT)
     assert fabricobs("check", "--content", content).returncode == 0
-    options = ("--content", content, "--store", sample_store, "--format", "json")
+    store = shutil.copytree(sample_store, tmp_path / "own")
+    options = ("--content", content, "--store", store, "--format", "json")
     found = json.loads(fabricobs("diagnose", *options).stdout)["findings"]
     (own,) = [finding for finding in found if finding["kind"] == "hot_switch"]
     assert own["severity"] == "low"

@@ -129,12 +129,12 @@ def test_what_nobody_reads_any_more_makes_room(store: Store) -> None:
     assert pq.read_table(part)["step"].to_pylist() == list(range(1, DAYS + 1))
 
 
-def test_of_two_compactions_one_counts(store: Store) -> None:
+def test_of_two_compactions_one_counts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second began before the first committed."""
     seen = store.snapshot()
     upkeep.compact(store, LATER)
     late = Store(store.path)
-    late.snapshot = lambda: seen  # type: ignore[method-assign]
+    monkeypatch.setattr(late, "snapshot", lambda: seen)
     assert upkeep.compact(late, LATER) == 0
     assert steps(store) == list(range(1, DAYS + 1))
 

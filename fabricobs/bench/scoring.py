@@ -4,8 +4,8 @@ A finding is right if its kind is the fault's and its time overlaps the fault's;
 the right entity is counted apart. No point adjustment: a fault is found once or not at all.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -85,11 +85,7 @@ def score_case(
         if question.answer == "ok"
     }
     outcomes = tuple(
-        _outcome(scenario, seed, fault, match, interval_seconds, step_seconds)
-        if match is not None or _answered_by(fault["kind"]) not in ok
-        else replace(
-            _outcome(scenario, seed, fault, None, interval_seconds, step_seconds), called_ok=True
-        )
+        _outcome(scenario, seed, fault, match, ok, interval_seconds, step_seconds)
         for fault, match in zip(faults, matches, strict=True)
     )
     right = {id(match) for match in matches if match is not None}
@@ -142,9 +138,11 @@ def _outcome(
     seed: int,
     fault: Mapping[str, Any],
     match: Finding | None,
+    ok: Set[Answers | None],
     interval_seconds: float,
     step_seconds: float,
 ) -> Outcome:
+    """Return what became of a fault; `ok` are the questions that were answered ok."""
     effect = 1 / max(1 - fault["loss_share"], 0.01)
     common: dict[str, Any] = {
         "true_loss": fault["loss_share"],
@@ -153,7 +151,8 @@ def _outcome(
         "fault": fault["fault"],
     }
     if match is None:
-        return Outcome(scenario, seed, fault["kind"], effect, False, **common)
+        called_ok = _answered_by(fault["kind"]) in ok
+        return Outcome(scenario, seed, fault["kind"], effect, False, called_ok=called_ok, **common)
     delay = None
     if match.detected_at is not None:
         begin = datetime.fromisoformat(fault["start"])

@@ -122,12 +122,13 @@ def verify(
     """
     from fabricobs.store import verification
     from fabricobs.store.log import StoreError
+    from fabricobs.store.reading import is_store
 
     path = given(config, store=store).store
-    if not verification.may_be_store(path):
-        fail(f"{path}: no store here")
     mended = False
     try:
+        if not (path.is_dir() and is_store(path)):
+            fail(f"{path}: no store here")
         found = verification.verify(path)
     except StoreError as error:
         show(str(error))

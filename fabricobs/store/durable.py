@@ -68,13 +68,17 @@ def sync_tree(directory: Path) -> None:
     sync(directory)
 
 
+def limit_access(path: Path, folder: Path) -> None:
+    """Give nobody more access to a path than the directory of its final name gives."""
+    path.chmod(path.stat().st_mode & folder.stat().st_mode & 0o777)
+
+
 def publish(unfinished: Path, target: Path) -> None:
     """Give a file or directory, on the disk already, its final name and wait for that too.
 
     Nobody gets more access to it than the directory of the new name gives.
     """
-    access = target.parent.stat().st_mode & 0o777
     for path in (unfinished, *(unfinished.iterdir() if unfinished.is_dir() else ())):
-        path.chmod(path.stat().st_mode & access)
+        limit_access(path, target.parent)
     unfinished.replace(target)
     sync(target.parent)

@@ -60,7 +60,7 @@ class KnownFile:
     settings: str
     formats: str
     replaces: str | None
-    repeats: str | None = None  # a store of an older version has no such column
+    repeats: str | None = None
     device: str | None = None
     device_source: str | None = None  # None: a log, or read by an older release
     rows: int = 0

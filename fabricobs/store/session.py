@@ -83,23 +83,30 @@ class Site:
 NO_SITE = Site()
 
 
-def base_view(table: str, store: Path, seen: Snapshot, since: datetime | None = None) -> str:
+def base_view(
+    table: str,
+    store: Path,
+    seen: Snapshot,
+    replaced: Mapping[str, set[str]],
+    since: datetime | None = None,
+) -> str:
     """Return the statement that shows a table of a store as it was when it was looked at.
 
-    Rows of a file that a later one replaces are left out. With `since` (UTC) a table of what
-    happened shows no row before it; rows without a time stay.
+    Rows of files that later ones have `replaced` (`Snapshot.replaced`) are left out. With `since`
+    (UTC) a table of what happened shows no row before it; rows without a time stay.
     """
     window = ""
     if since is not None and TABLES[table].dated:
         window = f"ts >= TIMESTAMP '{since:%Y-%m-%d %H:%M:%S.%f}' OR ts IS NULL"
-    replaced = seen.replaced() if "file_id" in {c.name for c in TABLES[table].columns} else {}
-    gone = {key for key in seen.parts(table) if key.partition("/")[0] in replaced}
-    whole = [key for key in seen.parts(table) if key not in gone]
+    of_files = "file_id" in {column.name for column in TABLES[table].columns}
+    whole, cut = list[str](), list[str]()
+    for key in seen.parts(table):
+        (cut if of_files and key.partition("/")[0] in replaced else whole).append(key)
     ids = ", ".join(map(literal, sorted({i for name in replaced.values() for i in name})))
     selects = [
         f"SELECT * FROM read_parquet([{', '.join(_paths(store, keys))}], "
         f"union_by_name=true, hive_partitioning=false){where}"
-        for keys, where in ((whole, ""), (sorted(gone), f" WHERE file_id NOT IN ({ids})"))
+        for keys, where in ((whole, ""), (cut, f" WHERE file_id NOT IN ({ids})"))
         if keys
     ]
     columns = ", ".join(
@@ -131,9 +138,10 @@ def view_scripts(extra: Sequence[Path] = ()) -> list[tuple[str, str]]:
 def init_script(store: Path, extra: Sequence[Path] = ()) -> str:
     """Return what a plain `duckdb -init FILE` needs to run the queries over the store."""
     seen = snapshot_of(store)
+    replaced = seen.replaced()
     lines = [
         "SET TimeZone = 'UTC';",
-        *(base_view(table, store, seen) for table in TABLES),
+        *(base_view(table, store, seen, replaced) for table in TABLES),
         *(text for _, text in view_scripts(extra)),
     ]
     return "\n".join(lines) + "\n"
@@ -165,6 +173,7 @@ def open_session(
     place = store.resolve()
     refuse_links(place)
     seen = snapshot_of(place)
+    replaced = seen.replaced()
     connection = connect([place, *files], _MOST_MEMORY if keep else None)
     stopping.interruptible(connection)
     _check_content(connection, extra)
@@ -180,7 +189,8 @@ def open_session(
         scoping.tell_scope(connection, scope)
 
     def view_of(table: str) -> str:
-        return scoping.of_runs(base_view(table, place, seen, since), table, runs or (), scope)
+        shown = base_view(table, place, seen, replaced, since)
+        return scoping.of_runs(shown, table, runs or (), scope)
 
     _make_tables(connection, {table: view_of(table) for table in tables}, place, seen, keep=keep)
     for name, text in scripts:

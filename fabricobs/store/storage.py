@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fabricobs.store.durable import own_folder, publish, read_own, sync, sync_tree
+from fabricobs.store.durable import limit_access, own_folder, publish, read_own, sync, sync_tree
 
 INCOMING = ".incoming"
 _MOST_BYTES = 1 << 30
@@ -52,12 +52,11 @@ class Storage:
         made = not target.parent.exists()
         own_folder(target.parent)
         if made:
-            access = self.path.stat().st_mode & target.parent.stat().st_mode
-            target.parent.chmod(access & 0o777)
+            limit_access(target.parent, self.path)
         with workplace(self.path) as folder:
             unfinished = folder / target.name
             unfinished.write_bytes(data)
-            unfinished.chmod(unfinished.stat().st_mode & target.parent.stat().st_mode)
+            limit_access(unfinished, target.parent)
             sync(unfinished)
             try:
                 os.link(unfinished, target)
@@ -150,7 +149,7 @@ def remove_abandoned(store: Path, before: datetime) -> None:
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path)
                 else:
-                    os.unlink(entry.path)  # noqa: PTH108
+                    Path(entry.path).unlink()
 
 
 def _changed(entry: "os.DirEntry[str]") -> float:

@@ -47,11 +47,6 @@ class Batch:
     doubled: set[str] = field(default_factory=set)
 
 
-def may_be_store(path: Path) -> bool:
-    """Say whether a directory holds a log, or batches without one."""
-    return path.is_dir() and (Log(Storage(path)).exists() or any(path.glob(f"*/files{PART}")))
-
-
 def verify(path: Path) -> list[Batch]:
     """Return every batch with its faults; StoreError if the log cannot be read."""
     found = [_verified(path, batch) for batch in snapshot_of(path).batches.values()]

@@ -193,8 +193,8 @@ def _part_link(mark: ElementTree.Element, part: str) -> ElementTree.Element:
 
 def _frame(root: ElementTree.Element) -> tuple[float, ...] | None:
     """Return left, top, width and height of the plot inside the SVG."""
-    groups = (g for g in root.iter() if _SHIFT.fullmatch(g.attrib.get("transform", "")))
-    shift = next((_SHIFT.fullmatch(g.attrib["transform"]) for g in groups), None)
+    shifts = (_SHIFT.fullmatch(g.attrib.get("transform", "")) for g in root.iter())
+    shift = next(filter(None, shifts), None)
     frames = (_FRAME.match(p.attrib.get("d", "")) for p in root.iter() if _is_background(p))
     size = next(filter(None, frames), None)
     if shift is None or size is None:
