@@ -200,6 +200,78 @@ def test_names_and_runs_follow_the_truth(launches: list[Launch], site: Site) -> 
             assert run.replayed_steps >= 20
 
 
+def group_traces(site: Site, launch: Launch) -> list[Trace]:
+    """What the Inspector shows of a job without a communicator of all ranks: a group a rail."""
+    calls = 50 + launch.number
+    found = []
+    for local in range(GPUS):
+        for index, host in enumerate(launch.hosts):
+            found.append(
+                Trace(
+                    told_by="collective",
+                    file_id=f"inspector-{launch.number}-{host}-{local}",
+                    given=None,
+                    path=path_of(site, launch, f"inspector{local}", host),
+                    host=host,
+                    pid=100 + local + (0 if site.same_pids else 1000 * launch.number),
+                    comm_hash=f"0x{launch.number:08x}{local:08x}",
+                    nranks=len(launch.hosts),
+                    rank=None,
+                    version=None,
+                    first_line=None,
+                    last_line=None,
+                    first_step=None,
+                    last_step=None,
+                    begin=launch.begin + timedelta(seconds=index),
+                    end=launch.end - timedelta(seconds=local),
+                    calls=calls,
+                )
+            )
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(launches=drawn_launches(), site=sites, order=st.randoms(use_true_random=False))
+def test_groups_of_one_job_are_one_run(launches: list[Launch], site: Site, order: object) -> None:
+    launches = [each for each in launches if len(each.hosts) > 1]
+    told = replace(site, hashes=True)
+    traces = [t for each in launches for t in group_traces(told, each)]
+    order.shuffle(traces)  # type: ignore[attr-defined]
+    runs = find_runs(traces)
+    assert sorted(run.hosts for run in runs) == sorted(each.hosts for each in launches)
+    for run in runs:
+        assert len({launch_of(part.file_id) for part in run.parts}) == 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(launches=drawn_launches(), site=sites, data=st.data())
+def test_logs_with_the_same_losses_are_of_one_run(
+    launches: list[Launch], site: Site, data: st.DataObject
+) -> None:
+    layout = data.draw(st.sampled_from(["pods", "processes"]))
+    traces = []
+    for launch in launches:
+        (first, *_) = step_traces(replace(site, step_hosts=False), launch)
+        for copy in range(data.draw(st.integers(1, 4))):
+            folder = f"/logs/{launch.job}/run{launch.run}"
+            name = f"worker-{copy}.log" if layout == "pods" else f"{copy}/stderr.log"
+            # Processes in folders of their own say when: nothing else tells them from other seeds.
+            begin = launch.begin if site.step_times or layout == "processes" else None
+            copied = replace(
+                first, file_id=f"steps-{launch.number}-{copy}", path=f"{folder}/{name}"
+            )
+            end = launch.end if begin is not None else None
+            losses = f"60:{launch.first_step}"  # every job has the same seed
+            traces.append(replace(copied, begin=begin, end=end, printed=losses))
+    runs = find_runs(traces)
+    for run in runs:
+        same_time = {launches[launch_of(part.file_id)].begin for part in run.parts}
+        assert len(same_time) == 1
+    if layout == "pods":
+        folders = {frozenset(path.rsplit("/", 1)[0] for path in run.paths) for run in runs}
+        assert len(folders) == len(runs)
+
+
 @settings(max_examples=50, deadline=None)
 @given(launches=drawn_launches())
 def test_a_row_of_a_host_belongs_to_one_run_at_most(launches: list[Launch]) -> None:

@@ -28,6 +28,7 @@ def job(slow: dict[int, float], *, measured: bool = True) -> RankTimes:
         own_ms=own,
         comm_ms=np.zeros_like(own),
         data_ms=np.zeros_like(own),
+        pids=(None,) * RANKS,
         measured=measured,
     )
 

@@ -212,9 +212,11 @@ def _at_the_loss_of(cause: Finding, symptom: Finding) -> Finding:
 
 def without_named(findings: list[Finding]) -> list[Finding]:
     """Drop outliers of ranks, or ranks of hosts, of which another finding tells already."""
-    named = {(e.rank, e.host) for f in findings if f.kind != "outlier" for e in f.entities}
+    named = {(e.rank, e.pid, e.host) for f in findings if f.kind != "outlier" for e in f.entities}
 
     def is_named(finding: Finding) -> bool:
-        return any({(e.rank, e.host), (None, e.host)} & named for e in finding.entities)
+        return any(
+            {(e.rank, e.pid, e.host), (None, None, e.host)} & named for e in finding.entities
+        )
 
     return [f for f in findings if f.kind != "outlier" or not is_named(f)]

@@ -47,7 +47,10 @@ def confidence_of(families: set[str]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A part of the cluster: `type` says which of the other fields name it."""
+    """A part of the cluster: `type` says which of the other fields name it.
+
+    A rank whose number no log tells is named by its process, `pid`.
+    """
 
     type: str
     job: str | None = None
@@ -58,12 +61,14 @@ class Entity:
     switch: str | None = None
     port: str | None = None
     priority: int | None = None
+    pid: int | None = None
 
     @property
     def label(self) -> str:
         """Return the name a person would say."""
         if self.type == "rank":
-            return f"rank {self.rank}" + (f" on {self.host}" if self.host else "")
+            name = f"process {self.pid}" if self.rank is None else f"rank {self.rank}"
+            return name + (f" on {self.host}" if self.host else "")
         if self.type == "gpu" and self.gpu is not None:
             return f"GPU {self.gpu} of {self.host}"
         parts = [self.switch, self.host, self.nic, self.port, self.job]
@@ -71,7 +76,7 @@ class Entity:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that are set."""
-        names = ("type", "job", "rank", "host", "gpu", "nic", "switch", "port", "priority")
+        names = "type", "job", "rank", "host", "gpu", "nic", "switch", "port", "priority", "pid"
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 

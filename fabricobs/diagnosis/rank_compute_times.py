@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Entity
 from fabricobs.diagnosis.job import PAUSE, WARM_UP_STEPS
 from fabricobs.diagnosis.statistics import Array, nan_median
 
@@ -24,7 +25,8 @@ class RankTimes:
 
     `own_ms` [S, R] is computation and loading: what a rank does before it calls; `comm_ms` [S, R]
     is exposed communication, waiting included. `stages` [R] numbers groups of ranks with the same
-    work. `measured` is False where `own_ms` is derived from collectives and only its differences
+    work. `pids` [R] name ranks whose numbers no log tells: `ranks` then counts their processes by
+    host. `measured` is False where `own_ms` is derived from collectives and only its differences
     between ranks mean anything.
     """
 
@@ -38,7 +40,14 @@ class RankTimes:
     own_ms: Array
     comm_ms: Array
     data_ms: Array
+    pids: tuple[int | None, ...]
     measured: bool = True
+
+    def entity(self, column: int) -> Entity:
+        """Return a rank by its number, or by its process where no log tells the number."""
+        pid, host = self.pids[column], self.hosts[column]
+        rank = int(self.ranks[column]) if pid is None else None
+        return Entity("rank", job=self.job, rank=rank, host=host, pid=pid)
 
     @cached_property
     def peer_ms(self) -> Array:
@@ -171,7 +180,9 @@ def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
         values[at_step, at_rank] = rows[column].cast(pl.Float64).to_numpy()
         return values
 
-    by_rank = rows.group_by("rank").agg(pl.col("host").drop_nulls().last(), pl.col("stage").last())
+    by_rank = rows.group_by("rank").agg(
+        pl.col("host", "pid").drop_nulls().last(), pl.col("stage").last()
+    )
     by_rank = by_rank.sort("rank")
     by_step = rows.group_by("step").agg(pl.col("ts").max(), pl.col("step_time_ms").median())
     by_step = by_step.sort("step")
@@ -186,6 +197,7 @@ def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
         own_ms=matrix("own_ms"),
         comm_ms=matrix("comm_ms"),
         data_ms=matrix("data_ms"),
+        pids=tuple(by_rank["pid"].to_list()),
         measured=measured,
     )
 

@@ -49,8 +49,7 @@ def _of_job(times: RankTimes) -> Iterator[WhatIf]:
         members = np.flatnonzero(of_rank == number)
         worst = int(members[np.argmax(by_rank[members])])
         if by_rank[worst] >= _ONE_RANK * share or times.hosts[worst] is None:
-            rank, host = int(times.ranks[worst]), times.hosts[worst]
-            yield _replayed(Entity("rank", job=times.job, rank=rank, host=host), by_rank[worst])
+            yield _replayed(times.entity(worst), by_rank[worst])
         else:
             yield _replayed(Entity("host", job=times.job, host=str(hosts[number])), share)
 

@@ -21,7 +21,7 @@ TOLD_AFTER_END = timedelta(minutes=15)
 _LONGEST_LABEL = 200
 _LONGEST_ANNOTATION = 4_000
 _ENDS_OF_CABLES = frozenset({"nic", "port"})
-_LABELS_OF_CULPRIT = ("job", "host", "rank", "gpu", "nic", "switch", "port", "priority")
+_LABELS_OF_CULPRIT = ("job", "host", "rank", "gpu", "nic", "switch", "port", "priority", "pid")
 
 
 class Alertmanager:

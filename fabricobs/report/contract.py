@@ -26,6 +26,7 @@ class EntityDocument(TypedDict):
     switch: NotRequired[str]
     port: NotRequired[str]
     priority: NotRequired[int]
+    pid: NotRequired[int]
 
 
 class DriverDocument(TypedDict):

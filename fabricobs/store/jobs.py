@@ -147,8 +147,8 @@ def _run(
         paths=tuple(sorted(launch.paths)),
         hosts=tuple(sorted(launch.hosts)),
         ranks=len(ranks),
-        # A communicator with fewer ranks than are named is not the whole job's.
-        nranks=launch.nranks if launch.nranks > max(ranks, default=0) else None,
+        # A communicator beside others of its size, or with fewer ranks than are named, has not all.
+        nranks=None if launch.is_split or launch.nranks <= max(ranks, default=0) else launch.nranks,
         processes=len(launch.processes),
         versions=tuple(sorted(launch.versions)),
         first_step=first,

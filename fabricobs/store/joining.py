@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
-from fabricobs.store.launch_evidence import SAME_STEP, are_runs, contradict, gap, same_processes
+from fabricobs.store.launch_evidence import (
+    SAME_STEP,
+    are_runs,
+    are_siblings,
+    contradict,
+    gap,
+    is_same_print,
+    same_processes,
+)
 from fabricobs.store.launch_paths import folders_above
 from fabricobs.store.launches import Launch, Lines, Process, Trace
 
@@ -81,7 +89,7 @@ def _connected(rows: Sequence[Trace]) -> list[list[Trace]]:
 
 
 def _joined_by_proof(units: Sequence[Launch]) -> list[Launch]:
-    """Join what shares a communicator or a process.
+    """Join what shares a communicator, a process or what the job printed.
 
     Process ids come again: files that all name communicators must share all processes at one time,
     as where each tells of other communicators of one job.
@@ -90,10 +98,17 @@ def _joined_by_proof(units: Sequence[Launch]) -> list[Launch]:
     for number, unit in enumerate(units):
         for comm in unit.hashes:
             found.tie(number, ("comm", comm))
+    printing: dict[str, list[int]] = {}
     sharing: dict[Process, list[int]] = {}
     for number, unit in enumerate(units):
+        for losses in unit.printed:
+            printing.setdefault(losses, []).append(number)
         for process in unit.processes:
             sharing.setdefault(process, []).append(number)
+    for numbers in printing.values():
+        for a, b in pairwise(sorted(numbers, key=lambda number: sorted(units[number].folders))):
+            if is_same_print(units[a], units[b]):
+                found.unite(a, b)
     for numbers in sharing.values():
         for a, b in pairwise(numbers):
             one, other = units[a], units[b]
@@ -105,7 +120,7 @@ def _joined_by_proof(units: Sequence[Launch]) -> list[Launch]:
         for number in group[1:]:
             launch.join(units[number])
         joined.append(launch)
-    return _joined_by_all_processes(joined)
+    return _joined_siblings(_joined_by_all_processes(joined))
 
 
 def _joined_by_all_processes(launches: Sequence[Launch]) -> list[Launch]:
@@ -119,6 +134,27 @@ def _joined_by_all_processes(launches: Sequence[Launch]) -> list[Launch]:
             fitting[0].join(launch)
         else:
             homes.append(launch)
+    return homes
+
+
+def _joined_siblings(launches: Sequence[Launch]) -> list[Launch]:
+    """Join launches that show the communicators one job splits into."""
+    homes: list[Launch] = []
+    begun: dict[int, list[Launch]] = {}  # by size, those that began within the last minute
+    for launch in sorted(launches, key=lambda each: each.begin or datetime.max):
+        near = [
+            home
+            for home in begun.get(launch.largest, ())
+            if home.begin and launch.begin and launch.begin - home.begin <= SAME_STEP
+        ]
+        home = next(
+            (h for h in near if are_siblings(launch, h) and not contradict(launch, h)), None
+        )
+        if home is None:
+            homes.append(launch)
+            begun[launch.largest] = [*near, launch]
+        else:
+            home.join(launch)
     return homes
 
 

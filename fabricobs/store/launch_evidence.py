@@ -1,6 +1,7 @@
 """Evidence that two groups of files are of one launch, and evidence that they are not."""
 
 from datetime import timedelta
+from pathlib import PurePath
 
 from fabricobs.store.launches import Launch
 
@@ -10,6 +11,10 @@ _APART = timedelta(hours=1)
 _MADE_BEFORE = timedelta(minutes=10)
 # Ranks that print the same step do so within seconds.
 SAME_STEP = timedelta(seconds=60)
+# Groups of one job on other hosts: so many collectives, as many in each, and first and last at once
+# but for clocks. Jobs that merely began together are out of step by then.
+_FEWEST_CALLS = 20
+_IN_STEP = timedelta(seconds=5)
 
 
 def gap(a: Launch, b: Launch) -> timedelta | None:
@@ -24,12 +29,15 @@ def contradict(a: Launch, b: Launch) -> bool:
     for own, others in ((a.given, b.given), (a.scheduled, b.scheduled), (a.versions, b.versions)):
         if own and others and not own & others:
             return True
-    one_world = same_processes(a, b) or (a.given & b.given and _beside(a, b))
+    siblings = are_siblings(a, b)
+    one_world = siblings or same_processes(a, b) or (a.given & b.given and _beside(a, b))
     if a.hashes and b.hashes and not one_world:
         return True
     if a.nranks and b.nranks and a.nranks != b.nranks:
         return True
-    return _rank_elsewhere(a, b) or _beyond(a, b) or _beyond(b, a) or _at_other_times(a, b)
+    # Ranks of smaller communicators, which a job splits into, come again in each of them.
+    elsewhere = _rank_elsewhere(a, b) or (not siblings and _place_taken(a, b))
+    return elsewhere or _beyond(a, b) or _beyond(b, a) or _at_other_times(a, b)
 
 
 def are_runs(a: Launch, b: Launch) -> bool:
@@ -53,13 +61,52 @@ def same_processes(a: Launch, b: Launch) -> bool:
     if len(few) < 2 or not few <= many or between is None:
         return False
     made, follows = (a, b) if a.nranks else (b, a)
+    if not made.nranks or follows.nranks:
+        return between <= timedelta(0)
     is_made = made.begin is not None and follows.begin is not None and made.begin < follows.begin
-    return between <= (_MADE_BEFORE if is_made and not follows.nranks else timedelta(0))
+    return between <= (_MADE_BEFORE if is_made else timedelta(0))
+
+
+def is_same_print(a: Launch, b: Launch) -> bool:
+    """Say whether two logs that tell the same losses are of one run, not of two with one seed.
+
+    They begin and end together; where one tells no times, they lie in one folder, named alike.
+    """
+    if a.begin is None or a.end is None or b.begin is None or b.end is None:
+        return bool(a.folders & b.folders and a.families & b.families)
+    return max(abs(a.begin - b.begin), abs(a.end - b.end)) <= SAME_STEP
+
+
+def are_siblings(a: Launch, b: Launch) -> bool:
+    """Say whether two show communicators that one job splits into, such as one a rail or a stage.
+
+    They have as many ranks, in other processes, and begin and end together: on the same hosts, two
+    and more, or on others with files in one folder. As many collectives tell that too, where one
+    ends with the timeouts of a hang. Jobs of one size do so only where they are benchmarks.
+    """
+    if not (a.hashes and b.hashes) or a.hashes & b.hashes or a.is_benchmark or b.is_benchmark:
+        return False
+    if not 1 < a.largest == b.largest or a.processes & b.processes:
+        return False
+    if a.begin is None or a.end is None or b.begin is None or b.end is None:
+        return False
+    begins, ends = abs(a.begin - b.begin), abs(a.end - b.end)
+    as_many = a.calls == b.calls >= _FEWEST_CALLS
+    few, many = sorted((a.hosts, b.hosts), key=len)
+    if len(few) > 1 and few <= many:
+        return begins <= SAME_STEP and (as_many or ends <= SAME_STEP)
+    beside = not few & many and bool(a.folders & b.folders)
+    return beside and as_many and begins <= _IN_STEP and ends <= _IN_STEP
 
 
 def _alike(a: Launch, b: Launch) -> bool:
-    """Say whether they are of other files that are named alike."""
-    return bool(a.families & b.families) and not a.paths & b.paths
+    """Say whether they are of other files that are named alike, but for numbers or the folder."""
+    alike = a.families & b.families or _names(a) & _names(b)
+    return bool(alike) and not a.paths & b.paths
+
+
+def _names(launch: Launch) -> set[str]:
+    return {PurePath(path).name for path in launch.paths}
 
 
 def _beside(a: Launch, b: Launch) -> bool:
@@ -77,13 +124,15 @@ def _rank_elsewhere(a: Launch, b: Launch) -> bool:
     ):
         return True
     # In containers every run has the same process ids; addresses in memory are random.
-    if any(
+    return any(
         not addresses & b.addresses[process]
         for process, addresses in a.addresses.items()
         if process in b.addresses
-    ):
-        return True
-    # Ranks of smaller communicators, which a job splits into, come again in each of them.
+    )
+
+
+def _place_taken(a: Launch, b: Launch) -> bool:
+    """Say whether a rank of the largest communicator is another process in each."""
     return any(
         size in {None, a.nranks} and not processes & b.places[size, rank]
         for (size, rank), processes in a.places.items()

@@ -10,7 +10,9 @@ Process = tuple[str | None, int]
 Steps = tuple[int, int]
 
 # Fields of a launch that are sets of names.
-_SETS = "paths given hashes processes hosts versions folders families pods scheduled".split()
+_SETS = (
+    "paths given hashes processes hosts versions printed folders families pods scheduled".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Trace:
     end: datetime | None
     modified: datetime | None = None
     comm: str | None = None  # address of a communicator in the memory of the process
+    calls: int | None = None  # timed collectives
+    printed: str | None = None  # digest of the losses of all its steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,11 @@ class Launch:
     processes: set[Process] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
     versions: set[str] = field(default_factory=set)
+    printed: set[str] = field(default_factory=set)
     nranks: int = 0
+    largest: int = 0  # ranks of its largest communicator, by any file
+    calls: int = 0  # timed collectives of one process in one communicator, the most
+    is_benchmark: bool = False
     addresses: dict[Process, set[str]] = field(default_factory=dict)  # of its communicators
     # Processes by size of the communicator (None: of the list nccl-tests prints) and rank in it.
     places: dict[tuple[int | None, int], set[Process]] = field(default_factory=dict)
@@ -83,9 +91,16 @@ class Launch:
         return bool(self.hashes or self.nranks)
 
     @property
+    def is_split(self) -> bool:
+        """Say whether its largest communicators are several, each with some of its ranks."""
+        largest = (who for (size, _), who in self.places.items() if size == self.nranks)
+        return len(self.hashes) > 1 and any(len(processes) > 1 for processes in largest)
+
+    @property
     def known_ranks(self) -> set[int]:
         """Return the ranks in the job that its files name."""
-        world = {rank for size, rank in self.places if size is None or size == self.nranks}
+        of_job = {None} if self.is_split else {None, self.nranks}
+        world = {rank for size, rank in self.places if size in of_job}
         return world | self.ranks.keys()
 
     def add(self, trace: Trace) -> None:
@@ -101,6 +116,7 @@ class Launch:
             ("hashes", trace.comm_hash),
             ("hosts", trace.host),
             ("versions", trace.version),
+            ("printed", trace.printed),
         ):
             if value is not None:
                 getattr(self, name).add(value)
@@ -114,6 +130,9 @@ class Launch:
             self.ranks.setdefault(trace.rank, set()).update({trace.host} - {None})  # type: ignore[arg-type]
         if trace.first_step is not None and trace.last_step is not None:
             self._add_steps(trace.rank, (trace.first_step, trace.last_step), trace.begin)
+        self.largest = max(self.largest, trace.nranks or 0)
+        self.calls = max(self.calls, trace.calls or 0)
+        self.is_benchmark |= trace.told_by == "benchmark"
         self.begin = _earliest(self.begin, trace.begin)
         self.end = _latest(self.end, trace.end)
         self.modified = _latest(self.modified, trace.modified)
@@ -124,6 +143,9 @@ class Launch:
         for name in _SETS:
             getattr(self, name).update(getattr(other, name))
         self.nranks = max(self.nranks, other.nranks)
+        self.largest = max(self.largest, other.largest)
+        self.calls = max(self.calls, other.calls)
+        self.is_benchmark |= other.is_benchmark
         for process, addresses in other.addresses.items():
             self.addresses.setdefault(process, set()).update(addresses)
         for place, processes in other.places.items():

@@ -15,7 +15,7 @@ WITH by_rank AS (
 ),
 hosts AS (
   SELECT rank, max(host) AS host FROM job_ranks
-  WHERE job IS NOT DISTINCT FROM $job::VARCHAR
+  WHERE job IS NOT DISTINCT FROM $job::VARCHAR AND rank IS NOT NULL
   GROUP BY rank
 )
 SELECT r.rank, coalesce(r.host, h.host) AS host, r.step,

@@ -26,7 +26,7 @@ spread AS (
   FROM peers
 ),
 numbered AS (
-  SELECT job, rank, host, coalesce(gpu, row_number() OVER (PARTITION BY job, host ORDER BY rank) - 1) AS gpu
+  SELECT job, rank, host, coalesce(gpu, row_number() OVER (PARTITION BY job, host ORDER BY rank, pid) - 1) AS gpu
   FROM job_ranks WHERE host IS NOT NULL
 )
 SELECT r.job, r.rank, s.host, s.gpu, s.ts_before, s.ts, s.clock, s.peer_clock, s.behind, s.peers,

@@ -2,9 +2,10 @@
 -- A rank that arrives late has the shorter collective: `own_ms` is the time between two calls less
 -- the duration of this one, and only its differences between the ranks of a communicator (`stage`)
 -- mean anything. Where a job has groups within hosts and several between them, those within hosts
--- tell: between hosts all mates of a late rank are late with it. `step` counts the calls.
+-- tell: between hosts all mates of a late rank are late with it. `step` counts the calls. Of a job
+-- whose rank numbers no log tells, `rank` counts the processes by host and `pid` names each.
 WITH timed AS (
-  SELECT c.job, c.comm_id, c.op, c.bytes, c.seq, c.nranks, c.nodes, c.ts, c.duration_us, c.host,
+  SELECT c.job, c.comm_id, c.op, c.bytes, c.seq, c.nranks, c.nodes, c.ts, c.duration_us, c.host, c.pid,
     c.rank AS comm_rank,
     coalesce(c.global_rank, r.rank) AS job_rank
   FROM collectives c
@@ -40,7 +41,10 @@ calls AS (
   SELECT t.*, dense_rank() OVER (PARTITION BY t.job, t.comm_id ORDER BY t.seq) AS step,
     dense_rank() OVER (PARTITION BY t.job ORDER BY t.comm_id) - 1 AS stage,
     -- Without the job's rank numbers those of its one communicator stand for them.
-    coalesce(t.job_rank, CASE WHEN c.groups = 1 THEN t.comm_rank END) AS rank
+    coalesce(t.job_rank, CASE WHEN c.groups = 1 THEN t.comm_rank END) AS told_rank,
+    dense_rank() OVER (PARTITION BY t.job ORDER BY t.host, t.pid) - 1 AS counted,
+    bool_or(t.job_rank IS NOT NULL OR c.groups = 1 OR t.host IS NULL OR t.pid IS NULL)
+      OVER (PARTITION BY t.job) AS is_told
   FROM timed t
   JOIN chosen c ON c.job IS NOT DISTINCT FROM t.job AND c.op = t.op AND c.nranks = t.nranks
     AND c.bytes IS NOT DISTINCT FROM t.bytes
@@ -63,10 +67,11 @@ periods AS (
   FROM (SELECT job, gap, median(gap) OVER (PARTITION BY job) AS usual FROM gaps)
   GROUP BY job
 )
-SELECT c.job, c.step, c.rank, host_name(c.host) AS host, c.stage, c.ts,
+SELECT c.job, c.step, CASE WHEN c.is_told THEN c.told_rank ELSE c.counted END AS rank,
+  host_name(c.host) AS host, CASE WHEN NOT c.is_told THEN c.pid END AS pid, c.stage, c.ts,
   p.period_ms AS step_time_ms, p.period_ms - c.duration_us / 1000 AS own_ms,
   c.duration_us / 1000 AS comm_ms, NULL::DOUBLE AS data_ms
 FROM calls c
 JOIN periods p ON p.job IS NOT DISTINCT FROM c.job
-WHERE c.rank IS NOT NULL AND p.period_ms > 0
-ORDER BY c.job, c.step, c.rank
+WHERE (c.told_rank IS NOT NULL OR NOT c.is_told) AND p.period_ms > 0
+ORDER BY c.job, c.step, rank

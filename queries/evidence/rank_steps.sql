@@ -22,7 +22,7 @@ operations AS (
   GROUP BY job, step, rank
   HAVING sum(duration_ms) FILTER (phase ILIKE '%compute%') > 0
 )
-SELECT s.job, s.step, s.rank, coalesce(host_name(s.host), r.host) AS host,
+SELECT s.job, s.step, s.rank, coalesce(host_name(s.host), r.host) AS host, NULL::BIGINT AS pid,
   coalesce(s.stage, 0) AS stage, s.ts, s.step_time_ms, s.compute_ms, s.comm_ms, s.data_ms,
   s.compute_ms + coalesce(s.data_ms, 0) AS own_ms
 FROM (

@@ -52,7 +52,7 @@ missing AS (
 ),
 everyone AS (
   SELECT job, rank FROM progress UNION SELECT job, rank FROM timeouts
-  UNION SELECT job, rank FROM missing WHERE rank IS NOT NULL UNION SELECT job, rank FROM job_ranks
+  UNION SELECT job, rank FROM missing WHERE rank IS NOT NULL UNION SELECT job, rank FROM job_ranks WHERE rank IS NOT NULL
 )
 SELECT e.job, e.rank, j.host, t.rank IS NOT NULL AS timed_out, t.waited_ms, t.op, t.seq,
   p.behind, p.open, m.rank IS NOT NULL AS dead, c.called_at

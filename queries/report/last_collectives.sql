@@ -38,7 +38,7 @@ everyone AS (
   SELECT r.rank, any_value(j.host) AS host, any_value(b.process_group) AS process_group,
     max(b.launched) AS launched, max(b.completed) AS completed,
     coalesce(bool_or(o.timed_out), false) AS timed_out
-  FROM (SELECT rank FROM job_ranks UNION SELECT rank FROM by_rank) r
+  FROM (SELECT rank FROM job_ranks WHERE rank IS NOT NULL UNION SELECT rank FROM by_rank) r
   LEFT JOIN job_ranks j USING (rank)
   LEFT JOIN by_rank b ON b.rank = r.rank
     AND b.process_group IS NOT DISTINCT FROM (SELECT process_group FROM chosen)

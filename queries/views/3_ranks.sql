@@ -66,34 +66,62 @@ FROM (
 );
 
 -- The ranks of each job's largest communicator: the job's own rank numbers. Without NCCL logs the
--- hosts come from what else names rank and host.
+-- hosts come from what else names rank and host. Of a job that shows no communicator of all its
+-- ranks, only several of one size, the processes are known and their rank numbers are not: null.
 CREATE OR REPLACE VIEW job_ranks AS
-WITH largest AS (
+WITH called AS (
+  SELECT c.job, c.comm_id, c.rank, host_name(c.host) AS host, c.pid
+  FROM collectives c
+  WHERE c.host IS NOT NULL
+    AND c.nranks = (SELECT max(b.nranks) FROM collectives b WHERE b.job IS NOT DISTINCT FROM c.job)
+    AND NOT EXISTS (
+      SELECT 1 FROM ranks l WHERE l.job IS NOT DISTINCT FROM c.job AND l.nranks > c.nranks
+    )
+  GROUP BY ALL
+),
+largest AS (
   SELECT job, rank, host, pid, coalesce(nvml_device, cuda_device) AS gpu, comm_id, nranks,
     row_number() OVER (PARTITION BY job, rank ORDER BY nranks DESC, init_state = 'complete' DESC, comm) AS place
   FROM ranks
   QUALIFY nranks = max(nranks) OVER (PARTITION BY job)
 ),
-named AS (
-  SELECT job, rank, max(host_name(host)) AS host, NULL::BIGINT AS pid, NULL::BIGINT AS gpu
+split AS (
+  SELECT DISTINCT job
   FROM (
-    SELECT job, rank, host FROM steps WHERE rank IS NOT NULL AND host IS NOT NULL
-    UNION
-    SELECT c.job, c.rank, c.host FROM collectives c
-    WHERE c.host IS NOT NULL
-      AND c.nranks = (SELECT max(b.nranks) FROM collectives b WHERE b.job IS NOT DISTINCT FROM c.job)
-      AND NOT EXISTS (
-        SELECT 1 FROM largest l WHERE l.job IS NOT DISTINCT FROM c.job AND l.nranks > c.nranks
-      )
+    SELECT job, comm_id, rank, host, pid FROM largest WHERE comm_id LIKE '0x%'
+    UNION ALL
+    SELECT job, comm_id, rank, host, pid FROM called WHERE comm_id LIKE '0x%' AND pid IS NOT NULL
+  )
+  GROUP BY job, rank
+  HAVING count(DISTINCT (host, pid)) > 1 AND count(DISTINCT comm_id) > 1
+),
+named AS (
+  SELECT job, rank, max(host) AS host, NULL::BIGINT AS pid, NULL::BIGINT AS gpu
+  FROM (
+    SELECT job, rank, host_name(host) AS host FROM steps WHERE rank IS NOT NULL AND host IS NOT NULL
+    UNION ALL
+    SELECT c.job, c.rank, c.host FROM called c
+    ANTI JOIN split s ON s.job IS NOT DISTINCT FROM c.job
   )
   GROUP BY job, rank
 ),
 told AS (
-  SELECT job, rank, host, pid, gpu FROM largest WHERE place = 1
+  SELECT l.job, l.rank, l.host, l.pid, l.gpu FROM largest l
+  ANTI JOIN split s ON s.job IS NOT DISTINCT FROM l.job
+  WHERE l.place = 1
+  UNION ALL
+  SELECT m.job, NULL, m.host, m.pid, max(m.gpu)
+  FROM (
+    SELECT job, host, pid, gpu FROM largest
+    UNION ALL SELECT job, host, pid, NULL FROM called WHERE pid IS NOT NULL
+  ) m
+  SEMI JOIN split s ON s.job IS NOT DISTINCT FROM m.job
+  GROUP BY m.job, m.host, m.pid
   UNION ALL
   SELECT job, rank, host, pid, gpu FROM named n
   WHERE NOT EXISTS (
-    SELECT 1 FROM largest l WHERE l.job IS NOT DISTINCT FROM n.job AND l.rank = n.rank
+    SELECT 1 FROM largest l ANTI JOIN split s ON s.job IS NOT DISTINCT FROM l.job
+    WHERE l.job IS NOT DISTINCT FROM n.job AND l.rank = n.rank
   )
 ),
 -- The host map: ranks of a host in the order of its GPUs.
@@ -151,7 +179,7 @@ told AS (
   LEFT JOIN gpus g ON g.job IS NOT DISTINCT FROM j.job AND g.host = j.host AND g.pid = j.pid
     AND g.gpu IS NOT DISTINCT FROM j.gpu
   LEFT JOIN devices d ON d.job IS NOT DISTINCT FROM j.job AND d.host = j.host AND d.pid = j.pid
-  WHERE j.pid IS NOT NULL
+  WHERE j.pid IS NOT NULL AND j.rank IS NOT NULL
 ),
 lines AS (
   SELECT job, file_id, host, pid, cuda_device FROM nccl_ranks

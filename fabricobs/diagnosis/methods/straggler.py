@@ -4,6 +4,7 @@ The rank that arrives last has the SHORTEST collective time; the long ones are i
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -155,10 +156,7 @@ def _culprits(times: RankTimes, unit: SlowUnit) -> tuple[Entity, ...]:
 
 
 def _ranks_of(times: RankTimes, unit: SlowUnit, job: str | None = None) -> tuple[Entity, ...]:
-    return tuple(
-        Entity("rank", rank=int(times.ranks[column]), host=times.hosts[column], job=job)
-        for column in unit.columns
-    )
+    return tuple(replace(times.entity(column), job=job) for column in unit.columns)
 
 
 def _who(culprits: Sequence[Entity], evidence: Evidence) -> str:

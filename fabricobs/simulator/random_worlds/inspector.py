@@ -1,7 +1,7 @@
 """NCCL Inspector's records: the time of each collective on each rank, one file a process."""
 
 from fabricobs.simulator.effects import Floats
-from fabricobs.simulator.random_worlds.nccl import comm_hash, process_id
+from fabricobs.simulator.random_worlds.nccl import comm_hash
 from fabricobs.simulator.random_worlds.run import Course
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.workload import Phase
@@ -28,7 +28,7 @@ def write_inspector(site: Site) -> None:
 def _write_rank(site: Site, course: Course, rank: int, took: Floats) -> None:
     launch = course.launch
     host = site.world.topology.devices[int(launch.host[rank])]
-    clock, pid = site.clock(host), process_id(launch, rank)
+    clock, pid = site.clock(host), int(launch.pids[rank])
     # Of these releases: collectives alone, no sends.
     phases = [(n, p) for n, p in enumerate(launch.phases) if p.name != "SendRecv"]
     records = {n: _record(site, course, p, rank, host.name, pid) for n, p in phases}

@@ -41,7 +41,7 @@ def write_nccl(site: Site) -> None:
         launch = site.world.courses[line.launch].launch
         host = site.world.topology.devices[int(launch.host[line.rank])].name
         name = {
-            "rank": f"nccl.{host}.{process_id(launch, line.rank)}.log",
+            "rank": f"nccl.{host}.{launch.pids[line.rank]}.log",
             "host": f"nccl-{host}.log",
             "job": "slurm-481516.out",
         }[site.spec.nccl_files]
@@ -64,11 +64,6 @@ def _prefix(site: Site, line: Line) -> str:
         "cri": f"{stamp}000Z stdout F ",
         "iso": f"{str(stamp)[:-3]}Z: ",
     }[site.spec.nccl_prefix]
-
-
-def process_id(launch: Launch, rank: int) -> int:
-    """Process id of a rank."""
-    return 10_000 + 1_000 * launch.number + 17 * int(launch.host[rank]) + int(launch.local[rank])
 
 
 def _release(site: Site) -> tuple[int, int]:
@@ -105,7 +100,7 @@ def _said(
     stamp = ""
     if stamped and _release(site) >= (2, 26):
         stamp = f"[{site.clock(device).local(moment):%Y-%m-%d %H:%M:%S}] "
-    pid, local = process_id(launch, rank), int(launch.local[rank])
+    pid, local = int(launch.pids[rank]), int(launch.local[rank])
     source = "transport/net_ib.cc:246 " if level == "WARN" else ""
     blank, thread = ("\n", pid + 40) if level == "WARN" else ("", pid)
     return f"{blank}{stamp}{host}:{pid}:{thread} [{local}] {source}NCCL {level} {text}"

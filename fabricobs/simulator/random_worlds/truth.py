@@ -167,9 +167,12 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
     for part in fault.parts:
         if fault.kind.strikes == "gpu":
             host, local = divmod(part, spec.gpus_per_host)
-            launches = [course.launch for course in world.courses]
-            ranks = sorted({r for x in launches for r in np.flatnonzero(x.gpu == part).tolist()})
-            found += [{"type": "rank", "rank": rank, "host": names[host]} for rank in ranks]
+            where = {"type": "rank", "host": names[host]}
+            for launch in (course.launch for course in world.courses):
+                for rank in np.flatnonzero(launch.gpu == part).tolist():
+                    found.append(where | {"rank": rank})
+                    # Where no log tells the number, a rank is named by its process.
+                    found.append(where | {"pid": int(launch.pids[rank])})
             found.append({"type": "gpu", "host": names[host], "gpu": local})
             continue
         for port in topology.ends[part]:

@@ -79,6 +79,11 @@ class Launch:
         return self.host * self.spec.gpus_per_host + self.local
 
     @cached_property
+    def pids(self) -> Integers:
+        """Process id [R] of each rank."""
+        return 10_000 + 1_000 * self.number + 17 * self.host + self.local
+
+    @cached_property
     def nic(self) -> Integers:
         """NIC [R] beside each rank's GPU."""
         return np.array(
