@@ -190,17 +190,19 @@ class TestCongestion:
         assert finding.related[0].label == "node02 mlx5_0"
 
     @pytest.mark.parametrize(
-        ("ratios", "cnps"),
+        ("ratios", "cnps", "slower"),
         [
-            ([1, 1, 3, 1], [1, 1, 1, 1]),  # another kind of rank: no queue is full
-            ([1, 1, 1.2, 1], [1, 1, 900, 1]),
-            ([1, 3, 3, 1], [1, 900, 900, 1]),  # half of them: other peers
+            ([1, 1, 3, 1], [1, 1, 1, 1], 1.0),  # another kind of rank: no queue is full
+            ([1, 1, 3, 1], [1, 1, 1, 1], 1.5),  # nor is it when steps become longer
+            ([1, 1, 3, 1], [0, 0, 14, 0], 1.0),  # a few marks slow nobody
+            ([1, 1, 1.2, 1], [1, 1, 900, 1], 1.0),
+            ([1, 3, 3, 1], [1, 900, 900, 1], 1.0),  # half of them: other peers
         ],
     )
     def test_near_misses(
-        self, make_store: Make, ratios: Sequence[float], cnps: Sequence[float]
+        self, make_store: Make, ratios: Sequence[float], cnps: Sequence[float], slower: float
     ) -> None:
-        rows = together(cluster(), received(ratios), marks(cnps))
+        rows = together(cluster(slower=slower), received(ratios), marks(cnps))
         assert told(diagnose(make_store(rows))) == []
 
 

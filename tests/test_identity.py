@@ -31,7 +31,7 @@ NUMBERED = (
     "h100-2024-{:02}", "GPU{:03}", "a3mega-0-{}", "c{}", "LEAF-{}", "n9k-{:02}", "10.20.3.{}",
     "gpu{}.hpc.example.org", "sw-gpu-1{:02}", "spine{}a",
     # Two switches of one place, told apart by their tier.
-    "a{:02}-leaf|a{:02}-spine", "row{}.tor|row{}.agg", "r{}-tor",
+    "a{:02}-leaf|a{:02}-spine", "ib-leaf-{:02}|ib-spine-{:02}", "row{}.tor|row{}.agg", "r{}-tor",
     "tor{:03}-l|tor{:03}-s",
 )  # fmt: skip
 WORDS = ("alpha", "leaf", "mlx", "show", "counters", "beta", "hydra", "node")

@@ -339,6 +339,27 @@ class TestSpeeds:
         assert "200 instead of 400" in finding.title
         assert answer(found) == "problem"
 
+    @pytest.mark.parametrize(
+        ("node00", "named"),
+        [
+            ([400, 400, 400, 200], ["node00 mlx5_3"]),
+            ([400, 400, 400, 100], []),  # as the other host: a NIC for storage
+        ],
+    )
+    def test_two_hosts_are_compared_nic_by_nic_and_then_over_all_nics(
+        self, make_store: Make, node00: list[float], named: list[str]
+    ) -> None:
+        node01 = [400, 400, 400, 400 if named else 100]
+        rows = together(cluster(), quiet())
+        rows["links"] = []
+        rows["port_status"] = [
+            status(host, f"mlx5_{nic}/1", gbps, alias=f"ens{nic}np0")
+            for host, speeds in (("node00", node00), ("node01", node01))
+            for nic, gbps in enumerate(speeds)
+        ]
+        found = of_links(diagnose(make_store(rows)))
+        assert [e.label for f in found for e in f.entities] == named
+
     def test_a_port_that_was_slow_for_a_while_is_named_with_the_time(
         self, make_store: Make
     ) -> None:

@@ -278,3 +278,58 @@ def test_trainers_tell_the_work_of_a_step() -> None:
     assert consumed == pytest.approx([f["batch"] for f in fields], abs=1)
     (change,) = tell_truth(site)["pace_changes"]
     assert change["why"] == "The batch doubles."
+
+
+# What each evidence that a truth names must fill in the store: one of the columns.
+_FILLS = {
+    "bytes": {"tx_bytes"},
+    "errors": {"rx_errors", "symbol_errors"},
+    "drops": {"tx_discards", "drop_packets", "drop_bytes"},
+    "downs": {"link_downed"},
+    "pauses": {"pfc_rx_frames"},
+    "waits": {"xmit_wait"},
+    "losses": {"packet_seq_err"},
+}
+_FORMS = [
+    (name.removesuffix("_form"), form)
+    for name, drawn in distributions().items()
+    if name.endswith("_form")
+    for form in drawn.values
+    if form != "none"
+]
+
+
+def test_evidence_that_a_truth_names_is_read_of_every_output(tmp_path: Path) -> None:
+    """Every form of every vendor fills the columns that the truth relies on."""
+    wanted: dict[str, set[str]] = {}
+    for system, form in _FORMS:
+        fabric = "infiniband" if system == "infiniband" else "ethernet"
+        leaf = system if system not in {"host", "infiniband"} else "sonic"
+        spec = draw_spec(
+            7_100, hosts=2, tiers=1, gpus_per_host=4, nics_per_host=2, step_seconds=4.0, only="",
+            duration_minutes=15.0, switch_interval=200.0, host_interval=200.0, foreign_files=False,
+            fabric=fabric, leaf_os=leaf, same_spine_os=True, layout="appended",
+            **{f"{system}_form": form},
+            **({"host_form": "none"} if system != "host" else {"switch_counters": "none"}),
+            nccl_level="none", steps_from="none", inspector=False, kernel_log=False,
+        )  # fmt: skip
+        truth = write_world(tmp_path / "logs" / f"{system}-{form}", spec)
+        side = "nic" if system == "host" else "leaf"
+        told = {name.removeprefix(f"{side}_") for name in truth["evidence"]} & set(_FILLS)
+        if fabric == "infiniband":  # it has credits, and no pauses
+            told = {name.replace("pauses", "waits") for name in told}
+        wanted[f"{system}-{form}"] = told
+    store = tmp_path / "store"
+    ingest([tmp_path / "logs"], Store(store), Options())
+    path = pl.read_parquet(f"{store}/*/files.parquet").select("file_id", "path")
+    filled: dict[str, set[str]] = {name: set() for name in wanted}
+    for table in ("port_samples", "priority_samples"):
+        rows = pl.read_parquet(f"{store}/*/{table}.parquet").join(path, on="file_id")
+        for name in wanted:
+            own = rows.filter(pl.col("path").str.contains(f"/{name}/"))
+            filled[name] |= {c for c in own.columns if own[c].is_not_null().any()}
+    missing = {
+        name: sorted(kind for kind in kinds if not _FILLS[kind] & filled[name])
+        for name, kinds in wanted.items()
+    }
+    assert {name: kinds for name, kinds in missing.items() if kinds} == {}

@@ -1,6 +1,7 @@
 -- question: How fast does each port run, since when, and how fast do the ports of its role?
 -- A role is the NICs of one name over all hosts, the switch ports to them, or the ports from
--- switches called alike to switches called alike. `agreeing` of `peers` ports of a role run at its
+-- switches called alike to switches called alike. Where a NIC's role has two members, as in a job of two hosts, and
+-- they ever differ, all NICs of the hosts are the role. `agreeing` of `peers` ports of a role run at its
 -- `usual_gbps`. `first_gbps` is what the port ran at when it was first asked. A port that one source saw slower than
 -- usual, and at the usual speed at last, was so from `since` to `ended`. `faster_until` is when a port that became
 -- slower was last seen faster.
@@ -23,11 +24,11 @@ latest AS (
   SELECT owner, part, is_nic,
     coalesce(arg_max(speed_gbps, (ts, -speed_gbps)) FILTER (ts IS NOT NULL), min(speed_gbps))
       AS speed_gbps,
-    arg_min(speed_gbps, ts) AS first_gbps,
+    arg_min(speed_gbps, ts) AS first_gbps, min(speed_gbps) AS least_gbps,
     arg_max({'hint': could_be}, (ts, could_be IS NOT NULL)).hint AS could_be
   FROM placed GROUP BY owner, part, is_nic
 ),
-roles AS (
+named AS (
   SELECT l.*, e.far_owner, e.far_part, e.far_is_nic, CASE
       WHEN l.is_nic THEN 'NIC ' || l.part
       WHEN e.far_is_nic THEN 'to NIC ' || e.far_part
@@ -36,9 +37,28 @@ roles AS (
     END AS role
   FROM latest l LEFT JOIN cable_ends e ON e.owner = l.owner AND e.part = l.part
 ),
+roles AS (
+  SELECT * EXCLUDE (least_gbps) REPLACE (CASE
+      WHEN count(*) OVER r = 2 AND min(least_gbps) OVER r < max(least_gbps) OVER r
+        THEN regexp_replace(role, '\d+', '#', 'g')
+      ELSE role
+    END AS role)
+  FROM named
+  WINDOW r AS (PARTITION BY role)
+),
 usual AS (
-  SELECT role, mode(speed_gbps) AS usual_gbps, count(*) AS peers FROM roles
-  WHERE role IS NOT NULL AND speed_gbps IS NOT NULL GROUP BY role
+  SELECT role, usual_gbps, count(*) AS peers, count(*) FILTER (speed_gbps = usual_gbps) AS agreeing
+  FROM (
+    SELECT role, speed_gbps, mode(speed_gbps) OVER (PARTITION BY role) AS usual_gbps
+    FROM (
+      SELECT role, speed_gbps FROM named
+      UNION ALL
+      SELECT regexp_replace(role, '\d+', '#', 'g'), speed_gbps FROM named
+      WHERE role IN ('NIC ' || part, 'to NIC ' || far_part) AND regexp_matches(role, '\d')
+    )
+    WHERE role IS NOT NULL AND speed_gbps IS NOT NULL
+  )
+  GROUP BY role, usual_gbps
 ),
 since AS (
   SELECT p.owner, p.part, min(p.ts) FILTER (p.speed_gbps = l.speed_gbps) AS since,
@@ -65,8 +85,7 @@ over AS (
 SELECT r.owner, r.part, r.is_nic, r.far_owner, r.far_part, r.far_is_nic, r.role,
   coalesce(o.gbps, r.speed_gbps) AS speed_gbps,
   r.first_gbps, r.could_be, coalesce(o.since, s.since) AS since,
-  CASE WHEN o.since IS NULL AND s.faster_until < s.since THEN s.faster_until END AS faster_until, o.ended, u.usual_gbps, u.peers,
-  count(*) FILTER (r.speed_gbps = u.usual_gbps) OVER (PARTITION BY r.role) AS agreeing
+  CASE WHEN o.since IS NULL AND s.faster_until < s.since THEN s.faster_until END AS faster_until, o.ended, u.usual_gbps, u.peers, u.agreeing
 FROM roles r LEFT JOIN usual u USING (role) LEFT JOIN since s USING (owner, part)
 LEFT JOIN over o USING (owner, part)
 ORDER BY r.owner, r.part

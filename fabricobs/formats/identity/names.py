@@ -39,6 +39,7 @@ _LOGS = (
     re.compile(r"(?:node|host|hostname)_(?P<host>[A-Za-z][A-Za-z0-9.-]*)"),
 )
 _KEY = re.compile(r"([A-Za-z_]\w*)=(.+)")
+_FABRICS = frozenset({"ib", "roce"})
 _SEPARATORS = "-_., +@#()[]{}"
 _TOKEN = re.compile(r"[^-_., +@#()\[\]{}]+")
 # Stands for what differs from sibling to sibling.
@@ -197,8 +198,14 @@ def _is_plain(token: str) -> bool:
 
 
 def _opens_a_name(tokens: list[tuple[str, int, int]], piece: str) -> bool:
-    """Say whether a kind of device and what follows are one name: `node-01`, `sw-gpu-101`."""
-    if not is_kind(tokens[0][0]) or len(tokens) < 2:
+    """Say whether a kind of device and what follows are one name: `node-01`, `sw-gpu-101`.
+
+    So are a kind of fabric and a tier of it: `ib-leaf-02`.
+    """
+    if len(tokens) < 2:
+        return False
+    of_fabric = tokens[0][0].lower() in _FABRICS and is_tier(tokens[1][0].rstrip("0123456789"))
+    if not of_fabric and not is_kind(tokens[0][0]):
         return False
     run = re.match(r"[^_ +@#()\[\]{}]+", piece[tokens[0][1] : tokens[-1][2]])
     return run is not None and run[0] != tokens[0][0] and likeness(run[0]) == 4

@@ -5,12 +5,17 @@ from typing import Any
 import numpy as np
 
 from fabricobs.simulator.random_worlds.faults import Fault
-from fabricobs.simulator.random_worlds.physics import calm
+from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.trainer import tells_phases, tells_work
-from fabricobs.simulator.random_worlds.world import World, without, without_tenants
+from fabricobs.simulator.random_worlds.world import (
+    World,
+    tenants_alone,
+    without,
+    without_tenants,
+)
 from fabricobs.simulator.truth import span_of
 
 SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act on them
@@ -89,7 +94,10 @@ def evidence_of(site: Site) -> set[str]:
     if nic in {"ethtool", "sysfs", "sysfs_tree", "node_exporter", "telegraf"} and (
         nic != "ethtool" or not spec.infiniband
     ):
-        found |= {"nic_errors", "nic_downs", "nic_pauses"}
+        found |= {"nic_errors", "nic_downs"}
+        # Of an Ethernet NIC, ethtool alone counts pauses by priority.
+        if spec.infiniband or nic == "ethtool":
+            found.add("nic_pauses")
     if nic in {"sysfs", "sysfs_tree", "telegraf", "rdma"}:
         found |= {"nic_losses"}
     if spec.switch_counters != "none":
@@ -249,13 +257,20 @@ def _utc(epoch: float) -> str:
 
 
 def _by_design(world: World) -> list[str]:
-    """Kinds of finding that are true of the cluster as it was built: its uplinks have queues."""
+    """Kinds of finding that are true of the cluster as it is: its uplinks, or other tenants, queue.
+
+    What tenants send fills ports from time to time; whoever says so of a port is right.
+    """
     network, _ = world.plans[0]
-    moved = network.transfers(calm(world.topology))
-    if max(float(transfer.paused.max()) for transfer in moved) < _QUEUES:
-        return []
-    skew = ["ecmp_skew"] if world.spec.balancing == "static" else []
-    return ["congestion", "oversubscription", *skew]
+
+    def queues(state: State) -> bool:
+        return max(float(t.paused.max()) for t in network.transfers(state)) >= _QUEUES
+
+    if queues(calm(world.topology)):
+        skew = ["ecmp_skew"] if world.spec.balancing == "static" else []
+        return ["congestion", "oversubscription", *skew]
+    busy = world.busy[_made(world)].any()
+    return ["congestion"] if busy and queues(tenants_alone(world)) else []
 
 
 def _ordinary(world: World) -> list[str]:

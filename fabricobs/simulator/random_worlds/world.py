@@ -76,6 +76,11 @@ def without_tenants(world: World) -> World:
     return _run(spec, world.topology, world.plans, world.faults)
 
 
+def tenants_alone(world: World) -> State:
+    """The state in which nothing is wrong and other tenants send."""
+    return _tenant_state(world.spec, world.topology)
+
+
 def _run(
     spec: Spec,
     topology: Topology,
