@@ -116,17 +116,20 @@ class TestStorms:
         (finding,) = told(diagnose(make_store(together(cluster(), seen))))
         assert finding.entities[0].label == "node02 mlx5_0"
 
-    def test_a_port_that_no_log_names_is_told_by_frames_alone(self, make_store: Make) -> None:
+    @pytest.mark.parametrize(("frames", "share"), [(4_000, "34%"), (40_000, "100%")])
+    def test_a_port_that_no_log_names_is_told_by_frames_alone(
+        self, make_store: Make, frames: int, share: str
+    ) -> None:
         """Frames alone tell no time, but of one port among quiet ones that they are a storm's."""
         rows = cluster()
         rows["links"] = []
         seen = [
-            pauses("leaf00", port, sent=1, got=4_000 if port == PORTS[2] else 1, measured=False)
+            pauses("leaf00", port, sent=1, got=frames if port == PORTS[2] else 1, measured=False)
             for port in PORTS
         ]
         (finding,) = told(diagnose(make_store(together(rows, *seen))))
         assert [e.label for e in finding.entities] == ["leaf00 Ethernet16"]
-        assert "up to 34%" in finding.title
+        assert f"up to {share}" in finding.title
         assert "upper estimate" in finding.explanation
 
     @pytest.mark.parametrize(("seconds", "kinds"), [(120, ["pfc_storm"]), (10, [])])

@@ -92,7 +92,10 @@ def _with_shares(pauses: pl.DataFrame, model: Model) -> pl.DataFrame:
     frame_us = pl.coalesce(pl.col("frame_us"), full_us)
     measured = pl.col("share").is_not_null() | pl.col("frame_us").is_not_null()
     return pauses.with_columns(
-        pl.coalesce(pl.col("share"), pl.col("frames_per_second") * frame_us / 1e6).alias("share"),
+        # Frames that come sooner than they pause for refresh a pause: all of the time.
+        pl.coalesce(pl.col("share"), pl.col("frames_per_second") * frame_us / 1e6)
+        .clip(upper_bound=1.0)
+        .alias("share"),
         (~measured).alias("estimate"),
         # A NIC, or the port to one that no log names.
         pl.coalesce(

@@ -267,7 +267,9 @@ def _by_design(world: World) -> list[str]:
         return max(float(t.paused.max()) for t in network.transfers(state)) >= _QUEUES
 
     if queues(calm(world.topology)):
-        skew = ["ecmp_skew"] if world.spec.balancing == "static" else []
+        # Leaves alone balance: spines always hash, among parallel links and to the tier above.
+        hashed = world.spec.balancing == "static" or world.spec.parallel_links > 1
+        skew = ["ecmp_skew"] if hashed or world.spec.tiers > 2 else []
         return ["congestion", "oversubscription", *skew]
     busy = world.busy[_made(world)].any()
     return ["congestion"] if busy and queues(tenants_alone(world)) else []
