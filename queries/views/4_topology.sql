@@ -23,9 +23,12 @@ WHERE host_name(device) NOT IN (SELECT host FROM training_hosts)
 GROUP BY host_name(device), name
 HAVING count(DISTINCT port) = 1;
 
--- Cables with the ports of switches under their one name: LLDP tells the alias or the description
--- of a neighbour's port, and its whole name where other sources print the short one.
-CREATE OR REPLACE TABLE canonical_links AS
+-- What each source says of each cable, with the ports of switches under their one name: LLDP tells the
+-- alias or the description of a neighbour's port, and its whole name where other sources print the
+-- short one. `planned` are cables of maps that people write. `stale` is a cable one end of which was
+-- seen with another peer more than an hour later (reading all devices of a site may take that long),
+-- and a planned one that a device contradicts.
+CREATE OR REPLACE TABLE stated_links AS
 WITH known AS (
   SELECT host_name(device) AS short, any_value(device) AS device
   FROM (
@@ -33,17 +36,52 @@ WITH known AS (
     UNION SELECT device FROM named_samples
   )
   GROUP BY host_name(device) HAVING count(DISTINCT device) = 1
+),
+canonical AS (
+  SELECT l.* REPLACE (
+    coalesce(a.port, l.port) AS port, coalesce(k.device, l.remote_device) AS remote_device,
+    coalesce(r.port, d.port, l.remote_port) AS remote_port
+  ), coalesce(l.format IN ('cable_map_csv', 'site_map'), true) AS planned
+  FROM named_links l
+  LEFT JOIN known k ON k.short = host_name(l.remote_device)
+  LEFT JOIN port_aliases a ON a.device = host_name(l.device) AND a.name = l.port
+  LEFT JOIN port_aliases r ON r.device = host_name(l.remote_device) AND r.name = l.remote_port
+  LEFT JOIN port_aliases d ON d.device = host_name(l.remote_device)
+    AND d.name = l.remote_port_description
+),
+-- The peer of each end: a device, and its port where one source names both at one end (`source`).
+ends AS (
+  SELECT '' AS source, host_name(device) AS device, port, host_name(remote_device) AS peer, ts, planned
+  FROM canonical
+  UNION ALL
+  SELECT '', host_name(remote_device), remote_port, host_name(device), ts, planned FROM canonical
+  UNION ALL
+  SELECT format, host_name(device), port, host_name(remote_device) || ' ' || remote_port, ts, planned
+  FROM canonical WHERE NOT planned
+),
+peers AS (
+  SELECT source, device, port, peer, max(ts) FILTER (NOT planned) AS last_seen,
+    bool_and(planned) AS only_planned
+  FROM ends WHERE device IS NOT NULL AND port IS NOT NULL AND peer NOT LIKE 'unknown:%'
+  GROUP BY source, device, port, peer
+),
+gone AS (
+  SELECT source, device, port, peer FROM peers
+  WINDOW p AS (PARTITION BY source, device, port)
+  QUALIFY last_seen < max(last_seen) OVER p - INTERVAL 1 HOUR
+    OR (only_planned AND NOT bool_and(only_planned) OVER p)
 )
-SELECT l.* REPLACE (
-  coalesce(a.port, l.port) AS port, coalesce(k.device, l.remote_device) AS remote_device,
-  coalesce(r.port, d.port, l.remote_port) AS remote_port
-)
-FROM named_links l
-LEFT JOIN known k ON k.short = host_name(l.remote_device)
-LEFT JOIN port_aliases a ON a.device = host_name(l.device) AND a.name = l.port
-LEFT JOIN port_aliases r ON r.device = host_name(l.remote_device) AND r.name = l.remote_port
-LEFT JOIN port_aliases d ON d.device = host_name(l.remote_device)
-  AND d.name = l.remote_port_description;
+SELECT l.*, g.peer IS NOT NULL OR f.peer IS NOT NULL OR s.peer IS NOT NULL AS stale
+FROM canonical l
+LEFT JOIN gone g ON g.source = '' AND g.device = host_name(l.device) AND g.port = l.port
+  AND g.peer = host_name(l.remote_device)
+LEFT JOIN gone f ON f.source = '' AND f.device = host_name(l.remote_device)
+  AND f.port = l.remote_port AND f.peer = host_name(l.device)
+LEFT JOIN gone s ON s.source = l.format AND s.device = host_name(l.device) AND s.port = l.port
+  AND s.peer = host_name(l.remote_device) || ' ' || l.remote_port;
+
+-- Cables as they are now.
+CREATE OR REPLACE VIEW canonical_links AS SELECT * FROM stated_links WHERE NOT stale;
 
 -- Equal-cost links of one device: ports with counters whose other end is a switch. A device is one
 -- if it tells LLDP neighbours or counters itself, or if two of the asked devices reach it (any one

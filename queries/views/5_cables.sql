@@ -39,9 +39,9 @@ WHERE c.device IS NOT NULL AND c.port IS NOT NULL;
 CREATE OR REPLACE TABLE cable_ends AS
 WITH told AS (
   SELECT p.owner, p.part, p.is_nic, r.owner AS far_owner, r.part AS far_part,
-    r.is_nic AS far_is_nic, l.ts,
-    -- A net device's name before an address that names nothing.
-    row_number() OVER (PARTITION BY p.owner, p.part ORDER BY l.ts DESC NULLS LAST,
+    r.is_nic AS far_is_nic, l.ts, l.planned,
+    -- A net device's name before an address that names nothing, what devices tell before a plan.
+    row_number() OVER (PARTITION BY p.owner, p.part ORDER BY l.planned, l.ts DESC NULLS LAST,
       n.nic IS NULL, regexp_matches(r.port, '^([0-9A-Fa-f]{2}:){5}')) AS rank
   FROM canonical_links l
   JOIN port_parts p ON p.device = l.device AND p.port = l.port
@@ -50,8 +50,10 @@ WITH told AS (
       AND (r.is_nic OR regexp_matches(l.remote_port, '^([0-9A-Fa-f]{2}:){5}'))))
   LEFT JOIN nic_names n ON n.host = r.owner AND n.name = r.port
 )
-SELECT owner, part, is_nic, far_owner, far_part, far_is_nic, ts FROM told WHERE rank = 1
+SELECT owner, part, is_nic, far_owner, far_part, far_is_nic, ts, planned FROM told WHERE rank = 1
 UNION
-SELECT far_owner, far_part, far_is_nic, owner, part, is_nic, ts FROM told
+SELECT far_owner, far_part, far_is_nic, owner, part, is_nic, ts, planned FROM told
 WHERE rank = 1
-QUALIFY row_number() OVER (PARTITION BY far_owner, far_part ORDER BY ts DESC NULLS LAST, part) = 1;
+QUALIFY row_number() OVER (
+  PARTITION BY far_owner, far_part ORDER BY planned, ts DESC NULLS LAST, part
+) = 1;
