@@ -79,7 +79,8 @@ def query(
 
 def compare(
     a: Annotated[
-        str, typer.Argument(help="A job, a time window FROM..TO in UTC, or steps:FIRST..LAST.")
+        str,
+        typer.Argument(help="A job, a day, a time window FROM..TO in UTC, or steps:FIRST..LAST."),
     ],
     b: Annotated[str, typer.Argument(help="The other side, in one of these forms.")],
     store: StoreOption = None,

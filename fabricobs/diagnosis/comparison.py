@@ -47,14 +47,26 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
+class Drift:
+    """What of the fabric or of a host is not as it was; None where one side does not tell it."""
+
+    kind: str
+    part: str
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two sides, what was compared, what NCCL was told differently, and what nobody measured."""
+    """Two sides, what was compared, what is set differently, and what nobody measured."""
 
     a: Side
     b: Side
     changes: tuple[Change, ...]
     settings: tuple[Setting, ...]
     missing: tuple[str, ...]
+    drift: tuple[Drift, ...] = ()
 
     def of_group(self, group: str) -> list[Change]:
         """Return the comparisons of one group, changes first, the largest first."""
@@ -106,8 +118,9 @@ def compare(
         occurrences = list(_of_errors(sides, asker))
         counted = any(len(asker.frame("errors", side)) for side in sides)
         settings = tuple(_settings(sides, asker)) if sides[0].job != sides[1].job else ()
+        drift = tuple(Drift(*row) for row in asker.frame("drift", *sides).rows())
     changes = tuple(judge(pairs, occurrences))
-    return Comparison(*sides, changes, settings, tuple(_missing(changes, counted)))
+    return Comparison(*sides, changes, settings, tuple(_missing(changes, counted)), drift)
 
 
 def _missing(changes: Sequence[Change], counted: bool) -> Iterator[str]:

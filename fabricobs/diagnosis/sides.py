@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 _STEPS = re.compile(r"steps:(\d*)\.\.(\d*)")
 _DATE = re.compile(r"\d{4}-\d\d")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _PARAMETER = re.compile(r"\$(\w+)")
 _MOST_NAMES = 5
 _FORMS = (
-    "a job, a window like 2026-03-02T09:10..2026-03-02T09:20 (UTC), or steps like steps:100..150"
+    "a job, a day like 2026-03-02, a window like 2026-03-02T09:10..2026-03-02T09:20 (UTC), "
+    "or steps like steps:100..150"
 )
 
 
@@ -53,13 +55,13 @@ class Asker:
     def __init__(self, connection: "duckdb.DuckDBPyConnection", extra: Sequence[Path] = ()) -> None:
         self._connection = connection
         self._extra = extra
-        self._frames: dict[tuple[str, Side | None], pl.DataFrame] = {}
+        self._frames: dict[tuple[str, Side | None, Side | None], pl.DataFrame] = {}
 
-    def frame(self, name: str, side: Side | None = None) -> pl.DataFrame:
-        """Return the rows of one query, for a side if it asks for one."""
-        if (name, side) not in self._frames:
-            self._frames[name, side] = self._asked(name, side)
-        return self._frames[name, side]
+    def frame(self, name: str, side: Side | None = None, other: Side | None = None) -> pl.DataFrame:
+        """Return the rows of one query, for the side, or the two, that it asks for."""
+        if (name, side, other) not in self._frames:
+            self._frames[name, side, other] = self._asked(name, side, other)
+        return self._frames[name, side, other]
 
     @staticmethod
     def sql_of(name: str, extra: Sequence[Path] = ()) -> str:
@@ -68,13 +70,15 @@ class Asker:
             encoding="utf-8"
         )
 
-    def _asked(self, name: str, side: Side | None) -> pl.DataFrame:
+    def _asked(self, name: str, side: Side | None, other: Side | None) -> pl.DataFrame:
         sql = self.sql_of(name, self._extra)
         given: dict[str, Any] = {}
         if side is not None:
             fields = ("job", "begin", "end", "first_step", "last_step")
             given = {field: getattr(side, field) for field in fields}
             given["whole_job"] = side.kind == "job"
+        if other is not None:
+            given |= {"other_begin": other.begin, "other_end": other.end}
         wanted = set(_PARAMETER.findall(sql))
         used = {field: value for field, value in given.items() if field in wanted}
         rows: pl.DataFrame = self._connection.sql(sql, params=used).pl()
@@ -107,9 +111,10 @@ def resolved_sides(sides: tuple[Side, Side], asker: Asker) -> tuple[Side, Side]:
 def _parsed(text: str, job: str | None, labels: Labels, jobs: Sequence[str | None]) -> Side:
     if text in labels:
         return Side(text, "job", job=labels[text])
-    if _DATE.match(text) and ".." not in text:
+    day = _moment(text) if _DAY.fullmatch(text) else None
+    if day is None and _DATE.match(text) and ".." not in text:
         raise SideError(f"{text}: a window has two dots, like {text}.. or ..{text}")
-    if not (".." in text or text.startswith("steps:")):
+    if day is None and not (".." in text or text.startswith("steps:")):
         raise SideError(f"{text}: no such job; {_known(text, labels)}. A side is {_FORMS}")
     own = labels[job] if job is not None else _own_job(jobs, labels)
     if text.startswith("steps:"):
@@ -120,6 +125,8 @@ def _parsed(text: str, job: str | None, labels: Labels, jobs: Sequence[str | Non
         if first is not None and last is not None and first > last:
             raise SideError(f"{text}: it ends before it begins")
         return Side(text, "steps", job=own, first_step=first, last_step=last)
+    if day is not None:
+        return Side(text, "window", job=own, begin=day, end=day + timedelta(days=1))
     begin, _, end = text.partition("..")
     return Side(text, "window", job=own, begin=_moment(begin), end=_moment(end))
 

@@ -15,6 +15,7 @@ from fabricobs.diagnosis.comparison import (
     STEPS,
     UPLINKS,
     Comparison,
+    Drift,
     Setting,
     is_change,
 )
@@ -54,6 +55,8 @@ def comparison_text(compared: Comparison) -> str:
         blocks.append("\n".join(["NCCL and where it ran", *map(_setting, compared.settings)]))
     elif compared.a.job != compared.b.job:
         blocks.append("NCCL and where it ran\n  no difference seen in what its logs tell")
+    if compared.drift:
+        blocks.append("\n".join(["Fabric and hosts", *map(_drift, compared.drift)]))
     if compared.missing:
         blocks.append(_missing(compared))
     if compared.changes:
@@ -69,6 +72,8 @@ def sentence(compared: Comparison) -> str:
     counts = f"Of {len(compared.changes):,} numbers {changed:,} changed, {same:,} did not"
     counts += f", {unsure:,} cannot be told." if unsure else "."
     step = compared.step_time
+    if not compared.changes and compared.drift:
+        return f"Of the fabric and the hosts {len(compared.drift):,} things are not as they were."
     if not compared.changes and compared.settings:
         return (
             f"No number was measured on both sides; settings that differ: {len(compared.settings)}."
@@ -148,6 +153,15 @@ def _setting(setting: Setting) -> str:
     return labelled(setting.name, f" only A: {a or 'nothing'}; only B: {b or 'nothing'}")
 
 
+def _drift(drift: Drift) -> str:
+    before, after = (
+        escaped(v) if v is not None else "not told" for v in (drift.before, drift.after)
+    )
+    return labelled(
+        drift.kind, f" {escaped(drift.part)}, {escaped(drift.name)}: {before} -> {after}"
+    )
+
+
 def _missing(compared: Comparison) -> str:
     return wrapped("; ".join(compared.missing), "Not compared, for lack of data: ", hang=2)
 
@@ -164,6 +178,7 @@ def comparison_json(compared: Comparison) -> str:
         "changes": [asdict(change) for change in compared.changes],
         "settings": [asdict(setting) for setting in compared.settings],
         "missing": list(compared.missing),
+        "drift": [asdict(drift) for drift in compared.drift],
     }
     return json.dumps(document, indent=2, allow_nan=False)
 
