@@ -1,5 +1,6 @@
 """Judging a store as a configuration says. Who calls holds the store (`compaction.reading`)."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -14,15 +15,17 @@ def judge(config: Config, since: datetime | None = None, job: str | None = None)
 
     With `job` that job alone; JobError if the store holds none of that name.
     """
-    return diagnose(
+    found = diagnose(
         config.store,
         config.content,
         since=since,
         site=config.site,
         thresholds=config.thresholds,
         gpu_hour_price=config.gpu_hour_price,
+        currency=config.currency,
         job=job,
     )
+    return replace(found, cluster=config.cluster)
 
 
 def window_start(store: Path, length: timedelta | None) -> datetime | None:

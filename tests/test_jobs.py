@@ -139,7 +139,10 @@ def made(path: Path, rows: Rows) -> Path:
 
 
 def said(found: Diagnosis, job: str | None = None) -> list[tuple[object, ...]]:
-    """What a job is told: the answers, and its findings but for the job's name."""
+    """What a job is told: the answers, and its findings but for the job's name.
+
+    What goes on when a job ends is over where the data of others go on: the tense is left out.
+    """
     each = next((j for j in found.jobs if j.run.label == job), None)
     verdict = found.verdict if each is None else each.verdict
     own = [f for f in found.findings if each is None or f.id in each.findings]
@@ -149,7 +152,10 @@ def said(found: Diagnosis, job: str | None = None) -> list[tuple[object, ...]]:
     return [
         (verdict.sentence,),
         *((q.question, q.answer, q.evidence) for q in verdict.questions),
-        *((f.kind, f.title, f.loss_share, str(e)) for f, e in zip(own, entities, strict=True)),
+        *sorted(
+            (f.kind, f.explanation, f.loss_share or 0.0, str(e))
+            for f, e in zip(own, entities, strict=True)
+        ),
     ]
 
 

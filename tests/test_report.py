@@ -121,8 +121,8 @@ def test_json_has_the_fields_of_schema_version_1(diagnosis: Diagnosis) -> None:
     assert list(first) == [
         *("id", "kind", "severity", "confidence", "families", "entities", "related"),
         *("start", "end"),
-        *("start_step", "end_step", "detected_at", "loss_share", "gpu_hours_lost", "cost"),
-        "title",
+        *("start_step", "end_step", "detected_at", "loss_share", "run_share"),
+        *("gpu_hours_lost", "cost", "currency", "state", "title"),
         *("explanation", "drivers", "query", "sql", "refuted_by", "next_steps"),
     ]
     assert first["start"] == "2026-03-02T09:05:00.000Z"
@@ -134,6 +134,8 @@ def test_json_has_the_fields_of_schema_version_1(diagnosis: Diagnosis) -> None:
     assert document["segments"][1]["step_time_ms"] == 1500.0
     assert document["coverage"] == {
         "facts": {"files": "2", "hosts": EVIL},
+        "values": {},
+        **{"first_time": None, "last_time": None},
         "missing": [f"cables: {EVIL}"],
         "clocks": [
             {"of": "device", "name": LEAF, "seconds": 2.5, "error": 0.2, "corrected": True},
@@ -211,7 +213,7 @@ def test_a_summary_fits_a_screen(diagnosis: Diagnosis) -> None:
     text = summary_text(replace(diagnosis, findings=(*many, replace(worst, severity="info"))))
     assert text.startswith(diagnosis.verdict.sentence)
     assert text.count(worst.title) == 6
-    assert f"{many[0].id}: since" in text
+    assert f"{many[0].id}: end not known, since" in text
     assert f"First step: {worst.next_steps[0]}"[:60] in text
     assert "and 3 high, 1 info: `fabricobs explain` lists them" in text
     assert len(text.splitlines()) < 60

@@ -224,7 +224,9 @@ class Config(_Part):
     follow: Annotated[bool, Reach()] = False
     host_map: Annotated[Path | None, Reach(below=True)] = None
     host_from: Annotated[tuple[Pattern, ...], _as_tuple] = ()
+    cluster: str = ""  # as reports name it
     gpu_hour_price: Annotated[float, Field(ge=0)] | None = None
+    currency: Annotated[str, Field(max_length=8)] = ""  # of that price, as EUR
     priorities: Annotated[tuple[Priority, ...], _separated(",")] = ()
     # It removes rows.
     keep: Annotated[Duration | None, Reach()] = None

@@ -26,12 +26,16 @@ _OF_CABLES = {"link_errors", "link_flap"}
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Order findings by loss times confidence, then by onset; information comes last."""
+    """Order findings by loss times confidence, then by onset.
+
+    What is over comes after what may go on, information last.
+    """
     return tuple(
         sorted(
             findings,
             key=lambda f: (
                 f.severity == "info",
+                f.state == "over",
                 -(f.loss_share or 0.0) * f.confidence,
                 f.start.timestamp() if f.start else float("inf"),
                 f.id,
@@ -200,7 +204,6 @@ def _at_the_loss_of(cause: Finding, symptom: Finding) -> Finding:
         cause,
         severity=max(cause.severity, symptom.severity, key=SEVERITIES.index),
         loss_share=symptom.loss_share,
-        gpu_hours_lost=symptom.gpu_hours_lost,
         start_step=symptom.start_step,
         end_step=symptom.end_step,
         bursts=symptom.bursts,

@@ -26,7 +26,7 @@ _FEWEST_TO_TEST = 3
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Throughput a job lost between two steps: `loss_share` 0 to 1 of it, lasting `hours`.
+    """Throughput a job lost between two steps: `loss_share` 0 to 1 of it.
 
     `felt` says whether the steps differ significantly from those without the cause; `against`
     says what they were compared with. `bursts` are the first and last step of each stretch of a
@@ -42,11 +42,6 @@ class Cost:
     felt: bool
     against: str
     bursts: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def hours(self) -> float:
-        """Hours from the first step to the last."""
-        return (self.end - self.start).total_seconds() / 3600
 
 
 def cost_of(

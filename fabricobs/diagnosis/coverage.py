@@ -2,10 +2,33 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 
 from fabricobs.diagnosis.clocks import Offset, describe_offsets
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Clock, CounterBreak, Coverage
+
+# What the counts of the coverage are in JSON, and what each of them says.
+VALUES = {
+    "files": "inputs that were read",
+    "unrecognised_files": "of no known format",
+    "broken_files": "with a part that could not be read",
+    "lines": "of all inputs",
+    "unread_lines": "of known formats, that could not be read",
+    "unclaimed_lines": "that match no format",
+    "ranks": "seen in the data",
+    "ranks_expected": "that the jobs have as their logs say",
+    "hosts": "of these ranks",
+    "steps": "that a log tells",
+    "collectives": "measured calls of a rank",
+    "ports": "with counters",
+    "devices": "with these ports",
+    "interval_seconds": "between counters, median",
+    "gaps": "in the counters",
+    "cables": "whose ends are known",
+    "connections": "of NCCL that its logs name",
+    "priority_samples": "counters by priority or queue",
+}
 
 
 def _moment(time: datetime | None) -> str:
@@ -78,4 +101,5 @@ def describe_coverage(
         tuple(CounterBreak(*values) for values in evidence.frame("counter_breaks").iter_rows()),
         row["first_time"],
         row["last_time"],
+        {name: int(row[name]) if isinstance(row[name], Decimal) else row[name] for name in VALUES},
     )

@@ -58,12 +58,10 @@ class Evidence:
         """Let the session go, with the tables it holds; frames asked for stay."""
         self._session.close()
 
-    def gpu_hours(self, job: str | None, hours: float, loss_share: float | None) -> float | None:
-        """Return the GPU hours a loss cost: share, times duration, times the job's ranks."""
+    def ranks_of(self, job: str | None) -> int | None:
+        """Return how many ranks of a job are seen, None where nothing tells."""
         sizes = self.frame("job_sizes").filter(pl.col("job").eq_missing(pl.lit(job)))
-        if loss_share is None or sizes.is_empty():
-            return None
-        return round(loss_share * hours * int(sizes["ranks"][0]), 2)
+        return None if sizes.is_empty() else int(sizes["ranks"][0])
 
     def set_clocks(self, seconds_ahead: Mapping[str, float]) -> None:
         """Take back the time of devices whose clocks are ahead, in frames asked for from now on."""

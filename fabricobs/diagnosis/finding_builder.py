@@ -62,7 +62,6 @@ def build_finding(
         end_step=cost.end_step if cost and felt else None,
         detected_at=detected_at,
         loss_share=loss,
-        gpu_hours_lost=evidence.gpu_hours(cost.job, cost.hours, loss) if cost and felt else None,
         drivers=tuple(drivers),
         bursts=cost.bursts if cost and felt else (),
         query=model.query,

@@ -1,6 +1,7 @@
 """What a diagnosis says: findings, the answers, the verdict; `schema_version` 1."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -28,6 +29,7 @@ FAMILY_WEIGHTS = {"timing": 0.5, "counters": 0.5, "topology": 0.3, "log": 0.7, "
 UNEXPLAINED = "throughput_drop"
 
 Answer = Literal["ok", "problem", "unknown"]
+State = Literal["ongoing", "over", ""]  # at the end of the data; empty where no end is known
 
 
 def severity_of_loss(loss_share: float | None) -> Severity:
@@ -113,8 +115,11 @@ class Finding:
     end_step: int | None = None
     detected_at: datetime | None = None
     loss_share: float | None = None
-    gpu_hours_lost: float | None = None
-    cost: float | None = None  # of those hours, in the currency of the site's gpu_hour_price
+    run_share: float | None = None  # of the whole run's time; what findings share is counted once
+    gpu_hours_lost: float | None = None  # its part of what the run lost
+    cost: float | None = None  # of those hours, by the site's gpu_hour_price
+    currency: str = ""
+    state: State = ""
     drivers: tuple[Driver, ...] = ()
     query: str = ""
     refuted_by: tuple[str, ...] = ()
@@ -255,7 +260,8 @@ class CounterBreak:
 class Coverage:
     """What the store holds: counts by what they are of, what is missing, what is unreliable.
 
-    `first_time` and `last_time` are those of the data, UTC.
+    `facts` are for people, `values` the same as numbers, with units in their names. `first_time`
+    and `last_time` are those of the data, UTC.
     """
 
     facts: tuple[tuple[str, str], ...]
@@ -264,6 +270,7 @@ class Coverage:
     breaks: tuple[CounterBreak, ...] = ()
     first_time: datetime | None = None
     last_time: datetime | None = None
+    values: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,19 +292,53 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """What a GPU hour costs a site, and in which currency; None and empty where it is not said."""
+
+    gpu_hour: float | None = None
+    currency: str = ""
+
+    def of(self, gpu_hours: float | None) -> dict[str, Any]:
+        """Return `cost` and `currency` of some GPU hours."""
+        if self.gpu_hour is None or gpu_hours is None:
+            return {"cost": None, "currency": ""}
+        return {"cost": round(self.gpu_hour * gpu_hours, 2), "currency": self.currency}
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a run lost: the sum over the findings, and what none of them explains.
+
+    Shares are of the time of the whole run, 0 to 1; None where no step times or no size are known.
+    """
+
+    share: float | None = None
+    gpu_hours: float | None = None
+    unexplained_share: float | None = None
+    unexplained_gpu_hours: float | None = None
+    run_gpu_hours: float | None = None
+    price: Price = Price()
+
+    cost: float | None = None  # of the lost GPU hours, None without a price
+    unexplained_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JobVerdict:
     """One run of one job of several: what is known of it, its verdict, the ids of its findings."""
 
     run: Run
     verdict: Verdict
     findings: tuple[str, ...]
+    loss: Loss = Loss()
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """A whole diagnosis: findings in order of loss; `what_if` with what saves most first.
 
-    Of a store that holds several runs, `jobs` has the verdict of each; empty else.
+    Of a store that holds several runs, `jobs` has the verdict of each; empty else. `runs` are those
+    it is about, `cluster` is what the site calls it.
     """
 
     verdict: Verdict
@@ -307,6 +348,9 @@ class Diagnosis:
     what_if: tuple[WhatIf, ...] = ()
     failures: tuple[Failure, ...] = ()
     jobs: tuple[JobVerdict, ...] = ()
+    loss: Loss = Loss()
+    runs: tuple[Run, ...] = ()
+    cluster: str = ""
 
     def may_miss(self, kind: str) -> bool:
         """Say whether a failure may be why there is no finding of this kind."""

@@ -62,13 +62,6 @@ class Slowdown:
         """Return the share of throughput lost."""
         return 1 - self.before_ms / self.after_ms
 
-    @property
-    def hours(self) -> float:
-        """Return how long it lasted so far."""
-        if self.start is None or self.end is None:
-            return (self.last_step - self.first_step + 1) * self.after_ms / 3.6e6
-        return (self.end - self.start).total_seconds() / 3600
-
 
 @dataclass(frozen=True, slots=True)
 class StepTimeTrend:

@@ -5,7 +5,7 @@ the jobs that cross it; what no run has used is judged apart, and told as of no 
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fabricobs.diagnosis.attribution import in_order
@@ -19,6 +19,9 @@ from fabricobs.diagnosis.findings import (
     Question,
     Verdict,
 )
+from fabricobs.diagnosis.loss import joined_losses
+from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.standing import headline, with_states
 from fabricobs.exceptions import UserError
 from fabricobs.store.jobs import Run
 
@@ -45,6 +48,7 @@ def runs_named(name: str, runs: Sequence[Run]) -> tuple[Run, ...]:
 
 def joined(
     by_run: Sequence[tuple[Run, Diagnosis]],
+    models: Mapping[str, Model],
     rest: Diagnosis | None = None,
     coverage: Coverage | None = None,
     unattributed: Sequence[str] = (),
@@ -59,27 +63,31 @@ def joined(
         return replace(rest, coverage=coverage or rest.coverage)
     found: dict[str, Finding] = {}
     jobs = []
-    for run, diagnosis in by_run:
-        own = [_of_run(finding, run) for finding in diagnosis.findings]
-        jobs.append(JobVerdict(run, diagnosis.verdict, tuple(f.id for f in own)))
+    weighted, loss = joined_losses([(each.findings, each.loss) for _, each in by_run])
+    for (run, diagnosis), findings_of_run in zip(by_run, weighted, strict=True):
+        own = [_of_run(finding, run) for finding in findings_of_run]
+        jobs.append(JobVerdict(run, diagnosis.verdict, tuple(f.id for f in own), diagnosis.loss))
         for finding in own:
             found[finding.id] = _merged(found.get(finding.id), finding)
     if rest is not None:
         for finding in rest.findings:
             found.setdefault(finding.id, finding)
-    findings = in_order(list(found.values()))
+    # A run that ended took its faults along, where others go on.
+    seen = coverage or by_run[0][1].coverage
+    findings = in_order(with_states(found.values(), seen, (), models))
     diagnoses = [diagnosis for _, diagnosis in by_run]
     rests = [] if rest is None else [rest]
     return Diagnosis(
         verdict=_verdict(jobs, findings),
         findings=findings,
         segments=tuple(segment for each in diagnoses for segment in each.segments),
-        coverage=_coverage(coverage or diagnoses[0].coverage, diagnoses, unattributed),
+        coverage=_coverage(seen, diagnoses, unattributed),
         what_if=tuple(
             sorted((w for each in diagnoses for w in each.what_if), key=lambda w: -w.saved_share)
         ),
         failures=tuple(dict.fromkeys(f for d in (*diagnoses, *rests) for f in d.failures)),
         jobs=tuple(jobs),
+        loss=loss,
     )
 
 
@@ -112,12 +120,22 @@ def _of_run(finding: Finding, run: Run) -> Finding:
 
 
 def _merged(known: Finding | None, finding: Finding) -> Finding:
-    """One finding of two runs: the larger loss, and the victims of both."""
+    """One finding of two runs: the larger share, what both lost, and the victims of both."""
     if known is None:
         return finding
     first, second = sorted((known, finding), key=lambda f: -(f.loss_share or 0.0))
     victims = [entity for entity in second.related if entity not in first.related]
-    return replace(first, related=(*first.related, *victims))
+    return replace(
+        first,
+        related=(*first.related, *victims),
+        run_share=_both(first.run_share, second.run_share),
+        gpu_hours_lost=_both(first.gpu_hours_lost, second.gpu_hours_lost),
+        cost=_both(first.cost, second.cost),
+    )
+
+
+def _both(one: float | None, other: float | None) -> float | None:
+    return one if other is None else other if one is None else one + other
 
 
 def _verdict(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> Verdict:
@@ -141,7 +159,9 @@ def _verdict(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> Verdict
     if serious:
         worst = next((j for j in jobs if serious[0].id in j.findings), None)
         who = "No job crosses it" if worst is None else f"Worst is {worst.run.label}"
-        what = f"{serious[0].title}." if worst is None else worst.verdict.sentence
+        what = headline(serious[0])
+        if worst is not None and serious[0].state != "over":
+            what = worst.verdict.sentence
         sentence = f"{counts}. {who}: {what}"
     questions = tuple(
         _worst_answer(

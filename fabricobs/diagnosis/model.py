@@ -124,9 +124,11 @@ class Wording(_Part):
     """Texts with {placeholders} that the method fills.
 
     A phrase of a rule is a list of texts: the first of which all facts are known is used, or none.
+    `past` are words of the title, and what they are of a fault that is over.
     """
 
     title: str
+    past: dict[str, str] = {}
     explanation: str
     phrase: dict[str, tuple[str, ...]] = {}
 

@@ -94,14 +94,6 @@ class RankTimes:
         total = float(np.nansum(self.step_ms[during]))
         return max(float(np.nansum(slowest - rest)) / total, 0.0) if total else 0.0
 
-    def hours(self, first: int, last: int) -> float:
-        """Hours between the ends of two steps."""
-        ends = self.ends[(self.steps >= first) & (self.steps <= last)]
-        ends = ends[~np.isnat(ends)]
-        return (
-            float((ends.max() - ends.min()) / np.timedelta64(1, "s")) / 3600 if len(ends) else 0.0
-        )
-
 
 @lru_cache(maxsize=1)
 def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:

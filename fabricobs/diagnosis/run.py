@@ -22,13 +22,23 @@ from fabricobs.diagnosis.calibration import Point, calibrated, load_calibration
 from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets
 from fabricobs.diagnosis.coverage import describe_coverage
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Coverage, Diagnosis, Finding, MethodResult, WhatIf
+from fabricobs.diagnosis.findings import (
+    Coverage,
+    Diagnosis,
+    Finding,
+    Loss,
+    MethodResult,
+    Price,
+    WhatIf,
+)
 from fabricobs.diagnosis.job import StepTimeTrend, step_time_trends
 from fabricobs.diagnosis.jobs import joined, runs_named
+from fabricobs.diagnosis.loss import account
 from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.rank_compute_times import rank_compute_times
 from fabricobs.diagnosis.scopes import own_findings, scopes_of
+from fabricobs.diagnosis.standing import with_states
 from fabricobs.diagnosis.unexplained import unexplained
 from fabricobs.diagnosis.verdict import QUESTIONS, give_verdict
 from fabricobs.diagnosis.what_if import what_if
@@ -54,6 +64,7 @@ def diagnose(
     site: Site = NO_SITE,
     thresholds: Mapping[str, Mapping[str, float]] | None = None,
     gpu_hour_price: float | None = None,
+    currency: str = "",
     calibrate: bool = True,
     job: str | None = None,
 ) -> Diagnosis:
@@ -80,20 +91,21 @@ def diagnose(
 
     def judge(scope: Scope | None) -> Diagnosis:
         with closing(open_evidence(scope)) as evidence:
-            return _judged(evidence, models, calibration, gpu_hour_price, scope)
+            return _judged(evidence, models, calibration, Price(gpu_hour_price, currency), scope)
 
     if len(runs) <= 1:
-        return judge(None)
+        return replace(judge(None), runs=runs)
     scopes = scopes_of(store, extra, site, runs, chosen)
     by_run = [(run, judge(scope)) for run, scope in scopes.of_runs]
     if job is not None and by_run:
-        return joined(by_run)
+        return replace(joined(by_run, models), runs=chosen)
     with closing(open_evidence(None)) as evidence:
         coverage = describe_coverage(evidence)
         found = _over_runs(evidence, models, calibration)
     rest = judge(scopes.rest)
     rest = replace(rest, findings=in_order([*rest.findings, *found]))
-    return joined(by_run, rest, coverage, scopes.unattributed)
+    found_in_all = joined(by_run, models, rest, coverage, scopes.unattributed)
+    return replace(found_in_all, runs=chosen)
 
 
 def _over_runs(
@@ -109,7 +121,7 @@ def _judged(
     evidence: Evidence,
     models: Mapping[str, Model],
     calibration: Sequence[Point] | None,
-    gpu_hour_price: float | None,
+    price: Price,
     scope: Scope | None,
 ) -> Diagnosis:
     """Judge what one session shows: the whole store, or with `scope` a part of it."""
@@ -155,20 +167,24 @@ def _judged(
     findings = attempt("stated times", lambda: _at_stated_times(findings, evidence), findings)
     if calibration is not None:
         findings = calibrated(findings, calibration)
-    ordered = in_order([_priced(finding, gpu_hour_price) for finding in findings])
+    priced = partial(account, findings, trends, evidence.ranks_of, price)
+    findings, loss = attempt("account of the loss", priced, (findings, Loss(price=price)))
     hosts = attempt("clocks of hosts", lambda: host_offsets(evidence), _NO_OFFSETS)
     described = partial(describe_coverage, evidence, offsets, hosts)
     coverage = attempt("what the store holds", described, Coverage((), ()))
+    segments = tuple(segment for pace in trends for segment in pace.segments)
+    ordered = in_order(with_states(findings, coverage, segments, models))
     estimates = attempt(
         "what if", lambda: what_if(rank_compute_times(evidence), ordered), _NO_ESTIMATES
     )
     return Diagnosis(
         verdict=give_verdict(evidence, ordered, trends, judgements, attempts, models),
         findings=ordered,
-        segments=tuple(segment for pace in trends for segment in pace.segments),
+        segments=segments,
         coverage=coverage,
         what_if=estimates,
         failures=tuple(attempts.failures),
+        loss=loss,
     )
 
 
@@ -217,9 +233,3 @@ def _at_stated_times(findings: list[Finding], evidence: Evidence) -> list[Findin
             )
         )
     return timed
-
-
-def _priced(finding: Finding, gpu_hour_price: float | None) -> Finding:
-    if gpu_hour_price is None or finding.gpu_hours_lost is None:
-        return finding
-    return replace(finding, cost=round(gpu_hour_price * finding.gpu_hours_lost, 2))

@@ -166,7 +166,6 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
         end_step=slowdown.last_step,
         detected_at=slowdown.start,
         loss_share=loss,
-        gpu_hours_lost=evidence.gpu_hours(slowdown.job, slowdown.hours, loss),
         query=model.query,
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),

@@ -21,6 +21,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Answers, Model
+from fabricobs.diagnosis.standing import end_of, headline
 
 _NOTHING = MethodResult()
 
@@ -100,10 +101,9 @@ def _sentence(
     serious = [finding for finding in findings if finding.severity != "info"]
     if serious:
         top = serious[0]
-        cost = f", which costs {top.loss_share:.0%} of the throughput" if top.loss_share else ""
         more = f" {len(serious) - 1} more below." if len(serious) > 1 else ""
         blame = " It is not the network." if _only_workload(serious, questions) else ""
-        return f"{top.title}{cost}.{blame}{more}"
+        return f"{headline(top)}{blame}{more}"
     trouble = [question for question in questions if question.answer == "problem"]
     if trouble:
         return trouble[0].evidence
@@ -136,7 +136,8 @@ def _named(question: Question, kinds: set[str], findings: tuple[Finding, ...]) -
     if not causes:
         return None
     more = f" {len(causes) - 1} more." if len(causes) > 1 else ""
-    return Question(question.question, "problem", f"{causes[0].title}.{more}")
+    text = f"{causes[0].title}.{end_of(causes[0])}{more}"
+    return Question(question.question, "problem", text)
 
 
 def _failed(question: Question, reason: str | None) -> Question:
@@ -181,7 +182,10 @@ def _everywhere(
         if drop.bursts and drop.kind == UNEXPLAINED and drop.loss_share:
             lost, when = drop.loss_share, f"in the steps {drop.start_step} to {drop.end_step}"
             break
-    text = f"{lost:.0%} of the throughput is lost {when}{restart}."
+    if not (worst.goes_on or when.startswith("in ")):
+        when = f"in the steps {worst.first_step} to {worst.last_step}"
+    is_lost = "is lost" if worst.goes_on else "was lost"
+    text = f"{lost:.0%} of the throughput {is_lost} {when}{restart}."
     if worst.by_collectives:
         text += " Of the added time most is longer collectives; no log tells steps."
     elif worst.network_part is not None and worst.network_part >= 0.8:

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from fabricobs.diagnosis.findings import SCHEMA_VERSION, Answer, Severity
+from fabricobs.diagnosis.coverage import VALUES
+from fabricobs.diagnosis.findings import SCHEMA_VERSION, Answer, Severity, State
 
 Moment = Annotated[str, Field(description="ISO 8601 in UTC, milliseconds, with Z")]
 Share = Annotated[float, Field(description="of 1")]
@@ -57,8 +58,14 @@ class FindingDocument(TypedDict):
     end_step: int | None
     detected_at: Annotated[Moment | None, Field(description="when the data first showed it")]
     loss_share: Annotated[Share | None, Field(description="share of the throughput lost, of 1")]
-    gpu_hours_lost: float | None
-    cost: Annotated[float | None, Field(description="of those hours, by site.gpu_hour_price")]
+    run_share: Annotated[
+        Share | None,
+        Field(description="its part of what the whole run lost; what overlaps is counted once"),
+    ]
+    gpu_hours_lost: Annotated[float | None, Field(description="its part of what the run lost")]
+    cost: Annotated[float | None, Field(description="of those hours, by gpu_hour_price")]
+    currency: Annotated[str, Field(description="of the cost, as the site names it")]
+    state: Annotated[State, Field(description="at the end of the data; empty: not known")]
     title: str
     explanation: str
     drivers: list[DriverDocument]
@@ -106,6 +113,19 @@ class SegmentDocument(TypedDict):
     step_time_ms: float | None
 
 
+class LossDocument(TypedDict):
+    """What the whole run lost: the findings' `run_share` and `gpu_hours_lost`, and unexplained."""
+
+    share: Annotated[Share | None, Field(description="of the run's time")]
+    gpu_hours: float | None
+    cost: float | None
+    currency: str
+    unexplained_share: Annotated[Share | None, Field(description="in no finding")]
+    unexplained_gpu_hours: float | None
+    unexplained_cost: float | None
+    run_gpu_hours: Annotated[float | None, Field(description="all of the run, lost or not")]
+
+
 class WhatIfDocument(TypedDict):
     """What the job would gain with a part like its peers."""
 
@@ -137,10 +157,21 @@ class CounterBreakDocument(TypedDict):
     first: Moment
 
 
+# What the facts of the coverage say, as numbers; null where nothing tells.
+CoverageValues = TypedDict(  # type: ignore[misc]
+    "CoverageValues",
+    {name: Annotated[float | None, Field(description=says)] for name, says in VALUES.items()},
+    total=False,
+)
+
+
 class CoverageDocument(TypedDict):
     """What the store holds, what is missing and what is unreliable."""
 
-    facts: dict[str, str]
+    facts: Annotated[dict[str, str], Field(description="for people; `values` has the numbers")]
+    values: CoverageValues
+    first_time: Annotated[Moment | None, Field(description="of the data")]
+    last_time: Annotated[Moment | None, Field(description="of the data")]
     missing: list[str]
     clocks: list[ClockDocument]
     counter_breaks: list[CounterBreakDocument]
@@ -179,6 +210,7 @@ class JobDocument(RunDocument):
 
     verdict: VerdictDocument
     findings: list[str]
+    loss: LossDocument
 
 
 class DiagnosisDocument(TypedDict):
@@ -187,9 +219,12 @@ class DiagnosisDocument(TypedDict):
     schema_version: int
     tool: Literal["fabricobs"]
     tool_version: str
+    cluster: Annotated[str, Field(description="as the site names it")]
+    runs: Annotated[list[str], Field(description="the runs of jobs that were judged")]
     verdict: VerdictDocument
     findings: list[FindingDocument]
     segments: list[SegmentDocument]
+    loss: LossDocument
     what_if: list[WhatIfDocument]
     coverage: CoverageDocument
     failures: list[FailureDocument]

@@ -16,6 +16,7 @@ from fabricobs.diagnosis.findings import (
     Entity,
     Finding,
     JobVerdict,
+    Loss,
     Power,
     Question,
     Segment,
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from fabricobs.ask import Question as StoredQuestion
     from fabricobs.report.contract import (
         CoverageDocument,
+        CoverageValues,
         DiagnosisDocument,
         DriverDocument,
         EntityDocument,
         FindingDocument,
         JobDocument,
+        LossDocument,
         PowerDocument,
         QuestionDocument,
         RunDocument,
@@ -47,6 +50,7 @@ _FAMILY_WORDS = {"log": "log messages"}
 _PLAIN = (
     "kind severity confidence title explanation start_step end_step loss_share gpu_hours_lost query"
 ).split()
+_MOST_SUMMED = 3  # in one sentence
 _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
 
 
@@ -57,9 +61,12 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
         "schema_version": SCHEMA_VERSION,
         "tool": "fabricobs",
         "tool_version": __version__,
+        "cluster": diagnosis.cluster,
+        "runs": [run.label or run.name for run in diagnosis.runs],
         "verdict": _verdict(diagnosis.verdict),
         "findings": [_finding(finding, known) for finding in diagnosis.findings],
         "segments": [_segment(segment) for segment in diagnosis.segments],
+        "loss": _loss(diagnosis.loss),
         "what_if": [_what_if(each) for each in diagnosis.what_if],
         "coverage": _coverage(diagnosis.coverage),
         "failures": [{"part": f.part, "reason": f.reason} for f in diagnosis.failures],
@@ -117,14 +124,81 @@ def moment_words(moment: datetime | None, step: int | None) -> str:
 
 
 def cost_words(finding: Finding) -> str:
-    """Return what a finding costs: throughput and GPU hours."""
+    """Return what a finding costs: throughput while it lasts, GPU hours, share of the run."""
     parts = []
     if finding.loss_share is not None:
         parts.append(f"{percent(finding.loss_share)} of the throughput")
     if finding.gpu_hours_lost is not None:
-        price = "" if finding.cost is None else f" (worth {finding.cost:,.2f})"
+        worth = money(finding.cost, finding.currency)
+        price = f" (worth {worth})" if worth else ""
         parts.append(f"{number(finding.gpu_hours_lost)} GPU hours{price}")
+    if finding.run_share is not None:
+        parts.append(f"{percent(finding.run_share)} of the whole run")
     return ", ".join(parts) or "not measured"
+
+
+def money(cost: float | None, currency: str) -> str:
+    """Return an amount in its currency; empty where no price is known."""
+    return "" if cost is None else f"{cost:,.2f} {currency}".rstrip()
+
+
+def loss_words(diagnosis: Diagnosis) -> str:
+    """Return what the whole run lost, as the sum over the findings and what none explains."""
+    loss = diagnosis.loss
+    if loss.share is None and loss.gpu_hours is None:
+        return ""
+    parts = [] if loss.share is None else [f"{percent(loss.share)} of the throughput"]
+    if loss.gpu_hours is not None:
+        of = f" of {number(loss.run_gpu_hours)}" if loss.run_gpu_hours is not None else ""
+        worth = money(loss.cost, loss.price.currency)
+        parts.append(
+            f"{number(loss.gpu_hours)}{of} GPU hours{f' (worth {worth})' if worth else ''}"
+        )
+    runs = "all runs" if diagnosis.jobs else "the whole run"
+    costly = [f for f in diagnosis.findings if f.run_share]
+    split = ""
+    if costly and loss.unexplained_share == 0 and len(costly) == 1:
+        split = ", all of it by one finding"
+    elif costly and loss.unexplained_share is not None:
+        by = " + ".join(percent(f.run_share) for f in costly[:_MOST_SUMMED])
+        if len(costly) > _MOST_SUMMED:
+            rest = sum(f.run_share or 0.0 for f in costly[_MOST_SUMMED:])
+            by += f" + {percent(rest)} by {len(costly) - _MOST_SUMMED:,} more"
+        split = f": {by} by the findings, {percent(loss.unexplained_share)} in none of them"
+    unpriced = sum(f.loss_share is None and f.severity != "info" for f in diagnosis.findings)
+    open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
+    return f"Lost over {runs}: {', '.join(parts)}{split}.{open_}"
+
+
+def subject_words(diagnosis: Diagnosis) -> str:
+    """Return what a diagnosis is about: jobs, cluster, ranks, the time of the data."""
+    names = [run.label or run.name for run in diagnosis.runs]
+    more = f" and {len(names) - _MOST_SUMMED:,} more" if len(names) > _MOST_SUMMED else ""
+    jobs = f"{'Jobs' if len(names) > 1 else 'Job'} {', '.join(names[:_MOST_SUMMED])}{more}"
+    parts = [jobs if names else "No job"]
+    if diagnosis.cluster:
+        parts[0] += f" on {diagnosis.cluster}"
+    facts = dict(diagnosis.coverage.facts)
+    parts += [f"ranks {facts['ranks']}"] if "ranks" in facts else []
+    first, last = diagnosis.coverage.first_time, diagnosis.coverage.last_time
+    parts += [f"data from {utc(first)} to {utc(last)}"] if first and last else []
+    return ", ".join(parts)
+
+
+def standing_words(finding: Finding) -> str:
+    """Return whether a finding is ongoing, since when, until when."""
+    since = moment_words(finding.start, finding.start_step)
+    if finding.state == "over":
+        return f"over: from {since} until {moment_words(finding.end, finding.end_step)}"
+    return f"{finding.state or 'end not known'}, since {since}"
+
+
+def until_words(finding: Finding) -> str:
+    """Return when a finding ended, or that it was ongoing when the data end."""
+    until = moment_words(finding.end, finding.end_step)
+    if finding.state == "ongoing":
+        return f"{until}: ongoing at the end of the data"
+    return f"{until}: over, the data go on without it" if finding.state == "over" else until
 
 
 def confidence_words(finding: Finding) -> str:
@@ -190,6 +264,7 @@ def _job_verdict(each: JobVerdict) -> "JobDocument":
         **job_document(each.run),
         "verdict": _verdict(each.verdict),
         "findings": list(each.findings),
+        "loss": _loss(each.loss),
     }
 
 
@@ -230,8 +305,11 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> "Findin
         "end_step": finding.end_step,
         "detected_at": iso(finding.detected_at),
         "loss_share": as_json(finding.loss_share),
+        "run_share": as_json(finding.run_share),
         "gpu_hours_lost": as_json(finding.gpu_hours_lost),
         "cost": as_json(finding.cost),
+        "currency": finding.currency,
+        "state": finding.state,
         "title": finding.title,
         "explanation": finding.explanation,
         "drivers": [_driver(driver) for driver in finding.drivers],
@@ -246,7 +324,8 @@ def finding_of(document: Mapping[str, Any]) -> Finding:
     """Return the finding a JSON document tells of; what an older version left out is empty."""
     made: dict[str, Any] = {name: document[name] for name in _PLAIN}
     made |= {name: _moment(document[name]) for name in ("start", "end", "detected_at")}
-    made["cost"] = document.get("cost")
+    made |= {name: document.get(name) for name in ("cost", "run_share")}
+    made |= {name: document.get(name, "") for name in ("currency", "state")}
     made |= {
         name: tuple(document.get(name, ())) for name in ("families", "refuted_by", "next_steps")
     }
@@ -282,6 +361,19 @@ def _segment(segment: Segment) -> "SegmentDocument":
     }
 
 
+def _loss(loss: Loss) -> "LossDocument":
+    return {
+        "share": as_json(loss.share),
+        "gpu_hours": as_json(loss.gpu_hours),
+        "cost": as_json(loss.cost),
+        "currency": loss.price.currency if loss.cost is not None else "",
+        "unexplained_share": as_json(loss.unexplained_share),
+        "unexplained_gpu_hours": as_json(loss.unexplained_gpu_hours),
+        "unexplained_cost": as_json(loss.unexplained_cost),
+        "run_gpu_hours": as_json(loss.run_gpu_hours),
+    }
+
+
 def _what_if(each: WhatIf) -> "WhatIfDocument":
     return {
         "entity": _entity(each.entity),
@@ -311,6 +403,11 @@ def what_if_words(each: WhatIf) -> str:
 def _coverage(coverage: Coverage) -> "CoverageDocument":
     return {
         "facts": dict(coverage.facts),
+        "values": cast(
+            "CoverageValues", {name: as_json(value) for name, value in coverage.values.items()}
+        ),
+        "first_time": iso(coverage.first_time),
+        "last_time": iso(coverage.last_time),
         "missing": list(coverage.missing),
         "clocks": [
             {

@@ -130,7 +130,7 @@ def _facts(finding: Finding) -> list[str]:
         labelled("severity", _severity_words(finding)),
         labelled("confidence", documents.confidence_words(finding)),
         labelled("since", documents.moment_words(finding.start, finding.start_step)),
-        labelled("until", documents.moment_words(finding.end, finding.end_step)),
+        labelled("until", documents.until_words(finding)),
         labelled("detectable", documents.utc(finding.detected_at)),
         labelled("cost", documents.cost_words(finding)),
         labelled("culprits", _all(finding.entities) or "none named"),

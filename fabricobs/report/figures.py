@@ -13,9 +13,10 @@ import vl_convert
 
 from fabricobs import stopping
 from fabricobs.diagnosis.attempts import Attempts
-from fabricobs.diagnosis.findings import Diagnosis, Failure, Finding
+from fabricobs.diagnosis.findings import Diagnosis, Failure, Finding, Question
 from fabricobs.diagnosis.verdict import ANSWERED_BY, QUESTIONS
-from fabricobs.report.charts.catalogue import CHARTS, chart_of
+from fabricobs.report.charts.answers import ANSWERS
+from fabricobs.report.charts.catalogue import chart_of
 from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.charts.theme import coloured
 from fabricobs.report.charts.timeline import step_timeline
@@ -24,8 +25,6 @@ from fabricobs.store.session import NO_SITE, Site, open_session
 
 MOST_FINDINGS = 12
 _KEYS = dict(zip(QUESTIONS, ANSWERED_BY, strict=True))
-# The charts that show all parts a question is about, whether or not one of them is at fault.
-_DRAWN_BY: Mapping[str | None, str] = {"slow_rank": "rank_compute", "routing": "uplink_shares"}
 _WIDTH = 960  # pixels of a chart's frame in a file of its own
 _SHARPNESS = 2  # pixels of a PNG for one of the drawing
 
@@ -117,21 +116,22 @@ def _of_questions(source: Source, diagnosis: Diagnosis, attempts: Attempts) -> d
     """Draw what answers a question without a finding: all parts, the worst of them named."""
     drawn = {}
     for question in diagnosis.verdict.questions:
-        name = _DRAWN_BY.get(_KEYS.get(question.question))
-        if name is None or question.answer == "problem":
+        key = _KEYS.get(question.question)
+        if key not in ANSWERS or question.answer == "problem":
             continue
         stopping.check()
         figure = attempts.attempt(
-            f"chart of {question.question!r}", partial(_of_question, source, name), None
+            f"chart of {question.question!r}",
+            partial(_of_question, source, f"answer-{key}", question),
+            None,
         )
         if figure is not None:
             drawn[question.question] = figure
     return drawn
 
 
-def _of_question(source: Source, name: str) -> Figure | None:
-    nothing = Finding("", (), severity="info", confidence=0.0, title="", explanation="")
-    return _if_any(f"answer-{name}", CHARTS[name](source, nothing))
+def _of_question(source: Source, key: str, question: Question) -> Figure | None:
+    return _if_any(key, ANSWERS[_KEYS[question.question]](source, question))
 
 
 def _answered_by(source: Source, findings: Sequence[Finding]) -> dict[str, tuple[int, ...]]:

@@ -107,8 +107,11 @@ def environment() -> Environment:
         documents.utc,
         documents.cost_words,
         documents.confidence_words,
+        documents.loss_words,
+        documents.until_words,
     ):
         made.filters[function.__name__] = function
+    made.globals["money"] = documents.money
     made.globals["far_end"] = _far_end
     made.globals["moment_words"] = documents.moment_words
     made.globals |= {"facts_of": facts_of, "named_words": named_words}

@@ -19,7 +19,6 @@ from fabricobs.report.charts.source import Row
 from fabricobs.report.charts.svg import Drawing, draw_svg
 from fabricobs.report.figures import MOST_FINDINGS, Figure, Figures, draw_figures
 from fabricobs.report.html import Addresses, page
-from fabricobs.report.standing import state_of
 from fabricobs.store.session import NO_SITE, Site
 
 _MOST_CHART_BYTES = 4_000_000
@@ -114,10 +113,9 @@ def context_of(diagnosis: Diagnosis, figures: Figures, charts: Charts) -> dict[s
     """Return what every page about a diagnosis says."""
     return {
         "diagnosis": diagnosis,
-        "subject": _subject(diagnosis),
+        "subject": documents.subject_words(diagnosis),
         "made": datetime.now(UTC).replace(tzinfo=None),
         "costliest": next((f for f in diagnosis.findings if f.severity != "info"), None),
-        "state_of": lambda finding: state_of(finding, diagnosis),
         "figures": figures,
         "drawn": charts.drawn,
         "failures": (*diagnosis.failures, *figures.failures, *charts.failures),
@@ -157,15 +155,6 @@ def _affected(finding: Finding) -> Iterator[tuple[str, tuple[Entity, ...], int]]
     for kind, entities in by_type.items():
         more = max(len(entities) - _MOST_NAMED, 0)
         yield documents.counted(len(entities), kind), tuple(entities[:_MOST_NAMED]), more
-
-
-def _subject(diagnosis: Diagnosis) -> str:
-    """Say what was diagnosed: the jobs, the ranks, the time."""
-    facts = dict(diagnosis.coverage.facts)
-    jobs = [documents.counted(len(diagnosis.jobs), "job")] if diagnosis.jobs else []
-    ranks = [f"ranks {facts['ranks']}"] if "ranks" in facts else []
-    times = [f"{facts['from']} to {facts['to']}"] if {"from", "to"} <= facts.keys() else []
-    return ", ".join(["fabricobs", *jobs, *ranks, *times])
 
 
 def _by_doubt(clock: Clock) -> tuple[bool, bool, float]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricobs import stopping
-from fabricobs.diagnosis.findings import Diagnosis, Entity, Finding, Verdict
+from fabricobs.diagnosis.findings import Diagnosis, Entity, Finding, Loss, Verdict
 from fabricobs.output_files import write_whole
 from fabricobs.report.charts.source import Row
 from fabricobs.report.figures import Figures
@@ -113,6 +113,7 @@ class _Site:
             alone = replace(
                 self.diagnosis,
                 findings=(finding,),
+                loss=Loss(),
                 verdict=replace(self.diagnosis.verdict, sentence=f"{finding.title}."),
             )
             (section,) = sections([(number, finding)], self.figures, self.extra)

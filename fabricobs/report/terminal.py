@@ -68,8 +68,10 @@ def diagnosis_text(found: "Diagnosis") -> str:
 
 def _verdict_blocks(found: "Diagnosis") -> list[str]:
     answers = "\n".join(["Questions", *(_question_text(q) for q in found.verdict.questions)])
+    lost = documents.loss_words(found)
+    sentence = wrapped(found.verdict.sentence)
     return [
-        wrapped(found.verdict.sentence),
+        f"{sentence}\n{wrapped(lost)}" if lost else sentence,
         jobs_text(found.jobs) if found.jobs else answers,
     ]
 
@@ -91,8 +93,8 @@ def _findings_in_short(findings: Sequence["Finding"]) -> str:
     for finding in shown:
         label = f"  {finding.severity:<9}"
         rest = " " * len(label)
-        since = documents.moment_words(finding.start, finding.start_step)
-        told = f"{finding.id}: since {since}; costs {documents.cost_words(finding)}"
+        cost = documents.cost_words(finding)
+        told = f"{finding.id}: {documents.standing_words(finding)}; costs {cost}"
         lines += [wrapped(finding.title, label), wrapped(told, rest)]
         lines += [wrapped(f"First step: {step}", rest) for step in finding.next_steps[:1]]
     left = Counter(finding.severity for finding in findings if finding not in shown)
@@ -123,13 +125,11 @@ def _question_text(question: "Question") -> str:
 
 def _finding_text(finding: "Finding") -> str:
     """Return one finding: headline, facts, numbers, what to do, what would refute it."""
-    since = documents.moment_words(finding.start, finding.start_step)
-    until = documents.moment_words(finding.end, finding.end_step)
     parts = [
         wrapped(finding.title, f"[{finding.severity} {finding.confidence:.2f}] ", hang=2),
         labelled("id", f"{finding.id}; `fabricobs explain {finding.id}` shows all details"),
-        labelled("since", since),
-        labelled("until", until),
+        labelled("since", documents.moment_words(finding.start, finding.start_step)),
+        labelled("until", documents.until_words(finding)),
         labelled("cost", documents.cost_words(finding)),
         labelled("culprits", few([entity.label for entity in finding.entities]) or "none named"),
     ]

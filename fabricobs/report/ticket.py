@@ -42,6 +42,7 @@ def ticket_text(
     nothing = "No findings." if diagnosis.verdict.judged else "The store holds too little to judge."
     return page(
         f"# {plain(diagnosis.verdict.sentence)}",
+        plain(documents.loss_words(diagnosis)),
         table(("question", "answer", "evidence"), map(_question_row, diagnosis.verdict.questions)),
         table(("job", "what is known", "verdict"), map(_job_row, diagnosis.jobs))
         if diagnosis.jobs
@@ -87,7 +88,7 @@ def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[P
         ("Cost", documents.cost_words(finding)),
         ("Confidence", documents.confidence_words(finding)),
         ("Since", documents.moment_words(finding.start, finding.start_step)),
-        ("Until", documents.moment_words(finding.end, finding.end_step)),
+        ("Until", documents.until_words(finding)),
         ("Culprits", _few([entity.label for entity in finding.entities]) or "none named"),
     ]
     for count, names in documents.by_type(finding.related).items():

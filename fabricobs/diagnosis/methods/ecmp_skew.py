@@ -214,7 +214,6 @@ def _finding(
         end_step=slowdown.last_step if slowdown else None,
         detected_at=stretch.begin + stretch.sure_after,
         loss_share=loss,
-        gpu_hours_lost=evidence.gpu_hours(slowdown.job, slowdown.hours, loss) if slowdown else None,
         drivers=_drivers(skew, model, rise, burst),
         query=model.query,
         refuted_by=model.refuted_by,

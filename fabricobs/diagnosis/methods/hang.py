@@ -150,7 +150,6 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         end_step=None if stall.last_step is None else stall.last_step + 1,
         detected_at=end,
         loss_share=1.0,
-        gpu_hours_lost=evidence.gpu_hours(stall.job, stall.waited / 3600, 1.0),
         drivers=(waits, *_progress_driver(stall)),
         query=model.query,
         refuted_by=model.refuted_by,

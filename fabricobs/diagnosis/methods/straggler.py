@@ -125,7 +125,6 @@ def _finding(
         end_step=end,
         detected_at=moment_of(times, unit.detected),
         loss_share=round(loss, 4),
-        gpu_hours_lost=evidence.gpu_hours(times.job, times.hours(begin, end), loss),
         drivers=_drivers(numbers, model),
         query=model.query,
         refuted_by=model.refuted_by,

@@ -283,7 +283,6 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
         end_step=end,
         detected_at=moment_of(times, known),
         loss_share=round(form.loss, 4),
-        gpu_hours_lost=evidence.gpu_hours(times.job, times.hours(begin, end), form.loss),
         drivers=form.drivers,
         query=model.query,
         refuted_by=model.refuted_by,

@@ -1,0 +1,199 @@
+"""What a run lost: one account in which the findings and what none explains add up.
+
+The time of a run is that of its steps, and of a job that waits in vain after the last. The loss of
+a step is what its pace lost against the best before, or the most that one finding claims of it,
+whichever is more; findings take their part in order of loss, so that causes at work at once are
+counted once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from fabricobs.diagnosis.findings import UNEXPLAINED, Finding, Loss, Price
+from fabricobs.diagnosis.job import PAUSE, StepTimeTrend
+from fabricobs.diagnosis.statistics import Array
+
+# A step longer than PAUSE times nearly all others of its stretch waits for a checkpoint.
+_NEARLY_ALL = 0.9
+_SHARE_DIGITS, _HOUR_DIGITS = 3, 2  # as they are shown: what is shown adds up
+_MS_OF_HOUR = 3.6e6
+
+Ranks = Callable[[str | None], int | None]
+
+
+def account(
+    findings: Sequence[Finding], trends: Sequence[StepTimeTrend], ranks_of: Ranks, price: Price
+) -> tuple[list[Finding], Loss]:
+    """Return the findings with their part of the run's loss, and the loss of the run.
+
+    `ranks_of` gives the ranks of a job, None where its size is not known.
+    """
+    shares: dict[str, float] = {}
+    hours: dict[str, float | None] = {}
+    run_ms = unexplained_ms = 0.0
+    rests, runs = [], []
+    for job, trend, own in _by_job(findings, trends):
+        ranks = ranks_of(job)
+        parts, rest_ms, total = _of_run(own, trend)
+        shares |= parts
+        hours |= {id_: _gpu_hours(ms, ranks) for id_, ms in parts.items()}
+        if trend is not None:
+            run_ms, unexplained_ms = run_ms + total, unexplained_ms + rest_ms
+            rests.append(_gpu_hours(rest_ms, ranks))
+            runs.append(_gpu_hours(total, ranks))
+
+    def share_of(ms: float) -> float | None:
+        return round(ms / run_ms, _SHARE_DIGITS) if run_ms else None
+
+    told = []
+    for finding in findings:
+        if finding.id in shares:
+            lost = hours[finding.id]
+            finding = replace(finding, run_share=share_of(shares[finding.id]), gpu_hours_lost=lost)
+            finding = replace(finding, **price.of(lost))
+        told.append(finding)
+    rest = Loss(
+        unexplained_share=share_of(unexplained_ms),
+        unexplained_gpu_hours=_sum(rests),
+        run_gpu_hours=_sum(runs),
+        price=price,
+    )
+    return told, with_findings(rest, told)
+
+
+def _gpu_hours(ms: float, ranks: int | None) -> float | None:
+    return None if ranks is None else round(ms * ranks / _MS_OF_HOUR, _HOUR_DIGITS)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """Return the sum, None where there is nothing or one is not known."""
+    known = [value for value in values if value is not None]
+    return round(sum(known), _HOUR_DIGITS) if known and len(known) == len(values) else None
+
+
+def with_findings(unexplained: Loss, findings: Iterable[Finding]) -> Loss:
+    """Return the loss with that of findings added to what none of them explains."""
+    found = list(findings)
+    share, hours = unexplained.unexplained_share, unexplained.unexplained_gpu_hours
+    shares = [f.run_share for f in found if f.run_share is not None]
+    costs = [f.cost for f in found if f.cost is not None]
+    rest_cost = unexplained.price.of(hours)["cost"]
+    lost = [f.gpu_hours_lost for f in found if f.gpu_hours_lost is not None]
+    return replace(
+        unexplained,
+        share=None if share is None else round(share + sum(shares), _SHARE_DIGITS),
+        gpu_hours=round(sum(lost) + (hours or 0.0), _HOUR_DIGITS)
+        if lost or hours is not None
+        else None,
+        cost=round(sum(costs) + (rest_cost or 0.0), 2) if costs or rest_cost is not None else None,
+        unexplained_cost=rest_cost,
+    )
+
+
+def joined_losses(
+    by_run: Sequence[tuple[Sequence[Finding], Loss]],
+) -> tuple[list[list[Finding]], Loss]:
+    """Return the findings of several runs with their part of all of them, and the loss of all.
+
+    A share of all runs is one of their GPU hours: not known where one run's are not.
+    """
+    losses = [loss for _, loss in by_run]
+    total = _sum([loss.run_gpu_hours for loss in losses])
+
+    def of_all(share: float | None, hours: float | None) -> float | None:
+        if not total or share is None or hours is None:
+            return None
+        return round(share * hours / total, _SHARE_DIGITS)
+
+    weighted = [
+        [replace(f, run_share=of_all(f.run_share, loss.run_gpu_hours)) for f in findings]
+        for findings, loss in by_run
+    ]
+    rests = [of_all(loss.unexplained_share, loss.run_gpu_hours) for loss in losses]
+    rest = Loss(
+        unexplained_share=sum(share or 0.0 for share in rests) if total else None,
+        unexplained_gpu_hours=_sum([loss.unexplained_gpu_hours for loss in losses]),
+        run_gpu_hours=total,
+        price=losses[0].price if losses else Price(),
+    )
+    return weighted, with_findings(rest, (finding for own in weighted for finding in own))
+
+
+def _by_job(
+    findings: Iterable[Finding], trends: Sequence[StepTimeTrend]
+) -> Iterator[tuple[str | None, StepTimeTrend | None, list[Finding]]]:
+    """Yield each job, its steps if any are known, and the findings that cost it something."""
+    of_job: dict[str | None, list[Finding]] = {trend.job: [] for trend in trends}
+    for finding in findings:
+        if finding.loss_share:
+            named = [e.job for e in finding.entities if e.job is not None]
+            job = named[0] if named else next(iter(of_job), None)
+            of_job.setdefault(job if job in of_job or not trends else trends[0].job, []).append(
+                finding
+            )
+    steps = {trend.job: trend for trend in trends}
+    for job, own in of_job.items():
+        yield job, steps.get(job), own
+
+
+def _of_run(
+    findings: Sequence[Finding], trend: StepTimeTrend | None
+) -> tuple[dict[str, float], float, float]:
+    """Return what findings cost by id, what none explains, and the time of the run, all in ms."""
+    if trend is None:
+        return {f.id: ms for f in findings if (ms := _wait(f)) is not None}, 0.0, 0.0
+    timed = trend.steps.drop_nulls("step_time_ms").sort("step")
+    steps = timed["step"].to_numpy().astype(np.float64)
+    times = timed["step_time_ms"].to_numpy().astype(np.float64)
+    waits = {f.id: wait for f in findings if (wait := _wait_after(f, steps)) is not None}
+    acting = [f for f in findings if f.id not in waits]
+    during = {f.id: _between(steps, f.start_step, f.end_step) for f in acting}
+    seen = np.zeros(len(steps))
+    stretches = list(during.values())
+    for slowdown in trend.slowdowns:
+        inside = _between(steps, slowdown.first_step, slowdown.last_step)
+        stretches.append(inside)
+        if not slowdown.is_lead:
+            seen[inside] = np.maximum(seen[inside], slowdown.loss_share)
+    usual = _without_pauses(times, stretches)
+    most = seen.copy()
+    for finding in acting:
+        inside = during[finding.id]
+        most[inside] = np.maximum(most[inside], finding.loss_share or 0.0)
+    left, parts = most, dict(waits)
+    for finding in sorted(acting, key=lambda f: (f.kind == UNEXPLAINED, -(f.loss_share or 0.0))):
+        taken = np.where(during[finding.id], np.minimum(left, finding.loss_share or 0.0), 0.0)
+        left = left - taken
+        parts[finding.id] = float(taken @ usual)
+    return parts, float(left @ usual), float(np.sum(times)) + sum(waits.values())
+
+
+def _without_pauses(ms: Array, stretches: Iterable[npt.NDArray[np.bool_]]) -> Array:
+    """Return the step times, but of a pause for all what a long step of its stretch takes."""
+    longest = np.zeros(len(ms))
+    for inside in (np.full(len(ms), fill_value=True), *stretches):
+        if inside.any():
+            limit = PAUSE * float(np.quantile(ms[inside], _NEARLY_ALL))
+            longest[inside] = np.maximum(longest[inside], limit)
+    return np.minimum(ms, longest)
+
+
+def _between(steps: Array, first: int | None, last: int | None) -> npt.NDArray[np.bool_]:
+    return (steps >= (-np.inf if first is None else first)) & (
+        steps <= (np.inf if last is None else last)
+    )
+
+
+def _wait_after(finding: Finding, steps: Array) -> float | None:
+    """Return how long a job waits that has stopped, in ms; None of what acts in its steps."""
+    stopped = finding.start_step is not None and not (steps >= finding.start_step).any()
+    return _wait(finding) if stopped else None
+
+
+def _wait(finding: Finding) -> float | None:
+    if finding.start is None or finding.end is None:
+        return None
+    return (finding.end - finding.start).total_seconds() * 1e3 * (finding.loss_share or 0.0)

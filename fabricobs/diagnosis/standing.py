@@ -1,0 +1,69 @@
+"""Whether a fault lasts: does it reach to the end of the data, or do they go on without it?"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from fabricobs.diagnosis.findings import Coverage, Finding, Segment, State
+from fabricobs.diagnosis.model import Model
+
+# Of the steps or the time of the data: the last interval of counters and the steps a test needs to
+# see an end.
+_NEAR_THE_END = 0.05
+_SINCE = {"since": "from"}
+
+
+def with_states(
+    findings: Iterable[Finding],
+    coverage: Coverage,
+    segments: Sequence[Segment],
+    models: Mapping[str, Model],
+) -> list[Finding]:
+    """Return findings with their state at the end of the data; what is over, in the past tense."""
+    past = {model.kind: _SINCE | model.wording.past for model in models.values()}
+    told = []
+    for finding in findings:
+        state = _state(finding, coverage, segments)
+        if state == "over" != finding.state:
+            words = past.get(finding.kind, _SINCE)
+            finding = replace(finding, title=_in_past(finding.title, words))
+        told.append(replace(finding, state=state or finding.state))
+    return told
+
+
+def _in_past(title: str, words: Mapping[str, str]) -> str:
+    """Return a title with each of the words once as it is in the past."""
+    for now, then in words.items():
+        title = re.sub(rf"(?<!\S){re.escape(now)}(?!\w)", then.replace("\\", r"\\"), title, count=1)
+    return title
+
+
+def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) -> State:
+    """Return whether a finding was ongoing when the data end; empty where no end is known."""
+    steps = [step for s in segments for step in (s.first_step, s.last_step)]
+    if finding.end_step is not None and steps:
+        left = max(steps) - finding.end_step
+        return "ongoing" if left <= _NEAR_THE_END * (max(steps) - min(steps)) else "over"
+    first, last = coverage.first_time, coverage.last_time
+    if finding.end is not None and first is not None and last is not None:
+        return "ongoing" if last - finding.end <= _NEAR_THE_END * (last - first) else "over"
+    return ""
+
+
+def headline(finding: Finding) -> str:
+    """Return a finding as a sentence: what, what it costs or has cost, when it ended."""
+    costs = "cost" if finding.state == "over" else "costs"
+    share = (
+        f", which {costs} {finding.loss_share:.0%} of the throughput" if finding.loss_share else ""
+    )
+    return f"{finding.title}{share}.{end_of(finding)}"
+
+
+def end_of(finding: Finding) -> str:
+    """Say when a fault that is over ended; empty of others."""
+    if finding.state != "over":
+        return ""
+    when = f" at step {finding.end_step:,}" if finding.end_step is not None else ""
+    if not when and finding.end is not None:
+        when = f" at {finding.end:%Y-%m-%d %H:%M:%S} UTC"
+    return f" It ended{when}."

@@ -1,0 +1,153 @@
+"""What a run lost adds up: findings, and what none of them explains, wherever it is shown."""
+
+import json
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricobs.diagnosis.attribution import in_order
+from fabricobs.diagnosis.findings import Coverage, Entity, Finding, Price, Segment
+from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.loss import account, joined_losses
+from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.run import diagnose
+from fabricobs.diagnosis.standing import with_states
+from fabricobs.report.documents import diagnosis_json, loss_words
+from fabricobs.report.terminal import summary_text
+
+START = datetime(2026, 3, 2, 9)
+RANKS = 3600
+
+
+def finding(first: int | None, last: int | None, loss: float, number: int = 0) -> Finding:
+    return Finding(
+        kind="link_errors",
+        entities=(Entity("host", host=f"node{number}"),),
+        severity="high",
+        confidence=1.0,
+        title="The cable of node1 breaks data since 09:00",
+        explanation="",
+        start_step=first,
+        end_step=last,
+        loss_share=loss,
+    )
+
+
+def trend(times: list[float], *slow: tuple[int, int, float]) -> StepTimeTrend:
+    """One job whose steps take `times` ms; `slow` are stretches with their share of loss."""
+    steps = pl.DataFrame({"step": list(range(len(times))), "step_time_ms": times})
+    slowdowns = tuple(
+        Slowdown(None, first, last, None, None, 1 - loss, 1.0, None, None, per_work=True)
+        for first, last, loss in slow
+    )
+    return StepTimeTrend(None, steps, (), slowdowns, None, enough=True, shows=0.0, least_steps=10)
+
+
+def told(findings: list[Finding], *trends: StepTimeTrend):  # type: ignore[no-untyped-def]
+    return account(findings, trends, lambda _: RANKS, Price(2.0, "EUR"))
+
+
+def test_what_overlaps_is_counted_once_with_the_costliest() -> None:
+    run = trend([1000.0] * 100, (50, 99, 0.2))
+    (small, large), loss = told([finding(50, 99, 0.1, 1), finding(50, 99, 0.2, 2)], run)
+    assert (large.run_share, small.run_share) == (0.1, 0.0)
+    assert (loss.share, loss.unexplained_share, loss.gpu_hours) == (0.1, 0.0, 10.0)
+    assert (large.cost, large.currency, loss.cost) == (20.0, "EUR", 20.0)
+
+
+def test_what_no_finding_claims_is_unexplained() -> None:
+    (found,), loss = told([finding(50, 74, 0.2)], trend([1000.0] * 100, (50, 99, 0.2)))
+    assert (found.run_share, loss.unexplained_share, loss.share) == (0.05, 0.05, 0.1)
+
+
+def test_a_fault_of_the_whole_run_is_lost_though_no_pace_changed() -> None:
+    (found,), loss = told([finding(None, None, 0.3)], trend([1000.0] * 100))
+    assert (found.run_share, loss.share, loss.unexplained_share) == (0.3, 0.3, 0.0)
+
+
+def test_a_checkpoint_is_time_of_the_run_but_no_loss() -> None:
+    times = [1000.0] * 100
+    times[60] = 100_000.0
+    (found,), loss = told([finding(50, 99, 0.2)], trend(times, (50, 99, 0.2)))
+    assert loss.run_gpu_hours == pytest.approx(199.0)
+    assert found.gpu_hours_lost == pytest.approx(0.2 * 51.5)
+
+
+def test_a_job_that_waits_after_its_last_step_lost_all_of_that() -> None:
+    hang = replace(finding(100, 100, 1.0), start=START, end=START + timedelta(seconds=100))
+    (found,), loss = told([hang], trend([1000.0] * 100))
+    assert (found.run_share, loss.share, loss.run_gpu_hours) == (0.5, 0.5, 200.0)
+    (alone,), unknown = told([hang])
+    assert (alone.gpu_hours_lost, alone.run_share, unknown.share) == (100.0, None, None)
+
+
+shares = st.floats(0.01, 0.9)
+spans = st.tuples(st.integers(0, 80), st.integers(0, 40), shares)
+
+
+@given(
+    st.lists(st.floats(100, 5000), min_size=60, max_size=100),
+    st.lists(spans, max_size=3),
+    st.lists(spans, max_size=4),
+)
+def test_the_parts_are_the_whole(
+    times: list[float], slow: list[tuple[int, int, float]], claims: list[tuple[int, int, float]]
+) -> None:
+    run = trend(times, *((first, first + more, loss) for first, more, loss in slow))
+    findings = [finding(f, f + more, loss, n) for n, (f, more, loss) in enumerate(claims)]
+    found, loss = told(findings, run)
+    assert loss.share is not None and loss.unexplained_share is not None
+    assert 0 <= loss.share <= 1
+    parts = sum(each.run_share or 0.0 for each in found) + loss.unexplained_share
+    assert loss.share == pytest.approx(parts, abs=1e-9)
+    hours = sum(each.gpu_hours_lost or 0.0 for each in found) + (loss.unexplained_gpu_hours or 0.0)
+    assert loss.gpu_hours == pytest.approx(hours, abs=1e-6)
+    (both,), joint = joined_losses([(found, loss)])
+    assert joint.share == pytest.approx(
+        sum(each.run_share or 0.0 for each in both) + (joint.unexplained_share or 0.0), abs=1e-9
+    )
+
+
+def test_one_number_stands_everywhere(sample_store: Path) -> None:
+    diagnosis = diagnose(sample_store, gpu_hour_price=3.0, currency="EUR")
+    document = json.loads(diagnosis_json(diagnosis))
+    loss, (skew,) = document["loss"], document["findings"]
+    assert loss["share"] == skew["run_share"] and loss["unexplained_share"] == 0
+    assert loss["gpu_hours"] == skew["gpu_hours_lost"]
+    assert (loss["cost"], loss["currency"]) == (skew["cost"], "EUR")
+    assert document["what_if"][0]["saved_share"] == skew["loss_share"]
+    assert skew["loss_share"] * 144 * 3.866 * 32 / 3600 == pytest.approx(
+        loss["gpu_hours"], rel=0.02
+    )
+    first_screen = " ".join(summary_text(diagnosis).split())
+    assert loss_words(diagnosis) in first_screen
+    assert f"{loss['share']:.1%} of the throughput" in loss_words(diagnosis)
+    assert f"worth {loss['cost']:.2f} EUR" in loss_words(diagnosis)
+
+
+def test_what_is_over_is_told_in_the_past_and_after_what_goes_on() -> None:
+    segments = (Segment(0, 999, None, 1000.0),)
+    models = load_models()
+    past, lasting = finding(100, 200, 0.5, 1), finding(900, 999, 0.1, 2)
+    states = with_states([past, lasting], Coverage((), ()), segments, models)
+    first, second = in_order(states)
+    assert (first.state, second.state) == ("ongoing", "over")
+    assert first.title == "The cable of node1 breaks data since 09:00"
+    assert second.title == "The cable of node1 broke data from 09:00"
+    again = with_states([second], Coverage((), ()), segments, models)
+    assert again[0].title == second.title
+
+
+def test_the_words_of_the_past_stand_in_the_titles_they_change() -> None:
+    for model in load_models().values():
+        texts = [model.wording.title, *model.wording.phrase.get("title", ())]
+        filled = {"straggler", "workload_imbalance", "hang", "packet_loss"}  # by their method
+        for word in model.wording.past:
+            known = any(re.search(rf"(?<!\S){word}(?!\w)", text) for text in texts)
+            assert known or model.name in filled, (model.name, word)
