@@ -6,6 +6,7 @@ as the configuration says. Heavy libraries are imported by the call that uses th
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -173,11 +174,17 @@ class OpenStore:
 
         wanted = report_to(out, format, charts, site)
         config, length = self.config, self._window(window)
-        with reading(self.path):
+        with reading(self.path), ExitStack() as stack:
             since = window_start(self.path, length)
-            found = judge(config, since, job)
+            session, rates = None, self.basics.site
+            if wanted.draws:
+                opened = open_session(
+                    self.path, extra=self.content, keep=True, since=since, site=rates
+                )
+                session = stack.enter_context(opened)
+            found = judge(config, since, job, session)
             return write_report(
-                wanted, found, self.path, self.content, since=since, site=self.basics.site
+                wanted, found, self.path, self.content, since=since, site=rates, session=session
             )
 
     def chart(

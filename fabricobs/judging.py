@@ -3,17 +3,27 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabricobs.config.schema import Config
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.store.session import newest_time
 
+if TYPE_CHECKING:
+    import duckdb
 
-def judge(config: Config, since: datetime | None = None, job: str | None = None) -> Diagnosis:
+
+def judge(
+    config: Config,
+    since: datetime | None = None,
+    job: str | None = None,
+    session: "duckdb.DuckDBPyConnection | None" = None,
+) -> Diagnosis:
     """Judge the configured store from `since` (UTC) on, with the site's thresholds and rates.
 
-    With `job` that job alone; JobError if the store holds none of that name.
+    With `job` that job alone; JobError if the store holds none of that name. `session` is one that
+    shows all of that, to be used by who draws the diagnosis too.
     """
     found = diagnose(
         config.store,
@@ -24,6 +34,7 @@ def judge(config: Config, since: datetime | None = None, job: str | None = None)
         gpu_hour_price=config.gpu_hour_price,
         currency=config.currency,
         job=job,
+        session=session,
     )
     return replace(found, cluster=config.cluster)
 

@@ -43,9 +43,11 @@ class Evidence:
         site: Site = NO_SITE,
         runs: Sequence[Run] | None = None,
         scope: Scope | None = None,
+        session: "duckdb.DuckDBPyConnection | None" = None,
     ) -> None:
         self.since = since
-        self._session: duckdb.DuckDBPyConnection = open_session(
+        self._is_own = session is None
+        self._session: duckdb.DuckDBPyConnection = session or open_session(
             store, extra=extra, keep=True, since=since, site=site, runs=runs, scope=scope
         )
         self._session.execute("CREATE SCHEMA evidence")
@@ -56,7 +58,8 @@ class Evidence:
 
     def close(self) -> None:
         """Let the session go, with the tables it holds; frames asked for stay."""
-        self._session.close()
+        if self._is_own:
+            self._session.close()
 
     def ranks_of(self, job: str | None) -> int | None:
         """Return how many ranks of a job are seen, None where nothing tells."""

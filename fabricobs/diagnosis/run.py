@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabricobs import stopping
 from fabricobs.content import ContentError
@@ -45,6 +46,9 @@ from fabricobs.diagnosis.what_if import what_if
 from fabricobs.store.scoping import Scope
 from fabricobs.store.session import NO_SITE, Site, runs_of
 
+if TYPE_CHECKING:
+    import duckdb
+
 REST = "throughput_drop"
 _NO_TIME = (
     "When it began is not known: its only times are those of the last change of files, and they "
@@ -67,6 +71,7 @@ def diagnose(
     currency: str = "",
     calibrate: bool = True,
     job: str | None = None,
+    session: "duckdb.DuckDBPyConnection | None" = None,
 ) -> Diagnosis:
     """Judge a store, from `since` (UTC) on; ContentError if a model names no known method.
 
@@ -77,6 +82,8 @@ def diagnose(
 
     `thresholds` by model take the place of those of the content. Without `calibrate` a finding's
     confidence is how far its evidence agrees, whatever that was worth so far.
+
+    `session` shows the whole store from `since` on and stays open; else one is opened.
     """
     models = load_models(extra)
     for name, limits in (thresholds or {}).items():
@@ -87,7 +94,8 @@ def diagnose(
     chosen = tuple(run for run in chosen if run.reaches(since))
 
     def open_evidence(scope: Scope | None) -> Evidence:
-        return Evidence(store, extra, since, site, runs, scope)
+        whole = session if scope is None else None
+        return Evidence(store, extra, since, site, runs, scope, whole)
 
     def judge(scope: Scope | None) -> Diagnosis:
         with closing(open_evidence(scope)) as evidence:

@@ -2,11 +2,12 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import vl_convert
@@ -22,6 +23,9 @@ from fabricobs.report.charts.theme import coloured
 from fabricobs.report.charts.timeline import step_timeline
 from fabricobs.report.charts.topology import Marked, draw_topology
 from fabricobs.store.session import NO_SITE, Site, open_session
+
+if TYPE_CHECKING:
+    import duckdb
 
 MOST_FINDINGS = 12
 _KEYS = dict(zip(QUESTIONS, ANSWERED_BY, strict=True))
@@ -68,11 +72,18 @@ def draw_figures(
     *,
     since: datetime | None = None,
     site: Site = NO_SITE,
+    session: "duckdb.DuckDBPyConnection | None" = None,
 ) -> Figures:
-    """Draw the store from `since` on as the diagnosis sees it; a chart that fails is told."""
+    """Draw the store from `since` on as the diagnosis sees it; a chart that fails is told.
+
+    `session` is that of the diagnosis, which stays open; else one is opened.
+    """
     attempts = Attempts()
-    with open_session(store, extra=extra, since=since, site=site, keep=True) as connection:
-        source = Source(connection, extra)
+    with ExitStack() as stack:
+        if session is None:
+            opened = open_session(store, extra=extra, since=since, site=site, keep=True)
+            session = stack.enter_context(opened)
+        source = Source(session, extra)
         timeline = attempts.attempt(
             "chart of the step times",
             lambda: _if_any(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.exceptions import UserError
@@ -18,6 +19,9 @@ from fabricobs.report.site import write_site
 from fabricobs.report.terminal import diagnosis_text
 from fabricobs.report.ticket import ticket_text
 from fabricobs.store.session import NO_SITE, Site, open_session, runs_of
+
+if TYPE_CHECKING:
+    import duckdb
 
 # What a report can be written as, by the ending of its file.
 FORMATS: Mapping[str, str] = {".html": "html", ".md": "markdown", ".txt": "text", ".json": "json"}
@@ -34,6 +38,11 @@ class Report:
     form: str
     charts: Path | None = None
     site: Path | None = None
+
+    @property
+    def draws(self) -> bool:
+        """Say whether charts are drawn."""
+        return self.form == "html" or self.charts is not None or self.site is not None
 
 
 def report_to(
@@ -72,12 +81,16 @@ def write_report(
     *,
     since: datetime | None = None,
     site: Site = NO_SITE,
+    session: "duckdb.DuckDBPyConnection | None" = None,
 ) -> list[Path]:
-    """Write a diagnosis of the store from `since` on, all or nothing; return the files written."""
+    """Write a diagnosis of the store from `since` on, all or nothing; return the files written.
+
+    Figures are drawn from `session`, else from one of their own.
+    """
     figures = charts = None
     written: list[Path] = []
-    if report.form == "html" or report.charts is not None or report.site is not None:
-        figures = draw_figures(diagnosis, store, extra, since=since, site=site)
+    if report.draws:
+        figures = draw_figures(diagnosis, store, extra, since=since, site=site, session=session)
     if figures is not None and report.charts is not None:
         written, failures = save_figures(figures, report.charts)
         figures = replace(figures, failures=(*figures.failures, *failures))
