@@ -10,10 +10,12 @@ import pytest
 from report_case import START, Row, big_store, finding, make_store
 
 from fabricobs.content_check import check_content
-from fabricobs.diagnosis.findings import Diagnosis, Entity, Finding, Verdict
+from fabricobs.diagnosis.findings import Diagnosis, Entity, Finding, Power, Question, Verdict
 from fabricobs.diagnosis.model import load_models
+from fabricobs.report.charts.answers import ANSWERS
 from fabricobs.report.charts.catalogue import CHARTS, chart_of
 from fabricobs.report.charts.source import Source
+from fabricobs.report.charts.svg import marks
 from fabricobs.report.charts.topology import draw_topology
 from fabricobs.report.figures import draw_figures, save_figures
 from fabricobs.store.session import open_session
@@ -301,3 +303,22 @@ def test_figures_are_saved_as_pictures(source: Source, tmp_path: Path) -> None:
         assert text.startswith("<svg")
         assert "var(" not in text
         assert "currentColor" not in text
+
+
+@pytest.mark.parametrize("key", ["sick_link", "congested"])
+def test_an_answer_names_its_worst_part_and_what_would_have_shown(source: Source, key: str) -> None:
+    power = Power(2.0, "errors per 10^12 bits", "a port that receives {}", 60)
+    asked = Question("", "ok", "", would_show=(power,))
+    chart = ANSWERS[key](source, asked)
+    assert chart is not None
+    (caption,) = chart.to_dict()["title"]["subtitle"]
+    assert "The most: " in caption
+    assert f"The dashed line: {power.words} would have shown." in caption
+    limits = [m for m in marks(chart.to_dict()) if m["mark"]["type"] == "rule"]
+    assert len(limits) == 1
+
+
+def test_an_answer_without_data_has_no_chart(source: Source) -> None:
+    asked = Question("", "unknown", "")
+    assert ANSWERS["choice"](source, asked) is None
+    assert ANSWERS["gpudirect"](source, asked) is None
