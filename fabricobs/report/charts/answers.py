@@ -27,6 +27,7 @@ _MOST_ROWS = 12
 _NOTHING = Finding("", (), severity="info", confidence=0.0, title="", explanation="")
 _MEASURED = "measured"
 _ROW_HEIGHT = 20  # pixels
+_SHORT = 7  # letters of a number; words beside a bar need more room on a telephone
 
 
 def _links(source: Source, question: Question) -> alt.LayerChart | None:
@@ -139,7 +140,8 @@ def _bars(
     most = max([float(row["value"]) for row in (*rows, *limits)]) or 1.0
     order = [row["part"] for row in rows]
     y = alt.Y("part:N", title=None, sort=order, axis=alt.Axis(labelLimit=170, labelOverlap=False))
-    scale = alt.Scale(domain=[0, 1.25 * most], nice=False)
+    room = 1.35 if max(len(row["text"]) for row in rows) <= _SHORT else 2.5
+    scale = alt.Scale(domain=[0, room * most], nice=False)
     x = alt.X("value:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=TICKS))
     bars = series(rows, _MEASURED).mark_bar(height={"band": 0.6})
     bars = bars.encode(
