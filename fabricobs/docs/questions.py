@@ -2,6 +2,9 @@
 
 import itertools
 
+import duckdb
+
+from fabricobs import content
 from fabricobs.ask import Question, questions
 from fabricobs.report.markdown import code, page, table
 
@@ -20,6 +23,24 @@ def queries_page() -> str:
         "statement of DuckDB's SQL that also runs in the `duckdb` shell. Null means unknown.",
         questions_table(),
         *map(_section, questions().values()),
+        _configuration_checks(),
+    )
+
+
+def _configuration_checks() -> str:
+    """Return the checks of `configuration_audit`: of whom they are read, and what is missing."""
+    script = content.files("queries", ".sql")["views/0_configuration"]
+    with duckdb.connect() as connection:
+        connection.execute(script.read_text(encoding="utf-8"))
+        rows = connection.sql("SELECT * EXCLUDE (recommended, why) FROM configuration_checks")
+        cells = [tuple(cell or "-" for cell in row) for row in rows.fetchall()]
+    return page(
+        "## Configuration checks",
+        "What `configuration_audit` reads each check from, vendor by vendor; a dash: nothing.",
+        table(
+            ("check", "SONiC", "EOS", "NX-OS", "Cumulus", "InfiniBand", "hosts", "not covered"),
+            cells,
+        ),
     )
 
 

@@ -1,0 +1,84 @@
+-- question: Which settings of switches, hosts and NCCL differ from those of their peers, or from what is recommended?
+-- columns:
+--   check        what is compared
+--   role         among whom: hosts, or switches called alike
+--   usual        value most of them have
+--   agreeing     devices, NICs or ports with it
+--   told         those that tell a value
+--   odd          first five others, with their values
+--   recommended  value that is recommended, if any
+--   verdict      alike, differs, not as recommended, no usual value, one value alone, or not seen
+--   why          why it matters
+--   read_from    outputs it is read from; where it is not seen, what to collect
+-- example: fabricobs query configuration_audit
+--
+-- A usual value is that of three quarters of at least three; two that differ have none. `not seen` means that no file
+-- tells it, not that it is right. What does not fit along a path (PFC, watchdog, MTU) is a finding, `path_mismatch`.
+WITH told AS (
+  SELECT CASE WHEN name = 'lossless_priorities' THEN 'PFC priorities of switch ports'
+      WHEN name IN ('ACTION', 'DETECTION TIME', 'RESTORATION TIME') THEN 'PFC watchdog'
+      WHEN name = 'pfcwd polling interval' THEN 'PFC watchdog'
+      WHEN format LIKE 'sonic_switch_hash%' THEN 'hash fields'
+      WHEN regexp_matches(name, '_threshold|^ecn$|probability|^wred_') THEN 'ECN thresholds'
+      WHEN profile IS NOT NULL AND profile <> 'route' THEN 'buffer profiles' END AS name,
+    device, port, concat_ws(' ', profile, CASE WHEN name <> 'hash_field' THEN name END) AS fact, value, ts
+  FROM settings
+  UNION ALL
+  SELECT CASE WHEN fact = 'PFC enabled by priority' THEN 'PFC priorities of hosts' WHEN fact = 'trust' THEN 'trust of hosts'
+      WHEN fact = 'dma_buf' THEN 'GPUDirect module'
+      WHEN regexp_matches(fact, '(?i)fw_ver|firmware') THEN 'firmware'
+      WHEN regexp_matches(fact, '(?i)driver') THEN 'drivers' END,
+    host, CASE WHEN part LIKE 'PS%' THEN NULL ELSE part END, CASE WHEN fact = 'dma_buf' THEN 'DMA-BUF' ELSE fact END, value, ts
+  FROM hosts
+  UNION ALL SELECT 'MTU', device, port, 'MTU', mtu::VARCHAR, ts FROM named_status WHERE mtu > 0
+  UNION ALL SELECT 'FEC', device, port, 'FEC', fec, ts FROM named_status WHERE oper IS DISTINCT FROM 'down'
+  UNION ALL SELECT 'firmware', device, NULL, 'module ' || coalesce(vendor || ' ', '') || part_number, firmware, ts FROM optics WHERE part_number IS NOT NULL
+  -- A host whose modules were read, and that has none of these, is told too; so is a variable that only others set.
+  UNION ALL SELECT 'GPUDirect module', host, NULL, 'nvidia_peermem',
+    CASE WHEN bool_or(value IN ('nvidia_peermem', 'nv_peer_mem')) THEN 'loaded' ELSE 'not loaded' END, NULL
+  FROM hosts WHERE fact = 'module' GROUP BY host
+  UNION ALL SELECT CASE n.name WHEN 'NCCL_IB_ADAPTIVE_ROUTING' THEN 'adaptive routing' WHEN 'NCCL_IB_PCI_RELAXED_ORDERING' THEN 'relaxed ordering' ELSE 'NCCL variables' END,
+    h.host, NULL, n.name, coalesce(v.value, 'unset'), NULL
+  FROM (SELECT DISTINCT host FROM nccl_env) h
+  CROSS JOIN (SELECT DISTINCT name FROM nccl_env WHERE NOT regexp_matches(name, 'FILE|HOSTID|COMM_ID|DUMP|PORT')) n
+  LEFT JOIN (SELECT DISTINCT host, name, value FROM nccl_env) v ON v.host = h.host AND v.name = n.name
+  UNION ALL SELECT 'NCCL version', host, NULL, 'version', version, NULL FROM nccl_ranks
+  UNION ALL SELECT 'PCIe width', host, part, 'PCIe', text, ts FROM events WHERE kind = 'pcie_degraded'
+),
+last_told AS (
+  SELECT name, host_name(device) AS device, port, fact, value FROM told
+  WHERE name IS NOT NULL AND value IS NOT NULL AND device IS NOT NULL
+  QUALIFY ts IS NOT DISTINCT FROM max(ts) OVER (PARTITION BY name, device, port, fact)
+),
+parts AS (
+  SELECT name, fact, device, port, string_agg(DISTINCT value, ', ' ORDER BY value) AS value,
+    CASE WHEN device IN (SELECT host FROM training_hosts) THEN 'hosts'
+      ELSE regexp_replace(device, '^0x[0-9a-f]+$|\d+', '#', 'g') END AS role
+  FROM last_told GROUP BY name, fact, device, port
+),
+counted AS (
+  SELECT name, role, fact, value, count(*) AS holders, sum(count(*)) OVER g AS told,
+    row_number() OVER (PARTITION BY name, role, fact ORDER BY count(*) DESC, value) AS place
+  FROM parts GROUP BY name, role, fact, value WINDOW g AS (PARTITION BY name, role, fact)
+),
+usual AS (
+  SELECT name, role, fact, value, holders, told::BIGINT AS told,
+    told >= 3 AND 4 * holders >= 3 * told AS is_usual, holders = told AS alike
+  FROM counted WHERE place = 1
+),
+odd AS (
+  SELECT u.name, u.role, u.fact, array_to_string(list(format('{}: {}', concat_ws(' ', p.device, p.port), p.value) ORDER BY p.device, p.port)[:5], '; ') AS odd
+  FROM usual u JOIN parts p USING (name, role, fact) WHERE p.value <> u.value GROUP BY u.name, u.role, u.fact
+)
+SELECT c.name || CASE WHEN u.fact IN ('MTU', 'FEC', 'version') OR u.fact IS NULL OR u.fact = '' THEN '' ELSE ': ' || u.fact END AS "check",
+  u.role, u.value AS usual, u.holders AS agreeing, u.told, o.odd, c.recommended,
+  CASE WHEN u.name IS NULL THEN 'not seen'
+    WHEN c.recommended IS NOT NULL AND u.value <> c.recommended THEN 'not as recommended'
+    WHEN u.told = 1 THEN 'one value alone' WHEN u.alike THEN 'alike' WHEN u.is_usual THEN 'differs' ELSE 'no usual value' END AS verdict,
+  c.why,
+  coalesce(nullif(concat_ws('; ', 'SONiC: ' || c.sonic, 'EOS: ' || c.eos, 'NX-OS: ' || c.nxos, 'Cumulus: ' || c.cumulus, 'InfiniBand: ' || c.infiniband, 'hosts: ' || c.hosts), ''), 'nothing yet') AS read_from
+FROM configuration_checks c
+LEFT JOIN usual u ON u.name = c.name
+LEFT JOIN odd o ON o.name = u.name AND o.role = u.role AND o.fact = u.fact
+WHERE EXISTS (FROM last_told)
+ORDER BY list_position(['not as recommended', 'differs', 'no usual value', 'one value alone', 'alike', 'not seen'], verdict), 1, u.role;

@@ -1,0 +1,59 @@
+-- question: Do both ends of a cable agree on PFC and MTU, and does a watchdog guard each lossless port?
+-- A row is a port of a switch and one setting of which both sides are known. PFC is wrong where the host pauses on a
+-- priority that its leaf port does not protect, or on none where the port protects one; MTU where a host sends
+-- larger packets than its port takes, or two switches of one kind differ; the watchdog where a lossless port of a switch
+-- that has one is not watched.
+WITH last_settings AS (
+  SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part, s.name,
+    arg_max(s.value, coalesce(s.ts, '1970-01-01'::TIMESTAMP)) AS value
+  FROM settings s LEFT JOIN port_parts p USING (device, port)
+  WHERE s.name IN ('lossless_priorities', 'ACTION') AND s.port IS NOT NULL GROUP BY ALL
+),
+protecting AS (SELECT owner, part, value FROM last_settings WHERE name = 'lossless_priorities'),
+-- mlnx_qos prints a flag by priority, dcb `3:on`; of a host whose NICs differ the port is not known.
+host_priorities AS (
+  SELECT host_name(host) AS host, any_value(value) AS value
+  FROM (
+    SELECT host, CASE WHEN value LIKE '%:o%'
+        THEN coalesce(nullif(array_to_string(regexp_extract_all(value, '(\d):on', 1), ','), ''), 'none')
+        ELSE coalesce(nullif(array_to_string([i - 1 FOR b, i IN regexp_extract_all(value, '[01]') IF b = '1'], ','), ''), 'none')
+      END AS value
+    FROM hosts WHERE fact = 'PFC enabled by priority'
+  )
+  GROUP BY host_name(host) HAVING count(DISTINCT value) = 1
+),
+mtus AS (
+  SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part, s.format,
+    arg_max(s.mtu, coalesce(s.ts, '1970-01-01'::TIMESTAMP)) AS mtu
+  FROM named_status s LEFT JOIN port_parts p USING (device, port)
+  WHERE s.mtu > 0 AND s.link_layer IS DISTINCT FROM 'InfiniBand' GROUP BY ALL
+),
+cables AS (SELECT DISTINCT owner, part, is_nic, far_owner, far_part, far_is_nic FROM cable_ends),
+told AS (
+  SELECT 'PFC' AS what, p.owner AS switch, p.part AS port, c.far_owner || ' ' || c.far_part AS far,
+    p.value AS value, h.value AS far_value,
+    (h.value = 'none') <> (p.value = 'none')
+      OR (h.value <> 'none' AND len(list_filter(string_split(h.value, ','), lambda x: NOT list_contains(string_split(p.value, ','), x))) > 0) AS wrong
+  FROM protecting p JOIN cables c USING (owner, part) JOIN host_priorities h ON h.host = host_name(c.far_owner)
+  UNION ALL
+  SELECT 'watchdog', p.owner, p.part, NULL, p.value, coalesce(w.value, 'not watched'), w.value IS NULL
+  FROM protecting p LEFT JOIN last_settings w ON w.name = 'ACTION' AND w.owner = p.owner AND w.part = p.part
+  WHERE p.value <> 'none' AND p.owner IN (SELECT owner FROM last_settings WHERE name = 'ACTION')
+  UNION ALL
+  SELECT 'MTU', a.owner, a.part, c.far_owner || ' ' || c.far_part, a.mtu::VARCHAR, b.mtu::VARCHAR,
+    CASE WHEN c.far_is_nic THEN b.mtu > a.mtu ELSE b.mtu <> a.mtu END
+  FROM mtus a JOIN cables c ON c.owner = a.owner AND c.part = a.part AND NOT c.is_nic
+  JOIN mtus b ON b.owner = c.far_owner AND b.part = c.far_part AND (c.far_is_nic OR (b.format = a.format AND a.owner < b.owner))
+)
+SELECT *, CASE what
+    WHEN 'PFC' THEN format('{} pauses on priority {}, its port {} {} protects {}', far, far_value, switch, port, value)
+    WHEN 'watchdog' THEN format('{} {} protects priority {} and no watchdog guards it', switch, port, value)
+    ELSE format('{} {} has an MTU of {}, {} one of {}', switch, port, value, far, far_value)
+  END AS said,
+  CASE what
+    WHEN 'PFC' THEN 'A pause of a priority that the other end does not protect is not honoured: queues overflow, packets are lost and sent again.'
+    WHEN 'watchdog' THEN 'A NIC that pauses without end stops the switch, and the switches behind it, until somebody unplugs it.'
+    ELSE 'Packets larger than the MTU of the next port are dropped; small ones pass, so that only transfers fail.'
+  END AS why
+FROM told
+ORDER BY what, switch, port
