@@ -1,6 +1,6 @@
 """The simulated cluster: hosts, NICs, leaves, spines, the cables between them and their names."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -238,6 +238,10 @@ def build_cluster(shape: ClusterShape) -> Cluster:
         name = _numbered("node", host, shape.hosts)
         nics.append(Nic(index, host, name, local, leaf, ports_used[leaf]))
         ports_used[leaf] += 1
+    if shape.swapped_nics:
+        a, b = (nics[index] for index in shape.swapped_nics)
+        nics[a.index] = replace(a, leaf=b.leaf, position=b.position)
+        nics[b.index] = replace(b, leaf=a.leaf, position=a.position)
     parallel = min(shape.links_per_spine, per_leaf)
     uplinks = tuple(
         Uplink(

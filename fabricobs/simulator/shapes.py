@@ -20,6 +20,7 @@ class ClusterShape(_Shape):
 
     `fat-tree` cables all NICs of a host to one leaf, `rail` every NIC to the leaf of its rail.
     `oversubscription` is the capacity of a leaf's NIC ports over that of its uplinks.
+    `swapped_nics` are two NICs, by index, that are cabled to the leaf ports of each other.
     """
 
     gpus: int = Field(default=128, multiple_of=GPUS_PER_HOST, ge=16, le=MOST_GPUS)
@@ -31,8 +32,18 @@ class ClusterShape(_Shape):
     uplink_gbps: Literal[100, 200, 400, 800] = 800
     oversubscription: float = Field(default=1.0, gt=0)
     links_per_spine: int = Field(default=2, ge=1)
+    swapped_nics: tuple[int, int] | None = None
     balancing: Literal["flowlet", "static"] = "flowlet"
     queue_pairs: int = Field(default=8, ge=1)
+
+    @model_validator(mode="after")
+    def _has_swapped_nics(self) -> "ClusterShape":
+        if (
+            self.swapped_nics
+            and not 0 <= min(self.swapped_nics) < max(self.swapped_nics) < self.gpus
+        ):
+            raise ValueError(f"swapped_nics: give two of the {self.gpus} NICs, numbered from 0")
+        return self
 
     @property
     def hosts(self) -> int:

@@ -9,6 +9,7 @@ from fabricobs.simulator.faults.links import (
     degraded_speed,
     link_flap,
     one_way_dead_uplink,
+    swapped_rails,
 )
 from fabricobs.simulator.faults.queues import (
     ecmp_polarisation,
@@ -50,6 +51,7 @@ FAULTS: dict[str, Maker] = {
         pfc_storm_watchdog,
         incast,
         degraded_speed,
+        swapped_rails,
         gpudirect_off,
         socket_fallback,
         foreign_nics,

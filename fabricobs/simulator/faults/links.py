@@ -107,3 +107,10 @@ def degraded_speed(scene: Scene) -> Fault:
         neutral(scene.cluster, nic_rate=rate),
         facts=[SlowPort(nic.index, scene.cluster.shape.nic_gbps // 2)],
     )
+
+
+def swapped_rails(scene: Scene) -> Fault:
+    """The cables of two NICs, as the cluster names them, are on the leaf ports of each other."""
+    nics = [scene.cluster.nics[index] for index in scene.cluster.shape.swapped_nics or ()]
+    culprits = [nic_entity(nic) for nic in nics] + [port_entity(scene, nic) for nic in nics]
+    return fault_of(scene, "cabling", culprits, neutral(scene.cluster))
