@@ -15,6 +15,7 @@ from fabricobs.config.basics import Basics, Given
 from fabricobs.exceptions import UserError
 from fabricobs.simulator import SEED
 from fabricobs.store.inspection import refuse_links
+from fabricobs.store.location import shown
 from fabricobs.store.reading import is_store, reading
 from fabricobs.store.session import columns_by_name, open_session, runs_of
 
@@ -274,8 +275,8 @@ def open_store(
             raise UserError(f"--allow-files {folder}: no such directory")
     if not is_store(basics.store):
         raise UserError(
-            f"{basics.store}: no store here; "
-            f"make one with `fabricobs ingest LOGS --store {basics.store}`"
+            f"{shown(basics.store)}: no store here; "
+            f"make one with `fabricobs ingest LOGS --store {shown(basics.store)}`"
         )
     refuse_links(basics.store)
     return OpenStore(basics, given, files)

@@ -30,6 +30,7 @@ from fabricobs.formats.rows import Rows, Tally
 from fabricobs.identities import identities_within
 from fabricobs.inputs import FileOutcome, Options, not_kept, path_text
 from fabricobs.planning import PlannedFile, is_as_planned, plan_member
+from fabricobs.store.location import shown
 from fabricobs.store.log import StoreError
 from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.tables import TABLES
@@ -75,7 +76,7 @@ def _storing(store_path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"store {store_path}: {error.strerror or error}") from error
+        raise StoreError(f"store {shown(store_path)}: {error.strerror or error}") from error
 
 
 def refuse(

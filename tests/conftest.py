@@ -2,6 +2,7 @@
 
 import os
 import random
+import secrets
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from hypothesis import settings
+from object_server import ObjectServer, object_server
 
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
@@ -124,3 +126,19 @@ def fabricobs() -> Run:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectServer]:
+    """An S3 server on the loopback interface, for tests that do not harm it."""
+    with object_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An address that nothing lies at, and the variables that lead to it."""
+    for name, value in s3_server.variables().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    yield f"s3://stores/{secrets.token_hex(8)}/store"

@@ -121,6 +121,7 @@ def verify(
     Exit codes: 0 no fault, 2 faults, 1 faults that --repair removed, 3 the store cannot be read.
     """
     from fabricobs.store import verification
+    from fabricobs.store.location import shown
     from fabricobs.store.log import StoreError
     from fabricobs.store.reading import is_store
 
@@ -128,12 +129,12 @@ def verify(
     mended = False
     try:
         if not (path.is_dir() and is_store(path)):
-            fail(f"{path}: no store here")
+            fail(f"{shown(path)}: no store here")
         found = verification.verify(path)
     except StoreError as error:
         show(str(error))
         if not repair:
-            note(f"to repair it: fabricobs verify --store {path} --repair")
+            note(f"to repair it: fabricobs verify --store {shown(path)} --repair")
             raise typer.Exit(2) from None
         for line in verification.rebuild(path):
             show(f"left out: {line}")
@@ -149,7 +150,7 @@ def verify(
     state = "repaired" if mended or (repair and faults) else wrong
     show(f"{len(found):,} batches, {parts:,} parts, {size / 1e6:,.1f} MB: {state}")
     if faults and not repair:
-        note(f"to repair it: fabricobs verify --store {path} --repair")
+        note(f"to repair it: fabricobs verify --store {shown(path)} --repair")
         raise typer.Exit(2)
     if mended or faults:
         raise typer.Exit(1)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricobs.exceptions import UserError
+from fabricobs.store.location import place_of
 from fabricobs.store.session import NO_SITE, Site
 
 if TYPE_CHECKING:
@@ -139,4 +140,6 @@ def with_options(options: Mapping[str, Any]) -> Basics:
     given["host_from"] = tuple(given.get("host_from", ()))
     if os.environ.get(_STORE_VARIABLE):
         given.setdefault("store", Path(os.environ[_STORE_VARIABLE]))
+    if "store" in given:
+        given["store"] = place_of(given["store"])
     return Basics(**given)

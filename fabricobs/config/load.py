@@ -17,6 +17,7 @@ from fabricobs.config.basics import PREFIX, ConfigError, find_file, is_named
 from fabricobs.config.schema import Config, PlainOrSecret, Secret
 from fabricobs.config.trust import is_foreign, is_trusted, reaching, without
 from fabricobs.short_files import decoded, parsed, read_short
+from fabricobs.store.location import is_address
 from fabricobs.validation import explain, nearest
 
 
@@ -167,7 +168,7 @@ def _anchor(document: dict[str, Any], folder: Path) -> None:
         if not isinstance(table, dict) or name not in table or "Path" not in str(annotation):
             continue
         value = table[name]
-        if isinstance(value, str):
+        if isinstance(value, str) and not (key == "store" and is_address(value)):
             table[name] = str(folder / Path(value).expanduser())
         elif isinstance(value, list):
             table[name] = [str(folder / Path(str(one)).expanduser()) for one in value]

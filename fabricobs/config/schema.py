@@ -24,6 +24,7 @@ from fabricobs.config.trust import Reach
 from fabricobs.diagnosis.findings import Severity
 from fabricobs.exceptions import UserError
 from fabricobs.formats.identity.pattern import compile_pattern
+from fabricobs.store.location import place_of, shown
 from fabricobs.store.session import LinkRate, Site
 
 _DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
@@ -216,7 +217,9 @@ class Watch(_Part):
 class Config(_Part):
     """All that can be set; `Reach` marks what a file must be named or trusted for."""
 
-    store: Annotated[Path, Reach(below=True)] = DEFAULT_STORE
+    store: Annotated[
+        Path, AfterValidator(place_of), PlainSerializer(shown, when_used="json"), Reach(below=True)
+    ] = DEFAULT_STORE
     content: Annotated[tuple[Path, ...], _separated(os.pathsep), Reach()] = ()
     job: str | None = None
     tz: Annotated[str, AfterValidator(check_zone)] = "UTC"

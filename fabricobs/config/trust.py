@@ -16,6 +16,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from fabricobs.resources import state_folder
+from fabricobs.store.location import is_address
 
 _PRIVATE = 0o700
 
@@ -80,7 +81,7 @@ def _marked(
 
 
 def _stays(mark: Reach, value: Any, folder: Path) -> bool:
-    if not mark.below or not isinstance(value, str):
+    if not mark.below or not isinstance(value, str) or is_address(value):
         return False
     return (folder / Path(value).expanduser()).resolve().is_relative_to(folder.resolve())
 

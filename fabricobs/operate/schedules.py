@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fabricobs.config.schema import Config, duration_words
 from fabricobs.exceptions import UserError
+from fabricobs.store.location import address_of, shown
 
 _UNITS = Path(__file__).parent / "units"
 _LONGEST_ROUND = timedelta(hours=1)
@@ -57,6 +58,9 @@ class Plan:
         cls, logs: Sequence[Path], config: Config, file: Path | None, image: str | None
     ) -> "Plan":
         """Return the plan for a configuration, read from `file` where one was given."""
+        if address_of(config.store) is not None:
+            text = f"{shown(config.store)}: a schedule needs a directory; run `fabricobs watch` "
+            raise ScheduleError(f"{text}with this store from a unit of your own")
         return cls(
             logs=tuple(path.absolute() for path in logs),
             store=config.store.absolute(),

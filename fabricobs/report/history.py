@@ -20,6 +20,7 @@ from fabricobs.store.integrity import parsing
 from fabricobs.store.parts import Store
 from fabricobs.store.reading import snapshot_of
 from fabricobs.store.session import open_session
+from fabricobs.store.storage import storage_of
 
 
 def keep_findings(diagnosis: Diagnosis, store: Path) -> None:
@@ -77,6 +78,7 @@ def told_incidents(store: Path, extra: Sequence[Path] = ()) -> tuple[Incident, .
 def _is_kept(run: str, store: Path) -> bool:
     """Say whether the rows are there, alone or merged with others."""
     parts = snapshot_of(store).parts("findings")
+    storage_of(store).fetch(parts)
     return any(run in _runs(store / part) for part in parts)
 
 

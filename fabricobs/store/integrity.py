@@ -15,7 +15,9 @@ import xxhash
 
 from fabricobs.store.durable import open_own
 from fabricobs.store.inspection import of_a_part, unreadable
+from fabricobs.store.location import shown
 from fabricobs.store.log import Batch, Snapshot, StoreError
+from fabricobs.store.storage import storage_of
 
 _BLOCK_BYTES = 1 << 20
 
@@ -31,9 +33,9 @@ def digest_of(path: Path) -> str:
 
 def wrong_sizes(store: Path, batch: Batch) -> list[str]:
     """Return what is wrong with the parts of a batch, as their names and sizes show it."""
-    wrong = []
-    for table, part in batch.parts.items():
-        name = f"{batch.name}/{table}.parquet"
+    wrong, parts = [], batch.keyed()
+    for name in storage_of(store).at_hand(list(parts)):
+        part = parts[name]
         try:
             size_bytes = (store / name).lstat().st_size
         except FileNotFoundError:
@@ -49,8 +51,7 @@ def wrong_sizes(store: Path, batch: Batch) -> list[str]:
 def wrong_digests(store: Path, batch: Batch) -> list[str]:
     """Return which parts of a batch hold other bytes than were written; reads all of them."""
     wrong = []
-    for table, part in batch.parts.items():
-        name = f"{batch.name}/{table}.parquet"
+    for name, part in batch.keyed().items():
         with suppress(FileNotFoundError):
             if digest_of(store / name) != part.digest:
                 wrong.append(f"{name} holds other bytes than were written")
@@ -66,7 +67,8 @@ def refuse_damaged(store: Path, seen: Snapshot) -> None:
 
 def refuse(store: Path, fault: str) -> NoReturn:
     """Raise the StoreError that names a damaged part and what mends it."""
-    raise StoreError(f"store {store}: {fault}; run `fabricobs verify --store {store} --repair`")
+    place = shown(store)
+    raise StoreError(f"store {place}: {fault}; run `fabricobs verify --store {place} --repair`")
 
 
 def name_damage(store: Path, seen: Snapshot, error: BaseException) -> None:
@@ -76,10 +78,10 @@ def name_damage(store: Path, seen: Snapshot, error: BaseException) -> None:
     for batch in seen.batches.values():
         for fault in (*wrong_sizes(store, batch), *wrong_digests(store, batch)):
             refuse(store, fault)
-        for table in batch.parts:
-            reason = unreadable(store / batch.name / f"{table}.parquet")
+        for key in storage_of(store).at_hand(list(batch.keyed())):
+            reason = unreadable(store / key)
             if reason is not None:
-                refuse(store, f"{batch.name}/{table}.parquet cannot be read: {reason}")
+                refuse(store, f"{key} cannot be read: {reason}")
 
 
 @contextmanager

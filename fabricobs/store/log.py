@@ -80,6 +80,14 @@ class Batch:
     files: tuple[KnownFile, ...] = ()
     version: int = 0  # that added it
 
+    def key(self, table: str) -> str:
+        """Return the key of a part."""
+        return f"{self.name}/{table}.parquet"
+
+    def keyed(self) -> dict[str, Part]:
+        """Return the parts by their keys."""
+        return {self.key(table): part for table, part in self.parts.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -141,7 +149,7 @@ class Snapshot:
     def parts(self, table: str) -> dict[str, Part]:
         """Return the parts of a table by their keys, in order."""
         return {
-            f"{batch.name}/{table}.parquet": batch.parts[table]
+            batch.key(table): batch.parts[table]
             for batch in self.batches.values()
             if table in batch.parts
         }

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from fabricobs.store.arrow import coded_schema, table_schema
 from fabricobs.store.inspection import refuse_links
 from fabricobs.store.integrity import digest_of, parsing, refuse_damaged
+from fabricobs.store.location import shown
 from fabricobs.store.log import (
     FILE_COLUMNS,
     KEPT_FOR_READERS,
@@ -39,7 +40,7 @@ from fabricobs.store.log import (
     StoreError,
 )
 from fabricobs.store.reading import is_store
-from fabricobs.store.storage import Storage, make_workplace, remove_abandoned, workplace
+from fabricobs.store.storage import make_workplace, remove_abandoned, storage_of, workplace
 from fabricobs.store.tables import TABLES
 
 PART = ".parquet"
@@ -56,7 +57,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.storage = Storage(path)
+        self.storage = storage_of(path)
         self._log = _log_of(path.absolute())
 
     def create(self) -> None:
@@ -67,14 +68,14 @@ class Store:
             if not is_store(self.path):
                 self._log.create()
         except OSError as error:
-            raise StoreError(f"store {self.path}: {error.strerror or error}") from error
+            raise StoreError(f"store {shown(self.path)}: {error.strerror or error}") from error
 
     def snapshot(self) -> Snapshot:
         """Return what the store holds now; StoreError where the log cannot be read."""
         try:
             return self._log.snapshot()
         except StoreError as error:
-            raise StoreError(f"store {self.path}: {error}") from error
+            raise StoreError(f"store {shown(self.path)}: {error}") from error
 
     def known_files(self) -> list[KnownFile]:
         """Return every file whose rows are in the store."""
@@ -154,18 +155,25 @@ class Store:
         # The folders first: what is committed after this look is not in it.
         folders = self.storage.folders()
         seen = self.snapshot()
-        for folder in folders:
-            if folder.name in seen.batches:
+        for name in folders:
+            if name in seen.batches:
                 continue
-            if folder.name in seen.removed:
-                goes = seen.removed[folder.name] <= moment - KEPT_FOR_READERS
+            if name in seen.removed:
+                goes = seen.removed[name] <= moment - KEPT_FOR_READERS
             else:
-                ours = _OWN_NAME.fullmatch(folder.name) is not None
-                goes = ours and folder.modified <= moment - _ABANDONED_AFTER
+                ours = _OWN_NAME.fullmatch(name) is not None
+                changed = self.storage.modified(name) if ours else None
+                goes = changed is not None and changed <= moment - _ABANDONED_AFTER
             if goes:
-                self.storage.remove(folder.name)
+                self.storage.remove(name)
         self._log.forget(moment - _ABANDONED_AFTER)
         remove_abandoned(self.path, moment - _ABANDONED_AFTER)
+
+    def part(self, batch: Batch, table: str) -> Path:
+        """Return the file of a part, fetched if need be."""
+        key = batch.key(table)
+        self.storage.fetch({key: batch.parts[table]})
+        return self.path / key
 
     def workplace(self) -> AbstractContextManager[Path]:
         """Lend a directory nobody reads, on the store's disk; it is removed in the end."""
@@ -174,14 +182,14 @@ class Store:
     def _without(self, batch: Batch, gone: set[str]) -> Batch:
         """Return a new batch with the rows of another, except those of some files."""
         with BatchWriter(self) as writer:
-            copy_rows(self.path / batch.name, batch, writer, partial(without, gone))
+            copy_rows(self, batch, writer, partial(without, gone))
             return writer.put(batch_name(f.file_id for f in batch.files if f.file_id not in gone))
 
 
 @cache
 def _log_of(path: Path) -> Log:
     """Return the log this process knows of a directory: a commit reads only what is new in it."""
-    return Log(Storage(path))
+    return Log(storage_of(path))
 
 
 def _is_named(batch: str, name: str) -> bool:
@@ -332,11 +340,11 @@ def batch_name(file_ids: Iterable[str]) -> str:
 
 
 def copy_rows(
-    source: Path, batch: Batch, writer: BatchWriter, change: Callable[[str, pa.Table], pa.Table]
+    store: Store, batch: Batch, writer: BatchWriter, change: Callable[[str, pa.Table], pa.Table]
 ) -> None:
     """Write the rows of a batch once more, those of each table as `change` returns them."""
     for table in batch.parts:
-        rows = change(table, read_part(source / f"{table}{PART}"))
+        rows = change(table, read_part(store.part(batch, table)))
         if rows.num_rows:
             writer.write(table, rows)
 

@@ -5,15 +5,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fabricobs.store.integrity import name_damage, refuse_damaged
+from fabricobs.store.location import shown
 from fabricobs.store.log import Log, Snapshot, StoreError
-from fabricobs.store.storage import Storage
+from fabricobs.store.storage import Directory, storage_of
 
 
 def is_store(path: Path) -> bool:
     """Say whether a directory is a store; StoreError for one of an older release, without a log."""
-    if Log(Storage(path)).exists():
+    storage = storage_of(path)
+    if Log(storage).exists():
         return True
-    if any(path.glob("*/files.parquet")):
+    if isinstance(storage, Directory) and any(path.glob("*/files.parquet")):
         raise StoreError(
             f"store {path}: of an older release; `fabricobs verify --store {path} --repair` makes "
             "it one of this release"
@@ -24,9 +26,9 @@ def is_store(path: Path) -> bool:
 def snapshot_of(path: Path) -> Snapshot:
     """Return what a store holds now; StoreError where its log cannot be read."""
     try:
-        return Log(Storage(path)).snapshot()
+        return Log(storage_of(path)).snapshot()
     except StoreError as error:
-        raise StoreError(f"store {path}: {error}") from error
+        raise StoreError(f"store {shown(path)}: {error}") from error
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """DuckDB over the store: base views on the Parquet, the derived views, read-only statements."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from fabricobs.store.sandbox import (
     escaped,
     literal,
 )
+from fabricobs.store.storage import storage_of
 from fabricobs.store.tables import TABLES
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def view_scripts(extra: Sequence[Path] = ()) -> list[tuple[str, str]]:
 def init_script(store: Path, extra: Sequence[Path] = ()) -> str:
     """Return what a plain `duckdb -init FILE` needs to run the queries over the store."""
     seen = snapshot_of(store)
+    _fetch(store, seen, TABLES)
     replaced = seen.replaced()
     lines = [
         "SET TimeZone = 'UTC';",
@@ -188,6 +190,8 @@ def open_session(
     if scope is not None:
         scoping.tell_scope(connection, scope)
 
+    _fetch(place, seen, tables)
+
     def view_of(table: str) -> str:
         shown = base_view(table, place, seen, replaced, since)
         return scoping.of_runs(shown, table, runs or (), scope)
@@ -199,6 +203,12 @@ def open_session(
             if name == _SITE_SCRIPT:
                 _tell_site(connection, site)
     return connection
+
+
+def _fetch(store: Path, seen: Snapshot, tables: Iterable[str]) -> None:
+    """Bring the parts of some tables to this machine."""
+    parts = {key: part for table in tables for key, part in seen.parts(table).items()}
+    storage_of(store).fetch(parts)
 
 
 def runs_of(store: Path) -> tuple[Run, ...]:

@@ -1,31 +1,38 @@
-"""The directory a store lies in, behind the few calls that an object store can answer too.
+"""What a store lies in, behind the few calls that a directory and an object store both answer.
 
 An object is written whole or not at all, and once only: parts never change, and of two writers who
-create the same key one is told so. Nothing here needs a lock. A key is a path below the directory,
-such as `_log/000000000007.json`.
+create the same key one is told so. Nothing here needs a lock. A key is a path below the directory
+or prefix, such as `_log/000000000007.json`.
 """
 
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+from fabricobs.exceptions import UserError
 from fabricobs.store.durable import limit_access, own_folder, publish, read_own, sync, sync_tree
+from fabricobs.store.location import address_of
+
+if TYPE_CHECKING:
+    from fabricobs.store.log import Part
 
 INCOMING = ".incoming"
 _MOST_BYTES = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder of the store, and when something in it was changed last (UTC without a zone)."""
+class StorageError(UserError):
+    """A storage that does not answer; the text names it and says what to do."""
 
-    name: str
-    modified: datetime
+
+class DamagedPartError(UserError):
+    """A part that is not there, or not as it was written; the text says what mends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,56 @@ class Stat:
     stamp: str
 
 
-class Storage:
+class Storage(Protocol):
+    """What a store asks. What a call has written outlives the process when it returns."""
+
+    path: Path  # where this machine finds the parts that were fetched
+
+    def read(self, key: str) -> bytes:
+        """Return an object; FileNotFoundError if there is none."""
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Write an object; False if another writer has."""
+
+    def keys(self, folder: str, after: str = "") -> list[str]:
+        """Return the objects of a folder by their keys, in order, those after a key."""
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders that may be batches, in order."""
+
+    def modified(self, folder: str) -> datetime | None:
+        """Return when something in a folder was changed last, UTC without a zone."""
+
+    def stat(self, key: str) -> Stat | None:
+        """Return what is known of an object; None if there is none."""
+
+    def put_folder(self, written: Path, name: str) -> None:
+        """Take the files of a workplace as a folder."""
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder."""
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove objects."""
+
+    def fetch(self, parts: "Mapping[str, Part]", *, anew: bool = False) -> None:
+        """Bring parts below `path`, by key; `anew`: even those that are there."""
+
+    def at_hand(self, keys: Sequence[str]) -> list[str]:
+        """Return the keys of the parts that should be below `path`."""
+
+
+@cache
+def storage_of(path: Path) -> Storage:
+    """Return the storage of a store by its directory on this machine."""
+    if address_of(path) is None:
+        return Directory(path)
+    from fabricobs.store.objects import Objects
+
+    return Objects(path)
+
+
+class Directory:
     """A directory. What a call has written is on the disk when it returns."""
 
     def __init__(self, path: Path) -> None:
@@ -73,16 +129,21 @@ class Storage:
             return []
         return sorted(name for name in names if name > after)
 
-    def folders(self) -> list[Folder]:
+    def folders(self) -> list[str]:
         """Return the directories that may be batches; symbolic links are none."""
-        found = []
-        for entry in os.scandir(self.path):
-            if entry.name[0] not in "._" and entry.is_dir(follow_symlinks=False):
-                with suppress(FileNotFoundError):  # another process removes it
-                    changed = entry.stat(follow_symlinks=False).st_mtime
-                    moment = datetime.fromtimestamp(changed, UTC).replace(tzinfo=None)
-                    found.append(Folder(entry.name, moment))
-        return sorted(found, key=lambda folder: folder.name)
+        return sorted(
+            entry.name
+            for entry in os.scandir(self.path)
+            if entry.name[0] not in "._" and entry.is_dir(follow_symlinks=False)
+        )
+
+    def modified(self, folder: str) -> datetime | None:
+        """Return when a directory was changed last; None if another process has removed it."""
+        try:
+            changed = (self.path / folder).lstat().st_mtime
+        except FileNotFoundError:
+            return None
+        return datetime.fromtimestamp(changed, UTC).replace(tzinfo=None)
 
     def stat(self, key: str) -> Stat | None:
         """Return the size of a file, and its inode and time of change as its stamp."""
@@ -106,6 +167,13 @@ class Storage:
         """Remove files."""
         for key in keys:
             (self.path / key).unlink(missing_ok=True)
+
+    def fetch(self, parts: "Mapping[str, Part]", *, anew: bool = False) -> None:
+        """Do nothing: they are there."""
+
+    def at_hand(self, keys: Sequence[str]) -> list[str]:
+        """Return all of them."""
+        return list(keys)
 
 
 def make_workplace(store: Path) -> Path:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from fabricobs.store.log import Batch, Snapshot
 from fabricobs.store.parts import (
-    PART,
     BatchWriter,
     Store,
     batch_name,
@@ -49,11 +48,7 @@ def compact(store: Store, now: datetime | None = None) -> int:
     for group in _groups(_small_batches(seen, limit)):
         with BatchWriter(store) as writer:
             for table in sorted({table for batch in group for table in batch.parts}):
-                parts = [
-                    store.path / batch.name / f"{table}{PART}"
-                    for batch in group
-                    if table in batch.parts
-                ]
+                parts = [store.part(batch, table) for batch in group if table in batch.parts]
                 writer.write(table, pa.concat_tables(map(read_part, parts)))
             names = [batch.name for batch in group]
             if store.replace(names, writer.put(_name_after(names))):
@@ -78,7 +73,7 @@ def prune(store: Store, keep: timedelta, now: datetime | None = None) -> Pruned:
     for name, ids in _old_files(store, seen, newest - keep).items():
         batch = seen.batches[name]
         with BatchWriter(store) as writer:
-            copy_rows(store.path / name, batch, writer, partial(_pruned, ids, moment))
+            copy_rows(store, batch, writer, partial(_pruned, ids, moment))
             pruned = writer.put(_name_after([name]))
         if store.replace([name], pruned):
             files += len(ids)
@@ -127,7 +122,7 @@ def _old_files(store: Store, seen: Snapshot, limit: datetime) -> dict[str, set[s
     for name, batch in seen.batches.items():
         if "files" not in batch.parts:
             continue
-        files = read_part(store.path / name / f"files{PART}")
+        files = read_part(store.part(batch, "files"))
         kept = files.filter(pc.is_null(files["pruned"])).select(columns)
         rows.extend({**row, "batch": name} for row in kept.to_pylist())
     last: dict[tuple[Any, ...], datetime] = {}

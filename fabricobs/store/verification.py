@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 from fabricobs.store import log
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.integrity import digest_of, reason_of, wrong_digests, wrong_sizes
-from fabricobs.store.log import FILE_COLUMNS, Change, KnownFile, Log, Part, is_name
+from fabricobs.store.location import shown
+from fabricobs.store.log import FILE_COLUMNS, Change, KnownFile, Log, Part, StoreError, is_name
 from fabricobs.store.parts import PART, Store, read_part
 from fabricobs.store.reading import snapshot_of
-from fabricobs.store.storage import Storage
+from fabricobs.store.storage import DamagedPartError, Directory, storage_of
 from fabricobs.store.tables import TABLES
 
 # What PyArrow raises for a part that is no Parquet, or of other columns.
@@ -79,11 +80,13 @@ def rebuild(path: Path) -> list[str]:
     What is in the place of the log is put aside. Batches that others had replaced less than an hour
     ago are taken in again: `repair` takes out what is there twice then.
     """
-    storage = Storage(path)
+    storage = storage_of(path)
+    if not isinstance(storage, Directory):
+        raise StoreError(f"store {shown(path)}: ingest the logs anew, under another prefix")
     _put_aside(path)
     left_out: list[str] = []
     adds: list[log.Batch] = []
-    names = [folder.name for folder in storage.folders()]
+    names = storage.folders()
     replaced = {name for folder in names for name in _replaced_by(path / folder)}
     for name in names:
         if name.startswith("schema") or name in replaced or not any((path / name).glob(f"*{PART}")):
@@ -133,6 +136,11 @@ def _found(folder: Path) -> log.Batch:
 
 def _verified(path: Path, batch: log.Batch) -> Batch:
     found = Batch(batch.name, inputs={file.file_id: file.path for file in batch.files})
+    try:
+        storage_of(path).fetch(batch.keyed(), anew=True)
+    except DamagedPartError as error:
+        found.faults.append(str(error))
+        return found
     found.faults += wrong_sizes(path, batch) or wrong_digests(path, batch)
     counted: Counter[str] = Counter()
     for table, part in batch.parts.items():
