@@ -248,9 +248,13 @@ class TestCollectivesAlone:
 
     def test_longer_work_between_them_is_a_lead_without_a_loss(self, tell: Tell) -> None:
         lines = inspector([180.0] * 240, work_ms=[400.0] * 120 + [600.0] * 120)
-        (finding,) = tell({"inspector.log": lines})["findings"]
+        told = tell({"inspector.log": lines})
+        (finding,) = told["findings"]
         assert (finding["loss_share"], finding["severity"]) == (None, "low")
         assert "Whether throughput was lost is not known" in finding["explanation"]
+        # Arriving alike does not tell who computes longer while collectives run.
+        assert question(told, 1)["answer"] == "unknown"
+        assert "alike, yet steps take longer since step 12" in question(told, 1)["evidence"]
 
     def test_a_steady_rhythm_is_ok(self, tell: Tell) -> None:
         told = tell({"inspector.log": inspector([180.0] * 160)})

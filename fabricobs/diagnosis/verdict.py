@@ -283,7 +283,14 @@ def _slow_rank(
         return Question(
             question, "unknown", text, "Sequence lengths, clocks and power of the GPUs."
         )
-    alike = "compute alike" if power.unit == "longer" else "arrive at their collectives alike"
+    computes = power.unit == "longer"
+    alike = "compute alike" if computes else "arrive at their collectives alike"
+    longer = [s for pace in trends for s in pace.slowdowns if (s.network_part or 0.0) < 0.5]
+    if longer and not computes:
+        # What a rank computes while collectives run delays the step, and hardly its collectives.
+        text = f"{ranks:,} ranks {alike}, yet steps take longer since step {longer[0].first_step}."
+        settled = "Step records of every rank with compute_ms."
+        return Question(question, "unknown", text, settled, (power,))
     if judgement.not_checked:
         text = f"{judgement.judged:,} of {ranks:,} ranks {alike}; the others have no peers."
         return Question(question, "unknown", text, "Step records of every rank, with its stage.")
