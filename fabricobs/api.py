@@ -75,6 +75,7 @@ class OpenStore:
         """
         import duckdb
 
+        from fabricobs.ask import reason_of
         from fabricobs.store.sandbox import QueryError, check_read_only
 
         connection = self.session(statement)
@@ -82,7 +83,7 @@ class OpenStore:
         try:
             return connection.sql(statement, params=parameters)
         except duckdb.Error as error:
-            raise QueryError(str(error)) from error
+            raise QueryError(reason_of(error)) from error
 
     def query(self, name: str) -> "duckdb.DuckDBPyRelation":
         """Return the rows of a question of `queries/`; UserError names the nearest."""

@@ -148,14 +148,15 @@ def write_rows(
     try:
         with _opened(out) as file:
             _stoppable(connection, lambda: writers[output](file))
-    except duckdb.CatalogException as error:
-        raise QueryError(f"the statement failed: {_without_table(error)}") from error
     except duckdb.Error as error:
-        raise QueryError(f"the statement failed: {error}") from error
+        raise QueryError(f"the statement failed: {reason_of(error)}") from error
 
 
-def _without_table(error: duckdb.Error) -> str:
-    """Name the nearest table or view: a session has but those a statement asks for."""
+def reason_of(error: duckdb.Error) -> str:
+    """Return why a statement failed, of a table that is not there with the nearest one's name.
+
+    DuckDB cannot name it: a session has but the tables and views a statement asks for.
+    """
     missing = _NO_TABLE.search(str(error))
     if missing is None:
         return str(error)

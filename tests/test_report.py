@@ -413,3 +413,10 @@ def test_uplink_shares_add_up(store: Path) -> None:
     assert len(by_moment) == MINUTES - 1
     assert all(abs(total - 1) < 1e-9 for total in by_moment.values())
     assert max(share for *_, share in rows) == pytest.approx(0.5)
+
+
+def test_a_notebook_shows_a_diagnosis_as_tables(diagnosis: Diagnosis) -> None:
+    shown = diagnosis._repr_html_()
+    assert EVIL not in shown
+    assert diagnosis.findings[0].id in shown
+    assert shown.count("<tr>") == 2 + len(diagnosis.findings) + len(diagnosis.verdict.questions)

@@ -1,9 +1,10 @@
 """What a diagnosis says: findings, the answers, the verdict; `schema_version` 1."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from html import escape
 from typing import Any, Literal
 
 from fabricobs.store.jobs import Run
@@ -333,6 +334,19 @@ class JobVerdict:
     loss: Loss = Loss()
 
 
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as a table of HTML, every cell escaped."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    return f"<table>{line(columns, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """A whole diagnosis: findings in order of loss; `what_if` with what saves most first.
@@ -351,6 +365,19 @@ class Diagnosis:
     loss: Loss = Loss()
     runs: tuple[Run, ...] = ()
     cluster: str = ""
+
+    def _repr_html_(self) -> str:
+        """Return the verdict, the findings and the answers as tables: what a notebook shows."""
+        findings = [
+            (f.severity, f.state, f.title, _percent(f.loss_share), _percent(f.run_share), f.id)
+            for f in self.findings
+        ]
+        answers = [(q.question, q.answer, q.evidence) for q in self.verdict.questions]
+        return (
+            f"<p><strong>{escape(self.verdict.sentence)}</strong></p>"
+            + _table(("severity", "state", "finding", "lost", "of the run", "id"), findings)
+            + _table(("question", "answer", "evidence"), answers)
+        )
 
     def may_miss(self, kind: str) -> bool:
         """Say whether a failure may be why there is no finding of this kind."""
