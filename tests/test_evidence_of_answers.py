@@ -264,6 +264,14 @@ class TestCollectivesAlone:
         assert asked["evidence"].startswith("The rhythm of the collectives is steady")
         assert question(told, 1)["evidence"].startswith("8 ranks arrive at their collectives alike")
 
+    @pytest.mark.parametrize(("late_ms", "named"), [(12.0, [5]), (4.0, [])])
+    def test_a_little_late_always_is_slow(
+        self, tell: Tell, late_ms: float, named: list[int]
+    ) -> None:
+        """A slow rank behind overlap arrives little later in every step; chance is 2 of 480 ms."""
+        told = tell({"inspector.log": inspector([80.0] * 200, late_ms={5: late_ms})})
+        assert [e["rank"] for f in told["findings"] for e in f["entities"]] == named
+
     def test_long_pauses_are_neither_steps_nor_part_of_their_time(self, tell: Tell) -> None:
         """Checkpoints of 15 s took 60 % of the time: 8 steps were told, and a third of the loss."""
         lines = inspector(

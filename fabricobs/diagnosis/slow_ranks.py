@@ -167,8 +167,7 @@ def smallest_excess(times: RankTimes, model: Model) -> Power | None:
         spread = spread[np.isfinite(spread)]
         if not len(spread):
             return power
-        noise = max(float(np.median(spread)), MAD_FLOOR)
-        effect = max(model.limit("z") * noise, model.limit("small_excess"))
+        effect = max(model.limit("z") * float(np.median(spread)), _small_excess(times, model))
         power = Power(effect, *(_COMPUTES if times.measured else _ARRIVES), steps=2 * length)
         if power.effect <= _SMALL:
             break
@@ -188,11 +187,16 @@ def _sustained(times: RankTimes, model: Model) -> Integers:
     half of the run: the spread of the windows' medians falls with the root of their length.
     """
     moments = _in_windows(times, int(model.limit("quick_steps")), model.limit("excess"), model)
-    length, small = int(model.limit("window_steps")), model.limit("small_excess")
+    length, small = int(model.limit("window_steps")), _small_excess(times, model)
     while 2 * length <= len(times.steps):
         moments = np.minimum(moments, _in_windows(times, length, small, model))
         length *= 2
     return moments
+
+
+def _small_excess(times: RankTimes, model: Model) -> float:
+    """Return the smallest excess that long windows show, of computing or of arriving."""
+    return model.limit("small_excess" if times.measured else "small_lateness")
 
 
 def _in_windows(times: RankTimes, length: int, limit: float, model: Model) -> Integers:
@@ -200,12 +204,14 @@ def _in_windows(times: RankTimes, length: int, limit: float, model: Model) -> In
     moments = np.full(ranks, _NEVER)
     if count < 2 * length:
         return moments
+    # Of peers that are alike, an excess of the limit is far.
+    floor = min(MAD_FLOOR, limit / model.limit("z"))
     for stage in np.unique(times.stages):
         members = np.flatnonzero(times.stages == stage)
         windows = sliding_window_view(times.excess[:, members], length, axis=0)
         # A window with a step that is not known tells nothing: NaN fails both comparisons.
         middle = np.median(windows, axis=2)
-        far = (middle > limit) & (_z_among_peers(middle) > model.limit("z"))
+        far = (middle > limit) & (_z_among_peers(middle, floor) > model.limit("z"))
         again = far[length:] & far[:-length]
         found = again.any(axis=0)
         # The window that begins at i + length ends at i + 2 length - 1.
@@ -213,14 +219,14 @@ def _in_windows(times: RankTimes, length: int, limit: float, model: Model) -> In
     return moments
 
 
-def _z_among_peers(values: Array) -> Array:
-    """Distance [W, R] from the median of each row, in robust standard deviations.
+def _z_among_peers(values: Array, floor: float) -> Array:
+    """Distance [W, R] from the median of each row, in robust standard deviations, `floor` at least.
 
-    The values are shares, so the floor of the deviation is that share itself.
+    The values are shares, and so is the floor.
     """
     centre = nan_median(values, axis=1)[:, None]
     spread = MAD_TO_SIGMA * nan_median(np.abs(values - centre), axis=1)[:, None]
-    return np.asarray((values - centre) / np.maximum(spread, MAD_FLOOR))
+    return np.asarray((values - centre) / np.maximum(spread, floor))
 
 
 def _host_excess(times: RankTimes, by_host: dict[str | None, Integers], model: Model) -> Array:
@@ -264,7 +270,7 @@ def _unit(
     """The unit with the steps in which it is late; nothing if it waits as long as the others do."""
     excess = _smoothed(nan_median(times.excess[:, columns], axis=1), times, model)
     usual = float(np.nanquantile(excess, 0.95))
-    late = excess > max(usual / 2, model.limit("small_excess") / 2)
+    late = excess > max(usual / 2, _small_excess(times, model) / 2)
     late &= _in_company(late)
     if not late.any():
         return []
