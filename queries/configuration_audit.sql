@@ -30,6 +30,10 @@ WITH told AS (
       WHEN regexp_matches(fact, '(?i)driver') THEN 'drivers' END,
     host, CASE WHEN part LIKE 'PS%' THEN NULL ELSE part END, CASE WHEN fact = 'dma_buf' THEN 'DMA-BUF' ELSE fact END, value, ts
   FROM hosts
+  -- Parameters of the IOMMU alone: the rest names disks.
+  UNION ALL SELECT 'IOMMU', host, NULL, 'kernel parameters',
+    coalesce(nullif(array_to_string(list_sort(regexp_extract_all(value, '\S*iommu\S*')), ' '), ''), 'not set'), ts
+  FROM hosts WHERE fact = 'kernel command line'
   UNION ALL SELECT 'MTU', device, port, 'MTU', mtu::VARCHAR, ts FROM named_status WHERE mtu > 0
   UNION ALL SELECT 'FEC', device, port, 'FEC', fec, ts FROM named_status WHERE oper IS DISTINCT FROM 'down'
   UNION ALL SELECT 'firmware', device, NULL, 'module ' || coalesce(vendor || ' ', '') || part_number, firmware, ts FROM optics WHERE part_number IS NOT NULL

@@ -17,7 +17,7 @@ WITH facts AS (
     -- Hosts are comparable where the same command was asked.
     CASE fact WHEN 'module' THEN 'module' ELSE concat_ws(' ', part, fact) END AS kind
   FROM hosts
-  WHERE host IS NOT NULL AND fact NOT IN ('node_guid', 'sys_image_guid', 'node_desc', 'serial number', 'GUID', 'address', 'pod')
+  WHERE host IS NOT NULL AND fact NOT IN ('node_guid', 'sys_image_guid', 'node_desc', 'serial number', 'GUID', 'address', 'pod', 'kernel command line')
     AND fact NOT SIMILAR TO '.*(Errors|rpm|power|temp|uptime).*'
     AND (fact <> 'module' OR value IN ('nvidia_peermem', 'nv_peer_mem', 'gdrdrv', 'mlx5_ib', 'bnxt_re', 'efa'))
 ),

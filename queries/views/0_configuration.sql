@@ -31,7 +31,7 @@ SELECT * FROM (VALUES
   ('PCIe read size', NULL, 'Reads of 512 bytes keep a fast NIC waiting',
     NULL, NULL, NULL, NULL, NULL, NULL, 'lspci -vvv'),
   ('IOMMU', NULL, 'Translation of each address slows GPUDirect',
-    NULL, NULL, NULL, NULL, NULL, NULL, '/proc/cmdline, kernel log'),
+    NULL, NULL, NULL, NULL, NULL, '/proc/cmdline', 'what the firmware sets; the kernel log'),
   ('GPUDirect module', NULL, 'With neither nvidia_peermem nor DMA-BUF traffic goes through host memory',
     NULL, NULL, NULL, NULL, NULL, 'lsmod, NCCL_DEBUG=INFO', 'the modules of AMD and Intel'),
   ('NCCL variables', NULL, 'Ranks that are set differently choose other algorithms, or hang',
