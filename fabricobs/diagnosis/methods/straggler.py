@@ -98,6 +98,7 @@ def _finding(
         "host": culprits[0].host or "the host",
         "work": _work(times, unit, several=len(culprits) > 1),
         "their": "their" if len(culprits) > 1 else "its",
+        "longer": "longer" if times.measured else "later",
         "excess": numbers["excess"],
         "since": _since(unit, begin) if throughout else _in_bursts(times, unit, begin),
         "value": numbers["own_ms"],
