@@ -293,6 +293,7 @@ def ingest(
     host_from: Sequence[str] = (),
     follow: bool | None = None,
     workers: int = 0,
+    executor: str | None = None,
     config: str | Path | None = None,
     progress: "Progress | None" = None,
 ) -> "IngestReport":
@@ -300,7 +301,8 @@ def ingest(
 
     Reading the same logs again changes nothing. `job` names the job that wrote them, `tz` the zone
     of times without one, `host_from` are patterns of paths that name hosts, `workers` is the number
-    of reading processes, 0 for one per core.
+    of reading processes, 0 for one per core; `executor`, such as `dask://HOST:PORT`, has a cluster
+    read instead, whose workers see logs and store under the same paths.
     """
     from fabricobs import unchanged
     from fabricobs.formats.identity.pattern import compile_pattern
@@ -329,7 +331,14 @@ def ingest(
     from fabricobs.ingestion import ingest as read
     from fabricobs.store.parts import Store
 
-    return read(inputs, Store(site.store), options, workers=workers or cores(), progress=progress)
+    target = Store(site.store)
+    if executor is None:
+        return read(inputs, target, options, workers=workers or cores(), progress=progress)
+    from fabricobs.cluster import cluster
+
+    target.create()
+    with cluster(executor, [*inputs, site.store]) as pool:
+        return read(inputs, target, options, cluster=pool, progress=progress)
 
 
 def watch(

@@ -4,7 +4,7 @@ Files are planned into batches; a batch is read and committed by one worker that
 with the others, so threads, processes or machines may run them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
@@ -40,7 +40,7 @@ from fabricobs.planning import (
     stored_outcome,
 )
 from fabricobs.store.parts import Store
-from fabricobs.workers import KILLED, one_by_one, processes, submitted
+from fabricobs.workers import KILLED, Lend, one_by_one, processes, submitted
 
 _PARALLEL_BYTES = 64 << 20
 # Fewer are planned before other processes have started.
@@ -76,9 +76,12 @@ def ingest(
     options: Options,
     *,
     workers: int = 1,
+    cluster: Executor | None = None,
     progress: Progress | None = None,
 ) -> IngestReport:
     """Read every file below `inputs` into the store; StoreError if it cannot be written.
+
+    `workers` processes of this machine read, or those of a `cluster`.
 
     A file whose rows are there already is left alone; a file that has grown takes the place of
     what it was.
@@ -110,14 +113,16 @@ def ingest(
             new.append((file, told))
         else:
             report.outcomes.extend(outcomes)
-    with _processes(workers if len(new) >= _PARALLEL_FILES else 1) as pool:
+    read = partial(ingest_batch, store_path=store.path, options=options)
+    planners = workers if len(new) >= _PARALLEL_FILES else 1
+    with nullcontext(cluster) if cluster is not None else _processes(planners) as pool:
         copies: list[PlannedFile] = []
         compared = (
             beside_known(each, known, catalogue, options) if isinstance(each, PlannedFile) else each
-            for each in _planned(new, catalogue, options, pool)
+            for each in _planned(new, catalogue, options, pool, _again(cluster))
         )
         plan = _to_read(compared, known, report, copies)
-        for outcomes in _read_all(batches_of(plan), store, options, workers, pool):
+        for outcomes in _read_all(batches_of(plan), read, workers, pool, cluster):
             report.outcomes.extend(outcomes)
             for outcome in outcomes:
                 progress.done(outcome)
@@ -159,6 +164,7 @@ def _planned(
     catalogue: Catalogue,
     options: Options,
     pool: Executor | None,
+    again: Lend,
 ) -> Iterator[PlannedFile | FileOutcome]:
     """Yield what each file is, in order."""
     if pool is None:
@@ -171,7 +177,7 @@ def _planned(
         try:
             yield from future.result()
         except BrokenProcessPool:
-            for planned in one_by_one(plan, [list(chunk)], _killed):
+            for planned in one_by_one(plan, [list(chunk)], _killed, again):
                 yield from planned
 
 
@@ -216,24 +222,27 @@ def _note_copies(
 
 def _read_all(
     batches: Iterator[list[PlannedFile]],
-    store: Store,
-    options: Options,
+    read: Callable[[list[PlannedFile]], list[FileOutcome]],
     workers: int,
     pool: Executor | None,
+    cluster: Executor | None,
 ) -> Iterator[list[FileOutcome]]:
-    """Read batches while later ones are planned: threads read those of compiled code.
+    """Read batches while later ones are planned.
 
-    The others go to processes if there is enough to pay for their start. What a process did that
-    was killed is done again.
+    A cluster reads all. On this machine threads read those of compiled code; the others go to
+    processes if there is enough to pay for their start. What a process did that was killed is done
+    again.
     """
-    read = partial(ingest_batch, store_path=store.path, options=options)
+    futures: dict[Future[list[FileOutcome]], list[PlannedFile]] = {}
+    if cluster is not None:
+        futures = {submitted(cluster, read, batch): batch for batch in batches}
+        yield from _results(futures, read, _again(cluster))
+        return
     if workers == 1:
         yield from map(read, batches)
         return
     by_lines: list[list[PlannedFile]] = []
-    lost: list[list[PlannedFile]] = []
     with ThreadPoolExecutor(workers) as threads:
-        futures: dict[Future[list[FileOutcome]], list[PlannedFile]] = {}
         for batch in batches:
             if _by_columns(batch):
                 futures[threads.submit(read, batch)] = batch
@@ -247,13 +256,27 @@ def _read_all(
                 yield from map(read, by_lines)
             else:
                 futures |= {submitted(started, read, batch): batch for batch in by_lines}
-            for done in as_completed(futures):
-                try:
-                    yield done.result()
-                except BrokenProcessPool:
-                    lost.append(futures[done])
-    if lost:
-        yield from one_by_one(read, lost, _killed_reading)
+            yield from _results(futures, read, _again(cluster))
+
+
+def _results(
+    futures: Mapping[Future[list[FileOutcome]], list[PlannedFile]],
+    read: Callable[[list[PlannedFile]], list[FileOutcome]],
+    again: Lend,
+) -> Iterator[list[FileOutcome]]:
+    """Yield what was read, as it is done; batches whose process was killed last."""
+    lost = []
+    for done in as_completed(futures):
+        try:
+            yield done.result()
+        except BrokenProcessPool:
+            lost.append(futures[done])
+    yield from one_by_one(read, lost, _killed_reading, again)
+
+
+def _again(cluster: Executor | None) -> Lend:
+    """Return what lends workers to a batch whose process was killed: one of its own at home."""
+    return (lambda: processes(1)) if cluster is None else (lambda: nullcontext(cluster))
 
 
 def _killed_reading(planned: PlannedFile) -> list[FileOutcome]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import get_context
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ KILLED = "its reader was killed (out of memory?)"
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
+Lend = Callable[[], AbstractContextManager[Executor]]
 
 
 @contextmanager
@@ -46,8 +47,9 @@ def one_by_one(
     task: Callable[[list[_Item]], _Made],
     lost: Sequence[list[_Item]],
     killed: Callable[[_Item], _Made],
+    lend: Lend,
 ) -> Iterator[_Made]:
-    """Run a task again on each list whose process was killed, in a process of its own.
+    """Run a task again on each list whose process was killed, by what `lend` gives: a new process.
 
     A list that has its process killed once more is halved, down to the one item that does it: for
     that one `killed` answers.
@@ -55,7 +57,7 @@ def one_by_one(
     waiting = list(reversed(lost))
     while waiting:
         # A process serves until it is killed.
-        with processes(1) as pool:
+        with lend() as pool:
             while waiting:
                 items = waiting.pop()
                 try:

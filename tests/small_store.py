@@ -7,7 +7,9 @@ from pathlib import Path
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
+from fabricobs.store.reading import reading
 from fabricobs.store.session import open_session
+from fabricobs.store.tables import TABLES
 
 STEP = (
     '{{"step": {0}, "rank": 0, "step_time_ms": 10.0, "timestamp": "2026-03-{1:02d}T09:00:00Z"}}\n'
@@ -30,3 +32,16 @@ def steps(store: Store) -> list[int]:
     """Return the steps that a reader of the store finds."""
     rows = open_session(store.path).sql("SELECT step FROM steps ORDER BY step").fetchall()
     return [step for (step,) in rows]
+
+
+def rows_of(store: Path) -> dict[str, list[str]]:
+    """Return the rows by table as sorted texts, without what tells when a program ran."""
+    marks = {"files": "pruned IS NOT NULL AS pruned", "findings": "NULL AS told, NULL AS run"}
+    found = {}
+    with reading(store), open_session(store, " ".join(TABLES)) as session:
+        for table in TABLES:
+            mark = f"* REPLACE ({marks[table]})" if table in marks else "*"
+            rows = list(map(repr, session.sql(f"SELECT {mark} FROM {table}").fetchall()))
+            # How a format counts is noted with each batch of its files.
+            found[table] = sorted(set(rows) if table == "counter_info" else rows)
+    return found

@@ -22,14 +22,11 @@ from pathlib import Path
 
 import killed
 import pytest
-from small_store import STEP, write_days
+from small_store import STEP, rows_of, write_days
 
 from conftest import ROOT
 from fabricobs.store import verification
 from fabricobs.store.parts import Store
-from fabricobs.store.reading import reading
-from fabricobs.store.session import open_session
-from fabricobs.store.tables import TABLES
 
 pytestmark = pytest.mark.slow
 
@@ -149,19 +146,6 @@ def _workers_of(process: BaseProcess) -> list[int]:
             if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
         ]
     return []
-
-
-def rows_of(store: Path) -> dict[str, list[str]]:
-    """Return the rows by table as sorted texts, without what tells when a program ran."""
-    marks = {"files": "pruned IS NOT NULL AS pruned", "findings": "NULL AS told, NULL AS run"}
-    found = {}
-    with reading(store), open_session(store, " ".join(TABLES)) as session:
-        for table in TABLES:
-            mark = f"* REPLACE ({marks[table]})" if table in marks else "*"
-            rows = list(map(repr, session.sql(f"SELECT {mark} FROM {table}").fetchall()))
-            # How a format counts is noted with each batch of its files.
-            found[table] = sorted(set(rows) if table == "counter_info" else rows)
-    return found
 
 
 def leftovers(store: Path) -> list[str]:

@@ -39,6 +39,10 @@ def ingest(
     workers: Annotated[
         int, typer.Option(help="Number of reading processes; 0 = one per core.", min=0, max=1024)
     ] = 0,
+    executor: Annotated[
+        str | None,
+        typer.Option(help="Workers of a Dask cluster instead: dask://HOST:PORT of its scheduler."),
+    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Read logs into the store. Reading the same logs again changes nothing."""
@@ -48,7 +52,7 @@ def ingest(
     with _progress_bar() as bar:
         report = api.ingest(
             logs, store, job=job, tz=tz, content=content or (), host_from=host_from or (),
-            follow=follow, workers=workers, config=config, progress=bar,
+            follow=follow, workers=workers, executor=executor, config=config, progress=bar,
         )  # fmt: skip
     show(ingest_table(report))
     if not report.outcomes:

@@ -1,0 +1,141 @@
+"""Reading by the workers of a Dask cluster: the rows are those of one machine, whoever dies."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pytest
+from small_store import rows_of
+
+from conftest import ROOT, Run
+from fabricobs.cluster import cluster
+from fabricobs.exceptions import UserError
+from fabricobs.ingestion import ingest
+from fabricobs.inputs import Options
+from fabricobs.store.parts import Store
+
+pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.slow
+FILES = 2_400  # three batches
+
+
+class Workers:
+    """A scheduler and two workers, each a process."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"dask://127.0.0.1:{port}"
+        self._folder = folder
+        # A task whose worker dies twice is given up.
+        self._start("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+        self.workers = [self._start("worker", f"tcp://127.0.0.1:{port}") for _ in range(2)]
+
+    def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+        own = ["--nthreads", "1", "--no-dashboard", "--no-nanny"] if kind == "worker" else []
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments, *own],
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"},
+            start_new_session=True,
+        )
+        self.all = [*getattr(self, "all", []), process]
+        return process
+
+    def wait(self) -> None:
+        """Wait until all have joined: a busy machine may take a minute to start them."""
+        from distributed import Client
+
+        assert all(process.poll() is None for process in self.all)
+        with Client(self.address.replace("dask", "tcp"), timeout=120) as client:
+            client.wait_for_workers(2, timeout=120)
+
+    def stop(self) -> None:
+        """Kill all that live."""
+        for process in self.all:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    """Lend a cluster of two workers that have joined it."""
+    found = Workers(tmp_path_factory.mktemp("dask"))
+    try:
+        found.wait()
+        yield found
+    finally:
+        found.stop()
+
+
+def many(folder: Path) -> Path:
+    """Write logs of steps that fill several batches."""
+    for rank in range(FILES):
+        path = folder / f"host{rank // 8:03d}" / f"rank{rank}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            "".join(
+                f'{{"step": {step}, "rank": {rank}, "step_time_ms": {100 + step}}}\n'
+                for step in range(3)
+            )
+        )
+    return folder
+
+
+def test_rows_are_those_of_one_machine(fabricobs: Run, workers: Workers, tmp_path: Path) -> None:
+    logs = ROOT / "sample_data" / "logs"
+    ran = fabricobs("ingest", logs, "--store", tmp_path / "s", "--executor", workers.address)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    ingest([logs], Store(tmp_path / "alone"), Options())
+    assert rows_of(tmp_path / "s") == rows_of(tmp_path / "alone")
+
+
+def test_a_dead_worker_loses_nothing(workers: Workers, tmp_path: Path) -> None:
+    logs, store = many(tmp_path / "logs"), tmp_path / "s"
+    command = [sys.executable, "-c", "from fabricobs.cli import main; main()", "ingest", str(logs)]
+    command += ["--store", str(store), "--executor", workers.address]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while not list((store / "_log").glob("*1.json")):  # the first batch is committed
+        assert running.poll() is None
+        time.sleep(0.05)
+    workers.workers[0].send_signal(signal.SIGKILL)
+    assert running.wait() == 0
+    ingest([logs], Store(tmp_path / "alone"), Options())
+    assert rows_of(store) == rows_of(tmp_path / "alone")
+
+
+def test_a_task_that_kills_its_worker_fails_as_in_a_pool(workers: Workers) -> None:
+    with cluster(workers.address, []) as pool, pytest.raises(BrokenProcessPool):
+        pool.submit(os._exit, 9).result()
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("scheduler:8786", "expected dask://HOST:PORT"),
+        ("dask://scheduler", "expected dask://HOST:PORT"),
+        ("dask://127.0.0.1:1", "no scheduler answers"),
+    ],
+)
+def test_what_is_no_cluster_is_said(
+    address: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fabricobs.cluster._CONNECT_S", 1)
+    with pytest.raises(UserError, match=f"--executor {address}: {says}"), cluster(address, []):
+        pass
+
+
+def test_workers_that_do_not_see_the_logs_are_named(workers: Workers, tmp_path: Path) -> None:
+    places = [tmp_path, tmp_path / "only here"]
+    with pytest.raises(UserError, match=r"does not see .*only here"):
+        cluster(workers.address, places).__enter__()
