@@ -33,6 +33,7 @@ WRITTEN = (
     "docs/decisions.md",
     "docs/identity.md",
     "docs/operation.md",
+    "docs/scale.md",
 )
 
 BLOCK = re.compile(

@@ -174,7 +174,7 @@ def _finding(
     start, end, detected_at = storm.times
     cost = cost_of(evidence, trends, spans(storm.found))
     victims = _victims(storm, evidence)
-    share = min(_number(storm.rows["share"].median()), 1.0)  # frames can be shorter than the estimate
+    share = _number(storm.rows["share"].median())
     frames = _number(storm.rows["frames_per_second"].median())
     back = _number(storm.rows["back_frames_per_second"].median())
     told, step = _watchdog(storm, evidence)
