@@ -9,7 +9,7 @@ FAST := $(addprefix tests/test_,accounting.py charts.py config.py formats.py que
 RESOLVE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
-.PHONY: demo test test-all test-lowest fuzz check fix kernels docs bench lock wheel clean
+.PHONY: demo test test-all test-lowest fuzz check fix kernels docs bench bench-scale lock wheel clean
 
 # Only files whose hashes are in the lock are installed; the project itself is built from them.
 define install
@@ -67,6 +67,9 @@ docs: $(VENV)/.ready  ## the manual in docs/, from the content and the code
 
 bench: $(VENV)/.ready  ## speed of reading against named baselines; writes 5 GB to the temporary directory; BENCH=--quick for a smoke test
 	$(BIN)/python -m fabricobs.bench.reading $(BENCH)
+
+bench-scale: $(VENV)/.ready  ## commits, workers of a cluster, and diagnosis as a cluster grows
+	$(BIN)/python -m fabricobs.bench.scale
 
 wheel: $(VENV)/.ready  ## build the wheel into dist/
 	rm -rf dist

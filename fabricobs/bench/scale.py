@@ -1,8 +1,11 @@
 """`fabricobs bench scale`: what ingest and diagnosis take as a cluster grows.
 
+`make bench-scale` measures commits and a cluster of workers too.
+
 The scenario is a straggling rank, 500 steps long, with counters every 10 s of switches and NICs.
 """
 
+import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -11,12 +14,13 @@ from pathlib import Path
 
 import polars as pl
 
+from fabricobs.bench import commits, machines
 from fabricobs.bench.processes import Run, timed
 from fabricobs.simulator.cases import write_case
 from fabricobs.simulator.scenarios import Scenario, load_scenario
 from fabricobs.simulator.shapes import ScenarioShape
 
-SIZES = (256, 512, 1024)
+SIZES = (128, 512, 1024)
 SCENARIO = "straggling_rank"
 _STEPS = 500
 _INTERVAL_SECONDS = 10
@@ -79,4 +83,19 @@ def table(measured: Sequence[Scale]) -> str:
         f"{1e6 * each.diagnose.seconds / each.rows:>18.2f}"
         for each in measured
     ]
+    if len(measured) > 1:
+        first, last = measured[0], measured[-1]
+        grown = math.log(last.diagnose.seconds / first.diagnose.seconds)
+        exponent = grown / math.log(last.rows / first.rows)
+        lines.append(f"diagnosis grows with the rows to the power of {exponent:.2f}")
     return "\n".join(lines)
+
+
+def _all() -> None:
+    """Measure commits, workers and sizes, each told as it is done."""
+    for measure in (commits.table, machines.table, bench):
+        print(measure(), end="\n\n", flush=True)
+
+
+if __name__ == "__main__":
+    _all()

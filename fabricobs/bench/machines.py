@@ -1,0 +1,92 @@
+"""Ingest by workers of a Dask cluster, against as many processes that know nothing of each other.
+
+All run on this machine: what is compared is what sharing the work costs, not what machines add.
+"""
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from fabricobs.bench import inputs
+
+_BYTES = 480_000_000  # eight files, a batch each
+_COMMAND = Path(sys.executable).parent / "fabricobs"
+
+
+def table(share: float = 1.0) -> str:
+    """Measure, and return seconds, efficiency, and the overhead of a task."""
+    with tempfile.TemporaryDirectory(prefix="fabricobs-machines-") as made:
+        folder = Path(made)
+        inputs.coll_lines(folder / "logs", size=int(_BYTES * share))
+        logs = sorted((folder / "logs").glob("*.log"))
+        alone = _ingest(folder, [logs], "--workers", "1")
+        apart = _ingest(folder, [logs[::2], logs[1::2]], "--workers", "1")
+        by_workers = []
+        for workers in (1, 2):
+            with _cluster(folder, workers) as address:
+                by_workers.append(_ingest(folder, [logs], "--executor", address))
+    one, two = by_workers
+    return "\n".join(
+        [
+            f"{len(logs)} batches of {_BYTES * share / 1e6 / len(logs):.0f} MB",
+            f"one process             {alone:8.1f} s",
+            f"two apart, half each    {apart:8.1f} s",
+            f"one worker of Dask      {one:8.1f} s",
+            f"two workers of Dask     {two:8.1f} s",
+            f"efficiency of two       {apart / two:8.2f}   (that of two apart is 1)",
+            f"overhead of a task      {1000 * (one - alone) / len(logs):8.0f} ms",
+        ]
+    )
+
+
+def _ingest(folder: Path, shares: Sequence[Sequence[Path]], *options: str) -> float:
+    """Return the seconds until processes have read their shares, each into a store of its own."""
+    stores = [folder / f"store{number}" for number in range(len(shares))]
+    begun = time.perf_counter()
+    running = [
+        subprocess.Popen(
+            [_COMMAND, "ingest", *logs, "--store", store, *options], stdout=subprocess.DEVNULL
+        )
+        for logs, store in zip(shares, stores, strict=True)
+    ]
+    codes = [process.wait() for process in running]
+    if any(codes):
+        raise RuntimeError("an ingest failed")
+    took = time.perf_counter() - begun
+    for store in stores:
+        shutil.rmtree(store)
+    return took
+
+
+@contextmanager
+def _cluster(folder: Path, workers: int) -> Iterator[str]:
+    """Lend the address of a scheduler with so many workers, of a thread each."""
+    from distributed import Client
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    port = place.partition(":")[2]
+    with ExitStack() as stack:
+
+        def start(kind: str, *arguments: str) -> None:
+            command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments]
+            quiet = subprocess.DEVNULL
+            process = subprocess.Popen(
+                [*command, "--no-dashboard"], cwd=folder, stdout=quiet, stderr=quiet
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+
+        start("scheduler", "--host", "127.0.0.1", "--port", port)
+        for _ in range(workers):
+            start("worker", f"tcp://{place}", "--nthreads", "1", "--no-nanny")
+        with Client(f"tcp://{place}", timeout=120) as client:
+            client.wait_for_workers(workers, timeout=120)
+        yield f"dask://{place}"
