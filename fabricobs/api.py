@@ -15,7 +15,7 @@ from fabricobs.config.basics import Basics, Given
 from fabricobs.exceptions import UserError
 from fabricobs.simulator import SEED
 from fabricobs.store.inspection import refuse_links
-from fabricobs.store.location import shown
+from fabricobs.store.location import address_of, shown
 from fabricobs.store.reading import is_store, reading
 from fabricobs.store.session import columns_by_name, open_session, runs_of
 
@@ -337,7 +337,9 @@ def ingest(
     from fabricobs.cluster import cluster
 
     target.create()
-    with cluster(executor, [*inputs, site.store]) as pool:
+    # A store in an object store has a directory of its own on each machine.
+    shared = inputs if address_of(site.store) else [*inputs, site.store]
+    with cluster(executor, shared) as pool:
         return read(inputs, target, options, cluster=pool, progress=progress)
 
 
