@@ -3,6 +3,8 @@
 import os
 import shutil
 import signal
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -29,6 +31,10 @@ def _die_at(items: list[str], marker: str, once: Path | None) -> list[str]:
     return items
 
 
+def alone() -> AbstractContextManager[Executor]:
+    return workers.processes(1)
+
+
 class _Dying:
     def __init__(self, marker: str, once: Path | None = None) -> None:
         self.marker, self.once = marker, once
@@ -39,7 +45,7 @@ class _Dying:
 
 def test_a_list_that_has_its_process_killed_is_halved_down_to_the_culprit() -> None:
     lost = [["a", "b", "c", "x", "d"], ["e", "f"]]
-    made = list(workers.one_by_one(_Dying("x"), lost, lambda item: [f"{item} refused"]))
+    made = list(workers.one_by_one(_Dying("x"), lost, lambda item: [f"{item} refused"], alone))
     assert sorted(each for some in made for each in some) == [
         "a", "b", "c", "d", "e", "f", "x refused",
     ]  # fmt: skip
@@ -47,7 +53,7 @@ def test_a_list_that_has_its_process_killed_is_halved_down_to_the_culprit() -> N
 
 def test_a_process_killed_once_costs_nothing(tmp_path: Path) -> None:
     task = _Dying("a", once=tmp_path / "killed")
-    made = list(workers.one_by_one(task, [["a", "b"]], lambda item: [f"{item} refused"]))
+    made = list(workers.one_by_one(task, [["a", "b"]], lambda item: [f"{item} refused"], alone))
     assert sorted(each for some in made for each in some) == ["a", "b"]
 
 

@@ -93,7 +93,7 @@ def test_a_loss_that_comes_and_goes_is_one(make_store: Make) -> None:
         transfer[first : first + 20] += 300
     found = diagnose(make_store(job(computing(6), transfer)))
     (finding,) = found.findings
-    assert finding.title.startswith("Steps take 30% longer 3 times between step 30 and step 129")
+    assert finding.title.startswith("Steps took 30% longer 3 times between step 30 and step 129")
     assert finding.bursts == ((30, 49), (70, 89), (110, 129))
     # 60 of 100 steps are 300 ms longer than 1,000.
     assert finding.loss_share == pytest.approx(18 / 118, abs=0.01)
