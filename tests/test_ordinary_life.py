@@ -97,7 +97,7 @@ def test_a_loss_that_comes_and_goes_is_one(make_store: Make) -> None:
     assert finding.bursts == ((30, 49), (70, 89), (110, 129))
     # 60 of 100 steps are 300 ms longer than 1,000.
     assert finding.loss_share == pytest.approx(18 / 118, abs=0.01)
-    assert "15% of the throughput is lost in the steps 30 to 129" in (
+    assert "15% of the throughput was lost in the steps 30 to 129" in (
         found.verdict.questions[0].evidence
     )
 
