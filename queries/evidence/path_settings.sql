@@ -41,9 +41,11 @@ told AS (
   WHERE p.value <> 'none' AND p.owner IN (SELECT owner FROM last_settings WHERE name = 'ACTION')
   UNION ALL
   SELECT 'MTU', a.owner, a.part, c.far_owner || ' ' || c.far_part, a.mtu::VARCHAR, b.mtu::VARCHAR,
-    CASE WHEN c.far_is_nic THEN b.mtu > a.mtu ELSE b.mtu <> a.mtu END
+    CASE WHEN b.is_host THEN b.mtu > a.mtu ELSE b.mtu <> a.mtu END
   FROM mtus a JOIN cables c ON c.owner = a.owner AND c.part = a.part AND NOT c.is_nic
-  JOIN mtus b ON b.owner = c.far_owner AND b.part = c.far_part AND (c.far_is_nic OR (b.format = a.format AND a.owner < b.owner))
+  JOIN (SELECT m.*, coalesce(t.host IS NOT NULL OR m.format LIKE 'node_exporter%', false) AS is_host
+    FROM mtus m LEFT JOIN training_hosts t ON t.host = m.owner) b
+    ON b.owner = c.far_owner AND b.part = c.far_part AND (b.is_host OR (b.format = a.format AND a.owner < b.owner))
 )
 SELECT *, CASE what
     WHEN 'PFC' THEN format('{} pauses on priority {}, its port {} {} protects {}', far, far_value, switch, port, value)
