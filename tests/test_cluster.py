@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
+from loopback import wait_for
 from small_store import rows_of
 
 from conftest import ROOT, Run
@@ -24,28 +24,25 @@ pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.slow
 FILES = 2_400  # three batches
+_STARTS_WITHIN = 120
 
 
 class Workers:
     """A scheduler and two workers, each a process."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address = f"dask://127.0.0.1:{port}"
         self._folder = folder
-        # A task whose worker dies twice is given up.
-        self._start("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
-        self.workers = [self._start("worker", f"tcp://127.0.0.1:{port}") for _ in range(2)]
+        self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
+        self.workers = [self._start("worker", "--nthreads", "1", "--no-nanny") for _ in range(2)]
 
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-        own = ["--nthreads", "1", "--no-dashboard", "--no-nanny"] if kind == "worker" else []
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments]
         process = subprocess.Popen(
-            [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments, *own],
+            [*command, "--no-dashboard", "--scheduler-file", "scheduler.json"],
             cwd=self._folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            # A task whose worker dies is given up at once: what follows is ours.
             env={**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"},
             start_new_session=True,
         )
@@ -56,9 +53,11 @@ class Workers:
         """Wait until all have joined: a busy machine may take a minute to start them."""
         from distributed import Client
 
-        assert all(process.poll() is None for process in self.all)
-        with Client(self.address.replace("dask", "tcp"), timeout=120) as client:
-            client.wait_for_workers(2, timeout=120)
+        told = self._folder / "scheduler.json"
+        wait_for(told.exists, "the scheduler to start", _STARTS_WITHIN)
+        with Client(scheduler_file=str(told), timeout=_STARTS_WITHIN) as client:
+            client.wait_for_workers(2, timeout=_STARTS_WITHIN)
+            self.address = client.scheduler.address.replace("tcp", "dask")
 
     def stop(self) -> None:
         """Kill all that live."""

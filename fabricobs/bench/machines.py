@@ -4,7 +4,6 @@ All run on this machine: what is compared is what sharing the work costs, not wh
 """
 
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -69,24 +68,28 @@ def _cluster(folder: Path, workers: int) -> Iterator[str]:
     """Lend the address of a scheduler with so many workers, of a thread each."""
     from distributed import Client
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        place = f"127.0.0.1:{free.getsockname()[1]}"
-    port = place.partition(":")[2]
+    told = folder / "scheduler.json"
+    told.unlink(missing_ok=True)
     with ExitStack() as stack:
 
         def start(kind: str, *arguments: str) -> None:
             command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments]
             quiet = subprocess.DEVNULL
             process = subprocess.Popen(
-                [*command, "--no-dashboard"], cwd=folder, stdout=quiet, stderr=quiet
+                [*command, "--no-dashboard", "--scheduler-file", told],
+                cwd=folder,
+                stdout=quiet,
+                stderr=quiet,
             )
             stack.callback(process.wait)
             stack.callback(process.kill)
 
-        start("scheduler", "--host", "127.0.0.1", "--port", port)
+        start("scheduler", "--host", "127.0.0.1", "--port", "0")
         for _ in range(workers):
-            start("worker", f"tcp://{place}", "--nthreads", "1", "--no-nanny")
-        with Client(f"tcp://{place}", timeout=120) as client:
+            start("worker", "--nthreads", "1", "--no-nanny")
+        while not told.exists():
+            time.sleep(0.1)
+        with Client(scheduler_file=str(told), timeout=120) as client:
             client.wait_for_workers(workers, timeout=120)
-        yield f"dask://{place}"
+            address = client.scheduler.address
+        yield address.replace("tcp", "dask")
