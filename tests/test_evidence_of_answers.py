@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from fabricobs.cli import app
 
 START = datetime(2026, 3, 2, 9)
-ROUTING, CONGESTION = 3, 6
+LINKS, ROUTING, CONGESTION = 2, 3, 6
 Told = dict[str, Any]
 Tell = Callable[..., Told]
 
@@ -482,3 +482,23 @@ def test_nothing_said_contradicts_the_data_or_itself(job: Drawn, tmp_path: Path)
         assert lost is not None or "which costs" not in finding["title"]
     assert not serious or "Nothing wrong" not in said["verdict"]["sentence"]
     assert ("problem" in answers) >= bool(serious)
+
+
+class TestErrorsWithoutBits:
+    """Ports that count errors and no bytes: how many errors would have shown, not which rate."""
+
+    def test_the_answer_says_how_many_errors_would_have_shown(self, tell: Tell) -> None:
+        counted = [
+            f"{stamp(moment)},leaf01,Ethernet{4 * port},,,{7 * (port == 1)}"
+            for moment in range(0, 120, 10)
+            for port in range(8)
+        ]
+        lines = ["time,device,port,tx_bytes,rx_bytes,symbol_errors", *counted]
+        said = question(tell({"counters.csv": lines}), LINKS)
+        assert (
+            "On 8 ports few errors or none are counted; of how many bits, no counter tells"
+            in (said["evidence"])
+        )
+        assert [power["words"] for power in said["would_show"]] == [
+            "a port that counts 11 errors per run for 110 s"
+        ]

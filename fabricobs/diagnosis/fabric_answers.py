@@ -49,20 +49,32 @@ def sick_link(
     if partly := _partly_counted(evidence, "traffic"):
         return unknown(f"{quiet}, but {partly}.", _OFTEN)
     power = _of_links(evidence, model)
-    powers = () if power is None else (power,)
-    if power is not None and power.effect > model.limit("most_unseen"):
+    if power is None:
+        quiet = (
+            f"On {errors.judged:,} ports few errors or none are counted; of how many bits, no "
+            "counter tells"
+        )
+        power = Power(
+            model.limit("risen") + 1,
+            "errors per run",
+            "a port that counts {}",
+            _counted_seconds(evidence),
+        )
+    elif power.effect > model.limit("most_unseen"):
         return unknown(
-            f"Some ports carry too few bits: only {power.words} would have shown.", _OFTEN, *powers
+            f"Some ports carry too few bits: only {power.words} would have shown.", _OFTEN, power
         )
     if not speeds.judged:
         return unknown(
             f"{quiet}, but the speed of the links is not known.",
             "show interfaces status of the switches, ibstat or sysfs of the hosts.",
-            *powers,
+            power,
         )
-    shown = f": {power.words} would have shown" if power else ""
-    text = f"{quiet}, and {speeds.judged:,} ports run at the speed of their peers{shown}."
-    return Question(question, "ok", text, would_show=powers)
+    text = (
+        f"{quiet}, and {speeds.judged:,} ports run at the speed of their peers: {power.words} "
+        "would have shown."
+    )
+    return Question(question, "ok", text, would_show=(power,))
 
 
 def uneven_routing(

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import altair as alt
 
@@ -40,12 +39,11 @@ def _links(source: Source, question: Question) -> alt.LayerChart | None:
         errors = f"the most errors: {most['errors']:,} at {most['part']}"
         told = errors if most["errors"] else "they count no error"
         more = f"Of {counted(len(others), 'port')} more the bits are not counted; {told}."
-    unit, asked = "errors per 10^12 bits", question
+    unit = "errors per 10^12 bits"
     if len(others) == len(rows):  # no port tells its bits: errors, not their rate
         unit, more = "errors", "The bits received are not counted, so that no rate is known."
         rows = [{**row, "value": row["errors"]} for row in rows]
-        asked = replace(question, would_show=())
-    return _ranked(rows, asked, unit, "Errors of the links by port", more)
+    return _ranked(rows, question, unit, "Errors of the links by port", more)
 
 
 def _congested(source: Source, question: Question) -> alt.LayerChart | None:
