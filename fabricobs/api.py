@@ -334,6 +334,8 @@ def ingest(
     target = Store(site.store)
     if executor is None:
         return read(inputs, target, options, workers=workers or cores(), progress=progress)
+    if workers:
+        raise UserError("--executor: its cluster has the workers; leave --workers out")
     from fabricobs.cluster import cluster
 
     target.create()

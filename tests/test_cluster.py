@@ -134,6 +134,13 @@ def test_what_is_no_cluster_is_said(
         pass
 
 
+def test_workers_of_this_machine_are_not_ignored(fabricobs: Run, tmp_path: Path) -> None:
+    options = ("--store", tmp_path / "s", "--workers", 2, "--executor", "dask://127.0.0.1:1")
+    ran = fabricobs("ingest", ROOT / "sample_data", *options)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert "leave --workers out" in ran.stderr
+
+
 def test_workers_that_do_not_see_the_logs_are_named(workers: Workers, tmp_path: Path) -> None:
     places = [tmp_path, tmp_path / "only here"]
     with pytest.raises(UserError, match=r"does not see .*only here"):
