@@ -5,6 +5,7 @@ names they have here. A task whose worker dies is given to another by the schedu
 killing its workers fails as it would in a pool of processes, and is then taken apart.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed import Future as Remote
 
-SCHEME = "dask://"
+_ADDRESS = re.compile(r"dask://[^/\s]+:\d+")
 _CONNECT_S = 30
 
 _Made = TypeVar("_Made")
+
+
+def check_address(address: str) -> None:
+    """Raise UserError unless it names a scheduler."""
+    if _ADDRESS.fullmatch(address) is None:
+        raise UserError(f"--executor {address}: expected dask://HOST:PORT of a Dask scheduler")
 
 
 @contextmanager
@@ -33,17 +40,15 @@ def cluster(address: str, places: Sequence[Path]) -> Iterator[Executor]:
 
     UserError if there is no scheduler, no worker, or one that cannot do the work.
     """
-    if not address.startswith(SCHEME) or ":" not in address.removeprefix(SCHEME):
-        raise UserError(f"--executor {address}: expected {SCHEME}HOST:PORT of a Dask scheduler")
+    check_address(address)
     try:
         from distributed import Client
     except ImportError:
         raise UserError(
             f"--executor {address}: Dask is not installed; pip install 'fabricobs[dask]'"
         ) from None
-    scheduler = f"tcp://{address.removeprefix(SCHEME)}"
     try:
-        client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
+        client = Client(address.replace("dask", "tcp", 1), timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UserError(f"--executor {address}: no scheduler answers: {error}") from error
     with client:

@@ -46,6 +46,7 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
             "--host-from": PATTERN,
             "--follow": FLAG,
             "--workers": ("-3", "1025", "two"),
+            "--executor": ("scheduler:8786", "dask://scheduler", "dask://host:port", "two", ""),
             "--config": CONFIG,
         },
     ),
