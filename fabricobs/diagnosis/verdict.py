@@ -288,7 +288,10 @@ def _slow_rank(
     longer = [s for pace in trends for s in pace.slowdowns if (s.network_part or 0.0) < 0.5]
     if longer and not computes:
         # What a rank computes while collectives run delays the step, and hardly its collectives.
-        text = f"{ranks:,} ranks {alike}, yet steps take longer since step {longer[0].first_step}."
+        since = f"steps take longer since step {longer[0].first_step}"
+        text = f"{ranks:,} ranks {alike}, yet {since}."
+        if slow:
+            text = f"{slow[0].title}, and {since}: how much of that it costs is not known."
         settled = "Step records of every rank with compute_ms."
         return Question(question, "unknown", text, settled, (power,))
     if judgement.not_checked:
