@@ -12,7 +12,7 @@ from fabricobs.store.parts import BatchWriter, Store
 
 BATCHES = (100, 1_000, 10_000)
 _FILES = 5
-_MEASURED = 50  # last commits before each size
+_PART = 0.1  # of the batches, the last before each size: a checkpoint falls into it
 
 
 def commit_times(sizes: tuple[int, ...] = BATCHES) -> Iterator[tuple[int, float]]:
@@ -21,12 +21,13 @@ def commit_times(sizes: tuple[int, ...] = BATCHES) -> Iterator[tuple[int, float]
         store = Store(Path(folder) / "store")
         store.create()
         begun = 0.0
+        begins = {size - int(_PART * size) + 1 for size in sizes}
         for number in range(1, max(sizes) + 1):
-            if number + _MEASURED - 1 in sizes:
+            if number in begins:
                 begun = time.process_time()
             _commit(store, number)
             if number in sizes:
-                yield number, 1000 * (time.process_time() - begun) / _MEASURED
+                yield number, 1000 * (time.process_time() - begun) / int(_PART * number)
 
 
 def _commit(store: Store, number: int) -> None:
