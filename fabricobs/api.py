@@ -305,7 +305,6 @@ def ingest(
     read instead, whose workers see logs and store under the same paths.
     """
     from fabricobs import unchanged
-    from fabricobs.cluster import check_address, cluster
     from fabricobs.formats.identity.pattern import compile_pattern
     from fabricobs.inputs import LeftOut, Options, check_apart, check_inputs, discover
     from fabricobs.output_files import check_folder
@@ -317,6 +316,8 @@ def ingest(
     given = [Path(logs)] if isinstance(logs, str | Path) else list(map(Path, logs))
     inputs = given if site.host_map is None else [*given, site.host_map]
     if executor is not None:
+        from fabricobs.cluster import check_address
+
         check_address(executor)
         if workers:
             raise UserError("--executor: its cluster has the workers; leave --workers out")
@@ -339,6 +340,8 @@ def ingest(
     target = Store(site.store)
     if executor is None:
         return read(inputs, target, options, workers=workers or cores(), progress=progress)
+    from fabricobs.cluster import cluster
+
     target.create()
     # A store in an object store has a directory of its own on each machine.
     shared = inputs if address_of(site.store) else [*inputs, site.store]
