@@ -181,7 +181,12 @@ class OpenStore:
             session, rates = None, self.basics.site
             if wanted.draws:
                 opened = open_session(
-                    self.path, extra=self.content, keep=True, since=since, site=rates
+                    self.path,
+                    extra=self.content,
+                    keep=True,
+                    since=since,
+                    site=rates,
+                    memory_mb=config.memory_mb,
                 )
                 session = stack.enter_context(opened)
             found = judge(config, since, job, session)

@@ -34,6 +34,7 @@ def judge(
         gpu_hour_price=config.gpu_hour_price,
         currency=config.currency,
         job=job,
+        memory_mb=config.memory_mb,
         session=session,
     )
     return replace(found, cluster=config.cluster)

@@ -9,6 +9,7 @@ from fabricobs.config.basics import ConfigError
 from fabricobs.config.load import load
 from fabricobs.config.schema import duration_words, parse_duration
 from fabricobs.diagnosis.run import diagnose
+from fabricobs.store.memory import LEAST_MEMORY_MB, MemoryLimitError
 
 
 @pytest.fixture
@@ -91,6 +92,7 @@ def test_paths_of_a_file_are_relative_to_it(write) -> None:  # type: ignore[no-u
         ("priorities = [9]", "priorities.0: 9 is no 802.1p priority: 0 to 7"),
         ("[link_rates]\nleaf01 = 400", "write DEVICE:PORT"),
         ("gpu_hour_price = -1", "gpu_hour_price: Input should be greater than or equal to 0"),
+        ("memory_mb = 50", "memory_mb: Input should be greater than or equal to 100"),
         ("[notify.webhook]\nurl = 'example.org'", "webhook.url: no http:// or https:// address"),
         ("[notify.webhook]\nurl = 'https://u:p@x/'", "an address with a password: refer to it"),
         (
@@ -143,3 +145,13 @@ def test_thresholds_and_price_change_the_diagnosis(sample_store: Path) -> None:
     impossible = {"ecmp_skew": {"effect": 0.0, "top_half_share": 1.0}}
     kinds = {finding.kind for finding in diagnose(sample_store, thresholds=impossible).findings}
     assert kinds == {"throughput_drop"}
+
+
+def test_a_diagnosis_in_little_memory_finds_the_same(sample_store: Path) -> None:
+    little = diagnose(sample_store, memory_mb=LEAST_MEMORY_MB)
+    assert little.findings == diagnose(sample_store, memory_mb=4_000).findings
+
+
+def test_too_little_memory_is_said_with_the_setting(sample_store: Path) -> None:
+    with pytest.raises(MemoryLimitError, match=r"limit of .*: set memory_mb in the configuration"):
+        diagnose(sample_store, memory_mb=1)

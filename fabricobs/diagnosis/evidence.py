@@ -13,6 +13,7 @@ import polars as pl
 from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.store.jobs import Run
+from fabricobs.store.memory import MEMORY_MB, within_memory
 from fabricobs.store.sandbox import check_read_only
 from fabricobs.store.scoping import Scope
 from fabricobs.store.session import NO_SITE, Site, open_session
@@ -44,11 +45,19 @@ class Evidence:
         runs: Sequence[Run] | None = None,
         scope: Scope | None = None,
         session: "duckdb.DuckDBPyConnection | None" = None,
+        memory_mb: int = MEMORY_MB,
     ) -> None:
         self.since = since
         self._is_own = session is None
         self._session: duckdb.DuckDBPyConnection = session or open_session(
-            store, extra=extra, keep=True, since=since, site=site, runs=runs, scope=scope
+            store,
+            extra=extra,
+            keep=True,
+            since=since,
+            site=site,
+            runs=runs,
+            scope=scope,
+            memory_mb=memory_mb,
         )
         self._session.execute("CREATE SCHEMA evidence")
         self._paths = content.files("queries", ".sql", extra)
@@ -121,7 +130,8 @@ class Evidence:
         return self.ask_of(rows, f"SELECT {columns} FROM evidence.rows")
 
     def _answer(self, sql: str, asked: Limits) -> pl.DataFrame:
-        rows: pl.DataFrame = self._session.sql(sql, params=asked or None).pl()
+        with within_memory(self._session):
+            rows: pl.DataFrame = self._session.sql(sql, params=asked or None).pl()
         # A NaN in a log is no number: it must not win every comparison.
         return rows.fill_nan(None)
 
@@ -134,7 +144,8 @@ class Evidence:
 
     def _show(self, name: str, rows: pl.DataFrame) -> None:
         self._session.register("shown", rows.to_arrow())
-        self._session.execute(f"CREATE OR REPLACE TABLE evidence.{name} AS FROM shown")
+        with within_memory(self._session):
+            self._session.execute(f"CREATE OR REPLACE TABLE evidence.{name} AS FROM shown")
         self._session.unregister("shown")
 
     def _text_of_all(self, name: str) -> str:

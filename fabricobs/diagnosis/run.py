@@ -43,6 +43,7 @@ from fabricobs.diagnosis.standing import with_states
 from fabricobs.diagnosis.unexplained import unexplained
 from fabricobs.diagnosis.verdict import QUESTIONS, give_verdict
 from fabricobs.diagnosis.what_if import what_if
+from fabricobs.store.memory import MEMORY_MB
 from fabricobs.store.scoping import Scope
 from fabricobs.store.session import NO_SITE, Site, runs_of
 
@@ -71,6 +72,7 @@ def diagnose(
     currency: str = "",
     calibrate: bool = True,
     job: str | None = None,
+    memory_mb: int = MEMORY_MB,
     session: "duckdb.DuckDBPyConnection | None" = None,
 ) -> Diagnosis:
     """Judge a store, from `since` (UTC) on; ContentError if a model names no known method.
@@ -82,6 +84,9 @@ def diagnose(
 
     `thresholds` by model take the place of those of the content. Without `calibrate` a finding's
     confidence is how far its evidence agrees, whatever that was worth so far.
+
+    `memory_mb` bounds what DuckDB takes before it uses the directory for temporary files;
+    MemoryLimitError where a store needs more all the same.
 
     `session` shows the whole store from `since` on and stays open; else one is opened.
     """
@@ -95,7 +100,7 @@ def diagnose(
 
     def open_evidence(scope: Scope | None) -> Evidence:
         whole = session if scope is None else None
-        return Evidence(store, extra, since, site, runs, scope, whole)
+        return Evidence(store, extra, since, site, runs, scope, whole, memory_mb)
 
     def judge(scope: Scope | None) -> Diagnosis:
         with closing(open_evidence(scope)) as evidence:

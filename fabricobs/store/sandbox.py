@@ -6,7 +6,7 @@ has functions that read any file. `docs/security.md` lists the doors.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,9 +46,12 @@ class ParseError(QueryError):
 
 
 def connect(
-    directories: Sequence[Path], memory_limit: str | None = None
+    directories: Sequence[Path], limits: Mapping[str, str | int] | None = None
 ) -> "duckdb.DuckDBPyConnection":
-    """Open an in-memory DuckDB that reaches files below `directories` only, and stays so."""
+    """Open an in-memory DuckDB that reaches files below `directories` only, and stays so.
+
+    `limits` are settings of its memory and threads (`memory.limits`).
+    """
     import duckdb
 
     connection = duckdb.connect(
@@ -58,7 +61,7 @@ def connect(
             "temp_directory": str(spill_directory()),
             # DuckDB counts the machine's cores, not those a scheduler lets this process have.
             "threads": cores(),
-            **({} if memory_limit is None else {"memory_limit": memory_limit}),
+            **(limits or {}),
         },
     )
     connection.execute(

@@ -13,6 +13,7 @@ from fabricobs.store.counter_sql import FAMILIES, families_script, with_each_cou
 from fabricobs.store.inspection import PartError, odd_columns, odd_part, one_line, refuse_links
 from fabricobs.store.jobs import Run, Trace, find_runs
 from fabricobs.store.log import Snapshot
+from fabricobs.store.memory import MEMORY_MB, limits, within_memory
 from fabricobs.store.reading import snapshot_of
 from fabricobs.store.sandbox import (
     ParseError,
@@ -54,8 +55,6 @@ _OF_NO_JOB = {
 _SITE_SCRIPT = "views/0_site"
 # A table larger than this on disk stays there, to be read by column.
 _MOST_LOADED_BYTES = 256_000_000
-# A diagnosis of 1,024 GPUs takes 7 GB without a limit and no longer with this one.
-_MOST_MEMORY = "2GB"
 # Samples are asked once for their rises, and few questions need the rows of NCCL by rank: to hold
 # them costs more than to read them again.
 _NEVER_KEPT = {
@@ -160,6 +159,7 @@ def open_session(
     files: Sequence[Path] = (),
     runs: Sequence[Run] | None = None,
     scope: scoping.Scope | None = None,
+    memory_mb: int = MEMORY_MB,
 ) -> "duckdb.DuckDBPyConnection":
     """Open an in-memory DuckDB whose views show the store, from `since` (UTC) on.
 
@@ -170,13 +170,14 @@ def open_session(
 
     With `sql` only the views it needs are made: binding all of them costs more than a small
     query does. With `keep` tables and views are worked out once and kept, for a session that asks
-    many questions: each would bind all views below it and read the same columns again.
+    many questions: each would bind all views below it and read the same columns again. DuckDB then
+    takes `memory_mb` before it uses the disk; MemoryLimitError where that does not suffice.
     """
     place = store.resolve()
     refuse_links(place)
     seen = snapshot_of(place)
     replaced = seen.replaced()
-    connection = connect([place, *files], _MOST_MEMORY if keep else None)
+    connection = connect([place, *files], limits(memory_mb) if keep else None)
     stopping.interruptible(connection)
     _check_content(connection, extra)
     scripts = view_scripts(extra)
@@ -246,7 +247,8 @@ def _make_tables(
         parts = seen.parts(table)
         loads = keep and sum(part.size_bytes for part in parts.values()) <= _MOST_LOADED_BYTES
         try:
-            connection.execute(_kept(view) if loads else view)
+            with within_memory(connection):
+                connection.execute(_kept(view) if loads else view)
         except duckdb.Error as error:
             odd = odd_part(connection, table, [store / key for key in parts])
             if odd is None:
@@ -265,7 +267,8 @@ def _make_views(
 
     try:
         for statement in connection.extract_statements(text):
-            connection.execute(_kept(statement.query) if keep else statement)
+            with within_memory(connection):
+                connection.execute(_kept(statement.query) if keep else statement)
     except duckdb.IOException:
         raise  # a writer beside this one replaced a batch: `newest_time` looks again
     except duckdb.Error as error:

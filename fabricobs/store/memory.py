@@ -1,0 +1,48 @@
+"""How much memory DuckDB may take in a diagnosis, and what is told where that does not suffice."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabricobs.exceptions import UserError
+from fabricobs.resources import cores
+from fabricobs.store.inspection import one_line
+
+if TYPE_CHECKING:
+    import duckdb
+
+# Beyond it DuckDB uses the disk. A diagnosis takes as much again for Python and its frames.
+MEMORY_MB = 300
+LEAST_MEMORY_MB = 100
+# Each thread holds blocks and hash tables of its own: with less it waits for the disk.
+_LEAST_MB_A_THREAD = 75
+
+
+class MemoryLimitError(UserError):
+    """A store that needs more memory than DuckDB may take; the text says the limit."""
+
+
+def limits(memory_mb: int) -> dict[str, str | int]:
+    """Return the settings of a DuckDB that takes so much memory before it uses the disk."""
+    threads = min(cores(), max(1, memory_mb // _LEAST_MB_A_THREAD))
+    return {"memory_limit": f"{memory_mb}MiB", "threads": threads}
+
+
+@contextmanager
+def within_memory(connection: "duckdb.DuckDBPyConnection") -> Iterator[None]:
+    """Raise MemoryLimitError where DuckDB reaches its limit and cannot use the disk instead."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        ((limit, spill),) = connection.execute(
+            "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
+        ).fetchall()
+        raise MemoryLimitError(
+            f"DuckDB needs more memory than its limit of {limit}, or more space in "
+            f"{Path(spill).parent.parent}: set memory_mb in the configuration "
+            f"($FABRICOBS_MEMORY_MB) to more, or judge a shorter --window. DuckDB: "
+            f"{one_line(error)}"
+        ) from error
