@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabricobs.config.basics import Basics, Given
 from fabricobs.exceptions import UserError
+from fabricobs.notebook import Listing
 from fabricobs.simulator import SEED
 from fabricobs.store.inspection import refuse_links
 from fabricobs.store.location import address_of, shown
@@ -103,10 +104,10 @@ class OpenStore:
             found = columns_by_name(connection)
         return {name: [column for column, _ in columns] for name, columns in found.items()}
 
-    def jobs(self) -> "tuple[Run, ...]":
+    def jobs(self) -> "Listing[Run]":
         """Return the jobs the store holds, run by run: hosts, ranks, times, steps, files."""
         with reading(self.path):
-            return runs_of(self.path)
+            return Listing(runs_of(self.path))
 
     def diagnose(self, job: str | None = None, window: str | None = None) -> "Diagnosis":
         """Judge the store: verdict, answers, findings, segments of one pace, coverage.
@@ -120,17 +121,18 @@ class OpenStore:
         with reading(self.path):
             return judge(config, window_start(self.path, length), job)
 
-    def findings(self) -> "tuple[Finding, ...]":
+    def findings(self) -> "Listing[Finding]":
         """Judge the store and return its findings, the largest loss first."""
-        return self.diagnose().findings
+        return Listing(self.diagnose().findings)
 
-    def known_findings(self) -> "list[Finding]":
+    def known_findings(self) -> "Listing[Finding]":
         """Return the findings that diagnoses have kept in the store; judge it if there are none."""
         from fabricobs.report.explanation import known_findings
         from fabricobs.report.history import kept_findings
 
         with reading(self.path):
-            return known_findings(kept_findings(self.path, self.content), self._judge)
+            kept = kept_findings(self.path, self.content)
+            return Listing(known_findings(kept, self._judge))
 
     def explain(self, finding: str, *, anew: bool = False) -> "Explanation":
         """Return one finding by its id or the beginning of it, with its SQL and its rows.
@@ -234,11 +236,11 @@ class OpenStore:
 
         return compact(Store(self.path))
 
-    def verify(self) -> "list[Batch]":
+    def verify(self) -> "Listing[Batch]":
         """Return each batch with what is wrong with it; an empty list where there is no store."""
         from fabricobs.store.verification import verify
 
-        return verify(self.path)
+        return Listing(verify(self.path))
 
     def session(self, statement: str | None = None) -> "duckdb.DuckDBPyConnection":
         """Return a connection of DuckDB with the tables and views, or those a statement needs."""

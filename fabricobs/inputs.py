@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePath
+from typing import ClassVar
 from zoneinfo import ZoneInfo
 
 from fabricobs.exceptions import UserError
 from fabricobs.formats.private_files import is_private
+from fabricobs.notebook import table
 
 # Files of a live /proc or /sys that wait for their next line, or have no end.
 _MOST_KINDS = 12  # of what is not kept, named in a text
@@ -59,6 +61,9 @@ class InputFile:
         return PurePath(self.below or PurePath(self.root).name)
 
 
+Span = tuple[datetime, datetime]
+
+
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
     """What became of one file of the input."""
@@ -78,7 +83,7 @@ class FileOutcome:
     unrecognised: str | None = None
     first_unread: tuple[int, str, str] | None = None
     size_bytes: int = 0
-    span: tuple[datetime, datetime] | None = None  # first and last time of its rows
+    span: Span | None = None  # first and last time of its rows
     shapes: tuple[tuple[str, int], ...] = ()  # of its unclaimed lines, most frequent first
     stored: bool = False  # its rows, if it gives any, are in the store
     unknown_device: str | None = None  # what its rows go by, where nothing names their device
@@ -128,6 +133,25 @@ class IngestReport:
         """Return the files that could not be read, or not to their end."""
         return [o for o in self.outcomes if o.problem is not None]
 
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "format", "files", "lines", "parsed", "ignored", "unread", "rows", "from", "to",
+    )  # fmt: skip
+
+    def by_format(self) -> list[tuple[str, tuple[int, ...], Span | None]]:
+        """Return the files read now by format, the sum last: COLUMNS without a head, and times."""
+        grouped: dict[str, list[FileOutcome]] = {}
+        for outcome in self.read:
+            grouped.setdefault(" + ".join(outcome.formats), []).append(outcome)
+        rows = [*sorted(grouped.items()), ("all", self.read)]
+        return [(name, _sums(outcomes), span_of(outcomes)) for name, outcomes in rows]
+
+    def _repr_html_(self) -> str:
+        rows = [(name, *sums, *(span or (None, None))) for name, sums, span in self.by_format()]
+        said = [(outcome.path, outcome.problem) for outcome in self.problems]
+        unchanged = sum(outcome.unchanged for outcome in self.outcomes)
+        shown = table(self.COLUMNS, rows) + (table(("file", "problem"), said) if said else "")
+        return shown + (f"<p>already in the store: {unchanged:,}</p>" if unchanged else "")
+
     @property
     def unknown_devices(self) -> list[FileOutcome]:
         """Return the files read now whose rows belong to a device that nothing names."""
@@ -137,6 +161,17 @@ class IngestReport:
     def unrecognised(self) -> list[FileOutcome]:
         """Return the files that show no known format."""
         return [o for o in self.outcomes if o.unrecognised is not None]
+
+
+def span_of(outcomes: Sequence[FileOutcome]) -> Span | None:
+    """Return first and last time of the rows of some files; None where no row has one."""
+    spans = [outcome.span for outcome in outcomes if outcome.span is not None]
+    return (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else None
+
+
+def _sums(outcomes: Sequence[FileOutcome]) -> tuple[int, ...]:
+    counts = [(1, o.lines, o.parsed, o.ignored, o.unparsed, o.rows) for o in outcomes]
+    return tuple(map(sum, zip(*counts, strict=True))) or (0,) * 6
 
 
 def not_kept(kinds: Sequence[tuple[str, int]]) -> str:

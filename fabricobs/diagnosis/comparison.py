@@ -10,6 +10,7 @@ import polars as pl
 from fabricobs.diagnosis.change import Change, Occurrence, Pair, judge
 from fabricobs.diagnosis.sides import Asker, Side, parsed_sides, resolved_sides
 from fabricobs.diagnosis.statistics import Array
+from fabricobs.notebook import percent, table
 from fabricobs.store.session import NO_SITE, Site, open_session, runs_of
 
 STEPS, COLLECTIVES, COUNTERS, UPLINKS, HOSTS, RANKS, ERRORS = (
@@ -67,6 +68,18 @@ class Comparison:
     settings: tuple[Setting, ...]
     missing: tuple[str, ...]
     drift: tuple[Drift, ...] = ()
+
+    def _repr_html_(self) -> str:
+        changes = [
+            (c.group, c.name, c.a, c.b, c.unit, percent(c.shift), c.answer) for c in self.changes
+        ]
+        other = [
+            *(("setting", s.name, ", ".join(s.only_a), ", ".join(s.only_b)) for s in self.settings),
+            *((d.kind, f"{d.part} {d.name}", d.before, d.after) for d in self.drift),
+        ]
+        sides = self.a.text, self.b.text
+        shown = table(("group", "number", *sides, "unit", "change", "answer"), changes)
+        return shown + (table(("what", "name", *sides), other) if other else "")
 
     def of_group(self, group: str) -> list[Change]:
         """Return the comparisons of one group, changes first, the largest first."""

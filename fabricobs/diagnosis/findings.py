@@ -1,12 +1,13 @@
 """What a diagnosis says: findings, the answers, the verdict; `schema_version` 1."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from fabricobs.notebook import Listing, percent, table
 from fabricobs.store.jobs import Run
 
 SCHEMA_VERSION = 1
@@ -134,6 +135,23 @@ class Finding:
         parts = [self.kind, *sorted(str(sorted(e.as_dict().items())) for e in self.entities)]
         return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
 
+    COLUMNS: ClassVar = ("severity", "state", "finding", "since", "lost", "of the run", "id")
+
+    def cells(self) -> tuple[object, ...]:
+        """Return a row of a listing in a notebook."""
+        lost = percent(self.loss_share), percent(self.run_share)
+        return (self.severity, self.state or None, self.title, self.start, *lost, self.id)
+
+    def _repr_html_(self) -> str:
+        facts = [
+            *zip(self.COLUMNS, self.cells(), strict=True),
+            ("until", self.end),
+            ("culprits", ", ".join(entity.label for entity in self.entities) or None),
+            ("explanation", self.explanation),
+            *(("next step", step) for step in self.next_steps),
+        ]
+        return table((), facts)
+
 
 @dataclass(frozen=True, slots=True)
 class Power:
@@ -220,6 +238,11 @@ class Verdict:
     questions: tuple[Question, ...]
     judged: bool
 
+    def _repr_html_(self) -> str:
+        answers = [(q.question, q.answer, q.evidence) for q in self.questions]
+        told = f"<p><strong>{escape(self.sentence)}</strong></p>"
+        return told + table(("question", "answer", "evidence"), answers)
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -272,6 +295,9 @@ class Coverage:
     first_time: datetime | None = None
     last_time: datetime | None = None
     values: Mapping[str, float | None] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        return table((), [*self.facts, *(("missing", each) for each in self.missing)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,19 +360,6 @@ class JobVerdict:
     loss: Loss = Loss()
 
 
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return rows as a table of HTML, every cell escaped."""
-
-    def line(cells: Sequence[str], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-    return f"<table>{line(columns, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
-
-
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """A whole diagnosis: findings in order of loss; `what_if` with what saves most first.
@@ -367,17 +380,7 @@ class Diagnosis:
     cluster: str = ""
 
     def _repr_html_(self) -> str:
-        """Return the verdict, the findings and the answers as tables: what a notebook shows."""
-        findings = [
-            (f.severity, f.state, f.title, _percent(f.loss_share), _percent(f.run_share), f.id)
-            for f in self.findings
-        ]
-        answers = [(q.question, q.answer, q.evidence) for q in self.verdict.questions]
-        return (
-            f"<p><strong>{escape(self.verdict.sentence)}</strong></p>"
-            + _table(("severity", "state", "finding", "lost", "of the run", "id"), findings)
-            + _table(("question", "answer", "evidence"), answers)
-        )
+        return self.verdict._repr_html_() + Listing(self.findings)._repr_html_()
 
     def may_miss(self, kind: str) -> bool:
         """Say whether a failure may be why there is no finding of this kind."""

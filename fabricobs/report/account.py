@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from fabricobs.inputs import FileOutcome, IngestReport, not_kept
+from fabricobs.inputs import FileOutcome, IngestReport, Span, not_kept, span_of
 from fabricobs.printing import escaped
 from fabricobs.report.documents import counted
 from fabricobs.report.layout import MOST_NAMED, aligned
@@ -13,18 +13,12 @@ _MOST_SHAPES = 3
 
 def ingest_table(report: IngestReport) -> str:
     """Return the account of an ingest: a line a format, then what stayed unread."""
-    by_format: dict[str, list[FileOutcome]] = {}
-    for outcome in report.read:
-        by_format.setdefault(" + ".join(outcome.formats), []).append(outcome)
-    rows: list[tuple[str, ...]] = [
-        ("format", "files", "lines", "parsed", "ignored", "unread", "rows", "from", "to")
+    rows = [
+        (name, *(f"{n:,}" for n in sums), *_times(span)) for name, sums, span in report.by_format()
     ]
-    for name, outcomes in sorted(by_format.items()):
-        rows.append((name, *(f"{n:,}" for n in _sums(outcomes)), *_span(outcomes)))
-    rows.append(("all", *(f"{n:,}" for n in _sums(report.read)), *_span(report.read)))
     unchanged = sum(outcome.unchanged for outcome in report.outcomes)
     # A table of nothing says less than the sentence below it.
-    lines = [aligned(rows)] if report.read or not unchanged else []
+    lines = [aligned([report.COLUMNS, *rows])] if report.read or not unchanged else []
     if unchanged:
         lines.append(f"{counted(unchanged, 'file')} already in the store, unchanged.")
     dropped: Counter[str] = Counter()
@@ -53,12 +47,11 @@ def ingest_table(report: IngestReport) -> str:
     return "\n".join(lines)
 
 
-def _span(outcomes: Sequence[FileOutcome]) -> tuple[str, str]:
-    """Return first and last time of the rows of some files, as text."""
-    spans = [outcome.span for outcome in outcomes if outcome.span is not None]
-    if not spans:
+def _times(span: Span | None) -> tuple[str, str]:
+    """Return first and last time as text."""
+    if span is None:
         return "", ""
-    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
+    first, last = span
     return f"{first:%Y-%m-%d %H:%M:%S}", f"{last:%Y-%m-%d %H:%M:%S}"
 
 
@@ -73,17 +66,6 @@ def _shapes(outcomes: Sequence[FileOutcome]) -> list[str]:
         "Most frequent lines that match no format (`fabricobs formats new` drafts one):",
         *(f"  {count:6,} x  {shape}" for shape, count in counted.most_common(_MOST_SHAPES)),
     ]
-
-
-def _sums(outcomes: Sequence[FileOutcome]) -> tuple[int, ...]:
-    return (
-        len(outcomes),
-        sum(o.lines for o in outcomes),
-        sum(o.parsed for o in outcomes),
-        sum(o.ignored for o in outcomes),
-        sum(o.unparsed for o in outcomes),
-        sum(o.rows for o in outcomes),
-    )
 
 
 def _unread(outcomes: Iterable[FileOutcome]) -> list[str]:
@@ -117,8 +99,8 @@ def _times_of_change(outcomes: Sequence[FileOutcome]) -> list[str]:
     guessed = [outcome for outcome in outcomes if outcome.timed_by_change]
     if not guessed:
         return []
-    first, last = _span(guessed)
-    others = _span([outcome for outcome in outcomes if not outcome.timed_by_change])
+    first, last = _times(span_of(guessed))
+    others = _times(span_of([each for each in outcomes if not each.timed_by_change]))
     outside = others[0] and not others[0] <= first <= last <= others[1]
     beyond = f", outside the times of all others ({others[0]} to {others[1]})" if outside else ""
     taken = first if first == last else f"{first} to {last}"

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from html import escape
 from operator import and_, or_
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import polars as pl
 
 from fabricobs.diagnosis.findings import Diagnosis, Driver, Entity, Finding, severity_of_loss
 from fabricobs.exceptions import UserError
+from fabricobs.notebook import table
 from fabricobs.printing import escaped
 from fabricobs.report import documents
 from fabricobs.report.layout import aligned, labelled, listed, wrapped
@@ -91,6 +93,14 @@ class Explanation:
     def __str__(self) -> str:
         """Return it as the command line prints it."""
         return explanation_text(self)
+
+    def _repr_html_(self) -> str:
+        blocks = [self.finding._repr_html_()]
+        if self.about is not None:
+            blocks.append(table(self.about.columns, self.about.head(_MOST_ROWS).iter_rows()))
+        if self.sql:
+            blocks.append(f"<pre>{escape(self.sql.strip())}</pre>")
+        return "".join(blocks)
 
 
 def explain(

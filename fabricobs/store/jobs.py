@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from os.path import commonprefix
 from pathlib import PurePath
+from typing import ClassVar
 
 from fabricobs.store.joining import find_launches
 from fabricobs.store.launch_paths import common_folder, folders_above, names_of, pod_of, scheduled
@@ -58,6 +59,17 @@ class Run:
         """Say whether it has data from `since` on, by its times or else by those of its files."""
         newest = self.end or self.modified
         return since is None or newest is None or newest >= since
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "job", "run", "hosts", "ranks", "of ranks", "first step", "last step", "begin", "end",
+        "files",
+    )  # fmt: skip
+
+    def cells(self) -> tuple[object, ...]:
+        """Return a row of a listing in a notebook."""
+        steps = self.first_step, self.last_step
+        size = len(self.hosts), self.ranks, self.nranks
+        return (self.name, self.number, *size, *steps, self.begin, self.end, len(self.paths))
 
     def tells(self) -> dict[str, object]:
         """Return what table `jobs` says of it."""

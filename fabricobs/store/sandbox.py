@@ -7,6 +7,7 @@ has functions that read any file. `docs/security.md` lists the doors.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,10 +65,12 @@ def connect(
             **(limits or {}),
         },
     )
+    # In a notebook without ipywidgets there is no bar, and DuckDB refuses even to turn it off.
+    with suppress(duckdb.InvalidInputException):
+        # It would go to standard output, which is for data.
+        connection.execute("SET enable_progress_bar = false")
     connection.execute(
         "SET TimeZone = 'UTC';"
-        # It would go to standard output, which is for data.
-        "SET enable_progress_bar = false;"
         f"SET allowed_directories = [{', '.join(_allowed(directories))}];"
         "SET enable_external_access = false;"
         "SET lock_configuration = true;"

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,6 +46,20 @@ class Batch:
     faults: list[str] = field(default_factory=list)
     inputs: dict[str, str] = field(default_factory=dict)
     doubled: set[str] = field(default_factory=set)
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "batch",
+        "parts",
+        "bytes",
+        "files",
+        "files that are in another",
+        "faults",
+    )
+
+    def cells(self) -> tuple[object, ...]:
+        """Return a row of a listing in a notebook."""
+        counts = self.parts, self.size_bytes, len(self.inputs), len(self.doubled)
+        return (self.name, *counts, "; ".join(self.faults) or None)
 
 
 def verify(path: Path) -> list[Batch]:
