@@ -31,6 +31,7 @@ FAMILY_WEIGHTS = {"timing": 0.5, "counters": 0.5, "topology": 0.3, "log": 0.7, "
 UNEXPLAINED = "throughput_drop"
 
 Answer = Literal["ok", "problem", "unknown"]
+_SHOWN = ("severity", "state", "finding", "since", "lost", "of the run", "id")
 State = Literal["ongoing", "over", ""]  # at the end of the data; empty where no end is known
 
 
@@ -135,7 +136,7 @@ class Finding:
         parts = [self.kind, *sorted(str(sorted(e.as_dict().items())) for e in self.entities)]
         return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
 
-    COLUMNS: ClassVar = ("severity", "state", "finding", "since", "lost", "of the run", "id")
+    COLUMNS: ClassVar[tuple[str, ...]] = _SHOWN
 
     def cells(self) -> tuple[object, ...]:
         """Return a row of a listing in a notebook."""
