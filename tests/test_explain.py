@@ -5,7 +5,9 @@ import shutil
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -13,11 +15,11 @@ from conftest import Run
 from fabricobs.diagnosis.findings import Diagnosis, Driver, Entity, Finding, Verdict
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.report.documents import diagnosis_json, finding_of
+from fabricobs.report.evidence_rows import evidence_rows
 from fabricobs.report.explanation import (
     UnknownFindingError,
     explain,
     find_finding,
-    rows_about,
 )
 from fabricobs.report.history import keep_findings, kept_findings
 from fabricobs.store.parts import Store
@@ -108,26 +110,41 @@ def test_everything_it_says_is_told(store: Path) -> None:
     assert [words for words in told if words not in text] == []
 
 
+def about(finding: Finding, answer: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """The rows about a finding; its SQL must give the same over the same answer."""
+    found = evidence_rows(finding, "SELECT * FROM answer", answer)
+    with duckdb.connect() as connection:
+        connection.register("answer", answer.to_arrow())
+        again = connection.sql(found.sql).fetchall()
+    assert again == found.about.rows()
+    return found.about.rows() if found.condition else []
+
+
 class TestRowsAboutIt:
     def test_all_its_names_must_fit(self) -> None:
         answer = pl.DataFrame({"rank": [3, 3, 4], "host": ["node01", "node02", "node01"]})
-        assert rows_about(FINDING, answer).rows() == [(3, "node01")]
+        assert about(FINDING, answer) == [(3, "node01")]
+
+    def test_a_name_may_hold_what_sql_quotes(self) -> None:
+        odd = replace(FINDING, entities=(Entity("host", host="o'node"),), start=None)
+        answer = pl.DataFrame({"host": ["o'node", "node"]})
+        assert about(odd, answer) == [("o'node",)]
 
     def test_a_group_of_uplinks_bears_the_name_of_its_switch(self) -> None:
         skew = replace(FINDING, entities=(Entity("switch", switch="leaf1"),), start=None)
         answer = pl.DataFrame({"uplink_group": ["leaf1 uplinks", "leaf10 uplinks"]})
-        assert rows_about(skew, answer).rows() == [("leaf1 uplinks",)]
+        assert about(skew, answer) == [("leaf1 uplinks",)]
 
     def test_those_of_its_time_come_alone_if_there_are(self) -> None:
         times = [START - timedelta(hours=1), START + timedelta(minutes=1)]
         answer = pl.DataFrame({"rank": [3, 3], "host": ["node01"] * 2, "ts": times})
-        assert rows_about(FINDING, answer)["ts"].to_list() == times[1:]
+        assert [row[2] for row in about(FINDING, answer)] == times[1:]
         before = answer.head(1)
-        assert rows_about(FINDING, before).equals(before)
+        assert about(FINDING, before) == before.rows()
 
     def test_no_row_is_about_what_no_column_names(self) -> None:
         answer = pl.DataFrame({"device": ["leaf01"]})
-        assert rows_about(FINDING, answer).is_empty()
+        assert about(FINDING, answer) == []
 
 
 def test_the_command(fabricobs: Run, sample_store: Path, tmp_path: Path) -> None:

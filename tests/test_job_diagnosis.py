@@ -270,7 +270,7 @@ class TestHangs:
     def test_a_rank_of_which_there_is_no_log_at_all_is_missing(self, make_store: Make) -> None:
         (finding,) = diagnose(make_store({"nccl_events": stalled(11)})).findings
         assert [(entity.rank, entity.host) for entity in finding.entities] == [(11, None)]
-        assert "It alone says nothing" in finding.explanation
+        assert "It alone said nothing" in finding.explanation
 
     def test_where_most_logs_are_missing_no_rank_is_named(self, make_store: Make) -> None:
         (finding,) = diagnose(make_store({"nccl_events": stalled(3)[::8]})).findings
@@ -450,7 +450,7 @@ class TestSeveralSlowAtOnce:
         (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
         assert [entity.host for entity in finding.entities] == ["node06", "node07"]
         assert finding.severity == "low"
-        assert "The last 16 of the ranks are slower from the start" in finding.explanation
+        assert "The last 16 of the ranks were slower from the start" in finding.explanation
 
     def test_six_of_sixteen_hosts_are_not_alike(self, make_store: Make) -> None:
         compute = quiet(ranks=128)

@@ -481,7 +481,7 @@ class TestLoss:
         (finding,) = of_links(found)
         assert finding.kind == "packet_loss"
         assert [e.as_dict() for e in finding.entities] == [{"type": "switch", "switch": "leaf00"}]
-        assert "PFC is enabled for no class on 4 of 4 ports" in finding.explanation
+        assert "PFC was enabled for no class on 4 of 4 ports" in finding.explanation
         assert finding.loss_share == pytest.approx(150 / 1150, rel=0.15)
         assert answer(found) == "problem"
 

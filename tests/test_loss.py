@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from fabricobs.diagnosis.attribution import in_order
 from fabricobs.diagnosis.findings import Coverage, Entity, Finding, Price, Segment
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.loss import account, joined_losses
-from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.standing import with_states
 from fabricobs.report.documents import diagnosis_json, loss_words
@@ -151,3 +152,43 @@ def test_the_words_of_the_past_stand_in_the_titles_they_change() -> None:
         for word in model.wording.past:
             known = any(re.search(rf"(?<!\S){word}(?!\w)", text) for text in texts)
             assert known or model.name in filled, (model.name, word)
+
+
+PRESENT = re.compile(
+    r"\b(is|are|has|(?<!would )(?<!to )have|does|sends?|receives|carr(y|ies)|computes?|reach(es)?"
+    r"|lacks?|stays?|begins?|stands?|takes?|loses?|explains?|isolates|gets?)\b"
+)
+# What holds of all fabrics, whatever was measured, and what a reader knows now.
+LAWS = (
+    "Hashing the {flows:.0f} flows of this job evenly gives",
+    "Gb/s a host reach {low_gbytes_per_s",
+    "Error correction works up to that rate",
+    "hashing {flows} leaves a link so empty",
+    "The logs tell what would explain it",
+    "where a ring brings each as much as it takes",
+)
+KNOWN = re.compile(r"\b(is|are) (not )?known\b")
+
+
+def parts_of_explanation(model: Model) -> Iterator[str]:
+    """The clauses of an explanation that state what was measured: those with a fact in them."""
+    texts, open_ = [], [model.wording.explanation]
+    while open_:
+        texts.append(open_.pop())
+        names = re.findall(r"\{(\w+)", texts[-1])
+        open_ += [text for name in names for text in model.wording.phrase.get(name, ())]
+    for text in texts:
+        for clause in re.split(r"(?<=[^\d])[.;] |(?<=\}) (?=[A-Z]\w* )|, (?=where)", text):
+            if "{" in clause and not any(law in clause for law in LAWS):
+                yield KNOWN.sub("", re.sub(r"\{[^}]*\}", "", clause))
+
+
+@pytest.mark.parametrize("model", load_models().values(), ids=lambda model: model.name)
+def test_an_explanation_tells_in_the_past_what_was_measured(model: Model) -> None:
+    for clause in parts_of_explanation(model):
+        assert not PRESENT.search(clause), clause
+
+
+def test_laws_stand_in_explanations() -> None:
+    texts = "\n".join(m.wording.explanation + str(m.wording.phrase) for m in load_models().values())
+    assert [law for law in LAWS if law not in texts] == []

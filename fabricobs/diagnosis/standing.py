@@ -26,16 +26,16 @@ def with_states(
         state = _state(finding, coverage, segments)
         if state == "over" != finding.state:
             words = past.get(finding.kind, _SINCE)
-            finding = replace(finding, title=_in_past(finding.title, words))
+            finding = replace(finding, title=in_past(finding.title, words))
         told.append(replace(finding, state=state or finding.state))
     return told
 
 
-def _in_past(title: str, words: Mapping[str, str]) -> str:
-    """Return a title with each of the words once as it is in the past."""
+def in_past(text: str, words: Mapping[str, str]) -> str:
+    """Return a text with each of the words once as it is in the past."""
     for now, then in words.items():
-        title = re.sub(rf"(?<!\S){re.escape(now)}(?!\w)", then.replace("\\", r"\\"), title, count=1)
-    return title
+        text = re.sub(rf"(?<!\S){re.escape(now)}(?!\w)", then.replace("\\", r"\\"), text, count=1)
+    return text
 
 
 def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) -> State:

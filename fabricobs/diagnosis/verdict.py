@@ -226,7 +226,8 @@ def _pace_holds(
         return _too_few(question, steps)
     costly = [f for f in findings if (f.loss_share or 0.0) >= _LEAST_LOSS and _is_fault(f)]
     if costly:
-        lost = f"{costly[0].loss_share:.0%} of the throughput is lost"
+        over = "was" if costly[0].state == "over" else "is"
+        lost = f"{costly[0].loss_share:.0%} of the throughput {over} lost"
         text = (
             f"The {trends[0].pace} is steady over {steps:,} steps, yet {lost}: {costly[0].title}."
         )

@@ -5,9 +5,7 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from html import escape
-from operator import and_, or_
 from pathlib import Path
 
 import polars as pl
@@ -17,22 +15,14 @@ from fabricobs.exceptions import UserError
 from fabricobs.notebook import table
 from fabricobs.printing import escaped
 from fabricobs.report import documents
+from fabricobs.report.evidence_rows import EvidenceRows, cell_text, evidence_rows
 from fabricobs.report.layout import aligned, labelled, listed, wrapped
 from fabricobs.store.session import NO_SITE, Site, open_session
 
 _MOST_ROWS = 12
+_MOST_LETTERS = 40  # of a cell
 _MOST_SUGGESTED = 5
 _ID = re.compile(r"[0-9a-f]{0,12}", re.IGNORECASE)
-# Columns of a question that name a part of the cluster, by the field of an entity.
-_COLUMNS = {
-    "rank": ("rank", "last_rank"),
-    "host": ("host", "device"),
-    "switch": ("switch", "device", "leaf"),
-    "port": ("port", "leaf_port"),
-    "nic": ("nic",),
-    "job": ("job",),
-}
-_TIMES = ("window_start", "ts", "last_seen")
 
 
 Judge = Callable[[], Diagnosis]
@@ -87,8 +77,12 @@ class Explanation:
 
     finding: Finding
     sql: str | None
-    rows: pl.DataFrame | None
-    about: pl.DataFrame | None
+    rows: EvidenceRows | None
+
+    @property
+    def about(self) -> pl.DataFrame | None:
+        """The rows that name the culprits, all rows where none does; None where none were asked."""
+        return None if self.rows is None else self.rows.about
 
     def __str__(self) -> str:
         """Return it as the command line prints it."""
@@ -109,10 +103,9 @@ def explain(
     """Return a finding with its SQL and the rows that the store gives for it now."""
     sql = documents.question_sql(finding.query, extra)
     if not sql or sql == finding.query:
-        return Explanation(finding, sql, None, None)
+        return Explanation(finding, sql, None)
     with open_session(store, sql, extra, site=site) as connection:
-        rows = connection.sql(sql).pl()
-    return Explanation(finding, sql, rows, rows_about(finding, rows))
+        return Explanation(finding, sql, evidence_rows(finding, sql, connection.sql(sql).pl()))
 
 
 def explanation_text(explanation: Explanation) -> str:
@@ -126,8 +119,8 @@ def explanation_text(explanation: Explanation) -> str:
         "\n".join(listed("What would disprove it", finding.refuted_by)),
         "\n".join(listed("Next steps", finding.next_steps)),
     ]
-    if explanation.rows is not None and explanation.about is not None:
-        blocks.append(_rows_text(explanation.rows, explanation.about))
+    if explanation.rows is not None:
+        blocks.append(_rows_text(explanation.rows))
     if sql:
         named = f" ({finding.query})" if finding.query != sql else ""
         blocks.append(f"  SQL{named}\n" + textwrap.indent(sql.strip(), "    "))
@@ -176,52 +169,17 @@ def _drivers_text(drivers: Sequence[Driver]) -> str:
     return "\n".join(lines)
 
 
-def _rows_text(answer: pl.DataFrame, about: pl.DataFrame) -> str:
-    title = f"Rows about it, {min(len(about), _MOST_ROWS)} of {len(about):,}"
-    if about.is_empty():
-        title, about = f"Rows, none of them about it by name; {len(answer):,} in all", answer
-    if about.is_empty():
+def _rows_text(rows: EvidenceRows) -> str:
+    if rows.about.is_empty():
         return "  No rows: what it was judged from is no longer in the store."
-    shown = about.head(_MOST_ROWS)
-    shown = shown[[column.name for column in shown if column.null_count() < len(column)]]
+    count = len(rows.about)
+    title = f"Rows about it, {min(count, _MOST_ROWS)} of {count:,}"
+    if not rows.condition:
+        title = f"Rows, none of them about it by name; {count:,} in all"
+    shown = rows.shown(_MOST_ROWS)
     table = [tuple(shown.columns), *(tuple(map(_cell, row)) for row in shown.iter_rows())]
     return f"  {title}\n" + textwrap.indent(aligned(table), "    ")
 
 
-def rows_about(finding: Finding, answer: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a question that name the culprits; only those of its time if there are."""
-    named = [test for entity in finding.entities if (test := _names(entity, answer)) is not None]
-    about = answer.filter(reduce(or_, named)) if named else answer.clear()
-    time = next((name for name in _TIMES if name in answer.columns), None)
-    if time is None or finding.start is None:
-        return about
-    during = pl.col(time) >= finding.start
-    if finding.end is not None:
-        during &= pl.col(time) <= finding.end
-    within = about.filter(during)
-    return about if within.is_empty() else within
-
-
-def _names(entity: Entity, answer: pl.DataFrame) -> pl.Expr | None:
-    """Return the test whether a row names the entity, None where no column could."""
-    tests: list[pl.Expr] = []
-    for field, columns in _COLUMNS.items():
-        value = getattr(entity, field)
-        column = next((name for name in columns if name in answer.columns), None)
-        if value is None:
-            continue
-        if column is not None:
-            tests.append(pl.col(column) == value)
-        elif field == "switch" and "uplink_group" in answer.columns:
-            tests.append(pl.col("uplink_group").str.starts_with(f"{value} "))
-        elif field != "job":
-            return None
-    return reduce(and_, tests) if tests else None
-
-
 def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return documents.number(value)
-    return escaped(str(value))[:40]
+    return escaped(cell_text(value))[:_MOST_LETTERS]

@@ -13,6 +13,8 @@ import altair as alt
 import vl_convert
 
 from fabricobs import stopping
+from fabricobs.ask import Question as StoredQuery
+from fabricobs.ask import questions
 from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.findings import Diagnosis, Failure, Finding, Question
 from fabricobs.diagnosis.verdict import ANSWERED_BY, QUESTIONS
@@ -22,12 +24,14 @@ from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.charts.theme import coloured
 from fabricobs.report.charts.timeline import step_timeline
 from fabricobs.report.charts.topology import Marked, draw_topology
+from fabricobs.report.evidence_rows import EvidenceRows, evidence_rows
 from fabricobs.store.session import NO_SITE, Site, open_session
 
 if TYPE_CHECKING:
     import duckdb
 
 MOST_FINDINGS = 12
+_MOST_WITH_ROWS = 100
 _KEYS = dict(zip(QUESTIONS, ANSWERED_BY, strict=True))
 _WIDTH = 960  # pixels of a chart's frame in a file of its own
 _SHARPNESS = 2  # pixels of a PNG for one of the drawing
@@ -56,6 +60,7 @@ class Figures:
     answered_by: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # findings by place
     ports: tuple[Row, ...] = ()  # of every host and switch
     ranks: tuple[Row, ...] = ()  # and where each runs
+    rows_of: Mapping[int, EvidenceRows] = field(default_factory=dict)  # findings, by place
     failures: tuple[Failure, ...] = ()
 
     def __iter__(self) -> Iterator[Figure]:
@@ -109,6 +114,15 @@ def draw_figures(
             )
             if drawn is not None:
                 of_findings[number] = drawn
+        rows_of = {}
+        known = questions(extra)
+        for number, finding in enumerate(diagnosis.findings[:_MOST_WITH_ROWS], start=1):
+            stopping.check()
+            rows = attempts.attempt(
+                f"rows of finding {finding.id}", partial(_rows_of, source, known, finding), None
+            )
+            if rows is not None:
+                rows_of[number] = rows
         return Figures(
             timeline=timeline,
             topology=None if topology is None else _figure("topology", topology.chart),
@@ -119,8 +133,18 @@ def draw_figures(
             answered_by=_answered_by(source, diagnosis.findings),
             ports=parts("ports"),
             ranks=parts("ranks"),
+            rows_of=rows_of,
             failures=tuple(attempts.failures),
         )
+
+
+def _rows_of(
+    source: Source, known: Mapping[str, StoredQuery], finding: Finding
+) -> EvidenceRows | None:
+    if finding.query not in known:  # a statement of another installation is never run
+        return None
+    sql = known[finding.query].sql
+    return evidence_rows(finding, sql, source.answer(sql))
 
 
 def _of_questions(source: Source, diagnosis: Diagnosis, attempts: Attempts) -> dict[str, Figure]:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from fabricobs import __version__
 from fabricobs.report import documents
 from fabricobs.report.charts.theme import properties
+from fabricobs.report.evidence_rows import cell_text
 from fabricobs.report.jobs import facts_of, named_words
 
 STYLE, SCRIPT = "report.css", "report.js"
@@ -109,6 +110,7 @@ def environment() -> Environment:
         documents.confidence_words,
         documents.loss_words,
         documents.until_words,
+        cell_text,
     ):
         made.filters[function.__name__] = function
     made.globals["money"] = documents.money

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from fabricobs import stopping
+from fabricobs.ask import questions
 from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.findings import SEVERITIES, Clock, Diagnosis, Entity, Failure, Finding
 from fabricobs.output_files import write_whole
@@ -17,6 +18,7 @@ from fabricobs.report import documents
 from fabricobs.report.charts.data_table import DataTable, data_tables
 from fabricobs.report.charts.source import Row
 from fabricobs.report.charts.svg import Drawing, draw_svg
+from fabricobs.report.evidence_rows import EvidenceRows
 from fabricobs.report.figures import MOST_FINDINGS, Figure, Figures, draw_figures
 from fabricobs.report.html import Addresses, page
 from fabricobs.store.session import NO_SITE, Site
@@ -25,6 +27,8 @@ _MOST_CHART_BYTES = 4_000_000
 _MOST_DETAILED = 100
 _MOST_NAMED = 100
 _MOST_ROWS = 60
+_MOST_RAW_ROWS = 12  # of a finding
+_MOST_UPRIGHT = 3  # rows that stand as columns, with the meaning of each value beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,14 @@ class Charts:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One finding of a page; `sql` is empty where an earlier section shows the same."""
+    """One finding of a page; `sql` is empty where an earlier section shows the same query."""
 
     number: int
     finding: Finding
     affected: list[tuple[str, tuple[Entity, ...], int]]
     figure: Figure | None
+    rows: EvidenceRows | None
+    meanings: Mapping[str, str]  # by column of the rows
     sql: str
     sql_shown_at: int
 
@@ -123,6 +129,8 @@ def context_of(diagnosis: Diagnosis, figures: Figures, charts: Charts) -> dict[s
         "most_charts": MOST_FINDINGS,
         "most_detailed": _MOST_DETAILED,
         "most_rows": _MOST_ROWS,
+        "most_raw": _MOST_RAW_ROWS,
+        "most_upright": _MOST_UPRIGHT,
         "severities": SEVERITIES,
         "clocks": sorted(diagnosis.coverage.clocks, key=_by_doubt),
         "open_questions": [q for q in diagnosis.verdict.questions if q.answer == "unknown"],
@@ -133,16 +141,21 @@ def context_of(diagnosis: Diagnosis, figures: Figures, charts: Charts) -> dict[s
 def sections(
     listed: Sequence[tuple[int, Finding]], figures: Figures, extra: tuple[Path, ...]
 ) -> Iterator[Section]:
-    """Yield a section for each finding with its number; the same SQL is shown once."""
+    """Yield a section for each finding with its number; the same query is shown once."""
+    known = questions(extra)
     shown: dict[str, int] = {}
     for number, finding in listed:
         first = shown.setdefault(finding.query, number)
+        rows = figures.rows_of.get(number)
+        sql = known[finding.query].sql if finding.query in known else finding.query
         yield Section(
             number=number,
             finding=finding,
             affected=list(_affected(finding)),
             figure=figures.of_findings.get(number),
-            sql=documents.question_sql(finding.query, extra) if first == number else "",
+            rows=rows,
+            meanings=dict(known[finding.query].columns) if finding.query in known else {},
+            sql=(rows.sql if rows else sql) if first == number else "",
             sql_shown_at=first,
         )
 

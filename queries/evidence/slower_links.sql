@@ -46,12 +46,12 @@ SELECT 'link' AS what, c.cable, CASE WHEN e.is_nic THEN 'nic' ELSE 'port' END AS
 FROM cables c JOIN ends e USING (cable)
 UNION ALL
 SELECT 'missing NIC', host || nic, 'nic', host, nic, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-  format('{} of {} hosts have it up', with_nic, of_hosts), false, NULL, NULL, NULL, NULL, host || ' ' || nic, host,
+  format('{} of {} hosts had it up', with_nic, of_hosts), false, NULL, NULL, NULL, NULL, host || ' ' || nic, host,
   with_nic, of_hosts, NULL, 1
 FROM missing
 UNION ALL
 SELECT 'PCIe', host || part, 'host', host, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-  format('{}. So on {} of {} hosts', text, limited, hosts), false, NULL, NULL, NULL, NULL, part, host,
+  format('{}. It was so on {} of {} hosts', text, limited, hosts), false, NULL, NULL, NULL, NULL, part, host,
   NULL, NULL, limited, 1
 FROM evidence.pcie_limits
 WHERE hosts > $peers AND limited <= (1 - $agreeing) * hosts

@@ -169,7 +169,7 @@ def _finding(
         families.add("timing")
         harms.append(f"Pure collective time rose by {rise:.0%} when it began.")
     if burst is not None and burst >= model.limit("burst_utilisation"):
-        harms.append(f"While collectives run, its busiest link is {burst:.0%} busy.")
+        harms.append(f"While collectives ran, its busiest link was {burst:.0%} busy.")
     if pauses is not None:
         before, after = pauses
         if after >= model.limit("pause_rate") and after >= model.limit("pause_rise") * before:
@@ -194,7 +194,7 @@ def _finding(
         "jain": jain(stretch.loads),
         "p": skew.p,
         "imbalance": float(np.max(share)) / mean - 1,
-        "harm": " ".join(harms) or "No harm to the job is measured.",
+        "harm": " ".join(harms) or "No harm to the job was measured.",
     }
     return Finding(
         kind=model.kind,

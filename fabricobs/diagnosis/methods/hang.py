@@ -186,10 +186,10 @@ def _proof(stall: _Stall, *, named: bool) -> str:
     if not named:
         return "Which rank is missing these logs do not tell: look at network and GPUs."
     if stall.by_progress:
-        return "By sequence numbers it is behind its group and waits in nothing itself."
+        return "By sequence numbers it was behind its group and waited in nothing itself."
     if len(stall.missing) > 1:
-        return "They alone say nothing: no watchdog of their own gave up."
-    return "It alone says nothing: no watchdog of its own gave up."
+        return "They alone said nothing: no watchdog of their own gave up."
+    return "It alone said nothing: no watchdog of its own gave up."
 
 
 def _progress_driver(stall: _Stall) -> tuple[Driver, ...]:

@@ -157,8 +157,8 @@ def _flaps(spans: Sequence[Span], times: int, model: Model) -> str:
         later[0] - earlier[1] <= within for earlier, later in zip(spans, spans[1:], strict=False)
     )
     if times > len(spans) or often:
-        return "It comes and goes: an optic or connector at its limit, or a port that retrains."
-    return "One event may be a hand on a cable."
+        return "It came and went: an optic or connector at its limit, or a port that retrains."
+    return "One event may have been a hand on a cable."
 
 
 def _drivers(downs: _Downs, model: Model) -> list[Driver]:

@@ -162,7 +162,7 @@ def _finding(
         "since": f"{start:%H:%M:%S} UTC",
         "sent": sent,
         "instead": "and receives" if receives else "and sent its share before",
-        "sign": f"receives {received:.0%} of what the median of them does"
+        "sign": f"received {received:.0%} of what the median of them did"
         if receives
         else f"sent {carried:.0%} of it before",
         "flows": flows,

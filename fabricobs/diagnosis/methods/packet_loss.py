@@ -189,7 +189,7 @@ def _finding(loss: _Loss, evidence: Evidence, model: Model, trends: list[StepTim
         "since": moment(spans[0][0]),
         "counted": _counted(loss.rows),
         "resent": _counted(loss.resent) or "Whether it was sent again is not known",
-        "lossy": lossy or "Whether the class is protected there is not known.",
+        "lossy": lossy or "Whether the class was protected there is not known.",
         "switch": switch or "the leaves",
     }
     return build_finding(
@@ -217,10 +217,10 @@ def _lossy_class(loss: _Loss, evidence: Evidence) -> str | None:
         return None
     row = own.row(0, named=True)
     others = settings.filter(pl.col("lossy") == 0)
-    beside = f", where {len(others)} other switches protect theirs" if len(others) else ""
+    beside = f", where {len(others)} other switches protected theirs" if len(others) else ""
     return (
-        f"PFC is enabled for no class on {row['lossy']} of {row['ports']} ports of "
-        f"{row['switch']} to NICs{beside}: what does not fit there is dropped."
+        f"PFC was enabled for no class on {row['lossy']} of {row['ports']} ports of "
+        f"{row['switch']} to NICs{beside}: what did not fit there was dropped."
     )
 
 

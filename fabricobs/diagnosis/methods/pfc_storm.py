@@ -184,7 +184,7 @@ def _finding(
         "nic": storm.nic or "its NIC",
         "device": storm.device,
         "about": "up to " if estimated else "",
-        "estimate": " Only frames are counted: the share is an upper estimate."
+        "estimate": " Only frames were counted: the share is an upper estimate."
         if estimated
         else "",
         "switch": storm.switch or "its switch",
@@ -236,14 +236,14 @@ def _watchdog(storm: _Storm, evidence: Evidence) -> tuple[str, str]:
     watched = evidence.frame("watchdogs").filter(pl.col("switch") == switch)
     if switch is None or evidence.frame("watchdogs").is_empty():
         return (
-            "No watchdog of a switch is seen in these files.",
+            "No watchdog of a switch was seen in these files.",
             "On the switch: show pfcwd config and show pfcwd stats; start it (pfcwd start_default) "
             "where it is off: it ends a storm after some 400 ms.",
         )
     acted = int(watched.filter(pl.col("port") == storm.port)["detected"].sum() or 0)
     if acted:
         return (
-            f"The watchdog of {switch} detected {acted:,} storms there and drops what waits.",
+            f"The watchdog of {switch} detected {acted:,} storms there and dropped what waited.",
             f"On {switch}: show pfcwd stats; what it drops is sent again: the NIC is to be mended, "
             "not the watchdog.",
         )
@@ -262,8 +262,8 @@ def _traffic_sentence(storm: _Storm, evidence: Evidence) -> str:
     if during.is_empty() or not during["speed_gbps"][0]:
         return ""
     busy = _number(during["received_gbps"].median()) / float(during["speed_gbps"][0])
-    little = " It pauses with next to no traffic." if busy < _QUIET else ""
-    return f" Its port is {busy:.0%} busy meanwhile.{little}"
+    little = " It paused with next to no traffic." if busy < _QUIET else ""
+    return f" Its port was {busy:.0%} busy meanwhile.{little}"
 
 
 def _victims(storm: _Storm, evidence: Evidence) -> list[str]:
@@ -278,7 +278,7 @@ def _victims(storm: _Storm, evidence: Evidence) -> list[str]:
 
 def _victims_sentence(victims: list[str]) -> str:
     if not victims:
-        return "No other host is seen paused."
+        return "No other host was seen paused."
     shown = ", ".join(victims[:_MOST_VICTIMS])
     more = f" and {len(victims) - _MOST_VICTIMS} more" if len(victims) > _MOST_VICTIMS else ""
     return f"Paused with it: {shown}{more}."

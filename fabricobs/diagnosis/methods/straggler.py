@@ -39,7 +39,7 @@ _THROUGHOUT = 0.9
 _AT_START_STEPS = 10
 _MOST_NAMES = 8
 _GROUPS = (
-    " {many} of the ranks are slower from the start: these are two groups, which may be built so "
+    " {many} of the ranks were slower from the start: these are two groups, which may be built so "
     "(pipeline stages, GPU models, firmware)."
 )
 

@@ -26,6 +26,7 @@ from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.straggler import moment_of
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_compute_times import Integers, RankTimes, nan_max, rank_compute_times
+from fabricobs.diagnosis.standing import in_past
 from fabricobs.diagnosis.statistics import Array, change_points, nan_median
 
 # Hosts below this number are too few to say that another one is last each time; then ranks do.
@@ -95,7 +96,7 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
     return _Form(
         what=f"{name} computes {usual[slowest] / mean - 1:.0%} longer than the mean stage",
         proof=(
-            f"The stages need {', '.join(f'{ms:,.0f}' for ms in usual)} ms; that explains "
+            f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms; that explained "
             f"{explained:.0%} of the ranks' waiting for each other"
         ),
         loss=_share(float(np.nansum(added)), float(np.nansum(times.step_ms[times.steady]))),
@@ -138,8 +139,8 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
             f"{np.median(wait) / usual:.0%} behind the median"
         ),
         proof=(
-            f"The wait is caused by {turns:.0f} of {len(names)} {_kind(times)} in turn; "
-            f"{explained:.0%} of it is passing, no rank is slow for long"
+            f"The wait was caused by {turns:.0f} of {len(names)} {_kind(times)} in turn; "
+            f"{explained:.0%} of it was passing, no rank was slow for long"
         ),
         loss=loss,
         explained=explained,
@@ -189,11 +190,11 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
         what=f"all ranks wait {value:,.0f} ms a step for their data"
         + (f" since step {times.steps[index[begin]]}" if begin else ""),
         proof=(
-            f"Loading took {usual:,.0f} ms in the other steps; {alike:.0%} of the ranks' steps are "
-            f"alike, and it explains {min(_share(added, longer), 1.0):.0%} of the added time"
+            f"Loading took {usual:,.0f} ms in the other steps; {alike:.0%} of the ranks' steps "
+            f"were alike, and it explained {min(_share(added, longer), 1.0):.0%} of the added time"
             if len(rest)
-            else f"It is {_share(added, float(np.sum(steps))):.0%} of every step, on {alike:.0%} "
-            "of the ranks alike"
+            else f"The wait was {_share(added, float(np.sum(steps))):.0%} of every step, on "
+            f"{alike:.0%} of the ranks alike"
         ),
         loss=_share(added, float(np.sum(steps[begin:end]))),
         explained=min(_share(added, longer), 1.0),
@@ -267,7 +268,8 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
     families = {"timing"}
     explanation = model.wording.explanation.format(**words)
     if len(forms) > 1:
-        explanation += f" Besides, {'; '.join(other.what for other in forms[1:])}."
+        others = (in_past(other.what, model.wording.past) for other in forms[1:])
+        explanation += f" Besides, {'; '.join(others)}."
     known = min(form.first + int(model.limit("least_steps")) - 1, last)
     return Finding(
         kind=model.kind,

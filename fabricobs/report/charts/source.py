@@ -12,6 +12,7 @@ from fabricobs.json_values import as_json
 from fabricobs.report.documents import iso
 
 if TYPE_CHECKING:
+    import polars as pl
     from duckdb import DuckDBPyConnection
 
 Row = dict[str, Any]
@@ -25,6 +26,7 @@ class Source:
     extra: tuple[Path, ...] = ()
     _queries: dict[str, Path] = field(init=False)
     _models: tuple[Model, ...] = field(init=False)
+    _answers: "dict[str, pl.DataFrame]" = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._queries = content.files("queries", ".sql", self.extra)
@@ -40,6 +42,12 @@ class Source:
             {column: _plain(value) for column, value in zip(columns, row, strict=True)}
             for row in answer.fetchall()
         ]
+
+    def answer(self, sql: str) -> "pl.DataFrame":
+        """Return all rows of a query as a frame; several findings may ask for the same."""
+        if sql not in self._answers:
+            self._answers[sql] = self.connection.sql(sql).pl()
+        return self._answers[sql]
 
     def model_of(self, finding: Finding) -> Model | None:
         """Return the model that gave a finding: of its kind, and of its query where one is."""
