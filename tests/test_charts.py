@@ -3,21 +3,26 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import altair as alt
 import pytest
 from report_case import START, Row, big_store, finding, make_store
+from sweeps import write_sweep
 
 from fabricobs.content_check import check_content
 from fabricobs.diagnosis.findings import Diagnosis, Entity, Finding, Power, Question, Verdict
 from fabricobs.diagnosis.model import load_models
+from fabricobs.ingestion import ingest
+from fabricobs.inputs import Options
 from fabricobs.report.charts.answers import ANSWERS
 from fabricobs.report.charts.catalogue import CHARTS, chart_of
 from fabricobs.report.charts.source import Source
 from fabricobs.report.charts.svg import marks
 from fabricobs.report.charts.topology import draw_topology
 from fabricobs.report.figures import draw_figures, save_figures
+from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
 HOSTS = ("node1", "node2", "node3", "node4")
@@ -142,8 +147,7 @@ def drawn(chart: alt.LayerChart) -> tuple[str, list[Row]]:
 def test_every_chart_a_model_names_is_there() -> None:
     for model in load_models().values():
         assert set(model.charts) <= CHARTS.keys(), model.name
-        # What judges all runs of benchmarks has a table, and no chart.
-        assert model.charts or model.whole, model.name
+        assert model.charts, model.name
 
 
 def test_a_model_that_names_an_unknown_chart_is_unsound(tmp_path: Path) -> None:
@@ -230,6 +234,24 @@ def test_a_hang_shows_who_is_behind(source: Source) -> None:
     assert {first: row["launched"] for first, row in rows.items()} == {0: 7, 2: 6, 3: 7}
     assert rows[0]["ranks"] == 2
     assert rows[2]["label"] == "rank 2 on node3"
+
+
+@pytest.mark.parametrize("bad", ["host", "nic", "switch"])
+def test_a_sweep_shows_the_runs_with_the_slow_part_apart(tmp_path: Path, bad: str) -> None:
+    name = write_sweep(tmp_path / "logs", 147, bad, runs=16, hosts=8, effect=0.15)
+    ingest([tmp_path / "logs"], Store(tmp_path / "store"), Options())
+    part = Entity(bad, **{bad: name})
+    with open_session(tmp_path / "store") as connection:
+        chosen = chart_of(Source(connection), of("slow_part", "acceptance", part, start=None))
+    assert chosen is not None
+    assert chosen[0] == "runs_with_part"
+    title, rows = drawn(chosen[1])
+    assert name in title
+    runs = [row for row in rows if "place" in row]
+    assert sorted(row["place"] for row in runs) == list(range(1, len(runs) + 1))
+    own, others = ([r["share"] for r in runs if r["own"] is has] for has in (True, False))
+    assert own and others
+    assert median(own) < 0.9 * median(others)
 
 
 def test_a_finding_without_data_for_its_charts_has_none(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.loss import joined_losses
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.standing import headline, with_states
+from fabricobs.diagnosis.verdict import with_causes
 from fabricobs.exceptions import UserError
 from fabricobs.store.jobs import Run
 
@@ -78,7 +79,7 @@ def joined(
     diagnoses = [diagnosis for _, diagnosis in by_run]
     rests = [] if rest is None else [rest]
     return Diagnosis(
-        verdict=_verdict(jobs, findings),
+        verdict=_verdict(jobs, findings, models),
         findings=findings,
         segments=tuple(segment for each in diagnoses for segment in each.segments),
         coverage=_coverage(seen, diagnoses, unattributed),
@@ -138,7 +139,9 @@ def _both(one: float | None, other: float | None) -> float | None:
     return one if other is None else other if one is None else one + other
 
 
-def _verdict(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> Verdict:
+def _verdict(
+    jobs: Sequence[JobVerdict], findings: Sequence[Finding], models: Mapping[str, Model]
+) -> Verdict:
     """Say how many jobs have problems and which is worst; of each question the worst answer."""
     named = {finding.id for finding in findings if finding.severity != "info"}
     wrong = [
@@ -158,7 +161,7 @@ def _verdict(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> Verdict
     sentence = f"{counts}."
     if serious:
         worst = next((j for j in jobs if serious[0].id in j.findings), None)
-        who = "No job crosses it" if worst is None else f"Worst is {worst.run.label}"
+        who = "Outside the jobs" if worst is None else f"Worst is {worst.run.label}"
         what = headline(serious[0])
         if worst is not None and serious[0].state != "over":
             what = worst.verdict.sentence
@@ -169,7 +172,8 @@ def _verdict(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> Verdict
         )
         for each in zip(*(job.verdict.questions for job in jobs), strict=True)
     )
-    return Verdict(sentence, questions, any(job.verdict.judged for job in jobs))
+    questions = with_causes(questions, serious, models)
+    return Verdict(sentence, questions, any(q.answer != "unknown" for q in questions))
 
 
 def _worst_answer(answers: Sequence[tuple[str, Question]]) -> Question:

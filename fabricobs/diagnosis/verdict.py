@@ -3,7 +3,7 @@
 Missing data reads as unknown, never as ok.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import polars as pl
@@ -130,7 +130,7 @@ def _kinds(models: Mapping[str, Model], answers: Answers | None) -> set[str]:
     return {m.kind for m in models.values() if answers is not None and m.answers == answers}
 
 
-def _named(question: Question, kinds: set[str], findings: tuple[Finding, ...]) -> Question | None:
+def _named(question: Question, kinds: set[str], findings: Sequence[Finding]) -> Question | None:
     """The answer a named cause gives, None where none does."""
     causes = [f for f in findings if f.kind in kinds and f.severity != "info"]
     if not causes:
@@ -138,6 +138,17 @@ def _named(question: Question, kinds: set[str], findings: tuple[Finding, ...]) -
     more = f" {len(causes) - 1} more." if len(causes) > 1 else ""
     text = f"{causes[0].title}.{end_of(causes[0])}{more}"
     return Question(question.question, "problem", text)
+
+
+def with_causes(
+    questions: tuple[Question, ...], findings: Sequence[Finding], models: Mapping[str, Model]
+) -> tuple[Question, ...]:
+    """Return the questions with `problem` where a finding is the cause."""
+    kinds = map(partial(_kinds, models), ANSWERED_BY)
+    return tuple(
+        question if question.answer == "problem" else _named(question, own, findings) or question
+        for question, own in zip(questions, kinds, strict=True)
+    )
 
 
 def _failed(question: Question, reason: str | None) -> Question:

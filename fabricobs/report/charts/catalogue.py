@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import altair as alt
 
 from fabricobs.diagnosis.findings import Finding
+from fabricobs.report.charts.benchmarks import runs_with_part
 from fabricobs.report.charts.collectives import collective_times
 from fabricobs.report.charts.pauses import pause_tree
 from fabricobs.report.charts.ports import link_ends, queue_signals
@@ -25,6 +26,7 @@ CHARTS: Mapping[str, Draw] = {
         pause_tree,
         queue_signals,
         rank_compute,
+        runs_with_part,
         settings_compared,
         uplink_shares,
     )
