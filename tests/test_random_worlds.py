@@ -231,6 +231,31 @@ def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
     assert "0.33 of 3" in text and "random-2" in text and "1 straggler" in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [
+        ("throughput_drop", True),
+        ("congestion", True),
+        ("oversubscription", True),
+        ("straggler", False),
+        ("link_errors", False),
+    ],
+)
+def test_what_others_cost_and_what_is_built_so_is_no_false_finding(kind: str, known: bool) -> None:
+    spec = draw_spec(5, tiers=2, hosts=16, oversubscription=3.0, tenants=0.2, nccl_level="none")
+    world = come_true(spec)
+    truth = tell_truth(Site(world, Path("logs"))) | {"faults": []}
+    (change,) = (c for c in truth["pace_changes"] if c["why"] == "Other tenants send.")
+    claim = SimpleNamespace(
+        kind=kind, severity="high", confidence=0.9, start=datetime.fromisoformat(change["start"]),
+        end=None, detected_at=None, loss_share=0.1, entities=[],
+    )  # fmt: skip
+    answers = [SimpleNamespace(answer="unknown")] * len(QUESTIONS)
+    found = SimpleNamespace(findings=[claim], verdict=SimpleNamespace(questions=answers))
+    score = score_case(truth, found, interval_seconds=10, step_seconds=1)  # type: ignore[arg-type]
+    assert [(c.right, c.again) for c in score.claims] == [(False, known)]
+
+
 @pytest.mark.parametrize(("jobs", "right"), [(1, True), (2, False)])
 def test_the_only_job_is_right_under_any_name(jobs: int, right: bool) -> None:
     at = datetime(2026, 3, 2, 9, tzinfo=UTC)

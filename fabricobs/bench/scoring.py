@@ -46,8 +46,8 @@ class Claim:
     """One finding at `low` or above: its confidence, and whether a fault answers to it.
 
     `again` says that a fault answers which has another finding, or whose loss it is, that the
-    cluster was built so, or that a lead (`low`, no loss) tells of a pace that ordinary life
-    changed.
+    cluster was built so, that other tenants cost what it tells, or that a lead (`low`, no loss)
+    tells of a pace that ordinary life changed.
     """
 
     scenario: str
@@ -94,7 +94,7 @@ def score_case(
             scenario, seed, f.kind, f.severity, f.confidence, id(f) in right,
             f.kind in truth.get("by_design", ())
             or any(_answers(fault, f) for fault in faults)
-            or any(_is_lead_to(change, f) for change in truth.get("pace_changes", ())),
+            or any(_is_known(change, f) for change in truth.get("pace_changes", ())),
         )
         for f in claimed
     )  # fmt: skip
@@ -193,10 +193,15 @@ def _answers(fault: Mapping[str, Any], finding: Finding) -> bool:
     return unexplained or (finding.kind in _kinds(fault) and _names(finding, fault, 3))
 
 
-def _is_lead_to(change: Mapping[str, Any], finding: Finding) -> bool:
-    """Whether a finding says that steps are longer, and not that this is a loss."""
+def _is_known(change: Mapping[str, Any], finding: Finding) -> bool:
+    """Whether a finding tells of a pace that ordinary life changed.
+
+    It says that steps are longer, and not that this is a loss; what others cost is a loss.
+    """
+    if not _overlap(finding, change):
+        return False
     is_lead = finding.kind == "throughput_drop" and finding.severity == "low"
-    return is_lead and finding.loss_share is None and _overlap(finding, change)
+    return finding.kind in change.get("is", ()) or (is_lead and finding.loss_share is None)
 
 
 def _overlap(finding: Finding, fault: Mapping[str, Any]) -> bool:

@@ -24,6 +24,9 @@ _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
 _SOUND_STEPS = 20  # without a fault, warm-up included, that tell the pace without it
 _PACE_CHANGES = 0.05  # share of the step time by which ordinary life changes the pace
+# What other tenants cost may be told of the steps, of the ports that fill, or of their class.
+_TENANTS = "Other tenants send."
+_TENANTS_ARE = ["throughput_drop", "congestion", "ecn_misconfigured"]
 _QUEUES = 0.01  # share of the transfer time that a link stands still without any fault
 
 
@@ -259,9 +262,12 @@ def _utc(epoch: float) -> str:
 def _by_design(world: World) -> list[str]:
     """Kinds of finding that are true of the cluster as it is: its uplinks, or other tenants, queue.
 
-    What tenants send fills ports from time to time; whoever says so of a port is right.
+    What tenants send fills ports from time to time; whoever says so of a port is right. So is who
+    says that the uplinks carry less than the NICs.
     """
     network, _ = world.plans[0]
+    is_narrow = world.spec.tiers > 1 and world.spec.oversubscription > 1
+    narrow = ["oversubscription"] if is_narrow else []
 
     def queues(state: State) -> bool:
         return max(float(t.paused.max()) for t in network.transfers(state)) >= _QUEUES
@@ -272,7 +278,7 @@ def _by_design(world: World) -> list[str]:
         skew = ["ecmp_skew"] if hashed or world.spec.tiers > 2 else []
         return ["congestion", "oversubscription", *skew]
     busy = world.busy[_made(world)].any()
-    return ["congestion"] if busy and queues(tenants_alone(world)) else []
+    return [*narrow, "congestion"] if busy and queues(tenants_alone(world)) else narrow
 
 
 def _ordinary(world: World) -> list[str]:
@@ -284,15 +290,18 @@ def _ordinary(world: World) -> list[str]:
         "It saves checkpoints.": spec.checkpoint != "none",
         "The batch doubles after a while.": spec.ramp_up,
         "Sequences grow.": spec.curriculum,
-        "Other tenants send.": spec.tenants > 0,
+        _TENANTS: spec.tenants > 0,
         "Counters start again at 0.": spec.counter_resets > 0,
         "Error counters hold errors of earlier times.": spec.old_errors > 0,
     }
     return [text for text, true in happened.items() if true]
 
 
-def _pace_changes(site: Site) -> list[dict[str, str]]:
-    """When ordinary life makes steps longer: a finding may say so, but not that it is a loss."""
+def _pace_changes(site: Site) -> list[dict[str, Any]]:
+    """When ordinary life makes steps longer: a finding may say so, but not that it is a loss.
+
+    What other tenants cost is one: findings of the kinds `is` are right about it.
+    """
     world, true = site.world, site.true_clock
     spec, made = world.spec, _made(world)
     begins = np.concatenate([course.begin for course in world.courses])
@@ -309,7 +318,7 @@ def _pace_changes(site: Site) -> list[dict[str, str]]:
             for w in (world, without_tenants(world))
         )
         costs = busy.any() and others[busy].mean() > (1 + _PACE_CHANGES) * alone[busy].mean()
-        slow["Other tenants send."] = busy & bool(costs)
+        slow[_TENANTS] = busy & bool(costs)
     paces = [plain_seconds(network, calm(world.topology)) for network, _ in world.plans]
     least = np.minimum.accumulate(paces)
     slow["The job starts again on other paths."] = np.concatenate(
@@ -321,6 +330,7 @@ def _pace_changes(site: Site) -> list[dict[str, str]]:
     return [
         {
             "why": why,
+            "is": _TENANTS_ARE if why == _TENANTS else [],
             "start": _utc(true.epoch(float(begins[during][0]))),
             "end": _utc(true.epoch(float(ends[during][-1]))),
         }
