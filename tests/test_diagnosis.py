@@ -249,11 +249,15 @@ def test_a_short_loss_that_is_over_weighs_as_much_as_the_run_lost(make_store: Ma
     assert finding.severity == "info"
 
 
-def test_a_rank_that_was_slow_for_a_while_is_not_critical(make_store: Make) -> None:
+@pytest.mark.parametrize(("last", "severity"), [(55, "low"), (70, "low"), (110, "medium")])
+def test_a_rank_that_was_slow_for_a_while_weighs_as_much_as_the_run_lost(
+    make_store: Make, last: int, severity: str
+) -> None:
     slow, well = (run_of(ranks, steps=300, since=40)["steps"] for ranks in ({5: 1.6}, {}))
-    (finding,) = diagnose(make_store({"steps": [*slow[: 70 * 16], *well[70 * 16 :]]})).findings
+    rows = [*slow[: last * 16], *well[last * 16 :]]
+    (finding,) = diagnose(make_store({"steps": rows})).findings
     assert finding.loss_share == pytest.approx(420 / 1330, abs=0.03)
-    assert finding.severity == "medium"
+    assert finding.severity == severity
 
 
 def test_what_no_rule_names_is_shown_as_information(make_store: Make) -> None:

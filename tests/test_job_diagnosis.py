@@ -107,6 +107,16 @@ class TestStragglers:
         lost = (own.max(axis=1) - without.max(axis=1)).sum()
         assert finding.loss_share == pytest.approx(lost / (own.max(axis=1) + 220).sum(), rel=0.05)
 
+    @pytest.mark.parametrize(("length", "severity"), [(3, "low"), (12, "medium")])
+    def test_short_bursts_name_nobody_at_medium(
+        self, make_store: Make, length: int, severity: str
+    ) -> None:
+        compute = quiet(steps=240)
+        for begin in range(20, 230, 30):
+            compute[begin : begin + length, 8:16] *= 1.4
+        (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
+        assert (finding.entities[0].host, finding.severity) == ("node01", severity)
+
     def test_steps_in_which_somebody_is_late_accuse_nobody(self, make_store: Make) -> None:
         compute = quiet(steps=200)
         chance = np.random.default_rng(8)
@@ -143,6 +153,35 @@ class TestStragglers:
         (finding,) = diagnose(make_store({"collectives": rows})).findings
         assert (finding.entities[0].rank, finding.entities[0].host) == (5, "node00")
         assert "arrives" in finding.title
+
+    @pytest.mark.parametrize(("since", "loss"), [(100, 0.15), (160, None)])
+    def test_a_late_arrival_has_the_loss_of_the_longer_steps_that_begin_with_it(
+        self, make_store: Make, since: int, loss: float | None
+    ) -> None:
+        arrivals = quiet(ranks=16, steps=240)
+        arrivals[100:, 5] += 30
+        chance = np.random.default_rng(3)
+        steps = [
+            {
+                "file_id": "s",
+                "line": step + 1,
+                "step": step,
+                "ts": START + timedelta(seconds=step),
+                "step_time_ms": chance.normal(850, 5) / (0.85 if step >= since else 1),
+            }
+            for step in range(240)
+        ]
+        calls = list(collectives(arrivals, [list(range(16))], 2, 1 << 30))
+        found = diagnose(make_store({"collectives": calls, "steps": steps}))
+        (slow,) = of_kind(found, "straggler")
+        assert slow.entities[0].rank == 5
+        if loss is None:
+            assert (slow.loss_share or 0.0) < 0.05
+            assert "throughput_drop" in at_least(found, "low")
+        else:
+            assert slow.loss_share == pytest.approx(loss, abs=0.02)
+            assert (slow.severity, slow.start_step) == ("high", pytest.approx(100, abs=5))
+            assert at_least(found, "low") == ["straggler"]
 
     def test_within_a_tensor_group_too(self, make_store: Make) -> None:
         own = quiet(ranks=32)
@@ -191,6 +230,19 @@ class TestUnevenWork:
         assert finding.loss_share == pytest.approx(
             lost.sum() / (compute[10:].max(axis=1) + 220).sum(), rel=0.05
         )
+
+    @pytest.mark.parametrize("ranks", [32, 128])
+    @pytest.mark.parametrize("law", ["normal", "t"])
+    @pytest.mark.parametrize("spread", [0.01, 0.03, 0.05])
+    def test_ranks_that_vary_a_little_are_even(
+        self, make_store: Make, spread: float, law: str, ranks: int
+    ) -> None:
+        chance = np.random.default_rng(round(1000 * spread) + ranks)
+        drawn = (
+            chance.standard_t(4, (80, ranks)) if law == "t" else chance.normal(0, 1, (80, ranks))
+        )
+        found = diagnose(make_store(records(700 * (1 + spread * drawn))))
+        assert of_kind(found, "workload_imbalance") == []
 
     def test_loading_that_is_slow_for_all(self, make_store: Make) -> None:
         data = np.full((120, 32), 10.0)

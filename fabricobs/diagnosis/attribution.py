@@ -17,8 +17,10 @@ from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.places import Places
 
-# A loss that is over weighs by what the run lost, yet its cause is worth a look.
-_LEAST_OF_OVER = SEVERITIES.index("medium")
+# A loss that is over weighs by what the run lost, yet its cause is worth a look; less so where
+# nothing but steps tells of it: noise looks like that, and no part can be tested for it any more.
+_LEAST_OF_OVER, _LEAST_BY_STEPS = SEVERITIES.index("medium"), SEVERITIES.index("low")
+_OF_STEPS = {"timing", "correlation"}
 _GOES_ON_STEPS = 20  # before the last step: what acted then may act on
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
@@ -47,7 +49,8 @@ def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
 def weigh_what_is_over(findings: list[Finding], trends: Sequence[StepTimeTrend]) -> list[Finding]:
     """Lower the severity of losses that are over to what the run lost, at least `medium`.
 
-    `loss_share` is over the steps of the finding: a link down for one step is not critical.
+    `loss_share` is over the steps of the finding: a link down for one step is not critical. One
+    that steps alone show is at least `low`.
     """
     if not trends:
         return findings
@@ -60,7 +63,8 @@ def weigh_what_is_over(findings: list[Finding], trends: Sequence[StepTimeTrend])
             weighed.append(finding)
             continue
         own = severity_of_loss(loss * (end - begin + 1) / (last - first + 1))
-        most = max(SEVERITIES.index(own), _LEAST_OF_OVER)
+        least = _LEAST_BY_STEPS if _OF_STEPS.issuperset(finding.families) else _LEAST_OF_OVER
+        most = max(SEVERITIES.index(own), least)
         rank = min(SEVERITIES.index(finding.severity), most)
         weighed.append(replace(finding, severity=SEVERITIES[rank]))
     return weighed

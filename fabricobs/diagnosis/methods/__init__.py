@@ -28,6 +28,6 @@ METHODS: dict[str, Method] = {
     "pfc_storm": find_pfc_storms,
     "rule": find_by_rule,
     "outlier": lambda evidence, model, trends: find_outliers(evidence, model),
-    "straggler": lambda evidence, model, trends: find_stragglers(evidence, model),
+    "straggler": find_stragglers,
     "workload_imbalance": find_workload_imbalance,
 }

@@ -12,16 +12,19 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import driver
+from fabricobs.diagnosis.finding_builder import driver, with_phrases
 from fabricobs.diagnosis.findings import (
+    SEVERITIES,
     Driver,
     Entity,
     Finding,
     MethodResult,
     Power,
+    Severity,
     confidence_of,
     severity_of_loss,
 )
+from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
 from fabricobs.diagnosis.slow_ranks import (
@@ -35,6 +38,10 @@ from fabricobs.diagnosis.statistics import change_points, nan_median
 
 # From this share of late steps on a unit is slow throughout, not in bursts.
 _THROUGHOUT = 0.9
+# So far may a unit's onset, dated by windows of 20 steps, be from that of the longer steps.
+_SAME_ONSET_STEPS = 20
+# Bursts shorter than that may be pauses of any rank, one more often than others by chance.
+_LEAST_BURST_STEPS = 5
 # A unit late so soon after the warm-up was so from the start; change points are as far off at most.
 _AT_START_STEPS = 10
 _MOST_NAMES = 8
@@ -44,7 +51,9 @@ _GROUPS = (
 )
 
 
-def find_stragglers(evidence: Evidence, model: Model) -> MethodResult:
+def find_stragglers(
+    evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]
+) -> MethodResult:
     """Return one finding a straggling rank, or one a host whose ranks straggle together.
 
     A unit is a rank: judged are those with peers over enough steps, none where the ranks of a
@@ -56,10 +65,12 @@ def find_stragglers(evidence: Evidence, model: Model) -> MethodResult:
     for times in rank_compute_times(evidence):
         units = find_slow(times, model)
         priced: list[int] = []
+        longer = [s for trend in trends if trend.job == times.job for s in trend.slowdowns]
         for unit in alike(times, units):
-            finding = _finding(times, unit, priced, model, evidence)
-            findings.append(finding)
+            begun = _begun_with(times, unit, longer)
+            findings.append(_finding(times, unit, priced, begun, model, evidence))
             priced += unit.columns.tolist()
+            longer = [each for each in longer if each is not begun]
         judged += judged_ranks(times, units, model)
         ranks += len(times.ranks)
         powers += filter(None, [smallest_excess(times, model)])
@@ -82,14 +93,37 @@ def onset_of(times: RankTimes, unit: SlowUnit) -> int:
     return min(near, key=lambda cut: abs(cut - unit.first), default=unit.first)
 
 
+def _begun_with(times: RankTimes, unit: SlowUnit, slowdowns: Sequence[Slowdown]) -> Slowdown | None:
+    """Return the longer steps that begin when a unit begins to arrive late, if any.
+
+    Where computation hides collectives, it arrives later by less than it holds up the others.
+    """
+    if times.measured or unit.share < _THROUGHOUT:
+        return None
+    begin = int(times.steps[onset_of(times, unit)])
+    near = [
+        each
+        for each in slowdowns
+        if not each.more_work and abs(each.first_step - begin) <= _SAME_ONSET_STEPS
+    ]
+    return min(near, key=lambda each: abs(each.first_step - begin), default=None)
+
+
 def _finding(
-    times: RankTimes, unit: SlowUnit, priced: Sequence[int], model: Model, evidence: Evidence
+    times: RankTimes,
+    unit: SlowUnit,
+    priced: Sequence[int],
+    longer: Slowdown | None,
+    model: Model,
+    evidence: Evidence,
 ) -> Finding:
     """Tell of a unit; those already priced hide nobody. What costs little is information."""
     throughout = unit.share >= _THROUGHOUT
     first = onset_of(times, unit) if throughout else unit.first
     begin, end = int(times.steps[first]), int(times.steps[unit.last])
     loss = times.lost_share(unit.columns, begin, end, priced)
+    hidden = longer is not None and longer.loss_share > loss
+    loss = longer.loss_share if longer is not None and hidden else loss
     numbers = _numbers(times, unit)
     culprits = _culprits(times, unit)
     groups = _groups(times, unit) if throughout and not _since(unit, begin) else ""
@@ -108,14 +142,16 @@ def _finding(
         "comm": numbers["comm_ms"],
         "comm_peer": numbers["peer_comm_ms"],
         "loss": loss,
+        "hidden": "" if hidden else None,
         "groups": groups,
     }
+    words = with_phrases(model, words)
     families = {"timing"} | ({"correlation"} if unit.hosts else set())
     return Finding(
         kind=model.kind,
         entities=culprits,
         related=_ranks_of(times, unit) if unit.hosts else (),
-        severity="low" if groups else severity_of_loss(loss),
+        severity="low" if groups else _severity(unit, loss, throughout=throughout),
         confidence=confidence_of(families),
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
@@ -134,6 +170,13 @@ def _finding(
         if throughout
         else tuple((int(times.steps[a]), int(times.steps[b])) for a, b in unit.bursts),
     )
+
+
+def _severity(unit: SlowUnit, loss: float, *, throughout: bool) -> Severity:
+    """Return the severity of the loss, `low` at most where each burst is short."""
+    longest = max(last - first + 1 for first, last in unit.bursts)
+    passing = not throughout and longest < _LEAST_BURST_STEPS
+    return min(severity_of_loss(loss), "low" if passing else "critical", key=SEVERITIES.index)
 
 
 def _groups(times: RankTimes, unit: SlowUnit) -> str:

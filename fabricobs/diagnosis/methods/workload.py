@@ -27,7 +27,7 @@ from fabricobs.diagnosis.methods.straggler import moment_of
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_compute_times import Integers, RankTimes, nan_max, rank_compute_times
 from fabricobs.diagnosis.standing import in_past
-from fabricobs.diagnosis.statistics import Array, change_points, nan_median
+from fabricobs.diagnosis.statistics import MAD_TO_SIGMA, Array, change_points, nan_median
 
 # Hosts below this number are too few to say that another one is last each time; then ranks do.
 _FEWEST_HOSTS = 4
@@ -130,7 +130,12 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
     shares = blame / max(float(blame.sum()), 1e-9)
     turns = 1 / max(float(np.sum(shares**2)), 1e-9)
     loss = _share(float(np.sum(wait)), float(np.nansum(times.step_ms[known])))
-    if turns < model.limit("turns") * len(names) or loss < model.limit("turns_loss"):
+    spread = MAD_TO_SIGMA * float(np.nanmedian(np.abs(times.excess[known])))
+    if (
+        turns < model.limit("turns") * len(names)
+        or loss < model.limit("turns_loss")
+        or spread < model.limit("spread")
+    ):
         return None
     usual = float(np.median(np.nanmedian(times.peer_ms[known], axis=1)))
     return _Form(
@@ -152,6 +157,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
                 f"{_kind(times)} that cause the wait in turn, share of all",
                 round(turns / len(names), 3),
             ),
+            driver(model, "spread", "variation of the ranks in a step", round(spread, 3)),
             driver(model, "explained", "share of the wait that passes", round(explained, 3)),
         ),
         most="low",
