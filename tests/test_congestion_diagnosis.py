@@ -132,6 +132,34 @@ class TestStorms:
         assert f"up to {share}" in finding.title
         assert "upper estimate" in finding.explanation
 
+    @pytest.mark.parametrize("peer", ["storage01", "node99"])
+    def test_a_host_that_no_job_uses_is_named_by_its_cable(
+        self, make_store: Make, peer: str
+    ) -> None:
+        link = cluster()["links"][0] | {"line": 99, "port": "Ethernet96", "remote_device": peer}
+        asked = link | {"line": 100, "device": "leaf01", "remote_device": "node98"}
+        seen = [pauses("leaf00", port, sent=1, got=1) for port in PORTS]
+        storm = pauses("leaf00", "Ethernet96", sent=5, got=40_000)
+        rows = together(cluster(slower=1.5), {"links": [link, asked]}, storm, *seen)
+        (finding,) = told(diagnose(make_store(rows)))
+        assert [e.label for e in finding.entities] == [f"{peer} ens1np0", "leaf00 Ethernet96"]
+        assert finding.loss_share == pytest.approx(0.13, abs=0.02)
+
+    @pytest.mark.parametrize("port", ["mlx5_0/1", "rocep1s0/1", "ens1np0"])
+    @pytest.mark.parametrize("status", [True, False])
+    def test_a_nic_has_one_name_however_counters_spell_its_port(
+        self, make_store: Make, port: str, status: bool
+    ) -> None:
+        rows = cluster()
+        if not status:
+            rows["port_status"] = []
+        storm = pauses("node02", port, sent=40_000, got=5)
+        bytes_of = samples("node02", port, {"rx_bytes": [0] * SAMPLES})
+        (finding,) = told(diagnose(make_store(together(rows, storm, bytes_of))))
+        device = port.split("/")[0]
+        name = "mlx5_0" if device == "ens1np0" and status else device
+        assert [e.nic for e in finding.entities if e.type == "nic"] == [name]
+
     @pytest.mark.parametrize(("seconds", "kinds"), [(120, ["pfc_storm"]), (10, [])])
     def test_one_interval_is_enough_if_it_is_long(
         self, make_store: Make, seconds: int, kinds: list[str]
@@ -207,6 +235,21 @@ class TestCongestion:
     ) -> None:
         rows = together(cluster(slower=slower), received(ratios), marks(cnps))
         assert told(diagnose(make_store(rows))) == []
+
+    @pytest.mark.parametrize("slower", [1.0, 1.1, 1.5])
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_what_steps_vary_by_is_no_loss(
+        self, make_store: Make, slower: float, seed: int
+    ) -> None:
+        rows = together(cluster(slower=slower), received([1, 1, 3, 1]), marks([1, 1, 900, 1]))
+        chance = np.random.default_rng(seed)
+        for own in rows["steps"]:
+            noise = float(chance.normal(0, 60))
+            own["comm_ms"] += noise  # type: ignore[operator]
+            own["step_time_ms"] += noise  # type: ignore[operator]
+        (finding,) = diagnose(make_store(rows)).findings
+        true = 300 * (slower - 1) / (700 + 300 * slower)
+        assert (finding.loss_share or 0.0) == pytest.approx(true, abs=0.02)
 
 
 class TestClass:

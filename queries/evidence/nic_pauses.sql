@@ -3,10 +3,14 @@
 -- long a frame paused where a device counts both frames and time. Below 100 frames a second the
 -- pauses are under 1 % of the time (84 us a frame at 400 Gb/s): those intervals are left out.
 -- A switch port whose cable no log tells may lead to a NIC, unless another switch sent as many pauses
--- as it received: then that is the other end. Its `host` and `nic` are null. `counted` is the number
+-- as it received: then that is the other end. Its `host` and `nic` are null; where the cable leads to
+-- what is no switch, they are those of a host that no job uses. `counted` is the number
 -- of ports whose pauses the same kind of device counts, quiet ones included.
 WITH ends AS (
   SELECT DISTINCT host, nic, leaf AS switch, leaf_port AS port FROM nic_ends
+),
+switches AS (
+  SELECT device FROM uplink_groups UNION SELECT remote_device FROM uplink_groups
 ),
 lengths AS (
   SELECT sum(tx_share * seconds) / nullif(sum(tx_frames_per_second * seconds), 0) * 1e6 AS frame_us
@@ -17,7 +21,9 @@ untold AS (
     sum(p.tx_frames_per_second * p.seconds) AS sent
   FROM pause_intervals p
   WHERE host_name(p.device) NOT IN (SELECT host FROM training_hosts)
-    AND NOT EXISTS (SELECT 1 FROM cable_ends c WHERE c.owner = p.device AND c.part = p.port)
+    AND NOT EXISTS (
+      SELECT 1 FROM cable_ends c WHERE c.owner = p.device AND c.part = p.port AND c.far_owner IN (FROM switches)
+    )
     AND NOT EXISTS (SELECT 1 FROM ends e WHERE e.switch = p.device AND e.port = p.port)
   GROUP BY p.device, p.port
 ),
@@ -43,9 +49,10 @@ seen AS (
     p.rx_frames_per_second, p.rx_share, p.tx_frames_per_second
   FROM pause_intervals p JOIN ends e ON e.switch = p.device AND e.port = p.port
   UNION ALL
-  SELECT 'switch', p.device, NULL, NULL, p.device, p.port, p.ts_before, p.ts, p.seconds,
-    p.rx_frames_per_second, p.rx_share, p.tx_frames_per_second
+  SELECT 'switch', p.device, host_name(c.far_owner), c.far_part, p.device, p.port, p.ts_before, p.ts,
+    p.seconds, p.rx_frames_per_second, p.rx_share, p.tx_frames_per_second
   FROM pause_intervals p JOIN edge e ON e.device = p.device AND e.port = p.port
+  LEFT JOIN cable_ends c ON c.owner = p.device AND c.part = p.port
 )
 SELECT s.*, l.frame_us, v.speed_gbps, o.counted
 FROM seen s

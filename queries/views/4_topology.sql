@@ -83,6 +83,10 @@ LEFT JOIN gone s ON s.source = l.format AND s.device = host_name(l.device) AND s
 -- Cables as they are now.
 CREATE OR REPLACE VIEW canonical_links AS SELECT * FROM stated_links WHERE NOT stale;
 
+-- Ports with counters, as they call them. A table: small, and asked by several below.
+CREATE OR REPLACE TABLE counting_ports AS
+SELECT device, port FROM named_samples UNION SELECT device, port FROM named_priority_samples;
+
 -- Equal-cost links of one device: ports with counters whose other end is a switch. A device is one
 -- if it tells LLDP neighbours or counters itself, or if two of the asked devices reach it (any one
 -- does where only one was asked), unless it is called like the training hosts (node07 like node01):
@@ -126,9 +130,7 @@ switches AS (
 ),
 counted AS (
   SELECT c.device, coalesce(a.port, c.port) AS port
-  FROM (
-    SELECT device, port FROM named_samples UNION SELECT device, port FROM named_priority_samples
-  ) c
+  FROM counting_ports c
   LEFT JOIN port_aliases a ON a.device = host_name(c.device) AND a.name = c.port
 ),
 leaves AS (

@@ -6,6 +6,10 @@ WITH known AS (
   WHERE regexp_matches(port, '^[a-z][a-z0-9_]*/\d+$')
   UNION
   SELECT host, nic || '/1', net_device FROM rank_paths WHERE nic IS NOT NULL
+  UNION
+  -- Counters alone tell it of some hosts.
+  SELECT t.host, c.port, NULL FROM counting_ports c JOIN training_hosts t ON t.host = host_name(c.device)
+  WHERE regexp_matches(c.port, '^[a-z][a-z0-9_]*/\d+$')
 ),
 names AS (
   SELECT host, split_part(port, '/', 1) AS nic,
@@ -19,8 +23,7 @@ WHERE name IS NOT NULL GROUP BY host, name HAVING count(DISTINCT nic) = 1;
 -- are host and NIC, or switch and port.
 CREATE OR REPLACE TABLE port_parts AS
 WITH asked AS (
-  SELECT device, port FROM named_samples
-  UNION SELECT device, port FROM named_priority_samples
+  FROM counting_ports
   UNION SELECT device, port FROM named_status
   UNION SELECT device, port FROM canonical_links
   UNION SELECT remote_device, remote_port FROM canonical_links

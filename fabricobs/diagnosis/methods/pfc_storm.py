@@ -233,7 +233,7 @@ def _finding(
 def _watchdog(storm: _Storm, evidence: Evidence) -> tuple[str, str]:
     """Say what the switch's watchdog did, and what to do about it."""
     switch = storm.switch
-    watched = evidence.frame("watchdogs").filter(pl.col("switch") == switch)
+    watched = evidence.frame("watchdogs").filter(pl.col("switch").eq_missing(pl.lit(switch)))
     if switch is None or evidence.frame("watchdogs").is_empty():
         return (
             "No watchdog of a switch was seen in these files.",
