@@ -19,6 +19,8 @@ _USUAL_SHARE_OF_LINE_RATE = 0.80
 _LEAST_SHARE = 0.05
 _FEWEST_STEPS = 10
 _SIGNIFICANT = 0.001
+# Steps without a cause that vary by less: as far below the usual, a step of the cause is noise.
+_NEARLY_ALL = 0.95
 # Robust distance of one or two steps that needs no test; 300 healthy steps stay below 5.
 _FAR = 8.0
 _FEWEST_TO_TEST = 3
@@ -81,6 +83,7 @@ def _cost(
     if len(calm) >= _FEWEST_STEPS:
         others = _numbers(calm, column)
         usual, against = float(np.median(others)), "steps without it"
+        noise = float(np.quantile(np.abs(others - usual), _NEARLY_ALL))
         felt = _stand_out(times, others)
         longest = _usual_step(acting) - _usual_step(calm) if hidden else np.inf
     else:
@@ -90,9 +93,11 @@ def _cost(
         if share is None:
             return None
         usual = float(np.median(times)) * min(share, 1.0)
-        against, felt = "the line rate of the NICs", share < 0.9
+        against, felt, noise = "the line rate of the NICs", share < 0.9, 0.0
         longest = np.inf
-    return _told(pace.job, acting, np.minimum(times - usual, longest), felt, against, steps)
+    # Shorter steps offset as long ones, but for those that are shorter for another reason.
+    added = np.clip(times - usual, -noise, longest)
+    return _told(pace.job, acting, added, felt, against, steps)
 
 
 def _told(
@@ -107,7 +112,7 @@ def _told(
     span = steps.filter(pl.col("step").is_between(first, last))
     # Global pauses, such as a checkpoint, are long in every sense: they are no loss to a link.
     total = float(np.sum(np.minimum(_numbers(span, "step_time_ms"), _cap(span))))
-    lost = float(np.sum(np.clip(added, 0, None)))
+    lost = max(float(np.sum(added)), 0.0)
     return Cost(
         job=job,
         loss_share=min(max(lost / total, 0.0), 1.0) if total else 0.0,

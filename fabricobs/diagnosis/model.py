@@ -71,6 +71,8 @@ class Rule(_Part):
     - `part`: the columns that name what must be wrong so long; those of the entity if left out.
     - `having`: a condition over the wrong rows of a part, with aggregates.
     - `finding`: the columns whose equal rows are one finding; those of the part if left out.
+    - `at_once`: an aggregate; findings that are wrong at the same times are one, whose parts it
+      orders, the largest first.
     - `together`: how many parts must be wrong at once; one finding has all of them.
     - `facts`: what the wording names, as aggregates over the rows of a finding. Every
       column is a fact too: the median of numbers, else the first value.
@@ -92,6 +94,7 @@ class Rule(_Part):
     part: tuple[str, ...] = ()
     having: str = ""
     finding: tuple[str, ...] = ()
+    at_once: str = ""
     together: Together | None = None
     entity: str = ""
     facts: dict[str, str] = {}

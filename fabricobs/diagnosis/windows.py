@@ -57,6 +57,17 @@ def _inside(found: Sequence[Stretch]) -> pl.Expr:
     )
 
 
+def shared_time(one: Sequence[Stretch], other: Sequence[Stretch]) -> float:
+    """Return the time that lies in stretches of both over that in either, 0 to 1."""
+    both = sum(
+        max((min(a.end, b.end) - max(a.begin, b.begin)).total_seconds(), 0.0)
+        for a in one
+        for b in other
+    )
+    whole = sum((each.end - each.begin).total_seconds() for each in (*one, *other))
+    return both / (whole - both) if both else 0.0
+
+
 def spans(found: Sequence[Stretch]) -> list[tuple[datetime, datetime]]:
     """Return begin and end of each stretch."""
     return [(each.begin, each.end) for each in found]

@@ -22,10 +22,19 @@ from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
-from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
+from fabricobs.diagnosis.windows import (
+    Stretch,
+    earliest,
+    overlapping,
+    shared_time,
+    spans,
+    stretches,
+)
 from fabricobs.store.inspection import one_line
 from fabricobs.store.sandbox import QueryError
 
+# Parts wrong for more of the same time than of times apart share a cause.
+_AT_ONCE = 0.5
 _FIELDS = ("job", "rank", "host", "gpu", "nic", "switch", "port")
 
 
@@ -132,7 +141,26 @@ def _findings(
     for part in parts:
         key = part.rows.select(rule.finding or columns).row(0)
         shared.setdefault(key, []).append(part)
-    return [_joined(own, 1) for own in shared.values()]
+    found = [_joined(own, 1) for own in shared.values()]
+    return _at_once(found, evidence, model, rule) if rule.at_once else found
+
+
+def _at_once(found: list[_Wrong], evidence: Evidence, model: Model, rule: Rule) -> list[_Wrong]:
+    """Join what is wrong at the same times as the largest of it, largest first."""
+
+    def size(wrong: _Wrong) -> float:
+        sql = f"SELECT {rule.at_once} FROM evidence.rows"
+        return float(evidence.ask_of(wrong.rows, sql, model.limits).item() or 0.0)
+
+    groups: list[list[_Wrong]] = []
+    for each in sorted(found, key=size, reverse=True):
+        same = (g for g in groups if shared_time(g[0].stretches, each.stretches) >= _AT_ONCE)
+        group = next(same, None)
+        if group is None:
+            groups.append([each])
+        else:
+            group.append(each)
+    return [_joined(group, 1) for group in groups]
 
 
 def _together(parts: list[_Wrong], evidence: Evidence, model: Model, rule: Rule) -> list[_Wrong]:
@@ -223,7 +251,9 @@ def _goes_on(wrong: _Wrong, rule: Rule) -> bool:
 
 def _entities(rows: pl.DataFrame, rule: Rule) -> tuple[Entity, ...]:
     if "entities" in rows.columns:
-        return tuple(Entity(**row) for row in rows["entities"][0])
+        several = (rule.finding or rule.part) if rule.at_once else ()
+        own = rows.unique(several, keep="first", maintain_order=True) if several else rows.head(1)
+        return tuple(dict.fromkeys(Entity(**row) for row in own["entities"].explode()))
     told = [name for name in ("type", *_FIELDS) if name in rows.columns]
     named = rows.select(told).unique(maintain_order=True).iter_rows(named=True)
     return tuple(dict.fromkeys(Entity(**{"type": rule.entity, **row}) for row in named))
