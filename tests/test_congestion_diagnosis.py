@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -235,6 +236,27 @@ class TestCongestion:
     ) -> None:
         rows = together(cluster(slower=slower), received(ratios), marks(cnps))
         assert told(diagnose(make_store(rows))) == []
+
+    @pytest.mark.parametrize(("ratio", "kinds"), [(3.0, ["congestion"]), (1.1, [])])
+    def test_hosts_of_one_nic_that_are_read_apart_are_compared_over_minutes(
+        self, make_store: Make, ratio: float, kinds: list[str]
+    ) -> None:
+        """No snapshot holds four NICs: each host is read by its own clock."""
+        parts = []
+        for place, host in enumerate(NICS):
+            more = ratio if place == 2 else 1.0
+            total = [
+                5 * 10**10 * sample + round((more - 1) * 5 * 10**10) * max(0, sample - SINCE)
+                for sample in range(SAMPLES)
+            ]
+            cnps = rising(9_000 if place == 2 else 10)
+            rows = samples(host, "mlx5_0/1", {"rx_bytes": total, "np_cnp_sent": cnps})
+            for row in rows["port_samples"]:
+                row["ts"] += timedelta(seconds=2.5 * place)  # type: ignore[operator]
+            parts.append(rows)
+        found = told(diagnose(make_store(together(cluster(slower=1.5), *parts))))
+        assert [f.kind for f in found] == kinds
+        assert all(f.entities[0].label == "leaf00 Ethernet16" for f in found)
 
     @pytest.mark.parametrize("slower", [1.0, 1.1, 1.5])
     @pytest.mark.parametrize("seed", [1, 2])
