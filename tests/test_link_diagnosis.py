@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conftest import Rows
-from fabricobs.diagnosis.findings import Diagnosis, Finding
+from fabricobs.diagnosis.findings import Diagnosis, Entity, Finding
 from fabricobs.diagnosis.run import diagnose
 
 pytestmark = pytest.mark.slow
@@ -155,6 +155,21 @@ class TestErrors:
         assert finding.detected_at == at(SINCE + 1)
         assert finding.loss_share == pytest.approx(150 / 1150, rel=0.15)
         assert answer(found) == "problem"
+
+    @pytest.mark.parametrize("port", ["ens1np0", "eth2", "enp23s0f0np0", "ib0", "mlx5_0"])
+    def test_a_host_of_which_only_its_switch_tells_is_no_switch(
+        self, make_store: Make, port: str
+    ) -> None:
+        links = [link | {"remote_port_description": port} for link in cluster()["links"]]
+        spine = links[0] | {
+            "line": 99, "port": "Ethernet96", "remote_device": "spine00",
+            "remote_port": "Ethernet4", "remote_port_description": "to leaf00",
+        }  # fmt: skip
+        errors = [samples("leaf00", f"Ethernet{n}", {"rx_errors": rising(900)}) for n in (16, 96)]
+        rows = together({"links": [*links, spine]}, *errors)
+        ends = {e for f in of_links(diagnose(make_store(rows))) for e in f.entities}
+        assert Entity("nic", host="node02", nic=port) in ends
+        assert Entity("port", switch="spine00", port="Ethernet4") in ends
 
     @pytest.mark.parametrize(("lone", "findings"), [(["mlx5_2"], 1), (["mlx5_2", "mlx5_3"], 3)])
     def test_a_cable_whose_ends_no_log_joins_is_one_finding(

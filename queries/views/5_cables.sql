@@ -7,6 +7,8 @@ WITH known AS (
   UNION
   SELECT host, nic || '/1', net_device FROM rank_paths WHERE nic IS NOT NULL
   UNION
+  SELECT host_name(device), nic || '/1', NULL FROM device_names WHERE nic IS NOT NULL
+  UNION
   -- Counters alone tell it of some hosts.
   SELECT t.host, c.port, NULL FROM counting_ports c JOIN training_hosts t ON t.host = host_name(c.device)
   WHERE regexp_matches(c.port, '^[a-z][a-z0-9_]*/\d+$')
@@ -20,9 +22,24 @@ SELECT host, name, any_value(nic) AS nic FROM names
 WHERE name IS NOT NULL GROUP BY host, name HAVING count(DISTINCT nic) = 1;
 
 -- The part a port is, whatever counters, status commands and neighbours call it: `owner` and `part`
--- are host and NIC, or switch and port.
+-- are host and NIC, or switch and port. Where no log tells of a host, one is a neighbour that tells
+-- nothing itself and has a port called as Linux calls those of hosts (systemd.net-naming-scheme); an InfiniBand fabric names its hosts.
 CREATE OR REPLACE TABLE port_parts AS
-WITH asked AS (
+WITH hosts AS (
+  SELECT host FROM training_hosts
+  UNION
+  SELECT host_name(device) FROM device_names WHERE nic IS NOT NULL
+  UNION
+  SELECT host_name(remote_device) FROM canonical_links
+  WHERE NOT EXISTS (SELECT 1 FROM training_hosts)
+    AND remote_device NOT IN (
+      SELECT device FROM counting_ports WHERE device IS NOT NULL
+      UNION SELECT device FROM canonical_links WHERE device IS NOT NULL
+    )
+    AND regexp_matches(concat_ws(' ', remote_port, remote_port_description),
+      '\b(en[ospx]\w+|eth\d+|ib\d+|ibp\w+|rdma\d+|mlx\d+_\w+|rocep\w+)\b')
+),
+asked AS (
   FROM counting_ports
   UNION SELECT device, port FROM named_status
   UNION SELECT device, port FROM canonical_links
@@ -35,7 +52,7 @@ SELECT c.device, c.port, CASE WHEN h.host IS NULL AND n.nic IS NULL THEN c.devic
 FROM asked c
 LEFT JOIN nic_names n ON n.host = host_name(c.device) AND n.name = c.port
 LEFT JOIN port_aliases a ON a.device = host_name(c.device) AND a.name = c.port
-LEFT JOIN training_hosts h ON h.host = host_name(c.device)
+LEFT JOIN hosts h ON h.host = host_name(c.device)
 WHERE c.device IS NOT NULL AND c.port IS NOT NULL;
 
 -- Both ends of every cable, each as a part and with the part at its other end, as last told.
