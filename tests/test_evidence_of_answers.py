@@ -263,6 +263,8 @@ class TestCollectivesAlone:
         assert asked["answer"] == "ok"
         assert asked["evidence"].startswith("The rhythm of the collectives is steady")
         assert question(told, 1)["evidence"].startswith("8 ranks arrive at their collectives alike")
+        assert question(told, 1)["answer"] == "unknown"
+        assert "computes longer while collectives run would not" in question(told, 1)["evidence"]
 
     @pytest.mark.parametrize(("late_ms", "named"), [(12.0, [5]), (4.0, [])])
     def test_a_little_late_always_is_slow(

@@ -267,7 +267,7 @@ def _by_design(world: World) -> list[str]:
     """
     network, _ = world.plans[0]
     is_narrow = world.spec.tiers > 1 and world.spec.oversubscription > 1
-    narrow = ["oversubscription"] if is_narrow else []
+    narrow = ["oversubscription", "slow_collectives"] if is_narrow else []
 
     def queues(state: State) -> bool:
         return max(float(t.paused.max()) for t in network.transfers(state)) >= _QUEUES
@@ -276,7 +276,7 @@ def _by_design(world: World) -> list[str]:
         # Leaves alone balance: spines always hash, among parallel links and to the tier above.
         hashed = world.spec.balancing == "static" or world.spec.parallel_links > 1
         skew = ["ecmp_skew"] if hashed or world.spec.tiers > 2 else []
-        return ["congestion", "oversubscription", *skew]
+        return ["congestion", "oversubscription", "slow_collectives", *skew]
     busy = world.busy[_made(world)].any()
     return [*narrow, "congestion"] if busy and queues(tenants_alone(world)) else narrow
 
