@@ -85,6 +85,6 @@ def test_a_real_fabric_has_one_host_with_swapped_rails(corpus: Path, tmp_path: P
     found = _found(corpus / "switch/ib/ibnetdiscover_topology.txt", tmp_path / "s")
     (swap,) = (f for f in found if f.entities[0].type == "nic")
     assert [(e.host, e.nic) for e in swap.entities] == [
-        ("b08-p1-dgx-08-c01", "HCA-5/1"),
-        ("b08-p1-dgx-08-c01", "HCA-6/1"),
+        ("b08-p1-dgx-08-c01", "HCA-5"),
+        ("b08-p1-dgx-08-c01", "HCA-6"),
     ]
