@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from fabricobs import content, stopping
 from fabricobs.store import scoping
-from fabricobs.store.counter_sql import FAMILIES, families_script, with_each_counter
+from fabricobs.store.counter_sql import (
+    FAMILIES,
+    families_script,
+    make_kept_rates,
+    with_each_counter,
+)
 from fabricobs.store.inspection import PartError, odd_columns, odd_part, one_line, refuse_links
 from fabricobs.store.jobs import Run, Trace, find_runs
 from fabricobs.store.log import Snapshot
@@ -58,9 +63,12 @@ _MOST_LOADED_BYTES = 256_000_000
 # Samples are asked once for their rises, and few questions need the rows of NCCL by rank: to hold
 # them costs more than to read them again.
 _NEVER_KEPT = {
+    "error_rises",
     *("port_samples", "priority_samples", "named_samples", "named_priority_samples"),
     *("env_by_rank", "nics_by_rank", "channels_by_rank", "events_by_rank"),
 }
+# Views that a session which asks many questions makes otherwise, with the same rows.
+_KEPT_RATES = {"views/2_port_rates": "port", "views/2_priority_rates": "priority"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +274,10 @@ def _make_views(
     import duckdb
 
     try:
+        if keep and name in _KEPT_RATES:
+            with within_memory(connection):
+                make_kept_rates(connection, _KEPT_RATES[name])
+            return
         for statement in connection.extract_statements(text):
             with within_memory(connection):
                 connection.execute(_kept(statement.query) if keep else statement)

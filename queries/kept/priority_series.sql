@@ -1,0 +1,69 @@
+-- priority_rates for a session that asks many questions: most counters never move, and most priorities
+-- and queues of a device are read at the same times. Both are worked out once a series.
+-- Each counter of priority_samples: a line with {counter}.
+
+-- How each counter of a format of priority_samples counts: a struct `of` with one of `rise` for each. A map asked
+-- in every row would cost more than all else.
+CREATE TABLE priority_counting AS
+WITH rules AS (
+  SELECT format, map_from_entries(list((counter, {
+    'most': 2 ^ width, 'width': width, 'overflow': overflow, 'kind': kind
+  }))) AS rules
+  FROM (SELECT DISTINCT * FROM counter_info WHERE table_name = 'priority_samples')
+  GROUP BY format
+)
+SELECT format, {
+    {counter}: rules['{counter}'],
+  } AS of
+FROM rules;
+
+-- Priorities and queues as each format counts them, one row each: `series` is its number, `clock` is that of all
+-- that were read at the same times. Most counters never move: their rise is the same in all
+-- intervals and stands here. `moving` names those that do, or are not known at all times, and
+-- `ts_source` if that changes.
+CREATE TABLE priority_series AS
+WITH told AS (
+  -- A number of 64 bits: of a million series two would share one in 1 of 40 million stores.
+  SELECT hash(job, format, device, port, priority, queue) AS series,
+    any_value(job) AS job, any_value(format) AS format, any_value(device) AS device, any_value(port) AS port, any_value(priority) AS priority, any_value(queue) AS queue,
+    hash(count(*), min(ts), max(ts), sum(hash(ts))) AS clock,
+    count(ts_source) > 0 AS ts_source_known,
+    CASE WHEN count(ts_source) = count(*) AND min(ts_source) = max(ts_source) THEN min(ts_source) END
+      AS ts_source,
+    count({counter}) > 0 AS {counter}_known,
+    CASE WHEN count({counter}) = count(*) AND min({counter}) = max({counter}) THEN min({counter}) END AS {counter},
+  FROM named_priority_samples
+  WHERE ts IS NOT NULL
+  GROUP BY series
+)
+SELECT t.series, t.job, t.format, t.device, t.port, t.priority, t.queue, t.clock, t.ts_source,
+  list_filter([
+    CASE WHEN ts_source_known AND t.ts_source IS NULL THEN 'ts_source' END,
+    CASE WHEN {counter}_known AND t.{counter} IS NULL THEN '{counter}' END,
+  ], lambda name: name IS NOT NULL) AS moving,
+  rise(t.{counter}, t.{counter}, of.{counter}, 0) AS {counter},
+FROM told t LEFT JOIN priority_counting c ON c.format = t.format;
+
+-- The intervals between the samples of priorities and queues, by their `clock`: those read at the same times share them.
+-- `gap` marks an interval more than three times the usual one: rates hold, maxima do not.
+CREATE TABLE priority_intervals AS
+WITH one AS (
+  SELECT clock, min(series) AS series FROM priority_series GROUP BY clock
+),
+moments AS (
+  SELECT DISTINCT o.clock, n.ts
+  FROM (SELECT hash(job, format, device, port, priority, queue) AS series, ts FROM named_priority_samples WHERE ts IS NOT NULL) n
+  JOIN one o USING (series)
+),
+paired AS (
+  SELECT clock, lag(ts) OVER w AS ts_before, ts, epoch(ts) - epoch(lag(ts) OVER w) AS seconds
+  FROM moments
+  WINDOW w AS (PARTITION BY clock ORDER BY ts)
+),
+-- Joined: the same as a window's median sorts all columns once more.
+usual AS (
+  SELECT clock, median(seconds) AS usual_seconds FROM paired WHERE seconds > 0 GROUP BY clock
+)
+SELECT clock, ts_before, ts, seconds, seconds > 3 * usual_seconds AS gap
+FROM paired JOIN usual USING (clock)
+WHERE seconds > 0;
