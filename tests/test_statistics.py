@@ -12,6 +12,7 @@ from fabricobs.diagnosis.statistics import (
     jain,
     jain_of_hashing,
     robust_z,
+    rolling_median,
     top_half_share,
 )
 from fabricobs.diagnosis.uplink_stretches import flows_of
@@ -38,6 +39,16 @@ def test_noise_and_outliers_are_no_change(seed: int) -> None:
 
 def test_a_series_too_short_has_no_change() -> None:
     assert change_points(np.array([1.0] * 5 + [9.0] * 5)) == []
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 10, 40])
+def test_rolling_median_is_the_median_of_each_window(length: int) -> None:
+    chance = np.random.default_rng(length)
+    values = chance.normal(size=(40, 5))
+    values[chance.random(values.shape) < 0.03] = np.nan
+    windows = np.stack([values[at : at + length] for at in range(40 - length + 1)])
+    assert np.allclose(rolling_median(values, length), np.median(windows, 1), equal_nan=True)
+    assert np.isfinite(rolling_median(values, length)).any() or length == 40
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=64))

@@ -16,6 +16,7 @@ from fabricobs.diagnosis.statistics import (
     at_least,
     false_discovery,
     nan_median,
+    rolling_median,
 )
 
 Flags = NDArray[np.bool_]
@@ -208,9 +209,8 @@ def _in_windows(times: RankTimes, length: int, limit: float, model: Model) -> In
     floor = min(MAD_FLOOR, limit / model.limit("z"))
     for stage in np.unique(times.stages):
         members = np.flatnonzero(times.stages == stage)
-        windows = sliding_window_view(times.excess[:, members], length, axis=0)
         # A window with a step that is not known tells nothing: NaN fails both comparisons.
-        middle = np.median(windows, axis=2)
+        middle = rolling_median(times.excess[:, members], length)
         far = (middle > limit) & (_z_among_peers(middle, floor) > model.limit("z"))
         again = far[length:] & far[:-length]
         found = again.any(axis=0)
