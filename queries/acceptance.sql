@@ -33,15 +33,6 @@ SELECT path, run, ts AS time, test, op, nranks, nodes, gpu, version, bytes, busb
   CASE WHEN alike > 1 THEN busbw_gbytes_per_s / nullif(best_gbytes_per_s, 0) END AS share_of_best,
   busbw_gbytes_per_s / nullif(before_gbytes_per_s, 0) AS share_of_before,
   small_us, small_high_us, dip_bytes, wrong,
-  CASE
-    WHEN wrong > 0 THEN 'wrong results'
-    WHEN busbw_gbytes_per_s < expected_low_gbytes_per_s THEN 'below'
-    WHEN dip_bytes >= 67108864 THEN 'unstable'
-    WHEN alike > 1 AND busbw_gbytes_per_s < 0.9 * best_gbytes_per_s THEN 'slower than alike runs'
-    WHEN busbw_gbytes_per_s < 0.9 * before_gbytes_per_s THEN 'slower than before'
-    WHEN small_us > small_high_us THEN 'slow small messages'
-    WHEN expected_low_gbytes_per_s IS NOT NULL OR alike > 1 THEN 'ok'
-    ELSE 'not judged'
-  END AS verdict
+  verdict
 FROM benchmark_runs
 ORDER BY path, run, test;

@@ -15,6 +15,7 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 
+BANDWIDTH = 7  # number of the question
 HEADER = {"id": "0x5e", "nnodes": 4, "n_ranks": 4}
 
 
@@ -59,6 +60,31 @@ def _logs(folder: Path, share: float, seed: int) -> None:
             )
         text = "".join(json.dumps(call) + "\n" for call in calls)
         (folder / f"{host}-pid{pid}.log").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("share", "answer", "says"),
+    [
+        (0.27, "problem", "of the link rate, from the first step on"),
+        (0.45, "unknown", "what the job does beside it may take the rest"),
+        (0.60, "unknown", "what the job does beside it may take the rest"),
+        (0.80, "ok", "would have shown"),
+        (0.92, "ok", "would have shown"),
+        (2.5, "unknown", "more than the NICs that the logs tell can carry"),
+    ],
+)
+def test_bandwidth_is_ok_only_where_sound_sites_reach_as_much(
+    fabricobs: Run, tmp_path: Path, share: float, answer: str, says: str
+) -> None:
+    (tmp_path / "logs").mkdir()
+    _logs(tmp_path / "logs", share, seed=4)
+    fabricobs("ingest", str(tmp_path / "logs"), "--store", str(tmp_path / "s"))
+    said = fabricobs("diagnose", "--store", str(tmp_path / "s"), "--format", "json")
+    asked = json.loads(said.stdout)["verdict"]["questions"][BANDWIDTH]
+    assert (asked["answer"], says in asked["evidence"]) == (answer, True), asked
+    if answer == "ok":
+        (power,) = asked["would_show"]
+        assert 0 < power["effect"] < 0.3 and "over the whole run" in asked["evidence"]
 
 
 @pytest.mark.parametrize(

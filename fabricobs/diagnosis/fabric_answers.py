@@ -1,4 +1,4 @@
-"""Answers to the questions about the fabric: links, routing, congestion.
+"""Answers to the questions about the fabric: links, routing, congestion, bandwidth.
 
 An ok says what the counters would have shown, and is unknown where that is no fault worth finding.
 """
@@ -147,6 +147,67 @@ def congested(
         return Question(question, "unknown", f"{quiet}, but {partly}.", _OFTEN, tuple(powers))
     text = f"{quiet}, and NICs receive alike: {shown} would have shown."
     return Question(question, "ok", text, would_show=tuple(powers))
+
+
+def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Question:
+    """Say whether collectives reach the bus bandwidth that sound sites have on such hardware.
+
+    A job computes and runs other collectives at the same time: below what benchmarks reach it is
+    unknown, and slow only below the share of `model`.
+    """
+    rows = evidence.frame("reached_bandwidth").with_columns(
+        reached=pl.col("best_gbytes_per_s") / pl.col("low_gbytes_per_s"),
+        slow_from=pl.when(measured_by="benchmark").then(1.0).otherwise(model.limit("share")),
+    )
+    if rows.is_empty():
+        return Question(
+            question,
+            "unknown",
+            "No collective is known with its size, its time and the NICs that carry it.",
+            "NCCL Inspector or nccl-tests, with NCCL_DEBUG=INFO logs of the same hosts.",
+        )
+    # The evidence has the slowest first.
+    slow = rows.filter(pl.col("reached") < pl.col("slow_from"))
+    if len(slow):
+        others = f" {len(slow) - 1:,} more are below." if len(slow) > 1 else ""
+        return Question(question, "problem", f"{_reaches(slow)}.{others}")
+    too_fast = rows.filter(pl.col("best_gbytes_per_s") > pl.col("limit_gbytes_per_s"))
+    if len(too_fast):
+        return Question(
+            question,
+            "unknown",
+            f"{_reaches(too_fast)}: more than the NICs that the logs tell can carry. Some are not "
+            "told, NVLink connects the hosts, or switches reduce.",
+            "NCCL_DEBUG=INFO logs of every host, or ibstat.",
+        )
+    more = f" {len(rows) - 1:,} more reach as much of it or more." if len(rows) > 1 else ""
+    reached = float(rows["reached"][0])
+    if reached < 1:
+        return Question(
+            question,
+            "unknown",
+            f"{_reaches(rows)}; what the job does beside it may take the rest.{more}",
+            "nccl-tests on the same hosts while no job runs.",
+        )
+    power = Power(1 - 1 / reached, "less", "bandwidth that is {}")
+    text = f"{_reaches(rows)}: {power.words} would have shown.{more}"
+    return Question(question, "ok", text, would_show=(power,))
+
+
+def _reaches(rows: pl.DataFrame) -> str:
+    """Say what the first of the rows reaches."""
+    row = rows.row(0, named=True)
+    fastest = "" if row["measured_by"] == "benchmark" else " in its fastest calls"
+    hosts = "one host" if row["nodes"] == 1 else f"{row['nodes']:,} hosts"
+    where = f" in {row['name']}" if row["name"] else ""
+    size = (
+        f"{row['bytes'] / 1e9:,.1f} GB" if row["bytes"] >= 1e9 else f"{row['bytes'] / 1e6:,.3g} MB"
+    )
+    return (
+        f"{row['op']} of {size} over {hosts}{where} reaches "
+        f"{row['best_gbytes_per_s']:,.1f} GB/s{fastest}, sound sites "
+        f"{row['low_gbytes_per_s']:,.0f} to {row['high_gbytes_per_s']:,.0f}"
+    )
 
 
 def _of_links(evidence: Evidence, model: Model) -> Power | None:

@@ -158,6 +158,7 @@ class Finding:
 class Power:
     """The smallest effect that the data would have shown if it lasted `seconds`, or `steps`.
 
+    With neither it must last the whole run.
     `effect` is a share, or with a `unit` "... per ..." a number of those. `what` is what would have
     shown, with {} where the effect stands.
     """
@@ -172,8 +173,12 @@ class Power:
     def words(self) -> str:
         """Return what would have shown, and how long it must last."""
         amount = f"{self.effect:,.2g}" if "per" in self.unit else f"{self.effect:.0%}"
-        lasts = f"{self.seconds:,.0f} s" if self.steps is None else f"{self.steps} steps"
-        return f"{self.what.format(f'{amount} {self.unit}')} for {lasts}"
+        lasts = "over the whole run"
+        if self.steps is not None:
+            lasts = f"for {self.steps} steps"
+        elif self.seconds:
+            lasts = f"for {self.seconds:,.0f} s"
+        return f"{self.what.format(f'{amount} {self.unit}')} {lasts}"
 
 
 @dataclass(frozen=True, slots=True)

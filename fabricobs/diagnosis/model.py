@@ -12,7 +12,9 @@ from fabricobs.short_files import parsed
 from fabricobs.validation import explain
 
 # The questions of the verdict that a finding can answer with "problem".
-Answers = Literal["slow_rank", "sick_link", "routing", "choice", "gpudirect", "congested"]
+Answers = Literal[
+    "slow_rank", "sick_link", "routing", "choice", "gpudirect", "congested", "bandwidth"
+]
 
 
 class _Part(BaseModel):

@@ -10,7 +10,12 @@ import polars as pl
 
 from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.fabric_answers import congested, sick_link, uneven_routing
+from fabricobs.diagnosis.fabric_answers import (
+    bandwidth_reached,
+    congested,
+    sick_link,
+    uneven_routing,
+)
 from fabricobs.diagnosis.findings import (
     UNEXPLAINED,
     Finding,
@@ -34,6 +39,7 @@ ANSWERED_BY: tuple[Answers | None, ...] = (
     "choice",
     "gpudirect",
     "congested",
+    "bandwidth",
 )
 QUESTIONS = (
     "Is it everywhere, or some nodes?",
@@ -43,6 +49,7 @@ QUESTIONS = (
     "Did NCCL choose well?",
     "Is GPUDirect on everywhere?",
     "Is the fabric congested?",
+    "Do collectives reach what the hardware allows?",
 )
 _LOUD = ("medium", "high", "critical")
 # Greyhound (arXiv 2410.12588): a change of 10 % is one to act on. What hides one is no "ok".
@@ -73,6 +80,7 @@ def give_verdict(
         lambda: _choice(evidence),
         lambda: _gpudirect(evidence),
         lambda: congested(QUESTIONS[6], evidence, judgements, models["congestion"]),
+        lambda: bandwidth_reached(QUESTIONS[7], evidence, models["slow_collectives"]),
     )
     said = [
         attempts.attempt(f"answer to {title!r}", answer, Question(title, "unknown", ""), title)

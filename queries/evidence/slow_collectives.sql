@@ -2,15 +2,7 @@
 -- A row is a job. `best_gbytes_per_s` is what the fastest 5 % of its calls reach, `low_gbytes_per_s` what sound
 -- sites reach at least. Jobs whose hosts also run others, and those of unknown NICs, have none. `reasons` lists
 -- what the logs tell that would explain it, the likeliest first.
-WITH main AS (
-  SELECT * FROM with_expectations('collective_classes')
-  WHERE nodes > 1 AND expected_low_gbytes_per_s IS NOT NULL
-  QUALIFY row_number() OVER (PARTITION BY job ORDER BY calls * pure_p50_us DESC, op, bytes DESC) = 1
-),
-shared AS (
-  SELECT DISTINCT job FROM job_ranks SEMI JOIN shared_hosts USING (host)
-),
-variables AS (
+WITH variables AS (
   SELECT job, string_agg(DISTINCT name || '=' || value, ', ' ORDER BY name || '=' || value) AS named
   FROM nccl_env
   WHERE name IN ('NCCL_PROTO', 'NCCL_ALGO', 'NCCL_MAX_NCHANNELS', 'NCCL_NCHANNELS_PER_NET_PEER', 'NCCL_IB_DISABLE',
@@ -34,8 +26,7 @@ SELECT m.job, m.op, m.nranks, m.nodes, m.bytes, m.calls, m.busbw_p50_gbytes_per_
     CASE WHEN u.ratio > 1.05 THEN format('leaves have {:.1f} times less uplink than NIC capacity', u.ratio) END,
     'variables in force: ' || v.named
   ], lambda reason: reason IS NOT NULL) AS reasons
-FROM main m
-ANTI JOIN shared s ON s.job IS NOT DISTINCT FROM m.job
+FROM job_bandwidths m
 LEFT JOIN variables v ON v.job IS NOT DISTINCT FROM m.job
 LEFT JOIN facts f ON f.job IS NOT DISTINCT FROM m.job
 CROSS JOIN uplinks u

@@ -64,6 +64,16 @@ LEFT JOIN sizes s ON s.job IS NOT DISTINCT FROM c.job
 WHERE c.bytes > 0 AND c.nranks > 1
 GROUP BY c.job, c.op, c.nranks, c.nodes, size_class;
 
+-- The collective between hosts that a job spends most time in, and what is expected of it. Jobs whose hosts also
+-- run others, and those of unknown NICs, have none.
+CREATE OR REPLACE VIEW job_bandwidths AS
+SELECT m.*
+FROM with_expectations('collective_classes') m
+ANTI JOIN (SELECT DISTINCT job FROM job_ranks SEMI JOIN shared_hosts USING (host)) s
+  ON s.job IS NOT DISTINCT FROM m.job
+WHERE m.nodes > 1 AND m.expected_low_gbytes_per_s IS NOT NULL
+QUALIFY row_number() OVER (PARTITION BY m.job ORDER BY m.calls * m.pure_p50_us DESC, m.op, m.bytes DESC) = 1;
+
 -- Rows of nccl-tests, rccl-tests and perftest with the run they are of, and what it ran on. A run is what one
 -- start printed: from the line of rank 0 to the next. `hosts` is null where ranks are missing in the output.
 -- `op` of a test that is not named follows from busbw over algbw. `nics` and `link_gbytes_per_s` are those NCCL
@@ -148,6 +158,7 @@ WINDOW r AS (PARTITION BY file_id, run);
 -- test, ranks, nodes, library version and size) and against the run of the same hosts before it, its smallest AllReduce, and
 -- whether larger messages took less time: `dip_bytes` is the largest message that took a quarter longer than a
 -- larger one, or than the same in place (or out of place). `usual_gbytes_per_s` is the median of alike runs.
+-- `verdict` is the first that holds; `queries/acceptance.sql` says what each means.
 CREATE OR REPLACE VIEW benchmark_runs AS
 WITH judged AS (
   SELECT *, coalesce(busbw_gbytes_per_s, in_place_busbw_gbytes_per_s) AS reached,
@@ -173,9 +184,22 @@ runs AS (
       AS wrong
   FROM (SELECT *, max(bytes) OVER (PARTITION BY file_id, run, test) AS largest FROM judged)
   GROUP BY file_id, path, run, test
+),
+compared AS (
+  SELECT *, count(*) OVER alike AS alike, median(busbw_gbytes_per_s) OVER alike AS usual_gbytes_per_s,
+    max(busbw_gbytes_per_s) OVER alike AS best_gbytes_per_s,
+    lag(busbw_gbytes_per_s) OVER (PARTITION BY test, op, hosts, bytes ORDER BY ts) AS before_gbytes_per_s
+  FROM runs
+  WINDOW alike AS (PARTITION BY test, op, nranks, nodes, bytes, gpu)
 )
-SELECT *, count(*) OVER alike AS alike, median(busbw_gbytes_per_s) OVER alike AS usual_gbytes_per_s,
-  max(busbw_gbytes_per_s) OVER alike AS best_gbytes_per_s,
-  lag(busbw_gbytes_per_s) OVER (PARTITION BY test, op, hosts, bytes ORDER BY ts) AS before_gbytes_per_s
-FROM runs
-WINDOW alike AS (PARTITION BY test, op, nranks, nodes, bytes, gpu);
+SELECT *, CASE
+    WHEN wrong > 0 THEN 'wrong results'
+    WHEN busbw_gbytes_per_s < expected_low_gbytes_per_s THEN 'below'
+    WHEN dip_bytes >= 67108864 THEN 'unstable'
+    WHEN alike > 1 AND busbw_gbytes_per_s < 0.9 * best_gbytes_per_s THEN 'slower than alike runs'
+    WHEN busbw_gbytes_per_s < 0.9 * before_gbytes_per_s THEN 'slower than before'
+    WHEN small_us > small_high_us THEN 'slow small messages'
+    WHEN expected_low_gbytes_per_s IS NOT NULL OR alike > 1 THEN 'ok'
+    ELSE 'not judged'
+  END AS verdict
+FROM compared;

@@ -80,6 +80,23 @@ def _gpudirect(source: Source, question: Question) -> alt.LayerChart | None:
     return _chosen(source, of, "GPUDirect of the ranks")
 
 
+def _bandwidth(source: Source, _: Question) -> alt.LayerChart | None:
+    rows = source.rows("evidence/reached_bandwidth")[:_MOST_ROWS]
+    if not rows:
+        return None
+    shown = [
+        {
+            "part": f"{row['op']} {row['name'] or ''}".strip(),
+            "value": row["best_gbytes_per_s"],
+            "text": f"{row['best_gbytes_per_s']:,.1f} of {row['low_gbytes_per_s']:,.0f} to "
+            f"{row['high_gbytes_per_s']:,.0f}",
+        }
+        for row in rows
+    ]
+    words = "Beside each bar what sound sites reach of it: the slowest first."
+    return _bars(shown, [], "bus bandwidth (GB/s)", "Bandwidth against that of sound sites", words)
+
+
 # By what a model `answers`; the question of the job's pace has the chart of its steps.
 ANSWERS: Mapping[str | None, Callable[[Source, Question], alt.LayerChart | None]] = {
     "slow_rank": lambda source, _: rank_compute(source, _NOTHING),
@@ -88,6 +105,7 @@ ANSWERS: Mapping[str | None, Callable[[Source, Question], alt.LayerChart | None]
     "choice": _choice,
     "gpudirect": _gpudirect,
     "congested": _congested,
+    "bandwidth": _bandwidth,
 }
 
 
