@@ -28,7 +28,7 @@ _OF_CABLES = {"link_errors", "link_flap"}
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Order findings by loss times confidence, then by onset.
+    """Order findings by loss times confidence, then by severity and onset.
 
     What is over comes after what may go on, information last.
     """
@@ -39,6 +39,7 @@ def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
                 f.severity == "info",
                 f.state == "over",
                 -(f.loss_share or 0.0) * f.confidence,
+                -SEVERITIES.index(f.severity),
                 f.start.timestamp() if f.start else float("inf"),
                 f.id,
             ),

@@ -94,7 +94,7 @@ def give_verdict(
     if evidence.since is not None and not findings and not _is_told_by_time(questions):
         sentence = f"Cannot tell: there is too little data since {evidence.since:%H:%M:%S} UTC."
         return Verdict(sentence, questions, judged=False)
-    judged = any(question.answer != "unknown" for question in questions)
+    judged = bool(findings) or any(question.answer != "unknown" for question in questions)
     return Verdict(_sentence(findings, questions, trends), questions, judged)
 
 

@@ -188,6 +188,8 @@ def subject_words(diagnosis: Diagnosis) -> str:
 def standing_words(finding: Finding) -> str:
     """Return whether a finding is ongoing, since when, until when."""
     since = moment_words(finding.start, finding.start_step)
+    if finding.start is None and finding.start_step is None and not finding.state:
+        return "when is not known"
     if finding.state == "over":
         return f"over: from {since} until {moment_words(finding.end, finding.end_step)}"
     return f"{finding.state or 'end not known'}, since {since}"

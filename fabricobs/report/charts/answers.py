@@ -6,18 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 import altair as alt
 
 from fabricobs.diagnosis.findings import Finding, Question
-from fabricobs.report.charts.drawing import (
-    DASHES,
-    INK,
-    TICKS,
-    colors,
-    data,
-    layers,
-    sentences,
-    series,
-    tips,
-    titled,
-)
+from fabricobs.report.charts.bars import bars
+from fabricobs.report.charts.drawing import sentences
 from fabricobs.report.charts.ranks import rank_compute
 from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.charts.uplinks import uplink_shares
@@ -25,9 +15,6 @@ from fabricobs.report.documents import counted, number
 
 _MOST_ROWS = 12
 _NOTHING = Finding("", (), severity="info", confidence=0.0, title="", explanation="")
-_MEASURED = "measured"
-_ROW_HEIGHT = 20  # pixels
-_SHORT = 7  # letters of a number; words beside a bar need more room on a telephone
 
 
 def _links(source: Source, question: Question) -> alt.LayerChart | None:
@@ -94,7 +81,7 @@ def _bandwidth(source: Source, _: Question) -> alt.LayerChart | None:
         for row in rows
     ]
     words = "Beside each bar what sound sites reach of it: the slowest first."
-    return _bars(shown, [], "bus bandwidth (GB/s)", "Bandwidth against that of sound sites", words)
+    return bars(shown, [], "bus bandwidth (GB/s)", "Bandwidth against that of sound sites", words)
 
 
 # By what a model `answers`; the question of the job's pace has the chart of its steps.
@@ -128,7 +115,7 @@ def _ranked(
     )
     shown = [{**row, "text": number(round(row["value"], 2))} for row in known[:_MOST_ROWS]]
     limits = [] if power is None else [{"value": scale * power.effect}]
-    return _bars(shown, limits, unit, title, caption)
+    return bars(shown, limits, unit, title, caption)
 
 
 def _chosen(source: Source, of: Callable[[Row], str | None], title: str) -> alt.LayerChart | None:
@@ -152,24 +139,4 @@ def _chosen(source: Source, of: Callable[[Row], str | None], title: str) -> alt.
     fewest = rows[-1]
     same = "All that is told is the same." if len(rows) == 1 else ""
     odd = "" if len(rows) == 1 else f"The fewest: {fewest['part']}, {fewest['text']}."
-    return _bars(rows, [], "ranks", title, sentences(same, odd))
-
-
-def _bars(
-    rows: Sequence[Row], limits: Sequence[Row], unit: str, title: str, caption: str
-) -> alt.LayerChart:
-    most = max([float(row["value"]) for row in (*rows, *limits)]) or 1.0
-    order = [row["part"] for row in rows]
-    y = alt.Y("part:N", title=None, sort=order, axis=alt.Axis(labelLimit=170, labelOverlap=False))
-    room = 1.35 if max(len(row["text"]) for row in rows) <= _SHORT else 2.5
-    scale = alt.Scale(domain=[0, room * most], nice=False)
-    x = alt.X("value:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=TICKS))
-    bars = series(rows, _MEASURED).mark_bar(height={"band": 0.6})
-    bars = bars.encode(
-        x=x, y=y, color=colors([_MEASURED]).legend(None), tooltip=tips(part="name", text=unit)
-    )
-    text = alt.Chart(data(rows)).mark_text(align="left", dx=4, color=INK)
-    text = text.encode(x=x, y=y, text="text:N")
-    rule = alt.Chart(data(limits)).mark_rule(strokeDash=DASHES, strokeWidth=1.5, color=INK)
-    chart = layers(bars, text, rule.encode(x=x))
-    return titled(chart.properties(height=_ROW_HEIGHT * len(rows) + 10), title, caption)
+    return bars(rows, [], "ranks", title, sentences(same, odd))

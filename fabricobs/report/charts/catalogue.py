@@ -7,6 +7,7 @@ import altair as alt
 from fabricobs.diagnosis.findings import Finding
 from fabricobs.report.charts.benchmarks import runs_with_part
 from fabricobs.report.charts.collectives import collective_times
+from fabricobs.report.charts.logs import benchmark_runs, nccl_warnings
 from fabricobs.report.charts.pauses import pause_tree
 from fabricobs.report.charts.ports import link_ends, queue_signals
 from fabricobs.report.charts.progress import hang_progress
@@ -20,9 +21,11 @@ Draw = Callable[[Source, Finding], alt.LayerChart | None]
 CHARTS: Mapping[str, Draw] = {
     draw.__name__: draw
     for draw in (
+        benchmark_runs,
         collective_times,
         hang_progress,
         link_ends,
+        nccl_warnings,
         pause_tree,
         queue_signals,
         rank_compute,

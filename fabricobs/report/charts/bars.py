@@ -1,0 +1,43 @@
+"""Horizontal bars: parts by name, the first on top, with a text beside each."""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from fabricobs.report.charts.drawing import (
+    DASHES,
+    INK,
+    TICKS,
+    colors,
+    data,
+    layers,
+    series,
+    tips,
+    titled,
+)
+from fabricobs.report.charts.source import Row
+
+_MEASURED = "measured"
+_ROW_HEIGHT = 20  # pixels
+_SHORT = 7  # letters of a number; words beside a bar need more room on a telephone
+
+
+def bars(
+    rows: Sequence[Row], limits: Sequence[Row], unit: str, title: str, caption: str
+) -> alt.LayerChart:
+    """Draw a bar for each row (part, value, text beside it), dashed lines at the limits' values."""
+    most = max([float(row["value"]) for row in (*rows, *limits)]) or 1.0
+    order = [row["part"] for row in rows]
+    y = alt.Y("part:N", title=None, sort=order, axis=alt.Axis(labelLimit=170, labelOverlap=False))
+    room = 1.35 if max(len(row["text"]) for row in rows) <= _SHORT else 2.5
+    scale = alt.Scale(domain=[0, room * most], nice=False)
+    x = alt.X("value:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=TICKS))
+    drawn = series(rows, _MEASURED).mark_bar(height={"band": 0.6})
+    drawn = drawn.encode(
+        x=x, y=y, color=colors([_MEASURED]).legend(None), tooltip=tips(part="name", text=unit)
+    )
+    text = alt.Chart(data(rows)).mark_text(align="left", dx=4, color=INK)
+    text = text.encode(x=x, y=y, text="text:N")
+    rule = alt.Chart(data(limits)).mark_rule(strokeDash=DASHES, strokeWidth=1.5, color=INK)
+    chart = layers(drawn, text, rule.encode(x=x))
+    return titled(chart.properties(height=_ROW_HEIGHT * len(rows) + 10), title, caption)

@@ -1,0 +1,9 @@
+-- question: What did the runs of benchmarks reach, the slowest against alike runs or expectations first?
+-- columns:
+--   run                 File, and number of the run in it
+--   busbw_gbytes_per_s  Bus bandwidth with the largest message, GB/s
+--   verdict             As `fabricobs query acceptance` has it
+SELECT parse_filename(path) || CASE WHEN run > 1 THEN ' run ' || run ELSE '' END AS run, busbw_gbytes_per_s, verdict
+FROM benchmark_runs
+WHERE busbw_gbytes_per_s > 0
+ORDER BY wrong > 0 DESC, busbw_gbytes_per_s / coalesce(expected_low_gbytes_per_s, usual_gbytes_per_s), path, run
