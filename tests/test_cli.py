@@ -14,6 +14,7 @@ import pytest
 
 from conftest import ROOT, Run
 from fabricobs.cli import app
+from fabricobs.diagnosis.verdict import QUESTIONS
 
 VERBS = sorted(
     command.name or command.callback.__name__  # type: ignore[union-attr]
@@ -263,7 +264,7 @@ class TestExitCodes:
             "refuted_by next_steps"
         ).split():
             assert key in finding
-        assert len(found["verdict"]["questions"]) == 7
+        assert len(found["verdict"]["questions"]) == len(QUESTIONS)
 
     @pytest.mark.parametrize(
         "arguments",

@@ -161,7 +161,9 @@ def _verdict(
     sentence = f"{counts}."
     if serious:
         worst = next((j for j in jobs if serious[0].id in j.findings), None)
-        who = "Outside the jobs" if worst is None else f"Worst is {worst.run.label}"
+        whole = {model.kind for model in models.values() if model.whole}
+        outside = "Over all runs" if serious[0].kind in whole else "Outside the jobs"
+        who = outside if worst is None else f"Worst is {worst.run.label}"
         what = headline(serious[0])
         if worst is not None and serious[0].state != "over":
             what = worst.verdict.sentence

@@ -2,7 +2,8 @@
 -- `timed_out`: PyTorch's watchdog gave up on a collective of the rank, after `waited_ms`. `behind`:
 -- collectives the furthest rank of a group has launched and this one has not, by the flight recorders
 -- (null where nothing tells; ranks of groups that send and receive do not launch alike). `open`: the
--- rank has launched one that did not end. `dead`: NCCL's RAS calls its process dead or misses it.
+-- rank has launched one that did not end. `unfinished`: collectives that it has launched and not ended beyond the
+-- median of its peers, summed over its groups of three and more. `dead`: NCCL's RAS calls its process dead or misses it.
 -- Lines of the watchdog name the rank in the job before the message, where a launcher's prefix does.
 WITH two_sided AS (
   SELECT DISTINCT job, split_part(comm_id, '[', 1) || coalesce(' ' || comm_name, '') AS process_group
@@ -24,6 +25,28 @@ progress AS (
       max(last_enqueued) OVER (PARTITION BY g.job, g.process_group) AS furthest
     FROM groups g
     LEFT JOIN two_sided t ON t.job IS NOT DISTINCT FROM g.job AND t.process_group = g.process_group
+  )
+  GROUP BY job, rank
+),
+open_by_group AS (
+  SELECT g.job, g.process_group, g.rank, g.last_enqueued - coalesce(g.last_completed, 0) AS open, c.comm_id
+  FROM groups g
+  JOIN (
+    SELECT DISTINCT job, global_rank AS rank, comm_id,
+      split_part(comm_id, '[', 1) || coalesce(' ' || comm_name, '') AS process_group
+    FROM collectives
+  ) c ON c.job IS NOT DISTINCT FROM g.job AND c.rank = g.rank AND c.process_group = g.process_group
+  ANTI JOIN two_sided t ON t.job IS NOT DISTINCT FROM g.job AND t.process_group = g.process_group
+),
+stuck AS (
+  SELECT job, rank, sum(greatest(open - usual, 0)) AS unfinished
+  FROM (
+    SELECT o.job, o.rank, o.open, median(p.open) AS usual
+    FROM open_by_group o
+    JOIN open_by_group p
+      ON p.job IS NOT DISTINCT FROM o.job AND p.process_group = o.process_group AND p.comm_id = o.comm_id AND p.rank <> o.rank
+    GROUP BY ALL
+    HAVING count(*) >= 2
   )
   GROUP BY job, rank
 ),
@@ -55,10 +78,11 @@ everyone AS (
   UNION SELECT job, rank FROM missing WHERE rank IS NOT NULL UNION SELECT job, rank FROM job_ranks WHERE rank IS NOT NULL
 )
 SELECT e.job, e.rank, j.host, t.rank IS NOT NULL AS timed_out, t.waited_ms, t.op, t.seq,
-  p.behind, p.open, m.rank IS NOT NULL AS dead, c.called_at
+  p.behind, p.open, u.unfinished, m.rank IS NOT NULL AS dead, c.called_at
 FROM everyone e
 LEFT JOIN job_ranks j ON j.job IS NOT DISTINCT FROM e.job AND j.rank = e.rank
 LEFT JOIN progress p ON p.job IS NOT DISTINCT FROM e.job AND p.rank = e.rank
+LEFT JOIN stuck u ON u.job IS NOT DISTINCT FROM e.job AND u.rank = e.rank
 LEFT JOIN timeouts t ON t.job IS NOT DISTINCT FROM e.job AND t.rank = e.rank
 LEFT JOIN (SELECT DISTINCT job, rank FROM missing) m
   ON m.job IS NOT DISTINCT FROM e.job AND m.rank = e.rank

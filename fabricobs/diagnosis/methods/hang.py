@@ -30,6 +30,7 @@ class _Stall:
     waiting: pl.DataFrame
     missing: pl.DataFrame
     by_progress: bool  # the recorders show that the missing ranks are behind
+    stuck: bool  # the missing ranks launched what their peers have ended; no watchdog says more
     start: datetime | None
     last_step: int | None
     waited: float
@@ -38,8 +39,9 @@ class _Stall:
 def find_hangs(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]) -> MethodResult:
     """Return one finding a job that stands still; a unit is a job.
 
-    A job that merely ended leaves no rank waiting: without a watchdog that gave up, or a process
-    that NCCL calls dead, nothing is found, and nothing is called well either.
+    A job that merely ended leaves no rank waiting: without a watchdog that gave up, a process that
+    NCCL calls dead, or ranks that end less than their peers, nothing is found, and nothing is
+    called well either.
     """
     findings: list[Finding] = []
     stalls = evidence.frame("stalls")
@@ -48,22 +50,28 @@ def find_hangs(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]
     for rows in jobs:
         told = rows.filter(pl.col("timed_out") | pl.col("dead") | pl.col("behind").is_not_null())
         judged += not told.is_empty()
-        stall = _stall(rows, evidence)
+        stall = _stall(rows, model, evidence)
         if stall is not None:
             findings.append(_finding(stall, len(rows), model, evidence))
     return MethodResult(tuple(findings), judged, len(jobs) - judged)
 
 
-def _stall(rows: pl.DataFrame, evidence: Evidence) -> _Stall | None:
+def _stall(rows: pl.DataFrame, model: Model, evidence: Evidence) -> _Stall | None:
     waiting, dead = rows.filter("timed_out"), rows.filter("dead")
-    if waiting.is_empty() and dead.is_empty():
-        return None
+    stuck = rows.filter(pl.col("unfinished") >= model.limit("unfinished"))
+    told_by_recorders = waiting.is_empty() and dead.is_empty()
+    if told_by_recorders:
+        if stuck.is_empty():
+            return None
+        waiting = rows.filter("open").join(stuck, on="rank", how="anti")
     # The rank nobody waits for is where the chain ends: behind, and itself waiting in nothing.
     behind = rows.filter((pl.col("behind") > 0) & ~pl.col("open") & ~pl.col("timed_out"))
     silent = rows.filter(~pl.col("timed_out") & ~pl.col("open").fill_null(False))
     job = rows["job"][0]
     told = (behind, dead, silent, _without_logs(rows, _size_of(job, evidence)))
     missing = next((part for part in told if len(part)), silent)
+    if told_by_recorders:
+        missing = stuck
     start, last_step = _last_step(job, evidence)
     called = waiting["called_at"].min()
     waited = waiting["waited_ms"].median()
@@ -72,6 +80,7 @@ def _stall(rows: pl.DataFrame, evidence: Evidence) -> _Stall | None:
         waiting=waiting,
         missing=missing,
         by_progress=bool(len(behind) or len(dead)),
+        stuck=told_by_recorders,
         start=start or (called if isinstance(called, datetime) else None),
         last_step=last_step,
         waited=float(waited) / 1000 if isinstance(waited, float) else 0.0,
@@ -121,13 +130,12 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         "who": " and ".join(culprit.label for culprit in culprits[:3]) if named else "The job",
         "host": culprits[0].host or "the hosts",
         "process": culprits[0].label if named else "each rank",
-        "stands": "never came" if named else "stands still",
+        "stands": _stands(stall, named=named),
         "since": "" if stall.last_step is None else f" after step {stall.last_step}",
         "waiting": len(stall.waiting),
-        "gave_up": _counted(len(stall.waiting)),
         "ranks": _ranks_of(stall.job, ranks, evidence),
         "call": _calls(stall.waiting),
-        "waited": stall.waited,
+        "gave_up": _gave_up(stall),
         "proof": _proof(stall, named=named),
     }
     families = {"log"} | (
@@ -140,7 +148,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         kind=model.kind,
         entities=culprits,
         severity=severity_of_loss(1.0),
-        confidence=confidence_of(families) if named else 0.5,
+        confidence=confidence_of(families) if named and not stall.stuck else 0.5,
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
         explanation=model.wording.explanation.format(**words),
@@ -182,7 +190,31 @@ def _counted(ranks: int) -> str:
     return "1 rank" if ranks == 1 else f"{ranks:,} ranks"
 
 
+def _stands(stall: _Stall, *, named: bool) -> str:
+    if not named:
+        return "stands still"
+    if stall.stuck:
+        return "is stuck" if len(stall.missing) == 1 else "are stuck"
+    return "never came"
+
+
+def _gave_up(stall: _Stall) -> str:
+    if stall.stuck:
+        return "No watchdog says that it gave up."
+    who, call = _counted(len(stall.waiting)), _calls(stall.waiting)
+    return f"{who} gave up after {stall.waited:.0f} s in {call}."
+
+
 def _proof(stall: _Stall, *, named: bool) -> str:
+    if stall.stuck:
+        told = ", ".join(
+            f"rank {rank} {count:,.0f}"
+            for rank, count in stall.missing.select("rank", "unfinished").iter_rows()
+        )
+        return (
+            "By the flight recorders collectives that peers have ended are launched and not ended: "
+            f"{told}. A GPU that does not finish them holds back its groups."
+        )
     if not named:
         return "Which rank is missing these logs do not tell: look at network and GPUs."
     if stall.by_progress:
