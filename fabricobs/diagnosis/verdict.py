@@ -318,7 +318,7 @@ def _slow_rank(
 
 
 def _by_arrival(slow: list[Finding], trends: list[StepTimeTrend], ranks: int, power: Power) -> str:
-    """Say how ranks arrive at their collectives: what they compute meanwhile hardly delays those."""
+    """Say how ranks arrive at their collectives: what they compute then hardly delays those."""
     told = slow[0].title if slow else f"{ranks:,} ranks arrive at their collectives alike"
     longer = [s for pace in trends for s in pace.slowdowns if (s.network_part or 0.0) < 0.5]
     if longer:
