@@ -145,6 +145,20 @@ def test_what_is_over_is_told_in_the_past_and_after_what_goes_on() -> None:
     assert again[0].title == second.title
 
 
+@pytest.mark.parametrize("days", [0, 3, 400])
+def test_what_ended_is_over_however_far_kernel_logs_reach_back(days: int) -> None:
+    ended = replace(finding(None, None, 0.1), end=START + timedelta(minutes=11))
+    seen = Coverage(
+        (),
+        (),
+        first_time=START - timedelta(days=days),
+        last_time=START + timedelta(minutes=16),
+        measured_from=START,
+    )
+    (told,) = with_states([ended], seen, (), load_models())
+    assert told.state == "over"
+
+
 def test_the_words_of_the_past_stand_in_the_titles_they_change() -> None:
     for model in load_models().values():
         texts = [model.wording.title, *model.wording.phrase.get("title", ())]

@@ -102,4 +102,5 @@ def describe_coverage(
         row["first_time"],
         row["last_time"],
         {name: int(row[name]) if isinstance(row[name], Decimal) else row[name] for name in VALUES},
+        row["measured_from"],
     )

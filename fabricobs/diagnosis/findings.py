@@ -291,7 +291,7 @@ class Coverage:
     """What the store holds: counts by what they are of, what is missing, what is unreliable.
 
     `facts` are for people, `values` the same as numbers, with units in their names. `first_time`
-    and `last_time` are those of the data, UTC.
+    and `last_time` are those of the data, UTC; steps and counters begin at `measured_from`.
     """
 
     facts: tuple[tuple[str, str], ...]
@@ -301,6 +301,7 @@ class Coverage:
     first_time: datetime | None = None
     last_time: datetime | None = None
     values: Mapping[str, float | None] = field(default_factory=dict)
+    measured_from: datetime | None = None
 
     def _repr_html_(self) -> str:
         return table((), [*self.facts, *(("missing", each) for each in self.missing)])

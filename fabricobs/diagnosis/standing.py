@@ -44,7 +44,7 @@ def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) ->
     if finding.end_step is not None and steps:
         left = max(steps) - finding.end_step
         return "ongoing" if left <= _NEAR_THE_END * (max(steps) - min(steps)) else "over"
-    first, last = coverage.first_time, coverage.last_time
+    first, last = coverage.measured_from or coverage.first_time, coverage.last_time
     if finding.end is not None and first is not None and last is not None:
         return "ongoing" if last - finding.end <= _NEAR_THE_END * (last - first) else "over"
     return ""

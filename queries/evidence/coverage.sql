@@ -19,20 +19,21 @@ SELECT
   (SELECT count(*) FROM nccl_channels) AS connections,
   (SELECT count(*) FROM priority_samples) AS priority_samples,
   (SELECT count(*) FROM port_rates WHERE gap) AS gaps,
-  times.first_time, times.last_time
+  times.first_time, times.last_time, times.measured_from
 FROM (
   -- Runs of one job have the same ranks.
   SELECT sum(ranks)::BIGINT AS ranks, sum(nranks)::BIGINT AS nranks, sum(hosts)::BIGINT AS hosts
   FROM (SELECT max(ranks) AS ranks, max(nranks) AS nranks, max(hosts) AS hosts FROM jobs GROUP BY name)
 ) told,
 (
-  SELECT min(ts) AS first_time, max(ts) AS last_time
+  -- Kernel logs reach back to the start of a host, long before what is measured.
+  SELECT min(ts) AS first_time, max(ts) AS last_time, min(ts) FILTER (measured) AS measured_from
   FROM (
-    SELECT ts, ts_source FROM steps
-    UNION ALL SELECT ts, ts_source FROM collectives
-    UNION ALL SELECT ts, ts_source FROM nccl_events
-    UNION ALL SELECT ts, ts_source FROM events
-    UNION ALL SELECT ts, ts_source FROM port_samples
+    SELECT ts, ts_source, true AS measured FROM steps
+    UNION ALL SELECT ts, ts_source, true FROM collectives
+    UNION ALL SELECT ts, ts_source, false FROM nccl_events
+    UNION ALL SELECT ts, ts_source, false FROM events
+    UNION ALL SELECT ts, ts_source, true FROM port_samples
   )
   WHERE coalesce(ts_source, '') NOT IN ('mtime', 'none')
 ) times
