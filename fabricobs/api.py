@@ -68,7 +68,7 @@ class OpenStore:
     def sql(
         self, statement: str, parameters: Mapping[str, Any] | Sequence[Any] | None = None
     ) -> "duckdb.DuckDBPyRelation":
-        """Return the rows of a statement of DuckDB's SQL over every table and view.
+        """Return the rows of a `statement` of DuckDB's SQL over every table and view.
 
         `parameters` fill `$name` or `?`. UserError for a statement that writes or does not bind.
         It reads the store and `allow_files`, no other file; a relation cannot write one either:
@@ -87,7 +87,7 @@ class OpenStore:
             raise QueryError(reason_of(error)) from error
 
     def query(self, name: str) -> "duckdb.DuckDBPyRelation":
-        """Return the rows of a question of `queries/`; UserError names the nearest."""
+        """Return the rows of the query `name` of `queries/`; UserError names the nearest."""
         from fabricobs.ask import find_question
 
         return self.sql(find_question(name, self.content).sql)
@@ -135,7 +135,7 @@ class OpenStore:
             return Listing(known_findings(kept, self._judge))
 
     def explain(self, finding: str, *, anew: bool = False) -> "Explanation":
-        """Return one finding by its id or the beginning of it, with its SQL and its rows.
+        """Return one finding with its SQL and its rows; `finding` is its id or how that begins.
 
         With `anew` the store is judged again, rather than to look among kept findings first.
         UserError names the nearest ids.
@@ -149,9 +149,10 @@ class OpenStore:
             return explain(found, self.path, self.content, site=self.basics.site)
 
     def compare(self, a: str, b: str, job: str | None = None) -> "Comparison":
-        """Return what changed between two jobs, windows or step ranges.
+        """Return what changed from side `a` to side `b`: jobs, days, windows or step ranges.
 
-        Sides are written as for `fabricobs compare`; UserError says what is wrong with one.
+        Sides are written as for `fabricobs compare` (`steps:11..150`, times in UTC); `job` is whose
+        steps and times are meant. UserError says what is wrong with a side.
         """
         from fabricobs.diagnosis.comparison import compare
 
@@ -171,7 +172,8 @@ class OpenStore:
 
         `format` is html, markdown, text or json, else as `out` ends, else html; `charts` is a
         directory for the charts as PNG and SVG, `site` one for pages: overview, an incident, a
-        host, a switch, a job each, history. With `site` alone no other file is written.
+        host, a switch, a job each, history. With `site` alone no other file is written. `job` and
+        `window` are those of `diagnose`.
         """
         from fabricobs.judging import judge, window_start
         from fabricobs.report.writing import report_to, write_report
@@ -204,7 +206,7 @@ class OpenStore:
         switch: str | None = None,
         job: str | None = None,
     ) -> "alt.LayerChart":
-        """Draw the answer to a question of `charts()`; a notebook shows it.
+        """Draw the answer to the question `name` of `charts()`; a notebook shows it.
 
         A `finding` is marked, and says which switch or job is drawn; else `switch` and `job` do, or
         the switch with the least even uplinks and the job without a name are taken. ChartError
@@ -222,7 +224,10 @@ class OpenStore:
         return list(CHARTS)
 
     def prune(self, keep: str | None = None) -> "Pruned | None":
-        """Remove rows this much older than the newest (`30d`); None where no limit is set."""
+        """Remove rows that are older than the newest by more than `keep`, a duration (`30d`).
+
+        Without it the limit is that of the configuration; None where neither sets one.
+        """
         from fabricobs.store.parts import Store
         from fabricobs.store.upkeep import prune
 
@@ -243,7 +248,7 @@ class OpenStore:
         return Listing(verify(self.path))
 
     def session(self, statement: str | None = None) -> "duckdb.DuckDBPyConnection":
-        """Return a connection of DuckDB with the tables and views, or those a statement needs."""
+        """Return a connection of DuckDB with all tables and views, or those a `statement` needs."""
         return open_session(
             self.path, statement, self.content, site=self.basics.site, files=self.files
         )
@@ -270,10 +275,11 @@ def open_store(
     config: str | Path | None = None,
     allow_files: Sequence[str | Path] = (),
 ) -> OpenStore:
-    """Return the configured store, or that of a directory; UserError if none is there.
+    """Return the configured store, or `store`, a directory; UserError if none is there.
 
-    `content` are folders with your own `ingest/`, `queries/` and `models/`; later ones win. SQL
-    reads the store and the directories `allow_files`, no other file.
+    `config` is a configuration file instead of the one that is found. `content` are folders with
+    your own `ingest/`, `queries/` and `models/`; later ones win. SQL reads the store
+    and the directories `allow_files`, no other file.
     """
     given = _given(config, store=store, content=content)
     basics = given.basics()
@@ -304,9 +310,11 @@ def ingest(
     config: str | Path | None = None,
     progress: "Progress | None" = None,
 ) -> "IngestReport":
-    """Read files and directories into a store and return what became of each file.
+    """Read `logs`, files and directories, into a `store` and return what became of each file.
 
-    Reading the same logs again changes nothing. `job` names the job that wrote them, `tz` the zone
+    Reading the same logs again changes nothing. `config` is a configuration file, `content` are
+    folders with your own formats, `follow` follows symbolic links out of `logs`, and `progress` is
+    told of each file as it is read. `job` names the job that wrote them, `tz` the zone
     of times without one, `host_from` are patterns of paths that name hosts, `workers` is the number
     of reading processes, 0 for one per core; `executor`, such as `dask://HOST:PORT`, has a cluster
     read instead, whose workers see logs and store under the same paths.
@@ -372,8 +380,9 @@ def watch(
     config: str | Path | None = None,
     say: Callable[[str], None] | None = None,
 ) -> "Iterator[Round]":
-    """Ingest, diagnose and notify in rounds; yield what each round came to, with `once` one.
+    """Ingest `logs`, diagnose and notify in rounds; yield what each came to, with `once` one.
 
+    `store`, `job`, `tz`, `follow`, `content` and `config` are those of `ingest`.
     `every` and `window` are durations (`5m`, `6h`), `report` is the HTML file of the newest round,
     rows older than `keep` are removed, and `say` takes notes for a person.
     """
@@ -411,7 +420,8 @@ def simulate(
     """Write logs of simulated clusters with known faults and return the folders of the cases.
 
     `scenarios` are names, or TOML files of yours; without them a practice set of `cases` is written
-    whose answers are in `directory/answers`. `only` and `without` choose kinds of logs. With
+    whose answers are in `directory/answers`. A cluster has `gpus` GPUs, a multiple of 8; the same
+    `seed` gives the same bytes. `only` and `without` choose kinds of logs. With
     `world="random"` the seed draws the cluster, job, formats and faults instead, but for what is
     `given` as `name=value` of `simulator/random_worlds/draws.toml`.
     """

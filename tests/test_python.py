@@ -1,5 +1,8 @@
 """The store in Python: what `fabricobs.open` gives, and that importing costs nothing."""
 
+import dataclasses
+import inspect
+import re
 import shutil
 import subprocess
 import sys
@@ -10,12 +13,86 @@ import pytest
 
 import fabricobs
 from fabricobs.api import OpenStore
+from fabricobs.diagnosis.change import Change
+from fabricobs.diagnosis.comparison import Comparison, Drift, Setting
+from fabricobs.diagnosis.findings import (
+    Clock,
+    CounterBreak,
+    Coverage,
+    Diagnosis,
+    Driver,
+    Entity,
+    Failure,
+    Finding,
+    JobVerdict,
+    Loss,
+    Power,
+    Price,
+    Question,
+    Segment,
+    Verdict,
+    WhatIf,
+)
+from fabricobs.diagnosis.sides import Side
+from fabricobs.inputs import FileOutcome, IngestReport, LeftOut
+from fabricobs.operate.watch import Round
 from fabricobs.report.charts.by_question import CHARTS, ChartError
+from fabricobs.report.explanation import Explanation
+from fabricobs.store.jobs import Run
+from fabricobs.store.upkeep import Pruned
+from fabricobs.store.verification import Batch
 
 
 @pytest.fixture(scope="module")
 def opened(sample_store: Path) -> OpenStore:
     return fabricobs.open(sample_store)
+
+
+FUNCTIONS = {
+    **{name: getattr(fabricobs, name) for name in ("ingest", "open", "simulate", "watch")},
+    **{
+        f"OpenStore.{name}": member
+        for name, member in vars(OpenStore).items()
+        if not name.startswith("_") and inspect.isfunction(member)
+    },
+}
+# What functions return, and what that is made of.
+TYPES = (
+    OpenStore, IngestReport, FileOutcome, LeftOut, Run, Diagnosis, Verdict, Question, Power,
+    Finding, Entity, Driver, Segment, WhatIf, Loss, Price, Coverage, Clock, CounterBreak, Failure,
+    JobVerdict, Explanation, Comparison, Side, Change, Setting, Drift, Batch, Pruned, Round,
+)  # fmt: skip
+
+
+def test_every_public_name_is_tested_here() -> None:
+    assert {name for name in fabricobs.__all__ if name.islower()} - {"__version__"} == {
+        name for name in FUNCTIONS if "." not in name
+    }
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_help_says_what_goes_in_and_what_comes_out(name: str) -> None:
+    function = FUNCTIONS[name]
+    told = inspect.getdoc(function) or ""
+    assert told.split("\n")[0].endswith("."), "one sentence first"
+    signature = inspect.signature(function)
+    assert signature.return_annotation is not inspect.Signature.empty
+    for parameter in list(signature.parameters.values()):
+        if parameter.name == "self":
+            continue
+        assert parameter.annotation is not inspect.Parameter.empty, parameter.name
+        assert re.search(rf"`{parameter.name}\b", told), f"{parameter.name} is not explained"
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_help_says_what_a_type_holds(type_: type) -> None:
+    told = inspect.getdoc(type_) or ""
+    assert told
+    assert not told.startswith(f"{type_.__name__}("), "a sentence, not what dataclass writes"
+    assert dataclasses.is_dataclass(type_)
+    for name, member in vars(type_).items():
+        if inspect.isfunction(member) and not name.startswith("_"):
+            assert inspect.getdoc(member), name
 
 
 def test_importing_loads_no_library() -> None:

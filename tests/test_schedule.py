@@ -6,12 +6,16 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
+import jsonschema
 import pytest
 import yaml
-from loopback import tool
+from loopback import get_json, prometheus, receiver, tool, wait_for
 
 from conftest import ROOT, Run
 from fabricobs.diagnosis.findings import Entity, Finding
@@ -183,3 +187,197 @@ def test_a_scheduler_needs_logs(fabricobs: Run, tmp_path: Path) -> None:
     result = fabricobs("schedule", "cron", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (3, "")
     assert "schedule cron needs the logs" in result.stderr
+
+
+# What Grafana's schema of dashboards says of what ours has (schemaVersion 39, Grafana 10.4 and
+# later). Nothing else may stand in it: Grafana drops a misspelled key without a word.
+SOURCE = {
+    "type": "object",
+    "required": ["type", "uid"],
+    "additionalProperties": False,
+    "properties": {"type": {"const": "prometheus"}, "uid": {"const": "${source}"}},
+}
+TARGET = {
+    "type": "object",
+    "required": ["refId", "expr"],
+    "additionalProperties": False,
+    "properties": {
+        "refId": {"type": "string", "pattern": "^[A-Z]$"},
+        "expr": {"type": "string"},
+        "legendFormat": {"type": "string"},
+        "format": {"enum": ["time_series", "table", "heatmap"]},
+        "instant": {"type": "boolean"},
+    },
+}
+FIELDS = {
+    "type": "object",
+    "required": ["defaults", "overrides"],
+    "additionalProperties": False,
+    "properties": {
+        "overrides": {"type": "array", "maxItems": 0},
+        "defaults": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "unit": {"enum": ["percentunit", "s"]},
+                "min": {"type": "number"},
+                "mappings": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["type", "options"],
+                        "properties": {"type": {"enum": ["value", "range", "regex", "special"]}},
+                    },
+                },
+                "thresholds": {
+                    "type": "object",
+                    "required": ["mode", "steps"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "mode": {"enum": ["absolute", "percentage"]},
+                        "steps": {
+                            "type": "array",
+                            "items": {
+                                "type": "object",
+                                "required": ["color", "value"],
+                                "properties": {"value": {"type": ["number", "null"]}},
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+PANEL = {
+    "type": "object",
+    "required": ["id", "title", "type", "gridPos", "datasource", "targets"],
+    "additionalProperties": False,
+    "properties": {
+        "id": {"type": "integer", "minimum": 1},
+        "title": {"type": "string", "minLength": 1},
+        "type": {"enum": ["stat", "timeseries", "table"]},
+        "gridPos": {
+            "type": "object",
+            "required": ["x", "y", "w", "h"],
+            "additionalProperties": False,
+            "properties": {
+                "x": {"type": "integer", "minimum": 0, "maximum": 23},
+                "y": {"type": "integer", "minimum": 0},
+                "w": {"type": "integer", "minimum": 1, "maximum": 24},
+                "h": {"type": "integer", "minimum": 1},
+            },
+        },
+        "datasource": SOURCE,
+        "targets": {"type": "array", "minItems": 1, "items": TARGET},
+        "fieldConfig": FIELDS,
+        "options": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "colorMode": {"enum": ["none", "value", "background", "background_solid"]}
+            },
+        },
+        "transformations": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["id", "options"],
+                "additionalProperties": False,
+                "properties": {"id": {"const": "organize"}, "options": {"type": "object"}},
+            },
+        },
+    },
+}
+DASHBOARD = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "required": ["uid", "title", "schemaVersion", "panels", "templating"],
+    "additionalProperties": False,
+    "properties": {
+        "uid": {"type": "string", "maxLength": 40, "pattern": "^[A-Za-z0-9_-]+$"},
+        "title": {"type": "string", "minLength": 1},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "timezone": {"enum": ["utc", "browser"]},
+        "schemaVersion": {"type": "integer", "minimum": 36},
+        "refresh": {"type": "string", "pattern": "^[0-9]+[smhd]$"},
+        "time": {"type": "object", "required": ["from", "to"]},
+        "templating": {
+            "type": "object",
+            "required": ["list"],
+            "properties": {
+                "list": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["name", "type", "query"],
+                        "properties": {
+                            "type": {"enum": ["query", "datasource", "custom", "interval"]}
+                        },
+                    },
+                }
+            },
+        },
+        "panels": {"type": "array", "items": PANEL},
+    },
+}
+
+
+@pytest.fixture
+def dashboard(fabricobs: Run, tmp_path: Path) -> Any:
+    made = fabricobs("schedule", "grafana", "--out", "made", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    return json.loads((tmp_path / "made" / "fabricobs-dashboard.json").read_text())
+
+
+def test_the_dashboard_is_what_grafana_takes(dashboard: Any) -> None:
+    jsonschema.Draft202012Validator.check_schema(DASHBOARD)
+    jsonschema.validate(dashboard, DASHBOARD)
+    taken: set[tuple[int, int]] = set()
+    for panel in dashboard["panels"]:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken, "panels do not overlap"
+        taken |= cells
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda d: d["panels"][0].update(tittle="x"),
+        lambda d: d["panels"][0]["targets"][0].pop("refId"),
+        lambda d: d["panels"][1]["gridPos"].update(w=25),
+        lambda d: d.update(schemaVersion="39"),
+    ],
+)
+def test_a_spoiled_dashboard_is_not(dashboard: Any, spoil: Callable[[Any], object]) -> None:
+    spoil(dashboard)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(dashboard, DASHBOARD)
+
+
+@pytest.mark.slow
+def test_prometheus_answers_every_expression(
+    fabricobs: Run, dashboard: Any, tmp_path: Path
+) -> None:
+    """Over the textfile of a watch that has an incident, a failed round and events that wait."""
+    rules = yaml.safe_load(fabricobs("schedule", "prometheus", cwd=tmp_path).stdout)
+    asked = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    asked += [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    path = tmp_path / "a.prom"
+    write_textfile(path, (INCIDENT,), Health(NOW, 3.5, False, NOW, {"webhook": 2}))
+    with receiver() as kept, prometheus(tmp_path, kept.url.removeprefix("http://")) as address:
+        kept.served = path.read_bytes
+
+        def answer(expression: str) -> Any:
+            found = get_json(f"{address}/api/v1/query?query={quote(expression)}")
+            assert found["status"] == "success"
+            return found["data"]["result"]
+
+        wait_for(lambda: answer("fabricobs_round_success"), "Prometheus to have scraped")
+        assert [expression for expression in asked if not answer(expression)] == []
