@@ -142,6 +142,16 @@ class TestRowsAboutIt:
         before = answer.head(1)
         assert about(FINDING, before) == before.rows()
 
+    def test_a_cable_is_both_of_its_ends_by_any_name(self) -> None:
+        ends = (Entity("nic", host="n1", nic="mlx5_0"), Entity("port", switch="leaf1", port="E1"))
+        cable = replace(FINDING, entities=ends, start=None)
+        rows = [
+            ("n1", "mlx5_0/1", "leaf1 E1"), ("n1", "enp1s0", "leaf1 E1"),
+            ("leaf1", "E1", "n1 enp1s0"), ("n1", "mlx5_01", None), ("leaf1", "E11", "n2 enp1s0"),
+        ]  # fmt: skip
+        answer = pl.DataFrame(rows, schema=["device", "port", "other_end"], orient="row")
+        assert about(cable, answer) == rows[:3]
+
     def test_no_row_is_about_what_no_column_names(self) -> None:
         answer = pl.DataFrame({"device": ["leaf01"]})
         assert about(FINDING, answer) == []

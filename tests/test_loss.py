@@ -141,6 +141,8 @@ def test_what_is_over_is_told_in_the_past_and_after_what_goes_on() -> None:
     assert (first.state, second.state) == ("ongoing", "over")
     assert first.title == "The cable of node1 breaks data since 09:00"
     assert second.title == "The cable of node1 broke data from 09:00"
+    days = Coverage((), (), first_time=START - timedelta(days=3), last_time=second.end)
+    assert [each.state for each in with_states([second], days, (), models)] == ["over"]
     again = with_states([second], Coverage((), ()), segments, models)
     assert again[0].title == second.title
 

@@ -23,7 +23,9 @@ def with_states(
     past = {model.kind: _SINCE | model.wording.past for model in models.values()}
     told = []
     for finding in findings:
-        state = _state(finding, coverage, segments)
+        # What was over when its job ended stays so, however long other data go on or began before.
+        over = finding.state == "over"
+        state = "over" if over else _state(finding, coverage, segments)
         if state == "over" != finding.state:
             words = past.get(finding.kind, _SINCE)
             finding = replace(finding, title=in_past(finding.title, words))

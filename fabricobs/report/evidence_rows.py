@@ -71,6 +71,9 @@ def cell_text(value: object) -> str:
 def _conditions(finding: Finding, answer: pl.DataFrame) -> Iterator[str]:
     """Yield conditions of SQL: that a row names a culprit in the finding's time, and at any."""
     tests = [_names(entity, answer) for entity in finding.entities]
+    if "other_end" in answer.columns:  # a NIC has another name in each source, its cable one end
+        ends = [f"{e.switch} {e.port}" for e in finding.entities if e.switch and e.port]
+        tests += [f"other_end = {literal(end)}" for end in ends]
     named = " OR ".join(dict.fromkeys(f"({test})" for test in tests if test))
     if not named:
         return
@@ -93,6 +96,9 @@ def _names(entity: Entity, answer: pl.DataFrame) -> str:
             continue
         if column is not None:
             tests.append(f"{column} = {value if field == 'rank' else literal(value)}")
+        elif field == "nic" and "port" in answer.columns:  # mlx5_0, or its port as mlx5_0/1
+            own = literal(entity.nic or "")
+            tests.append(f"(port = {own} OR starts_with(port, {own} || '/'))")
         elif field == "switch" and "uplink_group" in answer.columns:
             tests.append(f"starts_with(uplink_group, {literal(f'{value} ')})")
         elif field != "job":
