@@ -152,6 +152,9 @@ class TestRowsAboutIt:
         answer = pl.DataFrame(rows, schema=["device", "port", "other_end"], orient="row")
         assert about(cable, answer) == rows[:3]
 
+    def test_a_rank_of_a_dump_without_hosts_is_named_by_its_number(self) -> None:
+        assert about(FINDING, pl.DataFrame({"rank": [2, 3]})) == [(3,)]
+
     def test_no_row_is_about_what_no_column_names(self) -> None:
         answer = pl.DataFrame({"device": ["leaf01"]})
         assert about(FINDING, answer) == []

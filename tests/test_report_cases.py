@@ -138,6 +138,35 @@ def check_at_every_width(browser: "sync_api.Browser", path: Path) -> list[Mappin
     return wide
 
 
+def check_in_every_state(browser: "sync_api.Browser", path: Path) -> None:
+    """Check that axe finds nothing in light and dark, and that all is there without a script."""
+    axe = pytest.importorskip("axe_playwright_python.base")
+    for scheme in ("light", "dark"):
+        # What looks at the page is no part of it: its script is let in past the policy.
+        page = opened(browser, path, bypass_csp=True, color_scheme=scheme)
+        page.evaluate(axe.AXE_SCRIPT)
+        violations = page.evaluate("axe.run()")["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in violations] == []
+        page.close()
+    page = opened(browser, path, java_script_enabled=False)
+    assert page.locator(".chart svg.wide:visible").count() == page.locator("figure").count()
+    page.close()
+
+
+def check_rows(browser: "sync_api.Browser", path: Path) -> None:
+    """Check that the first screen leads to rows that name a culprit, and to their SQL."""
+    page = opened(browser, path, viewport={"width": 1200, "height": 900})
+    page.get_by_role("link", name="the rows behind it").click()
+    rows = page.locator(page.evaluate("`[id='${location.hash.slice(1)}']`"))
+    assert rows.locator("table").is_visible()
+    assert "name" in rows.locator("caption").inner_text()
+    rows.locator("summary", has_text="SQL").click()
+    sql = rows.locator("pre").inner_text()
+    assert sql.startswith("SELECT * FROM (")
+    assert "\nWHERE " in sql
+    page.close()
+
+
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_charts_say_what_they_show(browser: "sync_api.Browser", case: Case, tmp_path: Path) -> None:
     (cluster,) = simulate(tmp_path / "cluster", [case.scenario], gpus=32, only=case.only)
@@ -148,9 +177,12 @@ def test_charts_say_what_they_show(browser: "sync_api.Browser", case: Case, tmp_
     figures = {
         figure["key"]: figure for figure in check_at_every_width(browser, tmp_path / "page.html")
     }
+    check_in_every_state(browser, tmp_path / "page.html")
     if case.only:
         assert not any(key.startswith("step") for key in figures)
         return
+    if case.chart:
+        check_rows(browser, tmp_path / "page.html")
     assert figures["step-time"]["axes"] == STEPS["axes"]
     assert figures["step-time"]["legend"][:2] == STEPS["legend"]
     assert any(words.startswith("link: ") for words in figures["topology"]["words"])

@@ -32,6 +32,7 @@ class EvidenceRows:
     query: str
     about: pl.DataFrame
     condition: str
+    of_all_time: bool = False  # the finding has a time, and no column does
 
     @property
     def sql(self) -> str:
@@ -52,10 +53,11 @@ def evidence_rows(finding: Finding, sql: str, answer: pl.DataFrame) -> EvidenceR
 
     `sql` gave the answer.
     """
+    timed = any(dtype.is_temporal() for dtype in answer.dtypes)
     for condition in _conditions(finding, answer):
         about = answer.filter(pl.sql_expr(condition))
         if not about.is_empty():
-            return EvidenceRows(sql, about, condition)
+            return EvidenceRows(sql, about, condition, finding.start is not None and not timed)
     return EvidenceRows(sql, answer, "")
 
 
@@ -101,7 +103,7 @@ def _names(entity: Entity, answer: pl.DataFrame) -> str:
             tests.append(f"(port = {own} OR starts_with(port, {own} || '/'))")
         elif field == "switch" and "uplink_group" in answer.columns:
             tests.append(f"starts_with(uplink_group, {literal(f'{value} ')})")
-        elif field != "job":
+        elif field != "job" and not (field == "host" and entity.rank is not None):
             return ""
     return " AND ".join(tests)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import altair as alt
 
@@ -30,6 +31,8 @@ def _links(source: Source, question: Question) -> alt.LayerChart | None:
     if len(others) == len(rows):  # no port tells its bits: errors, not their rate
         unit, more = "errors", "The bits received are not counted, so that no rate is known."
         rows = [{**row, "value": row["errors"]} for row in rows]
+        same = tuple(power for power in question.would_show if power.unit == "errors per run")
+        question = replace(question, would_show=same)
     return _ranked(rows, question, unit, "Errors of the links by port", more)
 
 
@@ -106,7 +109,8 @@ def _ranked(
     worst = known[0]
     ports = counted(len(known), "port")
     most = f"The most: {worst['part']} with {number(round(worst['value'], 2))}, of {ports}."
-    power = next(iter(question.would_show), None)
+    # What would have shown is said where nothing was: bars beyond the line would contradict it.
+    power = next(iter(question.would_show), None) if question.answer == "ok" else None
     caption = sentences(
         most if worst["value"] else f"None on {ports}.",
         f"{_MOST_ROWS} of them are shown." if len(known) > _MOST_ROWS else "",

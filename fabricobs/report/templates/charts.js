@@ -133,6 +133,7 @@ function showRange(range) {
 const chosen = document.createElement("form");
 chosen.id = "range";
 chosen.setAttribute("aria-label", "Range of time of all charts");
+chosen.append("Mark a time in all charts, here or by dragging in one:");
 const [from, to] = ["From", "To"].map((word) => {
   const input = document.createElement("input");
   input.type = "datetime-local";
