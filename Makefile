@@ -13,8 +13,9 @@ RESOLVE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 
 # Only files whose hashes are in the lock are installed; the project itself is built from them.
 define install
+	@echo "Installing $$(grep -c '==' $(2)) packages into $(1), about a minute on a fast line"
 	$(PYTHON) -m venv $(1)
-	$(1)/bin/python -m pip install --quiet --require-hashes --requirement $(2)
+	$(1)/bin/python -m pip install --require-hashes --requirement $(2)
 	$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 endef

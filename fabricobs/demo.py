@@ -12,7 +12,8 @@ from fabricobs.inputs import Options
 from fabricobs.printing import show
 from fabricobs.report.account import ingest_table
 from fabricobs.report.page import write_page
-from fabricobs.report.terminal import diagnosis_text
+from fabricobs.report.terminal import diagnosis_text, in_colour
+from fabricobs.report.working import working
 from fabricobs.simulator.cases import by_job, write_case
 from fabricobs.simulator.logs import KINDS
 from fabricobs.simulator.scenarios import load_scenario
@@ -29,7 +30,8 @@ def run_scenario(name: str, out: Path, *, gpus: int | None, seed: int) -> None:
     scenario = load_scenario(name).sized(gpus)
     case = out / scenario.name
     shutil.rmtree(case, ignore_errors=True)
-    truth = write_case(case, scenario, seed=seed)
+    with working("simulating"):
+        truth = write_case(case, scenario, seed=seed)
     show(f"{scenario.shape.title}. {scenario.shape.teaches}\n")
     _show(by_job(case / "logs", truth, KINDS), case)
     show("\nThe answer")
@@ -57,11 +59,15 @@ def _show(logs: Sequence[tuple[str | None, list[Path]]], out: Path) -> None:
     store = out / "store"
     shutil.rmtree(store, ignore_errors=True)
     for job, folders in logs:
-        show(ingest_table(ingest(folders, Store(store), Options(job))))
+        with working("reading the logs"):
+            report = ingest(folders, Store(store), Options(job))
+        show(ingest_table(report))
     show()
-    found = diagnose(store)
-    show(diagnosis_text(found))
+    with working("diagnosing"):
+        found = diagnose(store)
+    show(diagnosis_text(found), colour=in_colour)
     page = out / "report.html"
-    write_page(found, store, page)
+    with working("drawing"):
+        write_page(found, store, page)
     show(f"\nReport: {page.absolute()}")
     show(f"Next: fabricobs query --list; fabricobs query uplink_balance --store {store}")

@@ -202,7 +202,7 @@ def check_apart(inputs: Sequence[Path], store: Path) -> None:
     for given in inputs:
         if f"{os.path.realpath(given)}/".startswith(f"{stored}/"):
             raise UserError(
-                f"{path_text(given)}: is the store {store}, or lies in it; name another store"
+                f"{path_text(given)}: is the store {store}, or lies in it; name another --store"
             )
 
 

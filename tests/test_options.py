@@ -1,6 +1,7 @@
 """Wrong arguments and options of every verb are told in one line before any work."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -310,7 +311,15 @@ def test_a_wrong_value_is_told_before_any_work(
     assert code == 3, said
     assert said.out == ""
     (line,) = said.err.splitlines()
-    assert name in line or (value and value in line), line
+    if name.startswith("--"):
+        assert name in line, "the option is named"
+    else:
+        assert value in line, line
+        assert re.search(r"\b[A-Z]+\b", line), "the argument is named as the help does"
+    # What to do: another command, or the help of this one.
+    assert re.search(r"`fabricobs [^`]+`", line), line
+    if "`fabricobs ingest" not in line and "--list" not in line:
+        assert f"`fabricobs {verb} --help`" in line
     assert "files.parquet" not in line
     assert not [path for path in opened if f"{place}/logs/" in path or path.startswith("logs/")]
     assert _looks(place) == before

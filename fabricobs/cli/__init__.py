@@ -100,7 +100,7 @@ def _run() -> int:
     """Run a verb and return the exit code; Stopped if a signal ended it."""
     try:
         try:
-            code = app(standalone_mode=False)
+            code = app(standalone_mode=False, prog_name="fabricobs")
         except Exception:
             stopping.check()  # what was interrupted fails in many ways
             raise

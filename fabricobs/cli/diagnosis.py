@@ -17,9 +17,9 @@ from fabricobs.cli.options import (
     check_text_format,
     exit_code,
     opened,
-    working,
 )
 from fabricobs.printing import escaped, note, show
+from fabricobs.report.working import working
 
 
 def diagnose(
@@ -79,12 +79,19 @@ def explain(
     config: ConfigOption = None,
 ) -> None:
     """Print one finding in full, with its rows and its SQL."""
+    from fabricobs.report.layout import fitted
+    from fabricobs.report.terminal import in_colour
+
     asked = opened(store, content, config)
     if finding is not None:
-        show(str(asked.explain(finding, anew=anew)))
+        with working("reading what is kept, or diagnosing"):
+            explained = asked.explain(finding, anew=anew)
+        show(str(explained))
         return
-    for known in asked.findings() if anew else asked.known_findings():
-        show(escaped(f"{known.id}  {known.severity:8}  {known.title}"))
+    with working("reading what is kept, or diagnosing"):
+        findings = asked.findings() if anew else asked.known_findings()
+    for known in findings:
+        show(fitted(escaped(f"{known.id}  {known.severity:8}  {known.title}")), colour=in_colour)
 
 
 def report(

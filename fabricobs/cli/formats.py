@@ -17,9 +17,12 @@ from fabricobs.cli.options import (
     given,
 )
 from fabricobs.printing import escaped, show
+from fabricobs.report.working import working
 
 formats_app = typer.Typer(
-    cls=VerbGroup, help="Try a format or draft one; without a command: list all."
+    cls=VerbGroup,
+    help="Try a format or draft one; without a command: list all.",
+    epilog=epilog("formats"),
 )
 
 
@@ -29,11 +32,12 @@ def formats(
 ) -> None:
     """List the formats fabricobs reads."""
     from fabricobs.formats.definition import load_definitions
+    from fabricobs.report.layout import fitted
 
     if context.invoked_subcommand is None:
         site = given(config, content=content)
         for name, definition in load_definitions(site.content).items():
-            show(escaped(f"{name:28} {definition.title}"))
+            show(fitted(escaped(f"{name:28}  {definition.title}")))
 
 
 @formats_app.command("try", cls=Verb, epilog=epilog("formats try"))
@@ -65,7 +69,8 @@ def formats_try(
         fail(f"{' '.join(words)}: give a file or folder, and before it a format or none")
     name = words[0] if len(words) == 2 else None
     site = given(config, content=content)
-    trials = try_formats(Path(words[-1]), load_catalogue(site.content), name)
+    with working("reading"):
+        trials = try_formats(Path(words[-1]), load_catalogue(site.content), name)
     if most is None:
         most = 3 if Path(words[-1]).is_dir() else 20
     show(trials_text(trials, most))
@@ -112,7 +117,9 @@ def check(content: ContentOption = None, config: ConfigOption = None) -> None:
     """Check that every definition, query and model of the content is sound."""
     from fabricobs.content_check import check_content
 
-    mistakes = list(check_content(given(config, content=content).content))
+    site = given(config, content=content)
+    with working("checking the content"):
+        mistakes = list(check_content(site.content))
     for mistake in mistakes:
         show(escaped(mistake), file=sys.stderr)
     if mistakes:

@@ -21,9 +21,9 @@ from fabricobs.cli.options import (
     fail,
     given,
     opened,
-    working,
 )
 from fabricobs.printing import escaped, note, show, show_data
+from fabricobs.report.working import working
 
 if TYPE_CHECKING:
     from fabricobs.operate.watch import Round
@@ -130,7 +130,8 @@ def verify(
     try:
         if not (path.is_dir() and is_store(path)):
             fail(f"{shown(path)}: no store here")
-        found = verification.verify(path)
+        with working("comparing digests"):
+            found = verification.verify(path)
     except StoreError as error:
         show(str(error))
         if not repair:
@@ -237,6 +238,8 @@ def config(
         if file is None:
             fail("no configuration file to trust")
         note(f"{file} is trusted as it is now; to end that, remove {remember(file)}")
+    from fabricobs.report.layout import fitted
+
     loaded = load(config)
     if loaded.warning:
         note(loaded.warning)
@@ -244,7 +247,7 @@ def config(
     keys = max(len(key) for key, _, _ in rows)
     values = min(max(len(value) for _, value, _ in rows), 40)
     for key, value, source in rows:
-        show(escaped(f"{key:{keys}} = {value:{values}}  # {source}"))
+        show(fitted(escaped(f"{key:{keys}} = {value:{values}}  # {source}")))
 
 
 def _print_events(done: "Round") -> None:

@@ -5,7 +5,7 @@ Exit codes follow the monitoring plug-ins: 0 nothing at or above --fail-on, 1 wa
 """
 
 import re
-import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from fabricobs.printing import note
+from fabricobs.exceptions import UserError
 
 if TYPE_CHECKING:
     from fabricobs.api import OpenStore
@@ -122,18 +122,6 @@ def opened(
     return open_store(store, content or (), config, allow_files or ())
 
 
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show on a terminal that a verb works, and for how long, until it is done."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from fabricobs.report.progress import elapsed
-
-    with elapsed(what):
-        yield
-
-
 class Verb(TyperCommand):
     """A command that takes no empty text: as a path it would be the current folder.
 
@@ -150,26 +138,108 @@ class Verb(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as every command does, after a look at what is given."""
-        _refuse_empty(self, args)
+        _refuse_empty(self, ctx, args)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a mistake in what was given names the option and the help."""
+        with _usage_named(ctx):
+            return super().invoke(ctx)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples, in lines as wide as the help."""
+        _write_examples(self, formatter)
 
 
 class VerbGroup(TyperGroup):
     """A group that takes no empty text either, where none of its commands is called."""
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples, in lines as wide as the help."""
+        _write_examples(self, formatter)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as every group does, after a look at what is given."""
         if not self.commands.keys() & set(args):
-            _refuse_empty(self, args)
+            _refuse_empty(self, ctx, args)
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the group; a mistake in what was given names the option and the help."""
+        with _usage_named(ctx):
+            return super().invoke(ctx)
 
-def _refuse_empty(command: TyperCommand | TyperGroup, args: list[str]) -> None:
+
+@contextmanager
+def _usage_named(context: Any) -> Iterator[None]:
+    """Have a mistake in what was given on the command line name its option, and the help."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(_with_usage(context, str(error))) from error
+
+
+def _with_usage(context: Any, told: str) -> str:
+    params = context.command.params
+    options = [name for param in params for name in param.opts if name[:2] == "--"]
+    arguments = [f"{_argument(param)} " for param in params if param.opts[0][:2] != "--"]
+    plain = re.sub(r"`[^`]*`", "", told)  # not what a command that it advises has
+    named = any(re.search(rf"{re.escape(name)}(?![\w-])", plain) for name in options)
+    named |= told.startswith(tuple(arguments))
+    for label, value in _given(context):
+        if told.startswith((f"{value}:", f"{value} ")):
+            named, told = True, f"{label} {told}"
+            break
+        if not named and repr(value) in told:
+            named, told = True, f"{label}: {told}"
+            break
+    if not named or "\n" in told or "`fabricobs " in told:
+        return told
+    return f"{told} (see `{context.command_path} --help`)"
+
+
+def _given(context: Any) -> Iterator[tuple[str, str]]:
+    """Yield what was given on the command line: the name of the option or argument, the value."""
+    for param in context.command.params:
+        source = context.get_parameter_source(param.name)
+        if source is not None and source.name == "COMMANDLINE":
+            label = param.opts[0] if param.opts[0][:2] == "--" else _argument(param)
+            value = context.params.get(param.name)
+            for one in value if isinstance(value, list | tuple) else [value]:
+                yield label, str(one)
+
+
+def _argument(param: Any) -> str:
+    return str(param.metavar or param.name.upper())
+
+
+def _write_examples(command: TyperCommand | TyperGroup, formatter: Any) -> None:
+    lines = (command.epilog or "").removeprefix("\b\n").split("\n")
+    formatter.write("\n" + "\n".join(_example(line, formatter.width) for line in lines) + "\n")
+
+
+def _example(line: str, width: int) -> str:
+    """Return an example in lines of a shell that are no wider; its remark goes above it."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    command, _, remark = line.partition("  # ")
+    if len(line) <= width or not command.strip():
+        return line
+    words = textwrap.wrap(
+        command.strip(), width - len(indent) - 2, subsequent_indent="  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    above = [f"# {remark.strip()}"] if remark else []
+    broken = [*(f"{part} \\" for part in words[:-1]), words[-1]]
+    return "\n".join(indent + part for part in [*above, *broken])
+
+
+def _refuse_empty(command: TyperCommand | TyperGroup, context: Any, args: list[str]) -> None:
     for before, given in pairwise(["", *args]):
         if not given or _EMPTY.fullmatch(given):
             named = given.rstrip("=") or (before if before.startswith("--") else "")
-            names = [p.name or "" for p in command.params if p.param_type_name == "argument"]
-            fail(f"{named or ' or '.join(names)}: an empty text; leave it out or give a value")
+            names = [_argument(p) for p in command.params if p.param_type_name == "argument"]
+            told = f"{named or ' or '.join(names)}: an empty text; leave it out or give a value"
+            fail(f"{told} (see `{context.command_path} --help`)")
 
 
 def check_text_format(format: str) -> None:
@@ -199,6 +269,5 @@ def exit_code(found: "Diagnosis", fail_on: str) -> int:
 
 
 def fail(text: str) -> NoReturn:
-    """Print what is wrong and end as unknown."""
-    note(text)
-    raise typer.Exit(UNKNOWN)
+    """End as unknown; the text says what is wrong."""
+    raise UserError(text)

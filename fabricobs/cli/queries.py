@@ -21,6 +21,7 @@ from fabricobs.cli.options import (
     opened,
 )
 from fabricobs.printing import show, show_data
+from fabricobs.report.working import working
 
 if TYPE_CHECKING:
     from fabricobs.api import OpenStore
@@ -68,10 +69,11 @@ def query(
 ) -> None:
     """Run a prepared query of queries/."""
     from fabricobs.ask import find_question, questions
+    from fabricobs.report.layout import fitted
 
     if list_ or name is None:
         for question in questions(given(config, store=store, content=content).content).values():
-            show(f"{question.name:34} {question.question}")
+            show(fitted(f"{question.name:34}  {question.question}"))
         return
     asked = opened(store, content, config, allow_files)
     _ask(find_question(name, asked.content).sql, asked, format, out)
@@ -96,7 +98,9 @@ def compare(
     from fabricobs.report.comparison import comparison_json, comparison_text
 
     check_text_format(format)
-    compared = opened(store, content, config).compare(a, b, job)
+    asked = opened(store, content, config)
+    with working("comparing"):
+        compared = asked.compare(a, b, job)
     show(comparison_json(compared) if format == "json" else comparison_text(compared))
 
 
@@ -114,6 +118,7 @@ def schema(
     config: ConfigOption = None,
 ) -> None:
     """Print the tables and their columns with type, unit and meaning."""
+    from fabricobs.report.layout import fitted
     from fabricobs.store.tables import TABLES
 
     if as_json:
@@ -132,10 +137,10 @@ def schema(
         fail(f"no table {table!r}; one of {', '.join(TABLES)}")
     for name, described in TABLES.items():
         if table in {None, name}:
-            show(f"{name}: {described.row} (from {described.source})")
+            show(fitted(f"{name}: {described.row} (from {described.source})"))
             for column in described.columns:
                 unit = f" [{column.unit}]" if column.unit else ""
-                show(f"  {column.name:30} {column.type:20} {column.meaning}{unit}")
+                show(fitted(f"  {column.name:30}  {column.type:20}  {column.meaning}{unit}"))
 
 
 def _statement(given: str | None) -> str:

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 import typer
 
 from fabricobs.cli.examples import epilog
-from fabricobs.cli.options import Verb, fail, working
+from fabricobs.cli.options import Verb, VerbGroup, fail
 from fabricobs.printing import escaped, show
+from fabricobs.report.working import working
 from fabricobs.simulator import SEED
 
 SeedOption = Annotated[
@@ -19,7 +20,12 @@ GivenOption = Annotated[
     typer.Option(help="A property of random worlds, NAME=VALUE, that is not drawn; repeatable."),
 ]
 
-bench_app = typer.Typer(help="Measure the accuracy and speed of fabricobs.", no_args_is_help=True)
+bench_app = typer.Typer(
+    cls=VerbGroup,
+    help="Measure the accuracy and speed of fabricobs.",
+    epilog=epilog("bench"),
+    no_args_is_help=True,
+)
 
 
 def demo(
@@ -72,10 +78,11 @@ def simulate(
 ) -> None:
     """Write logs of simulated clusters with known faults, and the answers beside them."""
     from fabricobs import api
+    from fabricobs.report.layout import fitted
     from fabricobs.simulator.cases import describe
 
     if list_:
-        show(describe())
+        show(fitted(describe()))
         return
     if directory is None:
         fail("give the directory to write to, or --list")
@@ -128,24 +135,21 @@ def bench_diagnosis(
 
     check_target("--out", out)
     if worlds is not None:
-        show(random_worlds.bench(worlds, first_seed, given or (), out))
+        with working("scoring"):
+            scores = random_worlds.bench(worlds, first_seed, given or (), out)
+        show(scores)
         return
     if first_seed is not None or given:
         fail("--first-seed and --given need --worlds")
     check_target("--calibrate", calibrate)
     for name in scenario or ["straggling_rank"]:
         load_scenario(name).sized(size)
-    show(
-        bench(
-            seeds,
-            size,
-            scenario or (),
-            ablations=ablations,
-            tuning=tuning,
-            out=out,
+    with working("scoring"):
+        scores = bench(
+            seeds, size, scenario or (), ablations=ablations, tuning=tuning, out=out,
             calibration=calibrate,
-        )
-    )
+        )  # fmt: skip
+    show(scores)
 
 
 @bench_app.command("scale", cls=Verb, epilog=epilog("bench scale"))
@@ -160,4 +164,6 @@ def bench_scale(
 
     for gpus in size or ():
         load_scenario(scale.SCENARIO).sized(gpus)
-    show(scale.bench(size or scale.SIZES))
+    with working("measuring"):
+        measured = scale.bench(size or scale.SIZES)
+    show(measured)

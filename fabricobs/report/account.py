@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fabricobs.inputs import FileOutcome, IngestReport, Span, not_kept, span_of
 from fabricobs.printing import escaped
 from fabricobs.report.documents import counted
-from fabricobs.report.layout import MOST_NAMED, aligned
+from fabricobs.report.layout import MOST_NAMED, aligned, fitted
 
 _MOST_SHAPES = 3
 
@@ -44,7 +44,7 @@ def ingest_table(report: IngestReport) -> str:
         *_shapes(report.outcomes),
     ]
     lines.extend(map(escaped, told))
-    return "\n".join(lines)
+    return fitted("\n".join(lines))
 
 
 def _times(span: Span | None) -> tuple[str, str]:

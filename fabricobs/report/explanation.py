@@ -2,7 +2,6 @@
 
 import difflib
 import re
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,7 +15,7 @@ from fabricobs.notebook import table
 from fabricobs.printing import escaped
 from fabricobs.report import documents
 from fabricobs.report.evidence_rows import EvidenceRows, cell_text, evidence_rows
-from fabricobs.report.layout import aligned, labelled, listed, wrapped
+from fabricobs.report.layout import aligned, fitted_sql, labelled, listed, wrapped
 from fabricobs.store.session import NO_SITE, Site, open_session
 
 _MOST_ROWS = 12
@@ -123,7 +122,7 @@ def explanation_text(explanation: Explanation) -> str:
         blocks.append(_rows_text(explanation.rows))
     if sql:
         named = f" ({finding.query})" if finding.query != sql else ""
-        blocks.append(f"  SQL{named}\n" + textwrap.indent(sql.strip(), "    "))
+        blocks.append(f"  SQL{named}\n{fitted_sql(sql, indent=4)}")
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -178,7 +177,7 @@ def _rows_text(rows: EvidenceRows) -> str:
         title = f"Rows, none of them about it by name; {count:,} in all"
     shown = rows.shown(_MOST_ROWS)
     table = [tuple(shown.columns), *(tuple(map(_cell, row)) for row in shown.iter_rows())]
-    return f"  {title}\n" + textwrap.indent(aligned(table), "    ")
+    return f"  {title}\n{aligned(table, indent=4)}"
 
 
 def _cell(value: object) -> str:

@@ -49,6 +49,8 @@ class ProgressBar:
 def elapsed(what: str) -> Iterator[None]:
     """Show on standard error what is done and for how long, while the body runs."""
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    # Else what the body prints to standard output would go to standard error.
+    shown = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+    with shown as progress:
         progress.add_task(what, total=None)
         yield

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -29,7 +28,7 @@ _FACTS_IN_SHORT = frozenset({"files", "ranks", "steps", "ports", "from", "to"})
 _COLOURS = {
     "problem": 31, "critical": 31, "high": 31, "medium": 33, "low": 33, "unknown": 33, "ok": 32,
 }  # fmt: skip
-_COLOURED = re.compile(rf"^(\s*\[?)({'|'.join(_COLOURS)})\b", re.MULTILINE)
+_COLOURED = re.compile(rf"^(\s*\[?|[0-9a-f]{{12}}  )({'|'.join(_COLOURS)})\b", re.MULTILINE)
 
 
 def in_colour(text: str) -> str:
@@ -152,7 +151,7 @@ def _driver_table(drivers: Sequence["Driver"]) -> str:
         numbers = (driver.value, driver.peer, driver.threshold)
         value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)
         rows.append((escaped(driver.feature), value, peer, threshold))
-    return textwrap.indent(aligned(rows), "    ")
+    return aligned(rows, indent=4)
 
 
 def _coverage_text(coverage: "Coverage") -> str:

@@ -6,14 +6,16 @@ from fabricobs.formats.near_misses import NearMiss
 from fabricobs.formats.trial import Trial, UnreadShape
 from fabricobs.printing import escaped
 from fabricobs.report.documents import counted
+from fabricobs.report.layout import fitted, known_width
 
 # Of a longer line the part around the place is shown.
-_WIDTH = 110
+_WIDEST = 110
+_MORE = "..."
 
 
 def trials_text(trials: Sequence[Trial], most: int) -> str:
     """Return the trial of each kind of file: account, rows, and the unread lines by shape."""
-    return "\n\n".join("\n".join(_trial(trial, most)) for trial in trials)
+    return "\n\n".join("\n".join(map(fitted, _trial(trial, most))) for trial in trials)
 
 
 def _trial(trial: Trial, most: int) -> Iterator[str]:
@@ -61,8 +63,9 @@ def _miss(text: str, miss: NearMiss) -> Iterator[str]:
 
 def _around(text: str, column: int) -> tuple[str, int]:
     """Return the part of a line around a place, and where the place is in it."""
-    begin = max(0, min(column - _WIDTH // 2, len(text) - _WIDTH))
-    before = "..." if begin else ""
-    after = "..." if begin + _WIDTH < len(text) else ""
-    shown = escaped(text[begin : begin + _WIDTH])
+    most = min(_WIDEST, (known_width() or 2 * _WIDEST) - 4 - 2 * len(_MORE))
+    begin = max(0, min(column - most // 2, len(text) - most))
+    before = _MORE if begin else ""
+    after = _MORE if begin + most < len(text) else ""
+    shown = escaped(text[begin : begin + most])
     return f"{before}{shown}{after}", len(before) + len(escaped(text[begin:column]))

@@ -13,6 +13,8 @@ from fabricobs.store.storage import Directory, storage_of
 def is_store(path: Path) -> bool:
     """Say whether a directory is a store; StoreError for one of an older release, without a log."""
     storage = storage_of(path)
+    if isinstance(storage, Directory) and not path.is_dir():
+        return False
     if Log(storage).exists():
         return True
     if isinstance(storage, Directory) and any(path.glob("*/files.parquet")):

@@ -1,0 +1,17 @@
+"""Telling who waits at a terminal that a command works."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on a terminal what a command does, and for how long, until it is done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from fabricobs.report.progress import elapsed
+
+    with elapsed(what):
+        yield
