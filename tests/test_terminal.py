@@ -54,7 +54,7 @@ WORKS = {
     "simulate": ("simulate {new} healthy --gpus 16 --only nccl", "simulating"),
     "check": ("check", "checking the content"),
     "formats try": ("formats try {logs}/train/node04.log", "reading"),
-    "ingest": ("ingest {logs}/train --store {new}", "files"),
+    "ingest": ("ingest {logs}/train --store {new}", "/1 files"),
 }
 
 

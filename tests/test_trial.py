@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 from conftest import ROOT, Run
 from fabricobs.cli import app
+from fabricobs.cli.options import UNKNOWN
+from fabricobs.exceptions import UserError
 from fabricobs.formats.definition import Definition
 from fabricobs.formats.proposal import definition_text
 from fabricobs.formats.recognition.catalogue import Catalogue
@@ -26,8 +28,11 @@ NCCL = "h:1:1 [0] NCCL INFO "
 
 
 def formats(*arguments: object) -> tuple[int, str]:
+    """Return exit code and output, as `fabricobs` tells of a mistake of the user."""
     result = CliRunner().invoke(app, ["formats", *map(str, arguments)])
     assert "Traceback" not in result.output
+    if isinstance(result.exception, UserError):
+        return UNKNOWN, f"{result.output}fabricobs: {result.exception}"
     return result.exit_code, result.output
 
 
