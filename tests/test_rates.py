@@ -1,4 +1,4 @@
-"""Rises of counters: the what a diagnosis works out once is what the plain definition gives."""
+"""Rises of counters: what a diagnosis works out once is what the plain definition gives."""
 
 import random
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Rows
+from conftest import ROOT, Rows
 from fabricobs.store.session import open_session
 from fabricobs.store.tables import TABLES
 
@@ -81,3 +81,18 @@ def test_rates_worked_out_once_are_those_of_the_plain_definition(
         asked = ", ".join(columns)
         assert kept.execute(f"SELECT {asked} FROM {rates} ORDER BY ALL").fetchall() == wanted
     assert wanted or seed
+
+
+@pytest.mark.parametrize("table", ["port", "priority"])
+def test_a_view_of_the_site_s_own_content_is_what_a_diagnosis_reads(
+    make_store: Callable[[Rows], Path], tmp_path: Path, table: str
+) -> None:
+    store = make_store(_drawn(random.Random(1), f"{table}_samples"))
+    own = tmp_path / "own" / "queries" / "views" / f"2_{table}_rates.sql"
+    own.parent.mkdir(parents=True)
+    packaged = (ROOT / "queries" / "views" / own.name).read_text()
+    own.write_text(
+        f"{packaged}\nCREATE OR REPLACE VIEW {table}_rates_of_the_site AS SELECT 1 AS one;"
+    )
+    with closing(open_session(store, extra=(tmp_path / "own",), keep=True)) as session:
+        assert session.sql(f"SELECT one FROM {table}_rates_of_the_site").fetchall() == [(1,)]

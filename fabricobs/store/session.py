@@ -208,7 +208,8 @@ def open_session(
     _make_tables(connection, {table: view_of(table) for table in tables}, place, seen, keep=keep)
     for name, text in scripts:
         if name != scoping.SCRIPT and (needed is None or name in needed):
-            _make_views(connection, name, text, keep=keep)
+            own = any((each / "queries" / f"{name}.sql").is_file() for each in extra)
+            _make_views(connection, name, text, keep=keep, own=own)
             if name == _SITE_SCRIPT:
                 _tell_site(connection, site)
     return connection
@@ -269,12 +270,13 @@ def _make_tables(
 
 
 def _make_views(
-    connection: "duckdb.DuckDBPyConnection", name: str, text: str, *, keep: bool
+    connection: "duckdb.DuckDBPyConnection", name: str, text: str, *, keep: bool, own: bool
 ) -> None:
+    """Make the views of a script; `own` says that it is of the user's content."""
     import duckdb
 
     try:
-        if keep and name in _KEPT_RATES:
+        if keep and not own and name in _KEPT_RATES:
             with within_memory(connection):
                 make_kept_rates(connection, _KEPT_RATES[name])
             return
