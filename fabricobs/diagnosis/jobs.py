@@ -175,7 +175,8 @@ def _verdict(
         for each in zip(*(job.verdict.questions for job in jobs), strict=True)
     )
     questions = with_causes(questions, serious, models)
-    return Verdict(sentence, questions, any(q.answer != "unknown" for q in questions))
+    judged = bool(findings) or any(q.answer != "unknown" for q in questions)
+    return Verdict(sentence, questions, judged)
 
 
 def _worst_answer(answers: Sequence[tuple[str, Question]]) -> Question:
