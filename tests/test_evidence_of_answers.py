@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from fabricobs.api import ingest, open_store, simulate
 from fabricobs.cli import app
 
 START = datetime(2026, 3, 2, 9)
@@ -504,3 +505,36 @@ class TestErrorsWithoutBits:
         assert [power["words"] for power in said["would_show"]] == [
             "a port that counts 11 errors per run for 110 s"
         ]
+
+
+NIC_NAMES = ("enp26s0np0", "eth2", "ib0", "mlx5_0", "ens3f1", "b8:3f:d2:4a:10:00")
+
+
+@pytest.mark.parametrize("name", NIC_NAMES)
+def test_switches_alone_tell_which_ports_are_uplinks(tell: Tell, name: str) -> None:
+    """LLDP and counters, and no word of a job: "no group of uplinks is known" was said."""
+    chance = np.random.default_rng(len(name))
+    hosts = [f"Ethernet{8 * i}" for i in range(16)]
+    uplinks = [f"Ethernet{8 * i}" for i in range(32, 48)]
+    ends = [(port, f"gpu{i // 4}", name, "O") for i, port in enumerate(hosts)]
+    ends += [(port, f"spine{i // 2}", f"Ethernet{i}", "BR") for i, port in enumerate(uplinks)]
+    head = "LocalPort", "RemoteDevice", "RemotePortID", "Capability", "RemotePortDescr"
+    cells = [head, ("-" * 17,) * 5, *((*end, end[2]) for end in ends)]
+    table = [f"===== {stamp(0)} =====", *("  ".join(f"{c:<18}" for c in row) for row in cells)]
+    rates = {("leaf01", port): (40.0, 36.0) for port in (*hosts, *uplinks)}
+    lines = counters(rates, 1200, 15, seed=int(chance.integers(100)))
+    told = tell({"leaf01/show_lldp_table.txt": table, "counters.csv": lines})
+    assert "of 1 uplink groups are as even" in question(told, ROUTING)["evidence"]
+    assert told["findings"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scenario", "seed"), [("ecmp_polarisation", 151), ("healthy", 152)])
+def test_switches_alone_name_the_leaf_that_skews(tmp_path: Path, scenario: str, seed: int) -> None:
+    only = ("switches", "spines")
+    (cluster,) = simulate(tmp_path / "cluster", [scenario], gpus=64, seed=seed, only=only)
+    ingest(cluster / "logs", tmp_path / "store")
+    found = open_store(tmp_path / "store").diagnose()
+    truth = json.loads((cluster / "truth.json").read_text())
+    named = [finding.entities[0].switch for finding in found.findings if finding.severity != "info"]
+    assert named == [fault["culprits"][0]["switch"] for fault in truth["faults"]]

@@ -187,7 +187,15 @@ def test_charts_say_what_they_show(browser: "sync_api.Browser", case: Case, tmp_
     assert figures["step-time"]["legend"][:2] == STEPS["legend"]
     assert any(words.startswith("link: ") for words in figures["topology"]["words"])
     if not case.chart:
-        keys = ("slow-rank", "sick-link", "routing", "choice", "gpudirect", "congested")
+        keys = (
+            "slow-rank",
+            "sick-link",
+            "routing",
+            "choice",
+            "gpudirect",
+            "congested",
+            "bandwidth",
+        )
         assert set(figures) == {"step-time", "topology"} | {f"answer-{key}" for key in keys}
         told = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert re.search(r"The most: rank \d+ on node\d+, \d\.\d% longer", told)

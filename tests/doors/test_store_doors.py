@@ -216,8 +216,7 @@ class TestSpill:
     ) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
         monkeypatch.setattr(spill, "_directory_of", spill._directory_of.__wrapped__)
-        monkeypatch.setattr("fabricobs.store.session._MOST_MEMORY", "60MB")
-        with open_session(store, COUNT, keep=True) as session:
+        with open_session(store, COUNT, keep=True, memory_mb=60) as session:
             session.execute(self.BIG)
             session.execute("CREATE TABLE y AS SELECT * FROM x ORDER BY b")
             directories = list(tmp_path.glob("fabricobs-spill-*"))
