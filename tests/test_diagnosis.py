@@ -13,6 +13,7 @@ import pytest
 from conftest import ROOT, Rows
 from fabricobs.diagnosis.findings import SEVERITIES, Diagnosis, confidence_of, severity_of_loss
 from fabricobs.diagnosis.run import diagnose
+from fabricobs.diagnosis.verdict import QUESTIONS
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.simulator.cases import write_case
@@ -84,7 +85,7 @@ class TestSample:
         assert [e.as_dict() for e in top.related if e.type == "host"] == answer["victims"]
 
     def test_the_answers(self, found: Diagnosis) -> None:
-        assert answers(found) == ["problem", "ok", "ok", "problem", "ok", "ok", "ok"]
+        assert answers(found) == ["problem", "ok", "ok", "problem", "ok", "ok", "ok", "unknown"]
         assert "leaf01" in found.verdict.sentence
 
     def test_a_rerun_gives_the_same_finding(self, found: Diagnosis, sample_store: Path) -> None:
@@ -231,7 +232,7 @@ def test_a_loss_nobody_explains_is_told(make_store: Make) -> None:
     (finding,) = found.findings
     assert (finding.kind, finding.start_step) == ("throughput_drop", 120)
     assert (finding.severity, finding.loss_share) == ("high", pytest.approx(0.2, abs=0.01))
-    assert answers(found) == ["problem"] + ["unknown"] * 6
+    assert answers(found) == ["problem"] + ["unknown"] * (len(QUESTIONS) - 1)
 
 
 def test_longer_steps_of_unknown_work_are_a_lead(make_store: Make) -> None:
@@ -239,7 +240,7 @@ def test_longer_steps_of_unknown_work_are_a_lead(make_store: Make) -> None:
     (finding,) = found.findings
     assert (finding.severity, finding.loss_share) == ("low", None)
     assert finding.title.endswith("and no log tells whether each does more work")
-    assert answers(found) == ["unknown"] * 7
+    assert answers(found) == ["unknown"] * len(QUESTIONS)
     assert "tokens a second" in found.verdict.questions[0].settled_by
 
 
@@ -274,7 +275,7 @@ def test_what_no_rule_names_is_shown_as_information(make_store: Make) -> None:
 
 def test_an_empty_store_cannot_tell(make_store: Make) -> None:
     found = diagnose(make_store({}))
-    assert answers(found) == ["unknown"] * 7
+    assert answers(found) == ["unknown"] * len(QUESTIONS)
     assert not found.verdict.judged
     assert len(found.coverage.missing) == 6
 
