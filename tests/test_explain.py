@@ -135,6 +135,14 @@ class TestRowsAboutIt:
         answer = pl.DataFrame({"uplink_group": ["leaf1 uplinks", "leaf10 uplinks"]})
         assert about(skew, answer) == [("leaf1 uplinks",)]
 
+    def test_windows_of_its_steps_come_alone_if_there_are(self) -> None:
+        parts = {"rank": [3] * 4, "host": ["node01"] * 4, "ts": [START - timedelta(hours=1)] * 4}
+        answer = pl.DataFrame(
+            {**parts, "first_step": [80, 91, 191, 201], "last_step": [90, 100, 200, 210]}
+        )
+        assert [row[3] for row in about(FINDING, answer)] == [91, 191]
+        assert len(about(replace(FINDING, start_step=300, end_step=400, start=None), answer)) == 4
+
     def test_those_of_its_time_come_alone_if_there_are(self) -> None:
         times = [START - timedelta(hours=1), START + timedelta(minutes=1)]
         answer = pl.DataFrame({"rank": [3, 3], "host": ["node01"] * 2, "ts": times})

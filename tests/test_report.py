@@ -306,6 +306,33 @@ def test_page_shows_every_finding_with_its_chart(reading: Reading, diagnosis: Di
             assert attributes.get("scope") in {"row", "col"}
 
 
+@pytest.mark.parametrize("others", [0, 1, 5, 9])
+def test_the_first_screen_names_every_finding_that_matters(
+    diagnosis: Diagnosis, store: Path, tmp_path: Path, others: int
+) -> None:
+    first, *_ = diagnosis.findings
+    more = [replace(first, kind=f"kind{n}", title=f"Title {n}.", loss_share=0.1) for n in range(9)]
+    small = replace(first, kind="small", severity="low", title="A trifle")
+    found = replace(diagnosis, findings=(first, *more[:others], small))
+    write_page(found, store, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    screen = text[text.index("<header>") : text.index("</header>")]
+    told = [f"Title {n}." in screen and f"#{more[n].id}" in screen for n in range(others)]
+    assert told == [n < 6 for n in range(others)]
+    assert ("3 more below" in screen) == (others == 9)
+    assert screen.count("10.0% of the throughput") == min(others, 6)
+    assert "A trifle" not in screen
+
+
+def test_information_accuses_nobody(diagnosis: Diagnosis, store: Path, tmp_path: Path) -> None:
+    one = replace(diagnosis.findings[0], severity="info", entities=(Entity("host", host="odd"),))
+    found = replace(diagnosis, findings=(one,))
+    write_page(found, store, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<dt>In question</dt><dd>odd</dd>" in page
+    assert "culprit" not in page[page.index("finding-1") : page.index("Topology")].lower()
+
+
 def test_page_shows_shared_sql_once(reading: Reading) -> None:
     assert " ".join(reading.texts).count("SELECT 1 AS raw") == 1
 

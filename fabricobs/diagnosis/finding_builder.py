@@ -41,7 +41,8 @@ def build_finding(
     `unmeasured`: at most medium, for redundancy may hide it. One that is information then is
     so if its loss is small, too.
     """
-    words = with_phrases(model, words)
+    device = next((entity.nic for entity in entities if entity.nic is not None), "DEVICE")
+    words = with_phrases(model, {"device": device} | dict(words))
     felt = cost is not None and cost.felt
     loss = cost.loss_share if cost is not None and felt else None
     severity = severity_of_loss(loss) if felt else unmeasured

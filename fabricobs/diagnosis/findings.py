@@ -136,6 +136,11 @@ class Finding:
         parts = [self.kind, *sorted(str(sorted(e.as_dict().items())) for e in self.entities)]
         return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
 
+    @property
+    def role(self) -> str:
+        """Return what its entities are to it: information accuses nobody."""
+        return "in question" if self.severity == "info" else "culprit"
+
     COLUMNS: ClassVar[tuple[str, ...]] = _SHOWN
 
     def cells(self) -> tuple[object, ...]:
@@ -147,7 +152,7 @@ class Finding:
         facts = [
             *zip(self.COLUMNS, self.cells(), strict=True),
             ("until", self.end),
-            ("culprits", ", ".join(entity.label for entity in self.entities) or None),
+            (self.role, ", ".join(entity.label for entity in self.entities) or None),
             ("explanation", self.explanation),
             *(("next step", step) for step in self.next_steps),
         ]

@@ -35,7 +35,8 @@ def rules_page() -> str:
         "## [wording]",
         getdoc(Wording) or "",
         "`{who}` names the entities, `{since}` and `{start}` the time it began, `{intervals}` the "
-        "number of wrong rows. `title`, `explanation` and `next_steps` may name facts and phrases.",
+        "number of wrong rows, `{device}` the first NIC among them. `title`, `explanation` and "
+        "`next_steps` may name facts and phrases.",
         "## [[case]]",
         getdoc(Case) or "",
         "## Evidence",

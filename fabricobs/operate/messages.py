@@ -122,8 +122,9 @@ def message(event: Event, links: Links) -> tuple[str, str]:
     """
     incident = event.incident
     finding = incident.finding
+    named = few([entity.label for entity in finding.entities])
     lines = [
-        f"Culprit: {few([entity.label for entity in finding.entities]) or 'none named'}",
+        f"{finding.role.capitalize()}: {named or 'none named'}",
         f"Since: {moment_words(finding.start, finding.start_step)}",
         f"Cost: {cost_words(finding)}",
     ]

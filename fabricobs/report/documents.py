@@ -210,6 +210,11 @@ def confidence_words(finding: Finding) -> str:
     return f"{finding.confidence:.2f}{agree}"
 
 
+def culprits_word(finding: Finding) -> str:
+    """Return what the entities of a finding are called."""
+    return "culprits" if finding.role == "culprit" else finding.role
+
+
 def by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
     """Return the names of the entities under what they are, as `2 hosts`, in order of mention."""
     named: dict[str, list[str]] = {}

@@ -71,7 +71,7 @@ def cell_text(value: object) -> str:
 
 
 def _conditions(finding: Finding, answer: pl.DataFrame) -> Iterator[str]:
-    """Yield conditions of SQL: that a row names a culprit in the finding's time, and at any."""
+    """Yield conditions of SQL: that a row names a culprit in the steps or time, and at any."""
     tests = [_names(entity, answer) for entity in finding.entities]
     if "other_end" in answer.columns:  # a NIC has another name in each source, its cable one end
         ends = [f"{e.switch} {e.port}" for e in finding.entities if e.switch and e.port]
@@ -79,6 +79,11 @@ def _conditions(finding: Finding, answer: pl.DataFrame) -> Iterator[str]:
     named = " OR ".join(dict.fromkeys(f"({test})" for test in tests if test))
     if not named:
         return
+    if finding.start_step is not None and {"first_step", "last_step"} <= set(answer.columns):
+        during = f"last_step >= {finding.start_step}"
+        if finding.end_step is not None:
+            during += f" AND first_step <= {finding.end_step}"
+        yield f"({named})\n  AND {during}"
     column = next((name for name in _TIMES if name in answer.columns), None)
     if column is not None and finding.start is not None:
         during = f"{column} >= {_moment(finding.start)}"

@@ -135,7 +135,7 @@ def _facts(finding: Finding) -> list[str]:
         labelled("until", documents.until_words(finding)),
         labelled("detectable", documents.utc(finding.detected_at)),
         labelled("cost", documents.cost_words(finding)),
-        labelled("culprits", _all(finding.entities) or "none named"),
+        labelled(documents.culprits_word(finding), _all(finding.entities) or "none named"),
     ]
     for count, names in documents.by_type(finding.related).items():
         lines.append(labelled("affected", f"{count}: {', '.join(names)}"))

@@ -110,6 +110,7 @@ def environment() -> Environment:
         documents.confidence_words,
         documents.loss_words,
         documents.until_words,
+        documents.culprits_word,
         cell_text,
     ):
         made.filters[function.__name__] = function

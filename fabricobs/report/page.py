@@ -28,6 +28,8 @@ _MOST_DETAILED = 100
 _MOST_NAMED = 100
 _MOST_ROWS = 60
 _MOST_RAW_ROWS = 12  # of a finding
+_MOST_OTHERS = 6  # of the findings that the first screen names beside the first
+_SERIOUS = SEVERITIES[SEVERITIES.index("medium") :]
 _MOST_UPRIGHT = 3  # rows that stand as columns, with the meaning of each value beside it
 
 
@@ -117,11 +119,14 @@ def _drawn(figure: Figure) -> Drawn:
 
 def context_of(diagnosis: Diagnosis, figures: Figures, charts: Charts) -> dict[str, Any]:
     """Return what every page about a diagnosis says."""
+    costliest = next((f for f in diagnosis.findings if f.severity != "info"), None)
     return {
         "diagnosis": diagnosis,
         "subject": documents.subject_words(diagnosis),
         "made": datetime.now(UTC).replace(tzinfo=None),
-        "costliest": next((f for f in diagnosis.findings if f.severity != "info"), None),
+        "costliest": costliest,
+        "others": [f for f in diagnosis.findings if f.severity in _SERIOUS and f is not costliest],
+        "most_others": _MOST_OTHERS,
         "figures": figures,
         "drawn": charts.drawn,
         "failures": (*diagnosis.failures, *figures.failures, *charts.failures),

@@ -117,7 +117,7 @@ class _Site:
                 verdict=replace(self.diagnosis.verdict, sentence=f"{finding.title}."),
             )
             (section,) = sections([(number, finding)], self.figures, self.extra)
-            context = {"diagnosis": alone, "section": section, "costliest": finding}
+            context = {"diagnosis": alone, "section": section, "costliest": finding, "others": ()}
             write(incidents[finding.id], "incident.html.j2", **context)
         for part in parts.values():
             named = list(_named(part, numbered))
@@ -163,7 +163,7 @@ def _named(
     """Yield the findings that name a part, and what it is to them."""
     for number, finding in numbered:
         if any(part.name in _names(entity) for entity in finding.entities):
-            yield number, finding, "culprit"
+            yield number, finding, finding.role
         elif any(part.name in _names(entity) for entity in finding.related):
             yield number, finding, "victim or path"
 

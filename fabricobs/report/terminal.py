@@ -130,7 +130,10 @@ def _finding_text(finding: "Finding") -> str:
         labelled("since", documents.moment_words(finding.start, finding.start_step)),
         labelled("until", documents.until_words(finding)),
         labelled("cost", documents.cost_words(finding)),
-        labelled("culprits", few([entity.label for entity in finding.entities]) or "none named"),
+        labelled(
+            documents.culprits_word(finding),
+            few([entity.label for entity in finding.entities]) or "none named",
+        ),
     ]
     for count, names in documents.by_type(finding.related).items():
         parts.append(labelled("affected", f"{count}: {few(names)}"))

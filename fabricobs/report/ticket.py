@@ -89,7 +89,10 @@ def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[P
         ("Confidence", documents.confidence_words(finding)),
         ("Since", documents.moment_words(finding.start, finding.start_step)),
         ("Until", documents.until_words(finding)),
-        ("Culprits", _few([entity.label for entity in finding.entities]) or "none named"),
+        (
+            documents.culprits_word(finding).capitalize(),
+            _few([entity.label for entity in finding.entities]) or "none named",
+        ),
     ]
     for count, names in documents.by_type(finding.related).items():
         facts.append(("Victims and path", f"{count}: {_few(names)}"))

@@ -77,7 +77,7 @@ everyone AS (
   SELECT job, rank FROM progress UNION SELECT job, rank FROM timeouts
   UNION SELECT job, rank FROM missing WHERE rank IS NOT NULL UNION SELECT job, rank FROM job_ranks WHERE rank IS NOT NULL
 )
-SELECT e.job, e.rank, j.host, t.rank IS NOT NULL AS timed_out, t.waited_ms, t.op, t.seq,
+SELECT e.job, e.rank, j.host, j.pid, t.rank IS NOT NULL AS timed_out, t.waited_ms, t.op, t.seq,
   p.behind, p.open, u.unfinished, m.rank IS NOT NULL AS dead, c.called_at
 FROM everyone e
 LEFT JOIN job_ranks j ON j.job IS NOT DISTINCT FROM e.job AND j.rank = e.rank

@@ -122,6 +122,12 @@ def _culprits(stall: _Stall, ranks: int, model: Model) -> tuple[Entity, ...]:
     )
 
 
+def _pid(stall: _Stall) -> str:
+    """Return the process of the first missing rank, PID where no log tells it."""
+    pid = stall.missing["pid"][0] if len(stall.missing) else None
+    return "PID" if pid is None else str(pid)
+
+
 def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Finding:
     culprits = _culprits(stall, ranks, model)
     named = culprits[0].type != "job"
@@ -130,6 +136,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         "who": " and ".join(culprit.label for culprit in culprits[:3]) if named else "The job",
         "host": culprits[0].host or "the hosts",
         "process": culprits[0].label if named else "each rank",
+        "pid": _pid(stall) if named else "PID",
         "stands": _stands(stall, named=named),
         "since": "" if stall.last_step is None else f" after step {stall.last_step}",
         "waiting": len(stall.waiting),

@@ -38,12 +38,16 @@ class _Feature:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What is compared: parts of one sort, their features, and the entity of a row."""
+    """What is compared: parts of one sort, their features, and the entity of a row.
+
+    `query` shows their numbers to a person; empty: that of the model.
+    """
 
     name: str
     family: str
     features: tuple[_Feature, ...]
     entity: Callable[[dict[str, Any]], Entity]
+    query: str = ""
 
 
 _RANKS = _Subject(
@@ -70,6 +74,7 @@ _NICS = _Subject(
         _Feature("rx_pause_share", "share of time it was paused", "", 0.001),
     ),
     lambda row: Entity("nic", host=row["host"], nic=row["nic"]),
+    "ports_with_rising_errors",
 )
 _PORTS = _Subject(
     "ports",
@@ -83,6 +88,7 @@ _PORTS = _Subject(
         _Feature("pause_rx_per_second", "pause frames received", "per s", 10.0),
     ),
     lambda row: Entity("port", switch=row["switch"], port=row["port"]),
+    "ports_with_rising_errors",
 )
 
 
@@ -211,7 +217,7 @@ def _finding(
         title=model.wording.title.format(**words),
         explanation=model.wording.explanation.format(**words),
         drivers=drivers,
-        query=model.query,
+        query=subject.query or model.query,
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),
     )

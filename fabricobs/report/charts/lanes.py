@@ -48,7 +48,7 @@ def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
     points = [row for lane in lanes for row in lane.rows]
     span = [min(row["ts_before"] for row in points), max(row["ts"] for row in points)]
     axis = time_axis(span, "ts_before")
-    word = " (in question)" if finding.severity == "info" else " (culprit)"
+    word = f" ({finding.role})"
     drawn: list[alt.Chart] = []
     words: list[Row] = []
     for place, lane in enumerate(lanes):
