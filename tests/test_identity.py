@@ -32,7 +32,7 @@ NUMBERED = (
     "gpu{}.hpc.example.org", "sw-gpu-1{:02}", "spine{}a",
     # Two switches of one place, told apart by their tier.
     "a{:02}-leaf|a{:02}-spine", "ib-leaf-{:02}|ib-spine-{:02}", "row{}.tor|row{}.agg", "r{}-tor",
-    "tor{:03}-l|tor{:03}-s",
+    "tor{:03}-l|tor{:03}-s", "sw-l-{:03}|sw-s-{:03}", "node-a-{}|node-b-{}",
 )  # fmt: skip
 WORDS = ("alpha", "leaf", "mlx", "show", "counters", "beta", "hydra", "node")
 PORTS = (

@@ -186,6 +186,8 @@ def _without_words(piece: str) -> str:
             break
         tokens.pop()
     while len(tokens) > 1 and tokens[-1][0].isdecimal() and _is_plain(tokens[-2][0]):
+        if len(tokens[-2][0]) == 1 and len(tokens) > 2 and is_kind(tokens[-3][0]):
+            break  # the letter of a tier: `sw-l-001`
         tokens.pop()  # the number of a command's output
         tokens.pop()
     while tokens and is_word(tokens[0][0]) and not _opens_a_name(tokens, piece):
