@@ -59,6 +59,10 @@ def test_nothing_is_told_of_one_that_counts_well(
     assert breaks(tmp_path, values, kind=kind) == ()
 
 
+def test_one_beyond_the_width_told_has_not_stopped(tmp_path: Path) -> None:
+    assert breaks(tmp_path, [70_000, 70_010], width=16, overflow="saturate") == ()
+
+
 def test_clocks_are_told_with_their_errors(sample_store: Path) -> None:
     clocks = {(clock.of, clock.name): clock for clock in diagnose(sample_store).coverage.clocks}
     leaf = clocks["device", "leaf01"]

@@ -61,6 +61,14 @@ def test_a_saturating_counter_never_wraps(before: int, after: int) -> None:
         assert got == after - before
 
 
+@given(st.sampled_from([4, 8, 16, 32]), st.integers(0, 10**9), st.integers(0, 10**6))
+def test_a_value_beyond_the_width_told_shows_that_the_counter_is_wider(
+    width: int, beyond: int, risen: int
+) -> None:
+    before = 2**width + beyond
+    assert rise(before, before + risen, width=width, overflow="saturate") == risen
+
+
 @pytest.mark.parametrize(("before", "after"), [(None, 5), (5, None), (-40, 5), (5, -40)])
 def test_what_is_missing_or_garbage_gives_nothing(before: int | None, after: int | None) -> None:
     assert rise(before, after) is None

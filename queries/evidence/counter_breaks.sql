@@ -33,10 +33,10 @@ rules AS (
 ),
 suspects AS (
   SELECT p.*, r.* EXCLUDE (format, counter),
-    r.overflow = 'saturate' AND r.width < 64 AND p.value >= r.most - 1 AS at_its_most
+    r.overflow = 'saturate' AND r.width < 64 AND p.value = r.most - 1 AS at_its_most
   FROM paired p JOIN rules r USING (format, counter)
   WHERE p.value < p.before OR p.value < 0
-    OR (r.overflow = 'saturate' AND r.width < 64 AND p.value >= r.most - 1)
+    OR (r.overflow = 'saturate' AND r.width < 64 AND p.value = r.most - 1)
 ),
 broken AS (
   SELECT device, port, counter, ts, CASE

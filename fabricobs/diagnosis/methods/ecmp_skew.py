@@ -30,6 +30,7 @@ from fabricobs.diagnosis.uplink_stretches import (
 )
 
 _FEWEST_HALVED = 8  # links of which an idle half is told apart from few flows
+_MOSTLY = 0.5  # of what steps took longer: then the network slowed them
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,9 @@ def _finding(
     if rise is not None and rise >= model.limit("collective_rise"):
         families.add("timing")
         harms.append(f"Pure collective time rose by {rise:.0%} when it began.")
+    elif slowdown is not None and (slowdown.network_part or 0.0) >= _MOSTLY:
+        families.add("timing")
+        harms.append("Most of what steps took longer since it began was transfers.")
     if burst is not None and burst >= model.limit("burst_utilisation"):
         harms.append(f"While collectives ran, its busiest link was {burst:.0%} busy.")
     if pauses is not None:
