@@ -169,3 +169,23 @@ def test_a_flap_under_two_names_is_one(tell: Tell, netdev: str, nic: str) -> Non
     (finding,) = told["findings"]
     assert "2 times" in finding["title"]
     assert {e["switch"] for e in finding["entities"] if e["type"] == "port"} == {"leaf01"}
+
+
+@pytest.mark.parametrize("downs", [1, 2, 7])
+@pytest.mark.parametrize("ways", [1, 2])
+def test_a_switch_that_counts_ups_too_does_not_double_the_downs(
+    tell: Tell, downs: int, ways: int
+) -> None:
+    """EOS counts changes of the link: seven flaps were told as fourteen."""
+    cables = ["device,port,remote_device,remote_port,speed_gbps"]
+    cables += [f"leaf01,Ethernet{8 * i},node{i:02d},eth2,400" for i in range(8)]
+    lines = ["time,device,port,tx_bytes,rx_bytes,link_downed"]
+    for s in range(0, 600, 30):
+        risen = sum(s > 100 + 60 * n for n in range(downs))
+        for host in range(8):
+            count, carried = risen * (host == 3), 10**9 * s
+            lines.append(f"{stamp(s)},node{host:02d},eth2,{carried},{carried},{count}")
+            lines.append(f"{stamp(s)},leaf01,Ethernet{8 * host},{carried},{carried},{ways * count}")
+    told = tell({"cables.csv": cables, "counters.csv": lines, "steps.csv": steps(600)})
+    (finding,) = told["findings"]
+    assert ("once" if downs == 1 else f"{downs} times") in finding["title"]

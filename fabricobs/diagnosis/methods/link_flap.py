@@ -88,9 +88,15 @@ def _counted(cable: Cable) -> _Downs:
             spans.append((begin, end))
     counters = cable.rows.filter(pl.col("source") == "counter")
     by_end = counters.group_by("owner", "part").agg(pl.col("risen").sum())["risen"]
-    times = max(len(spans), int(by_end.max() or 0))  # type: ignore[arg-type]
+    times = max(len(spans), _times(by_end.to_list()))
     told = tuple(sorted(cable.rows["source"].unique().to_list()))
     return _Downs(cable, tuple(sorted(spans)), times, told)
+
+
+def _times(by_end: Sequence[float]) -> int:
+    """Return how often ends counted a link down: twice as many count the ups too."""
+    fewest, most = int(min(by_end, default=0)), int(max(by_end, default=0))
+    return fewest if 2 * fewest - 1 <= most <= 2 * fewest else most
 
 
 def _finding(
