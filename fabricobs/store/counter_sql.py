@@ -1,13 +1,13 @@
 """What SQL knows of the counters that `store/tables/counters.py` declares.
 
 A view script that says `-- Each counter of TABLE: a line with {counter}.` has such lines repeated
-for every counter of that table, lines with {moving} for those that move, {still} for the others.
+for every counter of that table; those of `queries/kept` also with {key}, {moving} and {still}.
 The same built from structs took half as much CPU time again, and four times as much where a query
 needs one counter of 38.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fabricobs import content
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     import duckdb
 
 FAMILIES = "views/0_counter_families"
+# The samples that kept rates are worked out from, and what names a series of them.
+_KEPT: dict[str, tuple[str, tuple[str, ...]]] = {
+    "port": ("named_samples", ("job", "format", "device", "port")),
+    "priority": (
+        "named_priority_samples",
+        ("job", "format", "device", "port", "priority", "queue"),
+    ),
+}
 _EACH = re.compile(r"^-- Each counter of (\w+): a line with \{counter\}.*\n", re.MULTILINE)
 
 
@@ -30,31 +38,40 @@ def families_script() -> str:
     return f"CREATE OR REPLACE MACRO counter_family(name) AS CASE name\n{whens}\nEND;"
 
 
-def with_each_counter(text: str, moving: Collection[str] = ()) -> str:
-    """Return a script with its lines for each counter repeated; `moving` are those that move."""
+def with_each_counter(text: str) -> str:
+    """Return a script with its lines for each counter repeated."""
     table = _EACH.search(text)
-    if table is None:
-        return text
-    counters = [column.name for column in TABLES[table[1]].columns if column.is_counter]
-    repeated = {
-        "{counter}": counters,
-        "{moving}": [name for name in counters if name in moving],
-        "{still}": [name for name in counters if name not in moving],
-    }
-    lines = []
-    for line in _EACH.sub("", text).splitlines():
-        mark = next((mark for mark in repeated if mark in line), None)
-        lines += [line] if mark is None else [line.replace(mark, name) for name in repeated[mark]]
-    return "\n".join(lines)
+    return text if table is None else _repeated(text, {"{counter}": _counters(table[1])})
 
 
 def make_kept_rates(connection: "duckdb.DuckDBPyConnection", name: str) -> None:
     """Make the view `{name}_rates`, port's or priority's, over tables worked out once."""
-    connection.execute(with_each_counter(_kept_script(f"{name}_series")))
+    counters = _counters(f"{name}_samples")
+    samples, keys = _KEPT[name]
+    marks: dict[str, Sequence[str]] = {"{key}": keys, "{counter}": counters}
+
+    def run(script: str) -> None:
+        path = content.files("queries", ".sql")[f"kept/{script}"]
+        text = path.read_text(encoding="utf-8").replace("{name}", name)
+        text = text.replace("{samples}", samples).replace("{keys}", ", ".join(keys))
+        connection.execute(_repeated(text, marks))
+
+    run("series")
     rows = connection.execute(f"SELECT DISTINCT unnest(moving) FROM {name}_series").fetchall()
     moving = {counter for (counter,) in rows}
-    connection.execute(with_each_counter(_kept_script(f"{name}_rates"), moving))
+    marks["{moving}"] = [counter for counter in counters if counter in moving]
+    marks["{still}"] = [counter for counter in counters if counter not in moving]
+    run("rates")
 
 
-def _kept_script(name: str) -> str:
-    return content.files("queries", ".sql")[f"kept/{name}"].read_text(encoding="utf-8")
+def _counters(table: str) -> list[str]:
+    return [column.name for column in TABLES[table].columns if column.is_counter]
+
+
+def _repeated(text: str, marks: Mapping[str, Sequence[str]]) -> str:
+    """Return the text, a line with a mark once for each of its names."""
+    lines = []
+    for line in _EACH.sub("", text).splitlines():
+        mark = next((mark for mark in marks if mark in line), None)
+        lines += [line] if mark is None else [line.replace(mark, name) for name in marks[mark]]
+    return "\n".join(lines)
