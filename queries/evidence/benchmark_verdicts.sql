@@ -9,7 +9,7 @@ WITH lacking AS (
   FROM benchmark_runs
   WHERE busbw_gbytes_per_s > 0
 )
-SELECT job, parse_filename(path) || CASE WHEN run > 1 THEN ' run ' || run ELSE '' END AS name,
+SELECT job, name,
   CASE WHEN len(hosts) = 1 THEN hosts[1] END AS host, CASE WHEN len(hosts) = 1 THEN 'host' ELSE 'job' END AS type,
   CASE WHEN len(hosts) > 3 THEN array_to_string(hosts[:2], ', ') || ' and ' || (len(hosts) - 2) || ' more hosts'
     ELSE array_to_string(hosts, ', ') END AS hosts,

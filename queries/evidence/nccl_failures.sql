@@ -1,8 +1,8 @@
 -- question: What failed in a job, as NCCL's warnings tell, and on which host?
 -- A row is a part that failed. Of a job's warnings those count that are nearest to a cause, by `class`: 1 an error of
 -- CUDA, 2 an event of a NIC, 3 a transfer that the sender's NIC refused, 4 one that the receiver refused, 5 one that
--- was not answered, 6 a connection that the other end closed, 7 a benchmark that gave up; `others` follow from them. Status numbers are those of
--- ibv_wc_status (libibverbs/verbs.h). Of transfers between two, the host that has part in most pairs is named. After
+-- was not answered, 6 a connection that the other end closed, 7 a benchmark that gave up; `others` follow from them.
+-- Status numbers are those of ibv_wc_status (libibverbs/verbs.h). Of transfers between two, the host that has part in most pairs is named. After
 -- a watchdog's time-out processes end and close connections: that is no failure. `survived`: steps follow the last warning.
 WITH statuses (status, class, meaning) AS (
   VALUES

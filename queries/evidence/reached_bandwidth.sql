@@ -6,7 +6,7 @@ SELECT 'job' AS measured_by, job AS name, op, nodes, bytes, busbw_p95_gbytes_per
   expected_low_gbytes_per_s AS low_gbytes_per_s, expected_high_gbytes_per_s AS high_gbytes_per_s, limit_gbytes_per_s
 FROM job_bandwidths
 UNION ALL
-SELECT 'benchmark', parse_filename(path) || CASE WHEN run > 1 THEN ' run ' || run ELSE '' END, op, nodes, bytes,
+SELECT 'benchmark', name, op, nodes, bytes,
   busbw_gbytes_per_s, expected_low_gbytes_per_s, expected_high_gbytes_per_s, limit_gbytes_per_s
 FROM benchmark_runs
 WHERE busbw_gbytes_per_s > 0 AND expected_low_gbytes_per_s IS NOT NULL

@@ -3,7 +3,7 @@
 --   run                 File, and number of the run in it
 --   busbw_gbytes_per_s  Bus bandwidth with the largest message, GB/s
 --   verdict             As `fabricobs query acceptance` has it
-SELECT parse_filename(path) || CASE WHEN run > 1 THEN ' run ' || run ELSE '' END AS run, busbw_gbytes_per_s, verdict
+SELECT name AS run, busbw_gbytes_per_s, verdict
 FROM benchmark_runs
 WHERE busbw_gbytes_per_s > 0
 ORDER BY wrong > 0 DESC, busbw_gbytes_per_s / coalesce(expected_low_gbytes_per_s, usual_gbytes_per_s), path, run

@@ -22,22 +22,12 @@ SELECT host, name, any_value(nic) AS nic FROM names
 WHERE name IS NOT NULL GROUP BY host, name HAVING count(DISTINCT nic) = 1;
 
 -- The part a port is, whatever counters, status commands and neighbours call it: `owner` and `part`
--- are host and NIC, or switch and port. Where no log tells of a host, one is a neighbour that tells
--- nothing itself and has a port called as Linux calls those of hosts (systemd.net-naming-scheme); an InfiniBand fabric names its hosts.
+-- are host and NIC, or switch and port. An InfiniBand fabric names hosts that no job uses, too.
 CREATE OR REPLACE TABLE port_parts AS
 WITH hosts AS (
   SELECT host FROM training_hosts
   UNION
   SELECT host_name(device) FROM device_names WHERE nic IS NOT NULL
-  UNION
-  SELECT host_name(remote_device) FROM canonical_links
-  WHERE NOT EXISTS (SELECT 1 FROM training_hosts)
-    AND remote_device NOT IN (
-      SELECT device FROM counting_ports WHERE device IS NOT NULL
-      UNION SELECT device FROM canonical_links WHERE device IS NOT NULL
-    )
-    AND regexp_matches(concat_ws(' ', remote_port, remote_port_description),
-      '\b(en[ospx]\w+|eth\d+|ib\d+|ibp\w+|rdma\d+|mlx\d+_\w+|rocep\w+)\b')
 ),
 asked AS (
   FROM counting_ports

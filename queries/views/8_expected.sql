@@ -154,7 +154,7 @@ SELECT * EXCLUDE (factor, host_nics),
 FROM named
 WINDOW r AS (PARTITION BY file_id, run);
 
--- A run of a benchmark in one row: its largest message against what is expected, against alike runs (same
+-- A run of a benchmark in one row, `name` its file and its number there: its largest message against what is expected, against alike runs (same
 -- test, ranks, nodes, library version and size) and against the run of the same hosts before it, its smallest AllReduce, and
 -- whether larger messages took less time: `dip_bytes` is the largest message that took a quarter longer than a
 -- larger one, or than the same in place (or out of place). `usual_gbytes_per_s` is the median of alike runs.
@@ -169,7 +169,8 @@ WITH judged AS (
   WHERE time_kind IS DISTINCT FROM 'launch' AND bytes > 0
 ),
 runs AS (
-  SELECT file_id, path, run, test, any_value(op) AS op, any_value(nranks) AS nranks, any_value(nodes) AS nodes,
+  SELECT file_id, path, run, parse_filename(path) || CASE WHEN run > 1 THEN ' run ' || run ELSE '' END AS name, test,
+    any_value(op) AS op, any_value(nranks) AS nranks, any_value(nodes) AS nodes,
     any_value(hosts) AS hosts, any_value(nic_names) AS nics, any_value(gpu) AS gpu, any_value(version) AS version,
     any_value(job) AS job, min(ts) FILTER (ts_source IN ('inline', 'header')) AS ts,
     max(bytes) AS bytes, arg_max(reached, bytes) AS busbw_gbytes_per_s,
