@@ -13,9 +13,9 @@ from fabricobs.cli.options import (
     ContentOption,
     Verb,
     VerbGroup,
-    fail,
     given,
 )
+from fabricobs.exceptions import UserError
 from fabricobs.printing import escaped, show
 from fabricobs.report.working import working
 
@@ -66,7 +66,7 @@ def formats_try(
     from fabricobs.report.trial import trials_text
 
     if len(words) > 2:
-        fail(f"{' '.join(words)}: give a file or folder, and before it a format or none")
+        raise UserError(f"{' '.join(words)}: give a file or folder, and before it a format or none")
     name = words[0] if len(words) == 2 else None
     site = given(config, content=content)
     with working("reading"):
@@ -99,13 +99,13 @@ def formats_new(
     from fabricobs.output_files import check_folder
 
     if not path.exists():
-        fail(f"{path}: no such file or folder")
+        raise UserError(f"{path}: no such file or folder")
     if not name.isidentifier():
-        fail(f"{name}: a format's name is letters, digits and underscores")
+        raise UserError(f"{name}: a format's name is letters, digits and underscores")
     check_folder("--content", content)
     target = content / "ingest" / f"{name}.toml"
     if target.exists():
-        fail(f"{target}: exists already")
+        raise UserError(f"{target}: exists already")
     text = definition_text(name, path.name, lines_to_describe(path, load_catalogue([content])))
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")

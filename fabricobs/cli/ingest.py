@@ -16,9 +16,8 @@ from fabricobs.cli.options import (
     JobOption,
     StoreOption,
     ZoneOption,
-    fail,
 )
-from fabricobs.exceptions import UNEXPECTED
+from fabricobs.exceptions import UNEXPECTED, UserError
 from fabricobs.printing import note, show
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def ingest(
         )  # fmt: skip
     show(ingest_table(report))
     if not report.outcomes:
-        fail(f"nothing to read: no file below {', '.join(map(str, logs))}")
+        raise UserError(f"nothing to read: no file below {', '.join(map(str, logs))}")
     for outcome in report.problems:
         if not outcome.unchanged:
             note(f"{outcome.path}: {outcome.problem}")
@@ -65,7 +64,9 @@ def ingest(
         have = "file still has the problem" if still == 1 else "files still have the problems"
         note(f"{still:,} {have} of an earlier ingest: column `problem` of table `files`")
     if not any(outcome.formats for outcome in report.outcomes):
-        fail("no file shows a format that fabricobs knows; `fabricobs formats` lists them")
+        raise UserError(
+            "no file shows a format that fabricobs knows; `fabricobs formats` lists them"
+        )
     raise typer.Exit(_exit_code(report.problems))
 
 

@@ -18,10 +18,10 @@ from fabricobs.cli.options import (
     ZoneOption,
     check_fail_on,
     exit_code,
-    fail,
     given,
     opened,
 )
+from fabricobs.exceptions import UserError
 from fabricobs.printing import escaped, note, show, show_data
 from fabricobs.report.working import working
 
@@ -129,7 +129,7 @@ def verify(
     mended = False
     try:
         if not (path.is_dir() and is_store(path)):
-            fail(f"{shown(path)}: no store here")
+            raise UserError(f"{shown(path)}: no store here")
         with working("comparing digests"):
             found = verification.verify(path)
     except StoreError as error:
@@ -200,7 +200,9 @@ def schedule(
     check_folder("--out", out)
     loaded = load(config, {"store": store, "watch.every": every})
     if not loaded.trusted:
-        fail(f"{loaded.file} is not trusted: name it with --config, or `fabricobs config --trust`")
+        raise UserError(
+            f"{loaded.file} is not trusted: name it with --config, or `fabricobs config --trust`"
+        )
     plan = schedules.Plan.of(logs or [], loaded.config, loaded.file, image)
     made = schedules.units(scheduler, plan)
     for unit in made:
@@ -236,7 +238,7 @@ def config(
     if trust:
         file = find_file(config)
         if file is None:
-            fail("no configuration file to trust")
+            raise UserError("no configuration file to trust")
         note(f"{file} is trusted as it is now; to end that, remove {remember(file)}")
     from fabricobs.report.layout import fitted
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -239,13 +239,13 @@ def _refuse_empty(command: TyperCommand | TyperGroup, context: Any, args: list[s
             named = given.rstrip("=") or (before if before.startswith("--") else "")
             names = [_argument(p) for p in command.params if p.param_type_name == "argument"]
             told = f"{named or ' or '.join(names)}: an empty text; leave it out or give a value"
-            fail(f"{told} (see `{context.command_path} --help`)")
+            raise UserError(f"{told} (see `{context.command_path} --help`)")
 
 
 def check_text_format(format: str) -> None:
     """Fail unless a diagnosis or comparison can be written so."""
     if format not in {"text", "json"}:
-        fail(f"--format {format}: use text or json")
+        raise UserError(f"--format {format}: use text or json")
 
 
 def check_fail_on(fail_on: str) -> None:
@@ -253,7 +253,7 @@ def check_fail_on(fail_on: str) -> None:
     from fabricobs.diagnosis.findings import SEVERITIES
 
     if fail_on not in {"never", *SEVERITIES}:
-        fail(f"--fail-on {fail_on}: use never or one of {', '.join(SEVERITIES)}")
+        raise UserError(f"--fail-on {fail_on}: use never or one of {', '.join(SEVERITIES)}")
 
 
 def exit_code(found: "Diagnosis", fail_on: str) -> int:
@@ -266,8 +266,3 @@ def exit_code(found: "Diagnosis", fail_on: str) -> int:
     if worst is None or SEVERITIES.index(worst) < SEVERITIES.index(fail_on):
         return 0 if found.verdict.judged and not found.failures else UNKNOWN
     return 2 if worst in {"high", "critical"} else 1
-
-
-def fail(text: str) -> NoReturn:
-    """End as unknown; the text says what is wrong."""
-    raise UserError(text)

@@ -16,10 +16,10 @@ from fabricobs.cli.options import (
     StoreOption,
     TextOption,
     check_text_format,
-    fail,
     given,
     opened,
 )
+from fabricobs.exceptions import UserError
 from fabricobs.printing import show, show_data
 from fabricobs.report.working import working
 
@@ -134,7 +134,7 @@ def schema(
         return
     given(config, store=store, content=content)
     if table is not None and table not in TABLES:
-        fail(f"no table {table!r}; one of {', '.join(TABLES)}")
+        raise UserError(f"no table {table!r}; one of {', '.join(TABLES)}")
     for name, described in TABLES.items():
         if table in {None, name}:
             show(fitted(f"{name}: {described.row} (from {described.source})"))
@@ -147,16 +147,16 @@ def _statement(given: str | None) -> str:
     """Return the SQL meant by the argument: itself, the content of a file, or standard input."""
     if given is None or given == "-":
         if given is None and sys.stdin.isatty():
-            fail("give a statement, a file that holds one, or - for standard input")
+            raise UserError("give a statement, a file that holds one, or - for standard input")
         return sys.stdin.read()
     if given.endswith(".sql"):
         path = Path(given)
         if not path.is_file():
-            fail(f"{path}: no such file")
+            raise UserError(f"{path}: no such file")
         try:
             return path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            fail(f"{path}: not UTF-8 (byte {error.start})")
+            raise UserError(f"{path}: not UTF-8 (byte {error.start})") from error
     return given
 
 

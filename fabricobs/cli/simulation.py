@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from fabricobs.cli.examples import epilog
-from fabricobs.cli.options import Verb, VerbGroup, fail
+from fabricobs.cli.options import Verb, VerbGroup
+from fabricobs.exceptions import UserError
 from fabricobs.printing import escaped, show
 from fabricobs.report.working import working
 from fabricobs.simulator import SEED
@@ -48,7 +49,7 @@ def demo(
     check_folder("--out", out)
     if scenario is None:
         if gpus is not None:
-            fail("--gpus needs a scenario; the sample cluster has its size")
+            raise UserError("--gpus needs a scenario; the sample cluster has its size")
         run_demo(out)
     else:
         run_scenario(scenario, out, gpus=gpus, seed=seed)
@@ -85,7 +86,7 @@ def simulate(
         show(fitted(describe()))
         return
     if directory is None:
-        fail("give the directory to write to, or --list")
+        raise UserError("give the directory to write to, or --list")
     with working("simulating"):
         folders = api.simulate(
             directory, scenarios or (), cases=cases, gpus=gpus, seed=seed, only=only or (),
@@ -140,7 +141,7 @@ def bench_diagnosis(
         show(scores)
         return
     if first_seed is not None or given:
-        fail("--first-seed and --given need --worlds")
+        raise UserError("--first-seed and --given need --worlds")
     check_target("--calibrate", calibrate)
     for name in scenario or ["straggling_rank"]:
         load_scenario(name).sized(size)

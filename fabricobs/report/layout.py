@@ -12,7 +12,6 @@ from fabricobs.printing import escaped
 _NARROWEST, _USUAL, _WIDEST = 60, 100, 200
 MOST_NAMED = 5
 _LABEL_WIDTH = 12
-# Our own sentences stand in TOML over several lines.
 _GAP = "  "
 # A cell that is no longer is a number with its unit, a name or a time of day: it stays whole.
 _MOST_OF_A_NUMBER = 16
@@ -20,6 +19,7 @@ _MOST_OF_A_NUMBER = 16
 _COLUMN = re.compile(r"(?<=\S) {2,}(?=\S)")
 # What blanks part in SQL; those in quotes part nothing.
 _SQL_WORD = re.compile(r"""--.*|(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\s'"])+""")
+# Our own sentences stand in TOML over several lines.
 _WHITE = re.compile(r"[\t\n\r]")
 
 

@@ -5,6 +5,7 @@ from statistics import median
 import altair as alt
 
 from fabricobs.diagnosis.findings import Finding
+from fabricobs.report.charts.bars import bars
 from fabricobs.report.charts.drawing import (
     colors,
     layers,
@@ -16,7 +17,9 @@ from fabricobs.report.charts.drawing import (
 )
 from fabricobs.report.charts.source import Row, Source
 
+# Dots of a sweep, and bars of runs.
 _MOST_RUNS = 400
+_MOST_BARS = 12
 
 
 def runs_with_part(source: Source, finding: Finding) -> alt.LayerChart | None:
@@ -72,3 +75,23 @@ def runs_with_part(source: Source, finding: Finding) -> alt.LayerChart | None:
     return titled(
         layers(*drawn), f"Bus bandwidth of benchmark runs with {name} and without (%)", caption
     )
+
+
+def benchmark_runs(source: Source, finding: Finding) -> alt.LayerChart | None:
+    """Draw the bus bandwidth of benchmark runs, the slowest against alike runs first."""
+    rows = source.rows("report/benchmark_runs")
+    if not rows:
+        return None
+    shown = [
+        {
+            "part": row["run"],
+            "value": row["busbw_gbytes_per_s"],
+            "text": f"{row['busbw_gbytes_per_s']:,.1f}, {row['verdict']}",
+        }
+        for row in rows[:_MOST_BARS]
+    ]
+    caption = sentences(
+        "The slowest against alike runs, or against what sound sites reach, first.",
+        f"{len(rows) - _MOST_BARS:,} more runs are not shown." if len(rows) > _MOST_BARS else "",
+    )
+    return bars(shown, [], "bus bandwidth (GB/s)", "Runs of benchmarks", caption)

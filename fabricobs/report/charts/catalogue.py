@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import altair as alt
 
 from fabricobs.diagnosis.findings import Finding
-from fabricobs.report.charts.benchmarks import runs_with_part
+from fabricobs.report.charts.benchmarks import benchmark_runs, runs_with_part
 from fabricobs.report.charts.collectives import collective_times
-from fabricobs.report.charts.logs import benchmark_runs, nccl_warnings
 from fabricobs.report.charts.pauses import pause_tree
 from fabricobs.report.charts.ports import link_ends, queue_signals
 from fabricobs.report.charts.progress import hang_progress
@@ -15,6 +14,7 @@ from fabricobs.report.charts.ranks import rank_compute
 from fabricobs.report.charts.settings import settings_compared
 from fabricobs.report.charts.source import Source
 from fabricobs.report.charts.uplinks import uplink_shares
+from fabricobs.report.charts.warnings import nccl_warnings
 
 Draw = Callable[[Source, Finding], alt.LayerChart | None]
 
