@@ -1,9 +1,9 @@
--- question: What did the hosts' kernels report: GPU errors, link changes, PCIe, memory?
+-- question: What did kernels of hosts and logs of switches report: GPU errors, link changes, storms, PCIe, memory?
 -- columns:
---   host         host
---   kind         xid, sxid, gpu_error, link_down, link_up, nic_error, pcie_error, pcie_degraded, ...
---   code         its number, as of an Xid
---   part         GPU, NIC or PCI address
+--   host         host or switch
+--   kind         xid, sxid, gpu_error, link_down, link_up, nic_error, pcie_error, port_down, pfc_storm, ...
+--   code         its number, as of an Xid; the queue of a storm
+--   part         GPU, NIC, port or PCI address
 --   events       how often
 --   first_seen   first of them, UTC; null where the log has no times
 --   last_seen    last of them, UTC
@@ -17,7 +17,8 @@ SELECT host, kind, code, part, count(*) AS events, min(ts) AS first_seen, max(ts
 FROM events
 WHERE host IS NOT NULL AND kind IN (
   'xid', 'sxid', 'gpu_error', 'link_down', 'link_up', 'nic_error', 'pcie_error', 'pcie_degraded',
-  'out_of_memory', 'memory_error', 'hung_task', 'storage', 'cpu_throttled'
+  'out_of_memory', 'memory_error', 'hung_task', 'storage', 'cpu_throttled',
+  'port_down', 'port_up', 'port_disabled', 'pfc_storm', 'pfc_storm_over', 'optics_alarm'
 )
 GROUP BY host, kind, code, part
 ORDER BY host, first_seen, kind, code, part;

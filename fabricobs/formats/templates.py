@@ -47,18 +47,24 @@ class Template:
         return re.compile(self.expression)
 
     def read(
-        self, found: re.Match[str], zone: tzinfo = UTC, *, as_text: Container[str] = ()
+        self,
+        found: re.Match[str],
+        zone: tzinfo = UTC,
+        written_us: int | None = None,
+        *,
+        as_text: Container[str] = (),
     ) -> dict[str, Value]:
         """Return the fields of a match, some just as they are written.
 
-        `zone` holds for times that name none. ValueError if a text cannot be meant.
+        `zone` holds for times that name none, `written_us` (when the file was last written) tells
+        the year of those that leave it out. ValueError if a text cannot be meant.
         """
         fields: dict[str, Value] = {}
         for (name, type_name), text in zip(self.fields, found.groups(), strict=True):
             if name in as_text:
                 fields[name] = text
             elif type_name in ZONED:
-                fields[name] = time_of(text, zone)
+                fields[name] = time_of(text, zone, written_us)
             elif type_name == "stamp":
                 fields[name] = parse_stamp(text, zone)
             else:

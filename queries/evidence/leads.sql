@@ -1,5 +1,5 @@
 -- question: What changed with a slowdown from `$begin` to `$end`, strongest first?
--- Leads, no causes: counters and kernel messages that came `$rise` times as often as in the rest of the run
+-- Leads, no causes: counters and messages of kernels and switches that came `$rise` times as often as in the rest of the run
 -- (of which one more is assumed, for what was never seen), uplinks more uneven by as much, and GPU
 -- clocks lower by `$shift`.
 WITH run AS (
@@ -18,7 +18,8 @@ counted AS (
   SELECT 'congestion notifications', host || ' ' || nic, ts_before, ts, cnp_per_second * seconds
   FROM evidence.nic_marks
   UNION ALL
-  SELECT 'kernel messages: ' || kind, host, ts, ts, 1 FROM evidence.kernel_events
+  SELECT CASE WHEN of_switch THEN 'switch' ELSE 'kernel' END || ' messages: ' || kind, host, ts, ts, 1
+  FROM evidence.kernel_events
 ),
 placed AS (
   SELECT c.*, c.ts_before + (c.ts - c.ts_before) / 2 BETWEEN $begin AND $end AS during
@@ -57,7 +58,7 @@ uplinks AS (
 SELECT factor, format('{} {:.3g} a second, {:.3g} in the rest of the run, on {} part{}, most at {}',
     signal, now, otherwise, parts, CASE WHEN parts = 1 THEN '' ELSE 's' END, most) AS lead
 FROM signals
-WHERE factor >= $rise AND (many >= 3 OR signal LIKE 'kernel%')
+WHERE factor >= $rise AND (many >= 3 OR signal LIKE '% messages: %')
 UNION ALL
 SELECT otherwise / now, format('GPU clocks {:.0f} MHz, {:.0f} MHz in the rest of the run', now, otherwise)
 FROM clocks

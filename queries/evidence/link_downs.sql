@@ -1,12 +1,24 @@
 -- question: When did logs say that a port went down?
--- Kernel messages, NCCL's warnings, and status commands that found a port down that was up before.
+-- Kernel messages of hosts, NCCL's warnings, logs of other devices (some switches log as a kernel does), and status commands that found a port down that was up
+-- before. A port that a person takes down is none, nor is one that is made of others, nor one to a host of no job.
 WITH told AS (
-  SELECT host_name(host) AS device, part AS port, ts, 'kernel' AS source
+  SELECT host_name(host) AS device, part AS port, ts,
+    CASE WHEN EXISTS (FROM training_hosts) AND host_name(host) NOT IN (SELECT host FROM training_hosts)
+      THEN 'device log' ELSE 'kernel' END AS source
   FROM events WHERE kind = 'link_down' AND ts IS NOT NULL
   UNION
   SELECT host_name(host), nic, ts, 'NCCL'
   FROM nccl_events
   WHERE kind = 'async_event' AND nic IS NOT NULL AND ts IS NOT NULL AND text ILIKE 'port err%'
+  UNION
+  SELECT d.host, d.part, d.ts, 'device log'
+  FROM events d
+  WHERE d.kind = 'port_down' AND d.ts IS NOT NULL
+    AND NOT regexp_matches(d.part, '^(vlan|port-channel|ae\d|bundle|loopback|lo\d|irb|management|mgmt|em\d|fxp|tunnel)', 'i')
+    AND NOT EXISTS (
+      FROM events h WHERE h.kind = 'port_disabled' AND h.host = d.host AND h.part = d.part
+        AND abs(epoch(h.ts) - epoch(d.ts)) <= 5
+    )
   UNION
   SELECT device, port, ts, 'status'
   FROM (
@@ -17,11 +29,13 @@ WITH told AS (
 placed AS (
   SELECT t.device, t.ts, t.source, coalesce(n.host, p.owner, t.device) AS owner,
     coalesce(n.nic, p.part, t.port) AS part,
-    n.nic IS NOT NULL OR t.source <> 'status' OR coalesce(p.is_nic, false) AS is_nic
+    n.nic IS NOT NULL OR coalesce(p.is_nic, t.source IN ('kernel', 'NCCL')) AS is_nic
   FROM told t
   LEFT JOIN nic_names n ON n.host = host_name(t.device) AND n.name = t.port
-  LEFT JOIN port_parts p ON p.device = t.device AND p.port = t.port
+  LEFT JOIN port_parts p ON host_name(p.device) = host_name(t.device) AND p.port = t.port
 )
 SELECT DISTINCT d.device, d.owner, d.part, d.is_nic, e.far_owner, e.far_part, e.far_is_nic, d.ts, d.source
 FROM placed d LEFT JOIN cable_ends e ON e.owner = d.owner AND e.part = d.part
+WHERE d.source <> 'device log' OR NOT coalesce(e.far_is_nic, false)
+  OR e.far_owner IN (SELECT host FROM training_hosts) OR NOT EXISTS (FROM training_hosts)
 ORDER BY d.owner, d.part, d.ts

@@ -1,7 +1,7 @@
-"""Link flaps: links that went down while the job ran, by counters, kernel, NCCL and status."""
+"""Link flaps: links that went down as the job ran, told by counters, logs or status."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import numpy as np
@@ -24,17 +24,37 @@ from fabricobs.diagnosis.statistics import robust_z
 
 # Messages of one event come from several processes and logs, within this time.
 _ONE_EVENT = timedelta(seconds=15)
-_SOURCES = {"kernel": "log", "NCCL": "log", "status": "counters", "counter": "counters"}
+_GUESSED = " No log names the cable: both ends went down at the same times."
+_SOURCES = {
+    "kernel": "log",
+    "NCCL": "log",
+    "device log": "log",
+    "status": "counters",
+    "counter": "counters",
+}
+# Two ends of which no log names the cable are one if they go down so often at the same times.
+_FEWEST_SHARED = 3
+# Those that tell the second.
+_EXACT = ("kernel", "NCCL", "device log")
 
 
 @dataclass(frozen=True, slots=True)
 class _Downs:
-    """How often a cable went down: `spans`, one an event, are when; `told` by which sources."""
+    """How often a cable went down: `spans`, one an event, are when; `told` by which sources.
+
+    `guessed` says that no log names the cable: its ends went down at the same times.
+    """
 
     cable: Cable
     spans: tuple[Span, ...]
     times: int
     told: tuple[str, ...]
+    guessed: bool = False
+
+    @property
+    def of_unknown_use(self) -> bool:
+        """Whether it may be a host of no job that started again, for all that its switch tells."""
+        return self.cable.far is None and self.told == ("device log",) and self.times == 1
 
 
 def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
@@ -45,8 +65,12 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
     if ran is None:
         return MethodResult((), 0, len(ports))
     rows = _downs(evidence).filter(pl.col("ts") >= ran[0], pl.col("ts_before") <= ran[1])
-    found = [_counted(cable) for cable in cables_in(rows)]
-    findings = [_finding(downs, evidence, model, trends) for downs in found]
+    found = _joined([_counted(cable) for cable in cables_in(rows)])
+    findings = [
+        _finding(downs, hit, evidence, model, trends)
+        for downs in found
+        if (hit := _hit(evidence, downs.spans, model)) or not downs.of_unknown_use
+    ]
     return MethodResult(tuple(findings), judged, len(ports) - judged)
 
 
@@ -76,12 +100,12 @@ def _downs(evidence: Evidence) -> pl.DataFrame:
 
 def _counted(cable: Cable) -> _Downs:
     """Join what several sources tell of one event; what counters count beyond that is more."""
-    exact = cable.rows.filter(pl.col("source").is_in(["kernel", "NCCL"])).sort("ts")
+    exact = cable.rows.filter(pl.col("source").is_in(_EXACT)).sort("ts")
     spans: list[Span] = []
     for time in exact["ts"]:
         if not spans or time - spans[-1][1] > _ONE_EVENT:
             spans.append((time, time))
-    rest = cable.rows.filter(pl.col("source").is_in(["counter", "status"])).sort("ts")
+    rest = cable.rows.filter(pl.col("source").is_in(_EXACT).not_()).sort("ts")
     for begin, end in rest.select("ts_before", "ts").iter_rows():
         known = any(a <= end + _ONE_EVENT and b >= begin - _ONE_EVENT for a, b in spans)
         if not known:
@@ -99,11 +123,49 @@ def _times(by_end: Sequence[float]) -> int:
     return fewest if 2 * fewest - 1 <= most <= 2 * fewest else most
 
 
+def _joined(found: list[_Downs]) -> list[_Downs]:
+    """Make one of two ends without a known cable that went down at the same times, no third."""
+    alone = [downs for downs in found if downs.cable.far is None]
+    twins = [
+        [other for other in range(len(alone)) if _at_once(downs, alone[other])] for downs in alone
+    ]
+    pairs = [(own[0], place) for place, own in enumerate(twins) if own and twins[own[0]] == [place]]
+    pairs = [(one, other) for one, other in pairs if one < other and twins[other] == [one]]
+    gone = {place for pair in pairs for place in pair}
+    return [
+        *(downs for downs in found if downs.cable.far is not None),
+        *(downs for place, downs in enumerate(alone) if place not in gone),
+        *(_as_one(alone[one], alone[other]) for one, other in pairs),
+    ]
+
+
+def _as_one(one: _Downs, other: _Downs) -> _Downs:
+    near, far = sorted((one.cable, other.cable), key=lambda cable: not cable.near.is_nic)
+    cable = Cable(near.near, far.near, pl.concat([near.rows, far.rows]))
+    return replace(one, cable=cable, told=tuple(sorted({*one.told, *other.told})), guessed=True)
+
+
+def _at_once(one: _Downs, other: _Downs) -> bool:
+    """Say whether two ends went down as often, each time together, on two devices."""
+    return (
+        one.cable.near.owner != other.cable.near.owner
+        and len(one.spans) == len(other.spans) >= _FEWEST_SHARED
+        and all(
+            a[0] <= b[1] + _ONE_EVENT and b[0] <= a[1] + _ONE_EVENT
+            for a, b in zip(one.spans, other.spans, strict=True)
+        )
+    )
+
+
 def _finding(
-    downs: _Downs, evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+    downs: _Downs,
+    hit: list[Span],
+    evidence: Evidence,
+    model: Model,
+    trends: list[StepTimeTrend],
 ) -> Finding:
     cable, spans = downs.cable, downs.spans
-    cost = cost_of(evidence, trends, _hit(evidence, spans, model) or spans)
+    cost = cost_of(evidence, trends, hit or spans)
     families = {_SOURCES[source] for source in downs.told}
     if cost is not None and cost.felt:
         families.add("timing")
@@ -114,8 +176,9 @@ def _finding(
         "since": moment(spans[0][0]),
         "moments": ", ".join(f"{begin:%H:%M:%S}" for begin, _ in spans[:10]),
         "sources": ", ".join(downs.told),
-        "flaps": _flaps(spans, downs.times, model),
-        "host": next((end.owner for end in cable.ends if end.is_nic), cable.near.owner),
+        "flaps": _flaps(spans, downs.times, model) + (_GUESSED if downs.guessed else ""),
+        "first_step": _first_step(cable),
+        "drain": next((f"; drain {end.owner}" for end in cable.ends if end.is_nic), ""),
         "port": next((end.label for end in cable.ends if not end.is_nic), cable.near.label),
     }
     return build_finding(
@@ -155,6 +218,17 @@ def _hit(evidence: Evidence, spans: Sequence[Span], model: Model) -> list[Span]:
             )
             hit += [(time, time) for time in waited["ts"]]
     return hit
+
+
+def _first_step(cable: Cable) -> str:
+    nic = next((end for end in cable.ends if end.is_nic), None)
+    if nic is None:
+        names = " and ".join(end.label for end in cable.ends)
+        return f"On {names}: show logging, for why the port went down and who worked there then."
+    return (
+        f"On {nic.owner}: dmesg -T | grep -i 'link down', and mlxlink -d {nic.part} -m: the port "
+        "states why it last went down."
+    )
 
 
 def _flaps(spans: Sequence[Span], times: int, model: Model) -> str:

@@ -178,28 +178,22 @@ def _finding(
     frames = _number(storm.rows["frames_per_second"].median())
     back = _number(storm.rows["back_frames_per_second"].median())
     told, step = _watchdog(storm, evidence)
-    estimated = bool(len(storm.rows)) and bool(storm.rows["estimate"].all())
+    counted = len(storm.rows) > 0
     words = {
         "host": storm.host or "the host at that port",
         "nic": storm.nic or "its NIC",
         "device": storm.device,
-        "about": "up to " if estimated else "",
-        "estimate": " Only frames were counted: the share is an upper estimate."
-        if estimated
-        else "",
         "switch": storm.switch or "its switch",
         "port": f"{storm.switch} {storm.port}" if storm.port else "its switch port",
-        "share": share,
+        "much": _much(storm, share),
         "since": f"{start:%H:%M:%S} UTC",
-        "who": storm.rows["device"][0] if len(storm.rows) else storm.host or storm.switch,
-        "frames": frames,
-        "back": back,
+        "counted": _counted(storm, frames, back),
         "traffic": _traffic_sentence(storm, evidence),
         "watchdog": told,
         "watchdog_step": step,
         "victims": _victims_sentence(victims),
     }
-    families = {"counters"} | ({"topology"} if storm.port else set())
+    families = {"counters" if counted else "log"} | ({"topology"} if storm.port else set())
     if cost is not None and cost.felt:
         families.add("timing")
     entities = [Entity("nic", host=storm.host, nic=storm.nic)] if storm.nic else []
@@ -222,11 +216,33 @@ def _finding(
                 "pauses received over those sent",
                 round(back / max(frames, 1.0), 4),
             ),
-        ],
+        ]
+        if counted
+        else [],
         start=start,
         end=end,
         detected_at=detected_at,
         cost=cost,
+    )
+
+
+def _much(storm: _Storm, share: float) -> str:
+    """Say how long a storm stopped its port; of one that no counter saw, how often it was seen."""
+    if storm.rows.is_empty():
+        times = len(storm.found)
+        return "in a storm" if times == 1 else f"in {times:,} storms"
+    about = "up to " if storm.rows["estimate"].all() else ""
+    return f"for {about}{share:.0%} of the time"
+
+
+def _counted(storm: _Storm, frames: float, back: float) -> str:
+    if storm.rows.is_empty():
+        return "No counter of pauses was read while it lasted."
+    estimate = " Only frames were counted: the share is an upper estimate."
+    return (
+        f"{storm.rows['device'][0]} counted {frames:,.0f} pause frames a second there; the device "
+        f"behind it was paused by {back:,.0f} a second itself: the pauses began there."
+        f"{estimate if storm.rows['estimate'].all() else ''}"
     )
 
 

@@ -259,9 +259,11 @@ class BulkReader:
             name = TYPE_NAMES[self._vocabulary.types[number]]
             begin, end = self._vocabulary.begins[number : number + 2].tolist()
             text = self._vocabulary.arena[begin:end].tobytes().decode("utf-8", "replace")
-            zoned = name in ZONED
-            value = time_of(text, self._context.zone) if zoned else VALUE_TYPES[name].parse(text)
-            self._values[number] = value
+            if name in ZONED:
+                context = self._context
+                self._values[number] = time_of(text, context.zone, context.modified_us)
+            else:
+                self._values[number] = VALUE_TYPES[name].parse(text)
         return self._values[number]
 
     def _texts(self, used: Sequence[int]) -> pa.StringArray | None:

@@ -202,11 +202,12 @@ class LineReader:
     ) -> Outcome | str:
         rule, template, found = hit
         try:
-            captured = template.read(found, self.context.zone)
+            context = self.context
+            captured = template.read(found, context.zone, context.modified_us)
             for extra in rule.find:
                 other = extra.pattern.search(line)
                 if other is not None:
-                    captured.update(extra.read(other, self.context.zone))
+                    captured.update(extra.read(other, context.zone, context.modified_us))
         except ValueError as error:
             return f"{self.format.name}: {error}"
         definition = rule.definition
@@ -248,7 +249,8 @@ class LineReader:
             return
         searched = (captured["rest"] or "") if "rest" in captured else line
         for found in rule.each.pattern.finditer(searched):
-            yield {**fields, **rule.each.read(found, self.context.zone)}
+            read = rule.each.read(found, self.context.zone, self.context.modified_us)
+            yield {**fields, **read}
 
 
 def _fill(row: dict[str, Any], fields: dict[str, Any]) -> None:

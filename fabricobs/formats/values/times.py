@@ -13,7 +13,8 @@ TIME_PATTERN = (
     r"|[A-Z][a-z]{2},? +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?"
     r"(?: (?:[A-Z]{2,5}|[+-]\d\d(?::?\d\d)?))?"
 )
-SHORT_TIME_PATTERN = r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
+# As syslog has it; switches put the year first.
+SHORT_TIME_PATTERN = r"(?:\d{4} +)?[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _ISO = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
     r" ?(Z|[+-]\d\d(?::?\d\d)?)?"
@@ -52,7 +53,7 @@ def parse_show_clock(text: str) -> int:
     words = text.split()
     clock, _, fraction = words[0].partition(".")
     moment = datetime.strptime(" ".join([*words[-3:], clock]), "%b %d %Y %H:%M:%S")
-    micros = int(fraction.ljust(6, "0")[:6]) if fraction else 0
+    micros = _micros(fraction)
     return int(moment.replace(tzinfo=UTC).timestamp()) * 1_000_000 + micros
 
 
@@ -70,9 +71,10 @@ def parse_date_and_time(text: str) -> int:
     return int(moment.timestamp() * 10) * 100_000
 
 
-def parse_time(text: str, zone: tzinfo = UTC) -> int:
+def parse_time(text: str, zone: tzinfo = UTC, written_us: int | None = None) -> int:
     """Read a time as microseconds since 1970 UTC; `zone` holds where the text names none.
 
+    `written_us`, when the file was last written, tells the year where syslog leaves it out.
     Takes ISO 8601 and its relatives, the C locale's `date`, and epochs, whose unit follows from
     their size (below 1e11 seconds, 1e14 milliseconds, 1e17 microseconds, else nanoseconds).
     ValueError for what is no time, OutOfAgeError for one that is not of this age (1990 to 2100).
@@ -82,16 +84,16 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
         micros = _epoch(stripped)
     else:
         found = _ISO.search(stripped)
-        micros = _iso(found, zone) if found is not None else _c_locale(stripped, zone)
+        micros = _iso(found, zone) if found is not None else _c_locale(stripped, zone, written_us)
     if not EARLIEST_US <= micros <= LATEST_US:
         raise OutOfAgeError(f"{text!r} is no time between 1990 and 2100")
     return micros
 
 
-def time_of(text: str, zone: tzinfo = UTC) -> int | Unfit:
+def time_of(text: str, zone: tzinfo = UTC, written_us: int | None = None) -> int | Unfit:
     """Read a time as `parse_time` does, for a column: one not of this age is Unfit."""
     try:
-        return parse_time(text, zone)
+        return parse_time(text, zone, written_us)
     except OutOfAgeError:
         return Unfit(text.strip(), OUT_OF_AGE)
 
@@ -99,7 +101,7 @@ def time_of(text: str, zone: tzinfo = UTC) -> int | Unfit:
 def _iso(found: re.Match[str], zone: tzinfo) -> int:
     year, month, day, hour, minute, second = (int(found[i]) for i in range(1, 7))
     moment = datetime(year, month, day, hour, minute, second, tzinfo=_zone(found[8], zone))
-    return int(moment.timestamp()) * 1_000_000 + int((found[7] or "0").ljust(6, "0")[:6])
+    return int(moment.timestamp()) * 1_000_000 + _micros(found[7] or "")
 
 
 def _zone(text: str | None, default: tzinfo) -> tzinfo:
@@ -115,7 +117,7 @@ def _zone(text: str | None, default: tzinfo) -> tzinfo:
 def _epoch(text: str) -> int:
     whole, _, fraction = text.partition(".")
     number = int(whole)
-    micros = int(fraction.ljust(6, "0")[:6]) if fraction else 0
+    micros = _micros(fraction)
     if number < 10**11:
         return number * 1_000_000 + micros
     if number < 10**14:
@@ -123,10 +125,15 @@ def _epoch(text: str) -> int:
     return number if number < 10**17 else number // 1000
 
 
-def _c_locale(text: str, zone: tzinfo) -> int:
+def _c_locale(text: str, zone: tzinfo, written_us: int | None) -> int:
     words = text.split()
     if len(words) == 3:
-        return parse_without_year(text, zone)
+        clock, _, fraction = text.partition(".")
+        return parse_without_year(clock, zone, written_us) + _micros(fraction)
+    if len(words) == 4 and words[0].isdigit():
+        clock, _, fraction = text.partition(".")
+        moment = datetime.strptime(clock, "%Y %b %d %H:%M:%S").replace(tzinfo=zone)
+        return int(moment.timestamp()) * 1_000_000 + _micros(fraction)
     if len(words) >= 5 and words[1].isdigit():
         return _day_first(words, zone)
     if len(words) == 6 and words[4] in {"UTC", "GMT"}:
@@ -138,6 +145,11 @@ def _c_locale(text: str, zone: tzinfo) -> int:
         told = _numeric_zone(words[4]) if len(words) == 6 else None
         moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=told or zone)
     return int(moment.timestamp()) * 1_000_000
+
+
+def _micros(fraction: str) -> int:
+    """Return what digits behind the dot of a second are in microseconds."""
+    return int(fraction.ljust(6, "0")[:6])
 
 
 def parse_without_year(text: str, zone: tzinfo, written_us: int | None = None) -> int:

@@ -12,6 +12,7 @@ from fabricobs.simulator.random_worlds.printing import write_outputs
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.spec import Spec
 from fabricobs.simulator.random_worlds.subnet import write_subnet
+from fabricobs.simulator.random_worlds.switch_logs import write_switch_logs
 from fabricobs.simulator.random_worlds.trainer import write_steps
 from fabricobs.simulator.random_worlds.truth import tell_truth
 from fabricobs.simulator.random_worlds.world import come_true
@@ -33,6 +34,7 @@ def write_world(directory: Path, spec: Spec) -> dict[str, Any]:
     write_inspector(site)
     write_watchdog(site)
     write_kernel_logs(site)
+    write_switch_logs(site)
     write_foreign(site)
     truth = tell_truth(site)
     directory.mkdir(parents=True, exist_ok=True)

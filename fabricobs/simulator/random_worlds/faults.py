@@ -58,6 +58,10 @@ class Fault:
         """What the cluster is like while the fault acts."""
         return _state(self.kind, self.parts, self.size, topology)
 
+    def cables(self, topology: Topology) -> np.ndarray:
+        """Cables it acts on."""
+        return _cables(self.kind, self.parts, topology)
+
 
 @cache
 def fault_kinds() -> dict[str, FaultKind]:

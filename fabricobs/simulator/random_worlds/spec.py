@@ -26,7 +26,10 @@ MOST_PORT_ROUNDS = 20_000
 FEWEST_STEPS, FEWEST_ROUNDS = 60, 12
 
 # What a site lacks that collects one kind of evidence only.
-_NO_COUNTERS = {"switch_counters": "none", "host_form": "none", "lldp": False, "port_status": False}
+_NO_COUNTERS = {
+    "switch_counters": "none", "host_form": "none", "lldp": False, "port_status": False,
+    "switch_log": "none",
+}  # fmt: skip
 _LACKS: dict[str, dict[str, Any]] = {
     "": {},
     "switches": {
@@ -130,6 +133,7 @@ class Spec(BaseModel):
     inspector: bool
     steps_from: Literal["ranks", "rank0", "none"]
     kernel_log: bool
+    switch_log: Literal["none", "each", "server"]
     job_kind: Literal["dp", "fsdp", "3d", "moe", "rl"]
     tensor: int
     pipeline: int

@@ -87,6 +87,7 @@ def evidence_of(site: Site) -> set[str]:
         "phases_of_rank0": spec.steps_from == "rank0" and tells_phases(site),
         "steps": spec.steps_from != "none",
         "kernel_log": spec.kernel_log,
+        "switch_log": spec.switch_log != "none" and not spec.infiniband,
         "nccl_channels": info,
         "nccl_warnings": spec.nccl_level != "none",
         "nic_status": spec.port_status

@@ -1,0 +1,150 @@
+"""Logs of switches: links and storms they tell reach the diagnosis, ordinary life does not."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import fabricobs
+from fabricobs.diagnosis.findings import Diagnosis, Finding
+from fabricobs.simulator.random_worlds.nccl import write_nccl
+from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.spec import draw_spec
+from fabricobs.simulator.random_worlds.switch_logs import write_switch_logs
+from fabricobs.simulator.random_worlds.trainer import write_steps
+from fabricobs.simulator.random_worlds.truth import tell_truth
+from fabricobs.simulator.random_worlds.world import come_true
+
+SYSTEMS = ("sonic", "eos", "nxos", "cumulus")
+
+
+def _world(folder: Path, seed: int, faults: tuple[str, ...], **given: object) -> dict[str, object]:
+    """Write steps, NCCL's and the switches' logs of a small world; return its answer."""
+    spec = draw_spec(
+        seed,
+        **{
+            "fabric": "ethernet", "hosts": 8, "spare_hosts": 3, "hosts_per_leaf": 2, "tiers": 2,
+            "duration_minutes": 15.0, "step_seconds": 4.0, "restarts": 0, "zone": "UTC", "only": "",
+            "nccl_level": "info", "steps_from": "rank0", "same_spine_os": True, "compressed": False,
+        }
+        | given,
+    )  # fmt: skip
+    site = Site(come_true(spec, faults), folder)
+    for write in (write_nccl, write_steps, write_switch_logs):
+        write(site)
+    return tell_truth(site)
+
+
+def _diagnosed(folder: Path, store: Path) -> Diagnosis:
+    fabricobs.ingest([folder], store=store)
+    return fabricobs.open(store).diagnose()
+
+
+def _flaps(diagnosis: Diagnosis) -> list[Finding]:
+    return [finding for finding in diagnosis.findings if finding.kind == "link_flap"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["each", "server"])
+@pytest.mark.parametrize("fault", ["nic_flap", "uplink_flap"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_flapping_link_is_one_finding_that_names_its_port(
+    tmp_path: Path, system: str, fault: str, form: str
+) -> None:
+    seed = 171 + SYSTEMS.index(system)
+    truth = _world(tmp_path / "logs", seed, (fault,), leaf_os=system, switch_log=form)
+    (found,) = _flaps(_diagnosed(tmp_path / "logs", tmp_path / "store"))
+    culprits = truth["faults"][0]["culprits"]  # type: ignore[index]
+    ports = {(c["switch"], c["port"]) for c in culprits if c["type"] == "port"}
+    named = {(part.switch, part.port) for part in found.entities if part.type == "port"}
+    assert named
+    assert named <= ports
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["each", "server"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_hosts_of_no_job_that_start_again_and_ports_taken_down_by_hand_are_no_flaps(
+    tmp_path: Path, system: str, form: str
+) -> None:
+    _world(tmp_path / "logs", 181, (), leaf_os=system, switch_log=form)
+    diagnosis = _diagnosed(tmp_path / "logs", tmp_path / "store")
+    downs = (
+        fabricobs.open(tmp_path / "store")
+        .sql("SELECT count(*) FROM events WHERE kind IN ('port_down', 'link_down')")
+        .fetchall()
+    )
+    assert downs[0][0] >= 3
+    assert _flaps(diagnosis) == []
+
+
+def _storms(begin: datetime, end: datetime, switch: str, port: str) -> str:
+    """A storm of 18 s every 40 s, as SONiC's watchdog logs it."""
+    says = (
+        "{at:%Y %b} {at.day:2d} {at:%H:%M:%S.%f} {switch} NOTICE swss#orchagent: :- {what} on port "
+        "{port}, queue index 3, queue id 0x150000000002a1 and port id 0x10000000000a1.\n"
+    )
+    what = "report_pfc_storm: PFC Watchdog detected PFC storm"
+    over = "report_pfc_restored: PFC Watchdog storm restored"
+    text = ""
+    while begin < end:
+        for at, words in ((begin, what), (begin + timedelta(seconds=18), over)):
+            text += says.format(at=at, switch=switch, port=port, what=words)
+        begin += timedelta(seconds=40)
+    return text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stormy", [True, False])
+def test_a_storm_that_only_the_watchdogs_log_tells_is_found(tmp_path: Path, stormy: bool) -> None:
+    scenario = "pfc_storm_with_watchdog" if stormy else "healthy"
+    (case,) = fabricobs.simulate(tmp_path, [scenario], gpus=32, only=["nccl", "steps", "switches"])
+    logs = tmp_path / scenario / "logs"
+    for path in (logs / "switches").rglob("show_*"):
+        if not path.name.startswith(("show_lldp", "show_interfaces_status")):
+            path.unlink()
+    if stormy:
+        (fault,) = json.loads((case / "truth.json").read_text())["faults"]
+        nic, port = fault["culprits"]
+        span = (datetime.fromisoformat(fault[key]) for key in ("start", "end"))
+        (logs / "network.log").write_text(_storms(*span, port["switch"], port["port"]))
+    storms = [f for f in _diagnosed(logs, tmp_path / "store").findings if f.kind == "pfc_storm"]
+    if not stormy:
+        assert storms == []
+        return
+    (found,) = storms
+    assert found.entities[0].host == nic["host"]
+    assert (found.entities[1].switch, found.entities[1].port) == (port["switch"], port["port"])
+    assert "in a storm since" in found.title
+    assert "%" not in found.title
+    assert found.loss_share == pytest.approx(fault["loss_share"], abs=0.05)
+
+
+LINES = {
+    "dmesg.txt": "{stamp} gpu07 kernel: mlx5_core 0000:7f:00.0 ens3f0np0: Link down\n",
+    "network.log": (
+        "{stamp} leaf01 Ebra: %LINEPROTO-5-UPDOWN: "
+        "Line protocol on Interface Ethernet7/1, changed state to down\n"
+    ),
+    "syslog": (
+        "{stamp}.250000 leaf01 NOTICE swss#orchagent: :- updatePortOperStatus: "
+        "Port Ethernet8 oper state set from up to down\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("year", [2019, 2024, 2025])
+@pytest.mark.parametrize("name", LINES)
+def test_a_time_without_a_year_is_the_last_before_the_file_was_written(
+    tmp_path: Path, name: str, year: int
+) -> None:
+    path = tmp_path / "logs" / "collected" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(LINES[name].format(stamp="Nov 23 09:15:02"))
+    written = datetime(year + 1, 1, 5, tzinfo=UTC).timestamp()
+    os.utime(path, (written, written))
+    fabricobs.ingest([tmp_path / "logs"], store=tmp_path / "store")
+    ((time,),) = fabricobs.open(tmp_path / "store").sql("SELECT ts FROM events").fetchall()
+    assert time.replace(microsecond=0, tzinfo=None) == datetime(year, 11, 23, 9, 15, 2)
