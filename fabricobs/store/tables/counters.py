@@ -45,6 +45,9 @@ PORT_COUNTERS = (
         ("rcv_remote_physical_errors", "packets", "Corrupted further up the path"),
         ("excessive_buffer_overrun", "events", "Flow control broken"),
         ("vl15_dropped", "packets", "Subnet management packets dropped"),
+        ("retries_exceeded", "events", "Gave up after the last retry: the connection is broken"),
+        ("unresponsive_remote_events", "events", "The other end of a connection did not answer"),
+        ("impaired_connections", "events", "A connection was slowed down for its losses"),
     ),
     *counters(
         "host",
@@ -73,6 +76,7 @@ PORT_COUNTERS = (
         "background",
         ("fec_corrected", "bits", "Corrected by FEC; SONiC counts codewords"),
         ("rcv_switch_relay_errors", "packets", "Not forwarded; mostly harmless multicast"),
+        ("retransmitted_packets", "packets", "Sent again; usual of a protocol over many paths"),
         ("roce_slow_restart", "events", "Congestion control restarted after idling"),
     ),
 )
