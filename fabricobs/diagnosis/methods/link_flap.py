@@ -129,8 +129,12 @@ def _joined(found: list[_Downs]) -> list[_Downs]:
     twins = [
         [other for other in range(len(alone)) if _at_once(downs, alone[other])] for downs in alone
     ]
-    pairs = [(own[0], place) for place, own in enumerate(twins) if own and twins[own[0]] == [place]]
-    pairs = [(one, other) for one, other in pairs if one < other and twins[other] == [one]]
+    pairs = [
+        (one, other)
+        for one, own in enumerate(twins)
+        for other in own
+        if one < other and own == [other] and twins[other] == [one]
+    ]
     gone = {place for pair in pairs for place in pair}
     return [
         *(downs for downs in found if downs.cable.far is not None),
