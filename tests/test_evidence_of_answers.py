@@ -507,7 +507,10 @@ class TestErrorsWithoutBits:
         ]
 
 
-NIC_NAMES = ("enp26s0np0", "eth2", "ib0", "mlx5_0", "ens3f1", "b8:3f:d2:4a:10:00")
+NIC_NAMES = (
+    "enp26s0np0", "eth2", "ib0", "mlx5_0", "ens3f1", "b8:3f:d2:4a:10:00", "rdma2", "rocep1s0",
+    "bnxt_re1", "ionic_3",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NIC_NAMES)

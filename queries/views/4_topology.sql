@@ -23,7 +23,10 @@ WHERE NOT from_nic AND NOT EXISTS (FROM trains) AND remote_device NOT IN (
 )
 GROUP BY host_name(remote_device)
 HAVING bool_and(coalesce(
-  regexp_matches(coalesce(remote_port_description, remote_port), '^((en|eth|ib|mlx|hsn|bond|rdma|roce)[a-z]*[0-9]|([0-9a-f]{2}:){5})'),
+  regexp_matches(
+    coalesce(remote_port_description, remote_port),
+    '^((en|eth|ib|mlx|hsn|bond|rdma|roce|irdma|bnxt_|ionic_|efa_)[a-z]*[0-9]|([0-9a-f]{2}:){5})'
+  ),
   false
 ));
 
