@@ -18,8 +18,14 @@ from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.loss import account, joined_losses
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.run import diagnose
-from fabricobs.diagnosis.standing import with_states
-from fabricobs.report.documents import diagnosis_json, loss_words
+from fabricobs.diagnosis.standing import headline, with_states
+from fabricobs.report.documents import (
+    diagnosis_json,
+    loss_words,
+    since_words,
+    standing_words,
+    until_words,
+)
 from fabricobs.report.terminal import summary_text
 
 START = datetime(2026, 3, 2, 9)
@@ -208,3 +214,32 @@ def test_an_explanation_tells_in_the_past_what_was_measured(model: Model) -> Non
 def test_laws_stand_in_explanations() -> None:
     texts = "\n".join(m.wording.explanation + str(m.wording.phrase) for m in load_models().values())
     assert [law for law in LAWS if law not in texts] == []
+
+
+@pytest.mark.parametrize("longer_at", [0, 1, 15, 30, 31, 600])
+@pytest.mark.parametrize("family", ["counters", "timing"])
+def test_counters_and_steps_that_tell_two_onsets_tell_the_time_between(
+    longer_at: int, family: str
+) -> None:
+    begun, known = START, START + timedelta(seconds=30)
+    slower = Segment(121, 299, START + timedelta(seconds=longer_at), 1200.0)
+    segments = (Segment(0, 120, START - timedelta(minutes=9), 1000.0), slower)
+    one = replace(finding(116, 299, 0.1), start=begun, detected_at=known, families=(family,))
+    (told,) = with_states([one], Coverage((), ()), segments, load_models())
+    between = family == "counters" and 0 < longer_at <= 30
+    assert told.slower_from == ((121, slower.start) if between else None)
+    assert ("between step 116, " in since_words(told)) == between
+    assert ("and step 121, " in standing_words(told)) == between
+    (again,) = with_states([told], Coverage((), ()), (), load_models())
+    assert again.slower_from == told.slower_from
+
+
+def test_what_lasted_until_its_job_ended_is_not_said_to_have_ended() -> None:
+    one = replace(finding(100, 299, 0.1), state="ongoing", end=START + timedelta(minutes=10))
+    seen = Coverage((), (), first_time=START, last_time=START + timedelta(minutes=20))
+    (told,) = with_states([one], seen, (), load_models())
+    assert (told.state, told.to_its_end) == ("over", True)
+    assert headline(told).endswith("It lasted until its job ended at step 299.")
+    assert "whether it lasts is not known" in until_words(told)
+    (ended,) = with_states([replace(one, state="over")], seen, (), load_models())
+    assert headline(ended).endswith("It ended at step 299.")

@@ -37,13 +37,18 @@ FIGURES = """() => [...document.querySelectorAll("figure")].map((figure) => {
     words: [...svg.querySelectorAll("title")].map((title) => title.textContent),
   };
 })"""
+# Width and medium: a wide screen, a usual one, a telephone, and the text of A4 within its margins.
+SHEETS = ((1920, "screen"), (1200, "screen"), (390, "screen"), (688, "print"))
 STEPS = {"axes": ["step", "step time (ms)"], "legend": ["step time", "pace (median of a stretch)"]}
 TIME = re.compile(r"time \(UTC\), \d{4}-\d\d-\d\d( to \d{4}-\d\d-\d\d)?")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A simulated cluster and its second chart: its texts, words of a mark, axes, legend."""
+    """A simulated cluster and its second chart: its texts, words of a mark, axes, legend.
+
+    `toml` is a scenario of its own, of that name; `screen` are words of the first screen.
+    """
 
     scenario: str
     chart: str = ""
@@ -52,8 +57,48 @@ class Case:
     axes: tuple[str, ...] = ()
     legend: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    toml: str = ""
+    screen: tuple[str, ...] = ()
 
 
+TWO_JOBS = """
+title = "Two jobs at once, the cable of a host of one breaks data"
+teaches = "One fault, one job."
+[cluster]
+gpus = 32
+[[jobs]]
+name = "pretrain"
+share = 0.5
+[[jobs]]
+name = "finetune"
+compute_seconds = 0.9
+parameters = 7_000_000_000
+steps = 450
+checkpoint_every = 0
+[[faults]]
+kind = "bad_cable"
+slowdown = 1.2
+at = 0.3
+"""
+GPUS_512 = """
+title = "512 GPUs in short, and a slow rank"
+teaches = "A page of a large cluster."
+[cluster]
+gpus = 512
+[[jobs]]
+name = "pretrain"
+steps = 80
+[[faults]]
+kind = "straggling_rank"
+slowdown = 1.25
+at = 0.4
+"""
+RANK_COMPUTE: Mapping[str, tuple[str, ...]] = {
+    "texts": ("rank ",),
+    "words": ("rank: ", "host: node", "from step: ", "longer than peers: "),
+    "axes": ("step", "rank"),
+    "legend": ("longer than peers (%)",),
+}
 CASES = (
     Case("healthy"),
     Case(
@@ -66,10 +111,8 @@ CASES = (
     Case(
         "straggling_rank",
         "rank-compute",
-        texts=("rank ",),
-        words=("rank: ", "host: node", "from step: ", "longer than peers: "),
-        axes=("step", "rank"),
-        legend=("longer than peers (%)",),
+        screen=("computes", "nvidia-smi"),
+        **RANK_COMPUTE,
     ),
     Case(
         "bad_cable",
@@ -101,6 +144,22 @@ CASES = (
         axes=("time (UTC)",),
     ),
     Case("sample", only=("switches", "spines")),
+    Case(
+        "two_faults",
+        "link-ends",
+        texts=("(culprit): ", "peak "),
+        axes=("time (UTC)",),
+        screen=("Also found", "computes", "mlxlink -d mlx5_"),
+    ),
+    Case(
+        "two_jobs",
+        "link-ends",
+        texts=("(culprit): ", "peak "),
+        axes=("time (UTC)",),
+        screen=("2 jobs: 1 with a problem", "pretrain"),
+        toml=TWO_JOBS,
+    ),
+    Case("gpus_512", "rank-compute", screen=("computes",), toml=GPUS_512, **RANK_COMPUTE),
 )
 NAMES = [case.scenario + ("-counters-only" if case.only else "") for case in CASES]
 
@@ -124,16 +183,17 @@ def opened(browser: "sync_api.Browser", path: Path, **options: Any) -> "sync_api
 def check_at_every_width(browser: "sync_api.Browser", path: Path) -> list[Mapping[str, Any]]:
     """Check what holds of every chart; return the charts of a wide screen."""
     wide: list[Mapping[str, Any]] = []
-    for width in (1200, 390):
+    for width, media in SHEETS:
         page = opened(browser, path, viewport={"width": width, "height": 800})
+        page.emulate_media(media=media)
         figures = page.evaluate(FIGURES)
         wide = wide or figures
         for figure in figures:
-            assert figure["outside"] == [], (width, figure["key"])
+            assert figure["outside"] == [], (width, media, figure["key"])
             assert not re.search(r"\d{11}|\d\.\d{6}|NaN|undefined|null", json.dumps(figure)), figure
             if figure["axes"][:1] in (["step"], ["rank"]):
                 assert not any("." in tick for tick in figure["ticks"] if "%" not in tick)
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+        wait_until(page, f"document.documentElement.scrollWidth === {width}")
         page.close()
     return wide
 
@@ -153,6 +213,14 @@ def check_in_every_state(browser: "sync_api.Browser", path: Path) -> None:
     page.close()
 
 
+def first_screen(browser: "sync_api.Browser", path: Path) -> str:
+    """Return what the head of the page says."""
+    page = opened(browser, path)
+    words: str = page.locator("header").inner_text()
+    page.close()
+    return words
+
+
 def check_rows(browser: "sync_api.Browser", path: Path) -> None:
     """Check that the first screen leads to rows that name a culprit, and to their SQL."""
     page = opened(browser, path, viewport={"width": 1200, "height": 900})
@@ -169,7 +237,11 @@ def check_rows(browser: "sync_api.Browser", path: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_charts_say_what_they_show(browser: "sync_api.Browser", case: Case, tmp_path: Path) -> None:
-    (cluster,) = simulate(tmp_path / "cluster", [case.scenario], gpus=32, only=case.only)
+    scenario, gpus = case.scenario, 32 if not case.toml else None
+    if case.toml:
+        scenario = str(tmp_path / f"{case.scenario}.toml")
+        Path(scenario).write_text(case.toml, encoding="utf-8")
+    (cluster,) = simulate(tmp_path / "cluster", [scenario], gpus=gpus, only=case.only)
     ingest(cluster / "logs", tmp_path / "store")
     store = open_store(tmp_path / "store")
     found = store.diagnose()
@@ -178,6 +250,8 @@ def test_charts_say_what_they_show(browser: "sync_api.Browser", case: Case, tmp_
         figure["key"]: figure for figure in check_at_every_width(browser, tmp_path / "page.html")
     }
     check_in_every_state(browser, tmp_path / "page.html")
+    screen = first_screen(browser, tmp_path / "page.html")
+    assert [words for words in case.screen if words not in screen] == []
     if case.only:
         assert not any(key.startswith("step") for key in figures)
         return

@@ -37,7 +37,9 @@ def sick_link(
             "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
         )
     quiet = (
-        f"On {errors.judged:,} ports the error rates are within the limits of the link standards"
+        f"On {errors.judged:,} ports the error rates are within the limits of the link standards "
+        f"({model.limit('rate'):g} error per 10^12 bits, {model.limit('rate_fast'):g} above "
+        "100 Gb/s)"
     )
     if errors.not_checked:
         return unknown(

@@ -103,6 +103,8 @@ class Finding:
     """One cause. `entities` are the culprits, `related` the victims and the path.
 
     `bursts` are first and last step of each stretch in which a cause that comes and goes acts.
+    `slower_from` are the first longer steps where they begin in the interval of the counters that
+    tell `start`: the cause began between both. `to_its_end` is one over only as its job ended.
     """
 
     kind: str
@@ -129,6 +131,8 @@ class Finding:
     next_steps: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
     bursts: tuple[tuple[int, int], ...] = ()
+    slower_from: tuple[int, datetime] | None = None
+    to_its_end: bool = False
 
     @property
     def id(self) -> str:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
 
 from fabricobs.diagnosis.findings import Coverage, Finding, Segment, State
 from fabricobs.diagnosis.model import Model
@@ -29,8 +31,30 @@ def with_states(
         if state == "over" != finding.state:
             words = past.get(finding.kind, _SINCE)
             finding = replace(finding, title=in_past(finding.title, words))
-        told.append(replace(finding, state=state or finding.state))
+        # What a job bore until it ended, while other data go on: nobody knows whether it lasts.
+        if state == "over" and finding.state == "ongoing":
+            finding = replace(finding, to_its_end=True)
+        slower = finding.slower_from or _slower_from(finding, segments)
+        told.append(replace(finding, state=state or finding.state, slower_from=slower))
     return told
+
+
+def _slower_from(finding: Finding, segments: Sequence[Segment]) -> tuple[int, datetime] | None:
+    """Return the first longer steps that begin between a finding's start and its detection."""
+    start, known = finding.start, finding.detected_at
+    if "counters" not in finding.families or start is None or known is None:
+        return None
+    return next(
+        (
+            (after.first_step, after.start)
+            for before, after in pairwise(segments)
+            if after.start is not None
+            and start < after.start <= known
+            and before.last_step < after.first_step
+            and before.step_time_ms < after.step_time_ms
+        ),
+        None,
+    )
 
 
 def in_past(text: str, words: Mapping[str, str]) -> str:
@@ -62,10 +86,10 @@ def headline(finding: Finding) -> str:
 
 
 def end_of(finding: Finding) -> str:
-    """Say when a fault that is over ended; empty of others."""
+    """Say when a fault that is over ended, or that its job did; empty of others."""
     if finding.state != "over":
         return ""
     when = f" at step {finding.end_step:,}" if finding.end_step is not None else ""
     if not when and finding.end is not None:
         when = f" at {finding.end:%Y-%m-%d %H:%M:%S} UTC"
-    return f" It ended{when}."
+    return f" It lasted until its job ended{when}." if finding.to_its_end else f" It ended{when}."

@@ -13,7 +13,7 @@ from fabricobs.diagnosis.incidents import Incident
 from fabricobs.operate.delivery import Order
 from fabricobs.operate.links import Links
 from fabricobs.printing import chat_text, escaped
-from fabricobs.report.documents import iso, moment_words, percent
+from fabricobs.report.documents import iso, percent, since_words
 
 # So long an ended alert is told again, as Prometheus does, for an Alertmanager that was away.
 TOLD_AFTER_END = timedelta(minutes=15)
@@ -109,7 +109,7 @@ def _annotations(incident: Incident) -> dict[str, str]:
         "summary": finding.title,
         "description": finding.explanation,
         "state": incident.state,
-        "since": moment_words(finding.start, finding.start_step),
+        "since": since_words(finding),
         "last_seen": iso(incident.last_seen) or "",
         "confidence": f"{finding.confidence:.2f}",
         "loss_share": "" if finding.loss_share is None else percent(finding.loss_share),

@@ -15,7 +15,7 @@ from fabricobs.operate.delivery import Order
 from fabricobs.operate.links import Links
 from fabricobs.operate.post import DeliveryError
 from fabricobs.printing import chat_text
-from fabricobs.report.documents import cost_words, finding_document, iso, moment_words
+from fabricobs.report.documents import cost_words, finding_document, iso, since_words
 from fabricobs.report.history import keep_event
 from fabricobs.report.layout import few
 
@@ -125,7 +125,7 @@ def message(event: Event, links: Links) -> tuple[str, str]:
     named = few([entity.label for entity in finding.entities])
     lines = [
         f"{finding.role.capitalize()}: {named or 'none named'}",
-        f"Since: {moment_words(finding.start, finding.start_step)}",
+        f"Since: {since_words(finding)}",
         f"Cost: {cost_words(finding)}",
     ]
     if incident.ending is not None:

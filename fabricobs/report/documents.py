@@ -51,6 +51,7 @@ _PLAIN = (
     "kind severity confidence title explanation start_step end_step loss_share gpu_hours_lost query"
 ).split()
 _MOST_SUMMED = 3  # in one sentence
+OUTLIVED = "its job ended then; whether it lasts is not known"
 _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
 
 
@@ -123,6 +124,17 @@ def moment_words(moment: datetime | None, step: int | None) -> str:
     return ", ".join(parts) or "not known"
 
 
+def since_words(finding: Finding) -> str:
+    """Return when a finding began: between two times where counters and step times tell it."""
+    first = moment_words(finding.start, finding.start_step)
+    if finding.slower_from is None:
+        return first
+    step, moment = finding.slower_from
+    same_day = finding.start is not None and finding.start.date() == moment.date()
+    last = f"step {step:,}, {moment:%H:%M:%S} UTC" if same_day else moment_words(moment, step)
+    return f"between {first} and {last}"
+
+
 def cost_words(finding: Finding) -> str:
     """Return what a finding costs: throughput while it lasts, GPU hours, share of the run."""
     parts = []
@@ -187,12 +199,15 @@ def subject_words(diagnosis: Diagnosis) -> str:
 
 def standing_words(finding: Finding) -> str:
     """Return whether a finding is ongoing, since when, until when."""
-    since = moment_words(finding.start, finding.start_step)
+    since = since_words(finding)
+    begun = f"began {since}" if finding.slower_from else ""
     if finding.start is None and finding.start_step is None and not finding.state:
         return "when is not known"
     if finding.state == "over":
-        return f"over: from {since} until {moment_words(finding.end, finding.end_step)}"
-    return f"{finding.state or 'end not known'}, since {since}"
+        until = moment_words(finding.end, finding.end_step)
+        over = "until its job ended" if finding.to_its_end else "over"
+        return f"{over}: {begun or f'from {since}'} until {until}"
+    return f"{finding.state or 'end not known'}, {begun or f'since {since}'}"
 
 
 def until_words(finding: Finding) -> str:
@@ -200,7 +215,9 @@ def until_words(finding: Finding) -> str:
     until = moment_words(finding.end, finding.end_step)
     if finding.state == "ongoing":
         return f"{until}: ongoing at the end of the data"
-    return f"{until}: over, the data go on without it" if finding.state == "over" else until
+    if finding.state != "over":
+        return until
+    return f"{until}: {OUTLIVED if finding.to_its_end else 'over, the data go on without it'}"
 
 
 def confidence_words(finding: Finding) -> str:

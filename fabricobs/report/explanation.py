@@ -131,7 +131,7 @@ def _facts(finding: Finding) -> list[str]:
         labelled("kind", finding.kind),
         labelled("severity", _severity_words(finding)),
         labelled("confidence", documents.confidence_words(finding)),
-        labelled("since", documents.moment_words(finding.start, finding.start_step)),
+        labelled("since", documents.since_words(finding)),
         labelled("until", documents.until_words(finding)),
         labelled("detectable", documents.utc(finding.detected_at)),
         labelled("cost", documents.cost_words(finding)),

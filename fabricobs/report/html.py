@@ -109,6 +109,7 @@ def environment() -> Environment:
         documents.cost_words,
         documents.confidence_words,
         documents.loss_words,
+        documents.since_words,
         documents.until_words,
         documents.culprits_word,
         cell_text,

@@ -127,7 +127,7 @@ def _finding_text(finding: "Finding") -> str:
     parts = [
         wrapped(finding.title, f"[{finding.severity} {finding.confidence:.2f}] ", hang=2),
         labelled("id", f"{finding.id}; `fabricobs explain {finding.id}` shows all details"),
-        labelled("since", documents.moment_words(finding.start, finding.start_step)),
+        labelled("since", documents.since_words(finding)),
         labelled("until", documents.until_words(finding)),
         labelled("cost", documents.cost_words(finding)),
         labelled(

@@ -87,7 +87,7 @@ def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[P
     facts = [
         ("Cost", documents.cost_words(finding)),
         ("Confidence", documents.confidence_words(finding)),
-        ("Since", documents.moment_words(finding.start, finding.start_step)),
+        ("Since", documents.since_words(finding)),
         ("Until", documents.until_words(finding)),
         (
             documents.culprits_word(finding).capitalize(),
