@@ -108,24 +108,32 @@ def test_another_store_in_the_same_place_is_another(storage: Storage) -> None:
     assert not log.snapshot().batches
 
 
-def test_a_commit_lists_and_reads_only_what_is_new(
+def test_a_commit_neither_lists_nor_reads_what_is_known(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = Log(storage)
     log.create()
     for number in range(120):
         add(log, batch(f"b{number}-1", str(number)))
-    read: list[str] = []
-    whole = storage.read
-
-    def counted(key: str) -> bytes:
-        read.append(key)
-        return whole(key)
-
-    monkeypatch.setattr(storage, "read", counted)
+    other = Log(storage)
+    other.snapshot()
+    calls: list[str] = []
+    read, keys = storage.read, storage.keys
+    monkeypatch.setattr(storage, "read", lambda key: calls.append("read") or read(key))
+    monkeypatch.setattr(storage, "keys", lambda *given: calls.append("keys") or keys(*given))
     for number in range(120, 130):
         add(log, batch(f"b{number}-1", str(number)))
-    assert len(read) == 10, "its own entry, once"
+    assert not calls
+    add(other, batch("late-1", "late"))
+    assert calls == ["read"] * 10, "what the other has not seen, once"
+
+
+def test_of_two_writers_one_makes_the_checkpoint(storage: Storage) -> None:
+    logs = [Log(storage), Log(storage)]
+    logs[0].create()
+    for number in range(200):
+        add(logs[number % 2], batch(f"b{number}-1", str(number)))
+    assert len([key for key in storage.keys("_log") if ".all." in key]) == 4
 
 
 class TestReplaced:

@@ -12,7 +12,7 @@ import gzip
 import json
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import RLock
@@ -201,7 +201,8 @@ class Log:
                     "removes": list(change.removes),
                 }
                 if self._storage.create(_entry(seen.version + 1), _as_json(document)):
-                    self._fold(self._newest())
+                    _apply(seen, document)
+                    self._fold(seen)
                     return
 
     def forget(self, before: datetime) -> None:
@@ -210,12 +211,12 @@ class Log:
         The newest checkpoint stays with all after it: a reader may be on its way to it.
         """
         keys = self._storage.keys(LOG)
-        marks = [int(found[1]) for key in keys if (found := _CHECKPOINT.fullmatch(key))]
-        for mark in reversed(marks):
-            document = self._document(_checkpoint(mark))
-            if _time(document["time"]) < before:
-                summed = (key for key in keys if _entry(0) < key < _checkpoint(mark))
-                self._storage.delete(list(summed))
+        for mark in reversed(_marks(keys)):
+            if _time(self._document(_checkpoint(mark))["time"]) < before:
+                summed = [key for key in keys if _entry(0) < key < _checkpoint(mark)]
+                earlier = list(map(_checkpoint, _marks(summed)))
+                self._storage.delete(earlier)  # first: `_follow` relies on it
+                self._storage.delete([key for key in summed if key not in earlier])
                 return
 
     def _newest(self) -> Snapshot:
@@ -223,16 +224,31 @@ class Log:
         first = self._storage.stat(_entry(0))
         stamp = None if first is None else first.stamp
         known = self._known if stamp == self._stamp else None
+        if known is None or not self._follow(known):
+            known = self._listed(known)
+        self._known, self._stamp = known, stamp
+        return known
+
+    def _follow(self, known: Snapshot) -> bool:
+        """Apply the entries after a version; False if some of them may be summed up and gone.
+
+        Entries go after the checkpoints before them: while one of these is there, all entries are.
+        """
+        while self._storage.stat(_entry(known.version + 1)) is not None:
+            _apply(known, self._document(_entry(known.version + 1)))
+        mark = self._checkpoint
+        return 0 < mark <= known.version and self._storage.stat(_checkpoint(mark)) is not None
+
+    def _listed(self, known: Snapshot | None) -> Snapshot:
+        """Return the newest version by a list of the log, which takes longer the more it holds."""
         keys = self._storage.keys(LOG, after="" if known is None else _entry(known.version))
         entries = {int(found[1]) for key in keys if (found := _ENTRY.fullmatch(key))}
-        marks = [int(found[1]) for key in keys if (found := _CHECKPOINT.fullmatch(key))]
-        self._checkpoint = max(marks, default=0 if known is None else self._checkpoint)
+        self._checkpoint = max(_marks(keys), default=0 if known is None else self._checkpoint)
         # Of a process that slept, the entries it has not seen may be summed up and gone.
         if known is None or (self._checkpoint > known.version and known.version + 1 not in entries):
             known = self._begin()
         while known.version + 1 in entries:
             _apply(known, self._document(_entry(known.version + 1)))
-        self._known, self._stamp = known, stamp
         return known
 
     def _begin(self) -> Snapshot:
@@ -271,15 +287,16 @@ class Log:
         enough = max(_FEWEST_ENTRIES, len(snapshot.batches) // _OF_BATCHES)
         if snapshot.version - self._checkpoint < enough:
             return
+        others = _marks(self._storage.keys(LOG, after=_checkpoint(self._checkpoint)))
+        if others:
+            self._checkpoint = max((m for m in others if m <= snapshot.version), default=0)
+            return
         now = _now()
+        removed = {n: at for n, at in snapshot.removed.items() if at > now - KEPT_FOR_READERS}
         document = {
             "time": _microseconds(now),
             "adds": [_of_batch(batch) for batch in snapshot.batches.values()],
-            "removed": {
-                name: _microseconds(at)
-                for name, at in snapshot.removed.items()
-                if at > now - KEPT_FOR_READERS
-            },
+            "removed": {name: _microseconds(at) for name, at in removed.items()},
         }
         data = gzip.compress(_as_json(document), compresslevel=1, mtime=0)
         self._storage.create(_checkpoint(snapshot.version), data)
@@ -354,6 +371,11 @@ def _entry(version: int) -> str:
 
 def _checkpoint(version: int) -> str:
     return f"{LOG}/{version:012d}.all.json.gz"
+
+
+def _marks(keys: Iterable[str]) -> list[int]:
+    """Return the versions of the checkpoints among some keys, in the same order."""
+    return [int(found[1]) for key in keys if (found := _CHECKPOINT.fullmatch(key))]
 
 
 def _now() -> datetime:
