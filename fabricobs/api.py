@@ -16,7 +16,7 @@ from fabricobs.exceptions import UserError
 from fabricobs.notebook import Listing
 from fabricobs.simulator import SEED
 from fabricobs.store.inspection import refuse_links
-from fabricobs.store.location import address_of, shown
+from fabricobs.store.location import shown
 from fabricobs.store.reading import is_store, reading
 from fabricobs.store.session import columns_by_name, open_session, runs_of
 
@@ -312,7 +312,8 @@ def ingest(
 ) -> "IngestReport":
     """Read `logs`, files and directories, into a `store` and return what became of each file.
 
-    Reading the same logs again changes nothing. `config` is a configuration file, `content` are
+    `logs` may lie in an object store (`s3://bucket/prefix`). Reading the same logs again changes
+    nothing. `config` is a configuration file, `content` are
     folders with your own formats, `follow` follows symbolic links out of `logs`, and `progress` is
     told of each file as it is read. `job` names the job that wrote them, `tz` the zone
     of times without one, `host_from` are patterns of paths that name hosts, `workers` is the number
@@ -321,7 +322,7 @@ def ingest(
     """
     from fabricobs import unchanged
     from fabricobs.formats.identity.pattern import compile_pattern
-    from fabricobs.inputs import LeftOut, Options, check_apart, check_inputs, discover
+    from fabricobs.inputs import Options, check_apart, check_inputs, find
     from fabricobs.output_files import check_folder
     from fabricobs.resources import cores
 
@@ -342,11 +343,10 @@ def ingest(
     for pattern in site.host_from:
         compile_pattern(pattern)
     options = Options(site.job, site.tz, site.content, site.host_from, site.follow)
-    left_out = LeftOut()
-    files = discover(inputs, site.store, follow=site.follow, left_out=left_out)
-    report = unchanged.report_of(files, unchanged.load(site.store, options))
+    found = find(inputs, site.store, follow=site.follow)
+    report = unchanged.report_of(found.files, unchanged.load(site.store, options))
     if report is not None:
-        report.left_out = left_out
+        report.left_out = found.left_out
         return report
     _keep_pandas_out()
     from fabricobs.ingestion import ingest as read
@@ -354,14 +354,13 @@ def ingest(
 
     target = Store(site.store)
     if executor is None:
-        return read(inputs, target, options, workers=workers or cores(), progress=progress)
+        workers = workers or cores()
+        return read(inputs, target, options, workers=workers, progress=progress, found=found)
     from fabricobs.cluster import cluster
 
     target.create()
-    # A store in an object store has a directory of its own on each machine.
-    shared = inputs if address_of(site.store) else [*inputs, site.store]
-    with cluster(executor, shared) as pool:
-        return read(inputs, target, options, cluster=pool, progress=progress)
+    with cluster(executor, [*inputs, Path(shown(site.store))]) as pool:
+        return read(inputs, target, options, cluster=pool, progress=progress, found=found)
 
 
 def watch(

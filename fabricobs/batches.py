@@ -6,7 +6,7 @@ A file that cannot be read costs no other file anything: what its reader raises 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
@@ -22,6 +22,7 @@ from fabricobs.formats.archive import Member, members
 from fabricobs.formats.budget import Allowance
 from fabricobs.formats.combined import parts
 from fabricobs.formats.context import Context
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.failures import Failure, failure_of
 from fabricobs.formats.identity import UNKNOWN
 from fabricobs.formats.reading import FileResult, count_lines, read_file, result_of
@@ -30,6 +31,7 @@ from fabricobs.formats.rows import Rows, Tally
 from fabricobs.identities import identities_within
 from fabricobs.inputs import FileOutcome, Options, not_kept, path_text
 from fabricobs.planning import PlannedFile, is_as_planned, plan_member
+from fabricobs.remote import local_copies
 from fabricobs.store.location import shown
 from fabricobs.store.log import StoreError
 from fabricobs.store.parts import BatchWriter, Store
@@ -130,20 +132,25 @@ def _read_and_commit(
         results: list[tuple[PlannedFile, FileResult]] = []
         refused: list[FileOutcome] = []
         moved: list[PlannedFile] = []
-        for planned in batch:
-            stopping.check()
-            if planned.recognised.syntax in CONTAINERS:
-                with store.workplace() as folder:
-                    read, failed = _read_members(
-                        planned, planned.path, folder, options, rows, flush
-                    )
-            else:
-                read, failed = [(planned, _read(planned, planned.path, options, rows, flush))], []
-            if is_as_planned(planned):
-                results.extend(read)
-                refused.extend(failed)
-            else:
-                moved.append(planned)
+        sizes = [(planned.path, planned.size_bytes) for planned in batch]
+        with closing(local_copies(sizes)) as copies:
+            for planned, here in zip(batch, copies, strict=True):
+                stopping.check()
+                try:
+                    path = here()
+                except SourceError:
+                    moved.append(planned)
+                    continue
+                if planned.recognised.syntax in CONTAINERS:
+                    with store.workplace() as folder:
+                        read, failed = _read_members(planned, path, folder, options, rows, flush)
+                else:
+                    read, failed = [(planned, _read(planned, path, options, rows, flush))], []
+                if is_as_planned(planned, path):
+                    results.extend(read)
+                    refused.extend(failed)
+                else:
+                    moved.append(planned)
         if moved:
             writer.discard()
             left = [planned for planned in batch if planned not in moved]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fabricobs.exceptions import UserError
 from fabricobs.resources import raise_gc_threshold
+from fabricobs.store.location import is_address
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -103,13 +104,23 @@ def _check_workers(client: "Client", address: str, places: Sequence[Path]) -> No
                 f"{version('fabricobs')}: install one version on all"
             )
         if missing:
-            raise UserError(
-                f"--executor {address}: worker {worker} does not see {missing[0]}: logs and store "
-                "must lie under one path on all machines"
-            )
+            raise UserError(f"--executor {address}: worker {worker} {missing[0]}")
 
 
 def _state_of_worker(places: Sequence[Path]) -> tuple[str, list[str]]:
-    """Return, on a worker, its version and the places it does not see."""
+    """Return, on a worker, its version and what is wrong with the places it cannot reach."""
     raise_gc_threshold()
-    return version("fabricobs"), [str(place) for place in places if not place.exists()]
+    return version("fabricobs"), [fault for place in places if (fault := _fault_of(place))]
+
+
+def _fault_of(place: Path) -> str | None:
+    if not is_address(place):
+        mend = "logs and store must lie under one path on all machines"
+        return None if place.exists() else f"does not see {place}: {mend}"
+    from fabricobs.remote import check
+
+    try:
+        check(place)
+    except UserError as error:
+        return f"cannot use {error}"
+    return None

@@ -11,7 +11,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.digests import begins_with, digest, prefix_digests
+from fabricobs.remote import local
 from fabricobs.store.log import KnownFile
 
 _PACKED = re.compile(r"\.(?:gz|zst|zstd|xz|bz2)$")
@@ -69,7 +71,8 @@ def find_known(path: Path, earlier: Collection[KnownFile]) -> tuple[KnownFile, b
     lengths = {known.size_bytes for known in earlier if known.size_bytes}
     if not lengths:
         return None
-    digests, length = prefix_digests(path, lengths)
+    with local(path) as here:
+        digests, length = prefix_digests(here, lengths)
     for known in sorted(earlier, key=lambda known: -known.size_bytes):
         if digests.get(known.size_bytes) != known.content:
             continue
@@ -83,7 +86,8 @@ def find_known(path: Path, earlier: Collection[KnownFile]) -> tuple[KnownFile, b
 def find_live(path: Path, live: Collection[Path]) -> Repetition | None:
     """Return which of some files on disk begins with all that this one holds."""
     for other in live:
-        length = begins_with(other, path)
+        with local(other) as there, local(path) as here:
+            length = begins_with(there, here)
         if length:
             return Repetition(str(other), length)
     return None
@@ -93,8 +97,9 @@ def _stands(known: KnownFile) -> bool:
     """Say whether a file begins, where it was read, with what it held then."""
     path = Path(known.path)
     try:
-        if path.stat().st_size < known.size_bytes:
-            return False
-        return digest(path, known.size_bytes) == known.content
-    except OSError:
+        with local(path) as here:
+            if here.stat().st_size < known.size_bytes:
+                return False
+            return digest(here, known.size_bytes) == known.content
+    except (OSError, SourceError):
         return False

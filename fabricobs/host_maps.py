@@ -11,12 +11,12 @@ from fabricobs.formats.recognition.catalogue import Catalogue
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.source import read_ends
 
-_TABLE = "host_map"
+MAP_TABLE = "host_map"
 # The content decides what a file is; its name, whether it is looked at before the others.
 _NAME = re.compile(
     r"(?:.*[-_.])?(?:hosts?|hostmap|inventory|nodes?|site|map)(?:[-_.].*)?", re.IGNORECASE
 )
-_MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 20
 
 
 def may_be_host_map(name: str) -> bool:
@@ -42,16 +42,16 @@ def aliases_in(
 def _pairs(path: Path, name: str, catalogue: Catalogue) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if path.stat().st_size > MOST_BYTES:
             return pairs
         with cpu_limit(path):
             recognised = catalogue.recognise(read_ends(path), name)
-        if not any(_TABLE in format_.definition.tables for format_ in recognised.formats):
+        if not any(MAP_TABLE in format_.definition.tables for format_ in recognised.formats):
             return pairs
         rows = Rows()
         read_file(path, recognised, Context("map", file_name=name), rows, lambda: None)
         for table, part in rows.drain():
-            if table == _TABLE and {"alias", "host"} <= set(part.column_names):
+            if table == MAP_TABLE and {"alias", "host"} <= set(part.column_names):
                 told = zip(part["alias"].to_pylist(), part["host"].to_pylist(), strict=True)
                 pairs += [(a, h) for a, h in told if a and h and a != h]
     except Exception:

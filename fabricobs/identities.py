@@ -1,8 +1,7 @@
 """The identity of each file of an input, worked out from all files together before any is read."""
 
-import os
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
 
@@ -18,19 +17,26 @@ from fabricobs.formats.identity.naming import (
     read_bundle_file,
 )
 from fabricobs.formats.recognition.catalogue import load_catalogue
-from fabricobs.host_maps import aliases_in, may_be_host_map
+from fabricobs.host_maps import MOST_BYTES, aliases_in, may_be_host_map
 from fabricobs.inputs import InputFile, Options, path_text
+from fabricobs.remote import local_copies
 
 
 class Identities:
-    """Answers whose each file of an input is; files below one directory are one tree."""
+    """Answers whose each file of an input is; files below one directory are one tree.
 
-    def __init__(self, files: Sequence[InputFile], options: Options) -> None:
+    `no_maps` are the names of those that are known to be no host map.
+    """
+
+    def __init__(
+        self, files: Sequence[InputFile], options: Options, no_maps: Container[str] = ()
+    ) -> None:
         trees: dict[str, list[InputFile]] = {}
         for file in files:
             trees.setdefault(_root_of(file), []).append(file)
-        maps = [(f.path, f.name) for f in files if not f.below or may_be_host_map(f.below)]
-        self.aliases = aliases_in(maps, load_catalogue(options.content))
+        maps = [f for f in files if _may_be_host_map(f) and f.name not in no_maps]
+        given = ((path, file.name) for file, path in _at_hand(maps))
+        self.aliases = aliases_in(given, load_catalogue(options.content))
         options = replace(options, aliases=tuple(self.aliases.items()))
         self._trees = {root: _naming(root, tree, options) for root, tree in trees.items()}
 
@@ -47,13 +53,27 @@ def _path_of(file: InputFile) -> str:
     return path_text(file.below_root)
 
 
+def _may_be_host_map(file: InputFile) -> bool:
+    if file.listed is not None and file.listed[0] > MOST_BYTES:
+        return False
+    return not file.below or may_be_host_map(file.below)
+
+
+def _at_hand(files: Sequence[InputFile]) -> Iterator[tuple[InputFile, Path]]:
+    """Yield each file with where it lies here; what is wrong with others is told when planned."""
+    with closing(local_copies([(file.path, 0) for file in files])) as copies:
+        for file, here in zip(files, copies, strict=True):
+            with suppress(SourceError):
+                yield file, here()
+
+
 def _naming(root: str, files: Sequence[InputFile], options: Options) -> Naming:
     texts = {}
-    for file in files:
-        if file.below_root.name in BUNDLE_FILES:
-            text = read_bundle_file(Path(file.name))
-            if text is not None:
-                texts[_path_of(file)] = text
+    bundle = [file for file in files if file.below_root.name in BUNDLE_FILES]
+    for file, path in _at_hand(bundle):
+        text = read_bundle_file(path)
+        if text is not None:
+            texts[_path_of(file)] = text
     paths = [_path_of(file) for file in files]
     return Naming(
         paths,
@@ -81,7 +101,7 @@ def _modified(files: Sequence[InputFile], paths: Sequence[str]) -> dict[str, int
     for file, path in zip(files, paths, strict=True):
         if counter_tree(path) is not None:
             with suppress(OSError):
-                modified[path] = os.stat(file.name).st_mtime_ns // 1000  # noqa: PTH116
+                modified[path] = file.size_and_change()[1]
     return modified
 
 

@@ -19,15 +19,16 @@ from fabricobs.formats.identity import Identity
 from fabricobs.formats.identity.pattern import unfit
 from fabricobs.formats.reading import reads_by_columns
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
+from fabricobs.host_maps import MAP_TABLE
 from fabricobs.identities import Identities
 from fabricobs.inputs import (
     FileOutcome,
+    Found,
     IngestReport,
     InputFile,
-    LeftOut,
     Options,
     check_apart,
-    discover,
+    find,
     path_text,
 )
 from fabricobs.planning import (
@@ -35,8 +36,8 @@ from fabricobs.planning import (
     PlannedFile,
     batches_of,
     beside_known,
-    plan_file,
     plan_files,
+    plan_files_apart,
     stored_outcome,
 )
 from fabricobs.store.parts import Store
@@ -78,27 +79,29 @@ def ingest(
     workers: int = 1,
     cluster: Executor | None = None,
     progress: Progress | None = None,
+    found: Found | None = None,
 ) -> IngestReport:
     """Read every file below `inputs` into the store; StoreError if it cannot be written.
 
-    `workers` processes of this machine read, or those of a `cluster`.
+    `workers` processes of this machine read, or those of a `cluster`; `found` is what lies below
+    the inputs, if that is known.
 
     A file whose rows are there already is left alone; a file that has grown takes the place of
     what it was.
     """
     check_apart(inputs, store.path)
     progress = progress or Silence()
-    left_out = LeftOut()
-    files = list(discover(inputs, store.path, follow=options.follow, left_out=left_out))
+    found = found or find(inputs, store.path, follow=options.follow)
+    files = found.files
     looks = {file.name: unchanged.look_at(file) for file in files}
-    progress.begin(len(files), sum(look[0] for look in looks.values() if look is not None))
+    progress.begin(len(files), sum(int(look[0]) for look in looks.values() if look))
     store.create()
     store.settle()
     noted = unchanged.load(store.path, options)
     catalogue = load_catalogue(options.content)
     known = Known(store.known_files(), files)
-    report = IngestReport(left_out=left_out)
-    identities = Identities(files, options)
+    report = IngestReport(left_out=found.left_out)
+    identities = Identities(files, options, _no_maps(files, looks, noted, catalogue))
     options = replace(options, aliases=tuple(identities.aliases.items()))
     new: list[tuple[InputFile, Identity]] = []
     for file in files:
@@ -144,6 +147,23 @@ def ingest(
     return report
 
 
+def _no_maps(
+    files: Sequence[InputFile],
+    looks: Mapping[str, unchanged.Look | None],
+    noted: unchanged.Notes,
+    catalogue: Catalogue,
+) -> set[str]:
+    """Return the files that are unchanged and were no host map."""
+    same = [unchanged.as_noted(file, looks[file.name], noted) for file in files]
+    outcomes = [each[0] for each in same if each is not None]
+    maps = {
+        names
+        for names in {outcome.formats for outcome in outcomes}
+        if any(MAP_TABLE in each.definition.tables for each in catalogue.named(names) or ())
+    }
+    return {str(each.path) for each in outcomes if each.formats not in maps}
+
+
 def _paths(files: Sequence[InputFile], outcomes: Sequence[FileOutcome]) -> Iterator[str]:
     """Yield the paths that patterns are matched with: below the input, or within an archive."""
     given = {file.path for file in files}
@@ -168,10 +188,10 @@ def _planned(
 ) -> Iterator[PlannedFile | FileOutcome]:
     """Yield what each file is, in order."""
     if pool is None:
-        yield from (plan_file(file, told, catalogue, options) for file, told in files)
+        yield from plan_files(files, catalogue, options)
         return
     chunks = [files[at : at + _PLANNED_AT_ONCE] for at in range(0, len(files), _PLANNED_AT_ONCE)]
-    plan = partial(plan_files, options=options)
+    plan = partial(plan_files_apart, options=options)
     futures = [submitted(pool, plan, list(chunk)) for chunk in chunks]
     for future, chunk in zip(futures, chunks, strict=True):
         try:

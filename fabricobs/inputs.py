@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from fabricobs.exceptions import UserError
 from fabricobs.formats.private_files import is_private
 from fabricobs.notebook import table
+from fabricobs.store.location import address_of, as_address, is_address, shown
 
 # Files of a live /proc or /sys that wait for their next line, or have no end.
 _MOST_KINDS = 12  # of what is not kept, named in a text
@@ -44,6 +45,7 @@ class InputFile:
 
     root: str
     below: str  # empty where the file itself was given
+    listed: tuple[int, int, str] | None = None  # of an object: size, change in ns, ETag
 
     @property
     def name(self) -> str:
@@ -59,6 +61,13 @@ class InputFile:
     def below_root(self) -> PurePath:
         """Return its path below the directory given; its name where the file itself was given."""
         return PurePath(self.below or PurePath(self.root).name)
+
+    def size_and_change(self) -> tuple[int, int]:
+        """Return its size in bytes and its last change in us since 1970; OSError if it is gone."""
+        if self.listed is not None:
+            return self.listed[0], self.listed[1] // 1000
+        stat = os.stat(self.name)  # noqa: PTH116 (a Path each costs more than the look)
+        return stat.st_size, stat.st_mtime_ns // 1000
 
 
 Span = tuple[datetime, datetime]
@@ -91,6 +100,11 @@ class FileOutcome:
     doubt: str | None = None  # what is uncertain about its identity
     timed_by_change: bool = False  # rows have the time of the file's last change, for want of one
 
+    @property
+    def name(self) -> str:
+        """Return its path, or its address, as text."""
+        return path_text(self.path)
+
 
 @dataclass(slots=True)
 class LeftOut:
@@ -112,6 +126,14 @@ class LeftOut:
         for what, count in said.items():
             if count:
                 yield f"Not read: {count:,} {what}."
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files of an input, and what is not read."""
+
+    files: list[InputFile]
+    left_out: LeftOut
 
 
 @dataclass(slots=True)
@@ -183,13 +205,15 @@ def not_kept(kinds: Sequence[tuple[str, int]]) -> str:
 
 def path_text(path: str | PurePath) -> str:
     """Return a path as text that can be stored; a byte that is no UTF-8 as \\xff."""
-    text = str(path)
+    text = as_address(path) or str(path)
     return text if text.isascii() else os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
 def check_inputs(inputs: Sequence[Path]) -> None:
-    """Raise UserError unless all are files or directories that exist."""
+    """Raise UserError unless all are files or directories that exist, or addresses."""
     for path in inputs:
+        if is_address(path):
+            continue
         if not path.exists() and not path.is_symlink():
             raise UserError(f"{path}: no such file or directory")
         if path.exists() and not (path.is_file() or path.is_dir()):
@@ -198,11 +222,12 @@ def check_inputs(inputs: Sequence[Path]) -> None:
 
 def check_apart(inputs: Sequence[Path], store: Path) -> None:
     """Raise UserError if an input is the store or lies in it: parts would be read as logs."""
-    stored = os.path.realpath(store)
+    stored = address_of(store) or os.path.realpath(store)
     for given in inputs:
-        if f"{os.path.realpath(given)}/".startswith(f"{stored}/"):
+        if f"{as_address(given) or os.path.realpath(given)}/".startswith(f"{stored}/"):
             raise UserError(
-                f"{path_text(given)}: is the store {store}, or lies in it; name another --store"
+                f"{path_text(given)}: is the store {shown(store)}, or lies in it; "
+                "name another --store"
             )
 
 
@@ -221,6 +246,9 @@ def discover(
     stored = os.path.abspath(store)  # noqa: PTH100
     left_out = left_out if left_out is not None else LeftOut()
     for given in inputs:
+        if is_address(given):
+            yield from _objects(given, address_of(store), left_out)
+            continue
         root = os.path.abspath(given)  # noqa: PTH100 (no symlink is followed)
         if os.path.isdir(root):  # noqa: PTH112 (as quick as it gets, here and below)
             walk = _Walk(root, os.path.realpath(root), stored, follow, left_out)
@@ -229,6 +257,30 @@ def discover(
             left_out.special += 1
         else:
             yield InputFile(root, "")
+
+
+def find(inputs: Sequence[Path], store: Path, *, follow: bool = False) -> "Found":
+    """Return the files below the inputs, all of them found now."""
+    left_out = LeftOut()
+    return Found(list(discover(inputs, store, follow=follow, left_out=left_out)), left_out)
+
+
+def _objects(root: Path, store: str | None, left_out: LeftOut) -> Iterator[InputFile]:
+    """Yield each object below an address, as a walk does the files of a directory."""
+    from fabricobs.remote import listed  # not where all inputs are files
+
+    in_store = False
+    for below, look in listed(root):
+        file = InputFile(str(root), below, look)
+        if store is not None and f"{path_text(file.name)}/".startswith(f"{store}/"):
+            in_store = True
+        elif any(part.startswith(".") for part in PurePath(below).parts):
+            continue
+        elif is_private(PurePath(file.name)) or is_private(PurePath(below)):
+            left_out.private += 1
+        else:
+            yield file
+    left_out.stores += in_store
 
 
 @dataclass(frozen=True, slots=True)

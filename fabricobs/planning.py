@@ -3,7 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import cache
@@ -29,7 +30,9 @@ from fabricobs.formats.recognition.catalogue import (
 )
 from fabricobs.formats.source import read_ends
 from fabricobs.inputs import FileOutcome, InputFile, Options, path_text
+from fabricobs.remote import local, local_copies
 from fabricobs.store.log import KnownFile
+from fabricobs.store.storage import StorageError
 
 _BATCH_BYTES = 64 << 20
 _BATCH_FILES = 1_000
@@ -105,13 +108,13 @@ def stored_outcome(
     earlier = known.by_path.get(path_text(file.name), [])
     path = file.path
     try:
-        stat = path.stat() if earlier else None
+        look = file.size_and_change() if earlier else None
     except OSError:
         return None  # planning says why
     for before in earlier:
         if (
-            stat is not None
-            and _untouched(before, stat.st_size, stat.st_mtime_ns // 1000, catalogue, options)
+            look is not None
+            and _untouched(before, *look, catalogue, options)
             and before.device_source in {None, told.device_source}
             and (before.device_source is None or before.device == told.device)
         ):
@@ -138,27 +141,45 @@ def _as_before(path: Path, before: KnownFile) -> FileOutcome:
 def _is_claimed_by(names: tuple[str, ...], path: Path, catalogue: Catalogue) -> bool:
     """Say whether these are the formats that recognition finds today."""
     try:
-        ends = read_ends(path)
-        with cpu_limit(path):
-            return catalogue.recognise(ends, str(path)).names == names
+        with local(path) as here:
+            ends = read_ends(here)
+            with cpu_limit(here):
+                return catalogue.recognise(ends, str(path)).names == names
+    except StorageError:
+        raise
     except Exception:
         return False  # planning says why
 
 
-def plan_file(
-    file: InputFile, told: Identity, catalogue: Catalogue, options: Options
+def plan_files(
+    files: Sequence[tuple[InputFile, Identity]], catalogue: Catalogue, options: Options
+) -> Iterator[PlannedFile | FileOutcome]:
+    """Decide what files are, whatever the store holds; an outcome for one that cannot be read."""
+    sizes = [(file.path, 0 if file.listed is None else file.listed[0]) for file, _ in files]
+    with closing(local_copies(sizes)) as copies:
+        for (file, told), here in zip(files, copies, strict=True):
+            yield _plan_file(file.path, here, told, catalogue, options)
+
+
+def _plan_file(
+    shown: Path,
+    here: Callable[[], Path],
+    told: Identity,
+    catalogue: Catalogue,
+    options: Options,
 ) -> PlannedFile | FileOutcome:
-    """Decide what a file is, whatever the store holds; an outcome if it cannot be read."""
     stopping.check()
-    path = file.path
     try:
+        path = here()
         stat = path.stat()
         if not S_ISREG(stat.st_mode):
-            return FileOutcome(path, problem="is no regular file")
+            return FileOutcome(shown, problem="is no regular file")
         modified_us = stat.st_mtime_ns // 1000
-        return _plan(path, path, told, modified_us, catalogue, options)
+        return _plan(shown, path, told, modified_us, catalogue, options)
+    except StorageError:
+        raise
     except Exception as error:
-        return _unreadable(path, error)
+        return _unreadable(shown, error)
 
 
 def _unreadable(path: Path, error: Exception) -> FileOutcome:
@@ -166,12 +187,11 @@ def _unreadable(path: Path, error: Exception) -> FileOutcome:
     return FileOutcome(path, problem=failure.reason, unexpected=failure.unexpected)
 
 
-def plan_files(
+def plan_files_apart(
     found: Sequence[tuple[InputFile, Identity]], options: Options
 ) -> list[PlannedFile | FileOutcome]:
     """Plan some files in a process of its own, which loads the definitions once."""
-    catalogue = _catalogue_of_process(options.content)
-    return [plan_file(file, told, catalogue, options) for file, told in found]
+    return list(plan_files(found, _catalogue_of_process(options.content), options))
 
 
 @cache
@@ -194,6 +214,8 @@ def beside_known(
         # A snapshot is of its time, whatever others hold.
         if planned.identity.ts is None and planned.size_bytes:
             return _rotated(planned, known, catalogue, options)
+    except StorageError:
+        raise
     except Exception as error:
         return _unreadable(planned.path, error)
     return planned
@@ -275,18 +297,18 @@ def _plan(
     )
 
 
-def is_as_planned(planned: PlannedFile) -> bool:
-    """Say whether a file, once read, still begins with what was planned.
+def is_as_planned(planned: PlannedFile, path: Path) -> bool:
+    """Say whether a file, once read at `path`, still begins with what was planned.
 
     If not, a rotation has put another in its place, and nobody knows which one was read.
     """
     try:
-        stat = planned.path.stat()
+        stat = path.stat()
         if (stat.st_size, stat.st_mtime_ns // 1000) == (planned.size_bytes, planned.modified_us):
             return True
         if not planned.size_bytes:
             return stat.st_size == 0  # a file of /proc
-        return digest(planned.path, planned.size_bytes) == planned.content
+        return digest(path, planned.size_bytes) == planned.content
     except OSError:
         return False
 
@@ -312,13 +334,14 @@ def _succeeds(planned: PlannedFile, before: KnownFile) -> bool:
     """Say whether a file is what another one became: more lines, or read with newer formats."""
     if planned.content == before.content:
         return True
-    if not before.formats and planned.size_bytes == before.size_bytes:
-        # Of an unknown file the digest is another: that of its ends.
-        return digest_of_unknown(planned.path, read_ends(planned.path)) == before.content
-    return (
-        planned.size_bytes > before.size_bytes
-        and digest(planned.path, before.size_bytes) == before.content
-    )
+    with local(planned.path) as here:
+        if not before.formats and planned.size_bytes == before.size_bytes:
+            # Of an unknown file the digest is another: that of its ends.
+            return digest_of_unknown(here, read_ends(here)) == before.content
+        return (
+            planned.size_bytes > before.size_bytes
+            and digest(here, before.size_bytes) == before.content
+        )
 
 
 def _settings(catalogue: Catalogue, formats: Sequence[Format], options: Options) -> str:

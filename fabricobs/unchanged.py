@@ -29,14 +29,16 @@ from fabricobs.store.storage import write_file
 _NAME = ".seen.json"
 _SETTLED_NS = 2_000_000_000
 
-# Size, change, status change, inode.
-Look = tuple[int, int, int, int]
+# Size, change, status change, inode; of an object size, change, ETag.
+Look = tuple[int | str, ...]
 # By path: the look taken before the file was read, and the names of its formats.
-Notes = dict[str, tuple[int, int, int, int, str]]
+Notes = dict[str, tuple[int | str, ...]]
 
 
 def look_at(file: InputFile) -> Look | None:
     """Return what shows that a file changes; None if it is gone, or changed a moment ago."""
+    if file.listed is not None:
+        return file.listed if file.listed[-1] else None
     now_ns = time.time_ns()
     try:
         stat = os.stat(file.name)  # noqa: PTH116 (a Path each costs more than the look)
@@ -65,7 +67,7 @@ def as_noted(file: InputFile, look: Look | None, noted: Notes) -> list[FileOutco
     note = noted.get(file.name)
     if note is None or note[:-1] != look:
         return None
-    return [FileOutcome(file.path, tuple(note[-1].split()), unchanged=True, stored=True)]
+    return [FileOutcome(file.path, tuple(str(note[-1]).split()), unchanged=True, stored=True)]
 
 
 def load(store: Path, options: Options) -> Notes:

@@ -29,7 +29,7 @@ from fabricobs.formats.recognition.catalogue import CONTAINERS, Catalogue, load_
 from fabricobs.formats.rows import Rows
 from fabricobs.identities import Identities, identities_within
 from fabricobs.inputs import FileOutcome, InputFile, Options
-from fabricobs.planning import PlannedFile, plan_file, plan_member
+from fabricobs.planning import PlannedFile, plan_files, plan_member
 from fabricobs.store.arrow import coded_schema
 
 MOST_CPU_SECONDS = 30.0  # for inputs that take milliseconds: what takes longer has no end
@@ -238,7 +238,8 @@ def complaints_about(name: str, data: bytes, folder: Path) -> list[str]:
 def _read(root: Path, path: Path, folder: Path) -> Iterator[str]:
     options = Options()
     file = InputFile(str(root), str(path.relative_to(root)))
-    planned = plan_file(file, Identities([file], options).of(file), catalogue(), options)
+    told = Identities([file], options).of(file)
+    (planned,) = plan_files([(file, told)], catalogue(), options)
     if isinstance(planned, FileOutcome):
         yield from _unexpected(planned)
         return

@@ -1,6 +1,7 @@
 """Reading by the workers of a Dask cluster: the rows are those of one machine, whoever dies."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,13 +12,15 @@ from pathlib import Path
 
 import pytest
 from loopback import wait_for
-from small_store import rows_of
+from remote_logs import rows_below, upload
+from small_store import rows_of, write_days
 
 from conftest import ROOT, Run
 from fabricobs.cluster import cluster
 from fabricobs.exceptions import UserError
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
+from fabricobs.store.location import place_of
 from fabricobs.store.parts import Store
 
 pytest.importorskip("distributed")
@@ -97,6 +100,31 @@ def test_rows_are_those_of_one_machine(fabricobs: Run, workers: Workers, tmp_pat
     assert (ran.returncode, ran.stderr) == (0, "")
     ingest([logs], Store(tmp_path / "alone"), Options())
     assert rows_of(tmp_path / "s") == rows_of(tmp_path / "alone")
+
+
+def test_workers_fetch_from_an_object_store(
+    fabricobs: Run, s3: str, workers: Workers, tmp_path: Path
+) -> None:
+    logs = f"{s3.removesuffix('/store')}/logs"
+    folder = tmp_path / logs.removeprefix("s3://")
+    shutil.copytree(ROOT / "sample_data" / "logs", folder)
+    upload(folder, logs)
+    ran = fabricobs("ingest", logs, "--store", s3, "--executor", workers.address)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    ingest([folder], Store(tmp_path / "alone"), Options())
+    assert rows_below(place_of(Path(s3)), logs) == rows_below(tmp_path / "alone", str(folder))
+
+
+def test_a_worker_that_cannot_use_the_object_store_is_named(
+    fabricobs: Run, workers: Workers, s3: str, tmp_path: Path
+) -> None:
+    logs, folder = f"{s3.removesuffix('/store')}/logs", tmp_path / "logs"
+    write_days(folder, 1)
+    upload(folder, logs)
+    # The workers joined before the variables were set.
+    ran = fabricobs("ingest", logs, "--store", s3, "--executor", workers.address)
+    assert ran.returncode == 3
+    assert "worker tcp://" in ran.stderr and "cannot use s3://stores: " in ran.stderr
 
 
 def test_a_dead_worker_loses_nothing(workers: Workers, tmp_path: Path) -> None:

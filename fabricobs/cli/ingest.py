@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 def ingest(
-    logs: Annotated[list[Path], typer.Argument(help="Files and directories to read.")],
+    logs: Annotated[
+        list[Path], typer.Argument(help="Files, directories and s3:// addresses to read.")
+    ],
     store: StoreOption = None,
     job: JobOption = None,
     tz: ZoneOption = None,
@@ -46,6 +48,7 @@ def ingest(
 ) -> None:
     """Read logs into the store. Reading the same logs again changes nothing."""
     from fabricobs import api
+    from fabricobs.inputs import path_text
     from fabricobs.report.account import ingest_table
 
     with _progress_bar() as bar:
@@ -55,10 +58,10 @@ def ingest(
         )  # fmt: skip
     show(ingest_table(report))
     if not report.outcomes:
-        raise UserError(f"nothing to read: no file below {', '.join(map(str, logs))}")
+        raise UserError(f"nothing to read: no file below {', '.join(map(path_text, logs))}")
     for outcome in report.problems:
         if not outcome.unchanged:
-            note(f"{outcome.path}: {outcome.problem}")
+            note(f"{outcome.name}: {outcome.problem}")
     still = sum(outcome.unchanged for outcome in report.problems)
     if still:
         have = "file still has the problem" if still == 1 else "files still have the problems"

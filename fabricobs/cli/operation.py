@@ -165,8 +165,10 @@ def _faults(batch: "Batch") -> list[str]:
 
 def _taken_out(batch: "Batch") -> str:
     """Say what the next ingest must read again, and what it cannot."""
+    from fabricobs.store.location import is_address
+
     paths = [Path(path) for path in batch.inputs.values()]
-    gone = [path for path in paths if not path.exists()]
+    gone = [path for path in paths if not (is_address(path) or path.exists())]
     lost = f"; {len(gone):,} of them are gone: {', '.join(map(str, gone[:5]))}" if gone else ""
     return f"{batch.name}: taken out; {len(paths):,} inputs to be read again{lost}"
 

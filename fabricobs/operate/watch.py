@@ -21,7 +21,7 @@ from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.incidents import Event, Incident, Moment, Timers, advance
 from fabricobs.exceptions import TRACEBACK, UserError, unexpected
 from fabricobs.ingestion import ingest
-from fabricobs.inputs import IngestReport, Options
+from fabricobs.inputs import IngestReport, Options, path_text
 from fabricobs.judging import judge
 from fabricobs.operate.alertmanager import TOLD_AFTER_END
 from fabricobs.operate.notify import Targets, add_pending, publish, targets_of, tell
@@ -143,7 +143,7 @@ class Watch:
         report = ingest(self._inputs, self._store, self._options, workers=cores())
         problems = {(outcome.path, outcome.problem) for outcome in report.problems}
         for path, problem in sorted(problems - self._told_problems):
-            self._say(f"{path}: {problem}")
+            self._say(f"{path_text(path)}: {problem}")
         self._told_problems = problems
         left_out = set(report.left_out.lines())
         for line in sorted(left_out - self._told_left_out):

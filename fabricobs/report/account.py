@@ -32,7 +32,7 @@ def ingest_table(report: IngestReport) -> str:
         escaped(f"--host-from {pattern} fits no path below LOGS, such as {report.a_path}")
         for pattern in report.unfit_patterns
     )
-    doubts = [f"{outcome.path}: {outcome.doubt}" for outcome in report.read if outcome.doubt]
+    doubts = [f"{outcome.name}: {outcome.doubt}" for outcome in report.read if outcome.doubt]
     told = [
         *_unread(report.read),
         *_named("not recognised", report.unrecognised),
@@ -75,7 +75,7 @@ def _unread(outcomes: Iterable[FileOutcome]) -> list[str]:
         if missed and outcome.first_unread is not None:
             number, reason, text = outcome.first_unread
             lines.append(
-                f"{outcome.path}:{number}: {missed:,} lines unread; {reason}: {text[:100]}"
+                f"{outcome.name}:{number}: {missed:,} lines unread; {reason}: {text[:100]}"
             )
     return [*lines[:MOST_NAMED], *_and_more(lines)]
 
@@ -114,7 +114,7 @@ def _times_of_change(outcomes: Sequence[FileOutcome]) -> list[str]:
 def _untimed_steps(outcomes: Sequence[FileOutcome]) -> list[str]:
     """Say in which files steps have no time: no step time, clock or time of the line."""
     lines = [
-        f"{outcome.path}: {counted(outcome.untimed_steps, 'step')}, no time in them: log the time "
+        f"{outcome.name}: {counted(outcome.untimed_steps, 'step')}, no time in them: log the time "
         "of each step, or the time of each line"
         for outcome in outcomes
         if outcome.untimed_steps
@@ -123,7 +123,7 @@ def _untimed_steps(outcomes: Sequence[FileOutcome]) -> list[str]:
 
 
 def _named(title: str, outcomes: Sequence[FileOutcome]) -> list[str]:
-    lines = [f"{outcome.path}: {title}: {outcome.unrecognised}" for outcome in outcomes]
+    lines = [f"{outcome.name}: {title}: {outcome.unrecognised}" for outcome in outcomes]
     return [*lines[:MOST_NAMED], *_and_more(lines)]
 
 

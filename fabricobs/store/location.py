@@ -7,7 +7,7 @@ path. It holds copies of parts, and may be deleted at any time that nobody uses 
 
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import quote, unquote
 
 from fabricobs.exceptions import UserError
@@ -18,17 +18,22 @@ _QUOTED = quote("s3://", safe="")
 _LONGEST_NAME = 255
 
 
-def is_address(location: str | Path) -> bool:
+def is_address(location: str | PurePath) -> bool:
     """Say whether a text, or the path that was made of it, is an address of an object store."""
-    return _ADDRESS.fullmatch(str(location)) is not None
+    return as_address(location) is not None
+
+
+def as_address(location: str | PurePath) -> str | None:
+    """Return the address that a text or path is, with both slashes; None for a file's path."""
+    found = _ADDRESS.fullmatch(str(location))
+    return None if found is None else f"s3://{found[1].strip('/')}"
 
 
 def place_of(location: Path) -> Path:
     """Return the directory in which this machine works on a store; UserError for a long address."""
-    found = _ADDRESS.fullmatch(str(location))
-    if found is None:
+    address = as_address(location)
+    if address is None:
         return location
-    address = f"s3://{found[1].strip('/')}"
     name = quote(address, safe="")
     if len(name) > _LONGEST_NAME:
         raise UserError(f"{address}: too long; use a shorter prefix")

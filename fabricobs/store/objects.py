@@ -4,6 +4,7 @@ An object is created by a conditional put, which only one writer can win. Parts 
 is fetched once, compared with its digest, and read by DuckDB from the disk.
 """
 
+import os
 import re
 import shutil
 import time
@@ -18,9 +19,10 @@ from fabricobs.exceptions import UserError
 from fabricobs.store.integrity import digest_of
 from fabricobs.store.location import shown
 from fabricobs.store.log import Part
-from fabricobs.store.storage import DamagedPartError, Stat, StorageError, workplace
+from fabricobs.store.storage import DamagedPartError, RefusedError, Stat, StorageError, workplace
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta
     from obstore.store import S3Store
 
 _AT_ONCE = 8
@@ -81,6 +83,18 @@ class Objects:
 
         return self._repeated(listed)
 
+    def listed(self, folder: str) -> "list[ObjectMeta]":
+        """Return what is known of the objects of a folder, or of the one object of that key."""
+        import obstore
+
+        found = self._repeated(lambda: obstore.list(self._objects, folder or None).collect())
+        if found or not folder:
+            return list(found)
+        try:
+            return [self._repeated(lambda: obstore.head(self._objects, folder))]
+        except FileNotFoundError:
+            return []
+
     def folders(self) -> list[str]:
         """Return the folders that may be batches."""
         import obstore
@@ -91,10 +105,7 @@ class Objects:
 
     def modified(self, folder: str) -> datetime | None:
         """Return when an object was put into a folder last, UTC without a zone."""
-        import obstore
-
-        found = self._repeated(lambda: obstore.list(self._objects, folder).collect())
-        times = [each["last_modified"].replace(tzinfo=None) for each in found]
+        times = [each["last_modified"].replace(tzinfo=None) for each in self.listed(folder)]
         return max(times, default=None)
 
     def stat(self, key: str) -> Stat | None:
@@ -138,6 +149,23 @@ class Objects:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 list(pool.map(lambda each: self._fetch(*each), wanted.items()))
 
+    def copy(self, key: str, target: Path) -> None:
+        """Copy an object to a file, which gets its time; FileNotFoundError if there is none."""
+        import obstore
+
+        def copied() -> bool:
+            got = obstore.get(self._objects, key)
+            with target.open("wb") as file:
+                for block in got.stream():
+                    file.write(block)
+            changed = whole_seconds(got.meta["last_modified"])
+            os.utime(target, (changed, changed))
+            return target.stat().st_size == got.meta["size"]
+
+        address = f"{self.address}/{key}"
+        if not any(self._repeated(copied, address) for _ in range(_ATTEMPTS)):
+            raise StorageError(f"{address}: its bytes break off each time; run it again")
+
     def at_hand(self, keys: Sequence[str]) -> list[str]:
         """Return the parts that have been copied here."""
         return [key for key in keys if (self.path / key).exists()]
@@ -157,16 +185,12 @@ class Objects:
         self._repeated(lambda: obstore.put(self._objects, key, file))
 
     def _fetch(self, key: str, part: Part) -> None:
-        import obstore
-
         target = self.path / key
 
         def copied() -> bool:
             with workplace(self.path) as folder:
                 copy = folder / target.name
-                with copy.open("wb") as file:
-                    for block in obstore.get(self._objects, key).stream():
-                        file.write(block)
+                self.copy(key, copy)
                 if digest_of(copy) != part.digest:
                     return False
                 target.parent.mkdir(exist_ok=True, mode=0o700)
@@ -174,7 +198,7 @@ class Objects:
             return True
 
         try:
-            if any(self._repeated(copied) for _ in range(_ATTEMPTS)):
+            if any(copied() for _ in range(_ATTEMPTS)):
                 return
         except FileNotFoundError:
             raise self._damaged(f"{key} is missing") from None
@@ -184,19 +208,20 @@ class Objects:
         mend = f"run `fabricobs verify --store {self.address} --repair`"
         return DamagedPartError(f"store {self.address}: {fault}; {mend}")
 
-    def _repeated(self, call: Callable[[], _T]) -> _T:
+    def _repeated(self, call: Callable[[], _T], address: str | None = None) -> _T:
         """Return what a call returns; StorageError, in one line, if it fails each time.
 
         obstore repeats a request that is refused; it cannot repeat one whose answer is cut.
         """
         from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
+        where = address or self.address
         for attempt in range(_ATTEMPTS):
             try:
                 return call()
             except (PermissionDeniedError, UnauthenticatedError) as error:
                 mend = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what this key may do"
-                raise StorageError(f"{self.address}: {_reason(error)}; {mend}") from error
+                raise RefusedError(f"{where}: {_reason(error)}; {mend}") from error
             except FileNotFoundError as error:
                 if "NoSuchBucket" in str(error):
                     raise self._no_bucket() from error
@@ -206,7 +231,7 @@ class Objects:
                     raise self._no_bucket() from error
                 if attempt == _ATTEMPTS - 1 or "max_retries" in _told(error):
                     mend = "check AWS_ENDPOINT, AWS_REGION and the network, and run it again"
-                    raise StorageError(f"{self.address}: {_reason(error)}; {mend}") from error
+                    raise StorageError(f"{where}: {_reason(error)}; {mend}") from error
         raise AssertionError("unreachable")
 
     def _no_bucket(self) -> StorageError:
@@ -230,6 +255,11 @@ def _connected(address: str) -> "S3Store":
             "backoff": {"init_backoff": _FIRST_WAIT, "max_backoff": _LONGEST_WAIT, "base": _GROWTH},
         },
     )
+
+
+def whole_seconds(changed: datetime) -> int:
+    """Return a time of change in s since 1970; answers tell it in seconds, lists in finer parts."""
+    return int(changed.timestamp())
 
 
 def _reason(error: Exception) -> str:

@@ -31,6 +31,10 @@ class StorageError(UserError):
     """A storage that does not answer; the text names it and says what to do."""
 
 
+class RefusedError(StorageError):
+    """A storage that does not let this user have an object."""
+
+
 class DamagedPartError(UserError):
     """A part that is not there, or not as it was written; the text says what mends it."""
 
