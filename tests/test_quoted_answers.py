@@ -6,6 +6,7 @@ The others that were quoted have their tests beside what they are about: slow ra
 """
 
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,10 +35,11 @@ def test_replayed_steps_are_no_loss(make_store: Make, seed: int) -> None:
     again, since = int(chance.integers(3, 16)), int(chance.integers(40, 120))
     rows = job(computing(seed), np.full(STEPS, 300.0))
     pause = timedelta(seconds=float(chance.uniform(20, 240)))
-    for row in rows["steps"]:
-        if int(row["step"]) >= since:  # type: ignore[call-overload]
-            row["step"] = int(row["step"]) - again  # type: ignore[call-overload]
-            row["ts"] += pause  # type: ignore[operator]
+    records: list[dict[str, Any]] = rows["steps"]
+    for row in records:
+        if row["step"] >= since:
+            row["step"] -= again
+            row["ts"] += pause
     found = diagnose(make_store(rows))
     assert loud(found) == []
     assert found.verdict.questions[0].answer == "ok"

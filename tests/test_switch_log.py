@@ -4,6 +4,7 @@ import json
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from fabricobs.simulator.random_worlds.world import come_true
 SYSTEMS = ("sonic", "eos", "nxos", "cumulus")
 
 
-def _world(folder: Path, seed: int, faults: tuple[str, ...], **given: object) -> dict[str, object]:
+def _world(folder: Path, seed: int, faults: tuple[str, ...], **given: object) -> dict[str, Any]:
     """Write steps, NCCL's and the switches' logs of a small world; return its answer."""
     spec = draw_spec(
         seed,
@@ -56,7 +57,7 @@ def test_a_flapping_link_is_one_finding_that_names_its_port(
     seed = 171 + SYSTEMS.index(system)
     truth = _world(tmp_path / "logs", seed, (fault,), leaf_os=system, switch_log=form)
     (found,) = _flaps(_diagnosed(tmp_path / "logs", tmp_path / "store"))
-    culprits = truth["faults"][0]["culprits"]  # type: ignore[index]
+    culprits = truth["faults"][0]["culprits"]
     ports = {(c["switch"], c["port"]) for c in culprits if c["type"] == "port"}
     named = {(part.switch, part.port) for part in found.entities if part.type == "port"}
     assert named

@@ -137,6 +137,7 @@ class Definition(_Part):
     detect: Detect = Detect()
     separator: bool = False  # read along with every file of counters
     anchor: str | None = None  # lines: what stands before a message; groups fill columns
+    find: tuple[str, ...] = ()  # lines: what rules of tables search that name nothing themselves
     isolated: bool = False  # lines: the context of other formats does not apply here
     contains: str = ""  # lines: text every line of the format holds, once for each message
     path: Strings = ()  # templates of the end of the path; fields fill columns
@@ -166,7 +167,10 @@ class Definition(_Part):
     @cached_property
     def version(self) -> str:
         """Digest of what decides the rows: everything but title and samples."""
-        deciding = self.model_dump(mode="json", exclude={"title", "sample", "fills"})
+        # Without defaults: a key that is new here makes no file of a store need a new look.
+        deciding = self.model_dump(
+            mode="json", exclude={"title", "sample", "fills"}, exclude_defaults=True
+        )
         return hashlib.blake2b(
             json.dumps(deciding, sort_keys=True).encode(), digest_size=8
         ).hexdigest()

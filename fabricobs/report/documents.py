@@ -124,6 +124,11 @@ def moment_words(moment: datetime | None, step: int | None) -> str:
     return ", ".join(parts) or "not known"
 
 
+def state_words(finding: Finding) -> str:
+    """Return whether a finding is ongoing or over; empty where that is not known."""
+    return "until its job ended" if finding.to_its_end else finding.state
+
+
 def since_words(finding: Finding) -> str:
     """Return when a finding began: between two times where counters and step times tell it."""
     first = moment_words(finding.start, finding.start_step)
@@ -205,8 +210,7 @@ def standing_words(finding: Finding) -> str:
         return "when is not known"
     if finding.state == "over":
         until = moment_words(finding.end, finding.end_step)
-        over = "until its job ended" if finding.to_its_end else "over"
-        return f"{over}: {begun or f'from {since}'} until {until}"
+        return f"{state_words(finding)}: {begun or f'from {since}'} until {until}"
     return f"{finding.state or 'end not known'}, {begun or f'since {since}'}"
 
 

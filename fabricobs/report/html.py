@@ -110,6 +110,7 @@ def environment() -> Environment:
         documents.confidence_words,
         documents.loss_words,
         documents.since_words,
+        documents.state_words,
         documents.until_words,
         documents.culprits_word,
         cell_text,

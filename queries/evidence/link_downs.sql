@@ -1,6 +1,7 @@
 -- question: When did logs say that a port went down?
--- Kernel messages of hosts, NCCL's warnings, logs of other devices (some switches log as a kernel does), and status commands that found a port down that was up
--- before. A port that a person takes down is none, nor is one that is made of others, nor one to a host of no job.
+-- Kernel messages of hosts, NCCL's warnings, logs of other devices (some switches log as a kernel does), and status
+-- commands that found a port down that was up before. A port that a person takes down is none, nor is one that is
+-- made of others, nor one to a host of no job.
 WITH told AS (
   SELECT host_name(host) AS device, part AS port, ts,
     CASE WHEN EXISTS (FROM training_hosts) AND host_name(host) NOT IN (SELECT host FROM training_hosts)

@@ -6,17 +6,10 @@
 -- How each counter of a format of {name}_samples counts: a struct `of` with one of `rise` for each. A map asked
 -- in every row would cost more than all else.
 CREATE TABLE {name}_counting AS
-WITH rules AS (
-  SELECT format, map_from_entries(list((counter, {
-    'most': 2 ^ width, 'width': width, 'overflow': overflow, 'kind': kind
-  }))) AS rules
-  FROM (SELECT DISTINCT * FROM counter_info WHERE table_name = '{name}_samples')
-  GROUP BY format
-)
 SELECT format, {
     {counter}: rules['{counter}'],
   } AS of
-FROM rules;
+FROM counter_rules WHERE table_name = '{name}_samples';
 
 -- The series, as each format counts them, one row each: `series` is its number, `clock` is that of all
 -- that were read at the same times. Most counters never move: their rise is the same in all

@@ -5,19 +5,13 @@
 -- `gap` marks an interval more than three times the usual one: rates hold, maxima do not.
 -- Each counter of port_samples: a line with {counter}.
 CREATE OR REPLACE VIEW port_rates AS
-WITH rules AS (
-  SELECT format, map_from_entries(list((counter, {
-    'most': 2 ^ width, 'width': width, 'overflow': overflow, 'kind': kind
-  }))) AS rules
-  FROM (SELECT DISTINCT * FROM counter_info WHERE table_name = 'port_samples')
-  GROUP BY format
-),
+WITH
 -- Looked up once a format: a map asked in every row costs more than all else here.
 info AS (
   SELECT format, {
     {counter}: rules['{counter}'],
   } AS of
-  FROM rules
+  FROM counter_rules WHERE table_name = 'port_samples'
 ),
 -- One row a moment: duplicated snapshots and counters from several files of one dump fall together.
 moments AS (

@@ -65,8 +65,7 @@ class LineFormat:
         self.isolated = definition.isolated
         self.anchor = compile_regex(definition.anchor) if definition.anchor else None
         self.rules = [
-            _compile_rule(rule, definition.name, place)
-            for place, rule in enumerate(definition.line)
+            _compile_rule(rule, definition, place) for place, rule in enumerate(definition.line)
         ]
         entries = [(rule, template) for rule in self.rules for template in rule.templates]
         # Headers of tables, which come again in every file of a kind.
@@ -108,9 +107,11 @@ class LineFormat:
         return self._by_word.get(word, self._others)
 
 
-def _compile_rule(rule: LineRule, name: str, place: int) -> CompiledRule:
+def _compile_rule(rule: LineRule, definition: Definition, place: int) -> CompiledRule:
+    name = definition.name
+    searched = rule.find or (definition.find if rule.table else ())
     templates = tuple(compile_template(source) for source in rule.template)
-    find = tuple(compile_template(source, whole=False) for source in rule.find)
+    find = tuple(compile_template(source, whole=False) for source in searched)
     each = compile_template(rule.each, whole=False) if rule.each else None
     for template in (*templates, *find, *((each,) if each else ())):
         for field, type_name in template.fields:

@@ -127,11 +127,10 @@ def _epoch(text: str) -> int:
 
 def _c_locale(text: str, zone: tzinfo, written_us: int | None) -> int:
     words = text.split()
-    if len(words) == 3:
+    if len(words) == 3 or (len(words) == 4 and words[0].isdigit()):
         clock, _, fraction = text.partition(".")
-        return parse_without_year(clock, zone, written_us) + _micros(fraction)
-    if len(words) == 4 and words[0].isdigit():
-        clock, _, fraction = text.partition(".")
+        if len(words) == 3:
+            return parse_without_year(clock, zone, written_us) + _micros(fraction)
         moment = datetime.strptime(clock, "%Y %b %d %H:%M:%S").replace(tzinfo=zone)
         return int(moment.timestamp()) * 1_000_000 + _micros(fraction)
     if len(words) >= 5 and words[1].isdigit():
