@@ -4,13 +4,16 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sweeps import write_sweep
 
 from conftest import Run
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Question, Verdict
 from fabricobs.diagnosis.methods.rule import find_by_rule
 from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
@@ -103,6 +106,73 @@ def test_a_job_slow_from_its_first_call_is_found(
     if found:
         (finding,) = (each for each in findings if each["kind"] == "slow_collectives")
         assert f"{share:.0%}" in finding["title"] or f"{share - 0.01:.0%}" in finding["title"]
+
+
+def _steps(path: Path, seed: int, transfers: float, by_rank: bool) -> None:
+    """Steps of one pace from the first on; `transfers` is the share of each they take."""
+    chance = np.random.default_rng(seed)
+    usual = float(chance.choice([700, 1000, 9000]))
+    lines = ["step,rank,host,ts,step_time_ms" + ",compute_ms,comm_ms" * by_rank]
+    for step in range(int(chance.integers(60, 200))):
+        computing = usual * (1 - transfers) * (1 + chance.normal(0, 0.003, 4))
+        took = float(computing.max()) + usual * transfers * (1 + chance.normal(0, 0.003))
+        at = 1772000000 + (step + 1) * usual / 1e3
+        for rank in range(4 if by_rank else 1):
+            parts = f",{computing[rank]:.3f},{took - computing[rank]:.3f}" if by_rank else ""
+            lines.append(f"{step},{rank},node{rank},{at:.3f},{took:.3f}{parts}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def _verdict(folder: Path) -> tuple[Question, Verdict]:
+    store = Store(folder.parent / "s")
+    ingest([folder], store, Options())
+    verdict = diagnose(store.path).verdict
+    return verdict.questions[0], verdict
+
+
+FROM_THE_START = "what is slow from the first step on would not show"
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("by_rank", [True, False], ids=["each rank", "rank 0"])
+@pytest.mark.parametrize("transfers", [0.1, 0.4, 0.6, 0.9])
+def test_a_steady_pace_says_that_a_loss_from_the_first_step_on_would_not_show(
+    tmp_path: Path, transfers: float, by_rank: bool, seed: int
+) -> None:
+    """A job that lost 29 % from its first step on was told "The step time is steady", and ok."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    _steps(logs / "steps.csv", seed, transfers, by_rank)
+    asked, verdict = _verdict(logs)
+    if by_rank and transfers > 0.5:
+        assert asked.answer == "unknown" and "Inspector" in asked.settled_by
+        assert f"transfers take {transfers:.0%} of a step" in asked.evidence
+        assert "steady" not in verdict.sentence
+    else:
+        assert asked.answer == "ok"
+        assert FROM_THE_START in asked.evidence.lower()
+        assert FROM_THE_START in verdict.sentence
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("transfers", [0.1, 0.6])
+@pytest.mark.parametrize("reached", [0.27, 0.6, 0.85])
+def test_the_bandwidth_reached_judges_what_a_steady_pace_cannot(
+    tmp_path: Path, reached: float, transfers: float, seed: int
+) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    _logs(logs, reached, seed)
+    _steps(logs / "steps.csv", seed, transfers, by_rank=True)
+    asked, verdict = _verdict(logs)
+    assert (FROM_THE_START in verdict.sentence) == (reached == 0.6 and transfers == 0.1)
+    assert ("Nothing wrong" in verdict.sentence) == (reached > 0.5)
+    if reached == 0.85:
+        assert asked.answer == "ok"
+        assert "computation that is slow on every rank" in asked.evidence.lower()
+    elif reached == 0.6:
+        assert asked.answer == ("ok" if transfers == 0.1 else "unknown")
+        assert FROM_THE_START in asked.evidence.lower() or "is not known" in asked.evidence
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ class StepTimeTrend:
     """One job: its steps, its segments of one pace, its slowdowns.
 
     `shows` is the smallest rise of the step time that would show, as a share, if it lasted
-    `least_steps`.
+    `least_steps`. `transfer_share` is the share of a usual step in which every rank waits for
+    transfers, None where no per-rank records tell.
     """
 
     job: str | None
@@ -80,6 +81,7 @@ class StepTimeTrend:
     shows: float
     least_steps: int
     pace: str = "step time"  # what tells it
+    transfer_share: float | None = None
 
     def step_at(self, moment: datetime) -> int | None:
         """Return the first step that ended after `moment`."""
@@ -141,6 +143,7 @@ def step_time_trends(
             shows,
             least_steps,
             "rhythm of the collectives" if by_collectives else "step time",
+            _transfer_share(own.filter(pl.col("step") >= segments[0].first_step)),
         )
         trends.append(pace)
     return trends
@@ -303,19 +306,30 @@ def _usual_mean(steps: pl.DataFrame) -> float:
     return float(np.mean(times[times <= PAUSE * np.median(times)]))
 
 
-def _split(
-    rank_steps: pl.DataFrame, best: Segment, first: int, last: int
-) -> tuple[float | None, float | None]:
-    """Split the added time of a step into transfer and slowest computation.
+def _parts_of_steps(rank_steps: pl.DataFrame) -> pl.DataFrame:
+    """Return of each step its transfer, its slowest computation and its length, in ms.
 
     The transfer is the exposed communication of the rank that waits least; what the others wait
     longer is the slowest rank's computation, and counted there.
     """
-    per_step = (
+    return (
         rank_steps.drop_nulls(["compute_ms", "comm_ms"])
         .group_by("step")
         .agg(pl.col("comm_ms").min(), pl.col("compute_ms").max(), pl.col("step_time_ms").median())
     )
+
+
+def _transfer_share(rank_steps: pl.DataFrame) -> float | None:
+    share = _parts_of_steps(rank_steps).select(pl.col("comm_ms") / pl.col("step_time_ms"))
+    usual = share.to_series().median()
+    return usual if isinstance(usual, float) else None
+
+
+def _split(
+    rank_steps: pl.DataFrame, best: Segment, first: int, last: int
+) -> tuple[float | None, float | None]:
+    """Split the added time of a step into transfer and slowest computation."""
+    per_step = _parts_of_steps(rank_steps)
     healthy = per_step.filter(pl.col("step").is_between(best.first_step, best.last_step))
     slow = per_step.filter(pl.col("step").is_between(first, last))
     added_ms = _median_of(slow, "step_time_ms") - _median_of(healthy, "step_time_ms")

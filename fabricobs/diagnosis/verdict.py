@@ -55,6 +55,11 @@ _LOUD = ("medium", "high", "critical")
 # Greyhound (arXiv 2410.12588): a change of 10 % is one to act on. What hides one is no "ok".
 _LARGEST_UNSEEN = 0.10
 _LEAST_LOSS = 0.02  # of the throughput; a smaller loss is information
+# A change has a before; what is so from the first step on shows only against an expectation.
+_SLOW_FROM_THE_START = "what is slow from the first step on would not show"
+_SLOW_COMPUTATION = "computation that is slow on every rank from the first step on would not show"
+# A judgement: of a job that mostly transfers, a slow network may take most of the throughput.
+_MOSTLY_TRANSFERS = 0.5  # of a step
 _REPORT = "A corrected version of fabricobs, or of the rule that failed."
 _STANDS_STILL = "The job stands still"  # as the title of a hang may begin
 _NOT_THE_NETWORK = "workload_imbalance"
@@ -73,7 +78,7 @@ def give_verdict(
     A question whose answer fails, or one of whose causes could not be looked for, is unknown.
     """
     answers: tuple[Callable[[], Question], ...] = (
-        lambda: _everywhere(evidence, findings, trends),
+        lambda: _everywhere(evidence, findings, trends, models["slow_collectives"]),
         lambda: _slow_rank(findings, trends, judgements.get("straggler", _NOTHING)),
         lambda: sick_link(QUESTIONS[2], evidence, judgements, models["link_errors"]),
         lambda: uneven_routing(QUESTIONS[3], evidence, findings, judgements),
@@ -119,8 +124,13 @@ def _sentence(
     if unknown == len(questions):
         return f"Cannot tell: the data in the store answer none of the {len(questions)} questions."
     if not unknown:
-        return "Nothing wrong: the job's pace is steady and no part differs from its peers."
+        return (
+            "Nothing wrong: the job's pace is steady, no part differs from its peers, and "
+            "collectives reach what the hardware allows."
+        )
     pace = ": the job's pace is steady" if questions[0].answer == "ok" else ""
+    if pace and questions[7].answer != "ok":
+        pace += f", but {_SLOW_FROM_THE_START}"
     return (
         f"Nothing wrong in what can be judged{pace}; "
         f"{unknown} of {len(questions)} questions cannot be answered."
@@ -167,7 +177,10 @@ def _failed(question: Question, reason: str | None) -> Question:
 
 
 def _everywhere(
-    evidence: Evidence, findings: tuple[Finding, ...], trends: list[StepTimeTrend]
+    evidence: Evidence,
+    findings: tuple[Finding, ...],
+    trends: list[StepTimeTrend],
+    collectives: Model,
 ) -> Question:
     question = QUESTIONS[0]
     hangs = [finding for finding in findings if finding.kind == "hang"]
@@ -193,7 +206,8 @@ def _everywhere(
         culprits = [f for f in findings if f.kind == "straggler" and f.severity != "info"]
         if culprits:
             return Question(question, "problem", f"Some: {culprits[0].entities[0].label}.")
-        return _work_grew(question, trends) or _pace_holds(question, findings, trends)
+        reached = bandwidth_reached(QUESTIONS[7], evidence, collectives)
+        return _work_grew(question, trends) or _pace_holds(question, findings, trends, reached)
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
     restart = ", when the job was restarted" if worst.restarted else ""
     lost, when = worst.loss_share, f"since step {worst.first_step}"
@@ -230,8 +244,12 @@ def _work_grew(question: str, trends: list[StepTimeTrend]) -> Question | None:
 
 
 def _pace_holds(
-    question: str, findings: tuple[Finding, ...], trends: list[StepTimeTrend]
+    question: str,
+    findings: tuple[Finding, ...],
+    trends: list[StepTimeTrend],
+    reached: Question,
 ) -> Question:
+    """Answer for a pace without a slowdown; `reached` judges its level, from the first step on."""
     faster = [pace.speed_up for pace in trends if pace.speed_up is not None]
     if faster:
         best = faster[0]
@@ -263,7 +281,16 @@ def _pace_holds(
             f"The {weakest.pace} varies too much: of {steps:,} steps only {power.words} would show."
         )
         return Question(question, "unknown", text, "The trainer's log of more steps.", (power,))
-    text = f"The {weakest.pace} is steady over {steps:,} steps: {power.words} would have shown."
+    steady = f"The {weakest.pace} is steady over {steps:,} steps"
+    transfers = max((pace.transfer_share or 0.0 for pace in trends), default=0.0)
+    if reached.answer != "ok" and transfers > _MOSTLY_TRANSFERS:
+        text = (
+            f"{steady}, but transfers take {transfers:.0%} of a step: whether they are slow from "
+            "the first step on is not known."
+        )
+        return Question(question, "unknown", text, reached.settled_by, (power,))
+    unseen = _SLOW_COMPUTATION if reached.answer == "ok" else _SLOW_FROM_THE_START
+    text = f"{steady}: {power.words} would have shown. {unseen[0].upper()}{unseen[1:]}."
     return Question(question, "ok", text, would_show=(power,))
 
 
