@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fabricobs.formats.identity.vocabulary import INTERFACE, is_surely_a_device
 from fabricobs.formats.values import TIME_PATTERN, VALUE_TYPES
-from fabricobs.formats.values.times import SHORT_TIME_PATTERN
+from fabricobs.formats.values.times import SHORT_TIME_PATTERN, US_TIME_PATTERN
 
 _HOST = re.compile(r"[A-Za-z][A-Za-z0-9.-]*\d[A-Za-z0-9.-]*")
 _SWITCH_PORTS = (
@@ -19,6 +19,7 @@ _THOUSANDS = r"\d{1,3}(?:,\d{3})+"
 _KINDS: tuple[tuple[str, str], ...] = (
     ("time", TIME_PATTERN),
     ("short_time", SHORT_TIME_PATTERN),
+    ("us_time", US_TIME_PATTERN),
     ("device", r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),  # a UUID
     ("pci", VALUE_TYPES["pci"].pattern),
     ("address", r"(?:\d{1,3}\.){3}\d{1,3}|[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,}"),

@@ -67,6 +67,24 @@ def parse_thousands(text: str) -> float | Unfit | None:
     return value * 1000 if isinstance(value, float) else value
 
 
+def parse_rounded(text: str) -> float:
+    """Read a number cut to a few digits, with K, M, B, G or T behind it for thousands and so on."""
+    unit = _ROUNDED_UNITS.get(text[-1:], 1.0)
+    return float(text.rstrip("KMBGT")) * unit
+
+
+def parse_epoch_step(text: str) -> int:
+    """Read `2]  [  20/1251`, epoch and iteration counted from 0, as the step over all epochs."""
+    epoch, place, steps = (int(part) for part in _WHOLE.findall(text))
+    return epoch * steps + place
+
+
+def parse_epoch_step_from_1(text: str) -> int:
+    """Read `2][  50/1509`, epoch and iteration counted from 1, as the step over all epochs."""
+    epoch, place, steps = (int(part) for part in _WHOLE.findall(text))
+    return (epoch - 1) * steps + place
+
+
 def parse_millionths(text: str) -> float | Unfit | None:
     """Read seconds for a column of microseconds."""
     value = parse_number(text)
@@ -146,6 +164,9 @@ def parse_lowest(text: str) -> float | None:
     return min(numbers, default=None)
 
 
+_ROUNDED_UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+_WHOLE = re.compile(r"\d+")
+_EPOCH_STEP = r"\d+\]? *\[ *\d+/\d+"
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
 
 
@@ -162,6 +183,9 @@ TYPES: dict[str, ValueType] = {
     "measure": ValueType(r"\S.*", parse_measure, ("DOUBLE",)),
     "bits": ValueType(r"\S+", parse_bits, ("BIGINT",)),
     "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
+    "rounded": ValueType(r"\d+(?:\.\d*)?[KMBGT]?", parse_rounded, ("DOUBLE",)),
+    "epoch_step": ValueType(_EPOCH_STEP, parse_epoch_step, ("BIGINT",)),
+    "epoch_step_from_1": ValueType(_EPOCH_STEP, parse_epoch_step_from_1, ("BIGINT",)),
     "seconds": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),
     "seconds_in_us": ValueType(_NUMBER, parse_millionths, ("DOUBLE",)),
     "millis": ValueType(_NUMBER, parse_thousands, ("DOUBLE",)),

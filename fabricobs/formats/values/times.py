@@ -15,6 +15,8 @@ TIME_PATTERN = (
 )
 # As syslog has it; switches put the year first.
 SHORT_TIME_PATTERN = r"(?:\d{4} +)?[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+# Month first, as Python's loggers have it in the United States; some leave the year out.
+US_TIME_PATTERN = r"\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d"
 _ISO = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
     r" ?(Z|[+-]\d\d(?::?\d\d)?)?"
@@ -127,6 +129,8 @@ def _epoch(text: str) -> int:
 
 def _c_locale(text: str, zone: tzinfo, written_us: int | None) -> int:
     words = text.split()
+    if len(words) == 2:
+        return _month_first(text, zone, written_us)
     if len(words) == 3 or (len(words) == 4 and words[0].isdigit()):
         clock, _, fraction = text.partition(".")
         if len(words) == 3:
@@ -151,7 +155,9 @@ def _micros(fraction: str) -> int:
     return int(fraction.ljust(6, "0")[:6])
 
 
-def parse_without_year(text: str, zone: tzinfo, written_us: int | None = None) -> int:
+def parse_without_year(
+    text: str, zone: tzinfo, written_us: int | None = None, layout: str = "%b %d %H:%M:%S"
+) -> int:
     """Read syslog's `Mar  4 10:15:02`: the latest such moment not after the file was written.
 
     `written_us` are microseconds since 1970 UTC; without it the clock counts.
@@ -162,12 +168,20 @@ def parse_without_year(text: str, zone: tzinfo, written_us: int | None = None) -
         limit = datetime.fromtimestamp(written_us / 1e6, UTC) + timedelta(days=1)
     for year in range(limit.year, limit.year - 8, -1):
         try:
-            moment = datetime.strptime(f"{year} {text}", "%Y %b %d %H:%M:%S").replace(tzinfo=zone)
+            moment = datetime.strptime(f"{year} {text}", f"%Y {layout}").replace(tzinfo=zone)
         except ValueError:
             continue  # February 29th is not in every year
         if moment <= limit:
             return int(moment.timestamp()) * 1_000_000
     raise ValueError(f"{text!r} is no time")
+
+
+def _month_first(text: str, zone: tzinfo, written_us: int | None) -> int:
+    """Read `03/07/2025 14:02:11`; of `03/07 14:02:11` the latest not after the file was written."""
+    if text.count("/") == 1:
+        return parse_without_year(text, zone, written_us, "%m/%d %H:%M:%S")
+    moment = datetime.strptime(text, "%m/%d/%Y %H:%M:%S").replace(tzinfo=zone)
+    return int(moment.timestamp()) * 1_000_000
 
 
 def _numeric_zone(word: str) -> tzinfo | None:
@@ -190,12 +204,13 @@ def _day_first(words: list[str], zone: tzinfo) -> int:
 
 _CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{2,5} [A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{4}"
 # Types of text that needs a time zone to be a moment.
-ZONED = frozenset({"time", "short_time"})
+ZONED = frozenset({"time", "short_time", "us_time"})
 
 
 TYPES: dict[str, ValueType] = {
     "time": ValueType(TIME_PATTERN, time_of, ("TIMESTAMP",)),
     "short_time": ValueType(SHORT_TIME_PATTERN, time_of, ("TIMESTAMP",)),
+    "us_time": ValueType(US_TIME_PATTERN, time_of, ("TIMESTAMP",)),
     "stamp": ValueType(r"20\d{6}[-_T]\d{6}Z?", parse_stamp, ("TIMESTAMP",)),
     "show_clock": ValueType(_CLOCK, parse_show_clock, ("TIMESTAMP",)),
     "date_and_time": ValueType(r"\S+", parse_date_and_time, ("TIMESTAMP",)),
