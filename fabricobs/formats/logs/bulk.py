@@ -364,21 +364,21 @@ class BulkReader:
         used = np.unique(self._found.entries[places]).tolist()
         return list(dict.fromkeys(n for e in used for n in self._book.entries[e].rule.context))
 
-    def _slot(self, number: int, name: str) -> Slot | None:
-        """Return the slot of a field that an entry captures."""
+    def _slots(self, number: int, name: str) -> list[Slot]:
+        """Return the slots of a field that an entry may capture: one for each type of the field."""
         entry_ = self._book.entries[number]
         slots = self._book.slots.get((entry_.format, entry_.rule.table or ""), ())
-        return next((slot for slot in slots if slot.column == name), None)
+        return [slot for slot in slots if slot.column == name]
 
     def _says(self, places: Places, name: str) -> NDArray[np.bool_]:
         """Say which of some rows keep a value of a field."""
         said = np.zeros(len(places), bool)
         entries = self._found.entries[places]
         for number in np.unique(entries).tolist():
-            rule, slot = self._book.entries[number].rule, self._slot(number, name)
-            own = entries == number
-            if name in rule.context and slot is not None:
-                said[own] = self._found.fields[slot.place, places[own]] != _ABSENT
+            rule, own = self._book.entries[number].rule, entries == number
+            if name in rule.context:
+                for slot in self._slots(number, name):
+                    said[own] |= self._found.fields[slot.place, places[own]] != _ABSENT
             if name in rule.context and name in rule.set:
                 said[own] = True
         return said
@@ -388,14 +388,14 @@ class BulkReader:
         values: list[Any] = [None] * len(places)
         entries = self._found.entries[places]
         for number in np.unique(entries).tolist():
-            rule, slot = self._book.entries[number].rule, self._slot(number, name)
-            own = np.flatnonzero(entries == number)
-            given: list[Any] = [_ABSENT] * len(own)
-            if slot is not None:
-                raw = self._found.fields[slot.place, places[own]]
-                given = self._cells(slot, raw)
-            for place, value in zip(own.tolist(), given, strict=True):
-                values[place] = rule.set.get(name) if value == _ABSENT else value
+            rule, own = self._book.entries[number].rule, np.flatnonzero(entries == number)
+            for place in own.tolist():
+                values[place] = rule.set.get(name)
+            for slot in self._slots(number, name):
+                given = self._cells(slot, self._found.fields[slot.place, places[own]])
+                for place, value in zip(own.tolist(), given, strict=True):
+                    if value != _ABSENT:
+                        values[place] = value
         return values
 
     def _cells(self, slot: Slot, raw: Places) -> list[Any]:
