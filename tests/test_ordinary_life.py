@@ -183,19 +183,28 @@ def test_all_ranks_slower_with_the_same_tokens_is_a_loss(make_store: Make) -> No
     assert found.verdict.questions[0].answer == "problem"
 
 
-def test_a_slowdown_that_begins_with_a_restart_says_so(make_store: Make) -> None:
+@pytest.mark.parametrize("longer", [1.5, 2.0])
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_slowdown_that_begins_with_a_restart_says_so_and_pages_nobody(
+    make_store: Make, restarted: bool, longer: float
+) -> None:
+    """A restart takes other paths and hosts: nobody is paged for longer transfers since then."""
     transfer = np.full(STEPS, 300.0)
-    transfer[80:] = 600
+    transfer[80:] *= longer
     rows = job(computing(2), transfer)
     for row in rows["steps"]:
-        if int(row["step"]) >= 80:  # type: ignore[call-overload]
+        if restarted and int(row["step"]) >= 80:  # type: ignore[call-overload]
             row["step"] = int(row["step"]) - 6  # type: ignore[call-overload]
     found = diagnose(make_store(rows))
     (finding,) = found.findings
     assert finding.kind == "throughput_drop"
-    assert "when the job was restarted" in finding.title
-    assert "hosts, settings and uplinks" in finding.explanation
-    assert "when the job was restarted" in found.verdict.questions[0].evidence
+    assert ("when the job was restarted" in finding.title) == restarted
+    assert ("hosts, settings and uplinks" in finding.explanation) == restarted
+    assert (loud(found) == []) == restarted
+    assert finding.loss_share == pytest.approx(1 - 1000 / (700 + 300 * longer), abs=0.03)
+    asked = found.verdict.questions[0]
+    assert asked.answer == "problem"
+    assert ("when the job was restarted" in asked.evidence) == restarted
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -205,3 +214,16 @@ def test_ranks_that_vary_from_step_to_step_page_nobody(make_store: Make, seed: i
     found = diagnose(make_store(job(compute, np.full(STEPS, 300.0))))
     assert loud(found) == []
     assert "vary from step to step" in found.findings[0].title
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ranks_that_begin_to_vary_are_dated(make_store: Make, seed: int) -> None:
+    """Loading that became slow and uneven at step 165 was told since step 10, as how a job is."""
+    chance = np.random.default_rng(seed)
+    compute, since = computing(seed), int(chance.integers(40, 110))
+    compute[since:] *= chance.gamma(8, 1 / 8, (STEPS - since, RANKS))
+    found = diagnose(make_store(job(compute, np.full(STEPS, 300.0))))
+    (finding,) = (f for f in found.findings if f.kind == "workload_imbalance")
+    assert finding.start_step == pytest.approx(since, abs=3)
+    assert f"since step {finding.start_step}" in finding.title
+    assert loud(found)[:1] == ["workload_imbalance"]

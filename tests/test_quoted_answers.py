@@ -6,6 +6,7 @@ The others that were quoted have their tests beside what they are about: slow ra
 """
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from test_evidence_of_answers import (
 )
 from test_ordinary_life import STEPS, Make, computing, job, loud
 
+from fabricobs.api import ingest, open_store
 from fabricobs.diagnosis.run import diagnose
 
 __all__ = ["tell"]  # a fixture
@@ -160,17 +162,46 @@ def test_a_flap_is_found_by_whatever_tells_it(tell: Tell, told_by: str, has_step
 
 
 @pytest.mark.parametrize(
-    ("netdev", "nic"), [("rdma2", "mlx5_2"), ("ens150f0np0", "ionic_1"), ("enp8s0", "bnxt_re0")]
+    ("netdev", "nic", "has_steps"),
+    [
+        ("rdma2", "mlx5_2", True),
+        ("rdma2", "mlx5_2", False),
+        ("ens150f0np0", "ionic_1", True),
+        ("ens150f0np0", "ionic_1", False),
+        ("enp8s0", "bnxt_re0", True),
+    ],
 )
-def test_a_flap_under_two_names_is_one(tell: Tell, netdev: str, nic: str) -> None:
+def test_a_flap_under_two_names_is_one(tell: Tell, netdev: str, nic: str, has_steps: bool) -> None:
     """LLDP and counters call the NIC by its net device, NCCL by its RDMA device: it was two."""
     cables = ["device,port,remote_device,remote_port,speed_gbps"]
     cables += [f"leaf01,Ethernet{8 * i},node{i:02d},{netdev},400" for i in range(8)]
     logs = flap("counters", netdev) | flap("NCCL", nic=nic)
-    told = tell({"cables.csv": cables, "steps.csv": steps(600)} | logs)
+    told = tell({"cables.csv": cables} | ({"steps.csv": steps(600)} if has_steps else {}) | logs)
     (finding,) = told["findings"]
     assert "2 times" in finding["title"]
     assert {e["switch"] for e in finding["entities"] if e["type"] == "port"} == {"leaf01"}
+
+
+COUNTING = {
+    "rdma2": True, "mlx5_0": True, "enp26s0np0": True, "ens3f1": True, "eno1": True,
+    "rocep1s0": True, "bnxt_re1": True, "ionic_3": True, "hsn0": True,
+    "swp1": False, "eth2": False, "ethernet1/1/1": False, "xe-0/0/1": False, "ethernet-1/1": False,
+    "hundredGigE1/1": False,
+}  # fmt: skip
+
+
+def test_what_counts_is_a_host_by_names_no_switch_has(tmp_path: Path) -> None:
+    """A host whose NICs were counted, and no job known, was a switch: its NIC was called a port."""
+    ends = [(f"unit{i:02d}", name) for i, name in enumerate(COUNTING)]
+    cables = ["device,port,remote_device,remote_port,speed_gbps"]
+    cables += [f"leaf01,Ethernet{8 * i},{unit},{name},400" for i, (unit, name) in enumerate(ends)]
+    counts = ["time,device,port,tx_bytes,rx_bytes"]
+    counts += [f"{stamp(30 * i)},{unit},{name},{i},{i}" for i in range(4) for unit, name in ends]
+    (tmp_path / "cables.csv").write_text("\n".join(cables))
+    (tmp_path / "counters.csv").write_text("\n".join(counts))
+    ingest([tmp_path / "cables.csv", tmp_path / "counters.csv"], tmp_path / "store")
+    parts = "SELECT part, is_nic FROM port_parts WHERE device <> 'leaf01'"
+    assert dict(open_store(tmp_path / "store").sql(parts).fetchall()) == COUNTING
 
 
 @pytest.mark.parametrize("downs", [1, 2, 7])

@@ -14,6 +14,9 @@ _SLACK_STEPS = 40
 # Stretches that begin from the same pace and whose steps grow by as much, to this share of it.
 _ALIKE = 1 / 3
 
+# Of the time added by a restart, the share that longer transfers explain.
+_NEARLY_ALL = 0.8
+
 Rest = tuple[Slowdown, float]
 
 
@@ -197,7 +200,10 @@ def _changes(slowdown: Slowdown, model: Model, evidence: Evidence) -> str | None
 
 
 def _severity(slowdown: Slowdown, loss: float) -> Severity:
-    """Return the severity of a loss: of the run's throughput once it is over, of its own before."""
-    if slowdown.is_lead:
+    """Return the severity of a loss: of the run's throughput once it is over, of its own before.
+
+    A restart connects anew, over other paths where switches hash: longer transfers are ordinary.
+    """
+    if slowdown.is_lead or (slowdown.restarted and (slowdown.network_part or 0.0) >= _NEARLY_ALL):
         return "low"
     return severity_of_loss(loss if slowdown.goes_on else loss * slowdown.run_share)

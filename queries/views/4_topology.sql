@@ -5,9 +5,9 @@ FROM named_status WHERE alias IS NOT NULL
 UNION
 SELECT DISTINCT device, port, port AS name FROM named_status WHERE port IS NOT NULL;
 
--- Known hosts: whatever trains. Where no log tells of a job, the neighbours of switches that tell nothing themselves and
--- call all their ports as an operating system calls NICs, or by MAC address. A table like those below: small, and asked
--- by nearly every view.
+-- Known hosts: whatever trains. Where no log tells of a job, the neighbours of switches that call all their ports as an
+-- operating system calls NICs, or by MAC address; those that count have names that no switch has. A table like those
+-- below: small, and asked by nearly every view.
 CREATE OR REPLACE TABLE training_hosts AS
 WITH trains AS (
   SELECT DISTINCT host_name(host) AS host FROM job_ranks WHERE host IS NOT NULL
@@ -17,15 +17,16 @@ WITH trains AS (
 FROM trains
 UNION
 SELECT host_name(remote_device) FROM named_links
-WHERE NOT from_nic AND NOT EXISTS (FROM trains) AND remote_device NOT IN (
-  SELECT device FROM named_links WHERE NOT from_nic AND device IS NOT NULL
-  UNION SELECT device FROM named_samples WHERE device IS NOT NULL
-)
+WHERE NOT from_nic AND NOT EXISTS (FROM trains)
+  AND remote_device NOT IN (SELECT device FROM named_links WHERE NOT from_nic AND device IS NOT NULL)
 GROUP BY host_name(remote_device)
 HAVING bool_and(coalesce(
   regexp_matches(
     coalesce(remote_port_description, remote_port),
-    '^((en|eth|ib|mlx|hsn|bond|rdma|roce|irdma|bnxt_|ionic_|efa_)[a-z]*[0-9]|([0-9a-f]{2}:){5})'
+    CASE WHEN host_name(remote_device) IN (SELECT host_name(device) FROM named_samples WHERE device IS NOT NULL)
+      THEN '^(en[ops]|mlx|hsn|rdma|roce|irdma|bnxt_|ionic_|efa_)[a-z]*[0-9][^/]*$'
+      ELSE '^((en|eth|ib|mlx|hsn|bond|rdma|roce|irdma|bnxt_|ionic_|efa_)[a-z]*[0-9]|([0-9a-f]{2}:){5})'
+    END
   ),
   false
 ));

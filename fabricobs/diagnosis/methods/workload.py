@@ -115,11 +115,13 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
 
 
 def _dealing(times: RankTimes, model: Model) -> _Form | None:
-    """Another rank last in every step: nobody is slow for long."""
+    """Another rank last in every step, from a step on or all the time: nobody is slow for long."""
     ahead = times.own_ms - times.peer_ms
-    known = times.steady & np.isfinite(ahead).any(axis=1)
-    if not known.any():
+    known = np.flatnonzero(times.steady & np.isfinite(ahead).any(axis=1))
+    if not len(known):
         return None
+    since = _varying_since(nan_max(ahead[known]), times.excess[known], model)
+    known = known[since:]
     ahead = ahead[known]
     lasting = np.nan_to_num(nan_median(ahead, axis=0))
     wait, passing = nan_max(ahead), nan_max(ahead - lasting)
@@ -130,7 +132,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
     shares = blame / max(float(blame.sum()), 1e-9)
     turns = 1 / max(float(np.sum(shares**2)), 1e-9)
     loss = _share(float(np.sum(wait)), float(np.nansum(times.step_ms[known])))
-    spread = MAD_TO_SIGMA * float(np.nanmedian(np.abs(times.excess[known])))
+    spread = _spread(times.excess[known])
     if (
         turns < model.limit("turns") * len(names)
         or loss < model.limit("turns_loss")
@@ -140,7 +142,9 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
     usual = float(np.median(np.nanmedian(times.peer_ms[known], axis=1)))
     return _Form(
         what=(
-            "ranks vary from step to step: another one is last each time, the slowest "
+            "ranks vary from step to step"
+            + (f" since step {times.steps[known[0]]}" if since else "")
+            + ": another one is last each time, the slowest "
             f"{np.median(wait) / usual:.0%} behind the median"
         ),
         proof=(
@@ -149,7 +153,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
         ),
         loss=loss,
         explained=explained,
-        first=0,
+        first=int(known[0]) if since else 0,
         drivers=(
             driver(
                 model,
@@ -160,8 +164,22 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
             driver(model, "spread", "variation of the ranks in a step", round(spread, 3)),
             driver(model, "explained", "share of the wait that passes", round(explained, 3)),
         ),
-        most="low",
+        most="critical" if since else "low",
     )
+
+
+def _varying_since(wait: Array, excess: Array, model: Model) -> int:
+    """Return the place of the step since which the slowest rank is further behind; 0: always.
+
+    Before it ranks vary as little as sound ones.
+    """
+    cuts = change_points(wait, smallest=int(model.limit("least_steps")))
+    begin, _ = _worst_stretch(wait, [0, *cuts, len(wait)])
+    return begin if begin and _spread(excess[:begin]) < model.limit("spread") else 0
+
+
+def _spread(excess: Array) -> float:
+    return MAD_TO_SIGMA * float(np.nanmedian(np.abs(excess)))
 
 
 def _loading(times: RankTimes, model: Model) -> _Form | None:
