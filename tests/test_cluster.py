@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
-from loopback import wait_for
+from dask_workers import Workers
 from remote_logs import rows_below, upload
 from small_store import rows_of, write_days
 
@@ -27,46 +27,6 @@ pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.slow
 FILES = 2_400  # three batches
-_STARTS_WITHIN = 120
-
-
-class Workers:
-    """A scheduler and two workers, each a process."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
-        self.workers = [self._start("worker", "--nthreads", "1", "--no-nanny") for _ in range(2)]
-
-    def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments]
-        process = subprocess.Popen(
-            [*command, "--no-dashboard", "--scheduler-file", "scheduler.json"],
-            cwd=self._folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            # A task whose worker dies is given up at once: what follows is ours.
-            env={**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"},
-            start_new_session=True,
-        )
-        self.all = [*getattr(self, "all", []), process]
-        return process
-
-    def wait(self) -> None:
-        """Wait until all have joined: a busy machine may take a minute to start them."""
-        from distributed import Client
-
-        told = self._folder / "scheduler.json"
-        wait_for(told.exists, "the scheduler to start", _STARTS_WITHIN)
-        with Client(scheduler_file=str(told), timeout=_STARTS_WITHIN) as client:
-            client.wait_for_workers(2, timeout=_STARTS_WITHIN)
-            self.address = client.scheduler.address.replace("tcp", "dask")
-
-    def stop(self) -> None:
-        """Kill all that live."""
-        for process in self.all:
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture

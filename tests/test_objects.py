@@ -3,23 +3,19 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from loopback import wait_for
-from object_server import ObjectServer, failing_proxy, object_server
+from object_server import ObjectServer, failing_proxy
 from small_store import STEP, write_days
 
 from conftest import ROOT, Run
 from fabricobs.exceptions import UserError
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
-from fabricobs.store import objects, verification
+from fabricobs.store import objects
 from fabricobs.store.location import place_of
 from fabricobs.store.parts import Store
 from fabricobs.store.reading import reading
@@ -149,48 +145,6 @@ def test_grown_files_compaction_and_pruning(s3: str, tmp_path: Path) -> None:
         assert left == set(store.snapshot().batches)
         found.append(seen)
     assert found[0] == found[1]
-
-
-def test_writers_race_over_the_same_logs_and_one_is_killed(s3: str, tmp_path: Path) -> None:
-    logs, store = tmp_path / "logs", at(s3)
-    write_days(logs, 30)
-    store.create()
-    command = [sys.executable, "-c", "from fabricobs.cli import main; main()", "ingest", logs,
-               "--store", s3]  # fmt: skip
-    writers = [
-        # Each as on a machine of its own.
-        subprocess.Popen(
-            command, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / f"cache{number}")}
-        )
-        for number in range(4)
-    ]
-    wait_for(lambda: store.storage.folders(), "the first batch")
-    writers[0].kill()
-    assert [writer.wait() for writer in writers][1:] == [0, 0, 0]
-    ingest([logs], store, Options())
-    assert rows_of(store.path) == local_copy(logs, tmp_path / "local")
-    assert not any(batch.faults or batch.doubled for batch in verification.verify(store.path))
-
-
-def test_a_server_that_is_killed_and_restarted(
-    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    logs = tmp_path / "logs"
-    write_days(logs, 12)
-    monkeypatch.setattr(objects, "_RETRIES", 60)  # a busy machine starts a server slowly
-    with object_server(tmp_path / "server") as server:
-        for name, value in server.variables().items():
-            monkeypatch.setenv(name, value)
-        store = at(s3)
-        for day in sorted(logs.iterdir())[:4]:
-            ingest([day], store, Options())
-        server.kill()
-        back = threading.Timer(1, server.start)
-        back.start()
-        for day in sorted(logs.iterdir())[4:]:
-            ingest([day], store, Options())
-        back.join()
-        assert rows_of(store.path) == local_copy(logs, tmp_path / "local")
 
 
 def test_refusals_and_cut_answers_change_nothing(
