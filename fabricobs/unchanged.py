@@ -1,13 +1,13 @@
 """Skip inputs whose `stat()` is that of the last ingest.
 
 `STORE/.seen.json` keeps, of every file in the store, its size, the times of its last change and
-status change in nanoseconds, and its inode. Only the system sets the second time, so a file that
-answers all four as before holds what it held. A file changed within two seconds of being looked at
-is not noted: a clock may tick more coarsely than a program writes.
+status change in nanoseconds, and its inode; of an object its size, time and ETag, which are the
+same for every machine. Only the system sets the second time, so a file that answers all four as
+before holds what it held. A file changed within two seconds of being looked at is not noted: a
+clock may tick more coarsely than a program writes.
 
-What is noted counts only with the same settings (version, options, and the size and time of every
-definition) over the same batches. In any doubt the files are looked at as if for
-the first time.
+What is noted counts only with the same settings (version, options, and the bytes of every
+definition) over the same batches. In any doubt the files are looked at as if for the first time.
 """
 
 import hashlib
@@ -19,12 +19,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from fabricobs import __version__, content
+from fabricobs.exceptions import UserError
 from fabricobs.formats import ENGINE_VERSION
 from fabricobs.inputs import FileOutcome, IngestReport, InputFile, Options
 from fabricobs.store.integrity import refuse_damaged
 from fabricobs.store.log import StoreError
 from fabricobs.store.reading import snapshot_of
-from fabricobs.store.storage import write_file
+from fabricobs.store.storage import StorageError, storage_of
 
 _NAME = ".seen.json"
 _SETTLED_NS = 2_000_000_000
@@ -73,11 +74,13 @@ def as_noted(file: InputFile, look: Look | None, noted: Notes) -> list[FileOutco
 def load(store: Path, options: Options) -> Notes:
     """Return what is noted and still counts."""
     try:
-        noted = json.loads((store / _NAME).read_bytes())
+        noted = json.loads(storage_of(store).read(_NAME))
         parts = _parts(store)
         if parts and noted["parts"] == parts and noted["settings"] == _settings(options):
             return {path: tuple(note) for path, note in noted["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (
+        OSError, UserError, ValueError, KeyError, TypeError, AttributeError, RecursionError
+    ):  # fmt: skip
         pass
     return {}
 
@@ -86,18 +89,19 @@ def keep(noted: Notes, store: Path, options: Options) -> None:
     """Keep notes of files whose rows are all in the store now."""
     document = {"settings": _settings(options), "parts": _parts(store), "files": noted}
     # Notes save time and nothing else: a store that cannot keep them is whole without.
-    with suppress(OSError):
-        write_file(store, store / _NAME, json.dumps(document, separators=(",", ":")).encode())
+    with suppress(OSError, StorageError):
+        storage_of(store).replace(_NAME, json.dumps(document, separators=(",", ":")).encode())
 
 
 def _settings(options: Options) -> str:
     """Digest what, besides its bytes, decides how a file is read."""
-    looks = []
+    deciding = (__version__, ENGINE_VERSION, options.job, options.zone, options.host_from)
+    digest = hashlib.blake2b(json.dumps(deciding).encode(), digest_size=12)
+    # Their bytes: the same definitions lie elsewhere, and have another time, on each machine.
     for name, path in content.files("ingest", ".toml", options.content).items():
-        stat = path.stat()
-        looks.append((name, str(path), stat.st_size, stat.st_mtime_ns))
-    deciding = (__version__, ENGINE_VERSION, options.job, options.zone, options.host_from, looks)
-    return hashlib.blake2b(json.dumps(deciding).encode(), digest_size=12).hexdigest()
+        text = path.read_bytes()
+        digest.update(f"\n{name} {len(text)}\n".encode() + text)
+    return digest.hexdigest()
 
 
 def _parts(store: Path) -> str:

@@ -119,6 +119,11 @@ def test_what_is_unchanged_is_listed_once_and_not_fetched(
         report, lists, fetched = ingest()
         assert (lists, fetched) == (1, ["day03.jsonl", "hosts.csv"])
         assert [o.path.name for o in report.outcomes if not o.unchanged] == ["day03.jsonl"]
+        # Another machine has no copies, and its definitions another time.
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+        report, lists, fetched = ingest()
+        assert (lists, fetched) == (1, [])
+        assert all(outcome.unchanged for outcome in report.outcomes)
     steps = rows_of(place_of(Path(s3)))["steps"]
     assert len(steps) == 7, "the grown object takes the place of what it was"
 

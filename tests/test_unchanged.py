@@ -88,7 +88,11 @@ def test_other_options_definitions_or_batches(logs: Path, tmp_path: Path) -> Non
     own = tmp_path / "content" / "ingest"
     own.mkdir(parents=True)
     shutil.copy(content.shipped("ingest") / "nccl_debug.toml", own)
-    assert known_report(logs, Options(content=(tmp_path / "content",))) is None
+    elsewhere = Options(content=(tmp_path / "content",))
+    assert known_report(logs, elsewhere) is not None, "the same definition in another place"
+    with (own / "nccl_debug.toml").open("a") as definition:
+        definition.write("# mine\n")
+    assert known_report(logs, elsewhere) is None
     batch = next(path for path in (tmp_path / "store").iterdir() if path.name[0] not in "._")
     shutil.rmtree(batch)
     assert known_report(logs) is None

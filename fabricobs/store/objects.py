@@ -73,6 +73,12 @@ class Objects:
 
         return self._repeated(put)
 
+    def replace(self, key: str, data: bytes) -> None:
+        """Put an object in the place of what there is."""
+        import obstore
+
+        self._repeated(lambda: obstore.put(self._objects, key, data, use_multipart=False))
+
     def keys(self, folder: str, after: str = "") -> list[str]:
         """Return the objects of a folder by their keys."""
         import obstore

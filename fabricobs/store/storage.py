@@ -1,8 +1,8 @@
 """What a store lies in, behind the few calls that a directory and an object store both answer.
 
-An object is written whole or not at all, and once only: parts never change, and of two writers who
-create the same key one is told so. Nothing here needs a lock. A key is a path below the directory
-or prefix, such as `_log/000000000007.json`.
+An object is written whole or not at all. What counts is written once only: parts never change, and
+of two writers who create the same key one is told so. Nothing here needs a lock. A key is a path
+below the directory or prefix, such as `_log/000000000007.json`.
 """
 
 import os
@@ -57,6 +57,9 @@ class Storage(Protocol):
 
     def create(self, key: str, data: bytes) -> bool:
         """Write an object; False if another writer has."""
+
+    def replace(self, key: str, data: bytes) -> None:
+        """Write an object in the place of what there is: of several writers the last one counts."""
 
     def keys(self, folder: str, after: str = "") -> list[str]:
         """Return the objects of a folder by their keys, in order, those after a key."""
@@ -124,6 +127,10 @@ class Directory:
                 return False
         sync(target.parent)
         return True
+
+    def replace(self, key: str, data: bytes) -> None:
+        """Write a file and rename it over what there is."""
+        write_file(self.path, self.path / key, data)
 
     def keys(self, folder: str, after: str = "") -> list[str]:
         """Return the files of a folder by their keys."""
