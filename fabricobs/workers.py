@@ -1,10 +1,12 @@
 """Processes that plan and read, and what happens when one of them is killed."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import TypeVar
 
 from fabricobs import stopping
@@ -29,6 +31,16 @@ def _begin_worker() -> None:
     """Prepare a process that reads; it stops as its parent does, and leaves nothing behind."""
     stopping.listen()
     raise_gc_threshold()
+    # It holds both ends of the pipe that tasks come from: it would wait for ever.
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is killed."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def submitted(

@@ -3,12 +3,15 @@
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from loopback import wait_for
 
 from conftest import ROOT
 from fabricobs import batches, workers
@@ -55,6 +58,23 @@ def test_a_process_killed_once_costs_nothing(tmp_path: Path) -> None:
     task = _Dying("a", once=tmp_path / "killed")
     made = list(workers.one_by_one(task, [["a", "b"]], lambda item: [f"{item} refused"], alone))
     assert sorted(each for some in made for each in some) == ["a", "b"]
+
+
+def test_workers_end_when_who_started_them_is_killed() -> None:
+    code = (
+        "import os, time\n"
+        "from fabricobs.workers import processes\n"
+        "if __name__ == '__main__':\n"
+        "    with processes(1) as pool:\n"
+        "        print(pool.submit(os.getpid).result(), flush=True)\n"
+        "        time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        worker = Path(f"/proc/{int(parent.stdout.readline())}")
+        assert worker.exists()
+        parent.kill()
+    wait_for(lambda: not worker.exists(), "the worker to end")
 
 
 class _Killer:
