@@ -58,7 +58,7 @@ class Site:
     requests: int = 0
     store: str = "s3://stores/calm"
 
-    def start(self, machine: str = "first") -> BaseProcess:
+    def start(self, machine: str = "first", workers: int = 1) -> BaseProcess:
         """Begin an ingest, on a machine with copies of its own."""
         folder = self.folder / machine
         folder.mkdir(exist_ok=True)
@@ -67,6 +67,8 @@ class Site:
         command = ("ingest", LOGS, "--store", self.store)
         if self.on_cluster:
             command += ("--executor", self.workers.address)
+        else:
+            command += ("--workers", str(workers))
         process = PROCESSES.Process(target=killed.run_anywhere, args=(folder, command, variables))
         process.start()
         return process
@@ -108,8 +110,8 @@ class Site:
 
 
 def coordinator(site: Site, chance: random.Random) -> None:
-    """Kill the process that was typed."""
-    process = site.start()
+    """Kill the process that was typed, which has processes of its own to read."""
+    process = site.start(workers=2)
     site.disturb(chance, process.kill)
     process.join(_ENDS_WITHIN)
 
