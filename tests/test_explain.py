@@ -41,6 +41,8 @@ FINDING = Finding(
     detected_at=START + timedelta(minutes=5),
     loss_share=0.12,
     gpu_hours_lost=3.5,
+    slower_from=(103, START + timedelta(seconds=9)),
+    to_its_end=True,
     cost=7.0,
     drivers=(Driver("computation", 812.0, 700.0, "ms", 9.5, 735.0, "Greyhound"),),
     query="slowest_ranks",

@@ -16,6 +16,7 @@ from conftest import Rows, Run
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.jobs import JobError
 from fabricobs.diagnosis.run import diagnose
+from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past
 from fabricobs.report.jobs import listing_text
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
@@ -143,6 +144,13 @@ def said(found: Diagnosis, job: str | None = None) -> list[tuple[object, ...]]:
 
     What goes on when a job ends is over where the data of others go on: the tense is left out.
     """
+
+    def timeless(text: str) -> str:
+        for f in own:
+            for words in (headline(f), f"{f.title}.{end_of(f)}", f.title):
+                text = text.replace(words, f.kind)
+        return in_past(text, LOSS_PAST)
+
     each = next((j for j in found.jobs if j.run.label == job), None)
     verdict = found.verdict if each is None else each.verdict
     own = [f for f in found.findings if each is None or f.id in each.findings]
@@ -150,8 +158,8 @@ def said(found: Diagnosis, job: str | None = None) -> list[tuple[object, ...]]:
         sorted((e.type, e.rank, e.host or "") for e in f.entities if e.type != "job") for f in own
     ]
     return [
-        (verdict.sentence,),
-        *((q.question, q.answer, q.evidence) for q in verdict.questions),
+        (timeless(verdict.sentence),),
+        *((q.question, q.answer, timeless(q.evidence)) for q in verdict.questions),
         *sorted(
             (f.kind, f.explanation, f.loss_share or 0.0, str(e))
             for f, e in zip(own, entities, strict=True)

@@ -216,7 +216,7 @@ def test_laws_stand_in_explanations() -> None:
     assert [law for law in LAWS if law not in texts] == []
 
 
-@pytest.mark.parametrize("longer_at", [0, 1, 15, 30, 31, 600])
+@pytest.mark.parametrize("longer_at", [0, 1, 15, 30, 32, 33, 600])
 @pytest.mark.parametrize("family", ["counters", "timing"])
 def test_counters_and_steps_that_tell_two_onsets_tell_the_time_between(
     longer_at: int, family: str
@@ -226,7 +226,8 @@ def test_counters_and_steps_that_tell_two_onsets_tell_the_time_between(
     segments = (Segment(0, 120, START - timedelta(minutes=9), 1000.0), slower)
     one = replace(finding(116, 299, 0.1), start=begun, detected_at=known, families=(family,))
     (told,) = with_states([one], Coverage((), ()), segments, load_models())
-    between = family == "counters" and 0 < longer_at <= 30
+    # Clocks differ by up to two seconds.
+    between = family == "counters" and 0 < longer_at <= 32
     assert told.slower_from == ((121, slower.start) if between else None)
     assert ("between step 116, " in since_words(told)) == between
     assert ("and step 121, " in standing_words(told)) == between

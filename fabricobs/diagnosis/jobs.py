@@ -21,7 +21,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.loss import joined_losses
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.standing import headline, with_states
+from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past, with_states
 from fabricobs.diagnosis.verdict import with_causes
 from fabricobs.exceptions import UserError
 from fabricobs.store.jobs import Run
@@ -76,6 +76,7 @@ def joined(
     # A run that ended took its faults along, where others go on.
     seen = coverage or by_run[0][1].coverage
     findings = in_order(with_states(found.values(), seen, (), models))
+    jobs = [_told(job, each, findings) for job, (_, each) in zip(jobs, by_run, strict=True)]
     diagnoses = [diagnosis for _, diagnosis in by_run]
     rests = [] if rest is None else [rest]
     return Diagnosis(
@@ -90,6 +91,34 @@ def joined(
         jobs=tuple(jobs),
         loss=loss,
     )
+
+
+def _told(job: JobVerdict, alone: Diagnosis, findings: Sequence[Finding]) -> JobVerdict:
+    """Return the verdict of a run in the past tense where its end took its faults along."""
+    now = {finding.id: finding for finding in findings}
+    pairs = [
+        (before, now[id_])
+        for before, id_ in zip(alone.findings, job.findings, strict=True)
+        if id_ in now and now[id_].to_its_end and before.state != "over"
+    ]
+    if not pairs:
+        return job
+
+    def past(text: str) -> str:
+        for before, after in pairs:
+            text = text.replace(headline(before), headline(after))
+            text = text.replace(f"{before.title}.", f"{after.title}.{end_of(after)}")
+        return text
+
+    first, *others = job.verdict.questions
+    lost = in_past(past(first.evidence), LOSS_PAST) if first.answer == "problem" else first.evidence
+    told = [replace(q, evidence=past(q.evidence)) for q in others]
+    verdict = replace(
+        job.verdict,
+        sentence=past(job.verdict.sentence),
+        questions=(replace(first, evidence=lost), *told),
+    )
+    return replace(job, verdict=verdict)
 
 
 def _coverage(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 
+from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.findings import Coverage, Finding, Segment, State
 from fabricobs.diagnosis.model import Model
 
@@ -13,6 +14,15 @@ from fabricobs.diagnosis.model import Model
 # see an end.
 _NEAR_THE_END = 0.05
 _SINCE = {"since": "from"}
+# What an answer says of a loss, as it is and as it was.
+LOSS_PAST = _SINCE | {
+    "is lost": "was lost",
+    "take longer": "took longer",
+    "takes longer": "took longer",
+    "wait": "waited",
+    "is as before": "was as before",
+    "are as before": "were as before",
+}
 
 
 def with_states(
@@ -49,7 +59,7 @@ def _slower_from(finding: Finding, segments: Sequence[Segment]) -> tuple[int, da
             (after.first_step, after.start)
             for before, after in pairwise(segments)
             if after.start is not None
-            and start < after.start <= known
+            and start < after.start <= known + CLOCK_SLACK
             and before.last_step < after.first_step
             and before.step_time_ms < after.step_time_ms
         ),

@@ -24,9 +24,9 @@ from fabricobs.diagnosis.findings import (
     Question,
     Verdict,
 )
-from fabricobs.diagnosis.job import StepTimeTrend
+from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Answers, Model
-from fabricobs.diagnosis.standing import end_of, headline
+from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past
 
 _NOTHING = MethodResult()
 
@@ -210,7 +210,9 @@ def _everywhere(
         return _work_grew(question, trends) or _pace_holds(question, findings, trends, reached)
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
     restart = ", when the job was restarted" if worst.restarted else ""
-    lost, when = worst.loss_share, f"since step {worst.first_step}"
+    cause = _cause_of(worst, findings)
+    lost = worst.loss_share if cause is None else cause.loss_share
+    when = f"since step {worst.first_step}"
     for drop in findings:
         if drop.bursts and drop.kind == UNEXPLAINED and drop.loss_share:
             lost, when = drop.loss_share, f"in the steps {drop.start_step} to {drop.end_step}"
@@ -222,10 +224,24 @@ def _everywhere(
     if worst.by_collectives:
         text += " Of the added time most is longer collectives; no log tells steps."
     elif worst.network_part is not None and worst.network_part >= 0.8:
-        text += " Every rank's transfers take longer; computation is as before: it is everywhere."
+        named = [each.label for each in cause.entities if each.type != "job"] if cause else []
+        where = f"all wait for {' and '.join(named[:2])}" if named else "it is everywhere"
+        text += f" Every rank's transfers take longer; computation is as before: {where}."
     elif worst.compute_part is not None and worst.compute_part >= 0.8:
         text += " The slowest rank's computation takes longer; transfers are as before."
-    return Question(question, "problem", text)
+    return Question(question, "problem", text if worst.goes_on else in_past(text, LOSS_PAST))
+
+
+def _cause_of(slowdown: Slowdown, findings: Sequence[Finding]) -> Finding | None:
+    """Return the named cause that begins with a slowdown and costs what it does: one fact."""
+    for finding in findings:
+        begins = finding.slower_from[0] if finding.slower_from else finding.start_step
+        costs = finding.loss_share if finding.severity != "info" else None
+        if finding.kind == UNEXPLAINED or costs is None or begins != slowdown.first_step:
+            continue
+        if abs(costs - slowdown.loss_share) < _LEAST_LOSS:
+            return finding
+    return None
 
 
 def _work_grew(question: str, trends: list[StepTimeTrend]) -> Question | None:

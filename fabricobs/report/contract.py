@@ -42,6 +42,13 @@ class DriverDocument(TypedDict):
     source: Annotated[str, Field(description="where the threshold is from")]
 
 
+class LongerStepsDocument(TypedDict):
+    """The first longer steps of a job."""
+
+    step: int
+    time: Moment
+
+
 class FindingDocument(TypedDict):
     """One cause: culprits, time, cost, evidence, what would disprove it, what to do."""
 
@@ -66,6 +73,13 @@ class FindingDocument(TypedDict):
     cost: Annotated[float | None, Field(description="of those hours, by gpu_hour_price")]
     currency: Annotated[str, Field(description="of the cost, as the site names it")]
     state: Annotated[State, Field(description="at the end of the data; empty: not known")]
+    slower_from: Annotated[
+        LongerStepsDocument | None,
+        Field(description="the cause began between `start` and these; null: it began at `start`"),
+    ]
+    to_its_end: Annotated[
+        bool, Field(description="over only as its job ended; whether it lasts is not known")
+    ]
     title: str
     explanation: str
     drivers: list[DriverDocument]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         EntityDocument,
         FindingDocument,
         JobDocument,
+        LongerStepsDocument,
         LossDocument,
         PowerDocument,
         QuestionDocument,
@@ -338,6 +339,8 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> "Findin
         "cost": as_json(finding.cost),
         "currency": finding.currency,
         "state": finding.state,
+        "slower_from": _longer_steps(finding),
+        "to_its_end": finding.to_its_end,
         "title": finding.title,
         "explanation": finding.explanation,
         "drivers": [_driver(driver) for driver in finding.drivers],
@@ -348,11 +351,21 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> "Findin
     }
 
 
+def _longer_steps(finding: Finding) -> "LongerStepsDocument | None":
+    if finding.slower_from is None:
+        return None
+    step, moment = finding.slower_from
+    return {"step": step, "time": _utc(moment)}
+
+
 def finding_of(document: Mapping[str, Any]) -> Finding:
     """Return the finding a JSON document tells of; what an older version left out is empty."""
     made: dict[str, Any] = {name: document[name] for name in _PLAIN}
     made |= {name: _moment(document[name]) for name in ("start", "end", "detected_at")}
     made |= {name: document.get(name) for name in ("cost", "run_share")}
+    made["to_its_end"] = document.get("to_its_end", False)
+    if longer := document.get("slower_from"):
+        made["slower_from"] = longer["step"], _moment(longer["time"])
     made |= {name: document.get(name, "") for name in ("currency", "state")}
     made |= {
         name: tuple(document.get(name, ())) for name in ("families", "refuted_by", "next_steps")
