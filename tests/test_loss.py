@@ -182,7 +182,7 @@ PRESENT = re.compile(
 )
 # What holds of all fabrics, whatever was measured, and what a reader knows now.
 LAWS = (
-    "Hashing the {flows:.0f} flows of this job evenly gives",
+    "Hashing {flows:.0f} flows evenly gives",
     "Gb/s a host reach {low_gbytes_per_s",
     "Error correction works up to that rate",
     "hashing {flows} leaves a link so empty",

@@ -1,5 +1,6 @@
 """From what a method measured to the finding it tells: the model's words, filled in."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from string import Formatter
@@ -17,6 +18,8 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.model import Model
 
+# The kernel's drivers of RDMA devices, and rdma-core's names by place.
+_RDMA = re.compile(r"(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d")
 COST_UNKNOWN = "What it costs cannot be told from these files."
 
 
@@ -42,7 +45,7 @@ def build_finding(
     so if its loss is small, too.
     """
     device = next((entity.nic for entity in entities if entity.nic is not None), "DEVICE")
-    words = with_phrases(model, {"device": device} | dict(words))
+    words = with_phrases(model, {"device": device, "netdev": _netdev(device)} | dict(words))
     felt = cost is not None and cost.felt
     loss = cost.loss_share if cost is not None and felt else None
     severity = severity_of_loss(loss) if felt else unmeasured
@@ -69,6 +72,11 @@ def build_finding(
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),
     )
+
+
+def _netdev(device: str) -> str:
+    """Return what ethtool calls a NIC: what logs know is often the name of its RDMA device."""
+    return f"$(ls /sys/class/infiniband/{device}/device/net)" if _RDMA.match(device) else device
 
 
 def with_phrases(model: Model, words: Mapping[str, Any]) -> dict[str, Any]:

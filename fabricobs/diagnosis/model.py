@@ -147,6 +147,7 @@ class Model(_Part):
     - `rule`: what the method `rule` goes by, `case` its tests.
     - `query`: the question in `queries/` that shows the evidence to a person.
     - `whole`: it judges all runs of a store at once, as a sweep of benchmarks is many runs.
+    - `live_steps`: how many of the first steps show something only while the fault lasts.
     - `charts`: what the report shows of its findings: the first that the store has data for.
     """
 
@@ -166,6 +167,7 @@ class Model(_Part):
     wording: Wording
     refuted_by: tuple[str, ...]
     next_steps: tuple[str, ...]
+    live_steps: int = Field(0, ge=0)
 
     def limit(self, name: str) -> float:
         """Return a threshold's value."""

@@ -14,6 +14,7 @@ from fabricobs.diagnosis.model import Model
 # see an end.
 _NEAR_THE_END = 0.05
 _SINCE = {"since": "from"}
+_AGAIN = "If it comes back: "
 # What an answer says of a loss, as it is and as it was.
 LOSS_PAST = _SINCE | {
     "is lost": "was lost",
@@ -41,6 +42,9 @@ def with_states(
         if state == "over" != finding.state:
             words = past.get(finding.kind, _SINCE)
             finding = replace(finding, title=in_past(finding.title, words))
+        if state == "over":
+            live = max((m.live_steps for m in models.values() if m.kind == finding.kind), default=0)
+            finding = replace(finding, next_steps=_steps_after(finding.next_steps, live))
         # What a job bore until it ended, while other data go on: nobody knows whether it lasts.
         if state == "over" and finding.state == "ongoing":
             finding = replace(finding, to_its_end=True)
@@ -65,6 +69,13 @@ def _slower_from(finding: Finding, segments: Sequence[Segment]) -> tuple[int, da
         ),
         None,
     )
+
+
+def _steps_after(steps: tuple[str, ...], live: int) -> tuple[str, ...]:
+    """Return next steps with the first `live` of them last: they show nothing after the fault."""
+    if any(step.startswith(_AGAIN) for step in steps):
+        return steps
+    return (*steps[live:], *(f"{_AGAIN}{step}" for step in steps[:live]))
 
 
 def in_past(text: str, words: Mapping[str, str]) -> str:

@@ -57,8 +57,15 @@ def _section(model: Model) -> str:
         "What would refute it:",
         bullets(model.refuted_by),
         "Next steps:",
-        bullets(model.next_steps),
+        bullets([_worded(step, model) for step in model.next_steps]),
     )
+
+
+def _worded(step: str, model: Model) -> str:
+    """Return a step with the phrases it may begin with; facts stay in braces."""
+    for name, texts in model.wording.phrase.items():
+        step = step.replace(f"{{{name}}}", ", or: ".join(texts))
+    return step
 
 
 def _thresholds(limits: Mapping[str, Threshold]) -> str:

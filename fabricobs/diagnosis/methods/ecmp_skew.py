@@ -266,7 +266,7 @@ def _drivers(
     limit, thresholds = model.limit, model.threshold
     drivers = [
         Driver(
-            "Jain's index of the uplinks",
+            "Jain's index of the uplinks (1: even)",
             round(jain(loads), 3),
             round(skew.expected_jain, 3),
             "",

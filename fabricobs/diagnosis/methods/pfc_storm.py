@@ -213,7 +213,7 @@ def _finding(
             driver(
                 model,
                 "root",
-                "pauses received over those sent",
+                "pauses received over those sent (0: all pauses begin there)",
                 round(back / max(frames, 1.0), 4),
             ),
         ]

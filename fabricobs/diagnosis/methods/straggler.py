@@ -289,6 +289,6 @@ def _drivers(numbers: dict[str, float], model: Model) -> tuple[Driver, ...]:
             threshold=None,
             source="The rank that arrives last communicates least",
         ),
-        given("score", "relative score: the fastest peer's time over this one's", "relative"),
-        given("score", "individual score: its own best time over that while slow", "individual"),
+        given("score", "relative score: the fastest peer's time over its (1: as fast)", "relative"),
+        given("score", "individual score: its best time over its own (1: as fast)", "individual"),
     )

@@ -30,6 +30,7 @@ _MOST_POINTS = 800  # of a plot of 1,000 pixels
 _MOST_LANES = 8
 _LANE = 18  # pixels of height a finding's bar takes at the top of the timeline
 _ROOM_FOR_NAME = 0.25  # of the width: a bar shorter than that has its name beside it
+_LATE = 0.6  # of the width: on a telephone a label needs a third of it
 # Steps longer than this many times the slowest pace (start-up, checkpoints) run out of the frame:
 # they would press the rest to a flat line.
 _CUT_AT = 1.25
@@ -63,7 +64,7 @@ def step_timeline(
         _lane(span, place, names[2], color, first, max(width, 1))
         for place, span in enumerate(spans[:_MOST_LANES])
     ]
-    chart = layers(line, *_paces(segments, names[1], color), *lanes)
+    chart = layers(line, *_paces(segments, names[1], color, first + _LATE * width), *lanes)
     jobs = len({point["job"] for point in points})
     more = len(spans) - _MOST_LANES
     caption = sentences(
@@ -77,14 +78,19 @@ def step_timeline(
     return titled(chart, "Step time (ms) by step", caption)
 
 
-def _paces(segments: Sequence[Segment], name: str, color: alt.Color) -> list[alt.Chart]:
-    """Draw the pace of each segment, and where and by how much one changes to the next."""
+def _paces(
+    segments: Sequence[Segment], name: str, color: alt.Color, late: float
+) -> list[alt.Chart]:
+    """Draw the pace of each segment, and where and by how much one changes to the next.
+
+    What a change is called stands right of it; of changes after the step `late` left, a line above.
+    """
     trends = [
         {"first": s.first_step, "last": s.last_step, "pace": round(s.step_time_ms, 2)}
         for s in segments
     ]
     # The first segment of another job starts over; it is no change.
-    changes = [
+    changes: list[Row] = [
         {
             "first": b.first_step,
             "label": f"step {b.first_step:,}: {b.step_time_ms / a.step_time_ms - 1:+.0%}",
@@ -94,6 +100,11 @@ def _paces(segments: Sequence[Segment], name: str, color: alt.Color) -> list[alt
     ]
     level = series(trends, name).mark_rule(strokeWidth=3, clip=True)
     change = alt.Chart(data(changes)).encode(x="first:Q")
+    early = [each for each in changes if each["first"] <= late]
+    after = [each for each in changes if each["first"] > late]
+    named = alt.Chart().encode(x="first:Q", text="label:N")
+    right = named.mark_text(align="left", dx=5, color=INK).encode(y=alt.value(HEIGHT - 9))
+    left = named.mark_text(align="right", dx=-5, color=INK).encode(y=alt.value(HEIGHT - 9 - _LANE))
     return [
         level.encode(
             x="first:Q",
@@ -103,9 +114,7 @@ def _paces(segments: Sequence[Segment], name: str, color: alt.Color) -> list[alt
             tooltip=tips(first="from step", last="to step", pace="pace (ms)"),
         ),
         change.mark_rule(strokeDash=DASHES, color=INK),
-        change.mark_text(align="left", dx=5, color=INK).encode(
-            y=alt.value(HEIGHT - 9), text="label:N"
-        ),
+        *(text.properties(data=data(own)) for text, own in ((right, early), (left, after)) if own),
     ]
 
 
