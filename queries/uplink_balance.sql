@@ -1,4 +1,4 @@
--- question: How evenly do the uplinks of each switch share the load, in windows of 10 minutes?
+-- question: How evenly do the uplinks of each switch share the load, in windows of 2 minutes?
 -- columns:
 --   job              job the counters were ingested for
 --   uplink_group     equal-cost links of one switch
@@ -25,7 +25,7 @@ WITH whole AS (
   QUALIFY links = max(links) OVER (PARTITION BY job, uplink_group)
 ),
 windows AS (
-  SELECT job, uplink_group, time_bucket(INTERVAL 10 MINUTE, ts) AS window_start,
+  SELECT job, uplink_group, time_bucket(INTERVAL 2 MINUTE, ts) AS window_start,
     max(members) AS members,
     8e-9 * sum(tx_bytes) / sum(seconds) AS tx_gbps,
     max(capacity_gbps) AS capacity_gbps
@@ -36,7 +36,7 @@ one_by_one AS (
   SELECT job, uplink_group, ts, unnest(ports) AS port, unnest(loads) AS load FROM whole
 ),
 sums AS (
-  SELECT job, uplink_group, time_bucket(INTERVAL 10 MINUTE, ts) AS window_start, port,
+  SELECT job, uplink_group, time_bucket(INTERVAL 2 MINUTE, ts) AS window_start, port,
     sum(load) AS load
   FROM one_by_one
   GROUP BY ALL

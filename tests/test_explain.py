@@ -112,9 +112,12 @@ def test_everything_it_says_is_told(store: Path) -> None:
     assert [words for words in told if words not in text] == []
 
 
+ALIASES = {("n1", "mlx5_0"): ("enp9s0", "mlx5_0", "mlx5_0/1")}
+
+
 def about(finding: Finding, answer: pl.DataFrame) -> list[tuple[Any, ...]]:
     """The rows about a finding; its SQL must give the same over the same answer."""
-    found = evidence_rows(finding, "SELECT * FROM answer", answer)
+    found = evidence_rows(finding, "SELECT * FROM answer", answer, ALIASES)
     with duckdb.connect() as connection:
         connection.register("answer", answer.to_arrow())
         again = connection.sql(found.sql).fetchall()
@@ -161,6 +164,34 @@ class TestRowsAboutIt:
         ]  # fmt: skip
         answer = pl.DataFrame(rows, schema=["device", "port", "other_end"], orient="row")
         assert about(cable, answer) == rows[:3]
+
+    def test_a_nic_is_known_by_its_net_device(self) -> None:
+        storm = replace(FINDING, entities=(Entity("nic", host="n1", nic="mlx5_0"),), start=None)
+        rows = [("n1", "enp9s0"), ("n1", "enp8s0"), ("n2", "enp9s0"), ("n1", "mlx5_0/1")]
+        answer = pl.DataFrame(rows, schema=["device", "port"], orient="row")
+        assert about(storm, answer) == [rows[0], rows[3]]
+
+    @pytest.mark.parametrize(("begins", "whole"), [(0, []), (1, []), (2, [0]), (3, [1])])
+    def test_the_last_whole_window_before_it_stands_first(
+        self, begins: float, whole: list[int]
+    ) -> None:
+        # Windows of a minute; the finding begins within the one before it is seen.
+        windows = [START + timedelta(minutes=minute) for minute in range(5)]
+        rows = [(3, "node01", w) for w in windows] + [(4, "node01", w) for w in windows]
+        answer = pl.DataFrame(rows, schema=["rank", "host", "window_start"], orient="row")
+        late = replace(FINDING, start=START + timedelta(minutes=begins - 0.5))
+        found = evidence_rows(late, "", answer)
+        assert found.before == len(whole)
+        expected = [*whole, *(m for m in range(5) if m >= begins - 0.5)]
+        assert [row[2] for row in about(late, answer)] == [windows[m] for m in expected]
+        assert {row[0] for row in found.about.rows()} == {3}
+
+    def test_rows_before_and_since_are_shown_alike(self) -> None:
+        windows = [START + timedelta(minutes=2 * m) for m in range(3) for _ in range(9)]
+        answer = pl.DataFrame({"rank": [3] * 27, "host": ["node01"] * 27, "window_start": windows})
+        late = replace(FINDING, start=windows[9], start_step=None)
+        shown = evidence_rows(late, "", answer).shown(12)
+        assert (shown["window_start"] < windows[9]).sum() == 6
 
     def test_a_rank_of_a_dump_without_hosts_is_named_by_its_number(self) -> None:
         assert about(FINDING, pl.DataFrame({"rank": [2, 3]})) == [(3,)]

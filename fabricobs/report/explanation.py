@@ -14,7 +14,13 @@ from fabricobs.exceptions import UserError
 from fabricobs.notebook import table
 from fabricobs.printing import escaped
 from fabricobs.report import documents
-from fabricobs.report.evidence_rows import EvidenceRows, cell_text, evidence_rows
+from fabricobs.report.evidence_rows import (
+    NIC_NAMES,
+    EvidenceRows,
+    cell_text,
+    evidence_rows,
+    nic_aliases,
+)
 from fabricobs.report.layout import aligned, fitted_sql, labelled, listed, wrapped
 from fabricobs.store.session import NO_SITE, Site, open_session
 
@@ -103,8 +109,12 @@ def explain(
     sql = documents.question_sql(finding.query, extra)
     if not sql or sql == finding.query:
         return Explanation(finding, sql, None)
-    with open_session(store, sql, extra, site=site) as connection:
-        return Explanation(finding, sql, evidence_rows(finding, sql, connection.sql(sql).pl()))
+    names_nic = any(entity.nic for entity in finding.entities)
+    asked = f"{sql}\n{NIC_NAMES}" if names_nic else sql
+    with open_session(store, asked, extra, site=site) as connection:
+        aliases = nic_aliases(connection) if names_nic else {}
+        rows = evidence_rows(finding, sql, connection.sql(sql).pl(), aliases)
+        return Explanation(finding, sql, rows)
 
 
 def explanation_text(explanation: Explanation) -> str:
@@ -173,6 +183,8 @@ def _rows_text(rows: EvidenceRows) -> str:
         return "  No rows: what it was judged from is no longer in the store."
     count = len(rows.about)
     title = f"Rows about it, {min(count, _MOST_ROWS)} of {count:,}"
+    if rows.before:
+        title += f"; the first {min(rows.before, _MOST_ROWS)} from before it"
     if not rows.condition:
         title = f"Rows, none of them about it by name; {count:,} in all"
     shown = rows.shown(_MOST_ROWS)

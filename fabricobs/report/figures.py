@@ -24,7 +24,7 @@ from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.charts.theme import coloured
 from fabricobs.report.charts.timeline import step_timeline
 from fabricobs.report.charts.topology import Marked, draw_topology
-from fabricobs.report.evidence_rows import EvidenceRows, evidence_rows
+from fabricobs.report.evidence_rows import EvidenceRows, evidence_rows, nic_aliases
 from fabricobs.store.session import NO_SITE, Site, open_session
 
 if TYPE_CHECKING:
@@ -144,7 +144,9 @@ def _rows_of(
     if finding.query not in known:  # a statement of another installation is never run
         return None
     sql = known[finding.query].sql
-    return evidence_rows(finding, sql, source.answer(sql))
+    names_nic = any(entity.nic for entity in finding.entities)
+    aliases = nic_aliases(source.connection) if names_nic else {}
+    return evidence_rows(finding, sql, source.answer(sql), aliases)
 
 
 def _of_questions(source: Source, diagnosis: Diagnosis, attempts: Attempts) -> dict[str, Figure]:
