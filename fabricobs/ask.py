@@ -20,6 +20,7 @@ from fabricobs.printing import escaped, show
 from fabricobs.store.sandbox import QueryError, check_read_only
 from fabricobs.store.session import derived, rounded
 from fabricobs.store.tables import TABLES
+from fabricobs.waiting import Waiting
 
 _NO_TABLE = re.compile(r"Table with name (\w+) does not exist")
 _HEADER = re.compile(r"^-- ?(\w+): ?(.*)$")
@@ -102,9 +103,10 @@ def run_statement(session: OpenSession, sql: str, output: str, out: Path | None)
     """
     if output == "parquet" and out is None and sys.stdout.isatty():
         raise QueryError("parquet is binary: give --out FILE or a pipe")
-    connection = session(sql)
-    check_read_only(connection, sql)
-    write_rows(connection, sql, output, out)
+    with Waiting("asking") as waiting:
+        connection = session(sql)
+        check_read_only(connection, sql)
+        write_rows(connection, sql, output, out, waiting)
 
 
 def output_of(output: str | None, out: Path | None) -> str:
@@ -133,21 +135,32 @@ def check_output(output: str) -> None:
 
 
 def write_rows(
-    connection: duckdb.DuckDBPyConnection, sql: str, output: str, out: Path | None = None
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    output: str,
+    out: Path | None = None,
+    waiting: Waiting | None = None,
 ) -> None:
     """Run a statement known to read only and print its rows, or write them to `out`.
 
-    Raises QueryError if it fails, KeyboardInterrupt if the user stops it.
+    `waiting` is over before the first row is written; without it, it begins here. Raises
+    QueryError if the statement fails, KeyboardInterrupt if the user stops it.
     """
-    writers: dict[str, Callable[[Path | None], None]] = {
-        "table": lambda _: _write_table(connection.sql(sql)),
-        "csv": lambda file: _write_csv(connection.execute(sql), file),
-        "json": lambda file: _write_json(connection.execute(sql), file),
-        "parquet": lambda file: _write_parquet(connection.sql(sql), file),
-    }
     try:
-        with _opened(out) as file:
-            _stoppable(connection, lambda: writers[output](file))
+        with _opened(out) as file, waiting or Waiting("asking") as shown:
+
+            def cursor() -> duckdb.DuckDBPyConnection:
+                answer = connection.execute(sql)
+                shown.over()
+                return answer
+
+            writers: dict[str, Callable[[], None]] = {
+                "table": lambda: _write_table(connection.sql(sql), shown),
+                "csv": lambda: _write_csv(cursor(), file),
+                "json": lambda: _write_json(cursor(), file),
+                "parquet": lambda: _write_parquet(connection.sql(sql), file, shown),
+            }
+            _stoppable(connection, writers[output])
     except duckdb.Error as error:
         raise QueryError(f"the statement failed: {reason_of(error)}") from error
 
@@ -184,11 +197,12 @@ def _opened(out: Path | None) -> contextlib.AbstractContextManager[Path | None]:
     return replacing(out)
 
 
-def _write_table(rows: duckdb.DuckDBPyRelation) -> None:
+def _write_table(rows: duckdb.DuckDBPyRelation, waiting: Waiting) -> None:
     drawn = io.StringIO()
     with contextlib.redirect_stdout(drawn):
         width = None if sys.stdout.isatty() else _WIDE_OUTPUT
         rounded(rows).show(max_rows=_MOST_ROWS_SHOWN, max_width=width)
+    waiting.over()
     # DuckDB escapes controls of ASCII, no others.
     show(drawn.getvalue().rstrip("\n") + "\n", file=sys.stdout)
 
@@ -221,10 +235,12 @@ def _write_json(cursor: duckdb.DuckDBPyConnection, out: Path | None) -> None:
                 target.write(json.dumps(told, default=str, allow_nan=False) + "\n")
 
 
-def _write_parquet(rows: duckdb.DuckDBPyRelation, out: Path | None) -> None:
+def _write_parquet(rows: duckdb.DuckDBPyRelation, out: Path | None, waiting: Waiting) -> None:
     import pyarrow.parquet as pq
 
-    pq.write_table(rows.to_arrow_table(), out if out is not None else sys.stdout.buffer)
+    table = rows.to_arrow_table()
+    waiting.over()
+    pq.write_table(table, out if out is not None else sys.stdout.buffer)
 
 
 def _names(cursor: duckdb.DuckDBPyConnection) -> list[str]:

@@ -1,5 +1,6 @@
 """What a terminal shows, over every command: widths, examples, colours, progress."""
 
+import io
 import os
 import pty
 import re
@@ -7,6 +8,7 @@ import select
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +19,7 @@ from test_options import _commands
 
 from conftest import ROOT, Run
 from fabricobs import content
+from fabricobs.ask import run_statement
 from fabricobs.cli.examples import EXAMPLES
 from fabricobs.report import layout
 from fabricobs.report.layout import aligned, fitted, fitted_sql
@@ -125,7 +128,8 @@ def test_every_help_fits_and_has_examples(
 
 def test_every_command_that_works_for_long_shows_it_or_prints_as_it_goes() -> None:
     at_once = {"", "schedule", "config", "schema", "bench", "formats", "formats new"}
-    # They print as rounds, stages or rows come, or are the stages above one after the other.
+    # They print as rounds or stages come, or are the stages above one after the other; `sql` and
+    # `query` have a test of their own.
     as_it_goes = {"watch", "demo", "sql", "query", "bench diagnosis", "bench scale"}
     assert WORKS.keys() | at_once | as_it_goes == set(NAMES)
 
@@ -167,6 +171,36 @@ def test_a_terminal_sees_that_a_command_works(
     assert says in err
     assert says not in out, "what it says is no data"
     assert "Traceback" not in err
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "json", "parquet"])
+def test_who_waits_for_rows_sees_for_how_long_until_they_come(
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    err = Screen()
+    begun = threading.Event()
+
+    def session(_: str | None) -> duckdb.DuckDBPyConnection:
+        assert begun.wait(30)
+        return duckdb.connect()
+
+    def write(text: str) -> int:
+        begun.set()
+        return io.StringIO.write(err, text)
+
+    monkeypatch.setattr("fabricobs.waiting.AFTER", 0.0)
+    monkeypatch.setattr(err, "write", write)
+    monkeypatch.setattr(sys, "stderr", err)
+    out = tmp_path / "rows.parquet" if output == "parquet" else None
+    run_statement(session, "SELECT 42 AS answer", output, out)
+    assert "asking 0 s" in err.getvalue()
+    assert err.getvalue().endswith("\r\x1b[K"), "the line is taken away"
+    assert ("42" in capsys.readouterr().out) == (out is None)
 
 
 @pytest.mark.slow
