@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from fabricobs import __version__
 from fabricobs.report import documents
@@ -91,6 +91,11 @@ def _far_end(address: str | None, port: str | None) -> str | None:
     return address if address is None or port is None else f"{address}#port-{port}"
 
 
+def breakable(name: str) -> Markup:
+    """Return a name that may go on in the next line behind each underscore, and nowhere else."""
+    return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
+
+
 @cache
 def environment() -> Environment:
     """Return what renders templates, with the words that all renderings share."""
@@ -114,6 +119,7 @@ def environment() -> Environment:
         documents.until_words,
         documents.culprits_word,
         cell_text,
+        breakable,
     ):
         made.filters[function.__name__] = function
     made.globals["money"] = documents.money
