@@ -370,9 +370,9 @@ def test_page_that_cannot_be_written_leaves_nothing(
 
 def test_page_tells_what_cannot_be_relied_on(reading: Reading) -> None:
     text = " ".join(" ".join(reading.texts).split())
-    assert "1 of 2 clocks are known, 1 were corrected" in text
+    assert "1 of 2 clock offsets are known; 1 were corrected" in text
     assert "+2.50" in text
-    assert "refused" in text
+    assert "rejected" in text
     assert "rx_errors reset" in text
     assert "Did NCCL choose well? No logs. To answer this, provide: NCCL_DEBUG=INFO logs." in text
 
