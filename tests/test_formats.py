@@ -6,7 +6,6 @@ import pytest
 
 from conftest import ROOT
 from fabricobs.content import ContentError
-from fabricobs.content_check import check_content
 from fabricobs.formats.definition import load_definition
 from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
 from fabricobs.formats.samples import check_format
@@ -148,7 +147,7 @@ def test_kept_fields_decide_on_rules_and_count_on(tmp_path: Path) -> None:
 
 def test_the_example_of_the_guide_is_sound(tmp_path: Path) -> None:
     guide = (ROOT / "ingest" / "README.md").read_text(encoding="utf-8")
-    (tmp_path / "ingest").mkdir()
-    example = guide.partition("```toml\n")[2].partition("```")[0]
-    (tmp_path / "ingest" / "example.toml").write_text(example)
-    assert list(check_content([tmp_path])) == []
+    path = tmp_path / "example.toml"
+    path.write_text(guide.partition("```toml\n")[2].partition("```")[0])
+    mine = Catalogue({"example": load_definition(path)})
+    assert list(check_format(mine.formats["example"], mine)) == []
