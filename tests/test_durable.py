@@ -16,8 +16,6 @@ from fabricobs.store.arrow import empty_table
 from fabricobs.store.parts import BatchWriter, Store
 from fabricobs.store.storage import make_workplace, remove_abandoned
 
-LATER = datetime.now(UTC).replace(tzinfo=None) + timedelta(hours=2)
-
 
 class Disk:
     """What a power cut would leave: which files and names have been brought to the disk."""
@@ -57,6 +55,11 @@ class Disk:
         assert not self._unsynced_names, "the name is not on the disk, and the next thing is done"
 
 
+def later() -> datetime:
+    """Two hours from now, however long the tests before took."""
+    return datetime.now(UTC).replace(tzinfo=None) + timedelta(hours=2)
+
+
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     disk = Disk(tmp_path / "store")
@@ -92,8 +95,8 @@ def test_all_that_is_made_visible_is_on_the_disk(disk: Disk, tmp_path: Path) -> 
     with (logs / "day06.jsonl").open("a") as file:
         file.write(STEP.format(7, 6))
     ingest([logs], store, Options())
-    assert upkeep.prune(store, timedelta(days=3), LATER).files == 2
-    assert upkeep.compact(store, LATER)
+    assert upkeep.prune(store, timedelta(days=3), later()).files == 2
+    assert upkeep.compact(store, later())
     (store.path / ".watch").mkdir()
     save_memory(Memory(), store.path)
     assert disk.published > 16

@@ -25,8 +25,12 @@ from fabricobs.store.verification import rebuild
 
 pytestmark = pytest.mark.slow
 
-LATER = datetime.now(UTC).replace(tzinfo=None) + timedelta(hours=2)
 DAYS = 12
+
+
+def later() -> datetime:
+    """Two hours from now, however long the tests before took."""
+    return datetime.now(UTC).replace(tzinfo=None) + timedelta(hours=2)
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +50,12 @@ def store(days: Path, tmp_path: Path) -> Store:
 
 def test_merging_changes_no_row(store: Store) -> None:
     before = rows_of(store.path)
-    assert upkeep.compact(store, LATER) == DAYS - 1
+    assert upkeep.compact(store, later()) == DAYS - 1
     assert len(store.snapshot().batches) == 1
     assert rows_of(store.path) == before | {"counter_info": rows_of(store.path)["counter_info"]}
     report = ingest([store.path.parent / "logs"], store, Options())
     assert not report.read, "what is in the store is known by its account"
-    assert upkeep.compact(store, LATER) == 0
+    assert upkeep.compact(store, later()) == 0
 
 
 def test_files_that_may_still_grow_are_left_alone(store: Store, tmp_path: Path) -> None:
@@ -70,7 +74,7 @@ def test_a_log_that_grows_after_all_takes_the_place_of_its_rows(
     log = tmp_path / "grows.jsonl"
     log.write_text(STEP.format(DAYS + 1, DAYS))
     ingest([log], store, Options())
-    upkeep.compact(store, LATER)
+    upkeep.compact(store, later())
     with log.open("a") as file:
         file.write(STEP.format(DAYS + 2, DAYS))
     ingest([log], store, Options())
@@ -83,21 +87,21 @@ def test_merged_findings_are_still_known(sample_store: Path, tmp_path: Path) -> 
     for kind in range(4):
         changed = diagnose(store.path, gpu_hour_price=float(kind))
         keep_findings(changed, store.path)
-    assert upkeep.compact(store, LATER) >= 3
+    assert upkeep.compact(store, later()) >= 3
     keep_findings(diagnose(store.path, gpu_hour_price=2.0), store.path)
     rows = open_session(store.path).sql("SELECT count(*) FROM findings").fetchall()
     assert rows == [(4 * len(found.findings),)]
 
 
 def test_pruning_takes_old_rows_and_keeps_their_accounts(store: Store, tmp_path: Path) -> None:
-    pruned = upkeep.prune(store, timedelta(days=4), LATER)
+    pruned = upkeep.prune(store, timedelta(days=4), later())
     assert pruned.files == DAYS - 5
     assert pruned.freed_bytes > 0
     assert steps(store) == list(range(8, 13))
     session = open_session(store.path)
     assert session.sql("SELECT count(*), count(pruned) FROM files").fetchall() == [(DAYS, DAYS - 5)]
     assert not ingest([tmp_path / "logs"], store, Options()).read, "pruned is not read again"
-    assert upkeep.prune(store, timedelta(days=4), LATER).files == 0
+    assert upkeep.prune(store, timedelta(days=4), later()).files == 0
     assert steps(store) == list(range(8, 13))
 
 
@@ -108,23 +112,23 @@ def test_the_last_that_is_known_of_a_device_stays(store: Store, tmp_path: Path) 
     ingest([cables], store, Options())
     links = "SELECT count(*) FROM links"
     assert open_session(store.path).sql(links).fetchall() == [(1,)]
-    upkeep.prune(store, timedelta(days=4), LATER)
+    upkeep.prune(store, timedelta(days=4), later())
     assert open_session(store.path).sql(links).fetchall() == [(1,)]
 
 
 def test_who_began_to_read_keeps_what_was_there_for_an_hour(store: Store) -> None:
     rows = open_session(store.path).sql("SELECT step FROM steps ORDER BY step")
     upkeep.prune(store, timedelta(days=4))
-    upkeep.compact(store, LATER - timedelta(hours=2))
+    upkeep.compact(store, later() - timedelta(hours=2))
     assert rows.fetchall() == [(step,) for step in range(1, DAYS + 1)]
     assert steps(store) == list(range(8, DAYS + 1))
 
 
 def test_what_nobody_reads_any_more_makes_room(store: Store) -> None:
     """An hour later plain Parquet tools see the rows that count, and no others."""
-    upkeep.compact(store, LATER)
+    upkeep.compact(store, later())
     assert len(list(store.path.glob("*/steps.parquet"))) == DAYS + 1
-    store.clear(LATER)
+    store.clear(later())
     (part,) = store.path.glob("*/steps.parquet")
     assert pq.read_table(part)["step"].to_pylist() == list(range(1, DAYS + 1))
 
@@ -132,10 +136,10 @@ def test_what_nobody_reads_any_more_makes_room(store: Store) -> None:
 def test_of_two_compactions_one_counts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second began before the first committed."""
     seen = store.snapshot()
-    upkeep.compact(store, LATER)
+    upkeep.compact(store, later())
     late = Store(store.path)
     monkeypatch.setattr(late, "snapshot", lambda: seen)
-    assert upkeep.compact(late, LATER) == 0
+    assert upkeep.compact(late, later()) == 0
     assert steps(store) == list(range(1, DAYS + 1))
 
 
