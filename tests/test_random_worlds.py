@@ -126,14 +126,16 @@ def test_a_fault_costs_what_the_twin_saves(kind: str) -> None:
     assert cost == pytest.approx(1 - 1 / 1.2, abs=0.06)
 
 
-def _with_fault(kind: str) -> World:
+def _with_fault(kind: str, **more: object) -> World:
     """A world of that fault alone, in plain conditions, aimed at steps a fifth longer."""
-    spec = draw_spec(
-        5, **SMALL, fabric=fault_kinds()[kind].only or "ethernet", fault_effect=1.2, tiers=2,
-        fault_parts="one", job_kind="dp", overlap=0.0, tenants=0.0, gc_tails=0.0, rank_noise=0.001,
-        communication=0.4, restarts=0, nics_per_host=8, gpus_per_host=8, tensor=1, uplink_ratio=1,
-        fault_span="to_end", parallel_links=1, rails=False, oversubscription=1.0,
-    )  # fmt: skip
+    plain = SMALL | {
+        "fabric": fault_kinds()[kind].only or "ethernet", "fault_effect": 1.2, "tiers": 2,
+        "fault_parts": "one", "job_kind": "dp", "overlap": 0.0, "tenants": 0.0, "gc_tails": 0.0,
+        "rank_noise": 0.001, "communication": 0.4, "restarts": 0, "nics_per_host": 8,
+        "gpus_per_host": 8, "tensor": 1, "uplink_ratio": 1, "fault_span": "to_end",
+        "parallel_links": 1, "rails": False, "oversubscription": 1.0,
+    }  # fmt: skip
+    spec = draw_spec(5, **(plain | more))
     return come_true(spec, (kind,))
 
 
@@ -151,6 +153,31 @@ def test_a_narrow_link_is_identifiable_only_where_an_output_told_its_speed(tmp_p
 
     assert not told(float(begins[~acts][0]))
     assert told(float(begins[acts][3]))
+
+
+@pytest.mark.parametrize(("share", "identifiable"), [(0.9, True), (2.0, False)])
+def test_a_dead_uplink_is_identifiable_only_where_counters_stand_still(
+    share: float, identifiable: bool
+) -> None:
+    """Readings further apart than its bursts show an uplink that carries somewhat less."""
+    world = _with_fault("dead_uplink", fault_span="bursts", switch_counters="all")
+    fault, course = world.faults[0], world.courses[0]
+    leaf = world.topology.devices[world.topology.ends[fault.parts[0]][0].device]
+    acts = np.concatenate([[False], fault.acts[: len(course.begin)], [False]]).astype(int)
+    starts, stops = (np.flatnonzero(np.diff(acts) == way) for way in (1, -1))
+    site = Site(world, Path("logs"))
+    for first, after in list(zip(starts, stops, strict=True))[:-1]:
+        begin, end = course.begin[first] + 0.01, course.end[after - 1]
+        site.counters_told(leaf, np.array([begin, begin + share * (end - begin)]))
+    assert tell_truth(site)["faults"][0]["identifiable"] is identifiable
+
+
+def test_nobody_sends_over_a_dead_uplink() -> None:
+    world = _with_fault("dead_uplink", tenants=0.2)
+    (dead,) = world.faults[0].parts
+    busy = [state for state in world.states if state.foreign.any()]
+    assert {bool(state.weight[2 * dead]) for state in busy} == {False, True}
+    assert all(bool(s.foreign[2 * dead]) == bool(s.weight[2 * dead]) for s in busy)
 
 
 @pytest.mark.parametrize("name", sorted(WORLDS))

@@ -238,7 +238,9 @@ def _state(kind: FaultKind, parts: tuple[int, ...], size: float, topology: Topol
                 ]
             )
             rate = size * float(topology.capacity[0]) / _SENDERS
-            return sound.changed(foreign=others_traffic(topology, pairs, rate, "incast"))
+            return sound.changed(
+                foreign=others_traffic(topology, pairs, rate, sound.weight, "incast")
+            )
         case "dropped":
             return sound.changed(dropped=on(towards_nic, size))
     return sound

@@ -78,13 +78,15 @@ def together(topology: Topology, states: list[State]) -> State:
     return combined(calm(topology), states, _FACTORS)
 
 
-def others_traffic(topology: Topology, pairs: np.ndarray, rate: float, purpose: str) -> Floats:
+def others_traffic(
+    topology: Topology, pairs: np.ndarray, rate: float, weight: Floats, purpose: str
+) -> Floats:
     """Bytes a second [D] on the links between pairs [F, 2] of NICs, each sending at a rate."""
     if not len(pairs):
         return np.zeros(topology.links)
     flows = Flows(pairs[:, 0], pairs[:, 1], np.full(len(pairs), rate), np.zeros(len(pairs), int))
     hashes = hashes_of(flows, 1, topology.spec.stream("others", purpose))
-    paths = route(topology, flows, np.ones(topology.links), hashes)
+    paths = route(topology, flows, weight, hashes)
     return _load(paths, rate * paths.share, topology.links)
 
 

@@ -161,6 +161,8 @@ def _write(
         "life": np.array([-30.0, length / 2, length + 10]),
         "once": np.array([-40.0]),
     }[output.when]
+    if output.when == "rounds":
+        site.counters_told(device, moments)
     if output.tells_speed:
         site.speed_told(device, moments)
     fields = _fields(site, ledger, device, moments, counted=output.when == "rounds")

@@ -49,6 +49,7 @@ class Site:
         self.start = _DAY + timedelta(hours=self.spec.start_hour)
         self.zone = ZoneInfo(self.spec.zone)
         self._speeds_told: dict[int, list[float]] = {}
+        self._counted: dict[int, set[float]] = {}
         self._clocks = {device.index: self._draw_clock(device) for device in world.topology.devices}
 
     @cached_property
@@ -63,6 +64,14 @@ class Site:
     def speeds_told(self, device: int) -> list[float]:
         """When the outputs written told the speed of a device's ports."""
         return self._speeds_told.get(device, [])
+
+    def counters_told(self, device: Device, moments: Floats) -> None:
+        """Keep when a device's output told the counters of its ports."""
+        self._counted.setdefault(device.index, set()).update(moments.tolist())
+
+    def counted_at(self, device: int) -> list[float]:
+        """When the outputs written told the counters of a device's ports, in order of time."""
+        return sorted(self._counted.get(device, ()))
 
     def clock(self, device: Device) -> Clock:
         """A device's clock."""

@@ -86,6 +86,8 @@ def _write_ibdiagnet(site: Site, ledger: Ledger, runner: Device) -> None:
     for device in devices:
         site.speed_told(device, moments)
     asked = [device for device in devices if device.tier]
+    for device in asked:
+        site.counters_told(device, moments)
     counted: dict[int, list[list[Fields]]] = {
         d.index: counted_fields(topology, ledger, d, moments, restart_of(site, d)) for d in asked
     }

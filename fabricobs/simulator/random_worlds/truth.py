@@ -1,5 +1,6 @@
 """The answer of a random world: each fault, what it costs, and which evidence could show it."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,8 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         ends = {end.device for part in fault.parts for end in world.topology.ends[part]}
         moments = [moment for end in ends for moment in site.speeds_told(end)]
         return any(acts_at(world, fault.acts, moment) for moment in moments)
+    if fault.kind.does == "unused":
+        return _dead_intervals(site, fault) >= _FEWEST_ROUNDS
     interval = max(world.spec.switch_interval, world.duration / 500)
     if fault.kind.does == "lost":
         links = np.array([2 * part + way for part in fault.parts for way in (0, 1)])
@@ -222,6 +225,23 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         if packets * fault.size * fault.acts.sum() < _FEWEST_EVENTS:
             return False
     return seconds >= _FEWEST_ROUNDS * interval
+
+
+def _dead_intervals(site: Site, fault: Fault) -> int:
+    """Number of intervals between two readings of its leaf in which an uplink sends nothing.
+
+    The job makes steps in them, and none without the fault; a shorter gap is a smaller share.
+    """
+    world = site.world
+    begins, ends = (
+        np.concatenate([getattr(course, edge) for course in world.courses])
+        for edge in ("begin", "end")
+    )
+    acts = fault.acts[_made(world)]
+    leaf = world.topology.ends[fault.parts[0]][0].device
+    moments = site.counted_at(leaf)
+    made_in = [(begins < b) & (ends > a) for a, b in pairwise(moments)]
+    return sum(bool(made.any() and acts[made].all()) for made in made_in)
 
 
 def _shows_loss(site: Site, fault: Fault, shown: set[str]) -> bool:

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from fabricobs.simulator.cluster import Integers
+from fabricobs.simulator.effects import Floats
 from fabricobs.simulator.random_worlds.faults import Fault, draw_faults
 from fabricobs.simulator.random_worlds.physics import Network, State, calm, others_traffic, together
 from fabricobs.simulator.random_worlds.run import Course, run_launch
@@ -78,7 +79,7 @@ def without_tenants(world: World) -> World:
 
 def tenants_alone(world: World) -> State:
     """The state in which nothing is wrong and other tenants send."""
-    return _tenant_state(world.spec, world.topology)
+    return _tenant_state(world.spec, world.topology, calm(world.topology).weight)
 
 
 def _run(
@@ -92,11 +93,12 @@ def _run(
     busy = _tenants(spec, topology, made)
     combinations, state = np.unique(np.vstack([acting, busy]), axis=1, return_inverse=True)
     state = state.ravel()
-    tenants = _tenant_state(spec, topology)
     states = []
     for combination in combinations.T:
         chosen = [f.state(topology) for f, acts in zip(faults, combination, strict=False) if acts]
-        states.append(together(topology, [*chosen, *([tenants] if combination[-1] else [])]))
+        faulty = together(topology, chosen)
+        tenants = [_tenant_state(spec, topology, faulty.weight)] if combination[-1] else []
+        states.append(together(topology, [*chosen, *tenants]))
     hung = [int(np.flatnonzero(f.acts)[0]) for f in faults if f.kind.does == "hang"]
     courses, before, now = [], 0, 0.0
     for network, noise in plans:
@@ -122,9 +124,10 @@ def _tenants(spec: Spec, topology: Topology, made: int) -> np.ndarray:
     return busy.astype(bool)
 
 
-def _tenant_state(spec: Spec, topology: Topology) -> State:
+def _tenant_state(spec: Spec, topology: Topology, weight: Floats) -> State:
+    """The state in which other tenants send, over uplinks of these weights [D]."""
     random = spec.stream("tenant pairs")
     senders = random.permutation(topology.nics)[: max(2, int(topology.nics * _TENANTS))]
     pairs = np.array([(int(nic), int(random.choice(topology.rail_of(nic)))) for nic in senders])
     rate = spec.tenants * float(topology.capacity[0])
-    return calm(topology).changed(foreign=others_traffic(topology, pairs, rate, "tenants"))
+    return calm(topology).changed(foreign=others_traffic(topology, pairs, rate, weight, "tenants"))
