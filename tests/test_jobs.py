@@ -278,6 +278,54 @@ def test_steps_of_one_of_two_launches_are_said_to_be_of_either(make_store: MakeS
     assert "may be part of 2 other jobs" in listing_text(runs)
 
 
+def _in_one_series(jobs: list[Job], layout: str) -> Rows:
+    """Files that hold all launches: one of steps, or one a rank; one of NCCL a host, untimed."""
+    rows: Rows = {"files": [], "steps": [], "nccl_ranks": []}
+    for number, job in enumerate(jobs):
+        own = replace(job, by_host=False).rows()
+        for row in own["steps"]:
+            place = {
+                "by rank": (row["rank"], number, row["step"]),
+                "by time": (number, row["step"], row["rank"]),
+                "a file a rank": (0, number, row["step"]),
+                "mingled": (row["step"], row["rank"], number),
+            }[layout]
+            line = place[0] * 1_000_000 + place[1] * 1_000 + place[2]
+            file = f"steps-{row['rank']}" if layout == "a file a rank" else "steps"
+            rows["steps"].append(row | {"file_id": file, "line": line})
+        for row in own["nccl_ranks"]:
+            again = {"line": row["line"] + 100 * number, "pid": row["pid"] + 100 * number}
+            rows["nccl_ranks"].append(row | again | {"file_id": f"nccl-{row['rank'] // GPUS}"})
+    names = sorted({row["file_id"] for table in ("steps", "nccl_ranks") for row in rows[table]})
+    rows["files"] = [{"file_id": name, "path": f"/logs/all/{name}.log"} for name in names]
+    return rows
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("layout", ["by rank", "by time", "a file a rank", "mingled"])
+def test_a_series_with_a_replay_is_split_at_the_restart(
+    layout: str, replaced: bool, make_store: MakeStore
+) -> None:
+    hosts = (*AGAIN.hosts[:-1], "spare") if replaced else AGAIN.hosts
+    jobs = [SLOW, replace(AGAIN, hosts=hosts, slow=None)]
+    store = make_store(_in_one_series(jobs, layout))
+    runs = runs_of(store)
+    if layout == "mingled":
+        assert sorted(run.nranks or 0 for run in runs) == [0, SLOW.ranks, SLOW.ranks]
+        return
+    steps = [(job.first_step, job.first_step + job.steps - 1) for job in jobs]
+    assert [(run.first_step, run.last_step) for run in runs] == steps
+    assert [run.name for run in runs] == [runs[0].name] * 2
+    assert [set(run.hosts) for run in runs] == [set(job.hosts) for job in jobs]
+    with open_session(store) as session:
+        counted = session.sql(
+            "SELECT job, count(*) FROM steps GROUP BY job ORDER BY job"
+        ).fetchall()
+    assert counted == [
+        (run.label, job.steps * job.ranks) for run, job in zip(runs, jobs, strict=True)
+    ]
+
+
 def test_one_job_is_chosen(tmp_path: Path, fabricobs: Run) -> None:
     store = made(tmp_path / "s", together(SLOW.rows(), AGAIN.rows(), WELL.rows()))
     alone = fabricobs("diagnose", "--store", store, "--job", "second")

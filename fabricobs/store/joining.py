@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
+from fabricobs.store.disjoint_sets import DisjointSets
 from fabricobs.store.launch_evidence import (
     SAME_STEP,
     are_runs,
@@ -20,7 +21,7 @@ from fabricobs.store.launch_evidence import (
     same_processes,
 )
 from fabricobs.store.launch_paths import folders_above
-from fabricobs.store.launches import Launch, Lines, Process, Trace
+from fabricobs.store.launches import Launch, Lines, Process, Trace, attempts_of
 
 Signs = tuple[int, int, bool]
 
@@ -38,6 +39,7 @@ def find_launches(traces: Sequence[Trace]) -> list[Launch]:
     launches = _joined_alike(proven)
     folders = _Folders(launches)
     launches = _join_rest(launches, folders, lambda each: each.is_anchor)
+    launches = _join_attempts(launches, folders)
     launches = _join_rest(launches, folders, lambda each: bool(each.processes or each.is_anchor))
     latest = datetime.max
     return sorted(
@@ -74,13 +76,14 @@ def _units(rows: Sequence[Trace]) -> list[Launch]:
             line = row.first_line or 0
             if line >= begin and (end is None or line < end):
                 unit.add(row)
+        unit.attempts = [] if unit.processes else attempts_of(rows)
         units.append(unit)
     return units
 
 
 def _connected(rows: Sequence[Trace]) -> list[list[Trace]]:
     """Return the rows in groups that share processes or communicators."""
-    found = _Sets(len(rows))
+    found = DisjointSets(len(rows))
     for number, row in enumerate(rows):
         found.tie(number, ("process", row.host, row.pid))
         if row.comm_hash is not None:
@@ -94,7 +97,7 @@ def _joined_by_proof(units: Sequence[Launch]) -> list[Launch]:
     Process ids come again: files that all name communicators must share all processes at one time,
     as where each tells of other communicators of one job.
     """
-    found = _Sets(len(units))
+    found = DisjointSets(len(units))
     for number, unit in enumerate(units):
         for comm in unit.hashes:
             found.tie(number, ("comm", comm))
@@ -272,6 +275,45 @@ def _join_rest(
     return [launch for launch in launches if id(launch) not in joined]
 
 
+def _join_attempts(launches: Sequence[Launch], folders: "_Folders") -> list[Launch]:
+    """Join steps that restarts repeat, split where they do, to the launches of the attempts."""
+    homes = [launch for launch in launches if launch.is_anchor]
+    left = []
+    for launch in launches:
+        chosen = [] if launch in homes else _homes_of_attempts(launch.attempts, homes, folders)
+        for attempt, home in zip(launch.attempts, chosen, strict=False):
+            home.join(attempt)
+        if not chosen:
+            left.append(launch)
+    return left
+
+
+def _homes_of_attempts(
+    attempts: Sequence[Launch], homes: Sequence[Launch], folders: "_Folders"
+) -> list[Launch]:
+    """Return the home of each attempt, none where that cannot be told.
+
+    Each has one of its own; or as many launches follow each other in a file as there are attempts.
+    """
+    if len(attempts) < 2:
+        return []
+    chosen = [_choose(attempt, homes, folders) for attempt in attempts]
+    if not all(any(signs) for signs, _ in chosen):
+        return []
+    if all(len(able) == 1 for _, able in chosen):
+        only = [able[0] for _, able in chosen]
+        return only if len({id(home) for home in only}) == len(only) else []
+    able_of = [{id(home) for home in able} for _, able in chosen]
+    able = [home for home in homes if any(id(home) in own for own in able_of)]
+    able.sort(key=lambda home: home.order)
+    files = [{part.file_id for part in home.parts} for home in able]
+    follow = len({home.order for home in able}) == len(able) and bool(set.intersection(*files))
+    fit = len(able) == len(attempts) and all(
+        id(home) in own for home, own in zip(able, able_of, strict=True)
+    )
+    return able if follow and fit else []
+
+
 def _choose(
     launch: Launch, homes: Sequence[Launch], folders: "_Folders"
 ) -> tuple[Signs, list[Launch]]:
@@ -355,32 +397,3 @@ def _may_be_runs(launches: Sequence[Launch]) -> bool:
             runs.append(home)
         home.join(launch)
     return True
-
-
-class _Sets:
-    """Disjoint sets of numbers, united by what their members are tied to."""
-
-    def __init__(self, size: int) -> None:
-        self._parents = list(range(size))
-        self._tied: dict[object, int] = {}
-
-    def tie(self, number: int, key: object) -> None:
-        """Unite a number with all others of that key."""
-        self.unite(number, self._tied.setdefault(key, number))
-
-    def unite(self, a: int, b: int) -> None:
-        """Unite the sets of two numbers."""
-        self._parents[self._root(a)] = self._root(b)
-
-    def _root(self, number: int) -> int:
-        while self._parents[number] != number:
-            self._parents[number] = self._parents[self._parents[number]]
-            number = self._parents[number]
-        return number
-
-    def groups(self) -> list[list[int]]:
-        """Return the sets, each in order, by their first numbers."""
-        found: dict[int, list[int]] = {}
-        for number in range(len(self._parents)):
-            found.setdefault(self._root(number), []).append(number)
-        return sorted(found.values())

@@ -1,5 +1,6 @@
 """Launches: what the files of one start of a job show of it. A launch is one world of processes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePath
@@ -9,6 +10,8 @@ from fabricobs.store.launch_paths import family_of, pod_of, scheduled
 Process = tuple[str | None, int]
 Steps = tuple[int, int]
 
+# Stretches of lines a file is split into: each row of the file is compared with each.
+_MOST_PARTS = 1_000
 # Fields of a launch that are sets of names.
 _SETS = (
     "paths given hashes processes hosts versions printed folders families pods scheduled".split()
@@ -39,6 +42,7 @@ class Trace:
     comm: str | None = None  # address of a communicator in the memory of the process
     calls: int | None = None  # timed collectives
     printed: str | None = None  # digest of the losses of all its steps
+    attempt: int = 0  # how often the rank went back to a checkpoint before these steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class Launch:
     modified: datetime | None = None  # of its files, the last
     order: int = 0  # of launches in one file
     candidates: int = 0  # launches it may be part of, where that cannot be told
+    attempts: "list[Launch]" = field(default_factory=list)  # its steps, split where they replay
     # Told by the paths: folders, paths without numbers and roles, jobs of pods, schedulers' ids.
     folders: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)
@@ -139,6 +144,7 @@ class Launch:
 
     def join(self, other: "Launch") -> None:
         """Take in what another launch is: they are one."""
+        self._join_attempts(other)
         self.parts += other.parts
         for name in _SETS:
             getattr(self, name).update(getattr(other, name))
@@ -159,6 +165,14 @@ class Launch:
         self.end = _latest(self.end, other.end)
         self.modified = _latest(self.modified, other.modified)
 
+    def _join_attempts(self, other: "Launch") -> None:
+        """Join attempt with attempt, where both have as many; else none is told apart."""
+        if len(self.attempts) == len(other.attempts):
+            for own, theirs in zip(self.attempts, other.attempts, strict=True):
+                own.join(theirs)
+        else:
+            self.attempts = []
+
     def _add_place(self, trace: Trace) -> None:
         self.nranks = max(self.nranks, trace.nranks or 0)
         if trace.nranks:
@@ -172,6 +186,37 @@ class Launch:
         self.steps[rank] = min(first, steps[0]), max(last, steps[1])
         if begin is not None:
             self.step_begin[rank] = min(self.step_begin.get(rank, begin), begin)
+
+
+def attempts_of(rows: Sequence[Trace]) -> list[Launch]:
+    """Return the steps of one file, split where restarts repeat them; none where lines mingle.
+
+    A file may have the steps of one rank after those of another: an attempt is lines of each.
+    """
+    steps = [row for row in rows if row.told_by == "step"]
+    number = max((row.attempt for row in steps), default=0) + 1
+    if number == 1 or any(row.first_line is None or row.last_line is None for row in steps):
+        return []
+    spans = sorted((row.first_line or 0, row.last_line or 0, row.attempt) for row in steps)
+    runs: list[list[int]] = []  # first line, last line, attempt
+    for first, last, attempt in spans:
+        if runs and runs[-1][2] == attempt:
+            runs[-1][1] = max(runs[-1][1], last)
+        elif runs and first <= runs[-1][1]:
+            return []
+        else:
+            runs.append([first, last, attempt])
+    if len(runs) > _MOST_PARTS:
+        return []
+    attempts = [Launch(order=order) for order in range(number)]
+    begins = [0, *(first for first, _, _ in runs[1:])]
+    ends: list[int | None] = [*begins[1:], None]
+    for begin, end, (_, _, attempt) in zip(begins, ends, runs, strict=True):
+        file = steps[0]
+        attempts[attempt].parts.append(Lines(file.file_id, file.given, begin, end))
+    for row in steps:
+        attempts[row.attempt].add(row)
+    return attempts
 
 
 def _earliest(a: datetime | None, b: datetime | None) -> datetime | None:

@@ -12,6 +12,37 @@ WITH processes AS (
   UNION ALL BY NAME
   SELECT file_id, job, host, pid, comm_id, line, ts, ts_source FROM nccl_events
 ),
+-- A step series that a rank or job begins again before its end is told by attempt, in the order of lines. What
+-- goes back more often than jobs restart is not in that order.
+stepped AS (
+  SELECT file_id, job, host, rank, CASE WHEN rank IS NULL THEN host END AS whose, step, loss, line, ts, ts_source
+  FROM steps
+  UNION ALL BY NAME
+  SELECT file_id, job, rank, step, line, ts, ts_source FROM phases
+),
+replayed AS (
+  SELECT file_id, job, rank, CASE WHEN rank IS NULL THEN host END AS whose FROM steps
+  WHERE line IS NOT NULL
+  GROUP BY ALL HAVING count(*) > max(step) - min(step) + 1
+),
+begun AS (
+  SELECT s.*, coalesce(s.step < lag(s.step) OVER w, false) AS again
+  FROM stepped s SEMI JOIN replayed r ON r.file_id IS NOT DISTINCT FROM s.file_id
+    AND r.job IS NOT DISTINCT FROM s.job AND r.rank IS NOT DISTINCT FROM s.rank
+    AND r.whose IS NOT DISTINCT FROM s.whose
+  WINDOW w AS (PARTITION BY s.file_id, s.job, s.rank, s.whose ORDER BY s.line)
+),
+attempts AS (
+  SELECT *, CASE WHEN count(*) FILTER (again) OVER p <= 20
+    THEN count(*) FILTER (again) OVER (p ORDER BY line ROWS UNBOUNDED PRECEDING) ELSE 0 END AS attempt
+  FROM begun
+  WINDOW p AS (PARTITION BY file_id, job, rank, whose)
+  UNION ALL BY NAME
+  SELECT s.*, 0 AS attempt
+  FROM stepped s ANTI JOIN replayed r ON r.file_id IS NOT DISTINCT FROM s.file_id
+    AND r.job IS NOT DISTINCT FROM s.job AND r.rank IS NOT DISTINCT FROM s.rank
+    AND r.whose IS NOT DISTINCT FROM s.whose
+),
 told AS (
   SELECT 'process' AS told_by, file_id, job, host, pid,
     max(comm_id) FILTER (regexp_full_match(comm_id, '0x[0-9a-f]{8,16}')) AS comm_hash,
@@ -20,6 +51,7 @@ told AS (
     max(split_part(version, '+', 1)) AS version,
     comm, min(line) AS first_line, max(line) AS last_line,
     NULL::BIGINT AS first_step, NULL::BIGINT AS last_step, NULL::BIGINT AS calls, NULL::VARCHAR AS printed,
+    0 AS attempt,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_first,
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_last
   FROM processes
@@ -27,25 +59,23 @@ told AS (
   UNION ALL
   SELECT 'collective', file_id, job, host, pid,
     CASE WHEN regexp_full_match(comm_id, '0x[0-9a-f]{8,16}') THEN comm_id END,
-    max(nranks), max(global_rank), NULL, NULL, NULL, NULL, NULL, NULL, count(*), NULL,
+    max(nranks), max(global_rank), NULL, NULL, NULL, NULL, NULL, NULL, count(*), NULL, 0,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM collectives
   GROUP BY file_id, job, host, pid, comm_id
   UNION ALL
-  SELECT 'step', file_id, job, host, NULL, NULL, NULL, rank, NULL, NULL, NULL, NULL, min(step), max(step), NULL,
+  SELECT 'step', file_id, job, host, NULL, NULL, NULL, rank, NULL, NULL, min(line), max(line), min(step), max(step),
+    NULL,
     -- The losses of all steps: processes of one run print the same.
     CASE WHEN count(DISTINCT loss) >= 10 THEN concat(count(loss), ':', bit_xor(hash(step, loss))) END,
+    attempt,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
-  FROM (
-    SELECT file_id, job, host, rank, step, loss, ts, ts_source FROM steps
-    UNION ALL BY NAME
-    SELECT file_id, job, rank, step, ts, ts_source FROM phases
-  )
-  GROUP BY file_id, job, host, rank
+  FROM attempts
+  GROUP BY file_id, job, host, rank, attempt
   UNION ALL
-  SELECT 'benchmark', file_id, job, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  SELECT 'benchmark', file_id, job, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM benchmarks
@@ -53,9 +83,9 @@ told AS (
 )
 SELECT t.told_by, t.file_id, t.job, f.path,
   host_name(t.host) AS host, t.pid, t.comm_hash, t.nranks, t.rank, t.version, t.first_line, t.last_line, t.first_step,
-  t.last_step, t.ts_first, t.ts_last, f.modified, t.comm, t.calls, t.printed
+  t.last_step, t.ts_first, t.ts_last, f.modified, t.comm, t.calls, t.printed, t.attempt
 FROM told t
 LEFT JOIN (SELECT file_id, any_value(path) AS path, max(modified) AS modified
   FROM files GROUP BY file_id) f
   ON f.file_id = t.file_id
-ORDER BY f.path, t.file_id, t.job, t.first_line, t.told_by, t.host, t.pid, t.rank
+ORDER BY f.path, t.file_id, t.job, t.first_line, t.told_by, t.host, t.pid, t.rank, t.attempt
