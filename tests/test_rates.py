@@ -1,6 +1,7 @@
 """Rises of counters: what a diagnosis works out once is what the plain definition gives."""
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -53,13 +54,15 @@ def _drawn(rng: random.Random, table: str) -> Rows:
 
 def _series(rng: random.Random) -> Callable[[], int | None]:
     at = rng.choice([0, 0, 7, -1, 2**32 - 1, 2**32 - 50])
-    moves = rng.random() < 0.5
+    moves, jumps = rng.random() < 0.5, rng.random() < 0.5
 
     def draw() -> int | None:
         nonlocal at
         if moves:
-            at = rng.choice([at, at + rng.randint(1, 100), rng.randint(0, 2**32 - 1)])
-        return None if moves and rng.random() < 0.1 else at
+            at = (at + rng.randint(0, 100)) % 2**32
+        if moves and jumps:
+            at = rng.choice([at, rng.randint(0, 2**32 - 1)])
+        return None if moves and jumps and rng.random() < 0.1 else at
 
     return draw
 
@@ -81,6 +84,54 @@ def test_rates_worked_out_once_are_those_of_the_plain_definition(
         asked = ", ".join(columns)
         assert kept.execute(f"SELECT {asked} FROM {rates} ORDER BY ALL").fetchall() == wanted
     assert wanted or seed
+
+
+def _breaks(rows: Rows) -> Counter[tuple[Any, ...]]:
+    """Walk the samples of each series in order, as the query says what breaks."""
+    rules: dict[Any, Any] = {(r["format"], r["counter"]): r for r in rows["counter_info"]}
+    told: dict[tuple[Any, ...], dict[datetime, int]] = {}
+    for row in rows["port_samples"]:
+        named = row["format"], row["device"], row["port"]
+        ts: Any = row["ts"]
+        for counter in row.keys() & {counter for _, counter in rules}:
+            value: Any = row[counter]
+            if ts is not None and value is not None and row["device"] is not None:
+                moments = told.setdefault((*named, counter), {})
+                moments[ts] = max(value, moments.get(ts, value))
+    found: Counter[tuple[Any, ...]] = Counter()
+    for (format_, device, _, counter), moments in told.items():
+        rule = rules.get((format_, counter), {"kind": "gauge"})
+        if rule["kind"] in {"delta", "gauge"}:
+            continue
+        before, last = None, None
+        for ts, value in sorted(moments.items()):
+            what = _break(rule, before, value, (ts - last).seconds if last else 0)
+            found[device, counter, what] += 1
+            before, last = value, ts
+    return Counter({key: times for key, times in found.items() if key[2] is not None})
+
+
+def _break(rule: dict[str, Any], before: int | None, value: int, seconds: int) -> str | None:
+    most = 2 ** rule["width"]
+    if value < 0:
+        return "nonsense"
+    if rule["overflow"] == "saturate" and value == most - 1:
+        return "stopped"
+    if before is None or before < 0 or value >= before:
+        return None
+    near = before > 0.9 * most and value + most - before <= 18e6 * seconds
+    return "wrapped" if rule["overflow"] == "wrap" and rule["width"] == 32 and near else "reset"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_counters_that_break_are_those_of_a_walk_through_all_samples(
+    seed: int, make_store: Callable[[Rows], Path]
+) -> None:
+    rows = _drawn(random.Random(seed), "port_samples")
+    asked = (ROOT / "queries" / "evidence" / "counter_breaks.sql").read_text()
+    with closing(open_session(make_store(rows), asked)) as session:
+        told = session.execute(f"SELECT device, counter, what, times FROM ({asked})").fetchall()
+    assert Counter({(*key, what): times for *key, what, times in told}) == _breaks(rows)
 
 
 @pytest.mark.parametrize("table", ["port", "priority"])
