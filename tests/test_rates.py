@@ -53,8 +53,8 @@ def _drawn(rng: random.Random, table: str) -> Rows:
 
 
 def _series(rng: random.Random) -> Callable[[], int | None]:
-    at = rng.choice([0, 0, 7, -1, 2**32 - 1, 2**32 - 50])
-    moves, jumps = rng.random() < 0.5, rng.random() < 0.5
+    at = rng.choice([0, 7, -1, 2**32 - 1, 2**32 - 50, 2**32 - 50])
+    moves, jumps = rng.random() < 0.5, rng.random() < 0.3
 
     def draw() -> int | None:
         nonlocal at
@@ -91,7 +91,7 @@ def _breaks(rows: Rows) -> Counter[tuple[Any, ...]]:
     rules: dict[Any, Any] = {(r["format"], r["counter"]): r for r in rows["counter_info"]}
     told: dict[tuple[Any, ...], dict[datetime, int]] = {}
     for row in rows["port_samples"]:
-        named = row["format"], row["device"], row["port"]
+        named = row["job"], row["format"], row["device"], row["port"]
         ts: Any = row["ts"]
         for counter in row.keys() & {counter for _, counter in rules}:
             value: Any = row[counter]
@@ -99,7 +99,7 @@ def _breaks(rows: Rows) -> Counter[tuple[Any, ...]]:
                 moments = told.setdefault((*named, counter), {})
                 moments[ts] = max(value, moments.get(ts, value))
     found: Counter[tuple[Any, ...]] = Counter()
-    for (format_, device, _, counter), moments in told.items():
+    for (_, format_, device, _, counter), moments in told.items():
         rule = rules.get((format_, counter), {"kind": "gauge"})
         if rule["kind"] in {"delta", "gauge"}:
             continue

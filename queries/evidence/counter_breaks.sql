@@ -38,20 +38,20 @@ likely AS (
   WHERE (u.rises > 0 AND h.value > 0) OR l.value < 0 OR (r.width < 64 AND h.value > 0.9 * r.most)
 ),
 told AS (
-  SELECT format, device, port, ts, counter, value
+  SELECT job, format, device, port, ts, counter, value
   FROM (
     FROM named_samples SEMI JOIN likely USING (format, device, port) WHERE ts IS NOT NULL
   ) UNPIVOT (value FOR counter IN (COLUMNS(lambda c: counter_family(c) IS NOT NULL)))
 ),
 moments AS (
-  SELECT format, device, port, ts, counter, max(value) AS value
+  SELECT job, format, device, port, ts, counter, max(value) AS value
   FROM told SEMI JOIN likely USING (format, device, port, counter)
   GROUP BY ALL
 ),
 paired AS (
   SELECT *, lag(value) OVER w AS before, epoch(ts) - epoch(lag(ts) OVER w) AS seconds
   FROM moments
-  WINDOW w AS (PARTITION BY format, device, port, counter ORDER BY ts)
+  WINDOW w AS (PARTITION BY job, format, device, port, counter ORDER BY ts)
 ),
 suspects AS (
   SELECT p.*, r.* EXCLUDE (format, counter),
