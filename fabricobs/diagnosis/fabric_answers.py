@@ -36,8 +36,10 @@ def sick_link(
             "No error counter was sampled twice.",
             "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
         )
+    rates, unrated = _of_links(evidence, model)
+    rated = errors.judged - unrated
     quiet = (
-        f"On {errors.judged:,} ports the error rates are within the limits of the link standards "
+        f"On {rated:,} ports the error rates are within the limits of the link standards "
         f"({model.limit('rate'):g} error per 10^12 bits, {model.limit('rate_fast'):g} above "
         "100 Gb/s)"
     )
@@ -50,33 +52,31 @@ def sick_link(
         )
     if partly := _partly_counted(evidence, "traffic"):
         return unknown(f"{quiet}, but {partly}.", _OFTEN)
-    power = _of_links(evidence, model)
-    if power is None:
-        quiet = (
-            f"On {errors.judged:,} ports few errors or none are counted; of how many bits, no "
-            "counter tells"
-        )
-        power = Power(
-            model.limit("risen") + 1,
-            "errors per run",
-            "a port that counts {}",
-            _counted_seconds(evidence),
-        )
-    elif power.effect > model.limit("most_unseen"):
+    if rates is not None and rates.effect > model.limit("most_unseen"):
         return unknown(
-            f"Some ports carry too few bits: only {power.words} would have shown.", _OFTEN, power
+            f"Some ports carry too few bits: only {rates.words} would have shown.", _OFTEN, rates
         )
+    few = "few errors or none are counted; of how many bits, no counter tells"
+    if rates is None or rated <= 0:
+        quiet = f"On {errors.judged:,} ports {few}"
+    elif unrated:
+        quiet = f"{quiet}; on {unrated:,} more {few}"
+    of_errors = Power(
+        model.limit("risen") + 1,
+        "errors per run",
+        "a port that counts {}",
+        _counted_seconds(evidence),
+    )
+    powers = tuple(filter(None, (rates, of_errors if unrated or rates is None else None)))
     if not speeds.judged:
         return unknown(
             f"{quiet}, but the speed of the links is not known.",
             "show interfaces status of the switches, ibstat or sysfs of the hosts.",
-            power,
+            *powers,
         )
-    text = (
-        f"{quiet}, and {speeds.judged:,} ports run at the speed of their peers: {power.words} "
-        "would have shown."
-    )
-    return Question(question, "ok", text, would_show=(power,))
+    shown = " and ".join(power.words for power in powers)
+    text = f"{quiet}, and {speeds.judged:,} ports run at the speed of their peers: {shown} would "
+    return Question(question, "ok", f"{text}have shown.", would_show=powers)
 
 
 def uneven_routing(
@@ -212,19 +212,24 @@ def _reaches(rows: pl.DataFrame) -> str:
     )
 
 
-def _of_links(evidence: Evidence, model: Model) -> Power | None:
-    """Return the error rate that every port in use would have shown; None without bits."""
-    bits: list[float] = evidence.frame("received_bits")["bits"].to_list()
+def _of_links(evidence: Evidence, model: Model) -> tuple[Power | None, int]:
+    """Return the error rate that every port in use would have shown, None without bits.
+
+    With it the number of ports that count errors, and no counter the bits they receive.
+    """
+    ports = evidence.frame("counted_ports")
+    unrated = len(ports.filter(~pl.col("rated")))
+    told = ports.join(evidence.frame("received_bits"), on=["owner", "part"])
+    bits: list[float] = told["bits"].to_list()
     used = [each for each in bits if each >= _USED * max(bits)]
     if not used:
-        return None
+        return None, unrated
     fewest = min(used)
     p = model.limit("rate_q") / len(used)
     errors = fewest_beyond(model.limit("rate") / 1e12 * fewest, p)
     rate = max(errors, model.limit("risen") + 1) / fewest * 1e12
-    return Power(
-        rate, "errors per 10^12 bits", "a port that receives {}", _counted_seconds(evidence)
-    )
+    seconds = _counted_seconds(evidence)
+    return Power(rate, "errors per 10^12 bits", "a port that receives {}", seconds), unrated
 
 
 @dataclass(frozen=True, slots=True)
