@@ -6,6 +6,8 @@
 --   last_enqueued   last collective it has launched
 --   last_started    last one that began on its GPU
 --   last_completed  last one that ended on it
+--   peers           other ranks of the group that tell
+--   peers_enqueued  last collective most of these have launched
 --   behind          launched by the furthest rank of the group, not by this one
 --   open            collectives it has launched that have not ended
 --   waits_in        the oldest of them that the flight recorder still holds
@@ -30,6 +32,8 @@ recorded AS (
 ),
 compared AS (
   SELECT *, last_enqueued - last_completed AS open,
+    count(*) OVER (PARTITION BY job, process_group) - 1 AS peers,
+    mode(last_enqueued) OVER (PARTITION BY job, process_group) AS peers_enqueued,
     CASE WHEN NOT EXISTS (
       SELECT 1 FROM recorded r WHERE r.job IS NOT DISTINCT FROM p.job
         AND r.process_group = p.process_group AND r.op IN ('Send', 'Recv')
@@ -41,8 +45,8 @@ waiting AS (
   FROM recorded
   GROUP BY job, process_group, rank
 )
-SELECT c.job, c.process_group, c.rank, c.last_enqueued, c.last_started, c.last_completed, c.behind,
-  c.open, w.op AS waits_in
+SELECT c.job, c.process_group, c.rank, c.last_enqueued, c.last_started, c.last_completed, c.peers,
+  c.peers_enqueued, c.behind, c.open, w.op AS waits_in
 FROM compared c
 LEFT JOIN waiting w ON w.job IS NOT DISTINCT FROM c.job AND w.process_group = c.process_group
   AND w.rank = c.rank

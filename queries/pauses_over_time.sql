@@ -3,7 +3,7 @@
 --   job                    job the counters were ingested for
 --   window_start           begin of the window, UTC
 --   device                 switch, or host for a NIC
---   port                   port
+--   port                   port; the NIC where counters of a host name its port or net device
 --   priority               priority
 --   tx_frames_per_second   pause frames sent: it told the neighbour to stop, 1/s
 --   rx_frames_per_second   pause frames received: it was told to stop, 1/s
@@ -14,14 +14,14 @@
 -- The time of the counters is cut into 30 windows, none shorter than 30 s; an interval belongs to the
 -- window it ends in. Ports that never pause and are never paused are left out.
 WITH intervals AS (
-  SELECT job, device, port, priority, ts_before, ts, max(seconds) AS seconds,
+  SELECT r.job, p.owner AS device, p.part AS port, priority, ts_before, ts, max(seconds) AS seconds,
     max(pfc_tx_frames) AS tx_frames,
     max(pfc_rx_frames) AS rx_frames,
     max(pfc_tx_pause_us) / 1e6 AS tx_seconds,
     max(pfc_rx_pause_us) / 1e6 AS rx_seconds
-  FROM priority_rates
+  FROM priority_rates r JOIN port_parts p USING (device, port)
   WHERE coalesce(pfc_rx_frames, pfc_tx_frames, pfc_rx_pause_us, pfc_tx_pause_us) IS NOT NULL
-  GROUP BY job, device, port, priority, ts_before, ts
+  GROUP BY ALL
 ),
 span AS (
   SELECT min(ts_before) AS begin, greatest(30, epoch(max(ts)) - epoch(min(ts_before))) / 30 AS part

@@ -26,33 +26,11 @@ WITH totals AS (
   FROM error_rises
   GROUP BY job, device, port, format, counter
   HAVING sum(risen) > 0
-),
-names AS (
-  SELECT device, port, port AS name FROM totals
-  UNION
-  SELECT device, port, name FROM port_names
-  UNION
-  SELECT device, name, port FROM port_names
-),
--- Either end of a cable may have told; a MAC address is no name for a port.
-ends AS (
-  SELECT device, port AS name, ts, remote_device || coalesce(
-    ' ' || CASE WHEN regexp_matches(remote_port, '^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$')
-      THEN remote_port_description ELSE coalesce(remote_port, remote_port_description) END, ''
-  ) AS other_end
-  FROM named_links
-  UNION ALL
-  SELECT remote_device, remote_port, ts, device || ' ' || port FROM named_links
-  UNION ALL
-  SELECT remote_device, remote_port_description, ts, device || ' ' || port FROM named_links
-),
-cables AS (
-  SELECT n.device, n.port,
-    arg_max(e.other_end, coalesce(e.ts, '1970-01-01'::TIMESTAMP)) AS other_end
-  FROM names n JOIN ends e USING (device, name)
-  GROUP BY n.device, n.port
 )
 SELECT t.job, t.device, t.port, t.counter, t.risen, t.intervals_with_rise, t.intervals,
-  t.first_seen, t.last_seen, t.risen_per_hour, c.other_end, t.format AS source
-FROM totals t LEFT JOIN cables c USING (device, port)
+  t.first_seen, t.last_seen, t.risen_per_hour,
+  c.far_owner || ' ' || c.far_part AS other_end, t.format AS source
+FROM totals t
+LEFT JOIN port_parts p USING (device, port)
+LEFT JOIN cable_ends c ON c.owner = p.owner AND c.part = p.part
 ORDER BY t.risen DESC, t.job, t.device, t.port, t.counter, t.format;

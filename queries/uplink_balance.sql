@@ -18,7 +18,7 @@
 --
 -- Bytes are summed over the window first, so busy intervals weigh more. An interval belongs to the
 -- window it ends in; one in which a link has no sample is left out. Links are told by `links`
--- (LLDP, discovery); without them there is no group.
+-- (LLDP, discovery); without them there is no group. The links furthest from even come first.
 WITH whole AS (
   SELECT * FROM uplink_intervals
   WHERE sent > 0 AND links > 1
@@ -66,4 +66,4 @@ JOIN measures m ON m.job IS NOT DISTINCT FROM p.job AND m.uplink_group = p.uplin
   AND m.window_start = p.window_start
 JOIN windows w ON w.job IS NOT DISTINCT FROM p.job AND w.uplink_group = p.uplink_group
   AND w.window_start = p.window_start
-ORDER BY p.job, p.uplink_group, p.window_start, p.place;
+ORDER BY p.job, p.uplink_group, p.window_start, abs(ratio - 1) DESC, p.place;

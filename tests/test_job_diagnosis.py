@@ -298,7 +298,26 @@ class TestHangs:
         assert "stands still" in found.verdict.questions[0].evidence
         assert (finding.entities[0].rank, finding.entities[0].host) == (11, "node01")
         assert (finding.start_step, finding.loss_share) == (41, 1.0)
+        assert (finding.state, finding.to_its_end) == ("ongoing", False)
         assert (finding.end - finding.start) == timedelta(seconds=600)  # type: ignore[operator]
+
+    def test_a_job_that_its_watchdog_ended_is_told_as_over(self, make_store: Make) -> None:
+        events = stalled(11)
+        events.append(
+            {
+                "file_id": "w",
+                "kind": "watchdog",
+                "launch_rank": 0,
+                "text": "To avoid data inconsistency, we are taking the entire process down.",
+            }
+        )
+        rows = records(quiet(ranks=16, steps=40)) | {"nccl_events": events}
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.state, finding.to_its_end) == ("over", True)
+        assert "15 of 16 ranks waited" in finding.title
+        assert "ended the processes of 1 rank: the job is over" in finding.explanation
+        assert finding.next_steps[0].startswith("Read the log of rank 11")
+        assert finding.next_steps[-1].startswith("If it comes back: On node01: py-spy")
 
     def test_a_recorder_shows_who_is_behind_although_several_say_nothing(
         self, make_store: Make

@@ -37,7 +37,7 @@ def with_states(
     told = []
     for finding in findings:
         # What was over when its job ended stays so, however long other data go on or began before.
-        over = finding.state == "over"
+        over = finding.state == "over" or finding.to_its_end
         state = "over" if over else _state(finding, coverage, segments)
         if state == "over" != finding.state:
             words = past.get(finding.kind, _SINCE)

@@ -4,6 +4,7 @@
 -- (null where nothing tells; ranks of groups that send and receive do not launch alike). `open`: the
 -- rank has launched one that did not end. `unfinished`: collectives that it has launched and not ended beyond the
 -- median of its peers, summed over its groups of three and more. `dead`: NCCL's RAS calls its process dead or misses it.
+-- `taken_down`: the watchdog says that it ends the rank's process.
 -- Lines of the watchdog name the rank in the job before the message, where a launcher's prefix does.
 WITH two_sided AS (
   SELECT DISTINCT job, split_part(comm_id, '[', 1) || coalesce(' ' || comm_name, '') AS process_group
@@ -57,6 +58,11 @@ timeouts AS (
   WHERE kind = 'watchdog_timeout' AND coalesce(launch_rank, rank) IS NOT NULL
   GROUP BY ALL
 ),
+taken_down AS (
+  SELECT DISTINCT job, coalesce(launch_rank, rank) AS rank
+  FROM nccl_events
+  WHERE kind = 'watchdog' AND contains(text, 'taking the entire process down')
+),
 called AS (
   SELECT job, global_rank AS rank, max(ts) AS called_at
   FROM collectives
@@ -78,7 +84,8 @@ everyone AS (
   UNION SELECT job, rank FROM missing WHERE rank IS NOT NULL UNION SELECT job, rank FROM job_ranks WHERE rank IS NOT NULL
 )
 SELECT e.job, e.rank, j.host, j.pid, t.rank IS NOT NULL AS timed_out, t.waited_ms, t.op, t.seq,
-  p.behind, p.open, u.unfinished, m.rank IS NOT NULL AS dead, c.called_at
+  p.behind, p.open, u.unfinished, m.rank IS NOT NULL AS dead,
+  d.rank IS NOT NULL AS taken_down, c.called_at
 FROM everyone e
 LEFT JOIN job_ranks j ON j.job IS NOT DISTINCT FROM e.job AND j.rank = e.rank
 LEFT JOIN progress p ON p.job IS NOT DISTINCT FROM e.job AND p.rank = e.rank
@@ -86,6 +93,7 @@ LEFT JOIN stuck u ON u.job IS NOT DISTINCT FROM e.job AND u.rank = e.rank
 LEFT JOIN timeouts t ON t.job IS NOT DISTINCT FROM e.job AND t.rank = e.rank
 LEFT JOIN (SELECT DISTINCT job, rank FROM missing) m
   ON m.job IS NOT DISTINCT FROM e.job AND m.rank = e.rank
+LEFT JOIN taken_down d ON d.job IS NOT DISTINCT FROM e.job AND d.rank = e.rank
 LEFT JOIN called c ON c.job IS NOT DISTINCT FROM e.job AND c.rank = e.rank
 WHERE e.rank IS NOT NULL
 ORDER BY e.job, e.rank

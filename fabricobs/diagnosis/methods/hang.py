@@ -34,6 +34,7 @@ class _Stall:
     start: datetime | None
     last_step: int | None
     waited: float
+    taken_down: int  # ranks whose watchdog ended their process
 
 
 def find_hangs(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]) -> MethodResult:
@@ -84,6 +85,7 @@ def _stall(rows: pl.DataFrame, model: Model, evidence: Evidence) -> _Stall | Non
         start=start or (called if isinstance(called, datetime) else None),
         last_step=last_step,
         waited=float(waited) / 1000 if isinstance(waited, float) else 0.0,
+        taken_down=int(rows["taken_down"].sum()),
     )
 
 
@@ -169,6 +171,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         query=model.query,
         refuted_by=model.refuted_by,
         next_steps=tuple(text.format(**words) for text in model.next_steps),
+        to_its_end=stall.taken_down > 0,
     )
 
 
@@ -209,7 +212,9 @@ def _gave_up(stall: _Stall) -> str:
     if stall.stuck:
         return "No watchdog says that it gave up."
     who, call = _counted(len(stall.waiting)), _calls(stall.waiting)
-    return f"{who} gave up after {stall.waited:.0f} s in {call}."
+    down = stall.taken_down
+    ended = f" The watchdog ended the processes of {_counted(down)}: the job is over." if down else ""
+    return f"{who} gave up after {stall.waited:.0f} s in {call}.{ended}"
 
 
 def _proof(stall: _Stall, *, named: bool) -> str:
