@@ -80,7 +80,7 @@ def describe_coverage(
         ("ports", f"{row['ports']:,} on {row['devices']:,} devices"),
         ("counter interval", f"{interval:.0f} s" if interval else "none"),
         ("gaps in the counters", f"{row['gaps']:,}"),
-        ("from", _moment(row["first_time"])),
+        ("from", _begin(row["measured_from"], row["first_time"])),
         ("to", _moment(row["last_time"])),
         *told_clocks,
     )
@@ -104,3 +104,10 @@ def describe_coverage(
         {name: int(row[name]) if isinstance(row[name], Decimal) else row[name] for name in VALUES},
         row["measured_from"],
     )
+
+
+def _begin(measured: datetime | None, first: datetime | None) -> str:
+    """Say when the data begin, and other logs where they reach further back."""
+    if measured is None or first is None or first >= measured:
+        return _moment(measured or first)
+    return f"{_moment(measured)} (other logs from {_moment(first)})"

@@ -128,6 +128,10 @@ def congested(
             "Counters of pause frames by priority of the switches, or ethtool -S of the hosts.",
         )
     quiet = f"None of {storms.judged:,} ports to NICs is paused for long"
+    if any(
+        "correlation" in skew.families for skew in judgements.get("ecmp_skew", _NOTHING).findings
+    ):
+        quiet += " (pause frames rose where routing became uneven)"
     powers = [storms.power]
     if excess.judged:
         counted = _counted_of(evidence, "traffic")

@@ -94,13 +94,13 @@ own AS (
 ),
 resent AS (SELECT * FROM again SEMI JOIN own USING (cable)),
 totals AS (
-  SELECT cable, counter, sum(risen) AS risen FROM resent GROUP BY cable, counter
+  SELECT cable, counter, sum(risen) AS risen, count(DISTINCT owner) AS hosts
+  FROM resent GROUP BY cable, counter
 ),
-hosts AS (SELECT cable, count(DISTINCT owner) AS hosts FROM resent GROUP BY cable),
 most AS (
   SELECT cable, arg_max(counter, (risen, counter)) AS counter, max(risen) AS risen,
-    any_value(hosts) AS hosts
-  FROM totals JOIN hosts USING (cable) GROUP BY cable
+    arg_max(hosts, (risen, counter)) AS hosts
+  FROM totals GROUP BY cable
 ),
 victims AS (
   SELECT cable, list({'type': 'nic', 'host': owner, 'nic': part}) AS related

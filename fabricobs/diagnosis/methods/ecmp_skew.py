@@ -1,6 +1,7 @@
 """ECMP skew: an uplink group less even than hashing the job's flows explains, and harmful."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -54,6 +55,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
     intervals = evidence.frame("uplink_intervals")
     inferred = intervals.filter("inferred")["uplink_group"].n_unique()
     intervals = intervals.filter(~pl.col("inferred"))
+    device_of = dict(intervals.select("uplink_group", "device").unique().iter_rows())
     flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
     stretches = {group: shared_stretches(rows, model) for group, rows in by_group(intervals)}
     findings: list[Finding] = []
@@ -61,7 +63,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
     reasons = [f"no log tells whether {inferred:,} more are parallel links"] if inferred else []
     judged = 0
     for group, parts in stretches.items():
-        device = str(intervals.filter(pl.col("uplink_group") == group)["device"][0])
+        device = device_of[group]
         counted = flows.get(device)
         known = counted or estimated_flows(group, stretches)
         if known is None or not parts:
@@ -74,7 +76,8 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
             for position, part in enumerate(parts)
             if (skew := _judge(device, part, float(known), largest_p, model, position == 0))
         ]
-        finding = _finding(skews, evidence, model, trends) if skews else None
+        sibling = _sibling(group, stretches, device_of)
+        finding = _finding(skews, sibling, evidence, model, trends) if skews else None
         # An estimated flow number alone accuses nobody: the job must have felt it.
         if finding is not None and counted is None and finding.severity == "low":
             reasons.append("the flows are not known")
@@ -95,6 +98,26 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         max(powers, key=lambda power: power.effect, default=None),
         tuple(dict.fromkeys(reasons)),
     )
+
+
+def _sibling(
+    group: str, stretches: Mapping[str, Sequence[SharedStretch]], device_of: Mapping[str, str]
+) -> str:
+    """Name the switch to compare with: of the same kind of name and links, the most even."""
+
+    def kind(name: str) -> str:
+        return re.sub(r"\d+", "", name)
+
+    device = device_of[group]
+    alike = {
+        device_of[other]: min(jain(part.loads) for part in parts)
+        for other, parts in stretches.items()
+        if parts
+        and device_of[other] != device
+        and kind(device_of[other]) == kind(device)
+        and len(parts[0].loads) == len(stretches[group][0].loads)
+    }
+    return max(alike, key=lambda name: alike[name], default="a sibling")
 
 
 def _power(parts: Sequence[SharedStretch], flows: float, model: Model) -> Power:
@@ -156,7 +179,7 @@ def _largest_jain(skew: _Skew, model: Model) -> float:
 
 
 def _finding(
-    skews: list[_Skew], evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+    skews: list[_Skew], sibling: str, evidence: Evidence, model: Model, trends: list[StepTimeTrend]
 ) -> Finding:
     skew = skews[0]
     stretch = skew.stretch
@@ -221,7 +244,9 @@ def _finding(
         drivers=_drivers(skew, model, rise, burst),
         query=model.query,
         refuted_by=model.refuted_by,
-        next_steps=tuple(text.format(switch=skew.device) for text in model.next_steps),
+        next_steps=tuple(
+            text.format(switch=skew.device, sibling=sibling) for text in model.next_steps
+        ),
     )
 
 

@@ -213,7 +213,9 @@ def _gave_up(stall: _Stall) -> str:
         return "No watchdog says that it gave up."
     who, call = _counted(len(stall.waiting)), _calls(stall.waiting)
     down = stall.taken_down
-    ended = f" The watchdog ended the processes of {_counted(down)}: the job is over." if down else ""
+    ended = (
+        f" The watchdog ended the processes of {_counted(down)}: the job is over." if down else ""
+    )
     return f"{who} gave up after {stall.waited:.0f} s in {call}.{ended}"
 
 

@@ -94,7 +94,7 @@ def _of_any_time(rows: pl.DataFrame) -> _Wrong:
     begin, end = _first(rows, "ts_before"), _last(rows, "ts")
     times = begin is not None and end is not None
     found = tuple(stretches(rows, 1)) if times else ()
-    # Where the ends of a cable are read at other times, the one that was sure first tells the begin.
+    # The ends of a cable are read at other times: the one that was sure first tells the begin.
     begin = found[0].begin if found else begin
     sure = _first(rows, "sure") or _first(rows, "begun_by") or begin
     return _Wrong(rows, found, begin, end, sure)

@@ -130,6 +130,7 @@ def _finding(
     words = {
         "who": _who(culprits, evidence),
         "host": culprits[0].host or "the host",
+        "of_gpu": _of_gpu(culprits, evidence),
         "work": _work(times, unit, several=len(culprits) > 1),
         "their": "their" if len(culprits) > 1 else "its",
         "longer": "longer" if times.measured else "later",
@@ -215,6 +216,17 @@ def _who(culprits: Sequence[Entity], evidence: Evidence) -> str:
     return f"{named} (all hosts below {leaves[0]})" if leaves and len(own) > 1 else named
 
 
+def _of_gpu(culprits: Sequence[Entity], evidence: Evidence) -> str:
+    """Return the option of nvidia-smi that asks the GPU of the one culprit, empty if unknown."""
+    if len(culprits) != 1 or culprits[0].rank is None:
+        return ""
+    gpus = evidence.frame("rank_gpus")
+    own = gpus.filter(
+        pl.col("job").eq_missing(pl.lit(culprits[0].job)) & (pl.col("rank") == culprits[0].rank)
+    )
+    return f" -i {own['gpu'][0]}" if len(own) else ""
+
+
 def _since(unit: SlowUnit, begin: int) -> str:
     return f" since step {begin}" if unit.first > _AT_START_STEPS else ""
 
@@ -265,6 +277,10 @@ def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, float]:
     }
 
 
+# NVIDIA's scores do not decide here.
+_COMPARED = "for comparison (1: as fast),"
+
+
 def _drivers(numbers: dict[str, float], model: Model) -> tuple[Driver, ...]:
     def given(threshold: str, feature: str, name: str, **more: Any) -> Driver:
         return driver(model, threshold, feature, round(numbers[name], 3), **more)
@@ -289,6 +305,14 @@ def _drivers(numbers: dict[str, float], model: Model) -> tuple[Driver, ...]:
             threshold=None,
             source="The rank that arrives last communicates least",
         ),
-        given("score", "relative score: the fastest peer's time over its (1: as fast)", "relative"),
-        given("score", "individual score: its best time over its own (1: as fast)", "individual"),
+        given(
+            "score",
+            "for comparison, relative score: the fastest peer's time over its (1: as fast)",
+            "relative",
+        ),
+        given(
+            "score",
+            "for comparison, individual score: its best time over its own (1: as fast)",
+            "individual",
+        ),
     )

@@ -94,10 +94,11 @@ def x_encoding(spec: Value) -> Value | None:
 
 
 def marks(spec: Value) -> Iterator[Value]:
-    """Yield every layer that draws marks."""
+    """Yield every layer that draws marks, with the data it shares with others."""
     if "layer" in spec:
+        shared = {"data": spec["data"]} if "data" in spec else {}
         for layer in spec["layer"]:
-            yield from marks(layer)
+            yield from marks(shared | layer)
     else:
         yield spec
 
