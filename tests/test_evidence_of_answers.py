@@ -499,7 +499,7 @@ class TestErrorsWithoutBits:
         lines = ["time,device,port,tx_bytes,rx_bytes,symbol_errors", *counted]
         said = question(tell({"counters.csv": lines}), LINKS)
         assert (
-            "On 8 ports few errors or none are counted; of how many bits, no counter tells"
+            "On 8 ports few errors or none are counted (of how many bits, no counter tells)"
             in (said["evidence"])
         )
         assert [power["words"] for power in said["would_show"]] == [

@@ -19,6 +19,7 @@ _NOTHING = MethodResult()
 _HALF = 0.5
 _USED = 0.001  # of the busiest port's bits: ports that carry less are not used by the job
 _OFTEN = "Counters over the whole run, read more often."
+_OF_NICS = "Counters of every NIC over the whole run: ethtool -S, or /sys/class/infiniband."
 
 
 def sick_link(
@@ -56,7 +57,7 @@ def sick_link(
         return unknown(
             f"Some ports carry too few bits: only {rates.words} would have shown.", _OFTEN, rates
         )
-    few = "few errors or none are counted; of how many bits, no counter tells"
+    few = "few errors or none are counted (of how many bits, no counter tells)"
     if rates is None or rated <= 0:
         quiet = f"On {errors.judged:,} ports {few}"
     elif unrated:
@@ -139,9 +140,10 @@ def congested(
         more = Power(model.limit("ratio") - 1, "more", "a NIC that receives {}", seconds)
         powers.append(more)
     shown = " and ".join(power.words for power in powers)
-    partly = _partly_counted(evidence, "pauses")
-    if storms.not_checked or excess.not_checked or not excess.judged:
-        partly = partly or (
+    partly, settled_by = _partly_counted(evidence, "pauses"), _OFTEN
+    if not partly and (storms.not_checked or excess.not_checked or not excess.judged):
+        settled_by = _OF_NICS
+        partly = (
             f"pauses of {storms.not_checked:,} and bytes of {excess.not_checked:,} NICs "
             "are not counted"
             if excess.judged
@@ -150,7 +152,7 @@ def congested(
     if not partly and any(power.seconds > _HALF * _counted_seconds(evidence) for power in powers):
         partly = f"counters are read too rarely: only {shown} would have shown"
     if partly:
-        return Question(question, "unknown", f"{quiet}, but {partly}.", _OFTEN, tuple(powers))
+        return Question(question, "unknown", f"{quiet}, but {partly}.", settled_by, tuple(powers))
     text = f"{quiet}, and NICs receive alike: {shown} would have shown."
     return Question(question, "ok", text, would_show=tuple(powers))
 

@@ -218,9 +218,9 @@ def standing_words(finding: Finding) -> str:
 
 def until_words(finding: Finding) -> str:
     """Return when a finding ended, or that it was ongoing when the data end."""
-    until = moment_words(finding.end, finding.end_step)
     if finding.state == "ongoing":
-        return f"{until}: ongoing at the end of the data"
+        return "ongoing when the data end"
+    until = moment_words(finding.end, finding.end_step)
     if finding.state != "over":
         return until
     return f"{until}: {OUTLIVED if finding.to_its_end else 'over, the data go on without it'}"
