@@ -61,7 +61,7 @@ _SLOW_COMPUTATION = "computation that is slow on every rank from the first step 
 # A judgement: of a job that mostly transfers, a slow network may take most of the throughput.
 _MOSTLY_TRANSFERS = 0.5  # of a step
 _REPORT = "A corrected version of fabricobs, or of the rule that failed."
-_STANDS_STILL = "The job stands still"  # as the title of a hang may begin
+_STANDS_STILL = {"ongoing": "The job stands still", "over": "The job stood still"}  # or the title
 _NOT_THE_NETWORK = "workload_imbalance"
 
 
@@ -185,7 +185,8 @@ def _everywhere(
     question = QUESTIONS[0]
     hangs = [finding for finding in findings if finding.kind == "hang"]
     if hangs:
-        stands = "" if hangs[0].title.startswith(_STANDS_STILL) else f"{_STANDS_STILL}: "
+        told = _STANDS_STILL[hangs[0].state or "ongoing"]
+        stands = "" if hangs[0].title.startswith(told) else f"{told}: "
         return Question(question, "problem", f"{stands}{hangs[0].title}.")
     steps = len(evidence.frame("step_times"))
     if not trends and steps:

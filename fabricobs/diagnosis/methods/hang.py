@@ -138,7 +138,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         "who": " and ".join(culprit.label for culprit in culprits[:3]) if named else "The job",
         "host": culprits[0].host or "the hosts",
         "process": culprits[0].label if named else "each rank",
-        "pid": _pid(stall) if named else "PID",
+        "pid": _pid(stall) if named and not stall.taken_down else "PID",
         "stands": _stands(stall, named=named),
         "since": "" if stall.last_step is None else f" after step {stall.last_step}",
         "waiting": len(stall.waiting),
@@ -146,6 +146,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         "call": _calls(stall.waiting),
         "gave_up": _gave_up(stall),
         "proof": _proof(stall, named=named),
+        "ended": _ended(stall),
     }
     families = {"log"} | (
         {"timing"} if stall.by_progress and stall.last_step is not None else set()
@@ -212,11 +213,14 @@ def _gave_up(stall: _Stall) -> str:
     if stall.stuck:
         return "No watchdog says that it gave up."
     who, call = _counted(len(stall.waiting)), _calls(stall.waiting)
-    down = stall.taken_down
-    ended = (
-        f" The watchdog ended the processes of {_counted(down)}: the job is over." if down else ""
-    )
-    return f"{who} gave up after {stall.waited:.0f} s in {call}.{ended}"
+    return f"{who} gave up after {stall.waited:.0f} s in {call}."
+
+
+def _ended(stall: _Stall) -> str:
+    if not stall.taken_down:
+        return ""
+    ended = _counted(stall.taken_down)
+    return f" The watchdog ended the processes of {ended}: the job is over."
 
 
 def _proof(stall: _Stall, *, named: bool) -> str:
