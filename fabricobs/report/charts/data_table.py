@@ -11,7 +11,7 @@ from fabricobs.report.charts.positions import position
 from fabricobs.report.charts.svg import Value, marks
 from fabricobs.report.documents import number, percent
 
-_MOST_ROWS = 1_200  # as many points as a chart draws
+_MOST_ROWS = 800
 
 
 @dataclass(frozen=True, slots=True)

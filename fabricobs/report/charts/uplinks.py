@@ -24,7 +24,7 @@ from fabricobs.report.charts.drawing import (
 )
 from fabricobs.report.charts.source import Row, Source
 
-_MOST_POINTS = 1200
+_MOST_POINTS = 800  # as many rows as the table behind a chart shows
 _MOST_PORTS_NAMED = 6
 _LABEL_HEIGHT = 14  # pixels from one name of a line to the next
 _BAND = 0.99  # of the links lie in the band if every flow is hashed by itself
