@@ -114,9 +114,12 @@ def test_a_small_loss_is_said_without_contradiction(make_store: Make) -> None:
     transfer = np.full(STEPS, 300.0)
     transfer[80:] *= 1.25
     found = diagnose(make_store(job(computing(6), transfer)))
-    assert found.findings == ()
+    (finding,) = found.findings
+    assert (finding.kind, finding.severity) == ("throughput_drop", "low")
+    assert finding.loss_share == pytest.approx(75 / 1075, abs=0.01)
     assert found.verdict.questions[0].answer == "problem"
-    assert "lost since step 80" in found.verdict.sentence
+    assert "lost since step 80" in found.verdict.questions[0].evidence
+    assert "since step 80, and no cause explains it" in found.verdict.sentence
     assert "No loss" not in found.verdict.sentence
 
 

@@ -37,7 +37,9 @@ def unexplained(
                 if finding.kind != model.kind
             )
             rest = slowdown.loss_share - explained
-            if slowdown.loss_share < model.limit("loss"):
+            # A smaller loss is one too where the work is known: the answer about the pace says so.
+            is_small = slowdown.loss_share < model.limit("loss")
+            if is_small and (slowdown.is_lead or rest < model.limit("change")):
                 continue
             if any(_is_burst(finding, slowdown) for finding in findings):
                 continue
@@ -158,7 +160,7 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
     return Finding(
         kind=model.kind,
         entities=(),
-        severity=_severity(slowdown, rest),
+        severity=_severity(slowdown, rest, model.limit("loss")),
         confidence=0.5,
         families=("timing",),
         title=model.wording.title.format(**words),
@@ -199,11 +201,13 @@ def _changes(slowdown: Slowdown, model: Model, evidence: Evidence) -> str | None
     return "; ".join(leads.head(int(model.limit("leads")))) or None
 
 
-def _severity(slowdown: Slowdown, loss: float) -> Severity:
+def _severity(slowdown: Slowdown, loss: float, harmful: float) -> Severity:
     """Return the severity of a loss: of the run's throughput once it is over, of its own before.
 
     A restart connects anew, over other paths where switches hash: longer transfers are ordinary.
+    So are changes of less than `harmful`.
     """
-    if slowdown.is_lead or (slowdown.restarted and (slowdown.network_part or 0.0) >= _NEARLY_ALL):
+    rehashed = slowdown.restarted and (slowdown.network_part or 0.0) >= _NEARLY_ALL
+    if slowdown.is_lead or rehashed or slowdown.loss_share < harmful:
         return "low"
     return severity_of_loss(loss if slowdown.goes_on else loss * slowdown.run_share)
