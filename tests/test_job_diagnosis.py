@@ -251,6 +251,21 @@ class TestUnevenWork:
         assert (finding.kind, finding.start_step) == ("workload_imbalance", 71)
         assert finding.loss_share == pytest.approx(240 / 1170, abs=0.01)
 
+    @pytest.mark.parametrize("spread", [0.2, 0.6, 0.9])
+    def test_loading_that_is_slow_for_all_in_turn_is_priced_by_the_slowest(
+        self, make_store: Make, spread: float
+    ) -> None:
+        data = 50 * np.random.default_rng(5).lognormal(0, spread, (120, 32))
+        data[60:] *= 12
+        rows = records(quiet(), data)
+        found = diagnose(make_store(rows)).findings
+        assert found[0].kind == "workload_imbalance"
+        assert "for their data since step 61" in found[0].title
+        step_ms = np.array([row["step_time_ms"] for row in rows["steps"]]).reshape(120, 32)[:, 0]
+        loss = 1 - step_ms[10:60].mean() / step_ms[60:].mean()  # type: ignore[operator]
+        assert found[0].loss_share == pytest.approx(loss, abs=0.03)
+        assert "throughput_drop" not in {finding.kind for finding in found}
+
     @pytest.mark.parametrize("seed", [1, 2, 3])
     def test_even_work_is_not_accused(self, make_store: Make, seed: int) -> None:
         found = diagnose(make_store(records(quiet(seed=seed), stages=4)))

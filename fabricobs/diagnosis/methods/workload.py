@@ -183,7 +183,11 @@ def _spread(excess: Array) -> float:
 
 
 def _loading(times: RankTimes, model: Model) -> _Form | None:
-    """All ranks wait longer for their data, from a step on or all the time."""
+    """All ranks wait longer for their data, from a step on or all the time.
+
+    The job waits for the slowest of them, another one each time where storage varies: what that one
+    waits longer than the slowest did before is what it costs.
+    """
     if np.isnan(times.data_ms).all():
         return None
     loading = nan_median(times.data_ms, axis=1)
@@ -199,32 +203,39 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
     steps = times.step_ms[index]
     usual = float(np.median(rest)) if len(rest) else 0.0
     during = index[begin:end]
-    slow = times.data_ms[during] > usual + (np.median(values[begin:end]) - usual) / 2
-    alike = float(np.nanmean(np.where(np.isnan(times.data_ms[during]), np.nan, slow)))
+    of_rank = nan_median(times.data_ms[during], axis=0)
+    slow = of_rank > usual + (np.median(values[begin:end]) - usual) / 2
+    alike = float(np.nanmean(np.where(np.isnan(of_rank), np.nan, slow)))
     if alike < model.limit("alike"):
         return None
-    added = float(np.sum(values[begin:end] - usual))
+    slowest = nan_max(times.data_ms[index])
+    before = np.delete(slowest, np.s_[begin:end])
+    added = float(
+        np.sum(slowest[begin:end] - np.median(before)) if len(rest) else np.sum(values[begin:end])
+    )
     longer = (
         float(np.sum(steps[begin:end] - np.median(np.delete(steps, np.s_[begin:end]))))
         if len(rest)
         else added
     )
+    explained = _share(added, longer)
     value = float(np.median(values[begin:end]))
     return _Form(
         what=f"all ranks wait {value:,.0f} ms a step for their data"
         + (f" since step {times.steps[index[begin]]}" if begin else ""),
         proof=(
-            f"Loading took {usual:,.0f} ms in the other steps; {alike:.0%} of the ranks' steps "
-            f"were alike, and it explained {min(_share(added, longer), 1.0):.0%} of the added time"
+            f"Loading took {usual:,.0f} ms in the other steps; it was longer on {alike:.0%} of the "
+            f"ranks. The slowest took {np.median(slowest[begin:end]):,.0f} ms against "
+            f"{np.median(before):,.0f}; that explained {explained:.0%} of the added time"
             if len(rest)
             else f"The wait was {_share(added, float(np.sum(steps))):.0%} of every step, on "
-            f"{alike:.0%} of the ranks alike"
+            f"{alike:.0%} of the ranks"
         ),
         loss=_share(added, float(np.sum(steps[begin:end]))),
-        explained=min(_share(added, longer), 1.0),
+        explained=explained,
         first=int(index[begin]),
         drivers=(
-            driver(model, "alike", "share of the ranks' steps with long loading", round(alike, 3)),
+            driver(model, "alike", "share of the ranks with long loading", round(alike, 3)),
             Driver(
                 "waiting for data per step",
                 round(value, 1),
