@@ -1,4 +1,8 @@
-"""Whether the content is sound: definitions read their samples, queries and models fit together."""
+"""Whether the content is sound: definitions read their samples, queries and models fit together.
+
+Of the shipped content, own content is checked with what it can change: all of it where an own file
+takes the place of a shipped format, query or view, and all samples where it brings a format.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -6,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 
+from fabricobs import content
 from fabricobs.ask import Question, questions
 from fabricobs.content import ContentError
 from fabricobs.diagnosis.methods import METHODS
@@ -28,14 +33,19 @@ def check_content(extra: Sequence[Path] = ()) -> Iterator[str]:
     except ContentError as error:
         yield from str(error).splitlines()
         return
-    for format_ in catalogue.formats.values():
-        try:
-            yield from check_format(format_, catalogue)
-        except ContentError as error:
-            yield from str(error).splitlines()
+    whole = checks_all(extra)
+    if whole or _own("ingest", ".toml", extra):
+        for format_ in catalogue.formats.values():
+            try:
+                yield from check_format(format_, catalogue)
+            except ContentError as error:
+                yield from str(error).splitlines()
     known = questions(extra)
-    yield from _check_queries(known, extra)
-    yield from check_cases(models, extra)
+    own_queries, own_models = _own("queries", ".sql", extra), _own("models", ".toml", extra)
+    asked = {name: question for name, question in known.items() if whole or name in own_queries}
+    yield from _check_queries(asked, extra)
+    tried = {name: model for name, model in models.items() if whole or name in own_models}
+    yield from check_cases({**tried, REST: models[REST]}, extra)
     for model in models.values():
         if model.query not in known:
             yield f"models/{model.name}.toml: query: no query {model.query!r} in queries/"
@@ -45,6 +55,30 @@ def check_content(extra: Sequence[Path] = ()) -> Iterator[str]:
             if chart not in CHARTS:
                 known_charts = ", ".join(CHARTS)
                 yield f"models/{model.name}.toml: charts: no {chart!r}; one of {known_charts}"
+
+
+def checks_all(extra: Sequence[Path]) -> bool:
+    """Say whether the shipped content is checked too.
+
+    It is without own content, and where that may change the rows that shipped queries read.
+    """
+    if not extra:
+        return True
+    own = _own("queries", ".sql", extra)
+    replaced = (own & _shipped("queries", ".sql")) | (
+        _own("ingest", ".toml", extra) & _shipped("ingest", ".toml")
+    )
+    return bool(replaced) or any(name.startswith("views/") for name in own)
+
+
+def _shipped(kind: content.Kind, suffix: str) -> set[str]:
+    return set(content.files(kind, suffix))
+
+
+def _own(kind: content.Kind, suffix: str, extra: Sequence[Path]) -> set[str]:
+    """Return the names of own files of a kind."""
+    found = content.files(kind, suffix, extra)
+    return {name for name, path in found.items() if any(map(path.is_relative_to, extra))}
 
 
 def _check_queries(known: Mapping[str, Question], extra: Sequence[Path]) -> Iterator[str]:

@@ -241,10 +241,9 @@ def read(folder: Path, store: Path, *patterns: str) -> IngestReport:
 
 
 def rows(store: Path) -> list[tuple[object, ...]]:
-    with open_session(store) as session:
-        return session.sql(
-            "SELECT device, port, ts, rx_bytes FROM port_samples ORDER BY ALL"
-        ).fetchall()
+    asked = "SELECT device, port, ts, rx_bytes FROM port_samples ORDER BY ALL"
+    with open_session(store, asked) as session:
+        return session.sql(asked).fetchall()
 
 
 Site = list[tuple[str, str, str, datetime]]
@@ -301,8 +300,9 @@ def test_every_row_carries_what_its_path_says(
             for number, (path, host, port, moment) in zip(numbers, site, strict=True)
         ]
     ingest([top / str(place) for place in range(len(drawn))], Store(top / "s"), Options())
-    with open_session(top / "s") as session:
-        rows = session.sql("SELECT rx_bytes, device, port, ts FROM port_samples").fetchall()
+    asked = "SELECT rx_bytes, device, port, ts FROM port_samples"
+    with open_session(top / "s", asked) as session:
+        rows = session.sql(asked).fetchall()
     found = {number: tuple(told) for number, *told in rows}
     assert len(rows) == len(found) == len(expected)
     wrong = [

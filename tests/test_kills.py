@@ -74,7 +74,8 @@ SCENARIOS = {
     "prune": Scenario(prepare_days, ("prune", "--keep", "4d")),
     "compaction": Scenario(prepare_days, ("prune",)),
     "watch": Scenario(
-        prepare_grown, ("watch", "logs", "--once", "--keep", "9d", "--fail-on", "never")
+        prepare_grown,
+        ("watch", "logs", "--once", "--keep", "9d", "--window", "1d", "--fail-on", "never"),
     ),
 }
 

@@ -124,7 +124,7 @@ VERBS = (
     ("schedule", "cron", "LOGS"),
     ("verify",),
     ("prune",),
-    ("check",),
+    ("check", "--content", "OWN"),
     ("schema",),
     ("formats",),
     ("formats", "new", "mine", "FILE", "--content", "NEW"),
@@ -146,7 +146,10 @@ def test_no_verb_lets_anything_through(site: Path, tmp_path: Path, verb: tuple[s
     places = {
         "LOGS": site / "logs", "STORE": site / "store", "NEW": tmp_path / "store",
         "OUT": tmp_path / f"page{EVIL}.html", "FILE": site / "logs" / f"steps{EVIL}.jsonl",
+        "OWN": tmp_path,
     }  # fmt: skip
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / f"odd{EVIL}.sql").write_text(f"SELECT '{EVIL}' FROM nowhere")
     arguments = [places.get(word, word) for word in verb]
     if verb[0] in OF_A_STORE:
         arguments += ["--store", site / "store"]

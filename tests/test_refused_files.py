@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, Run
+from fabricobs.content_check import checks_all
 
 LOGS = ROOT / "sample_data" / "logs" / "train"
 
@@ -115,3 +116,24 @@ def test_check_names_a_query_that_does_not_run(
     assert result.returncode == 3
     assert f"{tmp_path}/queries/mine.sql: " in result.stderr
     assert told in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("own", "whole"),
+    [
+        ("queries/mine.sql", False),
+        ("queries/evidence/mine.sql", False),
+        ("models/straggler.toml", False),
+        ("ingest/mine.toml", False),
+        ("queries/evidence/step_times.sql", True),
+        ("queries/views/9_mine.sql", True),
+        ("ingest/step_records.toml", True),
+    ],
+)
+def test_the_shipped_content_is_checked_where_own_content_may_change_it(
+    own: str, whole: bool, tmp_path: Path
+) -> None:
+    (tmp_path / own).parent.mkdir(parents=True)
+    (tmp_path / own).touch()
+    assert checks_all((tmp_path,)) is whole
+    assert checks_all(()) and checks_all((ROOT,))

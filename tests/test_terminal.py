@@ -55,7 +55,7 @@ WORKS = {
     "prune": ("prune --keep 3000d", "pruning and merging"),
     "verify": ("verify", "comparing digests"),
     "simulate": ("simulate {new} healthy --gpus 16 --only nccl", "simulating"),
-    "check": ("check", "checking the content"),
+    "check": ("check --content {own}", "checking the content"),
     "formats try": ("formats try {logs}/train/node04.log", "reading"),
     "ingest": ("ingest {logs}/train --store {new}", "/1 files"),
 }
@@ -78,6 +78,7 @@ def words(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     places = {"logs": ROOT / "sample_data" / "logs", "new": tmp_path / "new", "store": store}
+    places["own"] = tmp_path
     return lambda template: template.format(**places).split()
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -159,7 +159,11 @@ _FORMATS: dict[tuple[str, str], Format] = {}
 def _format_of(definition: Definition) -> Format:
     """Return the one format of a definition in this process, which is compiled only once."""
     key = (definition.name, definition.version)
-    return _FORMATS.setdefault(key, Format(definition))
+    kept = _FORMATS.get(key)
+    # A version leaves out what decides no rows: the samples, say.
+    if kept is None or kept.definition != definition:
+        kept = _FORMATS[key] = Format(definition)
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +180,12 @@ class Catalogue:
     """The formats fabricobs knows."""
 
     def __init__(self, definitions: dict[str, Definition]) -> None:
-        self.formats = {name: Format(d) for name, d in definitions.items()}
+        self.formats = {name: _format_of(d) for name, d in definitions.items()}
         # Read along with every file of counters.
         self.separators = tuple(f for f in self.formats.values() if f.definition.separator)
-        self._detect_text = Detectors(_text_detectors(definitions))
+        self._detect_text = _text_detectors(
+            tuple((name, d.detect.text) for name, d in definitions.items() if d.detect.text)
+        )
         self._detect_path = _detectors(definitions, "path")
         self._detect_magic = _detectors(definitions, "magic")
         self._settings: dict[tuple[Any, ...], str] = {}
@@ -387,14 +393,16 @@ def _detectors(
     }
 
 
-def _text_detectors(definitions: dict[str, Definition]) -> dict[str, tuple[Detector, ...]]:
-    return {
-        name: tuple(_detector(name, "text", expression) for expression in definition.detect.text)
-        for name, definition in definitions.items()
-        if definition.detect.text
-    }
+# An ingest asks for them with each archive and each text of several hosts, nearly always the same.
+@lru_cache(maxsize=4)
+def _text_detectors(texts: tuple[tuple[str, tuple[str, ...]], ...]) -> Detectors:
+    """Return the detectors of each name's expressions."""
+    return Detectors(
+        {name: tuple(_detector(name, "text", each) for each in some) for name, some in texts}
+    )
 
 
+@lru_cache(maxsize=1024)
 def _detector(name: str, key: str, expression: str) -> Detector:
     try:
         return Detector(expression)
