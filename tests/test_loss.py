@@ -68,6 +68,22 @@ def test_what_overlaps_is_counted_once_with_the_costliest() -> None:
     assert (large.cost, large.currency, loss.cost) == (20.0, "EUR", 20.0)
 
 
+@pytest.mark.parametrize(("early", "late"), [(0.1, 0.15), (0.05, 0.2), (0.2, 0.05)])
+def test_a_second_fault_takes_nothing_from_the_first(early: float, late: float) -> None:
+    """The slowdown of both is one stretch of two paces, and its mean is that of neither."""
+    paces = [1000.0, 1000 / (1 - early), 1000 / (1 - early - late)]
+    times = [pace for pace in paces for _ in range(100)]
+    mean = (paces[1] + paces[2]) / 2
+    slow = Slowdown(None, 100, 299, None, None, paces[0], mean, None, None, per_work=True)
+    segments = tuple(Segment(100 * n, 100 * n + 99, None, pace) for n, pace in enumerate(paces))
+    run = replace(trend(times), slowdowns=(slow,), segments=segments)
+    found, loss = told([finding(100, 299, early, 1), finding(200, 299, late, 2)], run)
+    first, second = sorted(found, key=lambda each: each.start_step or 0)
+    seconds = [sum(times[100:300]) * early / 1000, sum(times[200:300]) * late / 1000]
+    assert (first.gpu_hours_lost, second.gpu_hours_lost) == pytest.approx(seconds, abs=0.02)
+    assert loss.unexplained_share == pytest.approx(0.0, abs=0.002)
+
+
 def test_what_no_finding_claims_is_unexplained() -> None:
     (found,), loss = told([finding(50, 74, 0.2)], trend([1000.0] * 100, (50, 99, 0.2)))
     assert (found.run_share, loss.unexplained_share, loss.share) == (0.05, 0.05, 0.1)

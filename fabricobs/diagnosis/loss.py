@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from fabricobs.diagnosis.findings import UNEXPLAINED, Finding, Loss, Price
-from fabricobs.diagnosis.job import PAUSE, StepTimeTrend
+from fabricobs.diagnosis.findings import UNEXPLAINED, Finding, Loss, Price, Segment
+from fabricobs.diagnosis.job import PAUSE, Slowdown, StepTimeTrend
 from fabricobs.diagnosis.statistics import Array
 
 # A step longer than PAUSE times nearly all others of its stretch waits for a checkpoint.
@@ -154,10 +154,11 @@ def _of_run(
     seen = np.zeros(len(steps))
     stretches = list(during.values())
     for slowdown in trend.slowdowns:
-        inside = _between(steps, slowdown.first_step, slowdown.last_step)
-        stretches.append(inside)
-        if not slowdown.is_lead:
-            seen[inside] = np.maximum(seen[inside], slowdown.loss_share)
+        for first, last, share in _paces(slowdown, trend.segments):
+            inside = _between(steps, first, last)
+            stretches.append(inside)
+            if not slowdown.is_lead:
+                seen[inside] = np.maximum(seen[inside], share)
     usual = _without_pauses(times, stretches)
     most = seen.copy()
     for finding in acting:
@@ -169,6 +170,24 @@ def _of_run(
         left = left - taken
         parts[finding.id] = float(taken @ usual)
     return parts, float(left @ usual), float(np.sum(times)) + sum(waits.values())
+
+
+def _paces(slowdown: Slowdown, segments: Sequence[Segment]) -> Iterator[tuple[int, int, float]]:
+    """Yield first and last step of each pace of a slowdown, and the share of throughput it lost.
+
+    A second fault makes a second pace: the mean of both would hide what the second one costs.
+    """
+    inner = [
+        each
+        for each in segments
+        if each.first_step >= slowdown.first_step and each.last_step <= slowdown.last_step
+    ]
+    if len(inner) < 2:
+        yield slowdown.first_step, slowdown.last_step, slowdown.loss_share
+        return
+    for each in inner:
+        lost = 1 - slowdown.before_ms / each.step_time_ms
+        yield each.first_step, each.last_step, max(lost, 0.0)
 
 
 def _without_pauses(ms: Array, stretches: Iterable[npt.NDArray[np.bool_]]) -> Array:

@@ -74,7 +74,7 @@ _NICS = _Subject(
         _Feature("rx_pause_share", "share of time it was paused", "", 0.001),
     ),
     lambda row: Entity("nic", host=row["host"], nic=row["nic"]),
-    "errors_over_time",
+    "ports_with_rising_errors",
 )
 _PORTS = _Subject(
     "ports",
@@ -88,7 +88,7 @@ _PORTS = _Subject(
         _Feature("pause_rx_per_second", "pause frames received", "per s", 10.0),
     ),
     lambda row: Entity("port", switch=row["switch"], port=row["port"]),
-    "errors_over_time",
+    "ports_with_rising_errors",
 )
 
 
