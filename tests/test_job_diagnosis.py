@@ -334,6 +334,15 @@ class TestHangs:
         assert finding.next_steps[0].startswith("Read the log of rank 11")
         assert finding.next_steps[-1].startswith("If it comes back: On node01: py-spy")
 
+    def test_its_wait_counts_though_no_line_has_so_late_a_time(self, make_store: Make) -> None:
+        rows = records(quiet(ranks=16, steps=40)) | {"nccl_events": stalled(11)}
+        rows["steps"] = [{**row, "ts_source": "inline"} for row in rows["steps"]]
+        found = diagnose(make_store(rows))
+        (finding,) = found.findings
+        assert finding.end is not None and finding.start is not None
+        assert finding.end - finding.start == timedelta(seconds=600)
+        assert finding.gpu_hours_lost == pytest.approx(16 * 600 / 3600, abs=0.01)
+
     def test_a_recorder_shows_who_is_behind_although_several_say_nothing(
         self, make_store: Make
     ) -> None:

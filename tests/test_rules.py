@@ -227,3 +227,8 @@ def test_the_chance_of_errors_is_bounded_from_above(tmp_path: Path) -> None:
         assert bound == pytest.approx(1.0) or bound >= exact * (1 - 1e-9)
         if events >= 2 * expected:
             assert bound <= 2.0 * exact + 1e-300
+
+
+def test_what_no_method_fills_has_no_placeholder() -> None:
+    texts = [text for model in load_models().values() for text in model.refuted_by]
+    assert [text for text in texts if "{" in text] == []

@@ -233,13 +233,15 @@ def _at_stated_times(findings: list[Finding], evidence: Evidence) -> list[Findin
     timed = []
     for finding in findings:
         start = stated(finding.start)
+        # Logs state how long ranks waited: that may end after the last line with a time.
+        waits = start is not None and "log" in finding.families
         unstated = finding.start is not None and start is None
         timed.append(
             replace(
                 finding,
                 start=start,
-                end=stated(finding.end),
-                detected_at=stated(finding.detected_at),
+                end=finding.end if waits else stated(finding.end),
+                detected_at=finding.detected_at if waits else stated(finding.detected_at),
                 explanation=f"{finding.explanation} {_NO_TIME}"
                 if unstated
                 else finding.explanation,
