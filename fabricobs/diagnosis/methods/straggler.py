@@ -277,10 +277,6 @@ def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, float]:
     }
 
 
-# NVIDIA's scores do not decide here.
-_COMPARED = "for comparison (1: as fast),"
-
-
 def _drivers(numbers: dict[str, float], model: Model) -> tuple[Driver, ...]:
     def given(threshold: str, feature: str, name: str, **more: Any) -> Driver:
         return driver(model, threshold, feature, round(numbers[name], 3), **more)
