@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import settings
 from object_server import ObjectServer, object_server
+from own_process import run_here
 
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
@@ -36,6 +38,7 @@ ROOT = Path(__file__).parents[1]
 
 Rows = dict[str, list[dict[str, object]]]
 Run = Callable[..., subprocess.CompletedProcess[str]]
+COMMAND = [sys.executable, "-c", "from fabricobs.cli import main; main()"]
 
 
 NOISE = [
@@ -115,15 +118,23 @@ def make_store(tmp_path: Path) -> Callable[[Rows], Path]:
     return make
 
 
+def started(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a user does, in a process of its own."""
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
 @pytest.fixture(scope="session")
 def fabricobs() -> Run:
-    """Run the command line as a user does."""
+    """Run the command line in this process, but with options of a process in one of its own.
 
-    def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from fabricobs.cli import main; main()"]
-        return subprocess.run(
-            [*command, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-        )
+    A process spends up to three seconds on imports.
+    """
+
+    def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        if options.keys() <= {"cwd"}:
+            return run_here(list(map(str, arguments)), Path(options.get("cwd", ".")))
+        return started(*arguments, **options)
 
     return run
 

@@ -158,7 +158,7 @@ def finding(kind: str, *entities: Entity, **rest: Any) -> Finding:
         ),
         query="SELECT 1 AS raw",
         refuted_by=(f"It moves {EVIL}.",),
-        next_steps=(f"Look at {EVIL}.",),
+        next_steps=(f"Look at {EVIL}: `show it -x`, `top`.",),
         **rest,
     )
 

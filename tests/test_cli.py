@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import ROOT, Run
+from conftest import ROOT, Run, started
 from fabricobs.cli import app
 from fabricobs.diagnosis.verdict import QUESTIONS
 
@@ -23,10 +23,18 @@ VERBS = sorted(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself(fabricobs: Run, verb: str) -> None:
-    result = fabricobs(verb, "--help")
+def test_every_verb_explains_itself(verb: str) -> None:
+    result = started(verb, "--help")
     assert result.returncode == 0
     assert "Usage" in result.stdout
+
+
+# The others are started with an answer to give by test_terminal.py and test_printing.py.
+@pytest.mark.parametrize("words", ["config", "schema", "schedule cron logs", "formats"])
+def test_a_verb_that_reads_no_logs_answers_as_a_process(words: str, tmp_path: Path) -> None:
+    result = started(*words.split(), cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
 
 
 HEAVY = {
@@ -308,8 +316,8 @@ def test_a_users_content_is_used_and_checked(
     assert "did you mean 'reader'?" in result.stderr
 
 
-def test_the_demo_ends_well(fabricobs: Run, tmp_path: Path) -> None:
-    result = fabricobs("demo", "--out", tmp_path / "demo")
+def test_the_demo_ends_well(tmp_path: Path) -> None:
+    result = started("demo", "--out", tmp_path / "demo")
     assert result.returncode == 0, result.stderr
     assert "leaf01" in result.stdout
     assert (tmp_path / "demo" / "report.html").stat().st_size < 5 << 20

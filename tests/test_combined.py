@@ -95,9 +95,9 @@ WAYS: dict[str, tuple[Callable[[Outputs], str], int]] = {
 
 def read(folder: Path, store: Path) -> tuple[IngestReport, list[tuple[object, ...]]]:
     report = ingest([folder], Store(store), Options())
-    with open_session(store) as session:
-        rows = session.sql("SELECT device, port, rx_bytes FROM port_samples ORDER BY ALL")
-        return report, rows.fetchall()
+    asked = "SELECT device, port, rx_bytes FROM port_samples ORDER BY ALL"
+    with open_session(store, asked) as session:
+        return report, session.sql(asked).fetchall()
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -23,6 +23,7 @@ from test_link_diagnosis import (
 from conftest import Rows
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding
+from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.rule_cases import rows_of
@@ -237,6 +238,30 @@ class TestCongestion:
         rows = together(cluster(slower=slower), received(ratios), marks(cnps))
         assert told(diagnose(make_store(rows))) == []
 
+    @pytest.mark.parametrize(
+        ("ratio", "marked", "answer", "says"),
+        [
+            (3.0, False, "unknown", "arrive for mlx5_0 of node02"),
+            (3.0, True, "ok", "no queue fills where a NIC receives more than its peers"),
+            (1.0, False, "ok", "NICs receive alike"),
+        ],
+    )
+    def test_nics_that_receive_more_are_never_said_to_receive_alike(
+        self, make_store: Make, ratio: float, marked: bool, answer: str, says: str
+    ) -> None:
+        """Without a cable that tells the leaf, and without marks, nothing tells of a full queue."""
+        parts = [cluster() | {"links": []}]
+        for place, host in enumerate(NICS):
+            more = rising(round((ratio - 1) * 5 * 10**10) if place == 2 else 0)
+            bytes_ = [5 * 10**10 * sample + extra for sample, extra in enumerate(more)]
+            counters = {"rx_bytes": bytes_} | ({"np_cnp_sent": rising(10)} if marked else {})
+            parts += [samples(host, "mlx5_0/1", counters), pauses(host, "ens1np0", sent=0, got=1)]
+        found = diagnose(make_store(together(*parts)))
+        asked = found.verdict.questions[6]
+        assert told(found) == []
+        assert asked.answer == answer and says in asked.evidence, asked.evidence
+        assert ("CNPs of every NIC" in asked.settled_by) == (answer == "unknown")
+
     @pytest.mark.parametrize(("ratio", "kinds"), [(3.0, ["congestion"]), (1.1, [])])
     def test_hosts_of_one_nic_that_are_read_apart_are_compared_over_minutes(
         self, make_store: Make, ratio: float, kinds: list[str]
@@ -354,6 +379,82 @@ def uplinks(gbps: Sequence[float], *, empty: int | None = None, comes_in: bool =
     return together(*parts)
 
 
+Row = dict[str, object]
+
+
+def rails(sends: int, receives: int | None, *, ranks: int = 4) -> Rows:
+    """Two hosts of two ranks and a NIC on each of two leaves: ranks 1 and 2, 0 and 3 are peers.
+
+    Rank 1 sends through the NIC `sends`, and rank 2 receives that through `receives` (None: no log
+    tells) and sends through the other one; all else stays on its rail.
+    """
+
+    def channel(
+        host: int, rank: int, to: tuple[int, int], side: str, nic: int
+    ) -> dict[str, object]:
+        told = {"from_rank": to[0], "to_rank": to[1], "side": side, "nic_index": nic, "gdr": True}
+        kind = {"kind": "connection", "channel": 0, "transport": "NET", "network": "IB"}
+        return {"file_id": "n", "host": NICS[host], "pid": 100 + rank, **kind, **told}
+
+    hosts = [(host, nic) for host in range(2) for nic in range(2)]
+    return {
+        "nccl_ranks": [
+            {"file_id": "n", "line": rank + 1, "host": NICS[rank // 2], "pid": 100 + rank}
+            | {"rank": rank, "nranks": ranks, "nodes": 2, "comm": f"0x{rank}", "comm_id": "0xabc"}
+            for rank in range(4)
+        ],
+        "nccl_nics": [
+            {"file_id": "n", "host": NICS[rank // 2], "pid": 100 + rank, "plugin": "IB"}
+            | {"nic_index": nic, "nic": f"mlx5_{nic}", "nic_port": 1}
+            for rank in range(4)
+            for nic in range(2)
+        ],
+        "nccl_channels": [
+            channel(0, 1, (1, 2), "send", sends),
+            *([] if receives is None else [channel(1, 2, (1, 2), "receive", receives)]),
+            channel(1, 2, (2, 1), "send", 1 - sends),
+            channel(0, 1, (2, 1), "receive", 1 - sends),
+            channel(0, 0, (0, 3), "send", 1 - sends),
+            channel(1, 3, (0, 3), "receive", 1 - sends),
+            channel(1, 3, (3, 0), "send", sends),
+            channel(0, 0, (3, 0), "receive", sends),
+        ],
+        "port_status": [
+            status(NICS[host], f"mlx5_{nic}/1", 400.0, alias=f"ens{nic}np0") for host, nic in hosts
+        ],
+        "links": [
+            {"file_id": "l", "line": 2 * host + nic + 1, "format": "lldp", "device": f"leaf0{nic}"}
+            | {"port": f"Ethernet{host}", "remote_device": NICS[host], "ts": at(0)}
+            | {"remote_port": f"ens{nic}np0"}
+            for host, nic in hosts
+        ],
+    }
+
+
+class TestFlows:
+    @pytest.mark.parametrize(
+        ("rows", "flows"),
+        [
+            # The ranks send on different rails, but each connection stays on one: none crosses.
+            (rails(0, 0), {"leaf00": 0, "leaf01": 0}),
+            (rails(1, 1), {"leaf00": 0, "leaf01": 0}),
+            (rails(0, 1), {"leaf00": 1, "leaf01": 0}),
+            # That of the rank is taken: where it sends.
+            (rails(0, None), {"leaf00": 1, "leaf01": 0}),
+            # Four ranks more may send anything.
+            (rails(0, 0, ranks=8), {}),
+            (rails(0, 1, ranks=8), {"leaf00": 1}),
+        ],
+        ids=["one rail", "the other", "across", "one end", "ranks untold", "across untold"],
+    )
+    def test_flows_cross_between_the_nics_of_a_connection(
+        self, make_store: Make, rows: Rows, flows: dict[str, int]
+    ) -> None:
+        with closing(Evidence(make_store(rows))) as evidence:
+            counted = evidence.frame("crossing_flows").select("device", "flows")
+        assert dict(counted.iter_rows()) == flows
+
+
 class TestUplinks:
     def test_links_more_even_than_the_known_flows_carry_flowlets(self, make_store: Make) -> None:
         """NCCL opens one flow, yet all links carry alike: one that stops is no hash of one flow."""
@@ -364,6 +465,21 @@ class TestUplinks:
             (finding,) = find_one_way_uplinks(known, load_models()["one_way_uplink"], []).findings
         assert finding.entities[0].label == "leaf00 Ethernet116"
         assert "estimated from the other links" in finding.explanation
+
+    @pytest.mark.parametrize(("flows", "found"), [(64, 1), (0, 0)])
+    def test_a_skew_of_flows_that_are_not_the_jobs_accuses_nobody(
+        self, make_store: Make, flows: int, found: int
+    ) -> None:
+        store = make_store(together(cluster(), uplinks([90] * 4 + [2] * 4)))
+        rows = rows_of(f"device  flows\nleaf00  {flows}")
+        with closing(Evidence(store)) as evidence:
+            known = evidence.with_rows({"crossing_flows": rows}, {})
+            judged = find_ecmp_skew(known, load_models()["ecmp_skew"], [])
+        assert (len(judged.findings), judged.judged) == (found, found)
+        reasons = [each.reason for each in judged.open]
+        assert (
+            "leaf00: none of the job's flows crosses it, so its traffic is of others" in reasons
+        ) == (not found)
 
     def test_an_uplink_that_lets_nothing_out_is_named(self, make_store: Make) -> None:
         rows = together(cluster(slower=1.5), uplinks([60, 60, 60, 60], empty=2))

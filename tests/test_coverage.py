@@ -8,6 +8,7 @@ from report_case import START, make_store
 
 from fabricobs.diagnosis.findings import CounterBreak
 from fabricobs.diagnosis.run import diagnose
+from fabricobs.report.documents import break_words
 
 MOST_32 = 2**32
 
@@ -57,6 +58,42 @@ def test_nothing_is_told_of_one_that_counts_well(
     tmp_path: Path, values: list[int], kind: str
 ) -> None:
     assert breaks(tmp_path, values, kind=kind) == ()
+
+
+@pytest.mark.parametrize(
+    ("rises", "counted_by"),
+    [
+        (7, "wide"),  # the same events, counted on
+        (0, None),  # it counts something else, or nothing
+        (None, None),  # there is no other source
+    ],
+)
+@pytest.mark.parametrize("counter", ["symbol_errors", "out_of_sequence", "rx_discards"])
+def test_what_stopped_costs_nothing_where_another_source_counts_it_on(
+    tmp_path: Path, counter: str, rises: int | None, counted_by: str | None
+) -> None:
+    def samples(source: str, values: list[int]) -> list[dict[str, object]]:
+        key = {"device": "leaf1", "port": "Ethernet0", "format": source}
+        return [{"ts": at(m), **key, counter: value} for m, value in enumerate(values)]
+
+    stopped = [65_530, 65_533, 65_535, 65_535]
+    wide = [] if rises is None else [100_000 + rises * m for m in range(4)]
+    info = {"table_name": "port_samples", "counter": counter, "kind": "counter"}
+    store = make_store(
+        tmp_path / "store",
+        port_samples=[*samples("narrow", stopped), *samples("wide", wide)],
+        counter_info=[
+            {**info, "format": "narrow", "width": 16, "overflow": "saturate"},
+            {**info, "format": "wide", "width": 64, "overflow": "wrap"},
+        ],
+    )
+    (told,) = diagnose(store).coverage.breaks
+    assert (told.what, told.source, told.port) == ("stopped", "narrow", "Ethernet0")
+    assert told.counted_by == counted_by
+    words = break_words(told)
+    assert words.startswith(f"leaf1 Ethernet0 {counter} (narrow): stopped, 2 times, first ")
+    assert ("at least" in words) == (counted_by is None)
+    assert ("wide counts it on" in words) == (counted_by is not None)
 
 
 def test_one_beyond_the_width_told_has_not_stopped(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ class TestRowsAboutIt:
         late = replace(FINDING, start=START + timedelta(minutes=begins - 0.5))
         found = evidence_rows(late, "", answer)
         assert found.before == len(whole)
-        expected = [*whole, *(m for m in range(5) if m >= begins - 0.5)]
+        expected = [*whole, *(m for m in range(5) if m >= begins - 1)]  # with that of its start
         assert [row[2] for row in about(late, answer)] == [windows[m] for m in expected]
         assert {row[0] for row in found.about.rows()} == {3}
 
@@ -192,6 +192,41 @@ class TestRowsAboutIt:
         late = replace(FINDING, start=windows[9], start_step=None)
         shown = evidence_rows(late, "", answer).shown(12)
         assert (shown["window_start"] < windows[9]).sum() == 6
+
+    @pytest.mark.parametrize("most", [12, 16])
+    @pytest.mark.parametrize("ends", [None, 14])
+    @pytest.mark.parametrize("risen", ["risen", "rx_frames_per_second", "rx_pause_share"])
+    def test_of_many_rows_those_before_of_its_start_and_end_and_after_are_shown(
+        self, most: int, ends: int | None, risen: str
+    ) -> None:
+        # Four counters in 20 windows of a minute; one rises, from the middle of window 5 on.
+        last = 19 if ends is None else ends
+        rows = [
+            (START + timedelta(minutes=m), "node01", 3, f"c{n}", 5.0 * (n == 2 and 5 <= m <= last))
+            for m in range(20)
+            for n in range(4)
+        ]
+        columns = ["window_start", "host", "rank", "counter", risen]
+        answer = pl.DataFrame(rows, schema=columns, orient="row")
+        start = START + timedelta(minutes=5, seconds=30)
+        end = None if ends is None else START + timedelta(minutes=ends, seconds=30)
+        late = replace(FINDING, start=start, end=end, start_step=None, end_step=None)
+        shown = evidence_rows(late, "", answer).shown(most)
+        assert len(shown) <= most
+        minutes = [(w - START) // timedelta(minutes=1) for w in shown["window_start"]]
+        seen = dict(zip(minutes, shown[risen], strict=True))
+        wanted = {4: 0.0, 5: 5.0, last: 5.0} | ({} if ends is None else {ends + 1: 0.0})
+        assert wanted.items() <= seen.items()
+        assert set(shown["counter"]) == {"c2"}
+
+    def test_rows_of_zero_are_not_shown_for_others(self) -> None:
+        windows = [START + timedelta(minutes=m) for m in range(60)]
+        answer = pl.DataFrame(
+            {"rank": [3] * 60, "host": ["node01"] * 60, "window_start": windows,
+             "risen": [0] * 40 + [7] * 20}
+        )  # fmt: skip
+        timeless = replace(FINDING, start=None, end=None, start_step=None, end_step=None)
+        assert set(evidence_rows(timeless, "", answer).shown(16)["risen"]) == {7}
 
     def test_a_rank_of_a_dump_without_hosts_is_named_by_its_number(self) -> None:
         assert about(FINDING, pl.DataFrame({"rank": [2, 3]})) == [(3,)]

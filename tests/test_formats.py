@@ -82,9 +82,18 @@ def test_a_users_definition_takes_the_place_of_the_shipped_one(tmp_path: Path) -
     assert load_catalogue([tmp_path]).formats["torchtitan"].definition.title == "T"
 
 
-def test_a_template_captures_a_name_once() -> None:
-    with pytest.raises(TemplateError, match="twice"):
-        compile_template("{step:int} {step:int}")
+@pytest.mark.parametrize(
+    ("line", "fits"), [("7 of 7", True), ("7 of 70", False), ("7 of 8", False)]
+)
+def test_a_field_named_again_reads_the_same_text_again(line: str, fits: bool) -> None:
+    template = compile_template("{step:int} of {step:int}")
+    found = template.pattern.match(line)
+    assert (found and template.read(found)) == ({"step": 7} if fits else None)
+
+
+def test_a_field_is_named_again_with_its_type() -> None:
+    with pytest.raises(TemplateError, match="reads 'step' as int and as word"):
+        compile_template("{step:int} {step:word}")
 
 
 HAND_WRITTEN = b"step 7 loss 2.5 time 0.5s\n"

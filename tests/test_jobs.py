@@ -17,6 +17,7 @@ from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.jobs import JobError
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past
+from fabricobs.report.documents import cost_words, loss_words
 from fabricobs.report.jobs import listing_text
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
@@ -247,6 +248,17 @@ def test_each_job_is_told_what_it_is_told_alone(jobs: list[Job], tmp_path: Path)
     assert [f.kind for f in found.findings] == ["straggler"]
     assert found.findings[0].entities[0].job == "first"
     assert found.verdict.sentence.startswith("2 jobs: 1 with a problem. Worst is first:")
+
+
+def test_the_job_with_the_problem_speaks_first_and_says_its_own_loss(tmp_path: Path) -> None:
+    well, slow = replace(WELL, name="a_well"), replace(SLOW, name="z_slow")
+    found = diagnose(made(tmp_path / "s", together(well.rows(), slow.rows())))
+    assert [each.run.label for each in found.jobs] == ["z_slow", "a_well"]
+    own, (finding,) = found.jobs[0].loss.share, found.findings
+    assert own is not None and own > (found.loss.share or 0) > 0
+    assert f"z_slow lost {own:.1%} of its own run." in loss_words(found)
+    assert cost_words(finding).endswith(f"{finding.run_share:.1%} of all runs")
+    assert {segment.job for segment in found.segments} == {"a_well", "z_slow"}
 
 
 def test_a_restart_is_the_next_run_and_repeated_steps_count_once(tmp_path: Path) -> None:

@@ -102,6 +102,16 @@ def test_a_loss_that_comes_and_goes_is_one(make_store: Make) -> None:
     )
 
 
+def test_each_pace_of_a_slowdown_says_what_it_loses(make_store: Make) -> None:
+    """A second fault in a first: the mean over both is what is lost at no time."""
+    transfer = np.full(STEPS, 300.0)
+    transfer[50:] += 200
+    transfer[100:] += 300
+    found = diagnose(make_store(job(computing(8), transfer)))
+    told = found.verdict.questions[0].evidence
+    assert "lost since step 50: 17% in the steps 50 to 99, 33% since step 100." in told
+
+
 def test_losses_of_different_sizes_stay_apart(make_store: Make) -> None:
     transfer = np.full(STEPS, 300.0)
     transfer[30:60] += 600

@@ -106,7 +106,7 @@ def _breaks(rows: Rows) -> Counter[tuple[Any, ...]]:
         before, last = None, None
         for ts, value in sorted(moments.items()):
             what = _break(rule, before, value, (ts - last).seconds if last else 0)
-            found[device, counter, what] += 1
+            found[device, counter, what, format_] += 1
             before, last = value, ts
     return Counter({key: times for key, times in found.items() if key[2] is not None})
 
@@ -130,7 +130,9 @@ def test_counters_that_break_are_those_of_a_walk_through_all_samples(
     rows = _drawn(random.Random(seed), "port_samples")
     asked = (ROOT / "queries" / "evidence" / "counter_breaks.sql").read_text()
     with closing(open_session(make_store(rows), asked)) as session:
-        told = session.execute(f"SELECT device, counter, what, times FROM ({asked})").fetchall()
+        told = session.execute(
+            f"SELECT device, counter, what, source, times FROM ({asked})"
+        ).fetchall()
     assert Counter({(*key, what): times for *key, what, times in told}) == _breaks(rows)
 
 

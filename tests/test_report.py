@@ -39,6 +39,7 @@ from fabricobs.diagnosis.findings import (
     Verdict,
 )
 from fabricobs.report import documents
+from fabricobs.report.html import script
 from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text, in_colour, summary_text
 from fabricobs.store.session import open_session
@@ -121,7 +122,7 @@ def test_json_has_the_fields_of_schema_version_1(diagnosis: Diagnosis) -> None:
     assert list(first) == [
         *("id", "kind", "severity", "confidence", "families", "entities", "related"),
         *("start", "end"),
-        *("start_step", "end_step", "detected_at", "loss_share", "run_share"),
+        *("start_step", "end_step", "detected_at", "loss_share", "run_share", "of_runs"),
         *("gpu_hours_lost", "cost", "currency", "state", "slower_from", "to_its_end", "title"),
         *("explanation", "drivers", "query", "sql", "refuted_by", "next_steps"),
     ]
@@ -145,6 +146,7 @@ def test_json_has_the_fields_of_schema_version_1(diagnosis: Diagnosis) -> None:
             {
                 **{"device": LEAF, "counter": "rx_errors", "what": "reset", "ports": 2, "times": 3},
                 "first": "2026-03-02T09:01:00.000Z",
+                **{"source": None, "port": None, "counted_by": None},
             }
         ],
     }
@@ -289,6 +291,7 @@ def test_page_shows_every_finding_with_its_chart(reading: Reading, diagnosis: Di
         assert one.explanation in text
     for question in diagnosis.verdict.questions:
         assert question.evidence in text
+    assert "`" not in text.replace(script(), "")
     assert "NCCL_DEBUG=INFO logs." in text
     assert "1,234" in text
     assert list(reading.drawn) == [

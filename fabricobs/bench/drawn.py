@@ -93,10 +93,13 @@ def value_of(type_name: str, rng: Random) -> str:
 def line_of(template: str, rng: Random, rest: Callable[[], str] = str) -> str:
     """Draw a line that has the shape of a template; `rest` gives what stands in field `rest`."""
     parts: list[str] = []
+    said: dict[str, str] = {}
     for literal, type_name, name in pieces_of(template):
-        parts.append(literal if literal is not None else value_of(type_name, rng))
+        parts.append(said.get(name) or (value_of(type_name, rng) if literal is None else literal))
         if name == "rest":
             parts[-1] = rest() or parts[-1]
+        if name:
+            said[name] = parts[-1]
     if template.endswith(" ...") and rng.random() < 0.7:
         parts.append(f" {value_of('text', rng)}")
     return "".join(parts)

@@ -43,8 +43,8 @@ def _extent(ranks: int | None, expected: int | None, hosts: int | None) -> str:
     """Say how many ranks of how many are told, on how many hosts; not all jobs tell their size."""
     told = f"{ranks:,}" if ranks else "not known"
     of = f" of {expected:,}" if expected and expected >= (ranks or 0) else ""
-    where = "hosts not known" if not hosts else "1 host" if hosts == 1 else f"{hosts:,} hosts"
-    return f"{told}{of} on {where}" if hosts else f"{told}{of}, {where}"
+    where = "1 host" if hosts == 1 else f"{hosts or 0:,} hosts"
+    return f"{told}{of} on {where}" if hosts else f"{told}{of}, their hosts not known"
 
 
 def describe_coverage(

@@ -3,7 +3,7 @@
 An ok says what the counters would have shown, and is unknown where that is no fault worth finding.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -104,15 +104,20 @@ def uneven_routing(
         return Question(
             question,
             "unknown",
-            f"{even}; the others cannot be judged: {'; '.join(skew.reasons)}.",
-            "LLDP neighbours of the switches, NCCL_DEBUG=INFO logs of all ranks (the flows), and "
-            "counters over more time.",
+            f"{even}; the others cannot be judged: {'; '.join(o.reason for o in skew.open)}.",
+            _sentence_of(dict.fromkeys(each.settled_by for each in skew.open)),
         )
     powers = () if skew.power is None else (skew.power,)
     if partly := _partly_counted(evidence, "traffic"):
         return Question(question, "unknown", f"{even}, but {partly}.", _OFTEN, powers)
     shown = f": {skew.power.words} would have shown" if skew.power else ""
     return Question(question, "ok", f"{even}{shown}.", would_show=powers)
+
+
+def _sentence_of(parts: Iterable[str]) -> str:
+    """Return a list of what to provide as a sentence."""
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def congested(
@@ -151,9 +156,17 @@ def congested(
         )
     if not partly and any(power.seconds > _HALF * _counted_seconds(evidence) for power in powers):
         partly = f"counters are read too rarely: only {shown} would have shown"
+    if excess.open:  # whatever else is not known: this is what to look at
+        first = excess.open[0]
+        others = f", and {len(excess.open) - 1:,} more alike" if len(excess.open) > 1 else ""
+        partly = f"{first.reason}{others}, and no counter tells whether queues fill there"
+        settled_by = first.settled_by
     if partly:
         return Question(question, "unknown", f"{quiet}, but {partly}.", settled_by, tuple(powers))
-    text = f"{quiet}, and NICs receive alike: {shown} would have shown."
+    alike = "NICs receive alike"
+    if not evidence.frame(model.evidence, model.limits).is_empty():
+        alike = "no queue fills where a NIC receives more than its peers"
+    text = f"{quiet}, and {alike}: {shown} would have shown."
     return Question(question, "ok", text, would_show=tuple(powers))
 
 

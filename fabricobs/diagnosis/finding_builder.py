@@ -70,7 +70,7 @@ def build_finding(
         bursts=cost.bursts if cost and felt else (),
         query=model.query,
         refuted_by=model.refuted_by,
-        next_steps=tuple(text.format(**words) for text in model.next_steps),
+        next_steps=steps_of(model, words),
     )
 
 
@@ -85,6 +85,20 @@ def with_phrases(model: Model, words: Mapping[str, Any]) -> dict[str, Any]:
     for name, texts in model.wording.phrase.items():
         filled[name] = _phrase(texts, filled)
     return filled
+
+
+def steps_of(model: Model, words: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the next steps of a model, filled in.
+
+    What stands in backticks is a command: a name of a log has none, else it could pass for one.
+    """
+    named = {
+        name: word.replace("`", "'") if isinstance(word, str) else word
+        for name, word in words.items()
+    }
+    # Phrases are the model's own: they have commands.
+    filled = with_phrases(model, named)
+    return tuple(text.format(**filled) for text in model.next_steps)
 
 
 def _phrase(texts: Sequence[str], words: Mapping[str, Any]) -> str:

@@ -121,6 +121,7 @@ class Finding:
     detected_at: datetime | None = None
     loss_share: float | None = None
     run_share: float | None = None  # of the whole run's time; what findings share is counted once
+    of_runs: int = 1  # that `run_share` is of
     gpu_hours_lost: float | None = None  # its part of what the run lost
     cost: float | None = None  # of those hours, by the site's gpu_hour_price
     currency: str = ""
@@ -191,17 +192,25 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
+class NotJudged:
+    """Why units of a method could not be judged, or what one is like, and what would settle it."""
+
+    reason: str
+    settled_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class MethodResult:
     """What a method found, and of how many units it could tell: what was not judged is not ok.
 
-    `reasons` say why the others were not.
+    `open` says why the others were not.
     """
 
     findings: tuple[Finding, ...] = ()
     judged: int = 0
     not_checked: int = 0
     power: Power | None = None
-    reasons: tuple[str, ...] = ()
+    open: tuple[NotJudged, ...] = ()
 
     def joined(self, other: "MethodResult") -> "MethodResult":
         """Return both: of two models of one kind, or of nothing yet and one."""
@@ -214,7 +223,7 @@ class MethodResult:
                 key=lambda power: power.effect,
                 default=None,
             ),
-            (*self.reasons, *other.reasons),
+            (*self.open, *other.open),
         )
 
 
@@ -267,6 +276,7 @@ class Segment:
     last_step: int
     start: datetime | None
     step_time_ms: float
+    job: str | None = None  # whose steps they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +295,11 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class CounterBreak:
-    """A counter of a device that fell, wrapped around, stopped at its maximum or told nonsense."""
+    """A counter of a device that fell, wrapped around, stopped at its maximum or told nonsense.
+
+    `source` is the format it was read from, `port` the only one that shows it; `counted_by`, of one
+    that stopped, another source that counts the same on: then nothing is lost.
+    """
 
     device: str
     counter: str
@@ -293,6 +307,9 @@ class CounterBreak:
     ports: int
     times: int
     first: datetime
+    source: str | None = None
+    port: str | None = None
+    counted_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

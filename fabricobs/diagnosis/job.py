@@ -111,7 +111,7 @@ def step_time_trends(
             continue
         by_collectives = bool((steady["source"] == "collectives").all())
         steady, per_work, is_known = _for_the_same_work(steady)
-        segments, shows = _segments(steady, least_steps)
+        segments, shows = _segments(job, steady, least_steps)
         own = rank_steps.filter(_is_job(job))
         if own["rank"].n_unique() < _COVERED * (ranks_expected.get(job) or 0):
             own = own.clear()
@@ -185,7 +185,9 @@ def _is_job(job: str | None) -> pl.Expr:
     return pl.col("job").is_null() if job is None else pl.col("job") == job
 
 
-def _segments(steady: pl.DataFrame, least_steps: int) -> tuple[list[Segment], float]:
+def _segments(
+    job: str | None, steady: pl.DataFrame, least_steps: int
+) -> tuple[list[Segment], float]:
     """Return the stretches of one pace, and the smallest change that would have shown."""
     times = steady["step_time_ms"].to_numpy().astype(np.float64)
     bounds = [0, *change_points(times, smallest=least_steps), len(times)]
@@ -196,6 +198,7 @@ def _segments(steady: pl.DataFrame, least_steps: int) -> tuple[list[Segment], fl
             last_step=int(steady["step"][end - 1]),
             start=steady["ts"][begin],
             step_time_ms=float(np.median(times[begin:end])),
+            job=job,
         )
         for begin, end in spans
     ]

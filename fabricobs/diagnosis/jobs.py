@@ -77,12 +77,16 @@ def joined(
     seen = coverage or by_run[0][1].coverage
     findings = in_order(with_states(found.values(), seen, (), models))
     jobs = [_told(job, each, findings) for job, (_, each) in zip(jobs, by_run, strict=True)]
+    worst_first = {id_: place for place, id_ in enumerate(f.id for f in findings)}
+    jobs.sort(key=lambda job: min(map(worst_first.__getitem__, job.findings), default=len(found)))
     diagnoses = [diagnosis for _, diagnosis in by_run]
     rests = [] if rest is None else [rest]
     return Diagnosis(
         verdict=_verdict(jobs, findings, models),
         findings=findings,
-        segments=tuple(segment for each in diagnoses for segment in each.segments),
+        segments=tuple(
+            replace(segment, job=run.label) for run, each in by_run for segment in each.segments
+        ),
         coverage=_coverage(seen, diagnoses, unattributed),
         what_if=tuple(
             sorted((w for each in diagnoses for w in each.what_if), key=lambda w: -w.saved_share)

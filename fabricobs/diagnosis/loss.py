@@ -109,7 +109,10 @@ def joined_losses(
         return round(share * hours / total, _SHARE_DIGITS)
 
     weighted = [
-        [replace(f, run_share=of_all(f.run_share, loss.run_gpu_hours)) for f in findings]
+        [
+            replace(f, run_share=of_all(f.run_share, loss.run_gpu_hours), of_runs=len(by_run))
+            for f in findings
+        ]
         for findings, loss in by_run
     ]
     rests = [of_all(loss.unexplained_share, loss.run_gpu_hours) for loss in losses]
@@ -154,7 +157,7 @@ def _of_run(
     seen = np.zeros(len(steps))
     stretches = list(during.values())
     for slowdown in trend.slowdowns:
-        for first, last, share in _paces(slowdown, trend.segments):
+        for first, last, share in paces_of(slowdown, trend.segments):
             inside = _between(steps, first, last)
             stretches.append(inside)
             if not slowdown.is_lead:
@@ -172,7 +175,7 @@ def _of_run(
     return parts, float(left @ usual), float(np.sum(times)) + sum(waits.values())
 
 
-def _paces(slowdown: Slowdown, segments: Sequence[Segment]) -> Iterator[tuple[int, int, float]]:
+def paces_of(slowdown: Slowdown, segments: Sequence[Segment]) -> Iterator[tuple[int, int, float]]:
     """Yield first and last step of each pace of a slowdown, and the share of throughput it lost.
 
     A second fault makes a second pace: the mean of both would hide what the second one costs.

@@ -86,7 +86,8 @@ class Rule(_Part):
     - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`
       agrees where a loss is felt.
     - `severity`: SQL for the severity where no loss is felt, `medium` if left out; null for no
-      finding. `$priced` is 1 where the loss could be measured, else 0.
+      finding: the answer is then unknown. `$priced` is 1 where the loss could be measured, else 0.
+    - `settled_by`: what to provide where the severity is null.
     - `judged`: SQL over all rows that counts the parts of which the data tell, and `of` those that
       there are; the parts of the evidence if left out.
     """
@@ -104,6 +105,7 @@ class Rule(_Part):
     lasts: bool = False
     corroboration: dict[str, str]
     severity: str = "'medium'"
+    settled_by: str = ""
     judged: str = ""
     of: str = ""
     driver: tuple[RuleDriver, ...] = ()

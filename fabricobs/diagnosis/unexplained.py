@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import with_phrases
+from fabricobs.diagnosis.finding_builder import steps_of, with_phrases
 from fabricobs.diagnosis.findings import Finding, Severity, severity_of_loss
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
@@ -173,7 +173,7 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
         loss_share=loss,
         query=model.query,
         refuted_by=model.refuted_by,
-        next_steps=tuple(text.format(**words) for text in model.next_steps),
+        next_steps=steps_of(model, words),
         bursts=bursts if len(bursts) > 1 else (),
     )
 

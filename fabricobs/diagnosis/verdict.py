@@ -25,6 +25,7 @@ from fabricobs.diagnosis.findings import (
     Verdict,
 )
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.loss import paces_of
 from fabricobs.diagnosis.model import Answers, Model
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past
 
@@ -61,6 +62,7 @@ _SLOW_COMPUTATION = "computation that is slow on every rank from the first step 
 # A judgement: of a job that mostly transfers, a slow network may take most of the throughput.
 _MOSTLY_TRANSFERS = 0.5  # of a step
 _REPORT = "A corrected version of fabricobs, or of the rule that failed."
+_MOST_PACES = 3  # that a sentence names
 _STANDS_STILL = {"ongoing": "The job stands still", "over": "The job stood still"}  # or the title
 _NOT_THE_NETWORK = "workload_imbalance"
 
@@ -210,6 +212,7 @@ def _everywhere(
         reached = bandwidth_reached(QUESTIONS[7], evidence, collectives)
         return _work_grew(question, trends) or _pace_holds(question, findings, trends, reached)
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
+    by_pace = _by_pace(worst, trends)
     restart = ", when the job was restarted" if worst.restarted else ""
     cause = _cause_of(worst, findings)
     lost = worst.loss_share if cause is None else cause.loss_share
@@ -217,11 +220,12 @@ def _everywhere(
     for drop in findings:
         if drop.bursts and drop.kind == UNEXPLAINED and drop.loss_share:
             lost, when = drop.loss_share, f"in the steps {drop.start_step} to {drop.end_step}"
+            by_pace = ""
             break
     if not (worst.goes_on or when.startswith("in ")):
         when = f"in the steps {worst.first_step} to {worst.last_step}"
     is_lost = "is lost" if worst.goes_on else "was lost"
-    text = f"{lost:.0%} of the throughput {is_lost} {when}{restart}."
+    text = f"{lost:.0%} of the throughput {is_lost} {when}{restart}{by_pace}."
     if worst.by_collectives:
         text += " Of the added time most is longer collectives; no log tells steps."
     elif worst.network_part is not None and worst.network_part >= 0.8:
@@ -231,6 +235,19 @@ def _everywhere(
     elif worst.compute_part is not None and worst.compute_part >= 0.8:
         text += " The slowest rank's computation takes longer; transfers are as before."
     return Question(question, "problem", text if worst.goes_on else in_past(text, LOSS_PAST))
+
+
+def _by_pace(slowdown: Slowdown, trends: Sequence[StepTimeTrend]) -> str:
+    """Say what each pace of a slowdown loses, where a second fault began in it or a first ended."""
+    segments = next(trend.segments for trend in trends if slowdown in trend.slowdowns)
+    paces = list(paces_of(slowdown, segments))
+    if not 1 < len(paces) <= _MOST_PACES:
+        return ""
+    told = [f"{lost:.0%} in the steps {first} to {last}" for first, last, lost in paces]
+    if slowdown.goes_on:
+        first, _, lost = paces[-1]
+        told[-1] = f"{lost:.0%} since step {first}"
+    return f": {', '.join(told)}"
 
 
 def _cause_of(slowdown: Slowdown, findings: Sequence[Finding]) -> Finding | None:

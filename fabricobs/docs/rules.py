@@ -36,7 +36,8 @@ def rules_page() -> str:
         getdoc(Wording) or "",
         "`{who}` names the entities, `{since}` and `{start}` the time it began, `{intervals}` the "
         "number of wrong rows, `{device}` the first NIC among them. `title`, `explanation` and "
-        "`next_steps` may name facts and phrases.",
+        "`next_steps` may name facts and phrases. Commands in `next_steps` and `refuted_by` stand "
+        "in backticks: pages give them a button to copy, tickets keep them as code.",
         "## [[case]]",
         getdoc(Case) or "",
         "## Evidence",

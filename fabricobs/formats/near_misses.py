@@ -98,7 +98,11 @@ def _miss(where: str, source: str, message: str, start: int) -> NearMiss:
     open_end = bool(low) and parts[low - 1].is_anything and low < len(parts)
     end = found.start("rest") if open_end else found.end()
     fits = low == len(parts) and end == len(message)
-    expected = "no more: its `when` or a value is not met" if fits else _expected(parts, low)
+    expected = (
+        "no more: its `when`, a value or a field named again is not met"
+        if fits
+        else _expected(parts, low)
+    )
     known = sum(not part.is_anything and not part.pattern.isspace() for part in parts[:low])
     return NearMiss(where, source, start + end, known, expected)
 

@@ -2,8 +2,8 @@
 
 `Channel {channel:int} : {from_rank:int}[{:word}] -> ...` reads like the log and compiles to one
 regular expression of the kind Rust's engine accepts. A blank stands for one or more blanks, a
-field without a name is matched and dropped, a closing ` ...` lets anything follow, and `{{` is a
-brace.
+field without a name is matched and dropped, a field named again must read the same text again, a
+closing ` ...` lets anything follow, and `{{` is a brace.
 """
 
 import re
@@ -99,7 +99,6 @@ def compile_template(source: str, *, whole: bool = True, default_type: str = "wo
     pattern = "".join(parts)
     if whole:
         pattern = f"^{pattern}(?:\\s.*)?$" if open_ended else f"^{_to_the_end(pattern)}$"
-    _refuse_repeats(fields, source)
     # A blank stands for several: only what lies between blanks is sure to be in the line.
     literal = max((word for text in literals for word in text.split(" ")), key=len)
     first_word = _first_word(body)
@@ -167,16 +166,14 @@ def _field(match: re.Match[str], fields: list[tuple[str, str]], source: str, def
     pattern = VALUE_TYPES[type_name].pattern
     if not match["name"]:
         return f"(?:{pattern})"
+    for group, (name, first_type) in enumerate(fields, 1):
+        if name != match["name"]:
+            continue
+        if type_name != first_type:
+            raise TemplateError(f"{source!r} reads {name!r} as {first_type} and as {type_name}")
+        return f"(?:\\{group})"
     fields.append((match["name"], type_name))
     return f"({pattern})"
-
-
-def _refuse_repeats(fields: Iterable[tuple[str, str]], source: str) -> None:
-    seen: set[str] = set()
-    for name, _ in fields:
-        if name in seen:
-            raise TemplateError(f"{source!r} captures {name!r} twice")
-        seen.add(name)
 
 
 def _first_word(body: str) -> str | None:

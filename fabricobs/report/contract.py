@@ -69,6 +69,7 @@ class FindingDocument(TypedDict):
         Share | None,
         Field(description="its part of what the whole run lost; what overlaps is counted once"),
     ]
+    of_runs: Annotated[int, Field(description="runs that `run_share` is of")]
     gpu_hours_lost: Annotated[float | None, Field(description="its part of what the run lost")]
     cost: Annotated[float | None, Field(description="of those hours, by gpu_hour_price")]
     currency: Annotated[str, Field(description="of the cost, as the site names it")]
@@ -85,8 +86,8 @@ class FindingDocument(TypedDict):
     drivers: list[DriverDocument]
     query: Annotated[str, Field(description="a prepared query, or SQL")]
     sql: Annotated[str, Field(description="the SQL of the query")]
-    refuted_by: list[str]
-    next_steps: list[str]
+    refuted_by: Annotated[list[str], Field(description="Markdown: commands stand in backticks")]
+    next_steps: Annotated[list[str], Field(description="Markdown: commands stand in backticks")]
 
 
 class PowerDocument(TypedDict):
@@ -125,6 +126,7 @@ class SegmentDocument(TypedDict):
     last_step: int
     start: Moment | None
     step_time_ms: float | None
+    job: Annotated[str | None, Field(description="whose steps they are")]
 
 
 class LossDocument(TypedDict):
@@ -169,6 +171,11 @@ class CounterBreakDocument(TypedDict):
     ports: int
     times: int
     first: Moment
+    source: Annotated[str | None, Field(description="format it was read from")]
+    port: Annotated[str | None, Field(description="the port, where only one shows it")]
+    counted_by: Annotated[
+        str | None, Field(description="of one that stopped: another source that counts it on")
+    ]
 
 
 # What the facts of the coverage say, as numbers; null where nothing tells.

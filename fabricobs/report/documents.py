@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from fabricobs import __version__
 from fabricobs.diagnosis.findings import (
     SCHEMA_VERSION,
+    CounterBreak,
     Coverage,
     Diagnosis,
     Driver,
@@ -151,7 +152,8 @@ def cost_words(finding: Finding) -> str:
         price = f" (worth {worth})" if worth else ""
         parts.append(f"{number(finding.gpu_hours_lost)} GPU hours{price}")
     if finding.run_share is not None:
-        parts.append(f"{percent(finding.run_share)} of the whole run")
+        run = "the whole run" if finding.of_runs == 1 else "all runs"
+        parts.append(f"{percent(finding.run_share)} of {run}")
     return ", ".join(parts) or "not measured"
 
 
@@ -163,15 +165,9 @@ def money(cost: float | None, currency: str) -> str:
 def loss_words(diagnosis: Diagnosis) -> str:
     """Return what the whole run lost, as the sum over the findings and what none explains."""
     loss = diagnosis.loss
-    if loss.share is None and loss.gpu_hours is None:
+    lost = amount_words(loss)
+    if not lost:
         return ""
-    parts = [] if loss.share is None else [f"{percent(loss.share)} of the throughput"]
-    if loss.gpu_hours is not None:
-        of = f" of {number(loss.run_gpu_hours)}" if loss.run_gpu_hours is not None else ""
-        worth = money(loss.cost, loss.price.currency)
-        parts.append(
-            f"{number(loss.gpu_hours)}{of} GPU hours{f' (worth {worth})' if worth else ''}"
-        )
     runs = "all runs" if diagnosis.jobs else "the whole run"
     costly = [f for f in diagnosis.findings if f.run_share]
     split = ""
@@ -185,7 +181,31 @@ def loss_words(diagnosis: Diagnosis) -> str:
         split = f": {by} by the findings, {percent(loss.unexplained_share)} in none of them"
     unpriced = sum(f.loss_share is None and f.severity != "info" for f in diagnosis.findings)
     open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
-    return f"Lost over {runs}: {', '.join(parts)}{split}.{open_}"
+    return f"Lost over {runs}: {lost}{split}.{_by_run(diagnosis)}{open_}"
+
+
+def amount_words(loss: Loss) -> str:
+    """Return what was lost: throughput, GPU hours of how many; empty where neither is known."""
+    parts = [] if loss.share is None else [f"{percent(loss.share)} of the throughput"]
+    if loss.gpu_hours is not None:
+        of = f" of {number(loss.run_gpu_hours)}" if loss.run_gpu_hours is not None else ""
+        worth = money(loss.cost, loss.price.currency)
+        parts.append(
+            f"{number(loss.gpu_hours)}{of} GPU hours{f' (worth {worth})' if worth else ''}"
+        )
+    return ", ".join(parts)
+
+
+def _by_run(diagnosis: Diagnosis) -> str:
+    """Return what each run lost of its own time, those that lost most first."""
+    lost = [
+        (each.loss.share, each.run.label or each.run.name)
+        for each in diagnosis.jobs
+        if each.loss.share
+    ]
+    worst = sorted(lost, reverse=True)[:_MOST_SUMMED]
+    told = [f"{name} lost {percent(share)} of its own run" for share, name in worst]
+    return f" {', '.join(told)}." if told else ""
 
 
 def subject_words(diagnosis: Diagnosis) -> str:
@@ -217,9 +237,11 @@ def standing_words(finding: Finding) -> str:
 
 
 def until_words(finding: Finding) -> str:
-    """Return when a finding ended, or that it was ongoing when the data end."""
+    """Return when a finding ended, or that it was ongoing when the steps or the data end."""
     if finding.state == "ongoing":
-        return "ongoing when the data end"
+        # Counters go on after a job: what its steps show ends with them.
+        steps = finding.end_step is not None
+        return f"ongoing when {'the steps' if steps else 'the data'} end"
     until = moment_words(finding.end, finding.end_step)
     if finding.state != "over":
         return until
@@ -336,6 +358,7 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> "Findin
         "detected_at": iso(finding.detected_at),
         "loss_share": as_json(finding.loss_share),
         "run_share": as_json(finding.run_share),
+        "of_runs": finding.of_runs,
         "gpu_hours_lost": as_json(finding.gpu_hours_lost),
         "cost": as_json(finding.cost),
         "currency": finding.currency,
@@ -365,6 +388,7 @@ def finding_of(document: Mapping[str, Any]) -> Finding:
     made |= {name: _moment(document[name]) for name in ("start", "end", "detected_at")}
     made |= {name: document.get(name) for name in ("cost", "run_share")}
     made["to_its_end"] = document.get("to_its_end", False)
+    made["of_runs"] = document.get("of_runs", 1)
     if longer := document.get("slower_from"):
         made["slower_from"] = longer["step"], _moment(longer["time"])
     made |= {name: document.get(name, "") for name in ("currency", "state")}
@@ -400,6 +424,7 @@ def _segment(segment: Segment) -> "SegmentDocument":
         "last_step": segment.last_step,
         "start": iso(segment.start),
         "step_time_ms": as_json(segment.step_time_ms),
+        "job": segment.job,
     }
 
 
@@ -442,6 +467,23 @@ def what_if_words(each: WhatIf) -> str:
     return f"{each.speedup:.2f} times the throughput with {changed} ({each.over}; {each.against})"
 
 
+def break_words(broken: CounterBreak) -> str:
+    """Say which counter of what and of which source broke, and what that costs."""
+    where = broken.port or counted(broken.ports, "port")
+    source = f" ({broken.source})" if broken.source else ""
+    told = f"{broken.what}, {counted(broken.times, 'time')}, first {utc(broken.first)}"
+    return f"{broken.device} {where} {broken.counter}{source}: {told}{broken_note(broken, '; ')}"
+
+
+def broken_note(broken: CounterBreak, before: str = "") -> str:
+    """Say what one that stopped costs: nothing where another source counts the same."""
+    if broken.what != "stopped":
+        return ""
+    if broken.counted_by is not None:
+        return f"{before}{broken.counted_by} counts it on"
+    return f"{before}it rose by at least what is told"
+
+
 def _coverage(coverage: Coverage) -> "CoverageDocument":
     return {
         "facts": dict(coverage.facts),
@@ -469,6 +511,9 @@ def _coverage(coverage: Coverage) -> "CoverageDocument":
                 "ports": broken.ports,
                 "times": broken.times,
                 "first": _utc(broken.first),
+                "source": broken.source,
+                "port": broken.port,
+                "counted_by": broken.counted_by,
             }
             for broken in coverage.breaks
         ],

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -28,6 +28,7 @@ _COLUMNS = {
     "job": ("job",),
 }
 _TIMES = ("window_start", "ts", "last_seen")
+_RATES = ("_per_second", "_pause_share")  # zero where nothing happened
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class EvidenceRows:
     """The rows of the query `query` that are about a finding: those for which `condition` holds.
 
     Where no row names a culprit, `about` holds every row and the condition is empty. The first
-    `before` rows are of the last whole window before the finding, to compare with.
+    `before` rows are of the last whole window before the finding, the last `after` of the first one
+    behind its end, both to compare with.
     """
 
     query: str
@@ -43,6 +45,7 @@ class EvidenceRows:
     condition: str
     of_all_time: bool = False  # the finding has a time, and no column does
     before: int = 0
+    after: int = 0
 
     @property
     def sql(self) -> str:
@@ -53,10 +56,56 @@ class EvidenceRows:
         return f"SELECT * FROM (\n{whole.rstrip(';')}\n)\nWHERE {self.condition};"
 
     def shown(self, most: int) -> pl.DataFrame:
-        """Return the first rows, those before and since alike; no column in which all are null."""
-        least = min(self.before, max(most // 2, most - (len(self.about) - self.before)))
-        first = pl.concat([self.about.head(least), self.about.slice(self.before, most - least)])
-        return first[[column.name for column in first if column.null_count() < len(column)]]
+        """Return the rows that tell most where not all fit; no column in which all are null.
+
+        Rows before and since are shown alike, and those of the first and the last window since.
+        """
+        if len(self.about) <= most:
+            return _without_empty(self.about)
+        during = self.about.slice(self.before, len(self.about) - self.before - self.after)
+        during = _telling(during)
+        later = _alike(self.about.tail(self.after), during).head(max(1, most // 8))
+        fit = most - len(later)
+        earlier = _alike(self.about.head(self.before), during)
+        earlier = earlier.head(max(fit // 2, fit - len(during)))
+        return _without_empty(pl.concat([earlier, _ends(during, fit - len(earlier)), later]))
+
+
+def _without_empty(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows[[column.name for column in rows if column.null_count() < len(column)]]
+
+
+def _telling(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows in which something rose or was measured; all where none is so."""
+    rates = [name for name in rows.columns if name == "risen" or name.endswith(_RATES)]
+    if not rates:
+        return rows
+    some = rows.filter(pl.any_horizontal((pl.col(name) != 0).fill_null(False) for name in rates))
+    return rows if some.is_empty() else some
+
+
+def _alike(rows: pl.DataFrame, during: pl.DataFrame) -> pl.DataFrame:
+    """Return those of the rows whose names are among the others', to compare; all where none is."""
+    names = [column.name for column in rows if column.dtype == pl.String]
+    if not names:
+        return rows
+    key = pl.concat_str([pl.col(name).fill_null("") for name in names], separator="\0")
+    told = set(during.select(key.alias("key"))["key"])
+    alike = rows.filter(key.is_in(list(told)))
+    return rows if alike.is_empty() else alike
+
+
+def _ends(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Return as many rows in their order: of the first window, of the last, then those between."""
+    if len(rows) <= most or "window_start" not in rows.columns:
+        return rows.head(most)
+    windows = rows["window_start"]
+    part = max(1, most // 3)
+    first = (windows == windows.min()).fill_null(False).arg_true().to_list()[:part]
+    last = (windows == windows.max()).fill_null(False).arg_true().to_list()[:part]
+    ends = dict.fromkeys([*first, *last])
+    between = [place for place in range(len(rows)) if place not in ends]
+    return rows[sorted([*ends, *between][:most])]
 
 
 def nic_aliases(connection: "DuckDBPyConnection") -> Aliases:
@@ -78,11 +127,19 @@ def evidence_rows(
             continue
         if not during:
             return EvidenceRows(sql, about, named, finding.start is not None and not timed)
-        last = _window_before(finding, answer)
-        earlier = answer.filter(pl.sql_expr(f"({named}) AND {last}")) if last else answer.clear()
-        when = during if earlier.is_empty() else f"({last} OR {during})"
-        both = pl.concat([earlier, about])
-        return EvidenceRows(sql, both, f"({named})\n  AND {when}", before=len(earlier))
+        around = [_window_before(finding, answer), _window_after(finding, answer)]
+        earlier, later = (
+            answer.filter(pl.sql_expr(f"({named}) AND {window}")) if window else answer.clear()
+            for window in around
+        )
+        times = [
+            during,
+            *(w for w, rows in zip(around, (earlier, later), strict=True) if len(rows)),
+        ]
+        when = during if len(times) == 1 else f"({' OR '.join(times)})"
+        rows = pl.concat([earlier, about, later])
+        condition = f"({named})\n  AND {when}"
+        return EvidenceRows(sql, rows, condition, before=len(earlier), after=len(later))
     return EvidenceRows(sql, answer, "")
 
 
@@ -98,8 +155,34 @@ def _window_before(finding: Finding, answer: pl.DataFrame) -> str:
     else:
         begins = answer["window_start"].unique().sort()
         whole = begins.filter((begins.shift(-1) <= finding.start).fill_null(value=False))
-    last = whole.drop_nulls().max()
-    return f"window_start = {_moment(last)}" if isinstance(last, datetime) else ""
+    return _is_window(whole.max())
+
+
+def _window_after(finding: Finding, answer: pl.DataFrame) -> str:
+    """Return the condition of the first window behind the end of a finding, empty without one."""
+    if "window_start" not in answer.columns:
+        return ""
+    if finding.end_step is not None and {"first_step", "last_step"} <= set(answer.columns):
+        later = answer.filter(pl.col("first_step") > finding.end_step)["window_start"]
+    elif finding.end is not None:
+        later = answer.filter(pl.col("window_start") > finding.end)["window_start"]
+    else:
+        return ""
+    return _is_window(later.min())
+
+
+def _is_window(begin: object) -> str:
+    return f"window_start = {_moment(begin)}" if isinstance(begin, datetime) else ""
+
+
+def _onset_window(start: datetime, answer: pl.DataFrame) -> datetime:
+    """Return the begin of the window in which a finding begins, its start where none does."""
+    begins = answer["window_start"].drop_nulls().unique().sort()
+    lasts = begins.diff().min()
+    earlier = begins.filter(begins <= start).max()
+    if not (isinstance(lasts, timedelta) and isinstance(earlier, datetime)):
+        return start
+    return earlier if start - earlier < lasts else start
 
 
 def cell_text(value: object) -> str:
@@ -129,7 +212,10 @@ def _conditions(
         yield named, during
     column = next((name for name in _TIMES if name in answer.columns), None)
     if column is not None and finding.start is not None:
-        during = f"{column} >= {_moment(finding.start)}"
+        start = finding.start
+        if column == "window_start":
+            start = _onset_window(start, answer)
+        during = f"{column} >= {_moment(start)}"
         if finding.end is not None:
             during += f" AND {column} <= {_moment(finding.end)}"
         yield named, during

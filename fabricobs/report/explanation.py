@@ -184,12 +184,14 @@ def _rows_text(rows: EvidenceRows) -> str:
     count = len(rows.about)
     title = f"Rows about it, {min(count, _MOST_ROWS)} of {count:,}"
     if rows.before:
-        title += f"; the first {min(rows.before, _MOST_ROWS)} from before it"
+        title += "; the first window is from before it"
+    if rows.after:
+        title += "; the last window is from after it"
     if not rows.condition:
         title = f"Rows, none of them about it by name; {count:,} in all"
     shown = rows.shown(_MOST_ROWS)
     table = [tuple(shown.columns), *(tuple(map(_cell, row)) for row in shown.iter_rows())]
-    return f"  {title}\n{aligned(table, indent=4)}"
+    return f"{wrapped(title, '  ')}\n{aligned(table, indent=4)}"
 
 
 def _cell(value: object) -> str:

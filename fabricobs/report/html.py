@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from fabricobs import __version__
 from fabricobs.report import documents
 from fabricobs.report.charts.theme import properties
+from fabricobs.report.commands import with_commands
 from fabricobs.report.evidence_rows import cell_text
 from fabricobs.report.jobs import facts_of, named_words
 
@@ -115,11 +116,15 @@ def environment() -> Environment:
         documents.confidence_words,
         documents.loss_words,
         documents.since_words,
+        documents.standing_words,
         documents.state_words,
         documents.until_words,
         documents.culprits_word,
+        documents.counted,
+        documents.broken_note,
         cell_text,
         breakable,
+        with_commands,
     ):
         made.filters[function.__name__] = function
     made.globals["money"] = documents.money

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from fabricobs.diagnosis.findings import JobVerdict
-from fabricobs.report.documents import counted, job_document, utc
+from fabricobs.report.documents import amount_words, counted, job_document, utc
 from fabricobs.report.layout import few, wrapped
 from fabricobs.store.jobs import Run
 
@@ -25,6 +25,8 @@ def _job_text(each: JobVerdict) -> str:
         wrapped(f"{name_of(each.run)}: {facts_of(each.run)}", "  ", hang=4),
         wrapped(each.verdict.sentence, "    "),
     ]
+    if each.loss.share:
+        lines.append(wrapped(f"Lost over its run: {amount_words(each.loss)}.", "    "))
     for question in each.verdict.questions:
         if question.answer != "unknown":
             label = f"    {question.answer:<9}"

@@ -163,12 +163,8 @@ def _coverage_text(coverage: "Coverage") -> str:
     if coverage.missing:
         lines.append(wrapped("; ".join(coverage.missing), "  missing: "))
     if coverage.breaks:
-        told = [
-            f"{b.device} {b.counter} {b.what} on {documents.counted(b.ports, 'port')}, "
-            f"{documents.counted(b.times, 'time')}"
-            for b in coverage.breaks
-        ]
-        lines.append(wrapped(few(told), "  counters that fell, wrapped or stopped: ", hang=2))
+        told = few([documents.break_words(broken) for broken in coverage.breaks])
+        lines.append(wrapped(told, "  counters that fell, wrapped or stopped: ", hang=2))
     return "\n".join(lines)
 
 

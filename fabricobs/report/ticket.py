@@ -18,6 +18,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.printing import escaped
 from fabricobs.report import documents
 from fabricobs.report.charts.source import Row
+from fabricobs.report.commands import parts_of
 from fabricobs.report.jobs import facts_of, name_of
 from fabricobs.report.layout import in_line
 from fabricobs.report.markdown import bullets, code, page, table
@@ -71,6 +72,14 @@ def plain(text: str) -> str:
     return _MARKUP.sub(lambda found: f"\\{found[0]}", escaped(in_line(text))).replace("@", "＠")
 
 
+def _with_commands(text: str) -> str:
+    """Return a text as Markdown: its commands are code."""
+    return "".join(
+        f"`{escaped(in_line(part))}`" if is_command else plain(part)
+        for part, is_command in parts_of(text)
+    )
+
+
 def _question_row(question: Question) -> tuple[str, str, str]:
     settled = (
         f" To answer this, provide: {question.settled_by}" if question.answer == "unknown" else ""
@@ -107,9 +116,9 @@ def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[P
         if finding.drivers
         else "",
         "**Next steps**" if finding.next_steps else "",
-        "\n".join(f"- [ ] {plain(step)}" for step in finding.next_steps),
+        "\n".join(f"- [ ] {_with_commands(step)}" for step in finding.next_steps),
         "**What would refute it**" if finding.refuted_by else "",
-        bullets(map(plain, finding.refuted_by)),
+        bullets(map(_with_commands, finding.refuted_by)),
         f"<details><summary>SQL of the evidence</summary>\n\n{code(sql, 'sql')}\n\n</details>"
         if sql
         else "",
@@ -127,12 +136,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _coverage(coverage: Coverage) -> str:
-    breaks = [
-        f"{plain(b.device)} {b.counter}: {b.what} on {documents.counted(b.ports, 'port')}, "
-        f"{documents.counted(b.times, 'time')}, "
-        f"first {documents.utc(b.first)}"
-        for b in coverage.breaks[:_MOST_ROWS]
-    ]
+    breaks = [plain(documents.break_words(b)) for b in coverage.breaks[:_MOST_ROWS]]
     more = len(coverage.breaks) - len(breaks)
     return page(
         bullets(f"{name}: {plain(value)}" for name, value in coverage.facts),

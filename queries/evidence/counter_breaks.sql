@@ -1,8 +1,9 @@
 -- question: Where did a counter fall, wrap around, stop at its highest value, or tell nonsense?
--- One row a device, counter and kind: `reset` (it fell: the rise of that interval is not known),
--- `wrapped` (a 32-bit counter began anew: the rise is known), `stopped` (at its highest value, where
--- it says nothing more), `nonsense` (below zero, as the device told it). `ports` show it, `times` in
--- all, the first time at `first_time`.
+-- One row a device, counter, kind and `source` (the format it was read from): `reset` (it fell: the
+-- rise of that interval is not known), `wrapped` (a 32-bit counter began anew: the rise is known),
+-- `stopped` (at its highest value, where it says nothing more), `nonsense` (below zero, as the device
+-- told it). `ports` show it, `times` in all, the first time at `first_time`; `port` where it is one.
+-- `counted_by` is another source that counts on what stopped, on each of these ports: nothing is lost.
 WITH rules AS (
   SELECT format, counter, any_value(width) AS width, 2 ^ any_value(width) AS most,
     any_value(overflow) AS overflow, any_value(kind) AS kind
@@ -26,9 +27,9 @@ lowest AS (
 ),
 highest AS (
   FROM (
-    SELECT format, device, port, max(COLUMNS(lambda c: counter_family(c) IS NOT NULL))
+    SELECT format, device, port, max(ts) AS last, max(COLUMNS(lambda c: counter_family(c) IS NOT NULL))
     FROM named_samples WHERE ts IS NOT NULL GROUP BY format, device, port
-  ) UNPIVOT (value FOR counter IN (COLUMNS(* EXCLUDE (format, device, port))))
+  ) UNPIVOT (value FOR counter IN (COLUMNS(* EXCLUDE (format, device, port, last))))
 ),
 likely AS (
   SELECT l.format, l.device, l.port, l.counter
@@ -61,7 +62,7 @@ suspects AS (
     OR (r.overflow = 'saturate' AND r.width < 64 AND p.value = r.most - 1)
 ),
 broken AS (
-  SELECT device, port, counter, ts, CASE
+  SELECT format, device, port, counter, ts, CASE
     WHEN value < 0 THEN 'nonsense'
     WHEN at_its_most THEN 'stopped'
     WHEN before < 0 THEN NULL
@@ -71,9 +72,37 @@ broken AS (
     ELSE 'wrapped'
   END AS what
   FROM suspects
+),
+named AS (
+  SELECT b.*, coalesce(p.owner, b.device) AS owner, coalesce(p.part, b.port) AS part
+  FROM broken b LEFT JOIN port_parts p USING (device, port)
+  WHERE b.what IS NOT NULL
+),
+stops AS (
+  SELECT format, device, port, owner, part, counter, min(ts) AS first_time
+  FROM named WHERE what = 'stopped' GROUP BY ALL
+),
+-- Samples of two sources are of other times: one that rose half as much counts the same.
+others AS (
+  SELECT s.format, s.device, s.port, s.counter, min(h.format) AS heir
+  FROM stops s
+  JOIN port_parts p ON p.owner = s.owner AND p.part = s.part
+  JOIN highest h ON h.device = p.device AND h.port = p.port AND h.counter = s.counter
+    AND h.format <> s.format AND h.last > s.first_time
+  JOIN lowest l ON l.format = h.format AND l.device = h.device AND l.port = h.port AND l.counter = h.counter
+  JOIN highest o ON o.format = s.format AND o.device = s.device AND o.port = s.port AND o.counter = s.counter
+  JOIN lowest b ON b.format = s.format AND b.device = s.device AND b.port = s.port AND b.counter = s.counter
+  WHERE h.value - l.value >= (o.value - b.value) / 2
+    AND NOT EXISTS (
+      SELECT 1 FROM named n
+      WHERE n.format = h.format AND n.device = h.device AND n.port = h.port AND n.counter = h.counter
+        AND n.what <> 'wrapped'
+    )
+  GROUP BY s.format, s.device, s.port, s.counter
 )
-SELECT device, counter, what, count(DISTINCT port) AS ports, count(*) AS times, min(ts) AS first_time
-FROM broken
-WHERE what IS NOT NULL
-GROUP BY device, counter, what
-ORDER BY what = 'wrapped', what = 'stopped', times DESC, device, counter, what
+SELECT device, counter, what, count(DISTINCT port) AS ports, count(*) AS times, min(ts) AS first_time,
+  format AS source, CASE WHEN count(DISTINCT part) = 1 THEN any_value(part) END AS port,
+  CASE WHEN what = 'stopped' AND count(heir) = count(*) THEN min(heir) END AS counted_by
+FROM named LEFT JOIN others USING (format, device, port, counter)
+GROUP BY device, counter, what, format
+ORDER BY what = 'wrapped', what = 'stopped', counted_by IS NOT NULL, times DESC, device, counter, what, source

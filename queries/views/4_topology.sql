@@ -24,8 +24,8 @@ HAVING bool_and(coalesce(
   regexp_matches(
     coalesce(remote_port_description, remote_port),
     CASE WHEN host_name(remote_device) IN (SELECT host_name(device) FROM named_samples WHERE device IS NOT NULL)
-      THEN '^(en[ops]|mlx|hsn|rdma|roce|irdma|bnxt_|ionic_|efa_)[a-z]*[0-9][^/]*$'
-      ELSE '^((en|eth|ib|mlx|hsn|bond|rdma|roce|irdma|bnxt_|ionic_|efa_)[a-z]*[0-9]|([0-9a-f]{2}:){5})'
+      THEN '^(en[ops]|mlx|hsn|rdma|roce|irdma|bnxt_|ionic_|efa_|cxi)[a-z]*[0-9][^/]*$'
+      ELSE '^((en|eth|ib|mlx|hsn|bond|rdma|roce|irdma|bnxt_|ionic_|efa_|cxi)[a-z]*[0-9]|([0-9a-f]{2}:){5})'
     END
   ),
   false

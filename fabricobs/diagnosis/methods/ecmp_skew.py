@@ -1,7 +1,7 @@
 """ECMP skew: an uplink group less even than hashing the job's flows explains, and harmful."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -9,11 +9,13 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import steps_of
 from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
     Finding,
     MethodResult,
+    NotJudged,
     Power,
     Severity,
     confidence_of,
@@ -31,6 +33,18 @@ from fabricobs.diagnosis.uplink_stretches import (
 )
 
 _FEWEST_HALVED = 8  # links of which an idle half is told apart from few flows
+_MOST_NAMED = 3  # devices of one reason
+# Why a group cannot be judged, and what would settle it.
+_BUSY = "counters while jobs use these links"
+_FLOWS = (
+    "the flows are not known",
+    "NCCL_DEBUG=INFO logs of all ranks of every job whose traffic crosses these switches",
+)
+_OTHERS = (
+    "none of the job's flows crosses it, so its traffic is of others",
+    "NCCL_DEBUG=INFO logs of every job whose traffic crosses these switches",
+)
+_TRAFFIC = "there is too little traffic", _BUSY
 _MOSTLY = 0.5  # of what steps took longer: then the network slowed them
 
 
@@ -60,14 +74,20 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
     stretches = {group: shared_stretches(rows, model) for group, rows in by_group(intervals)}
     findings: list[Finding] = []
     powers: list[Power] = []
-    reasons = [f"no log tells whether {inferred:,} more are parallel links"] if inferred else []
-    judged = 0
+    opened: dict[tuple[str, str], list[str]] = {}  # devices by reason and what settles it
+    judged = idle = 0
     for group, parts in stretches.items():
         device = device_of[group]
         counted = flows.get(device)
+        if counted == 0:
+            if _is_idle(parts, model):
+                idle += 1
+            else:
+                opened.setdefault(_OTHERS, []).append(device)
+            continue
         known = counted or estimated_flows(group, stretches)
         if known is None or not parts:
-            reasons.append("the flows are not known" if parts else "there is too little traffic")
+            opened.setdefault(_FLOWS if parts else _TRAFFIC, []).append(device)
             continue
         # Many groups are judged at once: one run in a thousand may err, not one group.
         largest_p = model.limit("p") / len(stretches)
@@ -80,12 +100,12 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         finding = _finding(skews, sibling, evidence, model, trends) if skews else None
         # An estimated flow number alone accuses nobody: the job must have felt it.
         if finding is not None and counted is None and finding.severity == "low":
-            reasons.append("the flows are not known")
+            opened.setdefault(_FLOWS, []).append(device)
             continue
         power = _power(parts, float(known), model)
         reason = _too_weak(parts, power, model)
         if finding is None and reason:
-            reasons.append(reason)
+            opened.setdefault(reason, []).append(device)
             continue
         judged += 1
         powers.append(power)
@@ -94,10 +114,23 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
     return MethodResult(
         tuple(findings),
         judged,
-        len(stretches) + inferred - judged,
+        len(stretches) + inferred - judged - idle,
         max(powers, key=lambda power: power.effect, default=None),
-        tuple(dict.fromkeys(reasons)),
+        tuple(_not_judged(opened, inferred)),
     )
+
+
+def _not_judged(
+    opened: Mapping[tuple[str, str], Sequence[str]], inferred: int
+) -> Iterator[NotJudged]:
+    """Yield each reason with the devices it holds for, and what would settle it."""
+    if inferred:
+        reason = f"no log tells whether {inferred:,} more are parallel links"
+        yield NotJudged(reason, "LLDP neighbours of the switches")
+    for (reason, settled_by), devices in opened.items():
+        named = sorted(set(devices))
+        more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
+        yield NotJudged(f"{', '.join(named[:_MOST_NAMED])}{more}: {reason}", settled_by)
 
 
 def _sibling(
@@ -137,17 +170,23 @@ def _power(parts: Sequence[SharedStretch], flows: float, model: Model) -> Power:
     )
 
 
-def _too_weak(parts: Sequence[SharedStretch], power: Power, model: Model) -> str | None:
-    """Say why a group's data would not show a skew that matters, None if they would."""
+def _too_weak(parts: Sequence[SharedStretch], power: Power, model: Model) -> tuple[str, str] | None:
+    """Say why a group's data would show no skew that matters, and what would; None if they do."""
     lasted = sum((part.end - part.begin).total_seconds() for part in parts)
-    uses = [part.tx_gbps / part.capacity_gbps for part in parts if part.capacity_gbps]
-    if uses and max(uses) < model.limit("least_use"):
-        return f"its uplinks carry less than {model.limit('least_use'):.1%} of their rate"
+    if _is_idle(parts, model):
+        return f"uplinks carry less than {model.limit('least_use'):.1%} of their rate", _BUSY
     if power.effect >= 1:
-        return "so few flows would not show that half of the links are idle"
+        return "so few flows would not show that half of the links are idle", _BUSY
     if power.seconds > model.limit("most_unseen") * lasted:
-        return f"counters are read too rarely to show a skew of less than {power.seconds:,.0f} s"
+        rare = f"counters are read too rarely to show a skew of less than {power.seconds:,.0f} s"
+        return rare, "counters read more often, or over more time"
     return None
+
+
+def _is_idle(parts: Sequence[SharedStretch], model: Model) -> bool:
+    """Say whether a group carries too little of its rate to slow anyone."""
+    uses = [part.tx_gbps / part.capacity_gbps for part in parts if part.capacity_gbps]
+    return bool(uses) and max(uses) < model.limit("least_use")
 
 
 def _judge(
@@ -244,9 +283,7 @@ def _finding(
         drivers=_drivers(skew, model, rise, burst),
         query=model.query,
         refuted_by=model.refuted_by,
-        next_steps=tuple(
-            text.format(switch=skew.device, sibling=sibling) for text in model.next_steps
-        ),
+        next_steps=steps_of(model, words | {"sibling": sibling}),
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import driver
+from fabricobs.diagnosis.finding_builder import driver, steps_of
 from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
@@ -171,7 +171,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         drivers=(waits, *_progress_driver(stall)),
         query=model.query,
         refuted_by=model.refuted_by,
-        next_steps=tuple(text.format(**words) for text in model.next_steps),
+        next_steps=steps_of(model, words),
         to_its_end=stall.taken_down > 0,
     )
 

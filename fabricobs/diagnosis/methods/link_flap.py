@@ -173,6 +173,7 @@ def _finding(
     families = {_SOURCES[source] for source in downs.told}
     if cost is not None and cost.felt:
         families.add("timing")
+    nic = next((end for end in cable.ends if end.is_nic), None)
     words = {
         "near": cable.near.label,
         "far": cable.far.label if cable.far else "an end no log names",
@@ -181,9 +182,11 @@ def _finding(
         "moments": ", ".join(f"{begin:%H:%M:%S}" for begin, _ in spans[:10]),
         "sources": ", ".join(downs.told),
         "flaps": _flaps(spans, downs.times, model) + (_GUESSED if downs.guessed else ""),
-        "first_step": _first_step(cable),
-        "drain": next((f"; drain {end.owner}" for end in cable.ends if end.is_nic), ""),
+        "drain": f"; drain {nic.owner}" if nic else "",
         "port": next((end.label for end in cable.ends if not end.is_nic), cable.near.label),
+        "nic_host": nic.owner if nic else None,
+        "nic": nic.part if nic else None,
+        "ends": " and ".join(end.label for end in cable.ends),
     }
     return build_finding(
         model,
@@ -222,17 +225,6 @@ def _hit(evidence: Evidence, spans: Sequence[Span], model: Model) -> list[Span]:
             )
             hit += [(time, time) for time in waited["ts"]]
     return hit
-
-
-def _first_step(cable: Cable) -> str:
-    nic = next((end for end in cable.ends if end.is_nic), None)
-    if nic is None:
-        names = " and ".join(end.label for end in cable.ends)
-        return f"On {names}: show logging, for why the port went down and who worked there then."
-    return (
-        f"On {nic.owner}: dmesg -T | grep -i 'link down', and mlxlink -d {nic.part} -m: the port "
-        "states why it last went down."
-    )
 
 
 def _flaps(spans: Sequence[Span], times: int, model: Model) -> str:

@@ -34,7 +34,8 @@ def find_one_way_uplinks(
         )
         & (pl.col("oper").is_null() | (pl.col("oper") == "up"))
     )
-    flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
+    crossing = evidence.frame("crossing_flows").filter(pl.col("flows") > 0)
+    flows = dict(crossing.select("device", "flows").iter_rows())
     hashed = [
         group
         for (group,), rows in silent.group_by("uplink_group")

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import steps_of
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
@@ -219,5 +220,5 @@ def _finding(
         drivers=drivers,
         query=subject.query or model.query,
         refuted_by=model.refuted_by,
-        next_steps=tuple(text.format(**words) for text in model.next_steps),
+        next_steps=steps_of(model, words),
     )

@@ -177,7 +177,6 @@ def _finding(
     share = _number(storm.rows["share"].median())
     frames = _number(storm.rows["frames_per_second"].median())
     back = _number(storm.rows["back_frames_per_second"].median())
-    told, step = _watchdog(storm, evidence)
     counted = len(storm.rows) > 0
     words = {
         "host": storm.host or "the host at that port",
@@ -189,8 +188,8 @@ def _finding(
         "since": f"{start:%H:%M:%S} UTC",
         "counted": _counted(storm, frames, back),
         "traffic": _traffic_sentence(storm, evidence),
-        "watchdog": told,
-        "watchdog_step": step,
+        "nic_port": storm.port,
+        **_watchdog(storm, evidence),
         "victims": _victims_sentence(victims),
     }
     families = {"counters" if counted else "log"} | ({"topology"} if storm.port else set())
@@ -246,28 +245,20 @@ def _counted(storm: _Storm, frames: float, back: float) -> str:
     )
 
 
-def _watchdog(storm: _Storm, evidence: Evidence) -> tuple[str, str]:
-    """Say what the switch's watchdog did, and what to do about it."""
+def _watchdog(storm: _Storm, evidence: Evidence) -> dict[str, str | None]:
+    """Return the switch whose watchdog detected storms there, or none, and what is said of it."""
     switch = storm.switch
     watched = evidence.frame("watchdogs").filter(pl.col("switch").eq_missing(pl.lit(switch)))
     if switch is None or evidence.frame("watchdogs").is_empty():
-        return (
-            "No watchdog of a switch was seen in these files.",
-            "On the switch: show pfcwd config and show pfcwd stats; start it (pfcwd start_default) "
-            "where it is off: it ends a storm after some 400 ms.",
-        )
+        return {"watchdog": "No watchdog of a switch was seen in these files."}
     acted = int(watched.filter(pl.col("port") == storm.port)["detected"].sum() or 0)
     if acted:
-        return (
-            f"The watchdog of {switch} detected {acted:,} storms there and dropped what waited.",
-            f"On {switch}: show pfcwd stats; what it drops is sent again: the NIC is to be mended, "
-            "not the watchdog.",
-        )
-    return (
-        f"The watchdog of {switch} detected no storm there.",
-        f"On {switch}: show pfcwd config: whether {storm.port} is watched, and how long a pause "
-        "must last.",
-    )
+        told = f"The watchdog of {switch} detected {acted:,} storms there and dropped what waited."
+        return {"watchdog": told, "acted": switch}
+    return {
+        "watchdog": f"The watchdog of {switch} detected no storm there.",
+        "watched": switch,
+    }
 
 
 def _traffic_sentence(storm: _Storm, evidence: Evidence) -> str:

@@ -18,7 +18,7 @@ from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phrases
-from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
+from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, NotJudged
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
@@ -71,11 +71,16 @@ def _found(
     told, of, _ = evidence.ask_of(rows, counts, model.limits).row(0)
     wrong = evidence.ask_of(rows, f"FROM evidence.rows WHERE {rule.when}", model.limits)
     parts = _having([*_parts(wrong, columns, model, rule)], columns, evidence, model, rule)
-    found = (
+    found = [
         _finding(_begun(one, trends), evidence, model, rule, trends)
         for one in _findings(parts, columns, evidence, model, rule)
+    ]
+    return MethodResult(
+        tuple(each for each in found if isinstance(each, Finding)),
+        told,
+        max((of or 0) - told, 0),
+        open=tuple(each for each in found if isinstance(each, NotJudged)),
     )
-    return MethodResult(tuple(filter(None, found)), told, max((of or 0) - told, 0))
 
 
 def _parts(rows: pl.DataFrame, columns: list[str], model: Model, rule: Rule) -> Iterator[_Wrong]:
@@ -210,14 +215,16 @@ def _joined(parts: Sequence[_Wrong], needed: int) -> _Wrong:
 
 def _finding(
     wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule, trends: Sequence[StepTimeTrend]
-) -> Finding | None:
+) -> Finding | NotJudged:
+    """Return the finding; what has no severity and no cost that is felt is left open."""
     entities = _entities(wrong.rows, rule)
     cost = _cost(wrong, entities[0], evidence, model, rule, trends)
     facts = _facts(wrong, evidence, model, rule, priced=cost is not None)
     felt = cost is not None and cost.felt
-    if facts["severity"] is None and not felt:
-        return None
     words = {**facts, "who": _listed(entities), **_times(wrong)}
+    if facts["severity"] is None and not felt:
+        title = model.wording.title.format(**with_phrases(model, words))
+        return NotJudged(title, rule.settled_by)
     families = {name for name in rule.corroboration if facts[f"corroboration {name}"]}
     finding = build_finding(
         model,

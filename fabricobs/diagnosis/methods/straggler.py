@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import driver, with_phrases
+from fabricobs.diagnosis.finding_builder import driver, steps_of, with_phrases
 from fabricobs.diagnosis.findings import (
     SEVERITIES,
     Driver,
@@ -166,7 +166,7 @@ def _finding(
         drivers=_drivers(numbers, model),
         query=model.query,
         refuted_by=model.refuted_by,
-        next_steps=tuple(text.format(**words) for text in model.next_steps),
+        next_steps=steps_of(model, words),
         bursts=()
         if throughout
         else tuple((int(times.steps[a]), int(times.steps[b])) for a, b in unit.bursts),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import driver
+from fabricobs.diagnosis.finding_builder import driver, steps_of
 from fabricobs.diagnosis.findings import (
     SEVERITIES,
     Driver,
@@ -323,5 +323,5 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
         drivers=form.drivers,
         query=model.query,
         refuted_by=model.refuted_by,
-        next_steps=model.next_steps,
+        next_steps=steps_of(model, words),
     )

@@ -83,7 +83,7 @@ INTERFACE = re.compile(
     r"ib(?:\d+|s\d+|p\d+s\d+)(?:[a-z]+\d+)*"
     r"|mlx[45][_-](?:bond[_-])?\d+|bnxt_re\d+|bnxt_re-?bond\d+|irdma\d+|rdma\d+|rdmap\d+s\d+(?:[a-z]+\d+)*"
     r"|roce\d+|rocep\d+s\d+(?:[a-z]+\d+)*|hns_\d+|efa_\d+|cxgb4_\d+|qedr\d+|erdma_\d+|hfi1_\d+|"
-    r"ionic_\d+|mana_\d+|usnic_\d+"
+    r"ionic_\d+|mana_\d+|usnic_\d+|cxi\d+"
     r"|Eth(?:ernet)?\d+(?:[-_/]\d+){0,2}|Et\d+(?:[-_/]\d+){0,2}|PortChannel\d+|Po\d+|"
     r"[A-Za-z]*GigE(?:thernet)?\d+(?:[-_/]\d+){0,3}"
     r")(?![A-Za-z0-9])"

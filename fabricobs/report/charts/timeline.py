@@ -86,17 +86,21 @@ def _paces(
     What a change is called stands right of it; of changes after the step `late` left, a line above.
     """
     trends = [
-        {"first": s.first_step, "last": s.last_step, "pace": round(s.step_time_ms, 2)}
+        {
+            "job": s.job or "",
+            "first": s.first_step,
+            "last": s.last_step,
+            "pace": round(s.step_time_ms, 2),
+        }
         for s in segments
     ]
-    # The first segment of another job starts over; it is no change.
     changes: list[Row] = [
         {
             "first": b.first_step,
             "label": f"step {b.first_step:,}: {b.step_time_ms / a.step_time_ms - 1:+.0%}",
         }
         for a, b in pairwise(segments)
-        if b.first_step > a.last_step
+        if b.job == a.job
     ]
     level = series(trends, name).mark_rule(strokeWidth=3, clip=True)
     change = alt.Chart(data(changes)).encode(x="first:Q")
@@ -111,7 +115,7 @@ def _paces(
             x2="last:Q",
             y="pace:Q",
             color=color,
-            tooltip=tips(first="from step", last="to step", pace="pace (ms)"),
+            tooltip=tips(job="job", first="from step", last="to step", pace="pace (ms)"),
         ),
         change.mark_rule(strokeDash=DASHES, color=INK),
         *(text.properties(data=data(own)) for text, own in ((right, early), (left, after)) if own),
