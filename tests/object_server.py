@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -154,7 +154,18 @@ def failing_proxy(server: ObjectServer) -> Iterator[Faults]:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
-            upstream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            # Tests kill the client and the server while they talk: either end may be gone.
+            with (
+                suppress(OSError, http.client.HTTPException),
+                closing(
+                    http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+                ) as upstream,
+            ):
+                self._answer(upstream, sent)
+                return
+            self.close_connection = True
+
+        def _answer(self, upstream: http.client.HTTPConnection, sent: bytes) -> None:
             # The signature covers the name of the host that the client talks to.
             upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():
@@ -165,7 +176,6 @@ def failing_proxy(server: ObjectServer) -> Iterator[Faults]:
             if faults.lose(self.command, self.path):
                 faults.lost += 1
                 self.close_connection = True
-                upstream.close()
                 return
             self.send_response(answer.status)
             for name, value in answer.getheaders():
@@ -181,7 +191,6 @@ def failing_proxy(server: ObjectServer) -> Iterator[Faults]:
                 self.close_connection = True
             else:
                 self.wfile.write(body)
-            upstream.close()
 
         do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _pass_on  # noqa: N815
 
