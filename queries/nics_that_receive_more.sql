@@ -13,7 +13,7 @@
 --
 -- The NICs' own counters come first, the queues of their leaf ports where those are not there.
 WITH compared AS (
-  SELECT *, median(received) OVER (PARTITION BY format, snapshot) AS usual
+  SELECT *, median(received) OVER (PARTITION BY format, device, ts) AS usual
   FROM nic_bytes
 ),
 sums AS (

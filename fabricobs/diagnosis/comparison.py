@@ -118,7 +118,7 @@ def compare(
     # A job that no log names is listed by the name of its folder.
     names = {run.name: run.label for run in runs if run.label in jobs}
     written = parsed_sides(a, b, job, {**names, **{name: name for name in jobs if name}}, jobs)
-    with open_session(store, extra=extra, site=site, runs=runs) as connection:
+    with open_session(store, extra=extra, keep=True, site=site, runs=runs) as connection:
         asker = Asker(connection, extra)
         sides = resolved_sides(written, asker)
         pairs = [

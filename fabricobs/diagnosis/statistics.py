@@ -5,6 +5,7 @@ store in which nothing is to be tested needs neither.
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -242,6 +243,7 @@ def hashing_p(loads: Array, flows: float) -> float:
     return float(chi2.sf(statistic, len(loads) - 1))
 
 
+@cache
 def jain_of_hashing(links: int, flows: int, quantile: float, seed: int = 1) -> float:
     """Return a quantile of Jain's index over random hashes of `flows` onto `links`."""
     draws = np.random.default_rng(seed).multinomial(flows, [1 / links] * links, size=_DRAWS)

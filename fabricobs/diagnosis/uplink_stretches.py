@@ -1,6 +1,6 @@
 """Stretches of time in which an uplink group shares alike, and the flows that would explain it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -103,21 +103,57 @@ def _pool(rows: pl.DataFrame, least: int, shortest: timedelta) -> SharedStretch:
     )
 
 
-def estimated_flows(group: str, stretches: dict[str, list[SharedStretch]]) -> float | None:
-    """Estimate the flow number from groups of as many links, or from other times of this one."""
-    links = {len(part.loads) for part in stretches[group]}
-    siblings = [
-        part
-        for other, parts in stretches.items()
-        for part in parts
-        if other != group and len(part.loads) in links
-    ]
-    own = [float(np.sum(part.rates)) for part in stretches[group]]
-    for parts in (siblings, stretches[group][:-1]):
-        flows = flows_of([part.rates for part in parts], float(np.median(own or [0.0])))
-        if flows is not None:
-            return max(flows, _FEWEST_FLOWS)
-    return None
+@dataclass(frozen=True, slots=True)
+class _Unevenness:
+    """What groups of links tell of their flow number: degrees of freedom, CV^2 times traffic."""
+
+    freedom: int = 0
+    spread: float = 0.0
+
+    def __add__(self, other: "_Unevenness") -> "_Unevenness":
+        return _Unevenness(self.freedom + other.freedom, self.spread + other.spread)
+
+    def __sub__(self, other: "_Unevenness") -> "_Unevenness":
+        return _Unevenness(self.freedom - other.freedom, self.spread - other.spread)
+
+    def flows(self, rate: float) -> float | None:
+        """Return the flows that make a `rate`; None where the estimate would be worth nothing."""
+        if self.freedom < _LEAST_FREEDOM:
+            return None
+        return self.freedom / max(self.spread, 1e-9) * rate
+
+
+def _unevenness(rates: Iterable[Array]) -> _Unevenness:
+    told = _Unevenness()
+    for each in rates:
+        freedom = len(each) - 1
+        spread = freedom / flows_that_explain(each) * float(np.sum(each))
+        told += _Unevenness(freedom, spread)
+    return told
+
+
+def estimated_flows(stretches: Mapping[str, Sequence[SharedStretch]]) -> dict[str, float | None]:
+    """Estimate each group's flow number from others of as many links, else from its earlier times.
+
+    None where neither is enough. A group has one number of links at all times.
+    """
+    own = {
+        (group, len(parts[0].loads)): _unevenness(part.rates for part in parts)
+        for group, parts in stretches.items()
+        if parts
+    }
+    of_all: dict[int, _Unevenness] = {}
+    for (_, links), told in own.items():
+        of_all[links] = of_all.get(links, _Unevenness()) + told
+    estimates: dict[str, float | None] = dict.fromkeys(stretches)
+    for (group, links), told in own.items():
+        parts = stretches[group]
+        rate = float(np.median([float(np.sum(part.rates)) for part in parts]))
+        flows = (of_all[links] - told).flows(rate)
+        if flows is None:
+            flows = flows_of([part.rates for part in parts[:-1]], rate)
+        estimates[group] = None if flows is None else max(flows, _FEWEST_FLOWS)
+    return estimates
 
 
 def flows_of(rates: Sequence[Array], rate: float) -> float | None:
@@ -126,8 +162,4 @@ def flows_of(rates: Sequence[Array], rate: float) -> float | None:
     CV^2 = (n - 1) / m for m equal flows on n links, and a group that carries more has more flows.
     None below seven degrees of freedom, where the estimate would be worth nothing.
     """
-    freedom = sum(len(each) - 1 for each in rates)
-    if freedom < _LEAST_FREEDOM:
-        return None
-    spread = sum((len(each) - 1) / flows_that_explain(each) * np.sum(each) for each in rates)
-    return freedom / max(float(spread), 1e-9) * rate
+    return _unevenness(rates).flows(rate)

@@ -9,8 +9,11 @@ WITH steps AS (
   )
 ),
 counted AS (
-  SELECT *, count(*) OVER (PARTITION BY format, snapshot) < 4 AS few
-  FROM nic_bytes
+  SELECT b.*, s.few
+  FROM nic_bytes b JOIN (
+    SELECT format, device, ts, count(*) < 4 AS few FROM nic_bytes
+    WHERE received IS NOT NULL AND seconds > 0 GROUP BY format, device, ts
+  ) s USING (format, device, ts)
   WHERE received IS NOT NULL AND seconds > 0
 ),
 spans AS (
@@ -18,34 +21,34 @@ spans AS (
     (1e6 * greatest(60, 2 * median(seconds), (SELECT ms FROM steps) / 100))::BIGINT AS us
   FROM counted WHERE few GROUP BY format
 ),
+-- What is read at one moment is of one `reader`; NICs that are read few at once are compared over all.
 moments AS (
-  SELECT format, host, nic, any_value(seen_at) AS seen_at, any_value(device) AS device,
-    any_value(switch) AS switch, any_value(port) AS port, min(ts_before) AS ts_before, max(ts) AS ts,
-    sum(seconds) AS seconds, sum(received) AS received, moment
+  SELECT format, host, nic, reader, moment, any_value(seen_at) AS seen_at,
+    any_value(device) AS device, any_value(switch) AS switch, any_value(port) AS port,
+    min(ts_before) AS ts_before, max(ts) AS ts, sum(seconds) AS seconds, sum(received) AS received
   FROM (
-    SELECT c.*, CASE WHEN few
-      THEN ((epoch_us(ts_before) + epoch_us(ts)) // 2 // s.us)::VARCHAR ELSE snapshot END AS moment
+    SELECT c.*, CASE WHEN few THEN '' ELSE device END AS reader,
+      CASE WHEN few THEN make_timestamp((epoch_us(ts_before) + epoch_us(ts)) // 2 // s.us * s.us)
+        ELSE ts END AS moment
     FROM counted c LEFT JOIN spans s USING (format)
   )
-  GROUP BY format, host, nic, moment
+  GROUP BY format, host, nic, reader, moment
 ),
-compared AS (
-  SELECT *, median(received / seconds) OVER w AS usual, count(*) OVER w AS peers
-  FROM moments
-  WINDOW w AS (PARTITION BY format, moment)
+usual AS (
+  SELECT format, reader, moment, median(received / seconds) AS usual, count(*) AS peers
+  FROM moments GROUP BY format, reader, moment HAVING count(*) >= 4
 ),
 excess AS (
-  SELECT *, received / seconds / nullif(usual, 0) AS ratio,
+  SELECT m.*, u.peers, received / seconds / nullif(usual, 0) AS ratio,
     8e-9 * (received / seconds - usual) AS excess_gbps
-  FROM compared
-  WHERE peers >= 4
+  FROM moments m JOIN usual u USING (format, reader, moment)
 ),
 speeds AS (
   SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
 )
 SELECT e.seen_at, e.format, e.device, e.host, e.nic, e.switch, e.port, e.ts_before, e.ts, e.seconds,
   e.peers, e.ratio, e.excess_gbps, 8e-9 * e.received / e.seconds AS received_gbps, v.speed_gbps,
-  count(*) OVER (PARTITION BY e.format, e.moment) AS exceeding
+  count(*) OVER (PARTITION BY e.format, e.reader, e.moment) AS exceeding
 FROM excess e
 LEFT JOIN speeds v ON v.device = e.switch AND v.port = e.port
 WHERE e.ratio > 1.1

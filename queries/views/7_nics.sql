@@ -30,10 +30,10 @@ SELECT device, port, ts_before, ts, seconds, tx_frames_per_second, rx_frames_per
 FROM by_port SEMI JOIN best USING (device, format);
 
 -- Bytes each NIC received and sent in its busiest class in each interval, as it counts them itself
--- or as its leaf port's queue does (received only). `snapshot` holds NICs read at one time, so that
--- they can be compared however few steps an interval holds.
+-- or as its leaf port's queue does (received only). NICs that one `device` counts were read at one
+-- time, `ts`: they can be compared however few steps an interval holds.
 CREATE OR REPLACE VIEW nic_bytes AS
-WITH classes AS (
+WITH classes AS NOT MATERIALIZED (
   SELECT format, device, port, ts_before, ts, seconds, queue IS NOT NULL AS at_switch,
     coalesce(queue, priority::VARCHAR) AS class, rx_bytes, tx_bytes
   FROM priority_rates
@@ -53,14 +53,18 @@ counted AS (
   FROM port_rates
   WHERE coalesce(rx_bytes, tx_bytes) IS NOT NULL AND NOT coalesce(gap, false)
     AND format NOT IN (SELECT format FROM busiest)
+),
+-- What counts for a NIC: its leaf port, and what its host calls it.
+counting AS (
+  SELECT DISTINCT 'switch' AS seen_at, leaf AS device, leaf_port AS port, host, nic, leaf, leaf_port
+  FROM nic_ends
+  UNION ALL
+  SELECT 'nic', p.device, p.port, n.host, n.nic, n.leaf, n.leaf_port
+  FROM counting_ports p JOIN nic_ends n ON n.host = host_name(p.device) AND n.name = p.port
 )
-SELECT 'switch' AS seen_at, c.format, c.device || ' ' || c.ts AS snapshot, n.host, n.nic,
-  n.leaf AS switch, n.leaf_port AS port, c.device, c.ts_before, c.ts, c.seconds,
-  c.tx_bytes AS received, CASE WHEN c.at_switch THEN NULL ELSE c.rx_bytes END AS sent
-FROM counted c
-JOIN (SELECT DISTINCT host, nic, leaf, leaf_port FROM nic_ends) n
-  ON n.leaf = c.device AND n.leaf_port = c.port
-UNION ALL
-SELECT 'nic', c.format, c.device || ' ' || c.ts, n.host, n.nic, n.leaf, n.leaf_port, c.device,
-  c.ts_before, c.ts, c.seconds, c.rx_bytes, c.tx_bytes
-FROM counted c JOIN nic_ends n ON n.host = host_name(c.device) AND n.name = c.port;
+SELECT n.seen_at, c.format, n.host, n.nic, n.leaf AS switch, n.leaf_port AS port, c.device,
+  c.ts_before, c.ts, c.seconds,
+  -- What the switch sends is what the NIC receives.
+  CASE WHEN n.seen_at = 'switch' THEN c.tx_bytes ELSE c.rx_bytes END AS received,
+  CASE WHEN n.seen_at = 'nic' THEN c.tx_bytes WHEN NOT c.at_switch THEN c.rx_bytes END AS sent
+FROM counted c JOIN counting n USING (device, port);

@@ -72,6 +72,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
     device_of = dict(intervals.select("uplink_group", "device").unique().iter_rows())
     flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
     stretches = {group: shared_stretches(rows, model) for group, rows in by_group(intervals)}
+    estimated = estimated_flows(stretches)
     findings: list[Finding] = []
     powers: list[Power] = []
     opened: dict[tuple[str, str], list[str]] = {}  # devices by reason and what settles it
@@ -85,7 +86,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
             else:
                 opened.setdefault(_OTHERS, []).append(device)
             continue
-        known = counted or estimated_flows(group, stretches)
+        known = counted or estimated[group]
         if known is None or not parts:
             opened.setdefault(_FLOWS if parts else _TRAFFIC, []).append(device)
             continue
@@ -96,8 +97,10 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
             for position, part in enumerate(parts)
             if (skew := _judge(device, part, float(known), largest_p, model, position == 0))
         ]
-        sibling = _sibling(group, stretches, device_of)
-        finding = _finding(skews, sibling, evidence, model, trends) if skews else None
+        finding = None
+        if skews:
+            sibling = _sibling(group, stretches, device_of)
+            finding = _finding(skews, sibling, evidence, model, trends)
         # An estimated flow number alone accuses nobody: the job must have felt it.
         if finding is not None and counted is None and finding.severity == "low":
             opened.setdefault(_FLOWS, []).append(device)
@@ -141,14 +144,15 @@ def _sibling(
     def kind(name: str) -> str:
         return re.sub(r"\d+", "", name)
 
-    device = device_of[group]
+    device, links = device_of[group], len(stretches[group][0].loads)
+    own = kind(device)
     alike = {
         device_of[other]: min(jain(part.loads) for part in parts)
         for other, parts in stretches.items()
         if parts
+        and len(parts[0].loads) == links
         and device_of[other] != device
-        and kind(device_of[other]) == kind(device)
-        and len(parts[0].loads) == len(stretches[group][0].loads)
+        and kind(device_of[other]) == own
     }
     return max(alike, key=lambda name: alike[name], default="a sibling")
 
