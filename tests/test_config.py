@@ -9,7 +9,7 @@ from fabricobs.config.basics import ConfigError
 from fabricobs.config.load import load
 from fabricobs.config.schema import duration_words, parse_duration
 from fabricobs.diagnosis.run import diagnose
-from fabricobs.store.memory import LEAST_MEMORY_MB, MemoryLimitError
+from fabricobs.store.memory import LEAST_MEMORY_MB, MemoryLimitError, usual_memory_mb
 
 
 @pytest.fixture
@@ -150,6 +150,11 @@ def test_thresholds_and_price_change_the_diagnosis(sample_store: Path) -> None:
 def test_a_diagnosis_in_little_memory_finds_the_same(sample_store: Path) -> None:
     little = diagnose(sample_store, memory_mb=LEAST_MEMORY_MB)
     assert little.findings == diagnose(sample_store, memory_mb=4_000).findings
+
+
+def test_the_usual_memory_grows_with_the_store() -> None:
+    assert usual_memory_mb(50_000_000) == usual_memory_mb(0) == 300
+    assert usual_memory_mb(195_000_000) == 780
 
 
 def test_too_little_memory_is_said_with_the_setting(sample_store: Path) -> None:

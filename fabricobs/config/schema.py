@@ -25,7 +25,7 @@ from fabricobs.diagnosis.findings import Severity
 from fabricobs.exceptions import UserError
 from fabricobs.formats.identity.pattern import compile_pattern
 from fabricobs.store.location import place_of, shown
-from fabricobs.store.memory import LEAST_MEMORY_MB, MEMORY_MB
+from fabricobs.store.memory import LEAST_MEMORY_MB
 from fabricobs.store.session import LinkRate, Site
 
 _DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
@@ -233,7 +233,7 @@ class Config(_Part):
     currency: Annotated[str, Field(max_length=8)] = ""  # of that price, as EUR
     priorities: Annotated[tuple[Priority, ...], _separated(",")] = ()
     # What DuckDB may take in a diagnosis; beyond it, it uses the directory for temporary files.
-    memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB)] = MEMORY_MB
+    memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB)] | None = None
     # It removes rows.
     keep: Annotated[Duration | None, Reach()] = None
     link_rates: dict[str, Annotated[float, Field(gt=0)]] = {}

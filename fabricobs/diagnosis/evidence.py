@@ -13,7 +13,7 @@ import polars as pl
 from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.store.jobs import Run
-from fabricobs.store.memory import MEMORY_MB, within_memory
+from fabricobs.store.memory import within_memory
 from fabricobs.store.sandbox import check_read_only
 from fabricobs.store.scoping import Scope
 from fabricobs.store.session import NO_SITE, Site, open_session
@@ -45,7 +45,7 @@ class Evidence:
         runs: Sequence[Run] | None = None,
         scope: Scope | None = None,
         session: "duckdb.DuckDBPyConnection | None" = None,
-        memory_mb: int = MEMORY_MB,
+        memory_mb: int | None = None,
     ) -> None:
         self.since = since
         self._is_own = session is None

@@ -43,7 +43,6 @@ from fabricobs.diagnosis.standing import with_states
 from fabricobs.diagnosis.unexplained import unexplained
 from fabricobs.diagnosis.verdict import QUESTIONS, give_verdict
 from fabricobs.diagnosis.what_if import what_if
-from fabricobs.store.memory import MEMORY_MB
 from fabricobs.store.scoping import Scope
 from fabricobs.store.session import NO_SITE, Site, runs_of
 
@@ -72,7 +71,7 @@ def diagnose(
     currency: str = "",
     calibrate: bool = True,
     job: str | None = None,
-    memory_mb: int = MEMORY_MB,
+    memory_mb: int | None = None,
     session: "duckdb.DuckDBPyConnection | None" = None,
 ) -> Diagnosis:
     """Judge a store, from `since` (UTC) on; ContentError if a model names no known method.
@@ -85,7 +84,8 @@ def diagnose(
     `thresholds` by model take the place of those of the content. Without `calibrate` a finding's
     confidence is how far its evidence agrees, whatever that was worth so far.
 
-    `memory_mb` bounds what DuckDB takes before it uses the directory for temporary files;
+    `memory_mb` bounds what DuckDB takes before it uses the directory for temporary files (unless
+    given, the size of the store decides);
     MemoryLimitError where a store needs more all the same.
 
     `session` shows the whole store from `since` on and stays open; else one is opened.

@@ -18,7 +18,7 @@ from fabricobs.store.counter_sql import (
 from fabricobs.store.inspection import PartError, odd_columns, odd_part, one_line, refuse_links
 from fabricobs.store.jobs import Run, Trace, find_runs
 from fabricobs.store.log import Snapshot
-from fabricobs.store.memory import MEMORY_MB, limits, within_memory
+from fabricobs.store.memory import limits, usual_memory_mb, within_memory
 from fabricobs.store.reading import snapshot_of
 from fabricobs.store.sandbox import (
     ParseError,
@@ -167,7 +167,7 @@ def open_session(
     files: Sequence[Path] = (),
     runs: Sequence[Run] | None = None,
     scope: scoping.Scope | None = None,
-    memory_mb: int = MEMORY_MB,
+    memory_mb: int | None = None,
 ) -> "duckdb.DuckDBPyConnection":
     """Open an in-memory DuckDB whose views show the store, from `since` (UTC) on.
 
@@ -179,12 +179,14 @@ def open_session(
     With `sql` only the views it needs are made: binding all of them costs more than a small
     query does. With `keep` tables and views are worked out once and kept, for a session that asks
     many questions: each would bind all views below it and read the same columns again. DuckDB then
-    takes `memory_mb` before it uses the disk; MemoryLimitError where that does not suffice.
+    takes `memory_mb` (unless given, by the size of the store) before it uses the disk;
+    MemoryLimitError where that does not suffice.
     """
     place = store.resolve()
     refuse_links(place)
     seen = snapshot_of(place)
     replaced = seen.replaced()
+    memory_mb = memory_mb or usual_memory_mb(_stored_bytes(seen))
     connection = connect([place, *files], limits(memory_mb) if keep else None)
     stopping.interruptible(connection)
     _check_content(connection, extra)
@@ -213,6 +215,10 @@ def open_session(
             if name == _SITE_SCRIPT:
                 _tell_site(connection, site)
     return connection
+
+
+def _stored_bytes(seen: Snapshot) -> int:
+    return sum(part.size_bytes for table in TABLES for part in seen.parts(table).values())
 
 
 def _fetch(store: Path, seen: Snapshot, tables: Iterable[str]) -> None:
