@@ -56,6 +56,26 @@ def test_a_clock_of_seconds_is_read_over_some_twenty_seconds(make_store: MakeSto
     assert all(time == pytest.approx(700, rel=0.06) for _, time, _ in times)
 
 
+def test_no_interval_crosses_the_epochs_of_a_bar(make_store: MakeStore) -> None:
+    # The second epoch is twice as fast and ends in the middle; two ranks write in turn.
+    rows = [
+        {
+            "step": step,
+            "total_steps": 100,
+            "elapsed_ms": 1000.0 * step * pace,
+            "line": 1000 * epoch + 2 * step + rank,
+            "rank": rank,
+        }
+        for epoch, last, pace in ((0, 100, 2), (1, 50, 1))
+        for step in range(1, last + 1)
+        for rank in (0, 1)
+    ]
+    times = {step: time for step, time, _ in step_times(make_store({"steps": rows}))}
+    assert len(times) >= 60
+    assert {time for step, time in times.items() if step <= 50} == {1000.0}
+    assert {time for step, time in times.items() if step > 50} == {2000.0}
+
+
 def test_a_printed_time_is_better_than_the_clock(make_store: MakeStore) -> None:
     rows = [{"step": s, "step_time_ms": 500.0, "elapsed_ms": 600.0 * s} for s in range(1, 5)]
     assert {source for _, _, source in step_times(make_store({"steps": rows}))} == {"trainer"}

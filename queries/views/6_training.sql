@@ -137,13 +137,28 @@ bars AS (
   GROUP BY job, total_steps
   QUALIFY row_number() OVER (PARTITION BY job ORDER BY count(DISTINCT step) DESC, total_steps) = 1
 ),
-clocked AS (
-  SELECT s.job, s.step, max(s.ts) AS ts, arg_max(s.elapsed_ms, s.line) AS elapsed_ms
+bar_lines AS (
+  SELECT s.job, s.step, s.ts, s.elapsed_ms, s.file_id, s.line
   FROM steps s
   JOIN bars b ON s.job IS NOT DISTINCT FROM b.job
     AND s.total_steps IS NOT DISTINCT FROM b.total_steps
   WHERE s.step_time_ms IS NULL AND s.elapsed_ms IS NOT NULL AND s.step IS NOT NULL
-  GROUP BY s.job, s.step
+),
+-- A bar begins anew with every epoch, and every file has its own: no interval crosses either. Lines
+-- of several ranks alternate, so that only a fall to less than half is a new beginning.
+turned AS (
+  SELECT *, coalesce(file_id IS DISTINCT FROM lag(file_id) OVER w
+    OR (step < lag(step) OVER w / 2 AND elapsed_ms < lag(elapsed_ms) OVER w / 2), false) AS anew
+  FROM bar_lines
+  WINDOW w AS (PARTITION BY job ORDER BY file_id, line, step)
+),
+clocked AS (
+  SELECT job, turn, step, max(ts) AS ts, arg_max(elapsed_ms, line) AS elapsed_ms
+  FROM (
+    SELECT *, count(*) FILTER (anew) OVER (PARTITION BY job ORDER BY file_id, line, step) AS turn
+    FROM turned
+  )
+  GROUP BY job, turn, step
 ),
 -- A clock of whole seconds needs some 20 s to tell a pace to 5 %: short steps share an interval.
 paced AS (
@@ -155,7 +170,7 @@ paced AS (
       ELSE 1
     END::INTEGER AS span
   FROM clocked
-  WINDOW j AS (PARTITION BY job)
+  WINDOW j AS (PARTITION BY job, turn)
 ),
 clock_differences AS (
   SELECT job, step, ts,
@@ -163,7 +178,8 @@ clock_differences AS (
       AS step_time_ms,
     5 AS preference, 'difference of training time' AS source
   FROM paced
-  WINDOW w AS (PARTITION BY job ORDER BY step)
+  WINDOW w AS (PARTITION BY job, turn ORDER BY step)
+  QUALIFY row_number() OVER (PARTITION BY job, step ORDER BY turn DESC) = 1
 ),
 everything AS (
   SELECT * FROM by_rank

@@ -48,6 +48,7 @@ _TYPE_NUMBERS = {name: number for number, name in enumerate(TYPE_NAMES)}
 _SURE = frozenset({"flag", "gdr", "hash", "program", "algorithm", "protocol"})
 _NO_CONSTANT = -1
 _FEWEST_GROUPS = 16  # anchors have some of their own
+_ASCII_PARTS = re.compile(r"[\x00-\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,9 @@ class _Maker:
         if not self._follow(row, format_, rule, template):
             which = self.compiler.add(template.expression)
             if which is None:
-                which = self.sure(f".*?{re.escape(template.literal)}")
+                # A program holds no characters beyond ASCII: what is left of the literal must do.
+                needed = max(_ASCII_PARTS.findall(template.literal), key=len, default="")
+                which = self.sure(f".*?{re.escape(needed)}")
             row[p.OUTCOME], row[p.EXPRESSION] = p.LEFT, which
         return row
 

@@ -75,13 +75,16 @@ def parse_rounded(text: str) -> float:
 
 def parse_epoch_step(text: str) -> int:
     """Read `2]  [  20/1251`, epoch and iteration counted from 0, as the step over all epochs."""
-    epoch, place, steps = (int(part) for part in _WHOLE.findall(text))
+    epoch, *_, place, steps = (int(part) for part in _WHOLE.findall(text))
     return epoch * steps + place
 
 
 def parse_epoch_step_from_1(text: str) -> int:
-    """Read `2][  50/1509`, epoch and iteration counted from 1, as the step over all epochs."""
-    epoch, place, steps = (int(part) for part in _WHOLE.findall(text))
+    """Read `2][  50/1509`, epoch and iteration counted from 1, as the step over all epochs.
+
+    `2/  4], step:[   50/ 1509` is the same where the number of epochs and a key stand between.
+    """
+    epoch, *_, place, steps = (int(part) for part in _WHOLE.findall(text))
     return (epoch - 1) * steps + place
 
 
@@ -166,7 +169,7 @@ def parse_lowest(text: str) -> float | None:
 
 _ROUNDED_UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 _WHOLE = re.compile(r"\d+")
-_EPOCH_STEP = r"\d+\]? *\[ *\d+/\d+"
+_EPOCH_STEP = r"\d+(?:/ *\d+)?\]?(?:, step:)? *\[ *\d+/ *\d+"
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
 
 

@@ -36,6 +36,9 @@ TYPES: dict[str, ValueType] = {
     "suffix": ValueType(r"(?:[-_]\d[\d_T-]*)?(?:\.\w+)?", parse_text, ("VARCHAR",)),
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
     "is": ValueType(r" *(?:[:=] *)?", parse_text, ("VARCHAR",)),
+    # What stands before a key that begins an item: `total time` and `data_time` are other keys.
+    "item": ValueType(r"(?:^|[^A-Za-z_ /]) *", parse_text, ("VARCHAR",)),
+    "bar": ValueType(r"[-━╸╺ ]+", parse_text, ("VARCHAR",)),  # of rich
     "rule": ValueType(r"-{7,}|={7,}", parse_text, ("VARCHAR",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "program": ValueType(r"\S+", parse_program, ("VARCHAR",)),

@@ -16,7 +16,7 @@ TIME_PATTERN = (
 # As syslog has it; switches put the year first.
 SHORT_TIME_PATTERN = r"(?:\d{4} +)?[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
 # Month first, as Python's loggers have it in the United States; some leave the year out.
-US_TIME_PATTERN = r"\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d"
+US_TIME_PATTERN = r"\d\d/\d\d(?:/(?:\d\d)?\d\d)? \d\d:\d\d:\d\d|\d\d-\d\d \d\d:\d\d:\d\d"
 _ISO = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
     r" ?(Z|[+-]\d\d(?::?\d\d)?)?"
@@ -177,10 +177,16 @@ def parse_without_year(
 
 
 def _month_first(text: str, zone: tzinfo, written_us: int | None) -> int:
-    """Read `03/07/2025 14:02:11`; of `03/07 14:02:11` the latest not after the file was written."""
-    if text.count("/") == 1:
+    """Read `03/07/2025 14:02:11`; of `03/07 14:02:11` the latest not after the file was written.
+
+    vLLM's loggers write `03-07 14:02:11`, rich's `03/07/25 14:02:11`.
+    """
+    text = text.replace("-", "/")
+    day, _, _ = text.partition(" ")
+    if day.count("/") == 1:
         return parse_without_year(text, zone, written_us, "%m/%d %H:%M:%S")
-    moment = datetime.strptime(text, "%m/%d/%Y %H:%M:%S").replace(tzinfo=zone)
+    year = "%Y" if len(day) == len("03/07/2025") else "%y"
+    moment = datetime.strptime(text, f"%m/%d/{year} %H:%M:%S").replace(tzinfo=zone)
     return int(moment.timestamp()) * 1_000_000
 
 
