@@ -1,4 +1,4 @@
-"""Columns put together from named parts: what the headers of a dump or the labels of a metric tell.
+"""Columns put together from named parts: headers of a dump, labels of a metric, keys of a record.
 
 `port = "{device}/{port}"` needs both parts; of several patterns the first whose parts are all told
 counts. A part may name a type, `{instance:instance}`; alone in its pattern it gives its value.
@@ -21,6 +21,8 @@ class Join:
 
     def __init__(self, patterns: Mapping[str, tuple[str, ...]]) -> None:
         self._patterns = dict(patterns)
+        told = (pattern for each in patterns.values() for pattern in each)
+        self.parts = frozenset(name for pattern in told for name, _ in _PART.findall(pattern))
         for pattern in (pattern for each in patterns.values() for pattern in each):
             for _, type_name in _PART.findall(pattern):
                 if type_name and type_name not in VALUE_TYPES:

@@ -7,7 +7,8 @@ itself, `[]` each item of a document that is a list, and two dots in front (`..i
 find the path wherever it lies, such as in an answer of an API. A column's key is a path below the
 record, `.` for the record itself, and with a dot in front a path from the top, through the items
 the record lies in: `.communicators.hash`; keys with ` + ` between are added up. Tables of counters
-take key templates, other tables as targets and `other` as counter dumps do. Nothing but what the
+take key templates, other tables as targets and `other` as counter dumps do. `join` builds columns
+from keys of the record. Nothing but what the
 paths name is kept: a document may hold an environment with secrets in it.
 """
 
@@ -24,6 +25,7 @@ from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.documents.jsontext import TOO_DEEP, documents, unfolded
 from fabricobs.formats.documents.kept_values import KeptValues
 from fabricobs.formats.documents.oids import NameMaps
+from fabricobs.formats.joins import Join
 from fabricobs.formats.logs.lines import Outcome, TextReader
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target, check_column
 from fabricobs.formats.records.values import from_json
@@ -75,6 +77,7 @@ class JsonBlock:
                 if not any(field in column_names(table) for table in tables) and field != _ID:
                     check_column(self.table, field, type_name)
         self.names = NameMaps(block.names)
+        self.join = Join(block.join)
         self.from_above = tuple(
             key for key in self.mapping.sources() if key.startswith(".") and key != "."
         )
@@ -94,6 +97,8 @@ class JsonBlock:
     def fills(self, key: str) -> bool:
         """Say whether a value of a record goes anywhere."""
         target = self.mapping.resolve(key)
+        if key in self.join.parts:
+            return True
         if target is False and self.cells is not None:
             return key in self._parts or self.keeps(key)
         return isinstance(target, Target)
@@ -200,6 +205,8 @@ class _TreeReader:
                     if not block.takes(record):
                         continue
                     given = _named(fields, names)
+                    if block.join and isinstance(record, dict):
+                        given |= block.join.columns(record | given)
                     self._records += 1
                     if isinstance(record, dict):
                         kept.add_record(record, block.fills)
