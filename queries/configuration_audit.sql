@@ -26,9 +26,14 @@ WITH told AS (
   UNION ALL
   SELECT CASE WHEN fact = 'PFC enabled by priority' THEN 'PFC priorities of hosts' WHEN fact = 'trust' THEN 'trust of hosts'
       WHEN fact = 'dma_buf' THEN 'GPUDirect module'
+      WHEN fact = 'ACSCtl' THEN 'ACS' WHEN fact = 'RlxdOrd' THEN 'relaxed ordering'
+      WHEN fact = 'MaxReadReq' THEN 'PCIe read size' WHEN fact = 'LnkSta width' THEN 'PCIe width'
+      WHEN fact IN ('traffic_class', 'default_roce_tos') OR fact LIKE 'prio:%' THEN 'DSCP maps'
       WHEN regexp_matches(fact, '(?i)fw_ver|firmware') THEN 'firmware'
       WHEN regexp_matches(fact, '(?i)driver') THEN 'drivers' END,
-    host, CASE WHEN part LIKE 'PS%' THEN NULL ELSE part END, CASE WHEN fact = 'dma_buf' THEN 'DMA-BUF' ELSE fact END, value, ts
+    host, CASE WHEN part LIKE 'PS%' THEN NULL ELSE part END, CASE WHEN fact = 'dma_buf' THEN 'DMA-BUF' ELSE fact END,
+    -- A bridge redirects where any of these is set.
+    CASE WHEN fact <> 'ACSCtl' THEN value WHEN regexp_matches(value, '(SrcValid|ReqRedir|CmpltRedir|UpstreamFwd)\+') THEN 'on' ELSE 'off' END, ts
   FROM hosts
   -- Parameters of the IOMMU alone: the rest names disks.
   UNION ALL SELECT 'IOMMU', host, NULL, 'kernel parameters',

@@ -45,6 +45,10 @@ TYPES: dict[str, ValueType] = {
     "pci": ValueType(
         r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?", parse_text, ("VARCHAR",)
     ),
+    # As lspci prints it, mostly without the domain.
+    "pci_slot": ValueType(
+        r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d", parse_text, ("VARCHAR",)
+    ),
     "pcie_limited": ValueType(
         r"[\d.]+ Gb/s available PCIe bandwidth, .*", parse_text, ("VARCHAR",)
     ),

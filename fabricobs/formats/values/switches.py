@@ -97,6 +97,13 @@ def parse_classes(text: str) -> str:
     return "none" if text == "N/A" else text
 
 
+def parse_class_bits(text: str) -> str:
+    """Read a bitmap of one digit, the lowest bit for class 0, as the list of its classes."""
+    if text == "Off":
+        return "none"
+    return ",".join(str(bit) for bit in range(4) if int(text) >> bit & 1) or "none"
+
+
 # What EOS and NX-OS print in the Status column, and the states of IF-MIB.
 _STATES = (
     r"connected|notconnect|notconnec|disabled|inactive|err-?disabled|errdisable|up|down|"
@@ -133,6 +140,7 @@ TYPES: dict[str, ValueType] = {
     "yang": ValueType(r"(?:\S*[/.:])?", parse_text, ("VARCHAR",)),
     "yang_port": ValueType(r"\S+", parse_yang_port, ("VARCHAR",)),
     "classes": ValueType(r"\d(?:,\d)*|N/A", parse_classes, ("VARCHAR",)),
+    "class_bits": ValueType(r"\d|Off", parse_class_bits, ("VARCHAR",)),
     "psu": ValueType(r"PSU ?\d+", parse_text, ("VARCHAR",)),
     "supply": ValueType(r"\d+", "PSU {}".format, ("VARCHAR",)),
     "fan": ValueType(r"\d+(?:/\d+)?|Fan[\w()/.-]+|PowerSupply[\d/]+", parse_fan, ("VARCHAR",)),
