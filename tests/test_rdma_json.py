@@ -1,4 +1,4 @@
-"""`rdma -j` tells what `rdma` tells: the same rows from the same counters, however they are written."""
+"""`rdma -j` tells what `rdma` tells: the same rows from the same counters, however written."""
 
 import json
 import tempfile
