@@ -18,7 +18,8 @@ FROM events
 WHERE host IS NOT NULL AND kind IN (
   'xid', 'sxid', 'gpu_error', 'link_down', 'link_up', 'nic_error', 'pcie_error', 'pcie_degraded',
   'out_of_memory', 'memory_error', 'hung_task', 'storage', 'cpu_throttled',
-  'port_down', 'port_up', 'port_disabled', 'pfc_storm', 'pfc_storm_over', 'optics_alarm'
+  'port_down', 'port_up', 'port_disabled', 'pfc_storm', 'pfc_storm_over', 'optics_alarm',
+  'link_downs_counted', 'port_alarm'
 )
 GROUP BY host, kind, code, part
 ORDER BY host, first_seen, kind, code, part;

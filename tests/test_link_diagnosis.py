@@ -543,3 +543,45 @@ class TestLoss:
             cluster(), quiet(besides=["leaf00 Ethernet16"]), port, self.resends("node01", "node02")
         )
         assert [f.kind for f in of_links(diagnose(make_store(rows)))] == ["link_errors"]
+
+
+def alarm(sample: float, *, port: str = "Ethernet16", said: str = "Low Rx Power Alarm") -> Rows:
+    """What the leaf's log says of the optics of a port."""
+    row = {"file_id": "log", "line": 1, "format": "switch_log", "ts_source": "inline", "text": said}
+    return {
+        "events": [row | {"host": "leaf00", "kind": "optics_alarm", "part": port, "ts": at(sample)}]
+    }
+
+
+class TestOptics:
+    def test_an_alarm_corroborates_the_cable_that_breaks_data(self, make_store: Make) -> None:
+        port = samples("leaf00", "Ethernet16", {"rx_errors": rising(20)})
+        rows = together(cluster(slower=1.5), quiet(besides=["leaf00 Ethernet16"]), port)
+        (finding,) = diagnose(make_store(together(rows, alarm(SINCE + 2)))).findings
+        assert finding.kind == "link_errors"
+        assert "leaf00 Ethernet16" in [e.label for e in finding.entities]
+        assert {"counters", "log"} <= set(finding.families)
+        assert "The optics of leaf00 Ethernet16 " in finding.explanation
+
+    def test_an_alarm_of_another_cable_is_an_early_warning_of_its_own(
+        self, make_store: Make
+    ) -> None:
+        port = samples("leaf00", "Ethernet16", {"rx_errors": rising(20)})
+        rows = together(cluster(slower=1.5), quiet(besides=["leaf00 Ethernet16"]), port)
+        found = diagnose(make_store(together(rows, alarm(SINCE + 2, port="Ethernet8"))))
+        assert [f.kind for f in found.findings] == ["link_errors", "optics_alarm"]
+        warning = found.findings[1]
+        assert warning.severity == "low"
+        assert [e.label for e in warning.entities] == ["leaf00 Ethernet8"]
+        assert warning.loss_share is None
+
+    def test_a_warning_that_cleared_is_information(self, make_store: Make) -> None:
+        said = alarm(2, said="High Temperature Warning")
+        cleared = alarm(3, said="High Temperature Warning cleared")
+        (finding,) = diagnose(make_store(together(cluster(), quiet(), said, cleared))).findings
+        assert (finding.kind, finding.severity, finding.end) == ("optics_alarm", "info", at(3))
+
+    def test_a_dark_port_receives_no_light(self, make_store: Make) -> None:
+        dark: Rows = {"port_status": [status("leaf00", "Ethernet96", None, oper="down")]}
+        rows = together(cluster(), quiet(), dark, alarm(2, port="Ethernet96"))
+        assert not diagnose(make_store(rows)).findings

@@ -1,6 +1,6 @@
 -- question: When did logs say that a port went down?
--- Kernel messages of hosts, NCCL's warnings, logs of other devices (some switches log as a kernel does), and status
--- commands that found a port down that was up before. A port that a person takes down is none, nor is one that is
+-- Kernel messages of hosts, NCCL's warnings, logs of other devices (some switches log as a kernel does), what a fabric
+-- manager counted, and status commands that found a port down that was up before. A port that a person takes down is none, nor is one that is
 -- made of others, nor one to a host of no job.
 WITH told AS (
   SELECT host_name(host) AS device, part AS port, ts,
@@ -20,6 +20,9 @@ WITH told AS (
       FROM events h WHERE h.kind = 'port_disabled' AND h.host = d.host AND h.part = d.part
         AND abs(epoch(h.ts) - epoch(d.ts)) <= 5
     )
+  UNION
+  -- A fabric manager saw the counter rise when it asked: no log to the second.
+  SELECT host_name(host), part, ts, 'status' FROM events WHERE kind = 'link_downs_counted' AND ts IS NOT NULL
   UNION
   SELECT device, port, ts, 'status'
   FROM (
