@@ -1,11 +1,22 @@
 -- question: Of which ports did the switch's log say that the optics left their range, and did it clear?
--- A row is a port. A port that is down, or whose far end is, receives no light: its alarm tells nothing. `severe` is
--- an alarm, not only a warning; `ended` is when the log said that the last one cleared.
-WITH told AS (
+-- A row is a port. A port that is down, or whose far end is, receives no light: its alarm tells nothing, within
+-- `$settle` seconds of the time for which its log or its status says so. `severe` is an alarm, not only a warning; `ended` is when the log said that the last one cleared.
+WITH changes AS (
+  SELECT host, part, kind, ts,
+    min(ts) FILTER (kind = 'port_up') OVER (
+      PARTITION BY host, part ORDER BY ts ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+    ) AS next_up
+  FROM events WHERE kind IN ('port_down', 'port_disabled', 'port_up') AND ts IS NOT NULL
+),
+told AS (
   SELECT coalesce(p.owner, host_name(e.host)) AS owner, coalesce(p.part, e.part) AS part, e.ts,
     coalesce(e.text, '') AS said, said ILIKE '%clear%' AS clears
   FROM events e LEFT JOIN port_parts p ON host_name(p.device) = host_name(e.host) AND p.port = e.part
   WHERE e.kind = 'optics_alarm' AND e.ts IS NOT NULL AND e.host IS NOT NULL AND e.part IS NOT NULL
+    AND NOT EXISTS (
+      FROM changes c WHERE c.host = e.host AND c.part = e.part AND c.kind <> 'port_up'
+        AND e.ts >= c.ts - to_seconds($settle) AND e.ts <= coalesce(c.next_up, e.ts) + to_seconds($settle)
+    )
 ),
 dark AS (
   SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part

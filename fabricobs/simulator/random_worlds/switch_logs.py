@@ -1,10 +1,11 @@
-"""Logs of the switches: ports that go down and come up, by a fault, by hand, with their hosts."""
+"""Logs of the switches: ports that go down and come up, by a fault or by hand; light that fades."""
 
 from collections.abc import Iterator
 from datetime import datetime
 
 import numpy as np
 
+from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.topology import Device, Port
 
@@ -38,6 +39,10 @@ _OTHERS = {
     "nxos": "{stamp} {name} %VSHD-5-VSHD_SYSLOG_CONFIG_I: Configured from vty by admin",
     "cumulus": "{stamp} {name} sshd[2207]: Accepted publickey for netops from 10.9.0.4",
 }
+# NX-OS alone is known to log it. A port whose far end is dark says the same.
+_NO_LIGHT = "{stamp} {name} %ETHPORT-3-IF_XCVR_ALARM: Interface {port}, Low Rx Power Alarm"
+_ALARM_CHANCE = 0.5  # that a cable which loses packets is dim enough for the module's threshold
+_ALARM_SECONDS = (1.0, 60.0)  # until the switch reads the module
 # When what is said: seconds since the world began, the port, whether it is up, whether by hand.
 Change = tuple[float, Port, bool, bool]
 
@@ -80,6 +85,36 @@ def _lines(site: Site, device: Device) -> Iterator[tuple[datetime, str]]:
         words["code"] = "IF_UP" if up else "IF_DOWN_LINK_FAILURE"
         words["why"] = "in mode routed" if up else "(Link failure)"
         yield line(moment, _SAYS[system], **words)
+        if system == "nxos":
+            cleared = " cleared" if up else ""
+            yield line(moment + 0.5, f"{_NO_LIGHT}{cleared}", **words)
+    if system == "nxos":
+        for moment, port in _dim(site, device):
+            yield line(moment, _NO_LIGHT, port=port.name)
+
+
+def _dim(site: Site, device: Device) -> Iterator[tuple[float, Port]]:
+    """When a module of a switch raises an alarm because its cable is bad."""
+    world, topology = site.world, site.world.topology
+    random = site.spec.stream("optics", device.index)
+    for cable, _, port in topology.ports_of(device.index):
+        for fault in world.faults:
+            if fault.kind.does != "lost" or cable not in fault.cables(topology):
+                continue
+            dim, late = random.random() < _ALARM_CHANCE, float(random.uniform(*_ALARM_SECONDS))
+            begun = _begin(site, fault)
+            if dim and begun is not None:
+                yield begun + late, port
+
+
+def _begin(site: Site, fault: Fault) -> float | None:
+    """When a fault first acts; None for one that never does."""
+    for course in site.world.courses:
+        before = site.world.made_before(course.launch.number)
+        steps = np.flatnonzero(fault.acts[before : before + course.steps])
+        if len(steps):
+            return float(course.start[steps[0], 0].min())
+    return None
 
 
 def _stamp(at: datetime, system: str) -> str:
