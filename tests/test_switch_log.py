@@ -10,7 +10,9 @@ import pytest
 
 import fabricobs
 from fabricobs.diagnosis.findings import Diagnosis, Finding
+from fabricobs.simulator.random_worlds.ledger import Ledger
 from fabricobs.simulator.random_worlds.nccl import write_nccl
+from fabricobs.simulator.random_worlds.printing import write_outputs
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.spec import draw_spec
 from fabricobs.simulator.random_worlds.switch_logs import write_switch_logs
@@ -21,20 +23,28 @@ from fabricobs.simulator.random_worlds.world import come_true
 SYSTEMS = ("sonic", "eos", "nxos", "cumulus")
 
 
-def _world(folder: Path, seed: int, faults: tuple[str, ...], **given: object) -> dict[str, Any]:
-    """Write steps, NCCL's and the switches' logs of a small world; return its answer."""
+def _world(
+    folder: Path, seed: int, faults: tuple[str, ...], *, cables: bool = False, **given: object
+) -> dict[str, Any]:
+    """Write steps, NCCL's and the switches' logs of a small world; return its answer.
+
+    With `cables` the counters and neighbours of the switches too.
+    """
     spec = draw_spec(
         seed,
         **{
             "fabric": "ethernet", "hosts": 8, "spare_hosts": 3, "hosts_per_leaf": 2, "tiers": 2,
             "duration_minutes": 15.0, "step_seconds": 4.0, "restarts": 0, "zone": "UTC", "only": "",
             "nccl_level": "info", "steps_from": "rank0", "same_spine_os": True, "compressed": False,
+            "switch_counters": "all", "host_form": "none", "port_status": False,
         }
         | given,
     )  # fmt: skip
     site = Site(come_true(spec, faults), folder)
     for write in (write_nccl, write_steps, write_switch_logs):
         write(site)
+    if cables:
+        write_outputs(site, Ledger(site.world))
     return tell_truth(site)
 
 
@@ -78,6 +88,41 @@ def test_hosts_of_no_job_that_start_again_and_ports_taken_down_by_hand_are_no_fl
         .fetchall()
     )
     assert downs[0][0] >= 3
+    assert _flaps(diagnosis) == []
+
+
+def _without_nccl_of(folder: Path, host: str) -> int:
+    """Remove NCCL's logs of a host; return how many they were."""
+    own = list(folder.rglob(f"nccl*{host}*"))
+    for path in own:
+        path.unlink()
+    return len(own)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [171, 172, 173])
+def test_a_flap_of_a_host_whose_logs_are_missing_stays_a_finding(tmp_path: Path, seed: int) -> None:
+    given = {"leaf_os": "eos", "nccl_files": "host", "switch_log": "server", "lldp": True}
+    truth = _world(tmp_path / "logs", seed, ("nic_flap",), cables=True, **given)
+    culprits = truth["faults"][0]["culprits"]
+    (host,) = {part["host"] for part in culprits if part["type"] == "nic"}
+    assert _without_nccl_of(tmp_path / "logs", host) > 0
+    (found,) = _flaps(_diagnosed(tmp_path / "logs", tmp_path / "store"))
+    named = {(part.switch, part.port) for part in found.entities if part.type == "port"}
+    assert named & {(c["switch"], c["port"]) for c in culprits if c["type"] == "port"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_spare_hosts_that_only_neighbours_name_are_no_flaps(tmp_path: Path, system: str) -> None:
+    given = {"leaf_os": system, "nccl_files": "host", "switch_log": "server", "lldp": True}
+    _world(tmp_path / "logs", 195, (), cables=True, netdevs="ib{n}", **given)
+    diagnosis = _diagnosed(tmp_path / "logs", tmp_path / "store")
+    idle = fabricobs.open(tmp_path / "store").sql(
+        "SELECT count(*) FROM cable_ends WHERE owner NOT IN (SELECT host FROM training_hosts) "
+        "AND far_owner IS NOT NULL"
+    )
+    assert idle.fetchall()[0][0] > 0
     assert _flaps(diagnosis) == []
 
 

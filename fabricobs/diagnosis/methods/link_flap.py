@@ -42,7 +42,8 @@ _EXACT = ("kernel", "NCCL", "device log")
 class _Downs:
     """How often a cable went down: `spans`, one an event, are when; `told` by which sources.
 
-    `guessed` says that no log names the cable: its ends went down at the same times.
+    `guessed` says that no log names the cable: its ends went down at the same times. `placed` is
+    false where one end is a host of which no log tells a rank, nor that it has none.
     """
 
     cable: Cable
@@ -50,22 +51,41 @@ class _Downs:
     times: int
     told: tuple[str, ...]
     guessed: bool = False
+    placed: bool = True
 
     @property
     def of_unknown_use(self) -> bool:
         """Whether it may be a host of no job that started again, for all that its switch tells."""
-        return self.cable.far is None and self.told == ("device log",) and self.times == 1
+        unplaced = not self.placed or self.cable.far is None
+        return unplaced and self.told == ("device log",) and self.times == 1
 
 
 def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
-    """Return a finding for each cable that went down during the job; a unit judged is a port."""
+    """Return a finding for each cable that went down during the job; a unit judged is a port.
+
+    A cable to a host that surely carries no rank is no part of a job. Where that is not sure, one
+    that only a switch's log tells, and once, counts if a step waited, or if no steps are known.
+    """
     ran = _ran(evidence, trends)
     ports = evidence.frame("counted_ports")
     judged = len(ports.filter("known"))
     if ran is None:
         return MethodResult((), 0, len(ports))
     rows = _downs(evidence).filter(pl.col("ts") >= ran[0], pl.col("ts_before") <= ran[1])
-    found = _joined([_counted(cable) for cable in cables_in(rows)])
+    sure = dict(evidence.frame("hosts_without_ranks").iter_rows())
+    # Where no steps tell, that none waited tells nothing either.
+    timed = not evidence.frame("job_steps").is_empty()
+    cables = [
+        (cable, [sure[end.owner] for end in cable.ends if end.owner in sure])
+        for cable in cables_in(rows)
+    ]
+    found = _joined(
+        [
+            replace(_counted(cable), placed=not (idle and timed))
+            for cable, idle in cables
+            if not any(idle)
+        ]
+    )
     findings = [
         _finding(downs, hit, evidence, model, trends)
         for downs in found
