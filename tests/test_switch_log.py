@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,22 @@ def test_spare_hosts_that_only_neighbours_name_are_no_flaps(tmp_path: Path, syst
     )
     assert idle.fetchall()[0][0] > 0
     assert _flaps(diagnosis) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_link_that_went_down_once_accuses_nobody_where_no_log_tells_of_a_job(
+    tmp_path: Path, system: str
+) -> None:
+    given = {"leaf_os": system, "switch_log": "server", "lldp": True, "spare_hosts": 3}
+    _world(tmp_path / "logs", 203, (), cables=True, netdevs="ib{n}", **given)
+    shutil.rmtree(tmp_path / "logs" / "job")
+    diagnosis = _diagnosed(tmp_path / "logs", tmp_path / "store")
+    flaps = _flaps(diagnosis)
+    assert flaps
+    assert {flap.severity for flap in flaps} == {"info"}
+    (answer,) = (q for q in diagnosis.verdict.questions if "link sick" in q.question)
+    assert answer.answer != "problem"
 
 
 def _storms(begin: datetime, end: datetime, switch: str, port: str) -> str:

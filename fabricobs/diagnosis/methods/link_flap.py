@@ -64,7 +64,8 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
     """Return a finding for each cable that went down during the job; a unit judged is a port.
 
     A cable to a host that surely carries no rank is no part of a job. Where that is not sure, one
-    that only a switch's log tells, and once, counts if a step waited, or if no steps are known.
+    that only a switch's log tells, and once, counts if a step waited; without steps it is told as
+    information.
     """
     ran = _ran(evidence, trends)
     ports = evidence.frame("counted_ports")
@@ -73,23 +74,20 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
         return MethodResult((), 0, len(ports))
     rows = _downs(evidence).filter(pl.col("ts") >= ran[0], pl.col("ts_before") <= ran[1])
     sure = dict(evidence.frame("hosts_without_ranks").iter_rows())
-    # Where no steps tell, that none waited tells nothing either.
     timed = not evidence.frame("job_steps").is_empty()
     cables = [
         (cable, [sure[end.owner] for end in cable.ends if end.owner in sure])
         for cable in cables_in(rows)
     ]
     found = _joined(
-        [
-            replace(_counted(cable), placed=not (idle and timed))
-            for cable, idle in cables
-            if not any(idle)
-        ]
+        [replace(_counted(cable), placed=not idle) for cable, idle in cables if not any(idle)]
     )
     findings = [
         _finding(downs, hit, evidence, model, trends)
         for downs in found
-        if (hit := _hit(evidence, downs.spans, model)) or not downs.of_unknown_use
+        if (hit := _hit(evidence, downs.spans, model))
+        or not downs.of_unknown_use
+        or not (timed or downs.cable.far is None)
     ]
     return MethodResult(tuple(findings), judged, len(ports) - judged)
 
@@ -219,7 +217,7 @@ def _finding(
         end=spans[-1][1],
         detected_at=spans[0][1],
         cost=cost,
-        unmeasured="medium",
+        unmeasured="info" if downs.of_unknown_use else "medium",
     )
 
 
