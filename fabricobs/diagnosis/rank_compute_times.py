@@ -97,20 +97,20 @@ class RankTimes:
 
 @lru_cache(maxsize=1)
 def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:
-    """Return the times of every job: its step records, else what its collectives tell.
+    """Return the times of every job: its step records, or its collectives if they tell of more ranks.
 
     Several methods ask for the same store's: the last answer is kept.
     """
     rows = evidence.frame("rank_steps")
     groups = evidence.frame("rank_groups")
-    told = [_of_job(_staged(job, groups), measured=True) for job in _jobs(rows)]
-    found = [times for times in told if times is not None]
-    known = {times.job for times in found}
+    recorded = [_of_job(_staged(job, groups), measured=True) for job in _jobs(rows)]
+    by_job = {times.job: times for times in recorded if times is not None}
     for job in _jobs(evidence.frame("rank_calls")):
-        times = None if job["job"][0] in known else _of_job(job, measured=False)
-        if times is not None:
-            found.append(_numbered(times, evidence))
-    return tuple(found)
+        times = _of_job(job, measured=False)
+        known = by_job.get(job["job"][0])
+        if times is not None and (known is None or len(known.ranks) < len(times.ranks)):
+            by_job[times.job] = _numbered(times, evidence)
+    return tuple(by_job.values())
 
 
 def _numbered(times: RankTimes, evidence: Evidence) -> RankTimes:

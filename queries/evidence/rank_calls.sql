@@ -1,40 +1,64 @@
--- question: Which rank came late to its collectives, where no step record tells of computation?
+-- question: Which rank came late to its collectives, where step records tell of few ranks' computation?
 -- A rank that arrives late has the shorter collective: `own_ms` is the time between two calls less
 -- the duration of this one, and only its differences between the ranks of a communicator (`stage`)
--- mean anything. Where a job has groups within hosts and several between them, those within hosts
--- tell: between hosts all mates of a late rank are late with it. `step` counts the calls. Of a job
--- whose rank numbers no log tells, `rank` counts the processes by host and `pid` names each.
-WITH timed AS (
+-- mean anything. One kind of call is chosen. Where a job has groups within hosts and several between
+-- them, those within hosts tell: between hosts all mates of a late rank are late with it. Else it is
+-- a kind with much waiting for the last rank, the first in a step, and of those the one of most
+-- groups: a rank late in a small group makes that group late in a larger one. `step` counts the
+-- calls. Of a job whose rank numbers no log tells, `rank` counts the processes by host and `pid`
+-- names each.
+WITH recorded AS (
+  SELECT job, count(DISTINCT rank) AS ranks FROM steps
+  WHERE rank IS NOT NULL AND compute_ms IS NOT NULL
+  GROUP BY job
+),
+-- Of a job whose records tell of fewer than half of its ranks, collectives tell more.
+told AS (
+  SELECT r.job FROM recorded r
+  JOIN collectives c ON c.job IS NOT DISTINCT FROM r.job
+  GROUP BY r.job, r.ranks
+  HAVING 2 * r.ranks >= max(c.nranks)
+),
+timed AS (
   SELECT c.job, c.comm_id, c.op, c.bytes, c.seq, c.nranks, c.nodes, c.ts, c.duration_us, c.host, c.pid,
     c.rank AS comm_rank,
     coalesce(c.global_rank, r.rank) AS job_rank
   FROM collectives c
   LEFT JOIN job_ranks r
     ON r.job IS NOT DISTINCT FROM c.job AND r.host = host_name(c.host) AND r.pid = c.pid
-  WHERE c.duration_us > 0 AND c.nranks > 1 AND c.op IN ('AllReduce', 'AllGather', 'ReduceScatter')
+  WHERE c.duration_us > 0 AND c.nranks > 1
+    AND c.op IN ('AllReduce', 'AllGather', 'ReduceScatter', 'All2All')
     AND c.timing_source IS DISTINCT FROM 'collective_cpu'
-    AND NOT EXISTS (
-      SELECT 1 FROM steps s
-      WHERE s.job IS NOT DISTINCT FROM c.job AND s.rank IS NOT NULL AND s.compute_ms IS NOT NULL
-    )
+    AND NOT EXISTS (SELECT 1 FROM told t WHERE t.job IS NOT DISTINCT FROM c.job)
+),
+waits AS (
+  SELECT job, op, bytes, nranks, nodes = 1 AS within_host, comm_id,
+    sum(duration_us) AS total_us, median(duration_us) - min(duration_us) AS wait_us
+  FROM timed
+  GROUP BY job, op, bytes, nranks, nodes = 1, comm_id, seq
 ),
 kinds AS (
-  SELECT job, op, bytes, nranks, nodes = 1 AS within_host, count(DISTINCT comm_id) AS groups,
-    sum(duration_us) AS total_us
-  FROM timed
+  SELECT job, op, bytes, nranks, within_host, count(DISTINCT comm_id) AS groups,
+    sum(total_us) AS total_us, sum(wait_us) AS wait_us
+  FROM waits
   GROUP BY ALL
 ),
 between_hosts AS (
   SELECT job, max(groups) AS groups FROM kinds WHERE within_host IS DISTINCT FROM true GROUP BY job
 ),
+most AS (
+  SELECT job, max(wait_us) AS wait_us FROM kinds WHERE within_host IS DISTINCT FROM true GROUP BY job
+),
 chosen AS (
   SELECT k.*
   FROM kinds k
   LEFT JOIN between_hosts b ON b.job IS NOT DISTINCT FROM k.job
+  LEFT JOIN most m ON m.job IS NOT DISTINCT FROM k.job
   QUALIFY row_number() OVER (
     PARTITION BY k.job
     ORDER BY (k.within_host AND k.nranks >= 4 AND b.groups > 1) DESC NULLS LAST,
-      k.within_host IS DISTINCT FROM true DESC, total_us DESC, k.op, k.bytes
+      k.within_host IS DISTINCT FROM true DESC, 2 * k.wait_us >= m.wait_us DESC, k.groups DESC,
+      total_us DESC, k.op, k.bytes
   ) = 1
 ),
 calls AS (
