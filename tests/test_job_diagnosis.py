@@ -56,7 +56,9 @@ def records(compute: Times, data: Times | None = None, stages: int = 1) -> Rows:
     }
 
 
-def collectives(arrivals: Times, members: list[list[int]], nodes: int, bytes_: int) -> Any:
+def collectives(
+    arrivals: Times, members: list[list[int]], nodes: int, bytes_: int, op: str = "AllReduce"
+) -> Any:
     """Calls of groups of ranks that arrive at these times [S, R] (ms); 10 ms of transfer."""
     for group, ranks in enumerate(members):
         latest = arrivals[:, ranks].max(axis=1)
@@ -70,7 +72,7 @@ def collectives(arrivals: Times, members: list[list[int]], nodes: int, bytes_: i
                     "host": f"node{rank // 8:02d}",
                     "nranks": len(ranks),
                     "nodes": nodes,
-                    "op": "AllReduce",
+                    "op": op,
                     "seq": seq,
                     "bytes": bytes_,
                     "ts": START + timedelta(seconds=seq),
@@ -194,6 +196,24 @@ class TestStragglers:
         rows = [*collectives(own, groups, 1, 1 << 26), *collectives(together, data, 4, 1 << 30)]
         (finding,) = diagnose(make_store({"collectives": rows})).findings
         assert (finding.entities[0].type, finding.entities[0].rank) == ("rank", 13)
+
+    def test_records_of_one_rank_leave_it_to_the_groups_in_which_it_is_late_first(
+        self, make_store: Make
+    ) -> None:
+        own = quiet(ranks=32)
+        own[:, 13] += 150
+        experts = [list(range(16)), list(range(16, 32))]
+        together = own.copy()
+        for group in experts:
+            together[:, group] = own[:, group].max(axis=1, keepdims=True)
+        calls = [
+            *collectives(own, experts, 2, 1 << 26, "All2All"),
+            *collectives(together, [list(range(32))], 4, 1 << 30),
+        ]
+        of_rank_0 = [row for row in records(own)["steps"] if row["rank"] == 0]
+        found = diagnose(make_store({"collectives": calls, "steps": of_rank_0}))
+        (slow,) = of_kind(found, "straggler")
+        assert [entity.rank for entity in slow.entities] == [13]
 
 
 class TestUnevenWork:

@@ -97,7 +97,7 @@ class RankTimes:
 
 @lru_cache(maxsize=1)
 def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:
-    """Return the times of every job: its step records, or its collectives if they tell of more ranks.
+    """Return the times of every job: its step records, or collectives if those tell of more ranks.
 
     Several methods ask for the same store's: the last answer is kept.
     """

@@ -199,11 +199,13 @@ def _everywhere(
         )
     # What a named cause costs is lost, whatever work the steps did.
     costs = any(f.loss_share for f in findings if f.severity != "info")
+    # What no cause explains of them is a finding of its own, without a loss.
+    unpriced = {f.start_step for f in findings if f.kind == UNEXPLAINED and f.loss_share is None}
     slowdowns = [
         s
         for pace in trends
         for s in pace.slowdowns
-        if not (s.more_work or (s.is_lead and not costs))
+        if not (s.more_work or (s.is_lead and (not costs or s.first_step in unpriced)))
     ]
     if not slowdowns:
         culprits = [f for f in findings if f.kind == "straggler" and f.severity != "info"]
