@@ -4,6 +4,7 @@ Missing data reads as unknown, never as ok.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
@@ -210,7 +211,8 @@ def _everywhere(
     if not slowdowns:
         culprits = [f for f in findings if f.kind == "straggler" and f.severity != "info"]
         if culprits:
-            return Question(question, "problem", f"Some: {culprits[0].entities[0].label}.")
+            first = replace(culprits[0].entities[0], job=None)
+            return Question(question, "problem", f"Some: {first.label}.")
         reached = bandwidth_reached(QUESTIONS[7], evidence, collectives)
         return _work_grew(question, trends) or _pace_holds(question, findings, trends, reached)
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
