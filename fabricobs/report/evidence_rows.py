@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from fabricobs.diagnosis.findings import Entity, Finding
-from fabricobs.report import documents
+from fabricobs.report import wording
 from fabricobs.store.sandbox import literal
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def cell_text(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return documents.number(value)
+        return wording.number(value)
     return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)
 
 

@@ -13,7 +13,7 @@ from fabricobs.diagnosis.findings import Diagnosis, Driver, Entity, Finding, sev
 from fabricobs.exceptions import UserError
 from fabricobs.notebook import table
 from fabricobs.printing import escaped
-from fabricobs.report import documents
+from fabricobs.report import documents, wording
 from fabricobs.report.evidence_rows import (
     NIC_NAMES,
     EvidenceRows,
@@ -140,14 +140,14 @@ def _facts(finding: Finding) -> list[str]:
     lines = [
         labelled("kind", finding.kind),
         labelled("severity", _severity_words(finding)),
-        labelled("confidence", documents.confidence_words(finding)),
-        labelled("since", documents.since_words(finding)),
-        labelled("until", documents.until_words(finding)),
-        labelled("detectable", documents.utc(finding.detected_at)),
-        labelled("cost", documents.cost_words(finding)),
-        labelled(documents.culprits_word(finding), _all(finding.entities) or "none named"),
+        labelled("confidence", wording.confidence_words(finding)),
+        labelled("since", wording.since_words(finding)),
+        labelled("until", wording.until_words(finding)),
+        labelled("detectable", wording.utc(finding.detected_at)),
+        labelled("cost", wording.cost_words(finding)),
+        labelled(wording.culprits_word(finding), _all(finding.entities) or "none named"),
     ]
-    for count, names in documents.by_type(finding.related).items():
+    for count, names in wording.by_type(finding.related).items():
         lines.append(labelled("affected", f"{count}: {', '.join(names)}"))
     return lines
 
@@ -169,8 +169,8 @@ def _drivers_text(drivers: Sequence[Driver]) -> str:
     rows = [("  What it rests on", "value", "expected", "robust z", "threshold")]
     for driver in drivers:
         numbers = (driver.value, driver.peer, driver.threshold)
-        value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)
-        z = documents.number(driver.robust_z)
+        value, peer, threshold = (wording.number(n, driver.unit) for n in numbers)
+        z = wording.number(driver.robust_z)
         rows.append((f"    {escaped(driver.feature)}", value, peer, z, threshold))
     lines = [aligned(rows)]
     sources = [f"{d.feature}: {d.source}" for d in drivers if d.source]
