@@ -307,9 +307,9 @@ def _add(
     for key in block.from_above:
         _fill(row, block.mapping.sources()[key], value_above(above, key))
     if place:
-        told = _is_told(row["ts"]) and row["ts"] != place["ts"]
+        told = _is_known(row["ts"]) and row["ts"] != place["ts"]
         row.update({"ts_source": block.set.get("ts_source", "inline")} if told else place)
-    if filled and all(_is_told(row.get(name)) for name in block.needs):
+    if filled and all(_is_known(row.get(name)) for name in block.needs):
         rows.add(block.table, row)
         return
     for name, value in row.items():
@@ -320,7 +320,7 @@ def _add(
 def _fill(row: dict[str, Any], target: Target, value: Any) -> bool:
     """Fill a column where the value can be meant; the first key of a column that does counts."""
     known = row.get(target.column.name)
-    if value is None or isinstance(value, dict | list) or _is_told(known):
+    if value is None or isinstance(value, dict | list) or _is_known(known):
         return False
     converted = from_json(value, target, UTC)
     if isinstance(converted, Unfit):
@@ -332,5 +332,5 @@ def _fill(row: dict[str, Any], target: Target, value: Any) -> bool:
     return False
 
 
-def _is_told(value: Any) -> bool:
+def _is_known(value: Any) -> bool:
     return value is not None and not isinstance(value, Unfit)
