@@ -1,4 +1,4 @@
-"""Every verb in Python; the command line prints what these functions return.
+"""Every command in Python; the command line prints what these functions return.
 
 `open` gives a store to ask, judge, draw and report; `ingest`, `watch` and `simulate` write. A
 mistake of the caller raises `fabricobs.UserError`, whose text says what to do. What is not given is

@@ -1,4 +1,4 @@
-"""The verbs of operation: watch, prune, schedule, config."""
+"""The commands of operation: watch, prune, schedule, config."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

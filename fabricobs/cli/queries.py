@@ -1,4 +1,4 @@
-"""The verbs that ask the store: SQL, the questions ready made, what changed, what there is."""
+"""The commands that query the store: SQL, prepared queries, comparisons, jobs, tables."""
 
 import json
 import sys

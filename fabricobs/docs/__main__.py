@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "commands": commands_table,
-    "verbs": commands_sections,
+    "sections of commands": commands_sections,
     "python": python_reference,
     "doors": doors_table,
 }

@@ -170,5 +170,5 @@ def _coverage_text(coverage: "Coverage") -> str:
 
 def _query_command(query: str) -> str:
     """Return the command that shows the rows: a question by its name, other SQL as it is."""
-    verb = "sql" if any(character.isspace() for character in query) else "query"
-    return f"fabricobs {verb} {shlex.quote(query)}"
+    command = "sql" if any(character.isspace() for character in query) else "query"
+    return f"fabricobs {command} {shlex.quote(query)}"
