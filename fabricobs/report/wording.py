@@ -172,9 +172,14 @@ def loss_words(diagnosis: Diagnosis) -> str:
     """Return what the whole run lost, as the sum over the findings and what none explains."""
     loss = diagnosis.loss
     lost = amount_words(loss)
-    if not lost:
-        return ""
     runs = "all runs" if diagnosis.jobs else "the whole run"
+    unpriced = sum(f.loss_share is None and f.severity != "info" for f in diagnosis.findings)
+    if not lost:
+        has_steps = loss.unexplained_share is not None
+        told = (
+            f"Lost over {runs}: not known; no file tells what {counted(unpriced, 'finding')} cost."
+        )
+        return told if unpriced and has_steps else ""
     costly = [f for f in diagnosis.findings if f.run_share]
     split = ""
     if costly and loss.unexplained_share == 0 and len(costly) == 1:
@@ -185,7 +190,6 @@ def loss_words(diagnosis: Diagnosis) -> str:
             rest = sum(f.run_share or 0.0 for f in costly[_MOST_SUMMED:])
             by += f" + {percent(rest)} by {len(costly) - _MOST_SUMMED:,} more"
         split = f": {by} by the findings, {percent(loss.unexplained_share)} in none of them"
-    unpriced = sum(f.loss_share is None and f.severity != "info" for f in diagnosis.findings)
     open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
     return f"Lost over {runs}: {lost}{split}.{_by_run(diagnosis)}{open_}"
 
