@@ -76,7 +76,7 @@ class OpenStore:
         """
         import duckdb
 
-        from fabricobs.ask import reason_of
+        from fabricobs.querying import reason_of
         from fabricobs.store.sandbox import QueryError, check_read_only
 
         connection = self.session(statement)
@@ -88,15 +88,15 @@ class OpenStore:
 
     def query(self, name: str) -> "duckdb.DuckDBPyRelation":
         """Return the rows of the query `name` of `queries/`; UserError names the nearest."""
-        from fabricobs.ask import find_question
+        from fabricobs.querying import find_query
 
-        return self.sql(find_question(name, self.content).sql)
+        return self.sql(find_query(name, self.content).sql)
 
     def queries(self) -> dict[str, str]:
         """Return the questions by name."""
-        from fabricobs.ask import questions
+        from fabricobs.querying import stored_queries
 
-        return {name: found.question for name, found in questions(self.content).items()}
+        return {name: found.question for name, found in stored_queries(self.content).items()}
 
     def tables(self) -> dict[str, list[str]]:
         """Return the columns of every table and view by its name."""

@@ -177,8 +177,8 @@ def test_json_has_null_where_there_is_no_number(diagnosis: Diagnosis) -> None:
 def test_a_query_that_is_a_question_gives_its_sql(tmp_path: Path) -> None:
     (tmp_path / "queries").mkdir()
     (tmp_path / "queries" / "mine.sql").write_text("-- question: Mine?\nSELECT 1\n")
-    assert documents.question_sql("mine", (tmp_path,)).endswith("SELECT 1\n")
-    assert documents.question_sql("SELECT 2") == "SELECT 2"
+    assert documents.query_sql("mine", (tmp_path,)).endswith("SELECT 1\n")
+    assert documents.query_sql("SELECT 2") == "SELECT 2"
 
 
 @pytest.mark.parametrize(

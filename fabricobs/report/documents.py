@@ -26,7 +26,7 @@ from fabricobs.json_values import as_json
 from fabricobs.report.wording import iso, iso_time
 
 if TYPE_CHECKING:
-    from fabricobs.ask import Question as StoredQuestion
+    from fabricobs.querying import StoredQuery
     from fabricobs.report.contract import (
         CoverageDocument,
         CoverageValues,
@@ -54,7 +54,7 @@ _PLAIN = (
 
 def diagnosis_json(diagnosis: Diagnosis) -> str:
     """Return the diagnosis as JSON: the same diagnosis gives the same bytes."""
-    known = _stored_questions()
+    known = _stored_queries()
     document: DiagnosisDocument = {
         "schema_version": SCHEMA_VERSION,
         "tool": "fabricobs",
@@ -76,12 +76,12 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
 
 def finding_document(finding: Finding) -> "FindingDocument":
     """Return one finding as it stands in the JSON of a diagnosis."""
-    return _finding(finding, _stored_questions())
+    return _finding(finding, _stored_queries())
 
 
-def question_sql(query: str, extra: Sequence[Path] = ()) -> str:
-    """Return the SQL of the question of that name, or the text itself if there is none."""
-    return _sql_of(query, _stored_questions(extra))
+def query_sql(query: str, extra: Sequence[Path] = ()) -> str:
+    """Return the SQL of the stored query of that name, or the text itself if there is none."""
+    return _sql_of(query, _stored_queries(extra))
 
 
 def finding_of(document: Mapping[str, Any]) -> Finding:
@@ -170,7 +170,7 @@ def _job_verdict(each: JobVerdict) -> "JobDocument":
     }
 
 
-def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> "FindingDocument":
+def _finding(finding: Finding, known: Mapping[str, "StoredQuery"]) -> "FindingDocument":
     return {
         "id": finding.id,
         "kind": finding.kind,
@@ -295,11 +295,12 @@ def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text).replace(tzinfo=None)
 
 
-def _stored_questions(extra: Sequence[Path] = ()) -> "dict[str, StoredQuestion]":
-    from fabricobs.ask import questions  # brings DuckDB, which `fabricobs ingest` need not load
+def _stored_queries(extra: Sequence[Path] = ()) -> "dict[str, StoredQuery]":
+    # Brings DuckDB, which `fabricobs ingest` need not load.
+    from fabricobs.querying import stored_queries
 
-    return questions(extra)
+    return stored_queries(extra)
 
 
-def _sql_of(query: str, known: Mapping[str, "StoredQuestion"]) -> str:
+def _sql_of(query: str, known: Mapping[str, "StoredQuery"]) -> str:
     return known[query].sql if query in known else query

@@ -77,7 +77,7 @@ def _named(findings: Sequence[Finding], ids: Sequence[str] | dict[str, Finding])
 class Explanation:
     """A finding with what it rests on: the SQL behind it, its rows, and those about the culprits.
 
-    `rows` is None where the store's text is no question of this installation: it is never run.
+    `rows` is None where the store's text is no query of this installation: it is never run.
     """
 
     finding: Finding
@@ -106,7 +106,7 @@ def explain(
     finding: Finding, store: Path, extra: Sequence[Path] = (), *, site: Site = NO_SITE
 ) -> Explanation:
     """Return a finding with its SQL and the rows that the store gives for it now."""
-    sql = documents.question_sql(finding.query, extra)
+    sql = documents.query_sql(finding.query, extra)
     if not sql or sql == finding.query:
         return Explanation(finding, sql, None)
     names_nic = any(entity.nic for entity in finding.entities)

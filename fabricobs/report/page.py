@@ -10,10 +10,10 @@ from typing import Any
 from markupsafe import Markup
 
 from fabricobs import stopping
-from fabricobs.ask import questions
 from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.findings import SEVERITIES, Clock, Diagnosis, Entity, Failure, Finding
 from fabricobs.output_files import write_whole
+from fabricobs.querying import stored_queries
 from fabricobs.report import wording
 from fabricobs.report.charts.data_table import DataTable, data_tables
 from fabricobs.report.charts.source import Row
@@ -147,7 +147,7 @@ def sections(
     listed: Sequence[tuple[int, Finding]], figures: Figures, extra: tuple[Path, ...]
 ) -> Iterator[Section]:
     """Yield a section for each finding with its number; the same query is shown once."""
-    known = questions(extra)
+    known = stored_queries(extra)
     shown: dict[str, int] = {}
     for number, finding in listed:
         first = shown.setdefault(finding.query, number)

@@ -105,7 +105,7 @@ def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[P
     ]
     for count, names in wording.by_type(finding.related).items():
         facts.append(("Victims and path", f"{count}: {_few(names)}"))
-    sql = documents.question_sql(finding.query, extra)
+    sql = documents.query_sql(finding.query, extra)
     return page(
         f"## {number}. {plain(finding.title)}",
         f"**{finding.severity}**, {finding.kind.replace('_', ' ')}, `{finding.id}`",
