@@ -263,7 +263,7 @@ class OpenStore:
         return self._given(**{"watch.window": text}).config().watch.window
 
     def _judge(self) -> "Diagnosis":
-        """Judge all there is; who calls holds the store."""
+        """Judge all there is; the caller holds the store."""
         from fabricobs.judging import judge
 
         return judge(self.config)

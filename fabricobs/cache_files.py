@@ -1,4 +1,4 @@
-"""Files that are costly to make and kept between runs: machine code.
+"""Cache of files that are costly to make: machine code of the kernels.
 
 They lie beside the sources, as what Python compiles, or in the user's cache. A file that another
 user could have written is not read.

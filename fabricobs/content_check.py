@@ -1,4 +1,4 @@
-"""Whether the content is sound: definitions read their samples, queries and models fit together.
+"""Check the content: definitions read their samples, queries and models fit together.
 
 Of the shipped content, own content is checked with what it can change: all of it where an own file
 takes the place of a shipped format, query or view, and all samples where it brings a format.

@@ -1,4 +1,4 @@
-"""What reading and asking need of a configuration, without the schema that checks one.
+"""The settings that ingest and queries need, read without the schema that validates all.
 
 Loading the schema takes a third as long as a command that finds nothing to do.
 """

@@ -1,4 +1,4 @@
-"""One finding in full: what it says, what it rests on, and the rows behind it."""
+"""One finding in full: its text, its evidence, and the rows behind it."""
 
 import difflib
 import re

@@ -1,4 +1,4 @@
-"""What the tables of a session show of the jobs: each row its run, or the rows of one run alone.
+"""The jobs that a session shows: each row with its run, or the rows of one run.
 
 Rows of files no run has written (counters of switches, kernel logs) are shared: a run sees those of
 its time, from its own hosts and the switches their cables lead to.

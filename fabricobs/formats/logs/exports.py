@@ -1,4 +1,4 @@
-"""Exports of log services: records, in one of whose fields stands the line that was logged.
+"""Exports of log services: records with the logged line in one of their fields.
 
 JSON lines, whole documents (lists, answers of APIs) and CSV. The field that holds
 the line is found by content: its texts show formats. `meanings.py` says what other fields mean.

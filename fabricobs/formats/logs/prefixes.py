@@ -1,4 +1,4 @@
-"""What launchers and log services write before a line: found, taken off, and what it tells kept.
+"""Prefixes that launchers and log services write: found, removed, and their fields kept.
 
 A line may bear several (`0: [1,3]<stdout>:2026-01-05T10:00:00Z text`); they are taken off one after
 the other. A format whose own lines begin with a time or a number sees them whole first.
