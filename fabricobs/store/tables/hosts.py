@@ -1,4 +1,4 @@
-"""Tables of hosts, their devices and their kernel logs."""
+"""Tables of hosts: facts, the host map, events, samples of GPUs."""
 
 from fabricobs.store.tables.columns import ORIGIN, TIMED, Table, number, text, whole
 
