@@ -18,8 +18,8 @@ from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.jobs import JobError
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past
-from fabricobs.report.documents import cost_words, loss_words
 from fabricobs.report.jobs import listing_text
+from fabricobs.report.wording import cost_words, loss_words
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session, runs_of

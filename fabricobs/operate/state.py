@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fabricobs.diagnosis.incidents import Event, Incident
 from fabricobs.exceptions import UserError
-from fabricobs.report.history import told_incidents
+from fabricobs.report.history import open_incidents
 from fabricobs.store.durable import open_own, own_folder
 from fabricobs.store.reading import reading
 from fabricobs.store.storage import write_file
@@ -71,7 +71,7 @@ def load_memory(store: Path, say: Say) -> Memory:
 def _rebuilt(store: Path, path: Path, data: bytes, say: Say) -> Memory:
     """Put a damaged memory aside, and keep and return what the store tells of it."""
     with reading(store):
-        memory = Memory(told_incidents(store))
+        memory = Memory(open_incidents(store))
     aside = path.with_name(f"state.json.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
     write_file(store, aside, data)
     save_memory(memory, store)
