@@ -745,8 +745,14 @@ class TestOddOnesOut:
         ]
         return rows
 
-    def test_nics_of_the_other_half_of_a_host(self, make_store: Make) -> None:
-        (finding,) = diagnose(make_store(self.through([2]))).findings
+    @pytest.mark.parametrize("groups", [1, 2, 4])
+    def test_nics_of_the_other_half_of_a_host(self, groups: int, make_store: Make) -> None:
+        """Of a job that shows only communicators of parts, no log tells the ranks in the job."""
+        rows = self.through([2])
+        for number, member in enumerate(rows["nccl_ranks"]):
+            own = {"rank": number // groups, "nranks": 32 // groups}
+            member.update(own, comm_id=f"0xabcdef0{number % groups}")
+        (finding,) = diagnose(make_store(rows)).findings
         assert (finding.kind, finding.entities[0].host) == ("nic_affinity", "node02")
 
     def test_two_kinds_of_hosts_are_not_odd(self, make_store: Make) -> None:
