@@ -76,8 +76,8 @@ class Entity:
             return name + (f" on {self.host}" if self.host else "")
         if self.type == "gpu" and self.gpu is not None:
             return f"GPU {self.gpu} of {self.host}"
-        parts = [self.switch, self.host, self.nic, self.port, self.job]
-        return " ".join(part for part in parts if part) or self.type
+        parts = [self.switch, self.host, self.nic, self.port]
+        return " ".join(part for part in parts if part) or self.job or self.type
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that are set."""

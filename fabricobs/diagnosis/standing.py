@@ -64,6 +64,7 @@ def _slower_from(finding: Finding, segments: Sequence[Segment]) -> tuple[int, da
             for before, after in pairwise(segments)
             if after.start is not None
             and start < after.start <= known + CLOCK_SLACK
+            and after.first_step != finding.start_step
             and before.last_step < after.first_step
             and before.step_time_ms < after.step_time_ms
         ),
