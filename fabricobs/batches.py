@@ -133,7 +133,8 @@ def _read_and_commit(
         refused: list[FileOutcome] = []
         moved: list[PlannedFile] = []
         sizes = [(planned.path, planned.size_bytes) for planned in batch]
-        with closing(local_copies(sizes)) as copies:
+        kept = [planned.kept for planned in batch]
+        with closing(local_copies(sizes, kept)) as copies:
             for planned, here in zip(batch, copies, strict=True):
                 stopping.check()
                 try:
