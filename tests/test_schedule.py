@@ -241,7 +241,7 @@ def test_slurms_job_reads_with_workers_of_its_own(
     # What Slurm does with the tasks of a step, on one node.
     srun = path / "bin" / "srun"
     srun.write_text(
-        "#!/bin/bash\ntrap 'kill $(jobs -p)' TERM\nfor _ in 1 2; do \"$@\" & done\nwait\nwait\n"
+        "#!/bin/bash\ntrap 'kill -9 $(jobs -p)' TERM\nfor _ in 1 2; do \"$@\" & done\nwait\n"
     )
     srun.chmod(0o755)
     write_days(path / "my logs", 3)
@@ -249,11 +249,11 @@ def test_slurms_job_reads_with_workers_of_its_own(
     script = path / "fabricobs-round.sh"
     subprocess.run([tool("shellcheck"), "--severity=style", script], check=True)
     environment = {**os.environ, "SLURM_SUBMIT_DIR": str(path), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        ["timeout", "300", script], env=environment, capture_output=True, text=True
-    )
+    with (path / "said").open("w") as said:
+        command = ["timeout", "300", script]
+        done = subprocess.run(command, env=environment, stdout=said, stderr=said)
     assert done.returncode == 1, "three steps can be judged by no model: exit code 3 of the round"
-    assert "3 files read" in done.stderr, done.stderr
+    assert "3 files read" in (path / "said").read_text()
     assert steps(Store(path / "store")) == [1, 2, 3]
     assert not list(path.glob(".fabricobs-*")), "nothing stays behind"
 

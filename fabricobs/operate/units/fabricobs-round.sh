@@ -17,7 +17,8 @@ if [ -r "$environment" ]; then # AWS_ACCESS_KEY_ID and others, secrets of notifi
 fi
 folder=$(mktemp -d "${SLURM_SUBMIT_DIR:-$HOME}/.fabricobs-XXXXXX")
 started=()
-trap 'kill "${started[@]}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+# Nothing waits for a worker to end: Slurm ends what a job leaves.
+trap 'kill "${started[@]}" 2>/dev/null || true; rm -rf "$folder"' EXIT
 file=$folder/scheduler.json
 @dask@ scheduler --port 0 --no-dashboard --scheduler-file "$file" &
 started+=($!)
