@@ -1,4 +1,4 @@
-"""Every verb in Python; the command line prints what these functions return.
+"""Every command in Python; the command line prints what these functions return.
 
 `open` gives a store to ask, judge, draw and report; `ingest`, `watch` and `simulate` write. A
 mistake of the caller raises `fabricobs.UserError`, whose text says what to do. What is not given is
@@ -76,7 +76,7 @@ class OpenStore:
         """
         import duckdb
 
-        from fabricobs.ask import reason_of
+        from fabricobs.querying import reason_of
         from fabricobs.store.sandbox import QueryError, check_read_only
 
         connection = self.session(statement)
@@ -88,15 +88,15 @@ class OpenStore:
 
     def query(self, name: str) -> "duckdb.DuckDBPyRelation":
         """Return the rows of the query `name` of `queries/`; UserError names the nearest."""
-        from fabricobs.ask import find_question
+        from fabricobs.querying import find_query
 
-        return self.sql(find_question(name, self.content).sql)
+        return self.sql(find_query(name, self.content).sql)
 
     def queries(self) -> dict[str, str]:
         """Return the questions by name."""
-        from fabricobs.ask import questions
+        from fabricobs.querying import stored_queries
 
-        return {name: found.question for name, found in questions(self.content).items()}
+        return {name: found.question for name, found in stored_queries(self.content).items()}
 
     def tables(self) -> dict[str, list[str]]:
         """Return the columns of every table and view by its name."""
@@ -263,7 +263,7 @@ class OpenStore:
         return self._given(**{"watch.window": text}).config().watch.window
 
     def _judge(self) -> "Diagnosis":
-        """Judge all there is; who calls holds the store."""
+        """Judge all there is; the caller holds the store."""
         from fabricobs.judging import judge
 
         return judge(self.config)

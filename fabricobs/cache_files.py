@@ -1,4 +1,4 @@
-"""Files that are costly to make and kept between runs: machine code.
+"""Cache of files that are costly to make: machine code of the kernels.
 
 They lie beside the sources, as what Python compiles, or in the user's cache. A file that another
 user could have written is not read.
@@ -37,12 +37,12 @@ def kept(name: str, sources: Path) -> bytes | None:
             if digest == xxhash.xxh3_128_hexdigest(data).encode():
                 return data
     for path in foreign:
-        _tell_once(f"{path} is not loaded: another user could have written it")
+        _warn_once(f"{path} is not loaded: another user could have written it")
     return None
 
 
 @cache
-def _tell_once(text: str) -> None:
+def _warn_once(text: str) -> None:
     note(text)
 
 

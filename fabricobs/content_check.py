@@ -1,4 +1,4 @@
-"""Whether the content is sound: definitions read their samples, queries and models fit together.
+"""Check the content: definitions read their samples, queries and models fit together.
 
 Of the shipped content, own content is checked with what it can change: all of it where an own file
 takes the place of a shipped format, query or view, and all samples where it brings a format.
@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 import duckdb
 
 from fabricobs import content
-from fabricobs.ask import Question, questions
 from fabricobs.content import ContentError
 from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import load_models
@@ -19,10 +18,13 @@ from fabricobs.diagnosis.rule_cases import check_cases
 from fabricobs.diagnosis.run import REST
 from fabricobs.formats.recognition.catalogue import load_catalogue
 from fabricobs.formats.samples import check_format
+from fabricobs.querying import StoredQuery, stored_queries
 from fabricobs.report.charts.catalogue import CHARTS
 from fabricobs.store.inspection import one_line
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
+
+_SUFFIXES: dict[content.Kind, str] = {"ingest": ".toml", "queries": ".sql", "models": ".toml"}
 
 
 def check_content(extra: Sequence[Path] = ()) -> Iterator[str]:
@@ -34,15 +36,15 @@ def check_content(extra: Sequence[Path] = ()) -> Iterator[str]:
         yield from str(error).splitlines()
         return
     whole = checks_all(extra)
-    if whole or _own("ingest", ".toml", extra):
+    if whole or _own("ingest", extra):
         for format_ in catalogue.formats.values():
             try:
                 yield from check_format(format_, catalogue)
             except ContentError as error:
                 yield from str(error).splitlines()
-    known = questions(extra)
-    own_queries, own_models = _own("queries", ".sql", extra), _own("models", ".toml", extra)
-    asked = {name: question for name, question in known.items() if whole or name in own_queries}
+    known = stored_queries(extra)
+    own_queries, own_models = _own("queries", extra), _own("models", extra)
+    asked = {name: query for name, query in known.items() if whole or name in own_queries}
     yield from _check_queries(asked, extra)
     tried = {name: model for name, model in models.items() if whole or name in own_models}
     yield from check_cases({**tried, REST: models[REST]}, extra)
@@ -64,39 +66,38 @@ def checks_all(extra: Sequence[Path]) -> bool:
     """
     if not extra:
         return True
-    own = _own("queries", ".sql", extra)
-    replaced = (own & _shipped("queries", ".sql")) | (
-        _own("ingest", ".toml", extra) & _shipped("ingest", ".toml")
-    )
-    return bool(replaced) or any(name.startswith("views/") for name in own)
+    formats, queries = _own("ingest", extra), _own("queries", extra)
+    if formats & _shipped("ingest") or queries & _shipped("queries"):
+        return True
+    return any(name.startswith("views/") for name in queries)
 
 
-def _shipped(kind: content.Kind, suffix: str) -> set[str]:
-    return set(content.files(kind, suffix))
+def _shipped(kind: content.Kind) -> set[str]:
+    return set(content.files(kind, _SUFFIXES[kind]))
 
 
-def _own(kind: content.Kind, suffix: str, extra: Sequence[Path]) -> set[str]:
+def _own(kind: content.Kind, extra: Sequence[Path]) -> set[str]:
     """Return the names of own files of a kind."""
-    found = content.files(kind, suffix, extra)
+    found = content.files(kind, _SUFFIXES[kind], extra)
     return {name for name, path in found.items() if any(map(path.is_relative_to, extra))}
 
 
-def _check_queries(known: Mapping[str, Question], extra: Sequence[Path]) -> Iterator[str]:
+def _check_queries(known: Mapping[str, StoredQuery], extra: Sequence[Path]) -> Iterator[str]:
     """Yield what is wrong with headers, and with statements when bound to an empty store."""
     with TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")
         store.create()
         with open_session(store.path, extra=extra) as connection:
-            for question in known.values():
+            for query in known.values():
                 for part in ("question", "columns", "example"):
-                    if not getattr(question, part):
-                        yield f"{question.path}: no `-- {part}:` in its header"
+                    if not getattr(query, part):
+                        yield f"{query.path}: no `-- {part}:` in its header"
                 try:
-                    columns = connection.sql(question.sql).columns
+                    columns = connection.sql(query.sql).columns
                 except duckdb.Error as error:
-                    yield f"{question.path}: {one_line(error)}"
+                    yield f"{query.path}: {one_line(error)}"
                     continue
-                named = [name for name, _ in question.columns]
+                named = [name for name, _ in query.columns]
                 if named and named != columns:
                     lists = f"`-- columns:` lists {', '.join(named)}"
-                    yield f"{question.path}: {lists}; it gives {', '.join(columns)}"
+                    yield f"{query.path}: {lists}; it gives {', '.join(columns)}"

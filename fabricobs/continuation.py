@@ -1,4 +1,4 @@
-"""Log rotation: what a new file is to those known under the names it may have had before.
+"""Log rotation: recognise a new file as one known under an earlier name.
 
 Between two looks a log may be renamed, copied and truncated, compressed, or all of it twice. So a
 file is compared by what it holds, decompressed, with the files that its name says it was: it

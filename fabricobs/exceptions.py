@@ -1,4 +1,4 @@
-"""Mistakes of the user, as against those of the program, and how the latter are told."""
+"""Errors of the user, and how unexpected errors of the program are reported."""
 
 import os
 from pathlib import Path

@@ -142,16 +142,25 @@ def ingest(
     report.unfit_patterns = tuple(unfit(options.host_from, paths))
     report.a_path = next(iter(paths), "")
     report.outcomes.sort(key=lambda outcome: str(outcome.path))
+    unchanged.keep(_updated_notes(noted, looks, report), store.path, options)
+    return report
+
+
+def _updated_notes(
+    noted: unchanged.Notes, looks: Mapping[str, unchanged.Look | None], report: IngestReport
+) -> unchanged.Notes:
+    """Return the notes with those of the files of this ingest."""
+    notes = dict(noted)
     # A file with a problem, or a member with one, is looked up in the store at every ingest.
     troubled = {str(p) for o in report.problems for p in (o.path, *o.path.parents)}
     for outcome in report.outcomes:
-        look = looks.get(str(outcome.path))
-        if str(outcome.path) in troubled:
-            noted.pop(str(outcome.path), None)
+        path = str(outcome.path)
+        look = looks.get(path)
+        if path in troubled:
+            notes.pop(path, None)
         elif look is not None and outcome.stored:
-            noted[str(outcome.path)] = (*look, " ".join(outcome.formats))
-    unchanged.keep(noted, store.path, options)
-    return report
+            notes[path] = (*look, " ".join(outcome.formats))
+    return notes
 
 
 def _no_maps(

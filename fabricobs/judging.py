@@ -1,4 +1,4 @@
-"""Judging a store as a configuration says. Who calls holds the store (`compaction.reading`)."""
+"""Diagnose the configured store. The caller holds the store (`store.reading.reading`)."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,8 +22,8 @@ def judge(
 ) -> Diagnosis:
     """Judge the configured store from `since` (UTC) on, with the site's thresholds and rates.
 
-    With `job` that job alone; JobError if the store holds none of that name. `session` is one that
-    shows all of that, to be used by who draws the diagnosis too.
+    With `job` only that job; JobError if the store holds none of that name. `session` is an open
+    session of the same content, which the caller uses to draw the diagnosis too.
     """
     found = diagnose(
         config.store,

@@ -79,7 +79,7 @@ def leave_to_defaults() -> None:
 
 
 def exit_status() -> int:
-    """Return the status to exit with after a signal: 128 + its number, unless a verb chose."""
+    """Return the status to exit with after a signal: 128 + its number, unless a command chose."""
     return 128 + (_signal or 0) if _status is None else _status
 
 

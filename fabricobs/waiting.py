@@ -1,4 +1,4 @@
-"""Telling who waits at a terminal for rows how long it takes, until the first comes."""
+"""Elapsed time on a terminal while a statement runs, until its first row comes."""
 
 import sys
 import threading

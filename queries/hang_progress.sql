@@ -30,15 +30,20 @@ recorded AS (
   FROM collectives
   WHERE state <> 'completed'
 ),
+-- Of as many ranks the further ones.
+usual AS (
+  SELECT job, process_group, last_enqueued AS peers_enqueued FROM progress
+  GROUP BY job, process_group, last_enqueued
+  QUALIFY row_number() OVER (PARTITION BY job, process_group ORDER BY count(*) DESC, last_enqueued DESC) = 1
+),
 compared AS (
-  SELECT *, last_enqueued - last_completed AS open,
-    count(*) OVER (PARTITION BY job, process_group) - 1 AS peers,
-    mode(last_enqueued) OVER (PARTITION BY job, process_group) AS peers_enqueued,
+  SELECT p.*, u.peers_enqueued, last_enqueued - last_completed AS open,
+    count(*) OVER (PARTITION BY p.job, p.process_group) - 1 AS peers,
     CASE WHEN NOT EXISTS (
       SELECT 1 FROM recorded r WHERE r.job IS NOT DISTINCT FROM p.job
         AND r.process_group = p.process_group AND r.op IN ('Send', 'Recv')
-    ) THEN max(last_enqueued) OVER (PARTITION BY job, process_group) - last_enqueued END AS behind
-  FROM progress p
+    ) THEN max(last_enqueued) OVER (PARTITION BY p.job, p.process_group) - last_enqueued END AS behind
+  FROM progress p JOIN usual u ON u.job IS NOT DISTINCT FROM p.job AND u.process_group = p.process_group
 ),
 waiting AS (
   SELECT job, process_group, rank, arg_min(op, seq) AS op

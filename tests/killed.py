@@ -15,7 +15,7 @@ _HANGS_AFTER_S = 200
 
 
 def run(folder: Path, command: tuple[str, ...], last: int) -> None:
-    """Run a verb on `folder/store`; kill it at the call number `last`, if that is not 0.
+    """Run a command on `folder/store`; kill it at the call number `last`, if that is not 0.
 
     `folder/began` is there when it has begun; `folder/told` holds its exit code, seconds and calls.
     """

@@ -18,7 +18,7 @@ from fabricobs.cli import main
 from fabricobs.store import parts, storage
 
 # What a process remembers of places that another process, or a test, may have changed.
-_MEMORIES = (storage.storage_of, parts._log_of, cache_files._tell_once)
+_MEMORIES = (storage.storage_of, parts._log_of, cache_files._warn_once)
 _SILENT = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 
 

@@ -18,7 +18,7 @@ import fabricobs
 from conftest import ROOT
 from fabricobs.diagnosis.findings import Diagnosis, Finding
 from fabricobs.report.commands import parts_of
-from fabricobs.report.documents import cost_words
+from fabricobs.report.wording import cost_words
 
 sync_api = pytest.importorskip("playwright.sync_api")
 NAMES = ("chromium", "chromium-browser", "google-chrome")

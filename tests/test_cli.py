@@ -16,22 +16,22 @@ from conftest import ROOT, Run, started
 from fabricobs.cli import app
 from fabricobs.diagnosis.verdict import QUESTIONS
 
-VERBS = sorted(
+COMMANDS = sorted(
     command.name or command.callback.__name__  # type: ignore[union-attr]
     for command in app.registered_commands
 )
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself(verb: str) -> None:
-    result = started(verb, "--help")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str) -> None:
+    result = started(command, "--help")
     assert result.returncode == 0
     assert "Usage" in result.stdout
 
 
 # The others are started with an answer to give by test_terminal.py and test_printing.py.
 @pytest.mark.parametrize("words", ["config", "schema", "schedule cron logs", "formats"])
-def test_a_verb_that_reads_no_logs_answers_as_a_process(words: str, tmp_path: Path) -> None:
+def test_a_command_that_reads_no_logs_answers_as_a_process(words: str, tmp_path: Path) -> None:
     result = started(*words.split(), cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)})
     assert result.returncode == 0, result.stderr
     assert result.stdout
@@ -61,7 +61,7 @@ def heavy_libraries(*arguments: object) -> set[str]:
 
 
 class TestLoads:
-    """What a verb need not load it does not: nothing is configured here."""
+    """What a command need not load it does not: nothing is configured here."""
 
     @pytest.fixture(autouse=True)
     def nothing_configured(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from report_case import START, make_store
 
 from fabricobs.diagnosis.findings import CounterBreak
 from fabricobs.diagnosis.run import diagnose
-from fabricobs.report.documents import break_words
+from fabricobs.report.wording import break_words
 
 MOST_32 = 2**32
 

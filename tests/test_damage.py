@@ -140,10 +140,10 @@ def test_a_store_of_an_older_release_is_made_one_of_this(
     shutil.copytree(store.path / first, store.path / "merged")
     (store.path / "merged" / "replaces.json").write_text(json.dumps([first]))
     (store.path / "schema").mkdir()
-    for verb in (["ingest", logs], ["diagnose"], ["verify"]):
-        told = fabricobs(*verb, "--store", store.path)
+    for command in (["ingest", logs], ["diagnose"], ["verify"]):
+        told = fabricobs(*command, "--store", store.path)
         assert told.returncode in {2, 3}
-        assert "--repair" in told.stdout + told.stderr, verb
+        assert "--repair" in told.stdout + told.stderr, command
     assert fabricobs("verify", "--repair", "--store", store.path).returncode == 1
     assert steps(store) == [1, 2, 3]
     assert "unchanged" in fabricobs("ingest", logs, "--store", store.path).stdout
@@ -207,10 +207,10 @@ def test_no_ingest_and_no_reader_trusts_a_damaged_batch(
         pass
 
 
-@pytest.mark.parametrize("verb", ["diagnose", "report", "sql"])
+@pytest.mark.parametrize("command", ["diagnose", "report", "sql"])
 def test_a_part_that_fails_within_a_query_is_named(
     store: Store,
-    verb: str,
+    command: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -229,7 +229,7 @@ def test_a_part_that_fails_within_a_query_is_named(
     monkeypatch.setattr("fabricobs.store.session._MOST_LOADED_BYTES", 0)
     monkeypatch.setattr("fabricobs.store.session._kept", lambda statement: statement)
     arguments = {"sql": ["FROM steps"], "report": ["--out", str(store.path.parent / "r.html")]}
-    monkeypatch.setattr("sys.argv", ["fabricobs", verb, *arguments.get(verb, [])])
+    monkeypatch.setattr("sys.argv", ["fabricobs", command, *arguments.get(command, [])])
     monkeypatch.setenv("FABRICOBS_STORE", str(store.path))
     monkeypatch.setattr(cli.stopping, "listen", lambda: None)
     monkeypatch.setattr(cli, "raise_gc_threshold", lambda: None)

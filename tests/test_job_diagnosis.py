@@ -745,8 +745,14 @@ class TestOddOnesOut:
         ]
         return rows
 
-    def test_nics_of_the_other_half_of_a_host(self, make_store: Make) -> None:
-        (finding,) = diagnose(make_store(self.through([2]))).findings
+    @pytest.mark.parametrize("groups", [1, 2, 4])
+    def test_nics_of_the_other_half_of_a_host(self, groups: int, make_store: Make) -> None:
+        """Of a job that shows only communicators of parts, no log tells the ranks in the job."""
+        rows = self.through([2])
+        for number, member in enumerate(rows["nccl_ranks"]):
+            own = {"rank": number // groups, "nranks": 32 // groups}
+            member.update(own, comm_id=f"0xabcdef0{number % groups}")
+        (finding,) = diagnose(make_store(rows)).findings
         assert (finding.kind, finding.entities[0].host) == ("nic_affinity", "node02")
 
     def test_two_kinds_of_hosts_are_not_odd(self, make_store: Make) -> None:
@@ -783,3 +789,45 @@ def test_a_nic_no_rule_names_is_shown_as_information(make_store: Make) -> None:
     assert (finding.entities[0].host, finding.entities[0].nic) == ("node01", "mlx5_5")
     assert finding.drivers[0].feature == "congestion notifications sent"
     assert finding.drivers[0].value == pytest.approx(3000)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_rank_of_which_two_logs_tell_is_judged_by_what_both_tell(
+    seed: int, make_store: Make
+) -> None:
+    """Beside the records of each rank rank 0 has the trainer's log, and others may have one too."""
+    chance = np.random.default_rng(seed)
+    slow, begin = int(chance.choice([0, 0, 5, 31])), 60
+    compute = quiet(seed=seed)
+    compute[begin:, slow] *= 1.15
+    rows = records(compute)
+    told = {0, slow} if seed % 2 else set(range(32))
+    # Its lines may come before or after those of the record, with a time of the whole step or none.
+    late, timed, named = (bool(chance.integers(2)) for _ in range(3))
+    rows["steps"] += [
+        {
+            "file_id": "trainer",
+            "line": row["step"],
+            "step": row["step"],
+            "rank": row["rank"],
+            "host": row["host"] if named else None,
+            "ts": row["ts"] + timedelta(milliseconds=1 if late else -1),
+            "step_time_ms": row["step_time_ms"] if timed else None,
+        }
+        for row in rows["steps"]
+        if row["rank"] in told
+    ]
+    found = diagnose(make_store(rows))
+    (finding,) = [f for f in found.findings if f.severity != "info"]
+    assert (finding.kind, finding.entities[0].rank) == ("straggler", slow)
+    assert abs((finding.start_step or 0) - begin) <= 3
+
+
+@pytest.mark.parametrize("missing", [[0], [31], [7, 8, 9], list(range(8, 32))])
+def test_ranks_without_a_record_are_not_called_ok(missing: list[int], make_store: Make) -> None:
+    rows = records(quiet())
+    kept = [row for row in rows["steps"] if row["rank"] not in missing]
+    found = diagnose(make_store({**nccl(), "steps": kept}))
+    (answer,) = [q for q in found.verdict.questions if q.question == "Is a rank slow?"]
+    assert answer.answer == "unknown"
+    assert f"{32 - len(missing)} of 32 ranks" in answer.evidence

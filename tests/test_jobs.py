@@ -1,6 +1,7 @@
 """Several jobs in one store: told apart, listed, and each judged as if it were alone."""
 
 import json
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,8 +18,8 @@ from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.jobs import JobError
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past
-from fabricobs.report.documents import cost_words, loss_words
 from fabricobs.report.jobs import listing_text
+from fabricobs.report.wording import cost_words, loss_words
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session, runs_of
@@ -336,6 +337,52 @@ def test_a_series_with_a_replay_is_split_at_the_restart(
     assert counted == [
         (run.label, job.steps * job.ranks) for run, job in zip(runs, jobs, strict=True)
     ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_log_of_steps_is_split_among_launches_that_only_collectives_tell(
+    seed: int, make_store: MakeStore
+) -> None:
+    """The Inspector writes a file a process; the log of steps goes on over the restart."""
+    chance = random.Random(seed)
+    ranks, pause = chance.choice([4, 8]), timedelta(seconds=chance.choice([5, 90, 900]))
+    first_of = [1, chance.randint(60, 100)]
+    rows: Rows = {"files": [{"file_id": "train", "path": "/logs/train.log"}]}
+    rows |= {"steps": [], "collectives": []}
+    now, spans = START, []
+    for run, first in enumerate(first_of):
+        last = first + chance.randint(45, 120) if run else 101
+        spans.append((first, last))
+        late = timedelta(seconds=chance.choice([0, 3]))
+        for rank in range(ranks):
+            file = f"run{run}-{rank}"
+            rows["files"].append({"file_id": file, "path": f"/logs/inspector/{file}.log"})
+        for step in range(first, last + 1):
+            now += timedelta(seconds=2)
+            line = len(rows["steps"]) + 1
+            told = {"file_id": "train", "line": line, "ts": now, "ts_source": "inline"}
+            rows["steps"].append(told | {"step": step, "step_time_ms": 2000.0})
+            rows["collectives"] += [
+                {
+                    "file_id": f"run{run}-{rank}",
+                    "line": step,
+                    "ts": now + late,
+                    "ts_source": "derived",
+                    "comm_id": f"0x7f{run}0a1b2c3d4e",
+                    "rank": rank,
+                    "nranks": ranks,
+                    "host": f"n{rank // 4}",
+                    "pid": 1000 * run + rank,
+                    "seq": step,
+                    "duration_us": 1000.0,
+                }
+                for rank in range(ranks)
+                if step % 2 == 0
+            ]
+        now += pause
+    runs = runs_of(make_store(rows))
+    assert [(run.first_step, run.last_step) for run in runs] == spans
+    assert [run.name for run in runs] == [runs[0].name] * 2
 
 
 def test_one_job_is_chosen(tmp_path: Path, fabricobs: Run) -> None:

@@ -585,3 +585,60 @@ class TestOptics:
         dark: Rows = {"port_status": [status("leaf00", "Ethernet96", None, oper="down")]}
         rows = together(cluster(), quiet(), dark, alarm(2, port="Ethernet96"))
         assert not diagnose(make_store(rows)).findings
+
+
+def uplinks(seed: int, *, returns: bool) -> Rows:
+    """Four uplinks that carry the job's traffic; one goes down, for good or for two samples.
+
+    What tells of it is drawn: a status asked often or seldom, a counter, the log of the switch; a
+    dead port may still count a few packets, and after the job all are silent.
+    """
+    chance = np.random.default_rng(seed)
+    told = [name for name in ("status", "counter", "log") if chance.random() < 0.6] or ["status"]
+    every, trickle = int(chance.choice([1, 3])), int(chance.choice([0, 6_000]))
+    down = int(chance.choice([9, 12]))
+    up = down + 2 if returns else SAMPLES
+    rows: Rows = {name: [] for name in ("port_samples", "port_status", "links", "events")}
+    for number in range(4):
+        port, sick = f"Ethernet{160 + 8 * number}", number == 2
+        sent, totals = 10**12, []
+        for sample in range(SAMPLES):
+            quiet_now = sample > 20 or (sick and down < sample <= up)
+            sent += trickle if quiet_now else int(chance.normal(1e11, 2e9))
+            totals.append(sent)
+        counters = {"tx_bytes": totals, "rx_bytes": totals}
+        if "counter" in told:
+            counters["link_downed"] = once(1 if sick else 0, sample=down)
+        rows = together(rows, samples("leaf00", port, counters))
+        far = {"remote_device": "spine00", "remote_port": f"Ethernet{number}"}
+        link = {"file_id": "l", "format": "lldp", "device": "leaf00", "port": port, "ts": START}
+        rows["links"].append(link | far)
+        if "status" in told:
+            rows["port_status"] += [
+                status("leaf00", port, 400.0)
+                | {"ts": at(sample), "oper": "down" if sick and down < sample <= up else "up"}
+                for sample in range(0, SAMPLES, every)
+            ]
+    if "log" in told:
+        event = {"file_id": "e", "host": "leaf00", "part": "Ethernet176", "kind": "port_down"}
+        rows["events"].append(event | {"line": 1, "ts": at(down + 0.4)})
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_link_that_stays_down_is_ongoing_and_priced(seed: int, make_store: Make) -> None:
+    """The steps take longer as long as the link is down."""
+    returns = seed % 3 == 0
+    job = cluster(slower=1.0 if returns else 1.3)
+    found = of_links(diagnose(make_store(together(job, quiet(), uplinks(seed, returns=returns)))))
+    if returns and not found:  # a status asked seldom does not see it
+        return
+    (finding,) = found
+    assert finding.entities[0] == Entity("port", switch="leaf00", port="Ethernet176")
+    if returns:
+        assert "down once" in finding.title
+        assert finding.state == "over"
+    else:
+        assert "is down since" in finding.title
+        assert finding.state == "ongoing"
+        assert finding.loss_share == pytest.approx(0.083, abs=0.03)

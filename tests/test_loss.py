@@ -19,14 +19,9 @@ from fabricobs.diagnosis.loss import account, joined_losses
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.standing import headline, with_states
-from fabricobs.report.documents import (
-    diagnosis_json,
-    loss_words,
-    since_words,
-    standing_words,
-    until_words,
-)
+from fabricobs.report.documents import diagnosis_json
 from fabricobs.report.terminal import summary_text
+from fabricobs.report.wording import loss_words, since_words, standing_words, until_words
 
 START = datetime(2026, 3, 2, 9)
 RANKS = 3600

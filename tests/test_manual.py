@@ -17,7 +17,7 @@ from conftest import ROOT
 from fabricobs.cli import main
 from fabricobs.cli.examples import EXAMPLES
 from fabricobs.docs.__main__ import FILLED, PAGES, fill, pages
-from fabricobs.docs.commands import verbs
+from fabricobs.docs.commands import commands
 from fabricobs.report.markdown import code, table
 
 pytestmark = pytest.mark.slow
@@ -101,8 +101,8 @@ def test_every_command_line_runs(
     for line in block.text.replace("\\\n", " ").splitlines():
         command = re.sub(r"\s+# .*", "", line).strip()
         if command:
-            verb = command.split()[1] if command.startswith("fabricobs ") else ""
-            assert run(command, monkeypatch) in ANSWERS.get(verb, {0}), capfd.readouterr().err
+            name = command.split()[1] if command.startswith("fabricobs ") else ""
+            assert run(command, monkeypatch) in ANSWERS.get(name, {0}), capfd.readouterr().err
 
 
 def run(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -131,7 +131,7 @@ def test_no_command_hides_from_these_tests() -> None:
 
 
 def test_commands_in_the_text_exist() -> None:
-    known = dict(verbs())
+    known = dict(commands())
     options = {
         name: {option for parameter in command.params for option in parameter.opts}
         for name, command in known.items()
@@ -142,15 +142,15 @@ def test_commands_in_the_text_exist() -> None:
             words = typed.split()
             if words[0].startswith("-"):
                 continue
-            verb = " ".join(words[:2]) if " ".join(words[:2]) in known else words[0]
-            assert verb in known, f"{path.name}: fabricobs {typed}"
+            name = " ".join(words[:2]) if " ".join(words[:2]) in known else words[0]
+            assert name in known, f"{path.name}: fabricobs {typed}"
             named = {word.partition("=")[0] for word in words if word.startswith("--")}
             named -= {"--help"}
-            assert named <= options[verb] | {"--store", "--content"}, f"{path.name}: {typed}"
+            assert named <= options[name] | {"--store", "--content"}, f"{path.name}: {typed}"
 
 
-def test_every_verb_has_an_example() -> None:
-    assert EXAMPLES.keys() == dict(verbs()).keys()
+def test_every_command_has_an_example() -> None:
+    assert EXAMPLES.keys() == dict(commands()).keys()
 
 
 def test_the_pages_are_what_the_code_makes() -> None:

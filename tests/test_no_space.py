@@ -70,23 +70,23 @@ def in_namespace(mount: str, *command: str, cwd: Path) -> "subprocess.CompletedP
     )
 
 
-@pytest.mark.parametrize("verb", ["ingest logs", "prune --keep 2d", "prune", "verify --repair"])
-def test_a_full_disk(place: Path, verb: str) -> None:
+@pytest.mark.parametrize("command", ["ingest logs", "prune --keep 2d", "prune", "verify --repair"])
+def test_a_full_disk(place: Path, command: str) -> None:
     (place / "disk").mkdir()
     kept = place / "kept"
-    if verb.startswith("verify"):
+    if command.startswith("verify"):
         batch = next(p for p in (place / "store").iterdir() if (p / "steps.parquet").exists())
         (batch / "steps.parquet").write_bytes(b"")
     shutil.move(place / "store", kept)
     script = (
         "cp -r kept disk/store; dd if=/dev/zero of=disk/filler bs=4k 2>/dev/null; "
-        f'python=$1; shift; "$python" "$@" {verb} --store disk/store; code=$?; '
+        f'python=$1; shift; "$python" "$@" {command} --store disk/store; code=$?; '
         "cp -r disk/store store; exit $code"
     )
     done = in_namespace(
         "mount -t tmpfs -o size=2m none disk", "sh", "-c", script, "sh", *COMMAND, cwd=place
     )
-    if verb.startswith("verify"):
+    if command.startswith("verify"):
         # A rename needs no room: the damaged batch is out of the way.
         assert done.returncode in {1, 3}, done.stderr
         assert "Traceback" not in done.stderr
@@ -96,15 +96,17 @@ def test_a_full_disk(place: Path, verb: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["ingest logs", "prune --keep 2d", "verify --repair", "sql FROM_steps", "verify"]
+    "command", ["ingest logs", "prune --keep 2d", "verify --repair", "sql FROM_steps", "verify"]
 )
-def test_a_read_only_disk(place: Path, verb: str) -> None:
+def test_a_read_only_disk(place: Path, command: str) -> None:
     mount = "mount --bind store store && mount -o remount,ro,bind store"
-    words = [word.replace("_", " ") for word in verb.split()]
+    words = [word.replace("_", " ") for word in command.split()]
     done = in_namespace(mount, *COMMAND, *words, "--store", "store", cwd=place)
-    if verb.startswith(("sql", "verify")):
+    if command.startswith(("sql", "verify")):
         assert (done.returncode, done.stderr) == (0, "")
     else:
-        told = "cannot be written there" if verb.startswith("ingest") else "Read-only file system"
+        told = (
+            "cannot be written there" if command.startswith("ingest") else "Read-only file system"
+        )
         check_one_line(done, told)
     check_whole(place / "store")

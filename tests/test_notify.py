@@ -14,7 +14,7 @@ from loopback import alertmanager, get_json, prometheus, receiver, tool, wait_fo
 from fabricobs.config.schema import Config
 from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.diagnosis.incidents import Event, Incident, Raised
-from fabricobs.operate.notify import add_pending, publish, targets_of, tell
+from fabricobs.operate.notify import add_pending, send_open_incidents, send_pending, targets_of
 from fabricobs.operate.post import DeliveryError, post_json
 from fabricobs.operate.state import Memory, WatchError, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
@@ -53,13 +53,13 @@ class Site:
         self.notes: list[str] = []
         self.memory = Memory()
 
-    def tell(self, *events: Event) -> bool:
+    def send(self, *events: Event) -> bool:
         self.memory = add_pending(self.memory, events, self.targets)
-        _, well = tell(self.targets, self.memory, NOW, self._save, self.notes.append)
+        _, well = send_pending(self.targets, self.memory, NOW, self._save, self.notes.append)
         return well
 
-    def publish(self, *incidents: Incident, now: datetime = NOW) -> bool:
-        return publish(self.targets, Memory(incidents), now, self.notes.append)
+    def send_open_incidents(self, *incidents: Incident, now: datetime = NOW) -> bool:
+        return send_open_incidents(self.targets, Memory(incidents), now, self.notes.append)
 
     def _save(self, memory: Memory) -> None:
         self.memory = memory
@@ -71,7 +71,7 @@ def test_a_webhook_gets_the_whole_finding_and_a_key(
     monkeypatch.setenv("TOKEN", "hunter2")
     with receiver() as kept:
         site = Site(tmp_path, webhook={"url": f"{kept.url}/hook", "token": {"env": "TOKEN"}})
-        assert site.tell(NEW, RESOLVED)
+        assert site.send(NEW, RESOLVED)
     first, last = kept.requests
     assert first.fields["Authorization"] == "Bearer hunter2"
     assert first.fields["Idempotency-Key"] == first.document["key"] != last.document["key"]
@@ -84,15 +84,15 @@ def test_a_target_that_is_down_is_tried_again_and_the_order_kept(tmp_path: Path)
     with receiver() as kept:
         kept.status = 503
         site = Site(tmp_path, webhook={"url": kept.url})
-        assert not site.tell(NEW)
+        assert not site.send(NEW)
         assert site.notes == ["webhook: it answered 503; tried again next round"]
         assert not site.memory.pending["history"], "others are told all the same"
-        assert not site.tell(RESOLVED)
+        assert not site.send(RESOLVED)
         kept.requests.clear()
         kept.status = 200
-        assert site.tell()
+        assert site.send()
     assert [request.document["event"] for request in kept.requests] == ["new", "resolved"]
-    assert site.tell()
+    assert site.send()
     assert len(kept.requests) == 2
 
 
@@ -120,9 +120,9 @@ def test_chats_are_told_through_apprise(tmp_path: Path, monkeypatch: pytest.Monk
     with receiver() as kept:
         monkeypatch.setenv("CHAT", kept.url.replace("http://", "json://") + "/chat")
         site = Site(tmp_path, base_url="http://logs", apprise={"urls": [{"env": "CHAT"}]})
-        assert site.tell(NEW, RESOLVED)
+        assert site.send(NEW, RESOLVED)
         kept.status = 500
-        assert not site.tell(NEW)
+        assert not site.send(NEW)
     first, last, *_ = (request.document for request in kept.requests)
     assert first["title"].startswith("New [high] leaf01 sends 95%")
     assert "Next: Compare the hash" in first["message"]
@@ -135,8 +135,8 @@ def test_chats_are_told_through_apprise(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_history_in_the_store_knows_an_event_it_has(tmp_path: Path) -> None:
     site = Site(tmp_path)
-    site.tell(NEW, RESOLVED)
-    site.tell(NEW)
+    site.send(NEW, RESOLVED)
+    site.send(NEW)
     from fabricobs.store.session import open_session
 
     rows = open_session(site.path).sql("SELECT news, severity FROM findings ORDER BY run")
@@ -150,9 +150,9 @@ def test_alertmanager_keeps_one_alert_an_incident(tmp_path: Path) -> None:
         now = datetime.now(UTC).replace(tzinfo=None)
         over = replace(OVER, closed_at=now)
         worse = replace(INCIDENT, finding=replace(FINDING, loss_share=0.3, title="worse numbers"))
-        assert site.publish(INCIDENT, now=now)
+        assert site.send_open_incidents(INCIDENT, now=now)
         wait_for(lambda: kept.requests, "the first notification")
-        assert site.publish(worse, now=now)
+        assert site.send_open_incidents(worse, now=now)
         (alert,) = get_json(f"{address}/api/v2/alerts")
         assert alert["labels"] == {
             "alertname": "fabricobs_ecmp_skew", "incident": FINDING.id, "cluster": "c1",
@@ -161,9 +161,9 @@ def test_alertmanager_keeps_one_alert_an_incident(tmp_path: Path) -> None:
         assert alert["annotations"]["loss_share"] == "30.0%"
         ends = datetime.fromisoformat(alert["endsAt"]).replace(tzinfo=None)
         assert ends - now == pytest.approx(timedelta(minutes=10), abs=timedelta(seconds=1))
-        assert site.publish(over, now=now)
+        assert site.send_open_incidents(over, now=now)
         wait_for(lambda: len(kept.requests) > 1, "the notification that it is over")
-        assert site.publish(over, now=now)
+        assert site.send_open_incidents(over, now=now)
     assert [r.document["status"] for r in kept.requests] == ["firing", "resolved"]
 
 
@@ -171,7 +171,7 @@ def test_a_severity_that_rises_is_a_new_alert_and_ends_the_old(tmp_path: Path) -
     risen = (Raised("medium", NOW - timedelta(minutes=5)), Raised("high", NOW))
     with receiver() as kept:
         site = Site(tmp_path, alertmanager={"url": kept.url})
-        site.publish(replace(INCIDENT, raised=risen))
+        site.send_open_incidents(replace(INCIDENT, raised=risen))
     old, new = kept.requests[0].document
     assert (old["labels"]["severity"], new["labels"]["severity"]) == ("medium", "high")
     assert old["endsAt"] == new["startsAt"] < new["endsAt"]
@@ -185,7 +185,7 @@ def test_an_alert_names_both_ends_of_a_cable_the_page_and_the_command(tmp_path: 
     cable = replace(INCIDENT, finding=replace(FINDING, entities=ends))
     with receiver() as kept:
         site = Site(tmp_path, base_url="https://logs/fabric/", alertmanager={"url": kept.url})
-        site.publish(cable)
+        site.send_open_incidents(cable)
     (alert,) = kept.requests[0].document
     named = {key: alert["labels"][key] for key in ("host", "nic", "peer_switch", "peer_port")}
     assert list(named.values()) == ["node01", "mlx5_0", "leaf01", "Ethernet8"]
@@ -198,8 +198,8 @@ def test_an_alert_names_both_ends_of_a_cable_the_page_and_the_command(tmp_path: 
 def test_no_page_is_named_where_nobody_serves_it(tmp_path: Path) -> None:
     with receiver() as kept:
         site = Site(tmp_path, alertmanager={"url": kept.url}, webhook={"url": kept.url})
-        site.publish(INCIDENT)
-        site.tell(NEW)
+        site.send_open_incidents(INCIDENT)
+        site.send(NEW)
     alert, event = kept.requests[0].document[0], kept.requests[1].document
     assert "generatorURL" not in alert
     assert event["page"] is None

@@ -1,4 +1,4 @@
-"""Wrong arguments and options of every verb are told in one line before any work."""
+"""Wrong arguments and options of every command are told in one line before any work."""
 
 import os
 import re
@@ -33,8 +33,8 @@ FAIL_ON = ("bad", "")
 PATTERN = ("{nonsense}/**", "plain", "")
 
 ASKING = {"--store": NO_STORE, "--content": CONTENT, "--config": CONFIG}
-# By verb: arguments that are right, then what is wrong, by the name of the argument or option.
-VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
+# By command: arguments that are right, then what is wrong, by the name of the argument or option.
+COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
     "": ((), {"--version": FLAG, "--install-completion": FLAG, "--show-completion": FLAG}),
     "ingest": (
         ("logs",),
@@ -197,8 +197,8 @@ VERBS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
     ),
 }
 WRONG = [
-    (verb, name, value)
-    for verb, (_, parameters) in VERBS.items()
+    (command, name, value)
+    for command, (_, parameters) in COMMANDS.items()
     for name, values in parameters.items()
     for value in values
 ]
@@ -243,17 +243,17 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def arguments_of(verb: str, name: str, value: str) -> list[str]:
-    """Return the command line of a verb with one wrong value in it."""
-    right, _ = VERBS[verb]
+def arguments_of(command: str, name: str, value: str) -> list[str]:
+    """Return the command line of a command with one wrong value in it."""
+    right, _ = COMMANDS[command]
     if name.startswith("--"):
-        return [*verb.split(), *right, name, value]
-    if verb == "schema":
+        return [*command.split(), *right, name, value]
+    if command == "schema":
         return ["schema", value]
-    positional = [n for n in _parameters(verb) if not n.startswith("--")]
+    positional = [n for n in _parameters(command) if not n.startswith("--")]
     given = list(right)
     given[positional.index(name)] = value
-    return [*verb.split(), *given]
+    return [*command.split(), *given]
 
 
 def _commands() -> Iterator[tuple[str, Any]]:
@@ -266,9 +266,9 @@ def _commands() -> Iterator[tuple[str, Any]]:
         pending += [(f"{path} {name}".strip(), each) for name, each in inner.items()]
 
 
-def _parameters(verb: str) -> list[str]:
-    command = dict(_commands())[verb]
-    return [p.opts[0] if p.opts[0].startswith("--") else p.name for p in command.params]
+def _parameters(command: str) -> list[str]:
+    params = dict(_commands())[command].params
+    return [p.opts[0] if p.opts[0].startswith("--") else p.name for p in params]
 
 
 def run(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
@@ -286,14 +286,14 @@ def _looks(place: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_the_table_has_every_verb_argument_and_option() -> None:
-    found = {verb: set(_parameters(verb)) for verb, _ in _commands()}
-    assert found == {verb: set(parameters) for verb, (_, parameters) in VERBS.items()}
+def test_the_table_has_every_command_argument_and_option() -> None:
+    found = {command: set(_parameters(command)) for command, _ in _commands()}
+    assert found == {command: set(parameters) for command, (_, parameters) in COMMANDS.items()}
 
 
-@pytest.mark.parametrize(("verb", "name", "value"), WRONG)
+@pytest.mark.parametrize(("command", "name", "value"), WRONG)
 def test_a_wrong_value_is_told_before_any_work(
-    verb: str,
+    command: str,
     name: str,
     value: str,
     place: Path,
@@ -304,7 +304,7 @@ def test_a_wrong_value_is_told_before_any_work(
     before = _looks(place)
     _opened = []
     try:
-        code = run(arguments_of(verb, name, value), monkeypatch)
+        code = run(arguments_of(command, name, value), monkeypatch)
     finally:
         opened, _opened = _opened, None
     said = capsys.readouterr()
@@ -319,7 +319,7 @@ def test_a_wrong_value_is_told_before_any_work(
     # What to do: another command, or the help of this one.
     assert re.search(r"`fabricobs [^`]+`", line), line
     if "`fabricobs ingest" not in line and "--list" not in line:
-        assert f"`fabricobs {verb} --help`" in line
+        assert f"`fabricobs {command} --help`" in line
     assert "files.parquet" not in line
     assert not [path for path in opened if f"{place}/logs/" in path or path.startswith("logs/")]
     assert _looks(place) == before

@@ -97,7 +97,7 @@ def on_terminal(*arguments: object) -> str:
     return BAR.sub("", printed.decode()).replace("\r\n", "\n").replace("\r", "")
 
 
-VERBS = (
+COMMANDS = (
     ("ingest", "LOGS", "--store", "NEW"),
     ("ingest", "LOGS", "--store", "STORE"),
     ("sql", "SELECT * FROM steps, files LIMIT 5"),
@@ -137,12 +137,15 @@ OF_A_STORE = {
 UNTRIED = {"bench", "demo"}
 
 
-def test_every_verb_is_tried() -> None:
-    assert set(typer.main.get_command(app).commands) - {verb[0] for verb in VERBS} == UNTRIED  # type: ignore[attr-defined]
+def test_every_command_is_tried() -> None:
+    tried = {command[0] for command in COMMANDS}
+    assert set(typer.main.get_command(app).commands) - tried == UNTRIED  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: escaped(" ".join(verb))[:40])
-def test_no_verb_lets_anything_through(site: Path, tmp_path: Path, verb: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: escaped(" ".join(command))[:40])
+def test_no_command_lets_anything_through(
+    site: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     places = {
         "LOGS": site / "logs", "STORE": site / "store", "NEW": tmp_path / "store",
         "OUT": tmp_path / f"page{EVIL}.html", "FILE": site / "logs" / f"steps{EVIL}.jsonl",
@@ -150,8 +153,8 @@ def test_no_verb_lets_anything_through(site: Path, tmp_path: Path, verb: tuple[s
     }  # fmt: skip
     (tmp_path / "queries").mkdir()
     (tmp_path / "queries" / f"odd{EVIL}.sql").write_text(f"SELECT '{EVIL}' FROM nowhere")
-    arguments = [places.get(word, word) for word in verb]
-    if verb[0] in OF_A_STORE:
+    arguments = [places.get(word, word) for word in command]
+    if command[0] in OF_A_STORE:
         arguments += ["--store", site / "store"]
     printed = on_terminal(*arguments)
     acting = sorted({c for c in printed if not c.isprintable() and c != "\n"})

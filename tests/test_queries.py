@@ -1,4 +1,4 @@
-"""Every question of queries/: its header, its cases in tests/queries/, and DuckDB alone."""
+"""Every query of queries/: its header, its cases in tests/queries/, and DuckDB alone."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from fabricobs.ask import Question, questions
+from fabricobs.querying import StoredQuery, stored_queries
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
 from fabricobs.store.sandbox import check_read_only
@@ -18,7 +18,7 @@ from fabricobs.store.session import init_script, open_session
 from fabricobs.store.tables import PORT_COUNTERS, PRIORITY_COUNTERS
 
 CASES = Path(__file__).parent / "queries"
-QUESTIONS = questions()
+QUERIES = stored_queries()
 COUNTERS = {"port_samples": PORT_COUNTERS, "priority_samples": PRIORITY_COUNTERS}
 
 Row = dict[str, Any]
@@ -72,8 +72,8 @@ def _counter_info(tables: Mapping[str, list[Row]]) -> list[Row]:
     ]
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, question: Question) -> list[Row]:
-    cursor = connection.execute(question.sql)
+def _answer(connection: duckdb.DuckDBPyConnection, query: StoredQuery) -> list[Row]:
+    cursor = connection.execute(query.sql)
     assert cursor.description is not None
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -88,9 +88,9 @@ def _same(value: object) -> object:
 
 @pytest.mark.parametrize(("name", "case"), list(_cases()))
 def test_case(name: str, case: Row, tmp_path: Path) -> None:
-    question = QUESTIONS[name]
+    query = QUERIES[name]
     store = _store(tmp_path / "store", _tables(case))
-    rows = _answer(open_session(store, question.sql), question)
+    rows = _answer(open_session(store, query.sql), query)
     expected = case["expected"]
     compared = [{c: row[c] for c in want} for row, want in zip(rows, expected, strict=False)]
     assert compared == [{c: _same(value) for c, value in want.items()} for want in expected]
@@ -98,7 +98,7 @@ def test_case(name: str, case: Row, tmp_path: Path) -> None:
 
 
 def test_every_question_has_a_case_and_every_case_a_question() -> None:
-    assert {path.stem for path in CASES.glob("*.toml")} == QUESTIONS.keys()
+    assert {path.stem for path in CASES.glob("*.toml")} == QUERIES.keys()
 
 
 @pytest.fixture(scope="module")
@@ -108,29 +108,29 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return store
 
 
-@pytest.mark.parametrize("name", list(QUESTIONS))
+@pytest.mark.parametrize("name", list(QUERIES))
 def test_header_names_what_duckdb_returns(name: str, empty: Path) -> None:
-    question = QUESTIONS[name]
-    assert question.question.endswith("?")
-    assert question.example == f"fabricobs query {name}"
-    assert all(meaning for _, meaning in question.columns)
-    cursor = open_session(empty, question.sql).execute(question.sql)
+    query = QUERIES[name]
+    assert query.question.endswith("?")
+    assert query.example == f"fabricobs query {name}"
+    assert all(meaning for _, meaning in query.columns)
+    cursor = open_session(empty, query.sql).execute(query.sql)
     assert cursor.description is not None
-    assert [column for column, _ in question.columns] == [c[0] for c in cursor.description]
+    assert [column for column, _ in query.columns] == [c[0] for c in cursor.description]
     assert cursor.fetchall() == []
 
 
-@pytest.mark.parametrize("name", list(QUESTIONS))
+@pytest.mark.parametrize("name", list(QUERIES))
 def test_reads_only(name: str) -> None:
-    check_read_only(duckdb.connect(), QUESTIONS[name].sql)
+    check_read_only(duckdb.connect(), QUERIES[name].sql)
 
 
 def test_plain_duckdb_answers_every_question(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(empty)
     connection = duckdb.connect()
     connection.execute(init_script(Path()))
-    for question in QUESTIONS.values():
-        assert _answer(connection, question) == [], question.name
+    for query in QUERIES.values():
+        assert _answer(connection, query) == [], query.name
 
 
 def test_a_case_with_an_unknown_column_is_refused() -> None:

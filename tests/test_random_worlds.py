@@ -26,7 +26,7 @@ from fabricobs.simulator.random_worlds.ledger import Ledger
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.spec import Spec, distributions, draw_spec
 from fabricobs.simulator.random_worlds.trainer import step_fields
-from fabricobs.simulator.random_worlds.truth import tell_truth
+from fabricobs.simulator.random_worlds.truth import ground_truth
 from fabricobs.simulator.random_worlds.world import World, come_true, without
 from fabricobs.store.parts import Store
 
@@ -149,7 +149,7 @@ def test_a_narrow_link_is_identifiable_only_where_an_output_told_its_speed(tmp_p
 
     def told(moment: float) -> bool:
         site.speed_told(site.world.topology.devices[host], np.array([moment]))
-        return bool(tell_truth(site)["faults"][0]["identifiable"])
+        return bool(ground_truth(site)["faults"][0]["identifiable"])
 
     assert not told(float(begins[~acts][0]))
     assert told(float(begins[acts][3]))
@@ -169,7 +169,7 @@ def test_a_dead_uplink_is_identifiable_only_where_counters_stand_still(
     for first, after in list(zip(starts, stops, strict=True))[:-1]:
         begin, end = course.begin[first] + 0.01, course.end[after - 1]
         site.counters_told(leaf, np.array([begin, begin + share * (end - begin)]))
-    assert tell_truth(site)["faults"][0]["identifiable"] is identifiable
+    assert ground_truth(site)["faults"][0]["identifiable"] is identifiable
 
 
 def test_nobody_sends_over_a_dead_uplink() -> None:
@@ -273,7 +273,7 @@ def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
 def test_what_others_cost_and_what_is_built_so_is_no_false_finding(kind: str, known: bool) -> None:
     spec = draw_spec(5, tiers=2, hosts=16, oversubscription=3.0, tenants=0.2, nccl_level="none")
     world = come_true(spec)
-    truth = tell_truth(Site(world, Path("logs"))) | {"faults": []}
+    truth = ground_truth(Site(world, Path("logs"))) | {"faults": []}
     (change,) = (c for c in truth["pace_changes"] if c["why"] == "Other tenants send.")
     claim = SimpleNamespace(
         kind=kind, severity="high", confidence=0.9, start=datetime.fromisoformat(change["start"]),
@@ -330,7 +330,7 @@ def test_trainers_tell_the_work_of_a_step() -> None:
     assert work[ramp] == pytest.approx(work[-1] / 2) and work[~ramp] == pytest.approx(work[-1])
     consumed = np.diff([0, *(f["samples"] for f in fields)])
     assert consumed == pytest.approx([f["batch"] for f in fields], abs=1)
-    (change,) = tell_truth(site)["pace_changes"]
+    (change,) = ground_truth(site)["pace_changes"]
     assert change["why"] == "The batch doubles."
 
 

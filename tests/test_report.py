@@ -38,7 +38,7 @@ from fabricobs.diagnosis.findings import (
     Question,
     Verdict,
 )
-from fabricobs.report import documents
+from fabricobs.report import documents, wording
 from fabricobs.report.html import script
 from fabricobs.report.page import write_page
 from fabricobs.report.terminal import diagnosis_text, in_colour, summary_text
@@ -177,8 +177,8 @@ def test_json_has_null_where_there_is_no_number(diagnosis: Diagnosis) -> None:
 def test_a_query_that_is_a_question_gives_its_sql(tmp_path: Path) -> None:
     (tmp_path / "queries").mkdir()
     (tmp_path / "queries" / "mine.sql").write_text("-- question: Mine?\nSELECT 1\n")
-    assert documents.question_sql("mine", (tmp_path,)).endswith("SELECT 1\n")
-    assert documents.question_sql("SELECT 2") == "SELECT 2"
+    assert documents.query_sql("mine", (tmp_path,)).endswith("SELECT 1\n")
+    assert documents.query_sql("SELECT 2") == "SELECT 2"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_query_that_is_a_question_gives_its_sql(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_read_at_a_glance(value: float | None, unit: str, text: str) -> None:
-    assert documents.number(value, unit) == text
+    assert wording.number(value, unit) == text
 
 
 def test_text_says_the_verdict_and_every_finding(diagnosis: Diagnosis) -> None:

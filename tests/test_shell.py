@@ -218,7 +218,7 @@ def test_a_session_on_a_terminal(sample_store: Path, tmp_path: Path) -> None:
 def test_a_long_statement_can_be_stopped() -> None:
     code = (
         "import duckdb, os, signal, threading\n"
-        "from fabricobs.ask import write_rows\n"
+        "from fabricobs.querying import write_rows\n"
         "endless = 'SELECT count(*) FROM range(10000000) a, range(100000) b '\n"
         "endless += 'WHERE a.range * b.range % 7 = 3'\n"
         # A job in the background of a shell is started with the signal ignored.

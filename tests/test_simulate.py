@@ -32,7 +32,7 @@ from fabricobs.simulator.shapes import (
     JobShape,
     ScenarioShape,
 )
-from fabricobs.simulator.truth import lost_share, tell_truth
+from fabricobs.simulator.truth import ground_truth, lost_share
 from fabricobs.simulator.world import World, come_true
 
 pytestmark = pytest.mark.slow
@@ -240,7 +240,7 @@ def test_a_second_fault_is_charged_its_own_part() -> None:
 def test_every_scenario_comes_true_with_an_answer(name: str) -> None:
     scenario = load_scenario(name)
     for gpus in (64, None):
-        truth = tell_truth(come_true(name, scenario.sized(gpus).shape, 17))
+        truth = ground_truth(come_true(name, scenario.sized(gpus).shape, 17))
         assert len(truth["faults"]) == len(scenario.shape.faults)
         for fault in truth["faults"]:
             assert fault["culprits"]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabricobs.ask import find_question
 from fabricobs.ingestion import IngestReport, ingest
 from fabricobs.inputs import Options
+from fabricobs.querying import find_query
 from fabricobs.simulator.collection import (
     Reader,
     read_host,
@@ -357,7 +357,7 @@ def test_a_cable_that_came_up_slow_shows_at_both_ends(build: Build, shape: str) 
     cluster = here.world.cluster
     (number,) = [fact.nic for fact in here.world.facts if hasattr(fact, "nic")]
     nic = cluster.nics[number]
-    question = find_question("degraded_links")
+    question = find_query("degraded_links")
     told = here.ask(f"SELECT device, port, speed_gbps FROM ({question.sql.rstrip().rstrip(';')})")
     far = cluster.nic_port_number(nic) if cluster.infiniband else cluster.nic_port(nic)
     assert (cluster.leaf_name(nic.leaf), str(far), cluster.shape.nic_gbps / 2) in told

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabricobs.ask import find_question
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
+from fabricobs.querying import find_query
 from fabricobs.simulator.fabric import observe
 from fabricobs.simulator.facts import Hang, LinkFlap
 from fabricobs.simulator.logs import KINDS
@@ -267,7 +267,7 @@ def test_a_hang_shows_who_is_behind(store_of: MakeStore, jobs: str) -> None:
     world = make_world(*key)
     (hang,) = [fact for fact in world.facts if isinstance(fact, Hang)]
     job = world.courses[0].run.job
-    sql = find_question("hang_progress").sql.strip().rstrip(";")
+    sql = find_query("hang_progress").sql.strip().rstrip(";")
     progress = ask(store_of(*key), f"SELECT process_group, rank, behind FROM ({sql})")
     behind = {(group.split(" ")[-1], rank) for group, rank, behind in progress if behind}
     in_data_group = {rank for name, rank in behind if name == "DATA_PARALLEL_GROUP"}

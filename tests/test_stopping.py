@@ -101,13 +101,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("verb", ["diagnose", "report"])
+@pytest.mark.parametrize("command", ["diagnose", "report"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_judgement_ends_with_the_code_of_the_signal(
-    tmp_path: Path, whole: Path, verb: str, number: signal.Signals
+    tmp_path: Path, whole: Path, command: str, number: signal.Signals
 ) -> None:
-    out = ["--out", tmp_path / "page.html"] if verb == "report" else []
-    process = start(verb, "--store", whole, *out)
+    out = ["--out", tmp_path / "page.html"] if command == "report" else []
+    process = start(command, "--store", whole, *out)
     wait_for(has_spilled_or_opened(process), "the command to ask the store")
     said = stop(process, number)
     assert (process.returncode, f"stopped by {number.name}" in said) == (128 + number, True), said

@@ -18,7 +18,7 @@ from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.spec import draw_spec
 from fabricobs.simulator.random_worlds.switch_logs import write_switch_logs
 from fabricobs.simulator.random_worlds.trainer import write_steps
-from fabricobs.simulator.random_worlds.truth import tell_truth
+from fabricobs.simulator.random_worlds.truth import ground_truth
 from fabricobs.simulator.random_worlds.world import come_true
 
 SYSTEMS = ("sonic", "eos", "nxos", "cumulus")
@@ -46,7 +46,7 @@ def _world(
         write(site)
     if cables:
         write_outputs(site, Ledger(site.world))
-    return tell_truth(site)
+    return ground_truth(site)
 
 
 def _diagnosed(folder: Path, store: Path) -> Diagnosis:

@@ -19,8 +19,8 @@ from test_options import _commands
 
 from conftest import ROOT, Run
 from fabricobs import content
-from fabricobs.ask import run_statement
 from fabricobs.cli.examples import EXAMPLES
+from fabricobs.querying import run_statement
 from fabricobs.report import layout
 from fabricobs.report.layout import aligned, fitted, fitted_sql
 

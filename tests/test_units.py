@@ -2,7 +2,7 @@
 
 import re
 
-from fabricobs.ask import questions
+from fabricobs.querying import stored_queries
 from fabricobs.store.tables import TABLES
 
 # `_gbps` is Gb/s as switches print it; GB/s has a suffix that nobody takes for it.
@@ -37,7 +37,7 @@ def test_columns_of_tables_say_their_unit() -> None:
 
 
 def test_columns_of_queries_say_their_unit() -> None:
-    columns = {(q.name, name): text for q in questions().values() for name, text in q.columns}
+    columns = {(q.name, name): text for q in stored_queries().values() for name, text in q.columns}
     given = {
         key: [unit for unit in SUFFIXES if re.search(rf", {re.escape(unit)}(?:$|[;,])", text)]
         for key, text in columns.items()

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fabricobs.cli import app
-from fabricobs.formats.logs.meanings import told_by_fields
+from fabricobs.formats.logs.meanings import fields_by_meaning
 
 WRAPPINGS = tomllib.loads(Path(__file__).with_name("wrappings.toml").read_text(encoding="utf-8"))
 BEGIN = 1_767_607_200  # 2026-01-05 10:00:00 UTC
@@ -167,7 +167,7 @@ def test_a_torn_record_is_unread_and_names_no_host(tmp_path: Path, field: str) -
     [("@timestamp", "2025-05-08 21:01:15.000Z"), ("time", "2025-05-08 21:01:15.000")],
 )
 def test_the_zone_of_a_service_is_utc(field: str, ts: str) -> None:
-    assert told_by_fields([(field, "2025-05-08 21:01:15.000")]) == {"ts": ts}
+    assert fields_by_meaning([(field, "2025-05-08 21:01:15.000")]) == {"ts": ts}
 
 
 def test_colours_hide_no_header_of_an_export(tmp_path: Path) -> None:

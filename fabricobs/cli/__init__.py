@@ -1,9 +1,9 @@
-"""The command line: a thin skin over `fabricobs.api`, and how a mistake of the user ends a verb.
+"""The command line: prints what `fabricobs.api` returns, or the mistake of the user in one line.
 
 Data goes to standard output, notes to standard error. Exit codes follow the monitoring plug-ins:
 0 nothing at or above --fail-on, 1 warning, 2 critical, 3 unknown (bad usage, unreadable input, not
-enough data); 70 is an unexpected error of fabricobs. Heavy libraries are imported by the verb that
-uses them.
+enough data); 70 is an unexpected error of fabricobs. Heavy libraries are imported by the command
+that uses them.
 """
 
 import signal
@@ -18,12 +18,12 @@ from typer.exceptions import TyperException
 from fabricobs import __version__, stopping
 from fabricobs.cli import diagnosis, formats, ingest, operation, queries, simulation
 from fabricobs.cli.examples import epilog
-from fabricobs.cli.options import UNKNOWN, Verb
+from fabricobs.cli.options import UNKNOWN, Command
 from fabricobs.exceptions import TRACEBACK, UNEXPECTED, UserError, unexpected
 from fabricobs.printing import note, note_lines, show
 from fabricobs.resources import raise_gc_threshold
 
-_VERBS = (
+_COMMANDS = (
     ingest.ingest,
     queries.sql,
     queries.query,
@@ -49,14 +49,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _verb in _VERBS:
-    app.command(cls=Verb, epilog=epilog(_verb.__name__))(_verb)
+for _command in _COMMANDS:
+    app.command(cls=Command, epilog=epilog(_command.__name__))(_command)
 app.add_typer(simulation.bench_app, name="bench")
 app.add_typer(formats.formats_app, name="formats")
 
 
 @app.callback(invoke_without_command=True)
-def _no_verb(
+def _no_command(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
@@ -97,7 +97,7 @@ def _show_warning(
 
 
 def _run() -> int:
-    """Run a verb and return the exit code; Stopped if a signal ended it."""
+    """Run a command and return the exit code; Stopped if a signal ended it."""
     try:
         try:
             code = app(standalone_mode=False, prog_name="fabricobs")

@@ -1,4 +1,4 @@
-"""The verbs that judge the store: the verdict, one finding in full, the report."""
+"""The commands that judge the store: the verdict, one finding in full, the report."""
 
 from pathlib import Path
 from typing import Annotated

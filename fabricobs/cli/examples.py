@@ -1,4 +1,4 @@
-"""Examples of the verbs, for `--help` and the manual."""
+"""Examples of the commands, for `--help` and the manual."""
 
 # Run by tests/test_manual.py in a folder with the sample's logs and their store.
 _EXAMPLES = {
@@ -58,9 +58,9 @@ fabricobs schema --json > diagnosis.schema.json
     "formats new": ("fabricobs formats new my_notes sample_data/README.md --content mine"),
 }
 
-EXAMPLES = {verb: text.strip() for verb, text in _EXAMPLES.items()}
+EXAMPLES = {command: text.strip() for command, text in _EXAMPLES.items()}
 
 
-def epilog(verb: str) -> str:
-    """Return what stands below the help of a verb; its lines stay as they are (`\\b`)."""
-    return "\n  ".join(["\b\nExamples:", *EXAMPLES[verb].splitlines()])
+def epilog(command: str) -> str:
+    """Return what stands below the help of a command; its lines stay as they are (`\\b`)."""
+    return "\n  ".join(["\b\nExamples:", *EXAMPLES[command].splitlines()])

@@ -1,4 +1,4 @@
-"""The verbs for who writes content: list formats, try one, begin one, check it all."""
+"""The commands for authors of formats: list formats, try one, create a draft, check all content."""
 
 import sys
 from pathlib import Path
@@ -9,10 +9,10 @@ import typer
 from fabricobs.cli.examples import epilog
 from fabricobs.cli.options import (
     UNKNOWN,
+    Command,
+    CommandGroup,
     ConfigOption,
     ContentOption,
-    Verb,
-    VerbGroup,
     given,
 )
 from fabricobs.exceptions import UserError
@@ -20,7 +20,7 @@ from fabricobs.printing import escaped, show
 from fabricobs.report.working import working
 
 formats_app = typer.Typer(
-    cls=VerbGroup,
+    cls=CommandGroup,
     help="Try a format or draft one; without a command: list all.",
     epilog=epilog("formats"),
 )
@@ -40,7 +40,7 @@ def formats(
             show(fitted(escaped(f"{name:28}  {definition.title}")))
 
 
-@formats_app.command("try", cls=Verb, epilog=epilog("formats try"))
+@formats_app.command("try", cls=Command, epilog=epilog("formats try"))
 def formats_try(
     words: Annotated[
         list[str],
@@ -78,7 +78,7 @@ def formats_try(
         raise typer.Exit(UNKNOWN)
 
 
-@formats_app.command("new", cls=Verb, epilog=epilog("formats new"))
+@formats_app.command("new", cls=Command, epilog=epilog("formats new"))
 def formats_new(
     name: Annotated[str, typer.Argument(help="Name of the new format.")],
     path: Annotated[

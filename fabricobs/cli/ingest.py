@@ -1,4 +1,4 @@
-"""The verb that reads logs into the store."""
+"""The command that reads logs into the store."""
 
 import sys
 from contextlib import contextmanager

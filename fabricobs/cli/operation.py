@@ -1,4 +1,4 @@
-"""The verbs of operation: watch, prune, schedule, config."""
+"""The commands of operation: watch, prune, schedule, config."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -92,7 +92,7 @@ def prune(
 ) -> None:
     """Remove old rows from the store and merge small parts; a watch may run at the same time."""
     from fabricobs.config.schema import duration_words
-    from fabricobs.report.documents import counted
+    from fabricobs.report.wording import counted
 
     asked = opened(store, None, config)
     with working("pruning and merging"):
@@ -267,7 +267,7 @@ def config(
 
 def _print_events(done: "Round") -> None:
     """Print one line an event: data, where notes go to standard error."""
-    from fabricobs.report.documents import iso
+    from fabricobs.report.wording import iso
 
     for event in done.events:
         incident = event.incident

@@ -1,4 +1,4 @@
-"""What the verbs share: options, what is given with them, exit codes.
+"""What the commands share: options, their values, exit codes.
 
 Exit codes follow the monitoring plug-ins: 0 nothing at or above --fail-on, 1 warning, 2 critical,
 3 unknown (bad usage, unreadable input, not enough data).
@@ -111,7 +111,7 @@ FailOnOption = Annotated[
 
 
 def given(config: Path | None, **options: Any) -> "Basics":
-    """Return what the configuration says that a verb without a store needs, with its options."""
+    """Return what the configuration says that a command without a store needs, with its options."""
     from fabricobs.config.basics import Given
 
     return Given(config, options).basics()
@@ -123,13 +123,13 @@ def opened(
     config: Path | None,
     allow_files: list[Path] | None = None,
 ) -> "OpenStore":
-    """Return the store that the options of a verb name."""
+    """Return the store that the options of a command name."""
     from fabricobs.api import open_store
 
     return open_store(store, content or (), config, allow_files or ())
 
 
-class Verb(TyperCommand):
+class Command(TyperCommand):
     """A command that takes no empty text: as a path it would be the current folder.
 
     Its help names the values of options in words, not by types of Python.
@@ -158,7 +158,7 @@ class Verb(TyperCommand):
         _write_examples(self, formatter)
 
 
-class VerbGroup(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group that takes no empty text either, where none of its commands is called."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:

@@ -1,4 +1,4 @@
-"""The verbs that ask the store: SQL, the questions ready made, what changed, what there is."""
+"""The commands that query the store: SQL, prepared queries, comparisons, jobs, tables."""
 
 import json
 import sys
@@ -68,15 +68,15 @@ def query(
     config: ConfigOption = None,
 ) -> None:
     """Run a prepared query of queries/."""
-    from fabricobs.ask import find_question, questions
+    from fabricobs.querying import find_query, stored_queries
     from fabricobs.report.layout import fitted
 
     if list_ or name is None:
-        for question in questions(given(config, store=store, content=content).content).values():
-            show(fitted(f"{question.name:34}  {question.question}"))
+        for query in stored_queries(given(config, store=store, content=content).content).values():
+            show(fitted(f"{query.name:34}  {query.question}"))
         return
     asked = opened(store, content, config, allow_files)
-    _ask(find_question(name, asked.content).sql, asked, format, out)
+    _ask(find_query(name, asked.content).sql, asked, format, out)
 
 
 def compare(
@@ -161,8 +161,8 @@ def _statement(given: str | None) -> str:
 
 
 def _ask(statement: str, asked: "OpenStore", format: str | None, out: Path | None) -> None:
-    from fabricobs.ask import output_of, run_statement
     from fabricobs.output_files import check_target
+    from fabricobs.querying import output_of, run_statement
     from fabricobs.store.reading import reading
 
     check_target("--out", out)

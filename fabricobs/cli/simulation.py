@@ -1,4 +1,4 @@
-"""The verbs that simulate clusters: the demo, practice cases, the bench of the diagnosis."""
+"""The commands that simulate clusters: the demo, practice cases, the bench of the diagnosis."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from fabricobs.cli.examples import epilog
-from fabricobs.cli.options import Verb, VerbGroup
+from fabricobs.cli.options import Command, CommandGroup
 from fabricobs.exceptions import UserError
 from fabricobs.printing import escaped, show
 from fabricobs.report.working import working
@@ -22,7 +22,7 @@ GivenOption = Annotated[
 ]
 
 bench_app = typer.Typer(
-    cls=VerbGroup,
+    cls=CommandGroup,
     help="Measure the accuracy and speed of fabricobs.",
     epilog=epilog("bench"),
     no_args_is_help=True,
@@ -99,7 +99,7 @@ def simulate(
         show(escaped(folder))
 
 
-@bench_app.command("diagnosis", cls=Verb, epilog=epilog("bench diagnosis"))
+@bench_app.command("diagnosis", cls=Command, epilog=epilog("bench diagnosis"))
 def bench_diagnosis(
     seeds: Annotated[int, typer.Option(help="Number of seeds per scenario.", min=1, max=1000)] = 5,
     size: Annotated[
@@ -153,7 +153,7 @@ def bench_diagnosis(
     show(scores)
 
 
-@bench_app.command("scale", cls=Verb, epilog=epilog("bench scale"))
+@bench_app.command("scale", cls=Command, epilog=epilog("bench scale"))
 def bench_scale(
     size: Annotated[
         list[int] | None, typer.Option(help="Number of GPUs; repeatable (default: 256, 512, 1024).")

@@ -1,6 +1,6 @@
-"""What reading and asking need of a configuration, without the schema that checks one.
+"""The settings that ingest and queries need, read without the schema that validates all.
 
-Loading the schema takes a third as long as a verb that finds nothing to do.
+Loading the schema takes a third as long as a command that finds nothing to do.
 """
 
 import os
@@ -126,7 +126,7 @@ def is_configured() -> bool:
 
 
 def with_options(options: Mapping[str, Any]) -> Basics:
-    """Return what options of a verb and `$FABRICOBS_STORE` come to where nothing else is said.
+    """Return what options of a command and `$FABRICOBS_STORE` come to where nothing else is said.
 
     ConfigError for a value that cannot be used, as from `load`.
     """

@@ -1,4 +1,4 @@
-"""Finding and reading the configuration: one TOML file, and the source of each value.
+"""Find and read the configuration: one TOML file, and the source of each value.
 
 A value is taken from the option of the command, else from the environment (`watch.every` is
 `$FABRICOBS_WATCH_EVERY`), else from the file, else it is the default.

@@ -1,4 +1,4 @@
-"""Which configuration file counts in full: one the user named, or trusted as it is now.
+"""Trust in a configuration file: one the user named, or trusted in its present content.
 
 A `fabricobs.toml` in the current directory may have come with somebody's logs. Until the user
 trusts it, the keys that the schema marks with `Reach` are left out: what they name is read,

@@ -101,10 +101,11 @@ def uneven_routing(
         )
     even = f"{skew.judged:,} of {groups:,} uplink groups are as even as random hashing makes them"
     if skew.not_checked:
+        known = f"{even}; the others" if skew.judged else f"The {groups:,} uplink groups"
         return Question(
             question,
             "unknown",
-            f"{even}; the others cannot be judged: {'; '.join(o.reason for o in skew.open)}.",
+            f"{known} cannot be judged: {'; '.join(o.reason for o in skew.open)}.",
             _sentence_of(dict.fromkeys(each.settled_by for each in skew.open)),
         )
     powers = () if skew.power is None else (skew.power,)

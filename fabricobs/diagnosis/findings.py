@@ -369,7 +369,8 @@ class Price:
 class Loss:
     """What a run lost: the sum over the findings, and what none of them explains.
 
-    Shares are of the time of the whole run, 0 to 1; None where no step times or no size are known.
+    Shares are of the time of the whole run, 0 to 1; None where no step times or no size are known,
+    or where nothing but findings without a cost can have lost anything.
     """
 
     share: float | None = None

@@ -75,13 +75,20 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def with_findings(unexplained: Loss, findings: Iterable[Finding]) -> Loss:
-    """Return the loss with that of findings added to what none of them explains."""
+    """Return the loss with that of findings added to what none of them explains.
+
+    It is not known where nothing is lost but what a finding without a cost may cost.
+    """
     found = list(findings)
     share, hours = unexplained.unexplained_share, unexplained.unexplained_gpu_hours
     shares = [f.run_share for f in found if f.run_share is not None]
     costs = [f.cost for f in found if f.cost is not None]
     rest_cost = unexplained.price.of(hours)["cost"]
     lost = [f.gpu_hours_lost for f in found if f.gpu_hours_lost is not None]
+    if not (share or any(shares)) and any(
+        f.loss_share is None and f.severity != "info" for f in found
+    ):
+        return replace(unexplained, unexplained_cost=rest_cost)
     return replace(
         unexplained,
         share=None if share is None else round(share + sum(shares), _SHARE_DIGITS),

@@ -82,7 +82,9 @@ def give_verdict(
     """
     answers: tuple[Callable[[], Question], ...] = (
         lambda: _everywhere(evidence, findings, trends, models["slow_collectives"]),
-        lambda: _slow_rank(findings, trends, judgements.get("straggler", _NOTHING)),
+        lambda: _slow_rank(
+            findings, trends, judgements.get("straggler", _NOTHING), _size_of(evidence)
+        ),
         lambda: sick_link(QUESTIONS[2], evidence, judgements, models["link_errors"]),
         lambda: uneven_routing(QUESTIONS[3], evidence, findings, judgements),
         lambda: _choice(evidence),
@@ -344,7 +346,10 @@ def _too_few(question: str, steps: int) -> Question:
 
 
 def _slow_rank(
-    findings: tuple[Finding, ...], trends: list[StepTimeTrend], judgement: MethodResult
+    findings: tuple[Finding, ...],
+    trends: list[StepTimeTrend],
+    judgement: MethodResult,
+    size: int | None,
 ) -> Question:
     question = QUESTIONS[1]
     slow = [finding for finding in findings if finding.kind == "straggler"]
@@ -375,6 +380,9 @@ def _slow_rank(
     if judgement.not_checked:
         text = f"{judgement.judged:,} of {ranks:,} ranks compute alike; the others have no peers."
         return Question(question, "unknown", text, "Step records of every rank, with its stage.")
+    if size is not None and ranks < size:
+        text = f"{ranks:,} of {size:,} ranks compute alike; no record tells of the others."
+        return Question(question, "unknown", text, "Step records of every rank.", (power,))
     if slow:
         text = f"{slow[0].title}, which costs less than 2%; {power.words} would have shown too."
     else:

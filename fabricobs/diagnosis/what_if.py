@@ -77,6 +77,9 @@ def _saved_shares(times: RankTimes, groups: Integers) -> Array:
     last = np.argmax(slowest, axis=1)
     at = np.arange(len(own))
     second = np.partition(slowest, -2, axis=1)[:, -2]
-    saved = slowest[at, last] - np.maximum(second, replaced[at, last])
-    saved = np.where(np.isfinite(saved), np.maximum(saved, 0.0), 0.0)
+    rest = np.maximum(second, replaced[at, last])
+    # Steps of which no rank's time, or that of one group alone, is known tell nothing.
+    known = np.isfinite(slowest[at, last]) & np.isfinite(rest)
+    saved = np.zeros(len(own))
+    saved[known] = np.maximum(slowest[at, last][known] - rest[known], 0.0)
     return np.bincount(last, weights=saved, minlength=count) / total

@@ -16,7 +16,7 @@ from fabricobs.docs.formats import formats_page
 from fabricobs.docs.json_page import json_page
 from fabricobs.docs.limits import limits_page
 from fabricobs.docs.python import python_reference
-from fabricobs.docs.questions import queries_page
+from fabricobs.docs.queries import queries_page
 from fabricobs.docs.rules import rules_page
 from fabricobs.docs.security import doors_table
 from fabricobs.docs.tables import tables_page
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "commands": commands_table,
-    "verbs": commands_sections,
+    "sections of commands": commands_sections,
     "python": python_reference,
     "doors": doors_table,
 }

@@ -1,4 +1,4 @@
-"""The verbs: docs/commands.md, a table of all, and the arguments and examples of each."""
+"""The commands: docs/commands.md, a table of all, and the arguments and examples of each."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +10,8 @@ from fabricobs.cli.examples import EXAMPLES
 from fabricobs.report.markdown import code, page, table
 
 
-def verbs() -> Iterator[tuple[str, Any]]:
-    """Yield each verb as it is typed after `fabricobs`, and its command."""
+def commands() -> Iterator[tuple[str, Any]]:
+    """Yield each command of the program, with its name as it is typed after `fabricobs`."""
     yield from _below(typer.main.get_command(app), "")
 
 
@@ -23,14 +23,14 @@ def _below(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def commands_table() -> str:
-    """Return the table of verbs, from the command line."""
-    rows = ((f"`fabricobs {name}`", _summary(command)) for name, command in verbs())
-    return table(("verb", "does"), rows)
+    """Return the table of commands, from the command line."""
+    rows = ((f"`fabricobs {name}`", _summary(command)) for name, command in commands())
+    return table(("command", "does"), rows)
 
 
 def commands_sections() -> str:
-    """Return a section for each verb: what it does, its arguments and options, examples."""
-    return page(*(_section(name, command) for name, command in verbs())).strip()
+    """Return a section for each command: what it does, its arguments and options, examples."""
+    return page(*(_section(name, command) for name, command in commands())).strip()
 
 
 def _section(name: str, command: Any) -> str:

@@ -17,7 +17,7 @@ from fabricobs.formats.decompression import open_text
 from fabricobs.formats.documents.jsontext import documents
 from fabricobs.formats.identity.layout import counter_tree
 from fabricobs.formats.limits import LIMITS
-from fabricobs.formats.logs.meanings import told_by_fields
+from fabricobs.formats.logs.meanings import fields_by_meaning
 from fabricobs.formats.logs.prefixes import Labels, label_pattern
 from fabricobs.formats.source import read_document, without_colours
 
@@ -158,7 +158,7 @@ def _walk(value: Any, path: tuple[str, ...], depth: int) -> Iterator[tuple[tuple
             yield from _walk(item, path, depth + 1)
     elif isinstance(value, dict):
         plain = ((str(k), v) for k, v in value.items() if not isinstance(v, dict | list))
-        told = told_by_fields(plain)
+        told = fields_by_meaning(plain)
         host = told.get("node") or told.get("host")
         here = (*path, *((f"host={host}",) if host else ()))
         if "ts" in told:

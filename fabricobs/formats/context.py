@@ -1,4 +1,4 @@
-"""What every row of a file shares, and what earlier lines said that holds for later ones."""
+"""Values that all rows of a file share, and values of earlier lines that apply to later ones."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What reading one file may take: every limit in one place, from which the manual's table is made.
+"""The limits of reading one file; the table of the manual is made from them.
 
 A limit stands well above what honest files need (the measurement is told beside it) and below what
 would cost the other files of an ingest their memory or their turn. A file beyond one is refused by

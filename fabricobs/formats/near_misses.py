@@ -1,4 +1,4 @@
-"""How far the templates of a format go into a line that none of them fits: for who writes them.
+"""Where a template stops matching an unread line: for authors of formats.
 
 A template is cut into its parts: single characters of its text, and fields. A line that takes a
 template's first n parts takes fewer of them too, so the place where it stops is found by halving.

@@ -1,4 +1,4 @@
-"""Beginning a definition: reader, detection and typed templates from lines of a file."""
+"""Draft of a definition: reader, detection and typed templates from lines of a file."""
 
 import json
 import re

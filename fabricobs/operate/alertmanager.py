@@ -13,7 +13,7 @@ from fabricobs.diagnosis.incidents import Incident
 from fabricobs.operate.delivery import Order
 from fabricobs.operate.links import Links
 from fabricobs.printing import chat_text, escaped
-from fabricobs.report.documents import iso, percent, since_words
+from fabricobs.report.wording import iso, percent, since_words
 
 # So long an ended alert is told again, as Prometheus does, for an Alertmanager that was away.
 TOLD_AFTER_END = timedelta(minutes=15)

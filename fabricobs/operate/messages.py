@@ -15,9 +15,10 @@ from fabricobs.operate.delivery import Order
 from fabricobs.operate.links import Links
 from fabricobs.operate.post import DeliveryError
 from fabricobs.printing import chat_text
-from fabricobs.report.documents import cost_words, finding_document, iso, since_words
+from fabricobs.report.documents import finding_document
 from fabricobs.report.history import keep_event
 from fabricobs.report.layout import few
+from fabricobs.report.wording import cost_words, iso, since_words
 
 _WORDS = {"new": "New", "worse": "Worse", "resolved": "Resolved"}
 _ENDINGS = {

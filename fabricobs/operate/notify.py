@@ -1,4 +1,4 @@
-"""Telling the targets of the configuration; one that is down is tried again and stops nothing."""
+"""Send notifications to the configured targets; one that is down is retried and stops nothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,18 +20,18 @@ Save = Callable[[Memory], object]
 
 
 class Messenger(Protocol):
-    """A target that is told each event once."""
+    """A target that gets each event once."""
 
     name: str
 
     def order(self, events: Sequence[Event]) -> Order:
-        """Return what it is sent of some events, a message for each."""
+        """Return the messages for some events, one for each."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Everyone who is told, and how long that may take in a round."""
+    """All targets, and how long sending to them may take in a round."""
 
     history: History
     messengers: tuple[Messenger, ...] = ()
@@ -58,18 +58,18 @@ def targets_of(notify: Notify, store: Path, interval: timedelta) -> Targets:
     return Targets(History(store), tuple(messengers), alertmanager, notify.deadline)
 
 
-def publish(targets: Targets, memory: Memory, now: datetime, say: Say) -> bool:
-    """Tell who is told every round what stands; return whether all took it."""
-    orders = _published(targets, memory, now)
-    return _said(send_all(orders, targets.deadline.total_seconds(), lambda _: None), say)
+def send_open_incidents(targets: Targets, memory: Memory, now: datetime, say: Say) -> bool:
+    """Send open incidents to Alertmanager, as in every round; return whether it took them."""
+    orders = _open_orders(targets, memory, now)
+    return _log_failures(send_all(orders, targets.deadline.total_seconds(), lambda _: None), say)
 
 
-def tell(
+def send_pending(
     targets: Targets, memory: Memory, now: datetime, save: Save, say: Say
 ) -> tuple[Memory, bool]:
-    """Tell what stands and send what is pending, noting each event taken.
+    """Send open incidents and pending events, noting each event taken.
 
-    Returns the memory, and whether every target took everything. Targets outside are told at the
+    Returns the memory, and whether every target took everything. Remote targets are sent to at the
     same time, all of them within the deadline.
     """
     memory, kept = _keep_history(targets.history, memory, save, say)
@@ -77,17 +77,17 @@ def tell(
     def taken(name: str) -> None:
         nonlocal memory
         if name in memory.pending:
-            memory = _struck_off(memory, name)
+            memory = _without_first(memory, name)
             save(memory)
 
-    orders = _published(targets, memory, now)
+    orders = _open_orders(targets, memory, now)
     orders += [
         target.order(pending)
         for target in targets.messengers
         if (pending := memory.pending.get(target.name, ()))
     ]
     failures = send_all(orders, targets.deadline.total_seconds(), taken)
-    return memory, _said(failures, say) and kept
+    return memory, _log_failures(failures, say) and kept
 
 
 def add_pending(memory: Memory, events: Sequence[Event], targets: Targets) -> Memory:
@@ -97,7 +97,7 @@ def add_pending(memory: Memory, events: Sequence[Event], targets: Targets) -> Me
     return replace(memory, pending=pending)
 
 
-def _published(targets: Targets, memory: Memory, now: datetime) -> list[Order]:
+def _open_orders(targets: Targets, memory: Memory, now: datetime) -> list[Order]:
     if targets.alertmanager is None:
         return []
     order = targets.alertmanager.order(memory.incidents, now, memory.round_seconds)
@@ -110,18 +110,18 @@ def _keep_history(history: History, memory: Memory, save: Save, say: Say) -> tup
         try:
             history.keep(event)
         except DeliveryError as error:
-            return memory, _said({history.name: str(error)}, say)
-        memory = _struck_off(memory, history.name)
+            return memory, _log_failures({history.name: str(error)}, say)
+        memory = _without_first(memory, history.name)
         save(memory)
     return memory, True
 
 
-def _struck_off(memory: Memory, name: str) -> Memory:
+def _without_first(memory: Memory, name: str) -> Memory:
     return replace(memory, pending={**memory.pending, name: memory.pending[name][1:]})
 
 
-def _said(failures: dict[str, str], say: Say) -> bool:
-    """Say what failed; return whether nothing did."""
+def _log_failures(failures: dict[str, str], say: Say) -> bool:
+    """Log what failed; return whether nothing did."""
     for name, problem in failures.items():
         say(f"{name}: {problem}; tried again next round")
     return not failures

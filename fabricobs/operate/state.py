@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fabricobs.diagnosis.incidents import Event, Incident
 from fabricobs.operate.lease import Lease, WatchError
-from fabricobs.report.history import told_incidents
+from fabricobs.report.history import open_incidents
 from fabricobs.store.durable import open_own, own_folder
 from fabricobs.store.location import shown
 from fabricobs.store.reading import reading
@@ -72,7 +72,7 @@ def load_memory(store: Path, say: Say) -> Memory:
 def _rebuilt(store: Path, path: str, data: bytes, say: Say) -> Memory:
     """Put a damaged memory aside, and keep and return what the store tells of it."""
     with reading(store):
-        memory = Memory(told_incidents(store))
+        memory = Memory(open_incidents(store))
     aside = f"{_STATE}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     storage_of(store).replace(aside, data)
     save_memory(memory, store)

@@ -27,7 +27,13 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, Options, path_text
 from fabricobs.judging import judge
 from fabricobs.operate.alertmanager import TOLD_AFTER_END
-from fabricobs.operate.notify import Targets, add_pending, publish, targets_of, tell
+from fabricobs.operate.notify import (
+    Targets,
+    add_pending,
+    send_open_incidents,
+    send_pending,
+    targets_of,
+)
 from fabricobs.operate.state import Memory, WatchError, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
 from fabricobs.report.figures import Figures, draw_figures
@@ -117,7 +123,7 @@ class Watch:
         """Run rounds for ever, one an interval; a round that takes longer leaves some out."""
         every = self._config.watch.every.total_seconds()
         # What stands is told at once: the alerts of a watch that was restarted must not run out.
-        publish(self._targets, self._memory, _now(), self._say)
+        send_open_incidents(self._targets, self._memory, _now(), self._say)
         while True:
             began = monotonic()
             yield self.round()
@@ -142,7 +148,7 @@ class Watch:
         if self._guarded("keeping the state", lambda: self._save(memory)) is None:
             # Nothing is sent that is not noted first: it would be sent twice. What stood before is
             # told again, so that no alert runs out.
-            publish(self._targets, before, _now(), self._say)
+            send_open_incidents(self._targets, before, _now(), self._say)
             self._memory = before
             return Round(diagnosis, (), well=False)
         shown = None
@@ -243,7 +249,7 @@ class Watch:
         return True
 
     def _tell(self) -> bool:
-        _, well = tell(self._targets, self._memory, _now(), self._save, self._say)
+        _, well = send_pending(self._targets, self._memory, _now(), self._save, self._say)
         return well
 
     def _lacks_pages(self, events: Sequence[Event]) -> bool:

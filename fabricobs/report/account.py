@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from fabricobs.inputs import FileOutcome, IngestReport, Span, not_kept, span_of
 from fabricobs.printing import escaped
-from fabricobs.report.documents import counted
 from fabricobs.report.layout import MOST_NAMED, aligned, fitted
+from fabricobs.report.wording import counted
 
 _MOST_SHAPES = 3
 

@@ -21,8 +21,8 @@ from fabricobs.diagnosis.comparison import (
 )
 from fabricobs.diagnosis.sides import Side
 from fabricobs.printing import escaped
-from fabricobs.report.documents import iso, moment_words, number
 from fabricobs.report.layout import aligned, few, labelled, wrapped
+from fabricobs.report.wording import iso, moment_words, number
 
 COMPARISON_VERSION = 1
 # Of these groups every line is shown: they are few, and "no change" in them is news too.

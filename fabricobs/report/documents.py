@@ -1,16 +1,14 @@
-"""A diagnosis as JSON (`schema_version` 1), and the words all its renderings share."""
+"""A diagnosis as JSON (`schema_version` 1), and the findings back from it."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from fabricobs import __version__
 from fabricobs.diagnosis.findings import (
     SCHEMA_VERSION,
-    CounterBreak,
     Coverage,
     Diagnosis,
     Driver,
@@ -25,9 +23,10 @@ from fabricobs.diagnosis.findings import (
     WhatIf,
 )
 from fabricobs.json_values import as_json
+from fabricobs.report.wording import iso, iso_time
 
 if TYPE_CHECKING:
-    from fabricobs.ask import Question as StoredQuestion
+    from fabricobs.querying import StoredQuery
     from fabricobs.report.contract import (
         CoverageDocument,
         CoverageValues,
@@ -47,19 +46,15 @@ if TYPE_CHECKING:
     )
     from fabricobs.store.jobs import Run
 
-_FAMILY_WORDS = {"log": "log messages"}
 # What a finding and its JSON say in the same words.
 _PLAIN = (
     "kind severity confidence title explanation start_step end_step loss_share gpu_hours_lost query"
 ).split()
-_MOST_SUMMED = 3  # in one sentence
-OUTLIVED = "its job ended then; whether it lasts is not known"
-_KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
 
 
 def diagnosis_json(diagnosis: Diagnosis) -> str:
     """Return the diagnosis as JSON: the same diagnosis gives the same bytes."""
-    known = _stored_questions()
+    known = _stored_queries()
     document: DiagnosisDocument = {
         "schema_version": SCHEMA_VERSION,
         "tool": "fabricobs",
@@ -81,199 +76,54 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
 
 def finding_document(finding: Finding) -> "FindingDocument":
     """Return one finding as it stands in the JSON of a diagnosis."""
-    return _finding(finding, _stored_questions())
+    return _finding(finding, _stored_queries())
 
 
-def question_sql(query: str, extra: Sequence[Path] = ()) -> str:
-    """Return the SQL of the question of that name, or the text itself if there is none."""
-    return _sql_of(query, _stored_questions(extra))
+def query_sql(query: str, extra: Sequence[Path] = ()) -> str:
+    """Return the SQL of the stored query of that name, or the text itself if there is none."""
+    return _sql_of(query, _stored_queries(extra))
 
 
-def number(value: float | None, unit: str = "") -> str:
-    """Return a number a person reads at a glance, four digits of it, with its unit."""
-    if value is None or not math.isfinite(value):
-        return "-"
-    if abs(value) >= 1000:
-        text = f"{value:,.0f}"
-    else:
-        text = f"{value:.4g}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
-    return f"{text} {unit}".rstrip()
+def finding_of(document: Mapping[str, Any]) -> Finding:
+    """Return the finding a JSON document tells of; what an older version left out is empty."""
+    made: dict[str, Any] = {name: document[name] for name in _PLAIN}
+    made |= {name: _moment(document[name]) for name in ("start", "end", "detected_at")}
+    made |= {name: document.get(name) for name in ("cost", "run_share")}
+    made["to_its_end"] = document.get("to_its_end", False)
+    made["of_runs"] = document.get("of_runs", 1)
+    if longer := document.get("slower_from"):
+        made["slower_from"] = longer["step"], _moment(longer["time"])
+    made |= {name: document.get(name, "") for name in ("currency", "state")}
+    made |= {
+        name: tuple(document.get(name, ())) for name in ("families", "refuted_by", "next_steps")
+    }
+    made |= {
+        name: tuple(Entity(**entity) for entity in document[name])
+        for name in ("entities", "related")
+    }
+    return Finding(**made, drivers=tuple(Driver(**driver) for driver in document["drivers"]))
 
 
-def percent(share: float | None) -> str:
-    """Return a share of 0 to 1 in percent."""
-    return "-" if share is None or not math.isfinite(share) else f"{share:.1%}"
-
-
-def utc(moment: datetime | None) -> str:
-    """Return a time as a person reads it, to the second."""
-    return "-" if moment is None else f"{_naive(moment):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def iso(moment: datetime | None) -> str | None:
-    """Return a time in ISO 8601 with Z, to the millisecond; times without a zone are UTC."""
-    return None if moment is None else _utc(moment)
-
-
-def _utc(moment: datetime) -> str:
-    return _naive(moment).isoformat(timespec="milliseconds") + "Z"
-
-
-def moment_words(moment: datetime | None, step: int | None) -> str:
-    """Return when something was, by step and time, whichever are known."""
-    parts = [] if step is None else [f"step {step:,}"]
-    parts += [] if moment is None else [utc(moment)]
-    return ", ".join(parts) or "not known"
-
-
-def state_words(finding: Finding) -> str:
-    """Return whether a finding is ongoing or over; empty where that is not known."""
-    return "until its job ended" if finding.to_its_end else finding.state
-
-
-def since_words(finding: Finding) -> str:
-    """Return when a finding began: between two times where counters and step times tell it."""
-    first = moment_words(finding.start, finding.start_step)
-    if finding.slower_from is None:
-        return first
-    step, moment = finding.slower_from
-    same_day = finding.start is not None and finding.start.date() == moment.date()
-    last = f"step {step:,}, {moment:%H:%M:%S} UTC" if same_day else moment_words(moment, step)
-    return f"between {first} and {last}"
-
-
-def cost_words(finding: Finding) -> str:
-    """Return what a finding costs: throughput while it lasts, GPU hours, share of the run."""
-    parts = []
-    if finding.loss_share is not None:
-        parts.append(f"{percent(finding.loss_share)} of the throughput")
-    if finding.gpu_hours_lost is not None:
-        worth = money(finding.cost, finding.currency)
-        price = f" (worth {worth})" if worth else ""
-        parts.append(f"{number(finding.gpu_hours_lost)} GPU hours{price}")
-    if finding.run_share is not None:
-        run = "the whole run" if finding.of_runs == 1 else "all runs"
-        parts.append(f"{percent(finding.run_share)} of {run}")
-    return ", ".join(parts) or "not measured"
-
-
-def money(cost: float | None, currency: str) -> str:
-    """Return an amount in its currency; empty where no price is known."""
-    return "" if cost is None else f"{cost:,.2f} {currency}".rstrip()
-
-
-def loss_words(diagnosis: Diagnosis) -> str:
-    """Return what the whole run lost, as the sum over the findings and what none explains."""
-    loss = diagnosis.loss
-    lost = amount_words(loss)
-    if not lost:
-        return ""
-    runs = "all runs" if diagnosis.jobs else "the whole run"
-    costly = [f for f in diagnosis.findings if f.run_share]
-    split = ""
-    if costly and loss.unexplained_share == 0 and len(costly) == 1:
-        split = ", all of it by one finding"
-    elif costly and loss.unexplained_share is not None:
-        by = " + ".join(percent(f.run_share) for f in costly[:_MOST_SUMMED])
-        if len(costly) > _MOST_SUMMED:
-            rest = sum(f.run_share or 0.0 for f in costly[_MOST_SUMMED:])
-            by += f" + {percent(rest)} by {len(costly) - _MOST_SUMMED:,} more"
-        split = f": {by} by the findings, {percent(loss.unexplained_share)} in none of them"
-    unpriced = sum(f.loss_share is None and f.severity != "info" for f in diagnosis.findings)
-    open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
-    return f"Lost over {runs}: {lost}{split}.{_by_run(diagnosis)}{open_}"
-
-
-def amount_words(loss: Loss) -> str:
-    """Return what was lost: throughput, GPU hours of how many; empty where neither is known."""
-    parts = [] if loss.share is None else [f"{percent(loss.share)} of the throughput"]
-    if loss.gpu_hours is not None:
-        of = f" of {number(loss.run_gpu_hours)}" if loss.run_gpu_hours is not None else ""
-        worth = money(loss.cost, loss.price.currency)
-        parts.append(
-            f"{number(loss.gpu_hours)}{of} GPU hours{f' (worth {worth})' if worth else ''}"
-        )
-    return ", ".join(parts)
-
-
-def _by_run(diagnosis: Diagnosis) -> str:
-    """Return what each run lost of its own time, those that lost most first."""
-    lost = [
-        (each.loss.share, each.run.label or each.run.name)
-        for each in diagnosis.jobs
-        if each.loss.share
-    ]
-    worst = sorted(lost, reverse=True)[:_MOST_SUMMED]
-    told = [f"{name} lost {percent(share)} of its own run" for share, name in worst]
-    return f" {', '.join(told)}." if told else ""
-
-
-def subject_words(diagnosis: Diagnosis) -> str:
-    """Return what a diagnosis is about: jobs, cluster, ranks, the time of the data."""
-    names = [run.label or run.name for run in diagnosis.runs]
-    more = f" and {len(names) - _MOST_SUMMED:,} more" if len(names) > _MOST_SUMMED else ""
-    jobs = f"{'Jobs' if len(names) > 1 else 'Job'} {', '.join(names[:_MOST_SUMMED])}{more}"
-    parts = [jobs if names else "No job"]
-    if diagnosis.cluster:
-        parts[0] += f" on {diagnosis.cluster}"
-    facts = dict(diagnosis.coverage.facts)
-    parts += [f"ranks {facts['ranks']}"] if "ranks" in facts else []
-    seen = diagnosis.coverage  # logs of before the run, as of a boot, are not what it is about
-    first, last = seen.measured_from or seen.first_time, seen.last_time
-    parts += [f"data from {utc(first)} to {utc(last)}"] if first and last else []
-    return ", ".join(parts)
-
-
-def standing_words(finding: Finding) -> str:
-    """Return whether a finding is ongoing, since when, until when."""
-    since = since_words(finding)
-    begun = f"began {since}" if finding.slower_from else ""
-    if finding.start is None and finding.start_step is None and not finding.state:
-        return "when is not known"
-    if finding.state == "over":
-        until = moment_words(finding.end, finding.end_step)
-        return f"{state_words(finding)}: {begun or f'from {since}'} until {until}"
-    return f"{finding.state or 'end not known'}, {begun or f'since {since}'}"
-
-
-def until_words(finding: Finding) -> str:
-    """Return when a finding ended, or that it was ongoing when the steps or the data end."""
-    if finding.state == "ongoing":
-        # Counters go on after a job: what its steps show ends with them.
-        steps = finding.end_step is not None
-        return f"ongoing when {'the steps' if steps else 'the data'} end"
-    until = moment_words(finding.end, finding.end_step)
-    if finding.state != "over":
-        return until
-    return f"{until}: {OUTLIVED if finding.to_its_end else 'over, the data go on without it'}"
-
-
-def confidence_words(finding: Finding) -> str:
-    """Return the confidence, and which kinds of evidence it rests on."""
-    named = [_FAMILY_WORDS.get(family, family) for family in finding.families]
-    agree = f" ({', '.join(named)})" if named else ""
-    return f"{finding.confidence:.2f}{agree}"
-
-
-def culprits_word(finding: Finding) -> str:
-    """Return what the entities of a finding are called."""
-    return "culprits" if finding.role == "culprit" else finding.role
-
-
-def by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
-    """Return the names of the entities under what they are, as `2 hosts`, in order of mention."""
-    named: dict[str, list[str]] = {}
-    for entity in entities:
-        named.setdefault(entity.type, []).append(entity.label)
-    return {counted(len(names), kind): names for kind, names in named.items()}
-
-
-def counted(count: int, kind: str) -> str:
-    """Return a count with what is counted: `1 port`, `2 switches`."""
-    word = _KIND_WORDS.get(kind, kind)
-    if count == 1:
-        return f"1 {word}"
-    return f"{count:,} {word}{'es' if word.endswith(('ch', 'ss')) else 's'}"
+def job_document(run: "Run") -> "RunDocument":
+    """Return what is known of a run as JSON."""
+    return {
+        "job": run.label,
+        "name": run.name,
+        "run": run.number,
+        "named_by": run.named_by,
+        "hosts": list(run.hosts),
+        "ranks": run.ranks,
+        "nranks": run.nranks,
+        "processes": run.processes,
+        "first_step": run.first_step,
+        "last_step": run.last_step,
+        "replayed_steps": run.replayed_steps,
+        "nccl_versions": list(run.versions),
+        "start": iso(run.begin),
+        "end": iso(run.end),
+        "files": list(run.paths),
+        "candidates": run.candidates,
+    }
 
 
 def _verdict(verdict: Verdict) -> "VerdictDocument":
@@ -320,29 +170,7 @@ def _job_verdict(each: JobVerdict) -> "JobDocument":
     }
 
 
-def job_document(run: "Run") -> "RunDocument":
-    """Return what is known of a run as JSON."""
-    return {
-        "job": run.label,
-        "name": run.name,
-        "run": run.number,
-        "named_by": run.named_by,
-        "hosts": list(run.hosts),
-        "ranks": run.ranks,
-        "nranks": run.nranks,
-        "processes": run.processes,
-        "first_step": run.first_step,
-        "last_step": run.last_step,
-        "replayed_steps": run.replayed_steps,
-        "nccl_versions": list(run.versions),
-        "start": iso(run.begin),
-        "end": iso(run.end),
-        "files": list(run.paths),
-        "candidates": run.candidates,
-    }
-
-
-def _finding(finding: Finding, known: Mapping[str, "StoredQuestion"]) -> "FindingDocument":
+def _finding(finding: Finding, known: Mapping[str, "StoredQuery"]) -> "FindingDocument":
     return {
         "id": finding.id,
         "kind": finding.kind,
@@ -379,31 +207,7 @@ def _longer_steps(finding: Finding) -> "LongerStepsDocument | None":
     if finding.slower_from is None:
         return None
     step, moment = finding.slower_from
-    return {"step": step, "time": _utc(moment)}
-
-
-def finding_of(document: Mapping[str, Any]) -> Finding:
-    """Return the finding a JSON document tells of; what an older version left out is empty."""
-    made: dict[str, Any] = {name: document[name] for name in _PLAIN}
-    made |= {name: _moment(document[name]) for name in ("start", "end", "detected_at")}
-    made |= {name: document.get(name) for name in ("cost", "run_share")}
-    made["to_its_end"] = document.get("to_its_end", False)
-    made["of_runs"] = document.get("of_runs", 1)
-    if longer := document.get("slower_from"):
-        made["slower_from"] = longer["step"], _moment(longer["time"])
-    made |= {name: document.get(name, "") for name in ("currency", "state")}
-    made |= {
-        name: tuple(document.get(name, ())) for name in ("families", "refuted_by", "next_steps")
-    }
-    made |= {
-        name: tuple(Entity(**entity) for entity in document[name])
-        for name in ("entities", "related")
-    }
-    return Finding(**made, drivers=tuple(Driver(**driver) for driver in document["drivers"]))
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=None)
+    return {"step": step, "time": iso_time(moment)}
 
 
 def _driver(driver: Driver) -> "DriverDocument":
@@ -451,39 +255,6 @@ def _what_if(each: WhatIf) -> "WhatIfDocument":
     }
 
 
-SEEN = "Also seen, at no cost that was measured"
-
-
-def seen_words(finding: Finding) -> str:
-    """Return a finding that is information only, in a line."""
-    since = moment_words(finding.start, finding.start_step) if finding.start is not None else ""
-    return f"{finding.title} (id {finding.id}{f', since {since}' if since else ''})"
-
-
-def what_if_words(each: WhatIf) -> str:
-    """Return what a part costs the job, as throughput without that."""
-    even = each.entity.type == "job"
-    changed = "even work" if even else f"{each.entity.label} like its peers"
-    return f"{each.speedup:.2f} times the throughput with {changed} ({each.over}; {each.against})"
-
-
-def break_words(broken: CounterBreak) -> str:
-    """Say which counter of what and of which source broke, and what that costs."""
-    where = broken.port or counted(broken.ports, "port")
-    source = f" ({broken.source})" if broken.source else ""
-    told = f"{broken.what}, {counted(broken.times, 'time')}, first {utc(broken.first)}"
-    return f"{broken.device} {where} {broken.counter}{source}: {told}{broken_note(broken, '; ')}"
-
-
-def broken_note(broken: CounterBreak, before: str = "") -> str:
-    """Say what one that stopped costs: nothing where another source counts the same."""
-    if broken.what != "stopped":
-        return ""
-    if broken.counted_by is not None:
-        return f"{before}{broken.counted_by} counts it on"
-    return f"{before}it rose by at least what is told"
-
-
 def _coverage(coverage: Coverage) -> "CoverageDocument":
     return {
         "facts": dict(coverage.facts),
@@ -510,7 +281,7 @@ def _coverage(coverage: Coverage) -> "CoverageDocument":
                 "what": broken.what,
                 "ports": broken.ports,
                 "times": broken.times,
-                "first": _utc(broken.first),
+                "first": iso_time(broken.first),
                 "source": broken.source,
                 "port": broken.port,
                 "counted_by": broken.counted_by,
@@ -520,15 +291,16 @@ def _coverage(coverage: Coverage) -> "CoverageDocument":
     }
 
 
-def _stored_questions(extra: Sequence[Path] = ()) -> "dict[str, StoredQuestion]":
-    from fabricobs.ask import questions  # brings DuckDB, which `fabricobs ingest` need not load
-
-    return questions(extra)
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=None)
 
 
-def _sql_of(query: str, known: Mapping[str, "StoredQuestion"]) -> str:
+def _stored_queries(extra: Sequence[Path] = ()) -> "dict[str, StoredQuery]":
+    # Brings DuckDB, which `fabricobs ingest` need not load.
+    from fabricobs.querying import stored_queries
+
+    return stored_queries(extra)
+
+
+def _sql_of(query: str, known: Mapping[str, "StoredQuery"]) -> str:
     return known[query].sql if query in known else query
-
-
-def _naive(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from fabricobs.diagnosis.findings import Entity, Finding
-from fabricobs.report import documents
+from fabricobs.report import wording
 from fabricobs.store.sandbox import literal
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class EvidenceRows:
         if len(self.about) <= most:
             return _without_empty(self.about)
         during = self.about.slice(self.before, len(self.about) - self.before - self.after)
-        during = _telling(during)
+        during = _rows_with_activity(during)
         later = _alike(self.about.tail(self.after), during).head(max(1, most // 8))
         fit = most - len(later)
         earlier = _alike(self.about.head(self.before), during)
@@ -75,7 +75,7 @@ def _without_empty(rows: pl.DataFrame) -> pl.DataFrame:
     return rows[[column.name for column in rows if column.null_count() < len(column)]]
 
 
-def _telling(rows: pl.DataFrame) -> pl.DataFrame:
+def _rows_with_activity(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows in which something rose or was measured; all where none is so."""
     rates = [name for name in rows.columns if name == "risen" or name.endswith(_RATES)]
     if not rates:
@@ -190,7 +190,7 @@ def cell_text(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return documents.number(value)
+        return wording.number(value)
     return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""One finding in full: what it says, what it rests on, and the rows behind it."""
+"""One finding in full: its text, its evidence, and the rows behind it."""
 
 import difflib
 import re
@@ -13,7 +13,7 @@ from fabricobs.diagnosis.findings import Diagnosis, Driver, Entity, Finding, sev
 from fabricobs.exceptions import UserError
 from fabricobs.notebook import table
 from fabricobs.printing import escaped
-from fabricobs.report import documents
+from fabricobs.report import documents, wording
 from fabricobs.report.evidence_rows import (
     NIC_NAMES,
     EvidenceRows,
@@ -77,7 +77,7 @@ def _named(findings: Sequence[Finding], ids: Sequence[str] | dict[str, Finding])
 class Explanation:
     """A finding with what it rests on: the SQL behind it, its rows, and those about the culprits.
 
-    `rows` is None where the store's text is no question of this installation: it is never run.
+    `rows` is None where the store's text is no query of this installation: it is never run.
     """
 
     finding: Finding
@@ -106,7 +106,7 @@ def explain(
     finding: Finding, store: Path, extra: Sequence[Path] = (), *, site: Site = NO_SITE
 ) -> Explanation:
     """Return a finding with its SQL and the rows that the store gives for it now."""
-    sql = documents.question_sql(finding.query, extra)
+    sql = documents.query_sql(finding.query, extra)
     if not sql or sql == finding.query:
         return Explanation(finding, sql, None)
     names_nic = any(entity.nic for entity in finding.entities)
@@ -140,14 +140,14 @@ def _facts(finding: Finding) -> list[str]:
     lines = [
         labelled("kind", finding.kind),
         labelled("severity", _severity_words(finding)),
-        labelled("confidence", documents.confidence_words(finding)),
-        labelled("since", documents.since_words(finding)),
-        labelled("until", documents.until_words(finding)),
-        labelled("detectable", documents.utc(finding.detected_at)),
-        labelled("cost", documents.cost_words(finding)),
-        labelled(documents.culprits_word(finding), _all(finding.entities) or "none named"),
+        labelled("confidence", wording.confidence_words(finding)),
+        labelled("since", wording.since_words(finding)),
+        labelled("until", wording.until_words(finding)),
+        labelled("detectable", wording.utc(finding.detected_at)),
+        labelled("cost", wording.cost_words(finding)),
+        labelled(wording.culprits_word(finding), _all(finding.entities) or "none named"),
     ]
-    for count, names in documents.by_type(finding.related).items():
+    for count, names in wording.by_type(finding.related).items():
         lines.append(labelled("affected", f"{count}: {', '.join(names)}"))
     return lines
 
@@ -169,8 +169,8 @@ def _drivers_text(drivers: Sequence[Driver]) -> str:
     rows = [("  What it rests on", "value", "expected", "robust z", "threshold")]
     for driver in drivers:
         numbers = (driver.value, driver.peer, driver.threshold)
-        value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)
-        z = documents.number(driver.robust_z)
+        value, peer, threshold = (wording.number(n, driver.unit) for n in numbers)
+        z = wording.number(driver.robust_z)
         rows.append((f"    {escaped(driver.feature)}", value, peer, z, threshold))
     lines = [aligned(rows)]
     sources = [f"{d.feature}: {d.source}" for d in drivers if d.source]

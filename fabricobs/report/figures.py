@@ -13,11 +13,10 @@ import altair as alt
 import vl_convert
 
 from fabricobs import stopping
-from fabricobs.ask import Question as StoredQuery
-from fabricobs.ask import questions
 from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.findings import Diagnosis, Failure, Finding, Question
 from fabricobs.diagnosis.verdict import ANSWERED_BY, QUESTIONS
+from fabricobs.querying import StoredQuery, stored_queries
 from fabricobs.report.charts.answers import ANSWERS
 from fabricobs.report.charts.catalogue import chart_of
 from fabricobs.report.charts.source import Row, Source
@@ -115,7 +114,7 @@ def draw_figures(
             if drawn is not None:
                 of_findings[number] = drawn
         rows_of = {}
-        known = questions(extra)
+        known = stored_queries(extra)
         for number, finding in enumerate(diagnosis.findings[:_MOST_WITH_ROWS], start=1):
             stopping.check()
             rows = attempts.attempt(

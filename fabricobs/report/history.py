@@ -60,8 +60,8 @@ def kept_findings(store: Path, extra: Sequence[Path] = ()) -> list[Finding]:
     return [finding_of(json.loads(document)) for _, document in rows]
 
 
-def told_incidents(store: Path, extra: Sequence[Path] = ()) -> tuple[Incident, ...]:
-    """Return the incidents that were told of and not resolved, as their kept events show them."""
+def open_incidents(store: Path, extra: Sequence[Path] = ()) -> tuple[Incident, ...]:
+    """Return the incidents that are not resolved, as their kept events show them."""
     path = content.files("queries", ".sql", extra)["report/told_incidents"]
     with open_session(store, path.read_text(encoding="utf-8"), extra) as connection:
         rows = connection.execute(path.read_text(encoding="utf-8")).fetchall()

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fabricobs import __version__
-from fabricobs.report import documents
+from fabricobs.report import wording
 from fabricobs.report.charts.theme import properties
 from fabricobs.report.commands import with_commands
 from fabricobs.report.evidence_rows import cell_text
@@ -109,26 +109,26 @@ def environment() -> Environment:
         keep_trailing_newline=False,
     )
     for function in (
-        documents.number,
-        documents.percent,
-        documents.utc,
-        documents.cost_words,
-        documents.confidence_words,
-        documents.loss_words,
-        documents.since_words,
-        documents.standing_words,
-        documents.state_words,
-        documents.until_words,
-        documents.culprits_word,
-        documents.counted,
-        documents.broken_note,
+        wording.number,
+        wording.percent,
+        wording.utc,
+        wording.cost_words,
+        wording.confidence_words,
+        wording.loss_words,
+        wording.since_words,
+        wording.standing_words,
+        wording.state_words,
+        wording.until_words,
+        wording.culprits_word,
+        wording.counted,
+        wording.broken_note,
         cell_text,
         breakable,
         with_commands,
     ):
         made.filters[function.__name__] = function
-    made.globals["money"] = documents.money
+    made.globals["money"] = wording.money
     made.globals["far_end"] = _far_end
-    made.globals["moment_words"] = documents.moment_words
+    made.globals["moment_words"] = wording.moment_words
     made.globals |= {"facts_of": facts_of, "named_words": named_words}
     return made

@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 
 from fabricobs.diagnosis.findings import JobVerdict
-from fabricobs.report.documents import amount_words, counted, job_document, utc
+from fabricobs.report.documents import job_document
 from fabricobs.report.layout import few, wrapped
+from fabricobs.report.wording import amount_words, counted, utc
 from fabricobs.store.jobs import Run
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from markupsafe import Markup
 
 from fabricobs import stopping
-from fabricobs.ask import questions
 from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.findings import SEVERITIES, Clock, Diagnosis, Entity, Failure, Finding
 from fabricobs.output_files import write_whole
-from fabricobs.report import documents
+from fabricobs.querying import stored_queries
+from fabricobs.report import wording
 from fabricobs.report.charts.data_table import DataTable, data_tables
 from fabricobs.report.charts.source import Row
 from fabricobs.report.charts.svg import Drawing, draw_svg
@@ -122,7 +122,7 @@ def context_of(diagnosis: Diagnosis, figures: Figures, charts: Charts) -> dict[s
     costliest = next((f for f in diagnosis.findings if f.severity != "info"), None)
     return {
         "diagnosis": diagnosis,
-        "subject": documents.subject_words(diagnosis),
+        "subject": wording.subject_words(diagnosis),
         "made": datetime.now(UTC).replace(tzinfo=None),
         "costliest": costliest,
         "others": [f for f in diagnosis.findings if f.severity in _SERIOUS and f is not costliest],
@@ -147,7 +147,7 @@ def sections(
     listed: Sequence[tuple[int, Finding]], figures: Figures, extra: tuple[Path, ...]
 ) -> Iterator[Section]:
     """Yield a section for each finding with its number; the same query is shown once."""
-    known = questions(extra)
+    known = stored_queries(extra)
     shown: dict[str, int] = {}
     for number, finding in listed:
         first = shown.setdefault(finding.query, number)
@@ -172,7 +172,7 @@ def _affected(finding: Finding) -> Iterator[tuple[str, tuple[Entity, ...], int]]
         by_type.setdefault(entity.type, []).append(entity)
     for kind, entities in by_type.items():
         more = max(len(entities) - _MOST_NAMED, 0)
-        yield documents.counted(len(entities), kind), tuple(entities[:_MOST_NAMED]), more
+        yield wording.counted(len(entities), kind), tuple(entities[:_MOST_NAMED]), more
 
 
 def _by_doubt(clock: Clock) -> tuple[bool, bool, float]:

@@ -1,4 +1,4 @@
-"""Progress on a terminal: of an ingest by files and bytes, of other verbs the time they take."""
+"""Progress on a terminal: of an ingest by files and bytes, of other commands the time they take."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

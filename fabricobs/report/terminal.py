@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fabricobs.printing import escaped
-from fabricobs.report import documents
+from fabricobs.report import wording
 from fabricobs.report.jobs import jobs_text
 from fabricobs.report.layout import (
     aligned,
@@ -55,19 +55,19 @@ def diagnosis_text(found: "Diagnosis") -> str:
         *(_finding_text(finding) for finding in found.findings if finding.severity != "info"),
         *([] if found.findings else [_none_found(found)]),
     ]
-    seen = [documents.seen_words(f) for f in found.findings if f.severity == "info"]
+    seen = [wording.seen_words(f) for f in found.findings if f.severity == "info"]
     if seen:
-        blocks.append("\n".join(listed(documents.SEEN, seen)))
+        blocks.append("\n".join(listed(wording.SEEN, seen)))
     if found.what_if:
         blocks.append(
-            "\n".join(listed("What if", [documents.what_if_words(each) for each in found.what_if]))
+            "\n".join(listed("What if", [wording.what_if_words(each) for each in found.what_if]))
         )
     return "\n\n".join([*blocks, *_failures(found), _coverage_text(found.coverage)])
 
 
 def _verdict_blocks(found: "Diagnosis") -> list[str]:
     answers = "\n".join(["Questions", *(_question_text(q) for q in found.verdict.questions)])
-    lost = documents.loss_words(found)
+    lost = wording.loss_words(found)
     sentence = wrapped(found.verdict.sentence)
     return [
         f"{sentence}\n{wrapped(lost)}" if lost else sentence,
@@ -92,8 +92,8 @@ def _findings_in_short(findings: Sequence["Finding"]) -> str:
     for finding in shown:
         label = f"  {finding.severity:<9}"
         rest = " " * len(label)
-        cost = documents.cost_words(finding)
-        told = f"{finding.id}: {documents.standing_words(finding)}; costs {cost}"
+        cost = wording.cost_words(finding)
+        told = f"{finding.id}: {wording.standing_words(finding)}; costs {cost}"
         lines += [wrapped(finding.title, label), wrapped(told, rest)]
         lines += [wrapped(f"First step: {step}", rest) for step in finding.next_steps[:1]]
     left = Counter(finding.severity for finding in findings if finding not in shown)
@@ -127,15 +127,15 @@ def _finding_text(finding: "Finding") -> str:
     parts = [
         wrapped(finding.title, f"[{finding.severity} {finding.confidence:.2f}] ", hang=2),
         labelled("id", f"{finding.id}; `fabricobs explain {finding.id}` shows all details"),
-        labelled("since", documents.since_words(finding)),
-        labelled("until", documents.until_words(finding)),
-        labelled("cost", documents.cost_words(finding)),
+        labelled("since", wording.since_words(finding)),
+        labelled("until", wording.until_words(finding)),
+        labelled("cost", wording.cost_words(finding)),
         labelled(
-            documents.culprits_word(finding),
+            wording.culprits_word(finding),
             few([entity.label for entity in finding.entities]) or "none named",
         ),
     ]
-    for count, names in documents.by_type(finding.related).items():
+    for count, names in wording.by_type(finding.related).items():
         parts.append(labelled("affected", f"{count}: {few(names)}"))
     if finding.explanation:
         parts.append(wrapped(finding.explanation, "  "))
@@ -152,7 +152,7 @@ def _driver_table(drivers: Sequence["Driver"]) -> str:
     rows = [("feature", "value", "expected", "threshold")]
     for driver in drivers:
         numbers = (driver.value, driver.peer, driver.threshold)
-        value, peer, threshold = (documents.number(n, driver.unit) for n in numbers)
+        value, peer, threshold = (wording.number(n, driver.unit) for n in numbers)
         rows.append((escaped(driver.feature), value, peer, threshold))
     return aligned(rows, indent=4)
 
@@ -163,12 +163,12 @@ def _coverage_text(coverage: "Coverage") -> str:
     if coverage.missing:
         lines.append(wrapped("; ".join(coverage.missing), "  missing: "))
     if coverage.breaks:
-        told = few([documents.break_words(broken) for broken in coverage.breaks])
+        told = few([wording.break_words(broken) for broken in coverage.breaks])
         lines.append(wrapped(told, "  counters that fell, wrapped or stopped: ", hang=2))
     return "\n".join(lines)
 
 
 def _query_command(query: str) -> str:
     """Return the command that shows the rows: a question by its name, other SQL as it is."""
-    verb = "sql" if any(character.isspace() for character in query) else "query"
-    return f"fabricobs {verb} {shlex.quote(query)}"
+    command = "sql" if any(character.isspace() for character in query) else "query"
+    return f"fabricobs {command} {shlex.quote(query)}"

@@ -16,7 +16,7 @@ from fabricobs.diagnosis.findings import (
     Question,
 )
 from fabricobs.printing import escaped
-from fabricobs.report import documents
+from fabricobs.report import documents, wording
 from fabricobs.report.charts.source import Row
 from fabricobs.report.commands import parts_of
 from fabricobs.report.jobs import facts_of, name_of
@@ -43,7 +43,7 @@ def ticket_text(
     nothing = "No findings." if diagnosis.verdict.judged else "The store holds too little to judge."
     return page(
         f"# {plain(diagnosis.verdict.sentence)}",
-        plain(documents.loss_words(diagnosis)),
+        plain(wording.loss_words(diagnosis)),
         table(("question", "answer", "evidence"), map(_question_row, diagnosis.verdict.questions)),
         table(("job", "what is known", "verdict"), map(_job_row, diagnosis.jobs))
         if diagnosis.jobs
@@ -54,10 +54,10 @@ def ticket_text(
             for number, finding in enumerate(findings, start=1)
         ),
         f"{more:,} more findings are left out here." if more else "",
-        f"## {documents.SEEN}" if seen else "",
-        bullets(plain(documents.seen_words(each)) for each in seen[:_MOST_FINDINGS]),
+        f"## {wording.SEEN}" if seen else "",
+        bullets(plain(wording.seen_words(each)) for each in seen[:_MOST_FINDINGS]),
         "## What if" if diagnosis.what_if else "",
-        bullets(plain(documents.what_if_words(each)) for each in diagnosis.what_if),
+        bullets(plain(wording.what_if_words(each)) for each in diagnosis.what_if),
         "## Failed, please report it" if diagnosis.failures else "",
         bullets(plain(str(failure)) for failure in diagnosis.failures),
         "## Data",
@@ -94,18 +94,18 @@ def _job_row(each: JobVerdict) -> tuple[str, str, str]:
 
 def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[Path]) -> str:
     facts = [
-        ("Cost", documents.cost_words(finding)),
-        ("Confidence", documents.confidence_words(finding)),
-        ("Since", documents.since_words(finding)),
-        ("Until", documents.until_words(finding)),
+        ("Cost", wording.cost_words(finding)),
+        ("Confidence", wording.confidence_words(finding)),
+        ("Since", wording.since_words(finding)),
+        ("Until", wording.until_words(finding)),
         (
-            documents.culprits_word(finding).capitalize(),
+            wording.culprits_word(finding).capitalize(),
             _few([entity.label for entity in finding.entities]) or "none named",
         ),
     ]
-    for count, names in documents.by_type(finding.related).items():
+    for count, names in wording.by_type(finding.related).items():
         facts.append(("Victims and path", f"{count}: {_few(names)}"))
-    sql = documents.question_sql(finding.query, extra)
+    sql = documents.query_sql(finding.query, extra)
     return page(
         f"## {number}. {plain(finding.title)}",
         f"**{finding.severity}**, {finding.kind.replace('_', ' ')}, `{finding.id}`",
@@ -127,7 +127,7 @@ def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[P
 
 def _driver_row(driver: Driver) -> tuple[str, ...]:
     numbers = (driver.value, driver.peer, driver.threshold)
-    return plain(driver.feature), *(documents.number(n, driver.unit) for n in numbers)
+    return plain(driver.feature), *(wording.number(n, driver.unit) for n in numbers)
 
 
 def _few(names: Sequence[str]) -> str:
@@ -136,7 +136,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _coverage(coverage: Coverage) -> str:
-    breaks = [plain(documents.break_words(b)) for b in coverage.breaks[:_MOST_ROWS]]
+    breaks = [plain(wording.break_words(b)) for b in coverage.breaks[:_MOST_ROWS]]
     more = len(coverage.breaks) - len(breaks)
     return page(
         bullets(f"{name}: {plain(value)}" for name, value in coverage.facts),

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from fabricobs.formats.near_misses import NearMiss
 from fabricobs.formats.trial import Trial, UnreadShape
 from fabricobs.printing import escaped
-from fabricobs.report.documents import counted
 from fabricobs.report.layout import fitted, known_width
+from fabricobs.report.wording import counted
 
 # Of a longer line the part around the place is shown.
 _WIDEST = 110

@@ -1,4 +1,4 @@
-"""Telling who waits at a terminal that a command works."""
+"""Elapsed time on a terminal while a command works; imports rich only for a terminal."""
 
 import sys
 from collections.abc import Iterator

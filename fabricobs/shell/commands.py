@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 
-from fabricobs.ask import OUTPUTS, check_output, find_question, questions, write_rows
 from fabricobs.printing import show
+from fabricobs.querying import OUTPUTS, check_output, find_query, stored_queries, write_rows
 from fabricobs.store.sandbox import QueryError, check_read_only
 from fabricobs.store.session import (
     columns_by_name,
@@ -93,12 +93,12 @@ def _columns(shell: Shell, table: str) -> None:
 
 
 def _queries(shell: Shell, _: str) -> None:
-    for question in questions(shell.extra).values():
-        show(f"{question.name:34} {question.question}")
+    for query in stored_queries(shell.extra).values():
+        show(f"{query.name:34} {query.question}")
 
 
 def _query(shell: Shell, name: str) -> None:
-    write_rows(shell.connection, find_question(name, shell.extra).sql, shell.output)
+    write_rows(shell.connection, find_query(name, shell.extra).sql, shell.output)
 
 
 def _format(shell: Shell, output: str) -> None:
@@ -132,7 +132,7 @@ COMMANDS: dict[str, Command] = {
         "ask one of them",
         _query,
         argument="NAME",
-        choices=lambda shell: tuple(questions(shell.extra)),
+        choices=lambda shell: tuple(stored_queries(shell.extra)),
     ),
     ".format": Command(
         "how rows are printed: table, csv or json",

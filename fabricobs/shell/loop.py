@@ -12,8 +12,8 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from fabricobs import stopping
-from fabricobs.ask import OpenSession
 from fabricobs.printing import escaped, note, show
+from fabricobs.querying import OpenSession
 from fabricobs.resources import state_folder
 from fabricobs.shell.commands import COMMANDS, Shell, check_printed
 from fabricobs.shell.completion import Names, SqlCompleter

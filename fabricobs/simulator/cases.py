@@ -9,7 +9,7 @@ from fabricobs.simulator.fabric import observe
 from fabricobs.simulator.logs import KINDS, Kind, usual_kinds, write_logs
 from fabricobs.simulator.randomness import stream
 from fabricobs.simulator.scenarios import Scenario, ScenarioError, load_scenario, scenario_names
-from fabricobs.simulator.truth import tell_truth
+from fabricobs.simulator.truth import ground_truth
 from fabricobs.simulator.world import come_true
 
 ANSWER = "truth.json"
@@ -35,7 +35,7 @@ def write_case(
     wanted = usual_kinds(world.cluster.shape.fabric) if kinds is None else kinds
     fitting = [kind for kind in wanted if world.cluster.shape.fabric in kind.fabrics]
     write_logs(directory / "logs", world, observe(world), fitting)
-    truth = tell_truth(world)
+    truth = ground_truth(world)
     target = answer or directory / ANSWER
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(truth, indent=2) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a fault does to the physics while it acts, as numbers a GPU, a NIC and an uplink."""
+"""Effects of an active fault as numbers for a GPU, a NIC and an uplink."""
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""What logs and status commands tell about a fault, beside its effect on times and counters."""
+"""Facts that logs and status commands show of a fault, beside its effect on times and counters."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What status commands tell of the NICs' cables: their speed, and when they are down."""
+"""States of the NICs' cables in status commands: their speed, and when they are down."""
 
 from dataclasses import dataclass
 

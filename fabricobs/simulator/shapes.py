@@ -1,4 +1,4 @@
-"""What a scenario may ask for: the shape of the cluster, of the jobs, of the faults, of collection.
+"""The keys of a scenario: the shape of the cluster, of the jobs, of the faults, of collection.
 
 Read from `scenarios/*.toml`; a wrong key or value is named with its file.
 """

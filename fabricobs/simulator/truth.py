@@ -10,7 +10,7 @@ from fabricobs.simulator.scene import Fault
 from fabricobs.simulator.world import World, run_without
 
 
-def tell_truth(world: World) -> dict[str, Any]:
+def ground_truth(world: World) -> dict[str, Any]:
     """The key as JSON; `faults` is empty for a healthy case.
 
     `loss_share` is the throughput lost while the fault acts, 0 to 1, against the twin without it;

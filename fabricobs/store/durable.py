@@ -1,4 +1,4 @@
-"""What the store asks of the disk: files that survive a power cut, no symbolic links.
+"""Durable writes: files that survive a power cut, no symbolic links.
 
 A rename shows a name at once, but only `fsync` brings a file, its directory and the directory of
 the new name to the disk. Whatever a store says is data: somebody else may have made it, and a

@@ -1,4 +1,4 @@
-"""What a store may look like: plain files in plain directories, columns of the declared types.
+"""Validation of a store: plain files in plain directories, columns of the declared types.
 
 A store may come from anywhere. What leads out of it is refused, what is odd is named.
 """

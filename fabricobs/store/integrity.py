@@ -1,4 +1,4 @@
-"""Whether the parts of a store are as they were written, by the sizes and digests in its log.
+"""Integrity of the parts of a store: their sizes and digests are those in its log.
 
 Sizes are compared before a store is used, digests by `fabricobs verify`. A bit flipped in a part is
 a wrong value to DuckDB more often than an error.

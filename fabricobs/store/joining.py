@@ -38,8 +38,8 @@ def find_launches(traces: Sequence[Trace]) -> list[Launch]:
     proven.sort(key=lambda each: (min(each.paths, default=""), each.order))
     launches = _joined_alike(proven)
     folders = _Folders(launches)
-    launches = _join_rest(launches, folders, lambda each: each.is_anchor)
     launches = _join_attempts(launches, folders)
+    launches = _join_rest(launches, folders, lambda each: each.is_anchor)
     launches = _join_rest(launches, folders, lambda each: bool(each.processes or each.is_anchor))
     latest = datetime.max
     return sorted(
@@ -183,6 +183,9 @@ def _joined_alike(groups: Sequence[Launch]) -> list[Launch]:
 
     for key in sorted(alike, key=order):
         members = list(dict.fromkeys(_root(homes, number) for number in alike[key]))
+        if any(groups[number].is_anchor for number in members):
+            # Steps of several attempts are of several launches: each attempt joins its own.
+            members = [number for number in members if not groups[number].attempts]
         for together in _of_one_launch([groups[number] for number in members], key[0]):
             first, *others = [members[index] for index in together]
             for number in others:

@@ -1,4 +1,4 @@
-"""What the path of a log tells of the launch that wrote it: scheduler's id, pod, names alike."""
+"""Facts about a launch in the path of its log: the scheduler's id, the pod, similar names."""
 
 import os.path
 import re

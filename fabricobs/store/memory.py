@@ -1,4 +1,4 @@
-"""How much memory DuckDB may take in a diagnosis, and what is told where that does not suffice."""
+"""The memory limit of DuckDB in a diagnosis, and the message where it does not suffice."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

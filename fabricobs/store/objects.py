@@ -241,7 +241,7 @@ class Objects:
             except BaseError as error:
                 if "NoSuchBucket" in str(error):
                     raise self._no_bucket() from error
-                if attempt == _ATTEMPTS - 1 or "max_retries" in _told(error):
+                if attempt == _ATTEMPTS - 1 or "max_retries" in _message(error):
                     mend = "check AWS_ENDPOINT, AWS_REGION and the network, and run it again"
                     raise StorageError(f"{where}: {_reason(error)}; {mend}") from error
         raise AssertionError("unreachable")
@@ -276,7 +276,7 @@ def whole_seconds(changed: datetime) -> int:
 
 def _reason(error: Exception) -> str:
     """Return in one line what the server, or the way to it, answers."""
-    text = _told(error)
+    text = _message(error)
     code = _CODE.search(text)
     status = _STATUS.search(text)
     if status is not None:
@@ -284,7 +284,7 @@ def _reason(error: Exception) -> str:
     return " ".join(text.split())
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """Return what an error says, without its inner state."""
     return str(error).partition("\n\nDebug source")[0]
 

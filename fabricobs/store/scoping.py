@@ -1,4 +1,4 @@
-"""What the tables of a session show of the jobs: each row its run, or the rows of one run alone.
+"""The jobs that a session shows: each row with its run, or the rows of one run.
 
 Rows of files no run has written (counters of switches, kernel logs) are shared: a run sees those of
 its time, from its own hosts and the switches their cables lead to.
@@ -53,7 +53,7 @@ def has_names(runs: Sequence[Run]) -> bool:
     return any(part.given != run.label for run in runs for part in run.parts)
 
 
-def tell_runs(
+def fill_jobs(
     connection: "duckdb.DuckDBPyConnection", runs: Sequence[Run], shown: Sequence[Run]
 ) -> None:
     """Fill the tables `jobs`, with the runs that are shown, and `job_files`, with all."""
@@ -62,7 +62,7 @@ def tell_runs(
     _fill(connection, "job_files", parts)
 
 
-def tell_scope(connection: "duckdb.DuckDBPyConnection", scope: Scope) -> None:
+def fill_scope(connection: "duckdb.DuckDBPyConnection", scope: Scope) -> None:
     """Fill the tables `other_hosts`, `shared_hosts` and `crossed_devices`."""
     _fill(connection, "other_hosts", [(name,) for name in sorted(scope.others)])
     _fill(connection, "shared_hosts", [(name,) for name in sorted(scope.shared)])

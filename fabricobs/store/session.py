@@ -197,9 +197,9 @@ def open_session(
         asked = needed is None or scoping.SCRIPT in needed or set(tables) - _OF_NO_JOB
         runs = runs_of(store) if asked else ()
     connection.execute(dict(scripts)[scoping.SCRIPT])
-    scoping.tell_runs(connection, runs, runs if scope is None or scope.run is None else [scope.run])
+    scoping.fill_jobs(connection, runs, runs if scope is None or scope.run is None else [scope.run])
     if scope is not None:
-        scoping.tell_scope(connection, scope)
+        scoping.fill_scope(connection, scope)
 
     _fetch(place, seen, tables)
 
@@ -213,7 +213,7 @@ def open_session(
             own = any((each / "queries" / f"{name}.sql").is_file() for each in extra)
             _make_views(connection, name, text, keep=keep, own=own)
             if name == _SITE_SCRIPT:
-                _tell_site(connection, site)
+                _fill_site(connection, site)
     return connection
 
 
@@ -303,7 +303,7 @@ def _kept(statement: str) -> str:
     return _VIEW.sub(r"CREATE OR REPLACE TABLE \1", statement, count=1)
 
 
-def _tell_site(connection: "duckdb.DuckDBPyConnection", site: Site) -> None:
+def _fill_site(connection: "duckdb.DuckDBPyConnection", site: Site) -> None:
     for rate in site.link_rates:
         connection.execute(
             "INSERT INTO site_link_rates VALUES (?, ?, ?)",

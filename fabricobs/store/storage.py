@@ -1,4 +1,4 @@
-"""What a store lies in, behind the few calls that a directory and an object store both answer.
+"""The storage of a store: a directory or an object store, behind one interface.
 
 An object is written whole or not at all. What counts is written once only: parts never change, and
 of two writers who create the same key one is told so. Nothing here needs a lock. A key is a path

@@ -1,4 +1,4 @@
-"""Upkeep of a store beside its writers and readers: small batches merged, old rows taken out."""
+"""Compaction and pruning of a store while others write and read it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -89,7 +89,7 @@ cable_changes AS (
 )
 SELECT c.kind, concat_ws(' ', c.device, c.part) AS part, c.name, c.before, c.after
 FROM changed c
-LEFT JOIN (SELECT DISTINCT owner, part, far_owner, far_part FROM cable_ends) e ON e.owner = c.device AND e.part = c.part AND c.kind IN ('port', 'speed')
+LEFT JOIN cable_ends e ON e.owner = c.device AND e.part = c.part AND c.kind IN ('port', 'speed')
 LEFT JOIN changed f ON f.device = e.far_owner AND f.part = e.far_part AND f.kind = c.kind AND f.name = c.name
   AND f.before IS NOT DISTINCT FROM c.before AND f.after IS NOT DISTINCT FROM c.after
 GROUP BY c.kind, c.device, c.part, c.name, c.before, c.after

@@ -2,12 +2,17 @@
 -- `own_ms` is what a rank does before it calls its collective: computation, and loading where told.
 -- Where no step record tells of computation, traced operations do (view `phases`).
 WITH records AS (
-  -- A step repeated after a restart: the later attempt wins.
-  SELECT * FROM steps
-  WHERE rank IS NOT NULL AND step IS NOT NULL
-  QUALIFY row_number() OVER (
-    PARTITION BY job, step, rank ORDER BY ts DESC NULLS LAST, line DESC
-  ) = 1
+  -- Of files that tell of one step of a rank each may tell a part of it (rank 0 also has the
+  -- trainer's log); of a step repeated after a restart the later attempt wins.
+  SELECT job, step, rank, arg_max(host, place) AS host, arg_max(stage, place) AS stage,
+    arg_max(ts, place) AS ts, arg_max(step_time_ms, place) AS step_time_ms,
+    arg_max(compute_ms, place) AS compute_ms, arg_max(comm_ms, place) AS comm_ms,
+    arg_max(data_ms, place) AS data_ms
+  FROM (
+    SELECT *, row(coalesce(ts, '-infinity'::TIMESTAMP), coalesce(line, 0)) AS place FROM steps
+    WHERE rank IS NOT NULL AND step IS NOT NULL
+  )
+  GROUP BY job, step, rank
 ),
 told AS (
   SELECT DISTINCT job FROM records WHERE compute_ms IS NOT NULL
@@ -26,7 +31,7 @@ SELECT s.job, s.step, s.rank, coalesce(host_name(s.host), r.host) AS host, NULL:
   coalesce(s.stage, 0) AS stage, s.ts, s.step_time_ms, s.compute_ms, s.comm_ms, s.data_ms,
   s.compute_ms + coalesce(s.data_ms, 0) AS own_ms
 FROM (
-  SELECT job, step, rank, host, stage, ts, step_time_ms, compute_ms, comm_ms, data_ms FROM records
+  FROM records
   UNION ALL BY NAME
   SELECT * FROM operations
 ) s

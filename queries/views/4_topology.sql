@@ -213,23 +213,29 @@ SELECT n.host, n.gpu, coalesce(l.device, n.nic)
 FROM nearest n LEFT JOIN legend l ON l.host = n.host AND l.part = n.nic
 ANTI JOIN mapped m ON m.host = n.host AND m.gpu = n.gpu;
 
--- The NIC each rank sends through, by its NET connections: rank -> host -> GPU -> NIC -> leaf port.
+-- The NIC each rank sends through, by its NET connections: rank -> host -> GPU -> NIC -> leaf port. A process of one
+-- GPU whose rank no log tells (only communicators of parts of the job are shown) has a row, too.
 -- Of a rank that sends through another one's NIC (PXN), the NIC it receives through or lends to others.
 -- Without NCCL logs the NIC nearest to its GPU is taken; `connections` is null then.
 CREATE OR REPLACE VIEW rank_paths AS
 WITH used AS (
-  SELECT job, rank, nic_index, count(*) AS connections
+  SELECT job, place, nic_index, count(*) AS connections
   FROM (
-    SELECT job, job_rank AS rank, nic_index, side <> 'send' AS aside FROM channels_by_rank
+    SELECT job, job_rank::VARCHAR AS place, nic_index, side <> 'send' AS aside FROM channels_by_rank
     WHERE transport = 'NET' AND proxy_rank IS NULL AND rank_source = 'communicator'
     UNION ALL
-    SELECT c.job, r.rank, c.nic_index, true
+    SELECT job, host || ' ' || pid, nic_index, side <> 'send' FROM channels_by_rank
+    WHERE transport = 'NET' AND proxy_rank IS NULL AND job_rank IS NULL
+    WINDOW p AS (PARTITION BY job, host, pid)
+    QUALIFY min(cuda_device) OVER p IS NOT DISTINCT FROM max(cuda_device) OVER p
+    UNION ALL
+    SELECT c.job, r.rank::VARCHAR, c.nic_index, true
     FROM nccl_channels c
     JOIN job_ranks r ON r.job IS NOT DISTINCT FROM c.job AND r.host = c.host AND r.rank = c.proxy_rank
     WHERE c.transport = 'NET'
   )
-  GROUP BY job, rank, nic_index, aside
-  QUALIFY aside = min(aside) OVER (PARTITION BY job, rank)
+  GROUP BY job, place, nic_index, aside
+  QUALIFY aside = min(aside) OVER (PARTITION BY job, place)
 ),
 named AS (
   SELECT job, host, pid, nic_index, max(nic) AS nic, max(nic_port) AS nic_port
@@ -240,7 +246,8 @@ ranks_and_nics AS (
   SELECT r.job, r.rank, r.host, r.gpu, coalesce(n.nic, g.nic) AS nic,
     coalesce(n.nic, g.nic) || '/' || coalesce(n.nic_port, 1) AS nic_port, u.connections
   FROM job_ranks r
-  LEFT JOIN used u ON u.job IS NOT DISTINCT FROM r.job AND u.rank = r.rank
+  LEFT JOIN used u ON u.job IS NOT DISTINCT FROM r.job
+    AND u.place = coalesce(r.rank::VARCHAR, r.host || ' ' || r.pid)
   LEFT JOIN named n ON n.job IS NOT DISTINCT FROM u.job AND n.host = r.host AND n.pid = r.pid
     AND n.nic_index = u.nic_index
   -- A rank may send through no NIC at all: where NCCL tells of others, nothing is guessed for it.

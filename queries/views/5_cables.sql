@@ -45,7 +45,7 @@ LEFT JOIN port_aliases a ON a.device = host_name(c.device) AND a.name = c.port
 LEFT JOIN hosts h ON h.host = host_name(c.device)
 WHERE c.device IS NOT NULL AND c.port IS NOT NULL;
 
--- Both ends of every cable, each as a part and with the part at its other end, as last told.
+-- Each end of a known cable once, with the part at its other end, as last told by either end.
 CREATE OR REPLACE TABLE cable_ends AS
 WITH told AS (
   SELECT p.owner, p.part, p.is_nic, r.owner AS far_owner, r.part AS far_part,
@@ -59,11 +59,13 @@ WITH told AS (
     AND (r.port = l.remote_port OR (r.port = l.remote_port_description
       AND (r.is_nic OR regexp_matches(l.remote_port, '^([0-9A-Fa-f]{2}:){5}'))))
   LEFT JOIN nic_names n ON n.host = r.owner AND n.name = r.port
+),
+ends AS (
+  SELECT owner, part, is_nic, far_owner, far_part, far_is_nic, ts, planned FROM told WHERE rank = 1
+  UNION ALL
+  SELECT far_owner, far_part, far_is_nic, owner, part, is_nic, ts, planned FROM told WHERE rank = 1
 )
-SELECT owner, part, is_nic, far_owner, far_part, far_is_nic, ts, planned FROM told WHERE rank = 1
-UNION
-SELECT far_owner, far_part, far_is_nic, owner, part, is_nic, ts, planned FROM told
-WHERE rank = 1
+SELECT * FROM ends
 QUALIFY row_number() OVER (
-  PARTITION BY far_owner, far_part ORDER BY planned, ts DESC NULLS LAST, part
+  PARTITION BY owner, part ORDER BY planned, ts DESC NULLS LAST, far_owner, far_part
 ) = 1;

@@ -19,7 +19,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         yield tmp_path / "cache" / "fabricobs"
 
     monkeypatch.setattr(cache_files, "_places", places)
-    monkeypatch.setattr(cache_files, "_tell_once", cache_files._tell_once.__wrapped__)
+    monkeypatch.setattr(cache_files, "_warn_once", cache_files._warn_once.__wrapped__)
     cache_files.keep("kernel.o", CODE, SOURCES)
     return tmp_path / "cache" / "fabricobs"
 

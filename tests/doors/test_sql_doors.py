@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import fabricobs as in_python
-from fabricobs.ask import run_statement
 from fabricobs.content import ContentError
 from fabricobs.exceptions import UserError
+from fabricobs.querying import run_statement
 from fabricobs.shell.commands import Shell
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session

@@ -86,10 +86,10 @@ def test_a_part_that_leads_outside_is_refused(
     lead(store / "batch", outside)
     before = sorted(path.name for path in outside.iterdir())
     assert "a store holds plain files" in refused(fabricobs, store)
-    for verb in (("diagnose",), ("prune", "--keep", "1d"), ("ingest", tmp_path / "outside")):
-        told = fabricobs(*verb, "--store", store)
-        assert told.returncode == 3, verb
-        assert "a store holds plain files" in told.stderr, verb
+    for command in (("diagnose",), ("prune", "--keep", "1d"), ("ingest", tmp_path / "outside")):
+        told = fabricobs(*command, "--store", store)
+        assert told.returncode == 3, command
+        assert "a store holds plain files" in told.stderr, command
     with pytest.raises(PartError):
         open_session(store)
     assert sorted(path.name for path in outside.iterdir()) == before

@@ -1,8 +1,8 @@
-"""Link flaps: links that went down as the job ran, told by counters, logs or status."""
+"""Links that went down as the job ran, for seconds or for good: by counters, logs or status."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -34,6 +34,8 @@ _SOURCES = {
 }
 # Two ends of which no log names the cable are one if they go down so often at the same times.
 _FEWEST_SHARED = 3
+_Silence = tuple[datetime, datetime]  # alive from, known until
+_NOT_SILENT: _Silence = (datetime.max, datetime.min)
 # Those that tell the second.
 _EXACT = ("kernel", "NCCL", "device log")
 
@@ -43,7 +45,8 @@ class _Downs:
     """How often a cable went down: `spans`, one an event, are when; `told` by which sources.
 
     `guessed` says that no log names the cable: its ends went down at the same times. `placed` is
-    false where one end is a host of which no log tells a rank, nor that it has none.
+    false where one end is a host of which no log tells a rank, nor that it has none. `stays` says
+    that nothing tells the link up again: its last span lasts as long as its state is known.
     """
 
     cable: Cable
@@ -52,12 +55,14 @@ class _Downs:
     told: tuple[str, ...]
     guessed: bool = False
     placed: bool = True
+    stays: bool = False
 
     @property
     def of_unknown_use(self) -> bool:
         """Whether it may be a host of no job that started again, for all that its switch tells."""
         unplaced = not self.placed or self.cable.far is None
-        return unplaced and self.told == ("device log",) and self.times == 1
+        once = self.times == 1 and not self.stays
+        return unplaced and self.told == ("device log",) and once
 
 
 def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
@@ -79,9 +84,13 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
         (cable, [sure[end.owner] for end in cable.ends if end.owner in sure])
         for cable in cables_in(rows)
     ]
-    found = _joined(
-        [replace(_counted(cable), placed=not idle) for cable, idle in cables if not any(idle)]
-    )
+    silent = {row[:2]: row[2:] for row in evidence.frame("silent_ports").iter_rows()}
+    found = [
+        _to_its_end(downs, silent, ran[1])
+        for downs in _joined(
+            [replace(_counted(cable), placed=not idle) for cable, idle in cables if not any(idle)]
+        )
+    ]
     findings = [
         _finding(downs, hit, evidence, model, trends)
         for downs in found
@@ -107,9 +116,7 @@ def _ran(evidence: Evidence, trends: list[StepTimeTrend]) -> Span | None:
 def _downs(evidence: Evidence) -> pl.DataFrame:
     """Return a row for each time something told that a port was down."""
     counted = evidence.frame("sick_intervals").filter(pl.col("counter") == "link_downed")
-    told = evidence.frame("link_downs").with_columns(
-        pl.col("ts").alias("ts_before"), pl.lit(1.0).alias("risen")
-    )
+    told = evidence.frame("link_downs").with_columns(pl.lit(1.0).alias("risen"))
     columns = ("owner", "part", "is_nic", "far_owner", "far_part", "far_is_nic")
     names = (*columns, "ts_before", "ts", "risen", "source")
     parts = [counted.with_columns(pl.lit("counter").alias("source")), told]
@@ -117,13 +124,17 @@ def _downs(evidence: Evidence) -> pl.DataFrame:
 
 
 def _counted(cable: Cable) -> _Downs:
-    """Join what several sources tell of one event; what counters count beyond that is more."""
+    """Join what several sources tell of one event; what counters count beyond that is more.
+
+    What tells the time best comes first: a status is asked minutes later.
+    """
     exact = cable.rows.filter(pl.col("source").is_in(_EXACT)).sort("ts")
     spans: list[Span] = []
     for time in exact["ts"]:
         if not spans or time - spans[-1][1] > _ONE_EVENT:
             spans.append((time, time))
-    rest = cable.rows.filter(pl.col("source").is_in(_EXACT).not_()).sort("ts")
+    rest = cable.rows.filter(pl.col("source").is_in(_EXACT).not_())
+    rest = rest.sort(pl.col("ts") - pl.col("ts_before"), "ts")
     for begin, end in rest.select("ts_before", "ts").iter_rows():
         known = any(a <= end + _ONE_EVENT and b >= begin - _ONE_EVENT for a, b in spans)
         if not known:
@@ -133,6 +144,24 @@ def _counted(cable: Cable) -> _Downs:
     times = max(len(spans), _times(by_end.to_list()))
     told = tuple(sorted(cable.rows["source"].unique().to_list()))
     return _Downs(cable, tuple(sorted(spans)), times, told)
+
+
+def _to_its_end(
+    downs: _Downs, silent: Mapping[tuple[str, str], _Silence], ended: datetime
+) -> _Downs:
+    """Return the downs, the last of them as long as it lasts, where the link stays down.
+
+    What an end carried in the interval in which it went down does not tell that it is up again.
+    Where no log tells the second, it went down in the last interval in which it carried something.
+    """
+    *before, (begin, end) = downs.spans
+    for known in downs.cable.ends:
+        alive_from, known_until = silent.get((known.owner, known.part), _NOT_SILENT)
+        until = min(known_until, ended)
+        if alive_from <= end and until > end:
+            began = begin if begin == end else max(begin, alive_from)
+            return replace(downs, spans=(*before, (began, until)), stays=True)
+    return downs
 
 
 def _times(by_end: Sequence[float]) -> int:
@@ -187,7 +216,7 @@ def _finding(
     trends: list[StepTimeTrend],
 ) -> Finding:
     cable, spans = downs.cable, downs.spans
-    cost = cost_of(evidence, trends, hit or spans)
+    cost = cost_of(evidence, trends, spans if downs.stays else hit or spans)
     families = {_SOURCES[source] for source in downs.told}
     if cost is not None and cost.felt:
         families.add("timing")
@@ -199,7 +228,9 @@ def _finding(
         "since": moment(spans[0][0]),
         "moments": ", ".join(f"{begin:%H:%M:%S}" for begin, _ in spans[:10]),
         "sources": ", ".join(downs.told),
-        "flaps": _flaps(spans, downs.times, model) + (_GUESSED if downs.guessed else ""),
+        "stays": "" if downs.stays else None,
+        "once_for_good": "" if downs.stays and downs.times == 1 else None,
+        "flaps": _flaps(downs, model) + (_GUESSED if downs.guessed else ""),
         "drain": f"; drain {nic.owner}" if nic else "",
         "port": next((end.label for end in cable.ends if not end.is_nic), cable.near.label),
         "nic_host": nic.owner if nic else None,
@@ -245,12 +276,15 @@ def _hit(evidence: Evidence, spans: Sequence[Span], model: Model) -> list[Span]:
     return hit
 
 
-def _flaps(spans: Sequence[Span], times: int, model: Model) -> str:
+def _flaps(downs: _Downs, model: Model) -> str:
+    if downs.stays:
+        return "Nothing tells that it is up again: its traffic takes other links, or none."
+    spans = downs.spans
     within = timedelta(seconds=model.limit("within"))
     often = any(
         later[0] - earlier[1] <= within for earlier, later in zip(spans, spans[1:], strict=False)
     )
-    if times > len(spans) or often:
+    if downs.times > len(spans) or often:
         return "It came and went: an optic or connector at its limit, or a port that retrains."
     return "One event may have been a hand on a cable."
 

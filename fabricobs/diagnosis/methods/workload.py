@@ -6,7 +6,7 @@ waiting for their data alike.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,11 +37,13 @@ _FEWEST_HOSTS = 4
 class _Form:
     """One form of uneven work: what is uneven, from which step index on, and the numbers.
 
-    `loss` is the share of throughput lost, `explained` the share of the wait that the form
-    explains, both 0 to 1; `what` and `proof` are sentences. `most` is the highest severity: a job
-    whose ranks take turns is as it was built.
+    `name` is that of the form in the phrase `advice` of the model. `loss` is the share of
+    throughput lost, `explained` the share of the wait that the form explains, both 0 to 1; `what`
+    and `proof` are sentences. `most` is the highest severity: a job whose ranks take turns is as it
+    was built.
     """
 
+    name: Literal["stages", "turns", "loading"]
     what: str
     proof: str
     loss: float
@@ -94,6 +96,7 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
     members = times.ranks[times.stages == stages[slowest]]
     name = f"pipeline stage {stages[slowest]} (ranks {_ranges(members)})"
     return _Form(
+        name="stages",
         what=f"{name} computes {usual[slowest] / mean - 1:.0%} longer than the mean stage",
         proof=(
             f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms; that explained "
@@ -141,6 +144,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
         return None
     usual = float(np.median(np.nanmedian(times.peer_ms[known], axis=1)))
     return _Form(
+        name="turns",
         what=(
             "ranks vary from step to step"
             + (f" since step {times.steps[known[0]]}" if since else "")
@@ -221,6 +225,7 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
     explained = _share(added, longer)
     value = float(np.median(values[begin:end]))
     return _Form(
+        name="loading",
         what=f"all ranks wait {value:,.0f} ms a step for their data"
         + (f" since step {times.steps[index[begin]]}" if begin else ""),
         proof=(
@@ -299,6 +304,7 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
         "What": form.what[0].upper() + form.what[1:],
         "proof": form.proof,
         "loss": form.loss,
+        form.name: "",
     }
     families = {"timing"}
     explanation = model.wording.explanation.format(**words)

@@ -1,20 +1,14 @@
 """The json reader: whole documents, whose records lie somewhere in a tree of objects and lists.
 
-A block's `where` is the path to its records: `communicators[].ranks[]` goes into every item of the
-lists (or into the one object some tools write instead of a list of one), `counts.{op}` into every
-key of an object that the template fits, whose fields fill columns; an empty path is the document
-itself, `[]` each item of a document that is a list, and two dots in front (`..interfaces.{port}`)
-find the path wherever it lies, such as in an answer of an API. A column's key is a path below the
+A block's `where` is the path to its records (`record_paths.py`). A column's key is a path below the
 record, `.` for the record itself, and with a dot in front a path from the top, through the items
 the record lies in: `.communicators.hash`; keys with ` + ` between are added up. Tables of counters
 take key templates, other tables as targets and `other` as counter dumps do. `join` builds columns
-from keys of the record. Nothing but what the
-paths name is kept: a document may hold an environment with secrets in it.
+from keys of the record. Nothing but what the paths name is kept: a document may hold an
+environment with secrets in it.
 """
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
@@ -25,39 +19,24 @@ from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.documents.jsontext import TOO_DEEP, documents, unfolded
 from fabricobs.formats.documents.kept_values import KeptValues
 from fabricobs.formats.documents.oids import NameMaps
+from fabricobs.formats.documents.record_paths import (
+    RecordPath,
+    leaf_values,
+    located_records,
+    value_above,
+    without_places,
+)
 from fabricobs.formats.joins import Join
 from fabricobs.formats.logs.lines import Outcome, TextReader
 from fabricobs.formats.mapping import IDENTITY, ColumnMapping, Target, check_column
 from fabricobs.formats.records.values import from_json
 from fabricobs.formats.rows import Rows, Tally
-from fabricobs.formats.templates import Template, TemplateError, compile_template
+from fabricobs.formats.templates import TemplateError, compile_template
 from fabricobs.formats.values import Unfit, Value
 
-_STEP = re.compile(r"(?P<key>[\w:-]*)(?P<items>\[\])?")
 _MOST_PROBLEMS = 20
 _MOST_KEYS = 10_000  # whose answer is kept
 _ID = "id"  # the field of a path that `names` name
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One step of a path: a key, perhaps into each item of its list, or every key that fits."""
-
-    key: str
-    items: bool = False
-    template: Template | None = None
-
-    def fits(self, key: str) -> bool:
-        """Say whether a key leads on."""
-        return key == self.key if self.template is None else bool(self.template.pattern.match(key))
-
-
-class _Path:
-    """A compiled path to records."""
-
-    def __init__(self, where: str, name: str) -> None:
-        self.anywhere = where.startswith("..")
-        self.steps = tuple(_step(text, name) for text in where.lstrip(".").split(".") if text)
 
 
 class JsonBlock:
@@ -70,12 +49,11 @@ class JsonBlock:
         self.set = block.set
         self.needs = block.needs
         self.mapping = ColumnMapping(block)
-        self.paths = tuple(_Path(where, name) for where in (block.where or "", *block.also))
+        self.paths = tuple(RecordPath(where, name) for where in (block.where or "", *block.also))
         tables = {self.table, *(target.table for target in self.mapping.targets())}
-        for step in (step for path in self.paths for step in path.steps):
-            for field, type_name in step.template.fields if step.template is not None else ():
-                if not any(field in column_names(table) for table in tables) and field != _ID:
-                    check_column(self.table, field, type_name)
+        for field, type_name in (field for path in self.paths for field in path.fields):
+            if not any(field in column_names(table) for table in tables) and field != _ID:
+                check_column(self.table, field, type_name)
         self.names = NameMaps(block.names)
         self.join = Join(block.join)
         self.from_above = tuple(
@@ -119,15 +97,6 @@ class JsonFormat:
     def __init__(self, definition: Definition) -> None:
         self.name = definition.name
         self.blocks = tuple(JsonBlock(block, definition.name) for block in definition.block)
-
-
-def _step(text: str, name: str) -> _Step:
-    if "{" in text:
-        return _Step("", template=compile_template(text, default_type="text"))
-    found = _STEP.fullmatch(text)
-    if found is None:
-        raise TemplateError(f"{name}: {text!r} is no step of a path: key, key[] or {{column}}")
-    return _Step(found["key"], items=found["items"] is not None)
 
 
 def read_json(
@@ -200,8 +169,10 @@ class _TreeReader:
                 names = block.names.of(document)
                 for held in block.names.objects(document):
                     kept.add_record(held, bool)  # any path
-                kept.from_top.update(_without_places(key) for key in block.from_above)
-                for record, above, fields in _found(document, block, kept):
+                kept.from_top.update(without_places(key) for key in block.from_above)
+                for record, above, fields in located_records(
+                    document, block.paths, block.reads_values, kept
+                ):
                     if not block.takes(record):
                         continue
                     given = _named(fields, names)
@@ -261,7 +232,7 @@ class _TreeReader:
         measured: list[tuple[Target, Value]] = []
         others: dict[str, Value] = {}
         filled: set[str] = set()
-        leaves = dict(_leaves(record))
+        leaves = dict(leaf_values(record))
         for key, value in [*leaves.items(), *_sums(block, leaves), *_from_above(block, above)]:
             text = _as_text(value)
             if text is None:
@@ -314,83 +285,7 @@ def _sums(block: JsonBlock, leaves: dict[str, Any]) -> Iterator[tuple[str, str]]
 
 def _from_above(block: JsonBlock, above: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for key in block.from_above:
-        yield key, _at(above, key)
-
-
-def _without_places(key: str) -> str:
-    """Return a path from the top without the places in lists."""
-    return ".".join(part for part in key.split(".") if not part.isdigit())
-
-
-def _found(
-    document: Any, block: JsonBlock, kept: KeptValues
-) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
-    for path in block.paths:
-        if not path.anywhere:
-            yield from _records(document, path.steps, block.reads_values, kept)
-            continue
-        first = path.steps[0]
-        pending = [document]
-        while pending:
-            node = pending.pop()
-            if isinstance(node, dict):
-                if first.template is not None or first.key in node:
-                    yield from _records(node, path.steps, block.reads_values, kept)
-                pending.extend(node.values())
-            elif isinstance(node, list):
-                pending.extend(node)
-
-
-def _records(
-    node: Any, steps: tuple[_Step, ...], values: bool, kept: KeptValues, path: str = ""
-) -> Iterator[tuple[Any, dict[str, Any], dict[str, Any]]]:
-    """Yield each record with the items it lies in, by path, and the fields that keys tell.
-
-    Plain values below a key that fits a template are passed over unless `values`.
-    """
-    if not steps:
-        yield node, {}, {}
-        return
-    step, rest = steps[0], steps[1:]
-    if step.items and not step.key:
-        for item in node if isinstance(node, list) else [node]:
-            for record, above, given in _records(item, rest, values, kept, path):
-                yield record, {path: item, **above}, given
-        return
-    if not isinstance(node, dict):
-        return
-    if step.template is not None:
-        kept.add_data_keys(node, step.fits)
-    if values and not rest:
-        kept.add_values(node, step.fits)
-    if step.template is not None:
-        for key, value in node.items():
-            if not values and not isinstance(value, dict | list):
-                continue
-            fields = _fields(step.template, str(key))
-            if fields is None:
-                continue
-            for record, above, given in _records(value, rest, values, kept, path):
-                yield record, above, {**fields, **given}
-        return
-    below = f"{path}.{step.key}"
-    value = node.get(step.key)
-    items = value if step.items and isinstance(value, list) else [value]
-    for item in items:
-        if item is not None:
-            for record, above, given in _records(item, rest, values, kept, below):
-                yield record, {below: item, **above}, given
-
-
-def _fields(template: Template, key: str) -> dict[str, Any] | None:
-    """Return what a key tells by its template; None if it does not fit."""
-    found = template.pattern.match(key)
-    if found is None:
-        return None
-    try:
-        return template.read(found)
-    except ValueError:
-        return None
+        yield key, value_above(above, key)
 
 
 def _add(
@@ -406,15 +301,15 @@ def _add(
     row.update(dict.fromkeys((t.column.name for t in block.mapping.sources().values()), None))
     row.update(given)
     filled = False
-    for key, value in _leaves(record):
+    for key, value in leaf_values(record):
         target = block.mapping.resolve(key)
         filled |= isinstance(target, Target) and _fill(row, target, value)
     for key in block.from_above:
-        _fill(row, block.mapping.sources()[key], _at(above, key))
+        _fill(row, block.mapping.sources()[key], value_above(above, key))
     if place:
-        told = _is_told(row["ts"]) and row["ts"] != place["ts"]
+        told = _is_known(row["ts"]) and row["ts"] != place["ts"]
         row.update({"ts_source": block.set.get("ts_source", "inline")} if told else place)
-    if filled and all(_is_told(row.get(name)) for name in block.needs):
+    if filled and all(_is_known(row.get(name)) for name in block.needs):
         rows.add(block.table, row)
         return
     for name, value in row.items():
@@ -422,33 +317,10 @@ def _add(
             rows.unfit.add(row["file_id"], row["line"], name, value)
 
 
-def _leaves(record: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of a record by their path; `.` is a record that is a value itself."""
-    if not isinstance(record, dict):
-        yield path or ".", record
-        return
-    for key, value in record.items():
-        yield from _leaves(value, f"{path}.{key}" if path else str(key))
-
-
-def _at(above: dict[str, Any], key: str) -> Any:
-    """Return the value at a path from the top, through the nearest item the record lies in."""
-    nearest = max((path for path in above if f"{key}.".startswith(f"{path}.")), key=len, default="")
-    node = above[nearest]
-    for part in key[len(nearest) :].strip(".").split("."):
-        if isinstance(node, list) and part.isdigit() and int(part) < len(node):
-            node = node[int(part)]
-        elif isinstance(node, dict):
-            node = node.get(part)
-        else:
-            return None
-    return node
-
-
 def _fill(row: dict[str, Any], target: Target, value: Any) -> bool:
     """Fill a column where the value can be meant; the first key of a column that does counts."""
     known = row.get(target.column.name)
-    if value is None or isinstance(value, dict | list) or _is_told(known):
+    if value is None or isinstance(value, dict | list) or _is_known(known):
         return False
     converted = from_json(value, target, UTC)
     if isinstance(converted, Unfit):
@@ -460,5 +332,5 @@ def _fill(row: dict[str, Any], target: Target, value: Any) -> bool:
     return False
 
 
-def _is_told(value: Any) -> bool:
+def _is_known(value: Any) -> bool:
     return value is not None and not isinstance(value, Unfit)

@@ -1,4 +1,4 @@
-"""Names for numbers: a database that counts by object id holds, beside it, objects {name: id}."""
+"""Names of object ids: a counter database also holds objects {name: id}."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Identity: whose rows a file gives, which port, when, and where each of these was found.
+"""Identity of a file: device, port and time of its rows, each with its source.
 
 `times.py` finds times in names, `names.py` takes one name apart by meaning, `layout.py` infers from
 all paths together which part names the host, `pattern.py` is what the user says (`--host-from`),

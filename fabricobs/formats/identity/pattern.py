@@ -1,4 +1,4 @@
-"""What the user says of paths: `--host-from '{host}/{time}/**'`.
+"""Patterns of paths that the user gives: `--host-from '{host}/{time}/**'`.
 
 A pattern is matched with a path below the directory given, archives being directories: `*` is any
 part of a component, `**` any number of components, `{host}`, `{port}`, `{time}` and `{rank}` are

@@ -1,4 +1,4 @@
-"""The words of names that say what a file holds, not whose it is, and the looks of what does.
+"""Words in file names that describe content, and patterns of names of devices.
 
 `COMMAND_WORDS` are words of commands, tools and formats; `FOLDER_WORDS` say what lies in a folder;
 `SERIES_WORDS` number what was done again (`run2`); `GROUP_WORDS` name more than one device

@@ -1,4 +1,4 @@
-"""Exports of log services: records, in one of whose fields stands the line that was logged.
+"""Exports of log services: records with the logged line in one of their fields.
 
 JSON lines, whole documents (lists, answers of APIs) and CSV. The field that holds
 the line is found by content: its texts show formats. `meanings.py` says what other fields mean.
@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from fabricobs.formats.documents.jsontext import below_banner, documents, loads
-from fabricobs.formats.logs.meanings import meaning_of, told_by_fields
+from fabricobs.formats.logs.meanings import fields_by_meaning, meaning_of
 from fabricobs.formats.values import parse_time
 
 Syntax = Literal["jsonl", "json", "csv", "journal"]
@@ -300,7 +300,7 @@ def _record(item: Any, path: Path, number: int, above: _Scopes) -> Record | None
     inner = above[0] if INSIDE in path and above else ()
     fields = [field for scope in (inner, own, *above) for field in scope]
     is_piece = any(name in _PIECE_FLAGS and text == "P" for name, text in own)
-    return Record(number, value, told_by_fields(fields), is_piece)
+    return Record(number, value, fields_by_meaning(fields), is_piece)
 
 
 def _inside(value: Any) -> Any:

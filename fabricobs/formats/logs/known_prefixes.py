@@ -1,4 +1,4 @@
-"""What stands before messages, judged once for each distinct text: the times in it may differ."""
+"""Prefixes of messages, parsed once for each distinct text; only the times in it differ."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Columns of rows put together from layers: what is said last of a cell counts."""
+"""Columns built from layers: of several values of a cell the last counts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -51,8 +51,8 @@ def meaning_of(path: str) -> tuple[str, int] | None:
     return None
 
 
-def told_by_fields(fields: Iterable[tuple[str, Any]]) -> dict[str, str]:
-    """Return what the fields of a record tell, nearest fields first.
+def fields_by_meaning(fields: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Return the known values in the fields of a record by their meaning, nearest fields first.
 
     A name is a name and a time is a time, or the field is passed over. `@timestamp` is in UTC, also
     where it names no zone: so CloudWatch and Elasticsearch define it.
@@ -71,9 +71,9 @@ def told_by_fields(fields: Iterable[tuple[str, Any]]) -> dict[str, str]:
     return {meaning: text for meaning, (_, text) in told.items()}
 
 
-def told_by(labels: str) -> Mapping[str, str]:
-    """Return what labels such as `pod="worker-1", node_name="gpu01"` tell."""
-    return told_by_fields(_LABEL.findall(labels))
+def labels_by_meaning(labels: str) -> Mapping[str, str]:
+    """Return the same of labels such as `pod="worker-1", node_name="gpu01"`."""
+    return fields_by_meaning(_LABEL.findall(labels))
 
 
 def host_of_stream(stream: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What launchers and log services write before a line: found, taken off, and what it tells kept.
+"""Prefixes that launchers and log services write: found, removed, and their fields kept.
 
 A line may bear several (`0: [1,3]<stdout>:2026-01-05T10:00:00Z text`); they are taken off one after
 the other. A format whose own lines begin with a time or a number sees them whole first.
@@ -19,7 +19,7 @@ from typing import Any
 
 from fabricobs.formats.identity.vocabulary import likeness
 from fabricobs.formats.limits import LIMITS
-from fabricobs.formats.logs.meanings import host_of_stream, told_by
+from fabricobs.formats.logs.meanings import host_of_stream, labels_by_meaning
 from fabricobs.formats.recognition.detection import Detector
 from fabricobs.formats.values import Unfit, parse_whole, parse_without_year, time_of
 
@@ -195,7 +195,7 @@ def prefix_columns(told: Told, zone: tzinfo, written_us: int | None) -> dict[str
     """
     columns: dict[str, Any] = {}
     if "labels" in told:
-        told = {**told_by(told["labels"]), **told}
+        told = {**labels_by_meaning(told["labels"]), **told}
     host = told.get("pod") or told.get("host") or host_of_stream(told.get("stream", ""))
     host = host or told.get("node")
     if host:

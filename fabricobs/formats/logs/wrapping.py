@@ -1,4 +1,4 @@
-"""What is put around the lines of a whole file: containerd's pieces, records of an export, labels.
+"""Wrappers of all lines of a file: pieces of containerd, records of an export, labels.
 
 The lines come out as they were logged, each with what is told around it.
 """

@@ -17,7 +17,7 @@ from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.documents.jsontext import below_banner, documents, loads
 from fabricobs.formats.identity.vocabulary import INTERFACE, is_surely_a_device
 from fabricobs.formats.limits import LIMITS
-from fabricobs.formats.logs.meanings import meaning_of, told_by_fields
+from fabricobs.formats.logs.meanings import fields_by_meaning, meaning_of
 from fabricobs.formats.mapping import Target
 from fabricobs.formats.records.csv_records import split_header, split_line
 from fabricobs.formats.source import LineBlock, line_blocks
@@ -157,7 +157,7 @@ class _Reader:
             return
         for key, below in value.items():
             if isinstance(below, dict | list):
-                yield from self._records(below, (*_told_by_key(str(key)), *fields))
+                yield from self._records(below, (*_fields_of_key(str(key)), *fields))
 
     def _counters(self, fields: dict[str, Any]) -> list[tuple[str, str]]:
         """Return the counters among the fields of an object, or the one that it names."""
@@ -190,7 +190,7 @@ class _Reader:
 
         A `device` that is named like a network interface is one, else a host or switch.
         """
-        told = told_by_fields((k, v) for k, v in fields if k.lower() not in _VALUES)
+        told = fields_by_meaning((k, v) for k, v in fields if k.lower() not in _VALUES)
         host = told.get("node") or told.get("host") or _first(fields, _HOSTS)
         nics = [str(v) for k, v in fields if _end(k) in _NICS and v not in (None, "")]
         nic = next((name for name in nics if INTERFACE.fullmatch(name)), None)
@@ -216,7 +216,7 @@ def _port(nic: str | None, port: str | None) -> str | None:
     return f"{nic}/{port}" if port.isdecimal() else port
 
 
-def _told_by_key(key: str) -> tuple[Field, ...]:
+def _fields_of_key(key: str) -> tuple[Field, ...]:
     """Return what a key tells of the object it leads to, where it is a name."""
     if INTERFACE.fullmatch(key):
         return (("interface", key),)

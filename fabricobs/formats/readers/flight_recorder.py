@@ -28,7 +28,7 @@ def read_flight_recorder(file: WholeFile) -> None:
     if not isinstance(dump, dict):
         file.miss(1, "no dictionary", "")
         return
-    _tell_wrong_types(file, dump)
+    _report_wrong_types(file, dump)
     entries = _list(dump.get("entries"))
     status = _dict(dump.get("pg_status"))
     groups = _Groups(_dict(dump.get("pg_config")), entries, status)
@@ -54,7 +54,7 @@ def read_flight_recorder(file: WholeFile) -> None:
             file.miss(line, "status is no dictionary", str(state))
 
 
-def _tell_wrong_types(file: WholeFile, dump: dict[Any, Any]) -> None:
+def _report_wrong_types(file: WholeFile, dump: dict[Any, Any]) -> None:
     """Account for the parts of a dump that are not what they should be."""
     wanted = (("entries", list | tuple, "list"), ("pg_status", dict, "dictionary"),
               ("pg_config", dict, "dictionary"))  # fmt: skip

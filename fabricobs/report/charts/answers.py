@@ -12,7 +12,7 @@ from fabricobs.report.charts.drawing import sentences
 from fabricobs.report.charts.ranks import rank_compute
 from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.charts.uplinks import uplink_shares
-from fabricobs.report.documents import counted, number
+from fabricobs.report.wording import counted, number
 
 _MOST_ROWS = 12
 _NOTHING = Finding("", (), severity="info", confidence=0.0, title="", explanation="")

@@ -9,7 +9,7 @@ from typing import Any
 
 from fabricobs.report.charts.positions import position
 from fabricobs.report.charts.svg import Value, marks
-from fabricobs.report.documents import number, percent
+from fabricobs.report.wording import number, percent
 
 _MOST_ROWS = 800
 

@@ -15,7 +15,7 @@ import altair as alt
 from fabricobs.diagnosis.findings import Finding
 from fabricobs.report.charts.positions import position
 from fabricobs.report.charts.source import Row
-from fabricobs.report.documents import iso, number
+from fabricobs.report.wording import iso, number
 
 HEIGHT = 240
 DASHES = [5, 4]

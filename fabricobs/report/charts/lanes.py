@@ -17,7 +17,7 @@ from fabricobs.report.charts.drawing import (
     tips,
 )
 from fabricobs.report.charts.source import Row
-from fabricobs.report.documents import number
+from fabricobs.report.wording import number
 
 _HEIGHT = 46  # pixels of a lane
 _FILLED = 0.56  # of a lane's height, at its peak; its words stand above

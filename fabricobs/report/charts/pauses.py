@@ -9,7 +9,7 @@ from fabricobs.diagnosis.findings import Finding
 from fabricobs.report.charts.drawing import sentences, titled
 from fabricobs.report.charts.graph import Edge, Mark, Node, draw_graph
 from fabricobs.report.charts.source import Row, Source
-from fabricobs.report.documents import number
+from fabricobs.report.wording import number
 
 _LEAST_FRAMES = 100.0  # a second: 0.8 % of the time at 400 Gb/s
 _MOST_HOPS = 4

@@ -9,7 +9,7 @@ from fabricobs import content
 from fabricobs.diagnosis.findings import Finding
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.json_values import as_json
-from fabricobs.report.documents import iso
+from fabricobs.report.wording import iso
 
 if TYPE_CHECKING:
     import polars as pl

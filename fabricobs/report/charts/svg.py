@@ -169,7 +169,7 @@ def _clean(element: ElementTree.Element, key: str, names: dict[str, int]) -> Non
         elif name != "class":
             element.attrib[name] = _LONG_NUMBER.sub(lambda n: f"{float(n[0]):.1f}", value)
     for place, child in enumerate(list(element)):
-        told = _told(child)
+        told = _label(child)
         _clean(child, key, names)
         if told.startswith("part: "):
             element[place] = _part_link(child, told.partition("\n")[0].removeprefix("part: "))
@@ -182,7 +182,7 @@ def _named(name: str, key: str, names: dict[str, int]) -> str:
     return f"{key}-{names.setdefault(name, len(names))}"
 
 
-def _told(element: ElementTree.Element) -> str:
+def _label(element: ElementTree.Element) -> str:
     return element.attrib.get("aria-label", "")
 
 

@@ -24,7 +24,7 @@ from fabricobs.report.charts.drawing import (
     titled,
 )
 from fabricobs.report.charts.source import Row, Source
-from fabricobs.report.documents import iso
+from fabricobs.report.wording import iso
 
 _MOST_POINTS = 800  # of a plot of 1,000 pixels
 _MOST_LANES = 8

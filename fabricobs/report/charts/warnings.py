@@ -6,7 +6,7 @@ from fabricobs.diagnosis.findings import Finding
 from fabricobs.report.charts.bars import bars
 from fabricobs.report.charts.drawing import job_of
 from fabricobs.report.charts.source import Source
-from fabricobs.report.documents import counted, number
+from fabricobs.report.wording import counted, number
 
 _MOST_ROWS = 12
 

@@ -14,7 +14,7 @@ from fabricobs.simulator.random_worlds.spec import Spec
 from fabricobs.simulator.random_worlds.subnet import write_subnet
 from fabricobs.simulator.random_worlds.switch_logs import write_switch_logs
 from fabricobs.simulator.random_worlds.trainer import write_steps
-from fabricobs.simulator.random_worlds.truth import tell_truth
+from fabricobs.simulator.random_worlds.truth import ground_truth
 from fabricobs.simulator.random_worlds.world import come_true
 
 ANSWER = "truth.json"
@@ -36,7 +36,7 @@ def write_world(directory: Path, spec: Spec) -> dict[str, Any]:
     write_kernel_logs(site)
     write_switch_logs(site)
     write_foreign(site)
-    truth = tell_truth(site)
+    truth = ground_truth(site)
     directory.mkdir(parents=True, exist_ok=True)
     text = json.dumps(truth, indent=2) + "\n"
     (directory / ANSWER).write_text(text, encoding="utf-8")

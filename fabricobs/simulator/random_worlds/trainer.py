@@ -50,13 +50,13 @@ def trainers() -> dict[str, Trainer]:
     return {name: Trainer.model_validate(entry) for name, entry in tomllib.loads(text).items()}
 
 
-def tells_phases(site: Site) -> bool:
+def prints_phases(site: Site) -> bool:
     """Whether the trainer's log tells compute, data and communication of what it tells apart."""
     trainer = trainers()[site.spec.trainer]
     return trainer.phases or (trainer.timers and site.spec.steps_from == "ranks")
 
 
-def tells_work(site: Site) -> bool:
+def prints_work(site: Site) -> bool:
     """Whether the trainer's log tells how much work a step was."""
     line = trainers()[site.spec.trainer].line
     return any(f"{{{name}" in line for name in ("tokens", "tps", "rate", "tflops", "mfu"))

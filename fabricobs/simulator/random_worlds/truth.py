@@ -10,7 +10,7 @@ from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.trainer import tells_phases, tells_work
+from fabricobs.simulator.random_worlds.trainer import prints_phases, prints_work
 from fabricobs.simulator.random_worlds.world import (
     World,
     tenants_alone,
@@ -31,7 +31,7 @@ _TENANTS_ARE = ["throughput_drop", "congestion", "ecn_misconfigured"]
 _QUEUES = 0.01  # share of the transfer time that a link stands still without any fault
 
 
-def tell_truth(site: Site) -> dict[str, Any]:
+def ground_truth(site: Site) -> dict[str, Any]:
     """The answer as JSON; in the form of the scenarios' answers, with more for each fault."""
     world, spec = site.world, site.spec
     first = world.courses[0].launch
@@ -84,8 +84,8 @@ def evidence_of(site: Site) -> set[str]:
     info = spec.nccl_level in {"info", "coll"}
     timing = {
         "inspector": spec.inspector,
-        "phases_of_ranks": spec.steps_from == "ranks" and tells_phases(site),
-        "phases_of_rank0": spec.steps_from == "rank0" and tells_phases(site),
+        "phases_of_ranks": spec.steps_from == "ranks" and prints_phases(site),
+        "phases_of_rank0": spec.steps_from == "rank0" and prints_phases(site),
         "steps": spec.steps_from != "none",
         "kernel_log": spec.kernel_log,
         "switch_log": spec.switch_log != "none" and not spec.infiniband,
@@ -255,7 +255,7 @@ def _shows_loss(site: Site, fault: Fault, shown: set[str]) -> bool:
     world = site.world
     if "phases_of_ranks" in shown or fault.kind.does == "hang":
         return True
-    if (world.spec.ramp_up or world.spec.curriculum) and not tells_work(site):
+    if (world.spec.ramp_up or world.spec.curriculum) and not prints_work(site):
         return False
     if fault.kind.does not in {"compute", "loading"}:
         return True

@@ -148,12 +148,12 @@ def _report(reports: list[list[str]], reader: Reader, ports: Sequence[tuple[Node
                 if node.is_switch:
                     of_node = [i for i in bad if ports[i][0] == node]
                     total = now[of_node].sum(axis=0)
-                    report.append(f"   GUID {node.guid:#x} port ALL: {_told(total)}")
+                    report.append(f"   GUID {node.guid:#x} port ALL: {_error_list(total)}")
                 last = node
-            report.append(f"   GUID {node.guid:#x} port {number}: {_told(now[index])}")
+            report.append(f"   GUID {node.guid:#x} port {number}: {_error_list(now[index])}")
 
 
-def _told(counts: Integers) -> str:
+def _error_list(counts: Integers) -> str:
     pairs = zip(_ERRORS, counts.tolist(), strict=True)
     return " ".join(f"[{label} == {count}]" for (label, _, _), count in pairs if count)
 

@@ -1,4 +1,4 @@
-"""What NCCL and RCCL tell: ranks, NICs, channels, paths, calls and collectives."""
+"""Tables of NCCL and RCCL: ranks, NICs, channels, paths, calls and collectives."""
 
 from fabricobs.store.tables.columns import ORIGIN, TIMED, Table, flag, number, text, whole
 

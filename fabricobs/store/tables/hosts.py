@@ -1,4 +1,4 @@
-"""Hosts, who sits on them, and what their kernels say."""
+"""Tables of hosts: facts, the host map, events, samples of GPUs."""
 
 from fabricobs.store.tables.columns import ORIGIN, TIMED, Table, number, text, whole
 

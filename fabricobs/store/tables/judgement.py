@@ -1,4 +1,4 @@
-"""What was found, kept for `explain` and for later rounds."""
+"""Tables of findings, kept for `explain` and for later rounds of a watch."""
 
 from fabricobs.store.tables.columns import Column, Table, number, text
 

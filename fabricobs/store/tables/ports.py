@@ -1,4 +1,4 @@
-"""What switches and NICs count, and what state and settings they are in."""
+"""Tables of switches and NICs: counters, states and settings of their ports."""
 
 from fabricobs.store.tables.columns import FORMAT, ORIGIN, TIMED, Column, Table, number, text, whole
 from fabricobs.store.tables.counters import PORT_COUNTERS, PRIORITY_COUNTERS

@@ -1,4 +1,4 @@
-"""What was read, and what stayed unread."""
+"""Tables of the files that were read and of lines that were not."""
 
 from fabricobs.store.tables.columns import FILE_ID, JOB, LINE, Column, Table, text, whole
 

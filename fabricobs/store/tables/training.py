@@ -1,4 +1,4 @@
-"""What trainers and benchmarks tell: steps, their phases, measured bandwidth."""
+"""Tables of trainers and benchmarks: steps, their phases, measured bandwidth."""
 
 from fabricobs.store.tables.columns import FORMAT, ORIGIN, TIMED, Column, Table, number, text, whole
 

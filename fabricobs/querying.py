@@ -1,4 +1,4 @@
-"""Asking the store: the questions of `queries/`, and statements of the user's own."""
+"""Querying the store: the stored queries of `queries/`, and statements of the user."""
 
 import contextlib
 import difflib
@@ -44,7 +44,7 @@ _SUFFIXES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class StoredQuery:
     """One query: the question it answers, its columns with units, an example of use, its SQL."""
 
     name: str
@@ -55,15 +55,15 @@ class Question:
     sql: str
 
 
-def questions(extra: Sequence[Path] = ()) -> dict[str, Question]:
+def stored_queries(extra: Sequence[Path] = ()) -> dict[str, StoredQuery]:
     """Load every query, the user's folders last, by name."""
     found = content.files("queries", ".sql", extra)
-    return {name: load_question(name, p) for name, p in found.items() if "/" not in name}
+    return {name: load_query(name, p) for name, p in found.items() if "/" not in name}
 
 
-def find_question(name: str, extra: Sequence[Path] = ()) -> Question:
+def find_query(name: str, extra: Sequence[Path] = ()) -> StoredQuery:
     """Return one query; QueryError names the nearest if there is none of that name."""
-    known = questions(extra)
+    known = stored_queries(extra)
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else "; `fabricobs query --list` shows them"
@@ -71,7 +71,7 @@ def find_question(name: str, extra: Sequence[Path] = ()) -> Question:
     return known[name]
 
 
-def load_question(name: str, path: Path) -> Question:
+def load_query(name: str, path: Path) -> StoredQuery:
     """Read a query file: header lines `question:`, `columns:` with indented names, `example:`."""
     text = content.read_text(path)
     question = example = section = ""
@@ -91,7 +91,7 @@ def load_question(name: str, path: Path) -> Question:
             columns.append((column, meaning.strip()))
         elif section == "question":
             question += " " + line[2:].strip()
-    return Question(name, path, question, tuple(columns), example, text)
+    return StoredQuery(name, path, question, tuple(columns), example, text)
 
 
 def run_statement(session: OpenSession, sql: str, output: str, out: Path | None) -> None:

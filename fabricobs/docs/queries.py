@@ -1,28 +1,28 @@
-"""The questions of `queries/`: docs/queries.md, a table of all and the columns of each."""
+"""The page of the queries: docs/queries.md, a table of all and the columns of each."""
 
 import itertools
 
 import duckdb
 
 from fabricobs import content
-from fabricobs.ask import Question, questions
+from fabricobs.querying import StoredQuery, stored_queries
 from fabricobs.report.markdown import code, page, table
 
 
-def questions_table() -> str:
-    """Return the table of questions, from the headers of the queries."""
-    rows = ((f"`{q.name}`", q.question) for q in questions().values())
+def queries_table() -> str:
+    """Return the table of queries and the questions they answer, from their headers."""
+    rows = ((f"`{q.name}`", q.question) for q in stored_queries().values())
     return table(("`fabricobs query`", "answers"), rows)
 
 
 def queries_page() -> str:
-    """Return docs/queries.md: every question, its columns, how to read the answer."""
+    """Return docs/queries.md: every query, its columns, how to read the answer."""
     return page(
         "# Queries",
         "Made from the headers of `queries/`, whose README says how to write one. Each is a single "
         "statement of DuckDB's SQL that also runs in the `duckdb` shell. Null means unknown.",
-        questions_table(),
-        *map(_section, questions().values()),
+        queries_table(),
+        *map(_section, stored_queries().values()),
         _configuration_checks(),
     )
 
@@ -44,13 +44,13 @@ def _configuration_checks() -> str:
     )
 
 
-def _section(question: Question) -> str:
+def _section(query: StoredQuery) -> str:
     return page(
-        f"## {question.name}",
-        question.question,
-        _advice(question.sql),
-        table(("column", "meaning"), question.columns),
-        code(question.example, "sh"),
+        f"## {query.name}",
+        query.question,
+        _advice(query.sql),
+        table(("column", "meaning"), query.columns),
+        code(query.example, "sh"),
     )
 
 

@@ -1,0 +1,239 @@
+"""How every rendering of a diagnosis writes its numbers, times and facts in words."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from fabricobs.diagnosis.findings import CounterBreak, Diagnosis, Entity, Finding, Loss, WhatIf
+
+SEEN = "Also seen, at no cost that was measured"
+_OUTLIVED = "its job ended then; whether it lasts is not known"
+_EVIDENCE_NAMES = {"log": "log messages"}
+_MOST_SUMMED = 3  # in one sentence
+_KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Return a number a person reads at a glance, four digits of it, with its unit."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if abs(value) >= 1000:
+        text = f"{value:,.0f}"
+    else:
+        text = f"{value:.4g}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
+    return f"{text} {unit}".rstrip()
+
+
+def percent(share: float | None) -> str:
+    """Return a share of 0 to 1 in percent."""
+    return "-" if share is None or not math.isfinite(share) else f"{share:.1%}"
+
+
+def utc(moment: datetime | None) -> str:
+    """Return a time as a person reads it, to the second."""
+    return "-" if moment is None else f"{_naive(moment):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def iso(moment: datetime | None) -> str | None:
+    """Return a time in ISO 8601 with Z, to the millisecond; times without a zone are UTC."""
+    return None if moment is None else iso_time(moment)
+
+
+def iso_time(moment: datetime) -> str:
+    """Return a known time as `iso` does."""
+    return _naive(moment).isoformat(timespec="milliseconds") + "Z"
+
+
+def counted(count: int, kind: str) -> str:
+    """Return a count with what is counted: `1 port`, `2 switches`."""
+    word = _KIND_WORDS.get(kind, kind)
+    if count == 1:
+        return f"1 {word}"
+    return f"{count:,} {word}{'es' if word.endswith(('ch', 'ss')) else 's'}"
+
+
+def money(cost: float | None, currency: str) -> str:
+    """Return an amount in its currency; empty where no price is known."""
+    return "" if cost is None else f"{cost:,.2f} {currency}".rstrip()
+
+
+def moment_words(moment: datetime | None, step: int | None) -> str:
+    """Return when something was, by step and time, whichever are known."""
+    parts = [] if step is None else [f"step {step:,}"]
+    parts += [] if moment is None else [utc(moment)]
+    return ", ".join(parts) or "not known"
+
+
+def since_words(finding: Finding) -> str:
+    """Return when a finding began: between two times where counters and step times tell it."""
+    first = moment_words(finding.start, finding.start_step)
+    if finding.slower_from is None:
+        return first
+    step, moment = finding.slower_from
+    same_day = finding.start is not None and finding.start.date() == moment.date()
+    last = f"step {step:,}, {moment:%H:%M:%S} UTC" if same_day else moment_words(moment, step)
+    return f"between {first} and {last}"
+
+
+def state_words(finding: Finding) -> str:
+    """Return whether a finding is ongoing or over; empty where that is not known."""
+    return "until its job ended" if finding.to_its_end else finding.state
+
+
+def standing_words(finding: Finding) -> str:
+    """Return whether a finding is ongoing, since when, until when."""
+    since = since_words(finding)
+    begun = f"began {since}" if finding.slower_from else ""
+    if finding.start is None and finding.start_step is None and not finding.state:
+        return "when is not known"
+    if finding.state == "over":
+        until = moment_words(finding.end, finding.end_step)
+        return f"{state_words(finding)}: {begun or f'from {since}'} until {until}"
+    return f"{finding.state or 'end not known'}, {begun or f'since {since}'}"
+
+
+def until_words(finding: Finding) -> str:
+    """Return when a finding ended, or that it was ongoing when the steps or the data end."""
+    if finding.state == "ongoing":
+        # Counters go on after a job: what its steps show ends with them.
+        steps = finding.end_step is not None
+        return f"ongoing when {'the steps' if steps else 'the data'} end"
+    until = moment_words(finding.end, finding.end_step)
+    if finding.state != "over":
+        return until
+    return f"{until}: {_OUTLIVED if finding.to_its_end else 'over, the data go on without it'}"
+
+
+def cost_words(finding: Finding) -> str:
+    """Return what a finding costs: throughput while it lasts, GPU hours, share of the run."""
+    parts = []
+    if finding.loss_share is not None:
+        parts.append(f"{percent(finding.loss_share)} of the throughput")
+    if finding.gpu_hours_lost is not None:
+        worth = money(finding.cost, finding.currency)
+        price = f" (worth {worth})" if worth else ""
+        parts.append(f"{number(finding.gpu_hours_lost)} GPU hours{price}")
+    if finding.run_share is not None:
+        run = "the whole run" if finding.of_runs == 1 else "all runs"
+        parts.append(f"{percent(finding.run_share)} of {run}")
+    return ", ".join(parts) or "not measured"
+
+
+def confidence_words(finding: Finding) -> str:
+    """Return the confidence, and which kinds of evidence it rests on."""
+    named = [_EVIDENCE_NAMES.get(family, family) for family in finding.families]
+    agree = f" ({', '.join(named)})" if named else ""
+    return f"{finding.confidence:.2f}{agree}"
+
+
+def culprits_word(finding: Finding) -> str:
+    """Return what the entities of a finding are called."""
+    return "culprits" if finding.role == "culprit" else finding.role
+
+
+def by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
+    """Return the names of the entities under what they are, as `2 hosts`, in order of mention."""
+    named: dict[str, list[str]] = {}
+    for entity in entities:
+        named.setdefault(entity.type, []).append(entity.label)
+    return {counted(len(names), kind): names for kind, names in named.items()}
+
+
+def seen_words(finding: Finding) -> str:
+    """Return a finding that is information only, in a line."""
+    since = moment_words(finding.start, finding.start_step) if finding.start is not None else ""
+    return f"{finding.title} (id {finding.id}{f', since {since}' if since else ''})"
+
+
+def what_if_words(each: WhatIf) -> str:
+    """Return what a part costs the job, as throughput without that."""
+    even = each.entity.type == "job"
+    changed = "even work" if even else f"{each.entity.label} like its peers"
+    return f"{each.speedup:.2f} times the throughput with {changed} ({each.over}; {each.against})"
+
+
+def subject_words(diagnosis: Diagnosis) -> str:
+    """Return what a diagnosis is about: jobs, cluster, ranks, the time of the data."""
+    names = [run.label or run.name for run in diagnosis.runs]
+    more = f" and {len(names) - _MOST_SUMMED:,} more" if len(names) > _MOST_SUMMED else ""
+    jobs = f"{'Jobs' if len(names) > 1 else 'Job'} {', '.join(names[:_MOST_SUMMED])}{more}"
+    parts = [jobs if names else "No job"]
+    if diagnosis.cluster:
+        parts[0] += f" on {diagnosis.cluster}"
+    facts = dict(diagnosis.coverage.facts)
+    parts += [f"ranks {facts['ranks']}"] if "ranks" in facts else []
+    seen = diagnosis.coverage  # logs of before the run, as of a boot, are not what it is about
+    first, last = seen.measured_from or seen.first_time, seen.last_time
+    parts += [f"data from {utc(first)} to {utc(last)}"] if first and last else []
+    return ", ".join(parts)
+
+
+def loss_words(diagnosis: Diagnosis) -> str:
+    """Return what the whole run lost, as the sum over the findings and what none explains."""
+    loss = diagnosis.loss
+    lost = amount_words(loss)
+    runs = "all runs" if diagnosis.jobs else "the whole run"
+    unpriced = sum(f.loss_share is None and f.severity != "info" for f in diagnosis.findings)
+    if not lost:
+        has_steps = loss.unexplained_share is not None
+        told = (
+            f"Lost over {runs}: not known; no file tells what {counted(unpriced, 'finding')} cost."
+        )
+        return told if unpriced and has_steps else ""
+    costly = [f for f in diagnosis.findings if f.run_share]
+    split = ""
+    if costly and loss.unexplained_share == 0 and len(costly) == 1:
+        split = ", all of it by one finding"
+    elif costly and loss.unexplained_share is not None:
+        by = " + ".join(percent(f.run_share) for f in costly[:_MOST_SUMMED])
+        if len(costly) > _MOST_SUMMED:
+            rest = sum(f.run_share or 0.0 for f in costly[_MOST_SUMMED:])
+            by += f" + {percent(rest)} by {len(costly) - _MOST_SUMMED:,} more"
+        split = f": {by} by the findings, {percent(loss.unexplained_share)} in none of them"
+    open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
+    return f"Lost over {runs}: {lost}{split}.{_by_run(diagnosis)}{open_}"
+
+
+def amount_words(loss: Loss) -> str:
+    """Return what was lost: throughput, GPU hours of how many; empty where neither is known."""
+    parts = [] if loss.share is None else [f"{percent(loss.share)} of the throughput"]
+    if loss.gpu_hours is not None:
+        of = f" of {number(loss.run_gpu_hours)}" if loss.run_gpu_hours is not None else ""
+        worth = money(loss.cost, loss.price.currency)
+        parts.append(
+            f"{number(loss.gpu_hours)}{of} GPU hours{f' (worth {worth})' if worth else ''}"
+        )
+    return ", ".join(parts)
+
+
+def _by_run(diagnosis: Diagnosis) -> str:
+    """Return what each run lost of its own time, those that lost most first."""
+    lost = [
+        (each.loss.share, each.run.label or each.run.name)
+        for each in diagnosis.jobs
+        if each.loss.share
+    ]
+    worst = sorted(lost, reverse=True)[:_MOST_SUMMED]
+    told = [f"{name} lost {percent(share)} of its own run" for share, name in worst]
+    return f" {', '.join(told)}." if told else ""
+
+
+def break_words(broken: CounterBreak) -> str:
+    """Say which counter of what and of which source broke, and what that costs."""
+    where = broken.port or counted(broken.ports, "port")
+    source = f" ({broken.source})" if broken.source else ""
+    told = f"{broken.what}, {counted(broken.times, 'time')}, first {utc(broken.first)}"
+    return f"{broken.device} {where} {broken.counter}{source}: {told}{broken_note(broken, '; ')}"
+
+
+def broken_note(broken: CounterBreak, before: str = "") -> str:
+    """Say what one that stopped costs: nothing where another source counts the same."""
+    if broken.what != "stopped":
+        return ""
+    if broken.counted_by is not None:
+        return f"{before}{broken.counted_by} counts it on"
+    return f"{before}it rose by at least what is told"
+
+
+def _naive(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
