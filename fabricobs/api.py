@@ -376,12 +376,13 @@ def watch(
     tz: str | None = None,
     follow: bool | None = None,
     content: Sequence[str | Path] = (),
+    executor: str | None = None,
     config: str | Path | None = None,
     say: Callable[[str], None] | None = None,
 ) -> "Iterator[Round]":
     """Ingest `logs`, diagnose and notify in rounds; yield what each came to, with `once` one.
 
-    `store`, `job`, `tz`, `follow`, `content` and `config` are those of `ingest`.
+    `store`, `job`, `tz`, `follow`, `content`, `executor` and `config` are those of `ingest`.
     `every` and `window` are durations (`5m`, `6h`), `report` is the HTML file of the newest round,
     rows older than `keep` are removed, and `say` takes notes for a person.
     """
@@ -390,6 +391,10 @@ def watch(
     from fabricobs.output_files import check_folder, check_target
     from fabricobs.printing import note
 
+    if executor is not None:
+        from fabricobs.cluster import check_address
+
+        check_address(executor)
     inputs = list(map(Path, logs))
     check_inputs(inputs)
     check_target("--report", None if report is None else Path(report))
@@ -400,8 +405,8 @@ def watch(
     check_folder("--store", site.store)
     check_apart(inputs, site.store)
     if once:
-        return iter((operation.watch_once(inputs, site, say or note),))
-    return operation.watch(inputs, site, say or note)
+        return iter((operation.watch_once(inputs, site, say or note, executor),))
+    return operation.watch(inputs, site, say or note, executor)
 
 
 def simulate(

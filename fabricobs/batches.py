@@ -152,7 +152,8 @@ def _read_batch(
 ) -> _ReadFiles:
     read = _ReadFiles()
     sizes = [(planned.path, planned.size_bytes) for planned in batch]
-    with closing(local_copies(sizes)) as copies:
+    kept = [planned.kept for planned in batch]
+    with closing(local_copies(sizes, kept)) as copies:
         for planned, copy in zip(batch, copies, strict=True):
             stopping.check()
             try:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"dask://[^/\s]+:\d+")
 _CONNECT_S = 30
+_WORKER_S = 60  # until the first has joined: they may start with the command
 
 _Made = TypeVar("_Made")
 
@@ -53,6 +54,8 @@ def cluster(address: str, places: Sequence[Path]) -> Iterator[Executor]:
     except (OSError, ValueError) as error:
         raise UserError(f"--executor {address}: no scheduler answers: {error}") from error
     with client:
+        with suppress(TimeoutError):  # what is wrong then is said below
+            client.wait_for_workers(1, timeout=_WORKER_S)
         _check_workers(client, address, places)
         yield _Cluster(client, address)
 

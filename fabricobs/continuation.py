@@ -62,16 +62,19 @@ def live_names(name: str) -> Iterator[str]:
         yield plain
 
 
-def find_known(path: Path, earlier: Collection[KnownFile]) -> tuple[KnownFile, bool] | None:
+def find_known(
+    path: Path, earlier: Collection[KnownFile], kept: Path | None = None
+) -> tuple[KnownFile, bool] | None:
     """Return the longest known file that one begins with, and whether it holds no more than that.
 
     A file that stands where it stood, and may have grown, was not rotated: it is none of them. One
-    held by the new file to its end is found all the same: then both hold the same.
+    held by the new file to its end is found all the same: then both hold the same. `kept` is its
+    copy on this machine, where there is one.
     """
     lengths = {known.size_bytes for known in earlier if known.size_bytes}
     if not lengths:
         return None
-    with local(path) as here:
+    with local(path, kept) as here:
         digests, length = prefix_digests(here, lengths)
     for known in sorted(earlier, key=lambda known: -known.size_bytes):
         if digests.get(known.size_bytes) != known.content:
@@ -83,10 +86,10 @@ def find_known(path: Path, earlier: Collection[KnownFile]) -> tuple[KnownFile, b
     return None
 
 
-def find_live(path: Path, live: Collection[Path]) -> Repetition | None:
+def find_live(path: Path, live: Collection[Path], kept: Path | None = None) -> Repetition | None:
     """Return which of some files on disk begins with all that this one holds."""
     for other in live:
-        with local(other) as there, local(path) as here:
+        with local(other) as there, local(path, kept) as here:
             length = begins_with(there, here)
         if length:
             return Repetition(str(other), length)

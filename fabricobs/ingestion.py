@@ -4,6 +4,7 @@ Files are planned into batches; a batch is read and committed by one worker that
 with the others, so threads, processes or machines may run them.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -40,6 +41,7 @@ from fabricobs.planning import (
     plan_files_apart,
     stored_outcome,
 )
+from fabricobs.remote import Shelf, shelf
 from fabricobs.store.parts import Store
 from fabricobs.workers import KILLED, Lend, one_by_one, processes, submitted
 
@@ -47,6 +49,8 @@ _PARALLEL_BYTES = 64 << 20
 # Fewer are planned before other processes have started.
 _PARALLEL_FILES = 4_000
 _PLANNED_AT_ONCE = 250
+_CHUNKS_AHEAD = 16
+_Given = list[tuple[InputFile, Identity]]
 
 
 class Progress(Protocol):
@@ -118,12 +122,15 @@ def ingest(
             report.outcomes.extend(outcomes)
     read = partial(ingest_batch, store_path=store.path, options=options)
     planners = workers if len(new) >= _PARALLEL_FILES else 1
-    with nullcontext(cluster) if cluster is not None else _processes(planners) as pool:
+    # Workers of a cluster may be other machines: what one of them copies, another cannot read.
+    objects = [each.path for each, _ in new if each.listed is not None and cluster is None]
+    with (
+        shelf(objects, planners) as kept,
+        nullcontext(cluster) if cluster is not None else _processes(planners) as pool,
+    ):
         copies: list[PlannedFile] = []
-        compared = (
-            beside_known(each, known, catalogue, options) if isinstance(each, PlannedFile) else each
-            for each in _planned(new, catalogue, options, pool, _again(cluster))
-        )
+        planned = _planned(new, catalogue, options, pool, _again(cluster), kept)
+        compared = _compared(planned, known, catalogue, options)
         plan = _to_read(compared, known, report, copies)
         for outcomes in _read_all(batches_of(plan), read, workers, pool, cluster):
             report.outcomes.extend(outcomes)
@@ -194,24 +201,50 @@ def _planned(
     options: Options,
     pool: Executor | None,
     again: Lend,
+    kept: Shelf | None,
 ) -> Iterator[PlannedFile | FileOutcome]:
     """Yield what each file is, in order."""
     if pool is None:
-        yield from plan_files(files, catalogue, options)
+        yield from plan_files(files, catalogue, options, kept)
         return
-    chunks = [files[at : at + _PLANNED_AT_ONCE] for at in range(0, len(files), _PLANNED_AT_ONCE)]
-    plan = partial(plan_files_apart, options=options)
-    futures = [submitted(pool, plan, list(chunk)) for chunk in chunks]
-    for future, chunk in zip(futures, chunks, strict=True):
+    chunks = deque(
+        list(files[at : at + _PLANNED_AT_ONCE]) for at in range(0, len(files), _PLANNED_AT_ONCE)
+    )
+    plan = partial(plan_files_apart, options=options, shelf=kept)
+    begun: deque[tuple[Future[list[PlannedFile | FileOutcome]], _Given]] = deque()
+    while chunks or begun:
+        # Not all at once: batches are read between them, and what planning keeps goes with those.
+        while chunks and len(begun) < _CHUNKS_AHEAD:
+            chunk = chunks.popleft()
+            begun.append((submitted(pool, plan, chunk), chunk))
+        future, chunk = begun.popleft()
         try:
             yield from future.result()
         except BrokenProcessPool:
-            for planned in one_by_one(plan, [list(chunk)], _killed, again):
+            for planned in one_by_one(plan, [chunk], _killed, again):
                 yield from planned
 
 
 def _killed(given: tuple[InputFile, Identity]) -> list[PlannedFile | FileOutcome]:
     return [FileOutcome(given[0].path, problem=KILLED)]
+
+
+def _compared(
+    planned: Iterator[PlannedFile | FileOutcome],
+    known: Known,
+    catalogue: Catalogue,
+    options: Options,
+) -> Iterator[PlannedFile | FileOutcome]:
+    """Yield what each file is to those already known; the copy of one not to be read is let go."""
+    for file in planned:
+        if isinstance(file, FileOutcome):
+            yield file
+            continue
+        found = beside_known(file, known, catalogue, options)
+        is_read = isinstance(found, PlannedFile) and found.repeats is None
+        if file.kept is not None and not is_read:
+            file.kept.unlink(missing_ok=True)
+        yield found
 
 
 def _to_read(

@@ -30,7 +30,7 @@ from fabricobs.formats.recognition.catalogue import (
 )
 from fabricobs.formats.source import read_ends
 from fabricobs.inputs import FileOutcome, InputFile, Options, path_text
-from fabricobs.remote import local, local_copies
+from fabricobs.remote import Shelf, local, local_copies
 from fabricobs.store.log import KnownFile
 from fabricobs.store.storage import StorageError
 
@@ -56,6 +56,7 @@ class PlannedFile:
     recognised: Recognised
     replaces: str | None = None
     repeats: Repetition | None = None
+    kept: Path | None = None  # the copy of an object that planning kept on this machine
 
 
 class Known:
@@ -152,13 +153,24 @@ def _is_claimed_by(names: tuple[str, ...], path: Path, catalogue: Catalogue) -> 
 
 
 def plan_files(
-    files: Sequence[tuple[InputFile, Identity]], catalogue: Catalogue, options: Options
+    files: Sequence[tuple[InputFile, Identity]],
+    catalogue: Catalogue,
+    options: Options,
+    shelf: Shelf | None = None,
 ) -> Iterator[PlannedFile | FileOutcome]:
-    """Decide what files are, whatever the store holds; an outcome for one that cannot be read."""
+    """Decide what files are, whatever the store holds; an outcome for one that cannot be read.
+
+    Copies of objects are kept on the shelf, if one is given, as long as there is room.
+    """
+    keeper = None if shelf is None else shelf.keeper()
     sizes = [(file.path, 0 if file.listed is None else file.listed[0]) for file, _ in files]
     with closing(local_copies(sizes)) as copies:
         for (file, told), here in zip(files, copies, strict=True):
-            yield _plan_file(file.path, here, told, catalogue, options)
+            planned = _plan_file(file.path, here, told, catalogue, options)
+            if keeper is None or file.listed is None or isinstance(planned, FileOutcome):
+                yield planned
+            else:
+                yield replace(planned, kept=keeper.keep(here(), planned.size_bytes))
 
 
 def _plan_file(
@@ -188,10 +200,10 @@ def _unreadable(path: Path, error: Exception) -> FileOutcome:
 
 
 def plan_files_apart(
-    found: Sequence[tuple[InputFile, Identity]], options: Options
+    found: Sequence[tuple[InputFile, Identity]], options: Options, shelf: Shelf | None = None
 ) -> list[PlannedFile | FileOutcome]:
     """Plan some files in a process of its own, which loads the definitions once."""
-    return list(plan_files(found, _catalogue_of_process(options.content), options))
+    return list(plan_files(found, _catalogue_of_process(options.content), options, shelf))
 
 
 @cache
@@ -231,14 +243,15 @@ def _rotated(
         for other in earlier_names(name)
         for file in known.by_path.get(path_text(f"{folder}/{other}"), ())
     ]
-    found = find_known(planned.path, earlier)
+    found = find_known(planned.path, earlier, planned.kept)
     if found is not None:
         before, all_of_it = found
         if all_of_it and _is_current(before, catalogue, options):
             return replace(planned, repeats=Repetition(before.path, before.size_bytes))
         return replace(planned, replaces=before.file_id)
     paths = [f"{folder}/{other}" for other in live_names(name)]
-    live = find_live(planned.path, [Path(path) for path in paths if path in known.found])
+    found_live = [Path(path) for path in paths if path in known.found]
+    live = find_live(planned.path, found_live, planned.kept)
     return replace(planned, repeats=live)
 
 
@@ -334,7 +347,7 @@ def _succeeds(planned: PlannedFile, before: KnownFile) -> bool:
     """Say whether a file is what another one became: more lines, or read with newer formats."""
     if planned.content == before.content:
         return True
-    with local(planned.path) as here:
+    with local(planned.path, planned.kept) as here:
         if not before.formats and planned.size_bytes == before.size_bytes:
             # Of an unknown file the digest is another: that of its ends.
             return digest_of_unknown(here, read_ends(here)) == before.content

@@ -4,7 +4,9 @@ import re
 import shlex
 import shutil
 import tarfile
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,6 +130,79 @@ def test_what_is_unchanged_is_listed_once_and_not_fetched(
     assert len(steps) == 7, "the grown object takes the place of what it was"
 
 
+@contextmanager
+def counted_fetches(
+    server: ObjectServer, logs: str, patch: pytest.MonkeyPatch
+) -> Iterator[Counter[str]]:
+    """Count how often the body of each object of the logs is asked for."""
+    prefix = bucket_of(logs)[1]
+    storage_of.cache_clear()
+    fetched: Counter[str] = Counter()
+    with failing_proxy(server) as faults:
+        for name, value in server.variables(faults.port).items():
+            patch.setenv(name, value)
+
+        def count(method: str, path: str) -> bool:
+            if method == "GET" and prefix in path and "list-type=2" not in path:
+                fetched[path.rpartition("/")[2]] += 1
+            return False
+
+        faults.refuse = count
+        yield fetched
+
+
+@pytest.mark.parametrize("planned_apart", [False, True])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_new_object_is_fetched_once(
+    s3: str, s3_server: ObjectServer, logs: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, workers: int, planned_apart: bool,
+) -> None:  # fmt: skip
+    folder = tmp_path / "logs"
+    write_days(folder, 20)
+    (folder / "app.log").write_text(LINE.format(0) * 2)
+    (folder / "app.log.1").write_text(LINE.format(0) * 2)  # a copy: its beginning is compared
+    upload(folder, logs)
+    if planned_apart:
+        monkeypatch.setattr("fabricobs.ingestion._PARALLEL_FILES", 1)
+    with counted_fetches(s3_server, logs, monkeypatch) as fetched:
+        report = fabricobs.ingest(logs, tmp_path / "store", workers=workers)
+        days = {name: times for name, times in fetched.items() if name.startswith("day")}
+        assert days == {f"day{day:02d}.jsonl": 1 for day in range(1, 21)}
+        assert sum(outcome.rows for outcome in report.outcomes) == 20
+        # A log that grows is compared with what it was, by the same copy.
+        fetched.clear()
+        with (folder / "day03.jsonl").open("a") as log:
+            log.write(STEP.format(30, 3))
+        put(folder, logs, "day03.jsonl")
+        fabricobs.ingest(logs, tmp_path / "store", workers=workers)
+        assert fetched == {"day03.jsonl": 1}
+    assert not list(bucket_of(logs)[0].path.glob(".incoming/*"))
+
+
+def test_copies_that_find_no_room_are_fetched_again(
+    s3: str, s3_server: ObjectServer, logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "logs"
+    write_days(folder, 20)
+    upload(folder, logs)
+    one = (folder / "day01.jsonl").stat().st_size
+    monkeypatch.setattr(remote, "_MOST_KEPT_BYTES", 5 * one)
+    most: list[int] = []
+    keep = remote.Keeper.keep
+
+    def measured(self: remote.Keeper, copy: Path, size: int) -> Path | None:
+        kept = keep(self, copy, size)
+        most.append(sum(path.stat().st_size for path in self._folder.iterdir()))
+        return kept
+
+    monkeypatch.setattr(remote.Keeper, "keep", measured)
+    with counted_fetches(s3_server, logs, monkeypatch) as fetched:
+        report = fabricobs.ingest(logs, tmp_path / "store", workers=1)
+    assert [outcome.rows for outcome in report.outcomes] == [1] * 20
+    assert max(most) <= 5 * one
+    assert Counter(fetched.values()) == {1: 5, 2: 15}
+
+
 def test_few_copies_lie_here_and_none_stays(
     s3: str, logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +229,7 @@ def test_refusals_and_cut_answers_change_nothing(
     s3: str, s3_server: ObjectServer, logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / logs.removeprefix("s3://")
-    write_days(folder, 8)
+    write_days(folder, 16)
     upload(folder, logs)
     storage_of.cache_clear()
     with failing_proxy(s3_server) as faults:

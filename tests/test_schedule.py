@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -16,11 +17,13 @@ import jsonschema
 import pytest
 import yaml
 from loopback import get_json, prometheus, receiver, tool, wait_for
+from small_store import steps, write_days
 
 from conftest import ROOT, Run
 from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.diagnosis.incidents import Incident, Raised
 from fabricobs.operate.textfile import Health, write_textfile
+from fabricobs.store.parts import Store
 
 NOW = datetime(2026, 3, 2, 9)
 LEAF = Entity("switch", switch="leaf01")
@@ -140,9 +143,131 @@ def test_slurms_epilog_is_sound_and_judges_the_logs_of_the_job(fabricobs: Run, p
     assert f"--job 4711 {path}/my logs/4711\n" in called.read_text()
 
 
+def objects(
+    fabricobs: Run, scheduler: str, *more: object, logs: object = "s3://site/logs"
+) -> list[dict[str, Any]]:
+    """Return the documents for logs and a store in an object store, each as Kubernetes takes it."""
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    result = fabricobs("schedule", scheduler, logs, "--store", "s3://site/store", *more, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+    documents = list(yaml.safe_load_all(result.stdout))
+    for document in documents:
+        kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+    return documents
+
+
+def pod_of(document: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = document["spec"]["template"]["spec"]
+    return found
+
+
+def test_kubernetes_watches_an_object_store(fabricobs: Run) -> None:
+    (document,) = objects(fabricobs, "kubernetes", "--image", "site/fabricobs:1", "--every", "90s")
+    assert (document["kind"], document["spec"]["replicas"]) == ("Deployment", 1)
+    assert document["spec"]["strategy"] == {"type": "Recreate"}, "one watch at a time"
+    (container,) = pod_of(document)["containers"]
+    assert container["command"] == [
+        "fabricobs", "watch", "--store", "s3://site/store", "--every", "1m30s", "s3://site/logs",
+    ]  # fmt: skip
+    (mount,) = container["volumeMounts"]
+    assert {"name": "XDG_CACHE_HOME", "value": mount["mountPath"]} in container["env"]
+    assert pod_of(document)["volumes"] == [{"name": mount["name"], "emptyDir": {}}]
+
+
+def test_kubernetes_starts_a_cluster_that_reads(fabricobs: Run, path: Path) -> None:
+    documents = objects(
+        fabricobs, "kubernetes", "--image", "site/fabricobs:1", "--workers", 12,
+        logs=path / "my logs",
+    )  # fmt: skip
+    watch, service, scheduler, worker = documents
+    assert [each["kind"] for each in documents] == [
+        "Deployment", "Service", "Deployment", "Deployment",
+    ]  # fmt: skip
+    address = f"{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    (container,) = pod_of(watch)["containers"]
+    assert f"dask://{address}" in container["command"]
+    assert service["spec"]["selector"] == scheduler["spec"]["template"]["metadata"]["labels"]
+    assert worker["spec"]["replicas"] == 12
+    (reader,) = pod_of(worker)["containers"]
+    assert f"tcp://{address}" in reader["command"]
+    # A worker reads what the watch lists, under the same path and with the same keys.
+    assert reader["volumeMounts"] == container["volumeMounts"]
+    assert reader["envFrom"] == container["envFrom"]
+    assert {mount["mountPath"] for mount in reader["volumeMounts"]} == {f"{path}/my logs", "/cache"}
+
+
+def test_a_directory_store_is_read_by_a_cluster_too(fabricobs: Run, path: Path) -> None:
+    text = unit(
+        fabricobs, path, "kubernetes", "--image", "site/fabricobs:1",
+        "--executor", "dask://dask.site:8786",
+    )  # fmt: skip
+    (document,) = yaml.safe_load_all(text)
+    assert document["kind"] == "CronJob"
+    (container,) = document["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    at = container["command"].index("--executor")
+    assert container["command"][at + 1] == "dask://dask.site:8786"
+
+
+def test_slurms_epilog_judges_logs_in_an_object_store(fabricobs: Run, path: Path) -> None:
+    result = fabricobs(
+        "schedule", "slurm", "s3://site/logs/%j", "--store", "s3://site/store", "--out", path,
+        cwd=ROOT,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    script = path / "fabricobs-epilog.sh"
+    subprocess.run([tool("shellcheck"), "--severity=style", script], check=True)
+    called, keys = path / "bin" / "called", path / "environment"
+    keys.write_text("AWS_REGION=somewhere\n")
+    program = path / "bin" / "fabricobs"
+    program.write_text(program.read_text().replace('"$@"', '"$AWS_REGION" "$@"'))
+    environment = {**os.environ, "SLURM_JOB_ID": "4711", "FABRICOBS_ENVIRONMENT": str(keys)}
+    subprocess.run([script], env=environment, check=True, timeout=20)
+    wait_for(called.exists, "the round", 30)
+    assert called.read_text().startswith("somewhere watch --once --store s3://site/store ")
+    assert called.read_text().endswith(" --job 4711 s3://site/logs/4711\n")
+
+
+@pytest.mark.slow
+def test_slurms_job_reads_with_workers_of_its_own(
+    fabricobs: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    real = Path(sys.executable).parent
+    program = path / "bin" / "fabricobs"
+    program.write_text(
+        f"#!{sys.executable}\nfrom fabricobs.cli import main\nmain()\n"  # as installed
+    )
+    (path / "bin" / "dask").symlink_to(real / "dask")
+    # What Slurm does with the tasks of a step, on one node.
+    srun = path / "bin" / "srun"
+    srun.write_text(
+        "#!/bin/bash\ntrap 'kill -9 $(jobs -p)' TERM\nfor _ in 1 2; do \"$@\" & done\nwait\n"
+    )
+    srun.chmod(0o755)
+    write_days(path / "my logs", 3)
+    unit(fabricobs, path, "slurm", "--workers", 2, "--out", path)
+    script = path / "fabricobs-round.sh"
+    subprocess.run([tool("shellcheck"), "--severity=style", script], check=True)
+    environment = {**os.environ, "SLURM_SUBMIT_DIR": str(path), "PYTHONPATH": str(ROOT)}
+    with (path / "said").open("w") as said:
+        command = ["timeout", "300", script]
+        done = subprocess.run(command, env=environment, stdout=said, stderr=said)
+    assert done.returncode == 1, "three steps can be judged by no model: exit code 3 of the round"
+    assert "3 files read" in (path / "said").read_text()
+    assert steps(Store(path / "store")) == [1, 2, 3]
+    assert not list(path.glob(".fabricobs-*")), "nothing stays behind"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["cron", "--workers", 4], "schedule cron starts no workers; kubernetes and slurm do"),
+        (["slurm", "--workers", 4, "%j"], "with --workers a round reads the logs of all jobs"),
+        (
+            ["kubernetes", "--workers", 4, "--executor", "dask://a:1"],
+            "--executor names a cluster that runs; leave --workers out",
+        ),
+        (["kubernetes", "--executor", "a:1"], "expected dask://HOST:PORT"),
         (["cron", "--every", "7m"], "the scheduler knows only what divides an hour or a day"),
         (["cron", "--every", "30s"], "as 1m, 5m"),
         (["systemd", "--every", "25h"], "the scheduler knows only"),
@@ -151,7 +276,7 @@ def test_slurms_epilog_is_sound_and_judges_the_logs_of_the_job(fabricobs: Run, p
     ],
 )
 def test_what_cannot_be_scheduled(
-    fabricobs: Run, path: Path, arguments: list[str], said: str
+    fabricobs: Run, path: Path, arguments: list[object], said: str
 ) -> None:
     result = fabricobs("schedule", *arguments, path / "my logs", cwd=ROOT)
     assert result.returncode == 3

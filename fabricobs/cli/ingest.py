@@ -11,6 +11,7 @@ from fabricobs.cli.options import (
     UNKNOWN,
     ConfigOption,
     ContentOption,
+    ExecutorOption,
     FollowOption,
     HostFromOption,
     JobOption,
@@ -40,10 +41,7 @@ def ingest(
     workers: Annotated[
         int, typer.Option(help="Number of reading processes; 0 = one per core.", min=0, max=1024)
     ] = 0,
-    executor: Annotated[
-        str | None,
-        typer.Option(help="Workers of a Dask cluster instead: dask://HOST:PORT of its scheduler."),
-    ] = None,
+    executor: ExecutorOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Read logs into the store. Reading the same logs again changes nothing."""

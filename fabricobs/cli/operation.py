@@ -10,6 +10,7 @@ from fabricobs.cli.options import (
     UNKNOWN,
     ConfigOption,
     ContentOption,
+    ExecutorOption,
     FailOnOption,
     FollowOption,
     JobOption,
@@ -58,6 +59,7 @@ def watch(
     follow: FollowOption = None,
     fail_on: FailOnOption = "low",
     content: ContentOption = None,
+    executor: ExecutorOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Ingest, diagnose and send notifications in rounds: new, escalated and resolved incidents."""
@@ -66,7 +68,7 @@ def watch(
     check_fail_on(fail_on)
     rounds = api.watch(
         logs, store, once=once, every=every, window=window, report=report, keep=keep, job=job,
-        tz=tz, follow=follow, content=content or (), config=config, say=note,
+        tz=tz, follow=follow, content=content or (), executor=executor, config=config, say=note,
     )  # fmt: skip
     if not once:
         stopping.exit_with(0)
@@ -189,6 +191,15 @@ def schedule(
     image: Annotated[
         str | None, typer.Option(help="Container image with fabricobs, for kubernetes.")
     ] = None,
+    executor: ExecutorOption = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            help="Start this many workers of a Dask cluster too, for kubernetes and slurm.",
+            min=0,
+            max=1024,
+        ),
+    ] = 0,
     config: ConfigOption = None,
 ) -> None:
     """Print a unit that runs the watch, or rules and a dashboard over its metrics, to be installed.
@@ -205,7 +216,7 @@ def schedule(
         raise UserError(
             f"{loaded.file} is not trusted: name it with --config, or `fabricobs config --trust`"
         )
-    plan = schedules.Plan.of(logs or [], loaded.config, loaded.file, image)
+    plan = schedules.Plan.of(logs or [], loaded.config, loaded.file, image, executor, workers)
     made = schedules.units(scheduler, plan)
     for unit in made:
         if out is None:
@@ -216,7 +227,7 @@ def schedule(
             target.write_text(unit.text, encoding="utf-8")
             target.chmod(0o755 if unit.executable else 0o644)
             show(escaped(target))
-    note(schedules.how_to_install(scheduler))
+    note(schedules.how_to_install(scheduler, plan))
 
 
 def config(

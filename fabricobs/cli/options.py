@@ -55,6 +55,13 @@ AllowFilesOption = Annotated[
         "--allow-files", help="Directory whose files a statement may also read; repeatable."
     ),
 ]
+ExecutorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--executor",
+        help="Workers of a Dask cluster instead: dask://HOST:PORT of its scheduler.",
+    ),
+]
 FollowOption = Annotated[
     bool | None, typer.Option("--follow", help="Follow symbolic links to places outside LOGS.")
 ]

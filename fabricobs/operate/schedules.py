@@ -1,4 +1,4 @@
-"""Units that run a round of the watch: a crontab line, a systemd timer, a CronJob, an epilog.
+"""Units that run the watch: a crontab line, a systemd timer, a CronJob, an epilog, a cluster.
 
 Each is right for its scheduler: two rounds never run at once, a round that was missed is made up
 for where the scheduler can, and findings are not taken for a failure of the unit. Beside them, what
@@ -6,24 +6,28 @@ looks at the textfile of the watch: rules of Prometheus, a dashboard of Grafana.
 """
 
 import getpass
+import hashlib
 import json
 import re
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+from fabricobs.cluster import check_address
 from fabricobs.config.schema import Config, duration_words
 from fabricobs.exceptions import UserError
-from fabricobs.store.location import address_of, shown
+from fabricobs.store.location import address_of, as_address, is_address
 
 _UNITS = Path(__file__).parent / "units"
 _LONGEST_ROUND = timedelta(hours=1)
 _MISSED_ROUNDS = 3
 # Slurm's names in paths of output files, and the variables its epilog has for them.
+_SCHEDULER = "fabricobs-scheduler:8786"
 _SLURM_NAMES = {"%j": "SLURM_JOB_ID", "%u": "SLURM_JOB_USER", "%x": "SLURM_JOB_NAME"}
 
 
@@ -42,41 +46,67 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to run: the paths are absolute, a unit has no working directory of its own."""
+    """What is to run: the paths are absolute, a unit has no working directory of its own.
 
-    logs: tuple[Path, ...]
-    store: Path
+    Logs and store are paths or addresses of an object store. `workers` of a Dask cluster are
+    started with the watch, `executor` is one that runs already.
+    """
+
+    logs: tuple[str, ...]
+    store: str
     every: timedelta
     stale_after: timedelta
     program: str
     config: Path | None
     image: str | None
     user: str
+    executor: str | None = None
+    workers: int = 0
 
     @classmethod
     def of(
-        cls, logs: Sequence[Path], config: Config, file: Path | None, image: str | None
+        cls,
+        logs: Sequence[Path],
+        config: Config,
+        file: Path | None,
+        image: str | None,
+        executor: str | None = None,
+        workers: int = 0,
     ) -> "Plan":
         """Return the plan for a configuration, read from `file` where one was given."""
-        if address_of(config.store) is not None:
-            text = f"{shown(config.store)}: a schedule needs a directory; run `fabricobs watch` "
-            raise ScheduleError(f"{text}with this store from a unit of your own")
+        if executor is not None:
+            check_address(executor)
+        if executor is not None and workers:
+            raise ScheduleError("--executor names a cluster that runs; leave --workers out")
         return cls(
-            logs=tuple(path.absolute() for path in logs),
-            store=config.store.absolute(),
+            logs=tuple(as_address(path) or str(path.absolute()) for path in logs),
+            store=address_of(config.store) or str(config.store.absolute()),
             every=config.watch.every,
             stale_after=config.watch.stale_after,
             program=_program(),
             config=None if file is None else file.absolute(),
             image=image,
             user=getpass.getuser(),
+            executor=executor,
+            workers=workers,
         )
+
+    @property
+    def lock(self) -> str:
+        """Return the file at which rounds of this machine wait for each other."""
+        if not is_address(self.store):
+            return f"{self.store}.lock"
+        return f"/tmp/fabricobs-{hashlib.sha256(self.store.encode()).hexdigest()[:12]}.lock"
 
     def words(self, program: str) -> list[str]:
         """Return the command of one round, without its logs."""
-        words = [program, "watch", "--once", "--store", str(self.store)]
-        words += ["--every", duration_words(self.every)]
-        return words if self.config is None else [*words, "--config", str(self.config)]
+        return [program, "watch", "--once", *self.options()]
+
+    def options(self) -> list[str]:
+        """Return the options of a watch, of one round or of many."""
+        words = ["--store", self.store, "--every", duration_words(self.every)]
+        words += [] if self.config is None else ["--config", str(self.config)]
+        return words if self.executor is None else [*words, "--executor", self.executor]
 
 
 def units(scheduler: str, plan: Plan) -> list[Unit]:
@@ -85,18 +115,22 @@ def units(scheduler: str, plan: Plan) -> list[Unit]:
         raise ScheduleError(f"no scheduler {scheduler!r}; one of {', '.join(_MADE_BY)}")
     if not plan.logs and scheduler not in _OF_METRICS:
         raise ScheduleError(f"schedule {scheduler} needs the logs that a round reads")
+    if plan.workers and scheduler not in _WITH_WORKERS:
+        raise ScheduleError(f"schedule {scheduler} starts no workers; kubernetes and slurm do")
     return _MADE_BY[scheduler](plan)
 
 
-def how_to_install(scheduler: str) -> str:
+def how_to_install(scheduler: str, plan: Plan) -> str:
     """Return in a sentence what to do with the files."""
+    if scheduler == "slurm" and plan.workers:
+        return f"in scrontab: {_cron_times(plan.every)} sbatch --wait /path/of/fabricobs-round.sh"
     return _INSTALLED_BY[scheduler]
 
 
 def _cron(plan: Plan) -> list[Unit]:
     """Make a crontab line: no second round beside a first, notes and events to syslog."""
-    words = ["flock", "--nonblock", "--conflict-exit-code", "0", f"{plan.store}.lock"]
-    words += [*plan.words(plan.program), "--fail-on", "never", *map(str, plan.logs)]
+    words = ["flock", "--nonblock", "--conflict-exit-code", "0", plan.lock]
+    words += [*plan.words(plan.program), "--fail-on", "never", *plan.logs]
     line = _filled("fabricobs.crontab", times=_cron_times(plan.every), command=shlex.join(words))
     # cron reads % as the end of the line.
     return [Unit(Path("fabricobs.crontab"), line.replace("%", "\\%"))]
@@ -104,7 +138,7 @@ def _cron(plan: Plan) -> list[Unit]:
 
 def _systemd(plan: Plan) -> list[Unit]:
     """Make a service and its timer: a round missed while the host was off is run at its start."""
-    words = [*plan.words(plan.program), *map(str, plan.logs)]
+    words = [*plan.words(plan.program), *plan.logs]
     service = _filled(
         "fabricobs.service",
         user=plan.user,
@@ -119,46 +153,83 @@ def _systemd(plan: Plan) -> list[Unit]:
 
 
 def _kubernetes(plan: Plan) -> list[Unit]:
-    """Make a CronJob over paths every node has; what is inserted is JSON, which YAML reads."""
+    """Make a CronJob over paths every node has, or a Deployment over an object store.
+
+    With workers, a Dask cluster beside it. What is inserted is JSON, which YAML reads.
+    """
     if plan.image is None:
         raise ScheduleError("kubernetes needs --image: a container image with fabricobs")
-    paths = [("store", plan.store, "DirectoryOrCreate", False)]
-    paths += [(f"logs-{n}", path, "", True) for n, path in enumerate(plan.logs)]
-    if plan.config is not None:
-        paths.append(("config", plan.config, "File", True))
-    command = [*plan.words("fabricobs"), "--fail-on", "never", *map(str, plan.logs)]
-    mounts = [
-        {"name": name, "mountPath": str(path), "readOnly": read_only}
-        for name, path, _, read_only in paths
-    ]
-    volumes = [
-        {"name": name, "hostPath": {"path": str(path), "type": kind}}
-        for name, path, kind, _ in paths
-    ]
-    text = _filled(
-        "fabricobs.yaml",
-        times=_cron_times(plan.every),
-        every_s=_seconds(plan.every),
-        deadline_s=_seconds(_deadline(plan)),
-        image=json.dumps(plan.image),
-        command=json.dumps(command),
-        mounts=json.dumps(mounts),
-        volumes=json.dumps(volumes),
-    )
+    if plan.workers:
+        plan = replace(plan, executor=f"dask://{_SCHEDULER}")
+    mounts, volumes = _volumes(plan)
+    common = {"image": json.dumps(plan.image), "mounts": mounts, "volumes": volumes}
+    if is_address(plan.store):
+        command = ["fabricobs", "watch", *plan.options(), *plan.logs]
+        text = _filled("fabricobs-deployment.yaml", command=json.dumps(command), **common)
+    else:
+        command = [*plan.words("fabricobs"), "--fail-on", "never", *plan.logs]
+        text = _filled(
+            "fabricobs.yaml",
+            times=_cron_times(plan.every),
+            every_s=_seconds(plan.every),
+            deadline_s=_seconds(_deadline(plan)),
+            command=json.dumps(command),
+            **common,
+        )
+    if plan.workers:
+        text += _filled("fabricobs-dask.yaml", scheduler=_SCHEDULER, workers=plan.workers, **common)
     return [Unit(Path("fabricobs.yaml"), text)]
 
 
+def _volumes(plan: Plan) -> tuple[str, str]:
+    """Return what pods mount, and where it lies: paths of the nodes, and room for copies."""
+    paths = [(f"logs-{n}", path, "", True) for n, path in enumerate(plan.logs)]
+    paths.append(("store", plan.store, "DirectoryOrCreate", False))
+    if plan.config is not None:
+        paths.append(("config", str(plan.config), "File", True))
+    found = [each for each in paths if not is_address(each[1])]
+    mounts: list[dict[str, Any]] = [
+        {"name": name, "mountPath": path, "readOnly": read_only}
+        for name, path, _, read_only in found
+    ]
+    volumes: list[dict[str, Any]] = [
+        {"name": name, "hostPath": {"path": path, "type": kind}} for name, path, kind, _ in found
+    ]
+    if plan.workers or len(found) < len(paths):
+        mounts.append({"name": "cache", "mountPath": "/cache"})
+        volumes.append({"name": "cache", "emptyDir": {}})
+    return json.dumps(mounts), json.dumps(volumes)
+
+
 def _slurm(plan: Plan) -> list[Unit]:
-    """Make an EpilogSlurmctld: it runs once a job, returns at once and never fails."""
-    by_job = any("%j" in str(path) for path in plan.logs)
+    """Make an EpilogSlurmctld, or with workers a job that is a round."""
+    if plan.workers:
+        return _slurm_round(plan)
+    by_job = any("%j" in path for path in plan.logs)
     words = [*plan.words(plan.program), "--fail-on", "never"]
     text = _filled(
         "fabricobs-epilog.sh",
-        logs=" ".join(_slurm_word(str(path)) for path in plan.logs),
-        lock=shlex.quote(f"{plan.store}.lock"),
+        logs=" ".join(map(_slurm_word, plan.logs)),
+        lock=shlex.quote(plan.lock),
         command=shlex.join(words) + (' --job "$SLURM_JOB_ID"' if by_job else ""),
     )
     return [Unit(Path("fabricobs-epilog.sh"), text, executable=True)]
+
+
+def _slurm_round(plan: Plan) -> list[Unit]:
+    """Make a batch script: a scheduler and workers as tasks of a job, and one round."""
+    for path in plan.logs:
+        if any(name in path for name in _SLURM_NAMES):
+            raise ScheduleError(f"{path}: with --workers a round reads the logs of all jobs")
+    text = _filled(
+        "fabricobs-round.sh",
+        workers=plan.workers,
+        deadline_minutes=_seconds(_deadline(plan)) // 60,
+        dask=shlex.quote(str(Path(plan.program).with_name("dask"))),
+        command=shlex.join(plan.words(plan.program)),
+        logs=shlex.join(plan.logs),
+    )
+    return [Unit(Path("fabricobs-round.sh"), text, executable=True)]
 
 
 def _prometheus(plan: Plan) -> list[Unit]:
@@ -268,6 +339,7 @@ _MADE_BY: dict[str, Callable[[Plan], list[Unit]]] = {
     "prometheus": _prometheus,
     "grafana": _grafana,
 }
+_WITH_WORKERS = frozenset({"kubernetes", "slurm"})
 _OF_METRICS = frozenset({"prometheus", "grafana"})
 _INSTALLED_BY = {
     "cron": "install it with: (crontab -l; fabricobs schedule cron ...) | crontab -",

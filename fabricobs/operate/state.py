@@ -1,5 +1,7 @@
 """What a watch remembers between rounds: incidents, and what is to be told; in `STORE/.watch/`.
 
+It lies in the store, in an object store too: a watch may go on on another machine.
+
 The memory is written before anything is sent, and again after each thing sent. A kill in between
 leads to the same event sent twice under the same key, never to one that nobody is told of.
 """
@@ -15,19 +17,19 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from fabricobs.diagnosis.incidents import Event, Incident
-from fabricobs.exceptions import UserError
+from fabricobs.operate.lease import Lease, WatchError
 from fabricobs.report.history import open_incidents
 from fabricobs.store.durable import open_own, own_folder
+from fabricobs.store.location import shown
 from fabricobs.store.reading import reading
-from fabricobs.store.storage import write_file
+from fabricobs.store.storage import Directory, storage_of
+
+__all__ = ["Memory", "WatchError", "load_memory", "only_watch", "save_memory"]
 
 _VERSION = 1
+_STATE = ".watch/state.json"
 
 Say = Callable[[str], None]
-
-
-class WatchError(UserError):
-    """A watch that cannot run; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,9 @@ def load_memory(store: Path, say: Say) -> Memory:
 
     A damaged one is put aside and made again of the events kept in the store.
     """
-    path = store / ".watch" / "state.json"
+    path = f"{shown(store)}/{_STATE}"
     try:
-        with os.fdopen(open_own(path, os.O_RDONLY), "rb") as file:
-            data = file.read()
+        data = storage_of(store).read(_STATE)
         memory = _AS_JSON.validate_json(data)
     except FileNotFoundError:
         return Memory()
@@ -68,29 +69,47 @@ def load_memory(store: Path, say: Say) -> Memory:
     return memory
 
 
-def _rebuilt(store: Path, path: Path, data: bytes, say: Say) -> Memory:
+def _rebuilt(store: Path, path: str, data: bytes, say: Say) -> Memory:
     """Put a damaged memory aside, and keep and return what the store tells of it."""
     with reading(store):
         memory = Memory(open_incidents(store))
-    aside = path.with_name(f"state.json.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
-    write_file(store, aside, data)
+    aside = f"{_STATE}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    storage_of(store).replace(aside, data)
     save_memory(memory, store)
     say(
-        f"{path}: damaged, put aside as {aside.name}. {len(memory.incidents)} open incidents are "
-        "known from the findings in the store and are not told again. Events that a target had not "
-        "taken are lost; an incident not in the findings yet is told again"
+        f"{path}: damaged, put aside as {aside.rpartition('/')[2]}. {len(memory.incidents)} open "
+        "incidents are known from the findings in the store and are not told again. Events that a "
+        "target had not taken are lost; an incident not in the findings yet is told again"
     )
     return memory
 
 
 def save_memory(memory: Memory, store: Path) -> None:
-    """Write the memory to the disk, all of it or nothing; OSError if there is no room."""
-    write_file(store, store / ".watch" / "state.json", _AS_JSON.dump_json(memory, indent=1))
+    """Write the memory, all of it or nothing; OSError if there is no room for it."""
+    storage_of(store).replace(_STATE, _AS_JSON.dump_json(memory, indent=1))
 
 
 @contextmanager
-def only_watch(store: Path) -> Iterator[None]:
-    """Hold the store for one watch; WatchError names the one that has it already."""
+def only_watch(store: Path, say: Say = lambda _: None) -> Iterator[Callable[[], None]]:
+    """Hold the store for one watch; WatchError names the one that has it already.
+
+    What is lent raises WatchError once another watch has taken the store over.
+    """
+    storage = storage_of(store)
+    if isinstance(storage, Directory):
+        with _locked(store):
+            yield lambda: None
+        return
+    lease = Lease(storage)
+    lease.acquire(say)
+    try:
+        yield lease.check
+    finally:
+        lease.release()
+
+
+@contextmanager
+def _locked(store: Path) -> Iterator[None]:
     folder = own_folder(store / ".watch")
     lock = open_own(folder / "lock", os.O_RDWR | os.O_CREAT)
     with os.fdopen(lock, "r+", encoding="utf-8") as file:

@@ -5,6 +5,8 @@ next round goes on. Rounds of one store never overlap. Times are UTC without a z
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,6 +18,7 @@ from typing import TypeVar
 import duckdb
 
 from fabricobs import stopping
+from fabricobs.cluster import cluster
 from fabricobs.config.schema import Config, duration_words
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.incidents import Event, Incident, Moment, Timers, advance
@@ -31,13 +34,14 @@ from fabricobs.operate.notify import (
     send_pending,
     targets_of,
 )
-from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
+from fabricobs.operate.state import Memory, WatchError, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
 from fabricobs.report.figures import Figures, draw_figures
 from fabricobs.report.page import Charts, draw, write_page
 from fabricobs.report.site import incident_page
 from fabricobs.report.writing import write_pages
 from fabricobs.resources import cores
+from fabricobs.store.location import address_of, shown
 from fabricobs.store.parts import Store
 from fabricobs.store.reading import reading
 from fabricobs.store.session import newest_time
@@ -72,12 +76,29 @@ class _Shown:
 class Watch:
     """Rounds over one store, with what they remember; `say` takes notes for a person."""
 
-    def __init__(self, inputs: Sequence[Path], config: Config, say: Say) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[Path],
+        config: Config,
+        say: Say,
+        executor: str | None = None,
+        check_held: Callable[[], None] = lambda: None,
+    ) -> None:
         host_map = () if config.host_map is None else (config.host_map,)
         self._inputs = (*inputs, *host_map)
         self._config = config
         self._say = say
+        self._executor = executor
+        self._check_held = check_held  # raises once another watch has the store
         self._store = Store(config.store)
+        address = address_of(config.store)
+        if address is not None and config.notify.base_url and config.watch.report is None:
+            raise WatchError(
+                f"store {address}: with notify.base_url, set watch.report to a file in the "
+                "directory that is served: pages are not written to an object store"
+            )
+        # A report without a place of its own lies in the store.
+        self._page_key = "report.html" if address and config.watch.report is None else None
         self._page = config.watch.report or config.store / "report.html"
         self._options = Options(
             config.job, config.tz, config.content, config.host_from, config.follow
@@ -117,6 +138,7 @@ class Watch:
     def round(self) -> Round:
         """Run one round; what fails in it is said, and the rest of it goes on."""
         began = monotonic()
+        self._check_held()
         before = self._memory
         read = self._guarded("reading", self._ingest)
         judged = self._guarded("judging", self._judge)
@@ -146,7 +168,8 @@ class Watch:
         return Round(diagnosis, events, well)
 
     def _ingest(self) -> IngestReport:
-        report = ingest(self._inputs, self._store, self._options, workers=cores())
+        with self._workers() as pool:
+            report = ingest(self._inputs, self._store, self._options, workers=cores(), cluster=pool)
         problems = {(outcome.path, outcome.problem) for outcome in report.problems}
         for path, problem in sorted(problems - self._told_problems):
             self._say(f"{path_text(path)}: {problem}")
@@ -156,6 +179,12 @@ class Watch:
             self._say(line)
         self._told_left_out = left_out
         return report
+
+    def _workers(self) -> AbstractContextManager[Executor | None]:
+        """Lend the workers of the cluster that reads; None where this machine reads."""
+        if self._executor is None:
+            return nullcontext()
+        return cluster(self._executor, [*self._inputs, Path(shown(self._store.path))])
 
     def _judge(self) -> tuple[Diagnosis, Memory, tuple[Event, ...]]:
         """Judge the window, and return what is remembered of it and what is new."""
@@ -214,6 +243,7 @@ class Watch:
         return min([newest, *begins]) - window
 
     def _save(self, memory: Memory) -> bool:
+        self._check_held()
         save_memory(memory, self._store.path)
         self._memory = memory
         return True
@@ -249,27 +279,29 @@ class Watch:
             )
         return _Shown(diagnosis, figures, draw(figures))
 
-    def _pages(self, shown: _Shown) -> bool:
+    def _pages(self, drawn: _Shown) -> bool:
         with reading(self._store.path):
             write_pages(
-                shown.diagnosis,
-                shown.figures,
-                shown.charts,
+                drawn.diagnosis,
+                drawn.figures,
+                drawn.charts,
                 self._store.path,
                 self._page.parent,
                 self._config.content,
             )
         return True
 
-    def _report(self, shown: _Shown) -> bool:
+    def _report(self, drawn: _Shown) -> bool:
         write_page(
-            shown.diagnosis,
+            drawn.diagnosis,
             self._store.path,
             self._page,
             self._config.content,
-            figures=shown.figures,
-            charts=shown.charts,
+            figures=drawn.figures,
+            charts=drawn.charts,
         )
+        if self._page_key is not None:
+            self._store.storage.replace(self._page_key, self._page.read_bytes())
         return True
 
     def _keep_up(self) -> bool:
@@ -326,18 +358,22 @@ class Watch:
         )
 
 
-def watch_once(inputs: Sequence[Path], config: Config, say: Say) -> Round:
+def watch_once(
+    inputs: Sequence[Path], config: Config, say: Say, executor: str | None = None
+) -> Round:
     """Run one round, for a scheduler; WatchError if another watch has the store."""
     Store(config.store).create()
-    with only_watch(config.store):
-        return Watch(inputs, config, say).round()
+    with only_watch(config.store, say) as check_held:
+        return Watch(inputs, config, say, executor, check_held).round()
 
 
-def watch(inputs: Sequence[Path], config: Config, say: Say) -> Iterator[Round]:
+def watch(
+    inputs: Sequence[Path], config: Config, say: Say, executor: str | None = None
+) -> Iterator[Round]:
     """Run rounds until stopped; WatchError if another watch has the store."""
     Store(config.store).create()
-    with only_watch(config.store):
-        yield from Watch(inputs, config, say).rounds()
+    with only_watch(config.store, say) as check_held:
+        yield from Watch(inputs, config, say, executor, check_held).rounds()
 
 
 def _now() -> datetime:

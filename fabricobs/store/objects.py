@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from fabricobs.exceptions import UserError
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
 
 _AT_ONCE = 8
+# A browser shows a page only by its type.
+_TYPES = {".html": "text/html; charset=utf-8"}
 # Half a minute in all: a server that restarts is back by then.
 _RETRIES = 12
 _LONGEST_WAIT = timedelta(seconds=4)
@@ -77,7 +79,11 @@ class Objects:
         """Put an object in the place of what there is."""
         import obstore
 
-        self._repeated(lambda: obstore.put(self._objects, key, data, use_multipart=False))
+        kind = _TYPES.get(PurePosixPath(key).suffix)
+        named = None if kind is None else {"Content-Type": kind}
+        self._repeated(
+            lambda: obstore.put(self._objects, key, data, attributes=named, use_multipart=False)
+        )
 
     def keys(self, folder: str, after: str = "") -> list[str]:
         """Return the objects of a folder by their keys."""

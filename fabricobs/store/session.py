@@ -60,10 +60,10 @@ _OF_NO_JOB = {
 _SITE_SCRIPT = "views/0_site"
 # A table larger than this on disk stays there, to be read by column.
 _MOST_LOADED_BYTES = 256_000_000
-# Samples are asked once for their rises, and few questions need the rows of NCCL by rank: to hold
-# them costs more than to read them again.
+# Samples are asked once for their rises, uplink_ports once for its windows, and few questions need
+# the rows of NCCL by rank: to hold them costs more than to read them again.
 _NEVER_KEPT = {
-    "error_rises",
+    *("error_rises", "uplink_ports"),
     *("port_samples", "priority_samples", "named_samples", "named_priority_samples"),
     *("env_by_rank", "nics_by_rank", "channels_by_rank", "events_by_rank"),
 }

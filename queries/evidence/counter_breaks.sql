@@ -16,19 +16,21 @@ WITH rules AS (
 unknown AS (
   FROM (
     SELECT format, device, port, count(*) - count(COLUMNS(lambda c: counter_family(c) IS NOT NULL))
-    FROM port_rates GROUP BY format, device, port
+    FROM port_rates WHERE format IN (SELECT format FROM rules) GROUP BY format, device, port
   ) UNPIVOT (rises FOR counter IN (COLUMNS(* EXCLUDE (format, device, port))))
 ),
 lowest AS (
   FROM (
     SELECT format, device, port, min(COLUMNS(lambda c: counter_family(c) IS NOT NULL))
-    FROM named_samples WHERE ts IS NOT NULL GROUP BY format, device, port
+    FROM named_samples WHERE ts IS NOT NULL AND format IN (SELECT format FROM rules)
+    GROUP BY format, device, port
   ) UNPIVOT (value FOR counter IN (COLUMNS(* EXCLUDE (format, device, port))))
 ),
 highest AS (
   FROM (
     SELECT format, device, port, max(ts) AS last, max(COLUMNS(lambda c: counter_family(c) IS NOT NULL))
-    FROM named_samples WHERE ts IS NOT NULL GROUP BY format, device, port
+    FROM named_samples WHERE ts IS NOT NULL AND format IN (SELECT format FROM rules)
+    GROUP BY format, device, port
   ) UNPIVOT (value FOR counter IN (COLUMNS(* EXCLUDE (format, device, port, last))))
 ),
 likely AS (

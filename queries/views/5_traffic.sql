@@ -61,31 +61,42 @@ SELECT device, port, speed_gbps, uplink_group, members, true FROM inferred WHERE
 -- Ports of parallel links in every interval, from the one source that counts most: bytes before
 -- packets. `window_us` is what intervals are summed to (see uplink_port_windows), 0: they stand.
 CREATE OR REPLACE VIEW uplink_ports AS
-WITH ranked AS (
-  SELECT t.*, g.uplink_group, g.members, g.speed_gbps, g.inferred,
-    coalesce(t.tx_bytes, t.tx_packets) AS sent,
-    dense_rank() OVER (
-      PARTITION BY t.job, t.device, t.port ORDER BY t.tx_bytes IS NULL, t.format
-    ) AS preference
+WITH members AS (
+  SELECT g.*, n.name
   FROM (
-    SELECT t.* REPLACE (coalesce(a.port, t.port) AS port)
-    FROM port_traffic t
+    SELECT t.device, t.port AS name, coalesce(a.port, t.port) AS port
+    FROM (SELECT DISTINCT device, port FROM port_traffic) t
     LEFT JOIN port_aliases a ON a.device = host_name(t.device) AND a.name = t.port
-  ) t JOIN parallel_ports g USING (device, port)
+  ) n JOIN parallel_ports g USING (device, port)
+),
+counted AS (
+  SELECT t.* REPLACE (m.port AS port), m.uplink_group, m.members, m.speed_gbps, m.inferred,
+    coalesce(t.tx_bytes, t.tx_packets) AS sent
+  FROM port_traffic t JOIN members m ON m.device = t.device AND m.name = t.port
   WHERE coalesce(t.tx_bytes, t.tx_packets) IS NOT NULL
+),
+-- Few rows are put in order here: to rank the intervals themselves took twice the time of all the rest.
+sources AS (
+  SELECT job, device, port, format, tx_bytes IS NULL AS in_packets FROM counted
+  GROUP BY job, device, port, format, in_packets
+  QUALIFY row_number() OVER (PARTITION BY job, device, port ORDER BY in_packets, format) = 1
+),
+chosen AS (
+  SELECT c.* FROM counted c JOIN sources s
+    ON s.job IS NOT DISTINCT FROM c.job AND s.device = c.device AND s.port = c.port
+    AND s.format = c.format AND s.in_packets = (c.tx_bytes IS NULL)
 ),
 polling AS (
   SELECT job, uplink_group, median(seconds) AS seconds,
     -- Ports of one snapshot share its time; read one by one, each has times of its own.
     count(DISTINCT ts) > 1.5 * count(*) / count(DISTINCT port) AS asynchronous
-  FROM ranked WHERE preference = 1 GROUP BY job, uplink_group
+  FROM chosen GROUP BY job, uplink_group
 )
-SELECT r.*, (1e6 * CASE
+SELECT c.*, (1e6 * CASE
   WHEN p.asynchronous THEN greatest(60, 2 * ceil(p.seconds)) WHEN p.seconds < 10 THEN 10 ELSE 0
 END)::BIGINT AS window_us
-FROM ranked r
-JOIN polling p ON p.job IS NOT DISTINCT FROM r.job AND p.uplink_group = r.uplink_group
-WHERE preference = 1;
+FROM chosen c
+JOIN polling p ON p.job IS NOT DISTINCT FROM c.job AND p.uplink_group = c.uplink_group;
 
 -- What each port of parallel links sent, in windows that can be compared between ports: the interval
 -- itself where all ports of a group were read at one moment, summed to 10 s where that is shorter

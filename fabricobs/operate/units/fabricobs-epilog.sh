@@ -3,8 +3,15 @@
 # round runs on its own; jobs that end together wait for each other at the lock.
 logs=(@logs@)
 for path in "${logs[@]}"; do
-  [ -e "$path" ] || exit 0
+  case $path in s3://*) ;; *) [ -e "$path" ] || exit 0 ;; esac
 done
+environment=${FABRICOBS_ENVIRONMENT:-/etc/fabricobs/environment}
+if [ -r "$environment" ]; then # AWS_ACCESS_KEY_ID and others, secrets of notification targets
+  set -a
+  # shellcheck source=/dev/null
+  . "$environment"
+  set +a
+fi
 (
   setsid flock --timeout 86400 @lock@ \
     @command@ "${logs[@]}" </dev/null 2>&1 | logger -t fabricobs
