@@ -141,12 +141,36 @@ class TestStragglers:
         begun = next(row["ts"] for row in rows["steps"] if row["step"] == 60)
         assert finding.detected_at - begun < timedelta(seconds=10)  # type: ignore[operator]
 
-    def test_a_host_that_waits_for_its_data_is_said_to(self, make_store: Make) -> None:
-        data = np.full((120, 32), 10.0)
-        data[50:, 16:24] = 200.0
+    @pytest.mark.parametrize("seed", range(6))
+    def test_a_host_or_rank_that_waits_for_its_data_is_told_how_long(
+        self, make_store: Make, seed: int
+    ) -> None:
+        draw = np.random.default_rng(seed)
+        usual, longer = float(draw.uniform(2, 20)), float(draw.uniform(150, 600))
+        first = int(draw.integers(0, 32))
+        slow = np.arange(first, first + 1) if seed % 2 else first // 8 * 8 + np.arange(8)
+        data = np.full((120, 32), usual)
+        data[50:, slow] = longer
         (finding,) = diagnose(make_store(records(quiet(), data))).findings
-        assert (finding.kind, finding.entities[0].host) == ("straggler", "node02")
-        assert "waits for its data" in finding.title
+        named = finding.entities[0]
+        assert (finding.kind, named.host) == ("straggler", f"node{first // 8:02d}")
+        assert named.rank == (first if seed % 2 else None)
+        assert f"waits {longer:,.0f} ms a step for its data since step" in finding.title
+        assert f"its peers {usual:,.0f} ms" in finding.title
+        assert "loader" in finding.next_steps[0]
+        advised = " ".join(finding.next_steps)
+        assert not any(word in advised for word in ("nvidia-smi", "lspci", "xid"))
+        assert any(d.feature == "wait for data per step" for d in finding.drivers)
+
+    def test_a_rank_that_computes_longer_is_not_sent_to_its_data(self, make_store: Make) -> None:
+        compute = quiet()
+        compute[50:, 3] += 300
+        data = np.full((120, 32), 10.0)
+        data[50:, 3] = 40.0
+        (finding,) = diagnose(make_store(records(compute, data))).findings
+        assert "computes" in finding.title
+        assert "nvidia-smi" in finding.next_steps[0]
+        assert "loader" not in " ".join(finding.next_steps)
 
     def test_without_records_the_shortest_collective_tells(self, make_store: Make) -> None:
         arrivals = quiet(ranks=16)
