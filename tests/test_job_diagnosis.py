@@ -807,3 +807,87 @@ def test_a_nic_no_rule_names_is_shown_as_information(make_store: Make) -> None:
     assert (finding.entities[0].host, finding.entities[0].nic) == ("node01", "mlx5_5")
     assert finding.drivers[0].feature == "congestion notifications sent"
     assert finding.drivers[0].value == pytest.approx(3000)
+
+
+def told_by_records(seed: int, told: str, *, late: float, waits: bool = True) -> tuple[Rows, int]:
+    """Records of 16 to 64 ranks of which one is late from a step on; which parts of a step they tell.
+
+    With `waits` communication includes the wait for the last rank, else it is the transfer alone.
+    """
+    draw = np.random.default_rng([seed, 77])
+    ranks, steps = int(draw.choice([16, 32, 64])), int(draw.integers(100, 220))
+    slow, onset = int(draw.integers(ranks)), int(draw.integers(30, steps - 50))
+    usual = float(draw.uniform(400, 3000))
+    compute = usual * draw.normal(1, draw.uniform(0.004, 0.012), (steps, ranks))
+    compute[onset:, slow] += late * usual
+    transfer = usual * draw.uniform(0.1, 0.3) * draw.normal(1, 0.004, steps)
+    step_ms = compute.max(axis=1) + transfer
+    arrived = transfer[:, None] * draw.normal(1, 0.01, (steps, ranks))
+    comm = arrived + (compute.max(axis=1)[:, None] - compute if waits else 0)
+    ends = np.cumsum(step_ms)
+    backward = compute * 0.6 + (0 if told != "backward with the wait" else comm)
+    columns = {
+        "comm": {"comm_ms": comm},
+        "compute": {"compute_ms": compute},
+        "parts": {"forward_ms": compute * 0.3, "backward_ms": backward, "optimizer_ms": compute * 0.1},
+    }
+    columns["backward with the wait"] = columns["parts"]
+    return {
+        "steps": [
+            {
+                "file_id": "f",
+                "line": step * ranks + rank + 1,
+                "step": step + 1,
+                "rank": rank,
+                "host": f"node{rank // 8:02d}",
+                "ts": START + timedelta(milliseconds=float(ends[step])),
+                "step_time_ms": float(step_ms[step]),
+                **{name: float(values[step, rank]) for name, values in columns[told].items()},
+            }
+            for step in range(steps)
+            for rank in range(ranks)
+        ]
+    }, slow
+
+
+class TestRecordsThatTellAPartOfTheStep:
+    @pytest.mark.parametrize("told", ["comm", "compute", "parts"])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_late_rank_is_named(self, make_store: Make, seed: int, told: str) -> None:
+        rows, slow = told_by_records(seed, told, late=0.1 + 0.07 * seed)
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.kind, finding.entities[0].rank) == ("straggler", slow)
+        assert ("needs" in finding.title) == (told == "comm")
+
+    @pytest.mark.parametrize("told", ["comm", "compute", "parts"])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_of_healthy_ranks_none_is_named(self, make_store: Make, seed: int, told: str) -> None:
+        rows, _ = told_by_records(seed, told, late=0)
+        diagnosis = diagnose(make_store(rows))
+        assert not diagnosis.findings
+        assert diagnosis.verdict.questions[1].answer == "ok"
+
+    @pytest.mark.parametrize("late", [0.0, 0.25])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_times_without_the_wait_tell_nothing_of_ranks(
+        self, make_store: Make, seed: int, late: float
+    ) -> None:
+        """All ranks show the same then, whoever is late: neither a culprit nor an `ok`."""
+        for told, waits in (("comm", False), ("backward with the wait", True)):
+            rows, _ = told_by_records(seed, told, late=late, waits=waits)
+            diagnosis = diagnose(make_store(rows))
+            assert diagnosis.verdict.questions[1].answer == "unknown"
+            assert not [f for f in diagnosis.findings if f.entities]
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_slower_transfers_are_no_rank_s(self, make_store: Make, seed: int) -> None:
+        rows, _ = told_by_records(seed, "comm", late=0)
+        half = max(row["step"] for row in rows["steps"]) // 2
+        for row in rows["steps"]:
+            if row["step"] > half:
+                longer = row["comm_ms"]
+                row["step_time_ms"] += longer
+                row["comm_ms"] += longer
+        (finding,) = diagnose(make_store(rows)).findings
+        assert finding.kind == "throughput_drop"
+        assert "longer collectives" in finding.explanation

@@ -316,7 +316,7 @@ def _parts_of_steps(rank_steps: pl.DataFrame) -> pl.DataFrame:
     longer is the slowest rank's computation, and counted there.
     """
     return (
-        rank_steps.drop_nulls(["compute_ms", "comm_ms"])
+        rank_steps.drop_nulls(["own_ms", "comm_ms"])
         .group_by("step")
         .agg(pl.col("comm_ms").min(), pl.col("compute_ms").max(), pl.col("step_time_ms").median())
     )
@@ -331,7 +331,11 @@ def _transfer_share(rank_steps: pl.DataFrame) -> float | None:
 def _split(
     rank_steps: pl.DataFrame, best: Segment, first: int, last: int
 ) -> tuple[float | None, float | None]:
-    """Split the added time of a step into transfer and slowest computation."""
+    """Split the added time of a step into transfer and slowest computation.
+
+    Where records tell communication only, the rest may be more work: then only transfers that are
+    most of what is added are told.
+    """
     per_step = _parts_of_steps(rank_steps)
     healthy = per_step.filter(pl.col("step").is_between(best.first_step, best.last_step))
     slow = per_step.filter(pl.col("step").is_between(first, last))
@@ -343,7 +347,10 @@ def _split(
         rise = _median_of(slow, column) - _median_of(healthy, column)
         return min(max(rise / added_ms, 0.0), 1.0)
 
-    return part("comm_ms"), part("compute_ms")
+    network = part("comm_ms")
+    if slow["compute_ms"].has_nulls() or healthy["compute_ms"].has_nulls():
+        return network if network >= _MOSTLY else None, None
+    return network, part("compute_ms")
 
 
 def _by_collectives(healthy: pl.DataFrame, slow: pl.DataFrame, added_ms: float) -> float | None:

@@ -139,7 +139,7 @@ def _finding(
         "computing": None if loads else "",
         "waiting": "" if loads else None,
         "their": "their" if len(culprits) > 1 else "its",
-        "longer": "longer" if times.measured else "later",
+        "longer": "more time" if times.by_rest else "longer" if times.measured else "later",
         "excess": numbers["excess"],
         "since": _since(unit, begin) if throughout else _in_bursts(times, unit, begin),
         "value": numbers["own_ms"],
@@ -151,6 +151,7 @@ def _finding(
         "loss": loss,
         "hidden": "" if hidden else None,
         "groups": groups,
+        "by_rest": "" if times.by_rest else None,
     }
     words = with_phrases(model, words)
     families = {"timing"} | ({"correlation"} if unit.hosts else set())
@@ -247,6 +248,8 @@ def _work(times: RankTimes, *, several: bool) -> str:
     """Say what takes the unit longer, where it is not waiting for its data."""
     if not times.measured:
         return "arrive at their collectives" if several else "arrives at its collectives"
+    if times.by_rest:
+        return "need" if several else "needs"
     return "compute" if several else "computes"
 
 
