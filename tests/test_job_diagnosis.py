@@ -810,7 +810,7 @@ def test_a_nic_no_rule_names_is_shown_as_information(make_store: Make) -> None:
 
 
 def told_by_records(seed: int, told: str, *, late: float, waits: bool = True) -> tuple[Rows, int]:
-    """Records of 16 to 64 ranks of which one is late from a step on; which parts of a step they tell.
+    """Records, of a part of the step, of 16 to 64 ranks of which one is late from a step on.
 
     With `waits` communication includes the wait for the last rank, else it is the transfer alone.
     """
@@ -829,7 +829,11 @@ def told_by_records(seed: int, told: str, *, late: float, waits: bool = True) ->
     columns = {
         "comm": {"comm_ms": comm},
         "compute": {"compute_ms": compute},
-        "parts": {"forward_ms": compute * 0.3, "backward_ms": backward, "optimizer_ms": compute * 0.1},
+        "parts": {
+            "forward_ms": compute * 0.3,
+            "backward_ms": backward,
+            "optimizer_ms": compute * 0.1,
+        },
     }
     columns["backward with the wait"] = columns["parts"]
     return {

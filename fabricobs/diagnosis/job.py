@@ -1,5 +1,6 @@
 """The job as a whole: when it changed pace, what that cost, and where the time went."""
 
+import math
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,6 +14,8 @@ from fabricobs.diagnosis.statistics import change_points, smallest_change
 WARM_UP_STEPS = 10
 # A pause of the whole job, as for a checkpoint, makes a step this much longer than the median.
 PAUSE = 2.5
+# Checkpoints and evaluations come every so many steps at least.
+_RHYTHM = 5
 # Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
 _WORK_SHARE = 0.8
 _MOSTLY = 0.5  # of the added time: what explains the rest
@@ -82,6 +85,17 @@ class StepTimeTrend:
     least_steps: int
     pace: str = "step time"  # what tells it
     transfer_share: float | None = None
+
+    @property
+    def irregular_pauses(self) -> list[int]:
+        """Return the steps far longer than the usual, if they keep no rhythm as checkpoints do."""
+        numbers = self.steps["step"].to_numpy()
+        times = self.steps["step_time_ms"].to_numpy().astype(np.float64)
+        far = (times > PAUSE * np.nanmedian(times)) & (numbers >= numbers.min() + WARM_UP_STEPS)
+        pauses: list[int] = numbers[far].tolist()
+        begun = [pause for pause in pauses if pause - 1 not in pauses]
+        rhythm = math.gcd(*(later - begun[0] for later in begun[1:])) if begun else 0
+        return pauses if 0 < rhythm < _RHYTHM else []
 
     def step_at(self, moment: datetime) -> int | None:
         """Return the first step that ended after `moment`."""

@@ -20,6 +20,7 @@ from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Finding, MethodResult
 from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.shifted_times import shifted_times
 from fabricobs.diagnosis.statistics import robust_z
 
 # Messages of one event come from several processes and logs, within this time.
@@ -97,7 +98,11 @@ def _ran(evidence: Evidence, trends: list[StepTimeTrend]) -> Span | None:
     times = [pace.steps["ts"].drop_nulls() for pace in trends]
     known = [time for time in times if len(time)]
     if known:
-        return min(t[0] for t in known) - CLOCK_SLACK, max(t[-1] for t in known) + CLOCK_SLACK
+        first, last = min(t[0] for t in known), max(t[-1] for t in known)
+        shift = shifted_times(evidence)
+        ahead = timedelta() if shift is None else shift.ahead
+        # Where the steps' clock is in doubt, either may be the job's time.
+        return min(first, first - ahead) - CLOCK_SLACK, max(last, last - ahead) + CLOCK_SLACK
     row = evidence.frame("coverage").row(0, named=True)
     if row["first_time"] is None or row["last_time"] is None:
         return None
@@ -205,6 +210,7 @@ def _finding(
         "nic_host": nic.owner if nic else None,
         "nic": nic.part if nic else None,
         "ends": " and ".join(end.label for end in cable.ends),
+        **_shifted(evidence, spans, model, hit),
     }
     return build_finding(
         model,
@@ -243,6 +249,18 @@ def _hit(evidence: Evidence, spans: Sequence[Span], model: Model) -> list[Span]:
             )
             hit += [(time, time) for time in waited["ts"]]
     return hit
+
+
+def _shifted(
+    evidence: Evidence, spans: Sequence[Span], model: Model, hit: Sequence[Span]
+) -> dict[str, str | int | None]:
+    """Say how the steps' times look shifted, and how many long steps then fall into the spans."""
+    shift = None if hit else shifted_times(evidence)
+    if shift is None:
+        return {"shift": None, "waited": None}
+    moved = [(begin + shift.ahead, end + shift.ahead) for begin, end in spans]
+    waited = len(set(_hit(evidence, moved, model)))
+    return {"shift": shift.words[0].upper() + shift.words[1:], "waited": waited or None}
 
 
 def _flaps(spans: Sequence[Span], times: int, model: Model) -> str:

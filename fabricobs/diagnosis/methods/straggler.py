@@ -269,7 +269,7 @@ def _loading(times: RankTimes, unit: SlowUnit) -> tuple[float, float] | None:
 
 
 def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, Any]:
-    """Medians over the late steps, of the unit and of its peers; loading only where it is longer."""
+    """Medians over the late steps, of the unit and its peers; loading only where it is longer."""
     own, peer = times.own_ms[unit.late], times.peer_ms[unit.late]
     stage = times.stages == times.stages[unit.columns[0]]
     usual = np.nanmedian(times.excess[unit.late][:, stage], axis=0)
