@@ -136,3 +136,26 @@ def test_pauses_without_a_rhythm_are_named(make_store: Make, rhythm: int) -> Non
     (answer, *_) = diagnose(make_store({"steps": rows["steps"]})).verdict.questions
     assert all(str(step) in answer.evidence for step in downs) == (rhythm == 0)
     assert ("pauses" in answer.evidence) == (rhythm == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [1, 4])
+@pytest.mark.parametrize("counted", [False, True])
+def test_port_errors_that_nccl_logs_without_times_are_told_once(
+    make_store: Make, times: int, counted: bool
+) -> None:
+    rows, _ = flapping(0.0, 5)
+    rows["nccl_events"] = [
+        {"file_id": "n", "line": 100 * pid + at, "host": "node01", "pid": pid, "nic": "mlx5_0",
+         "kind": "async_event", "text": f"port {what}"}
+        for pid in (101, 201)
+        for at, what in enumerate(["error", "active"] * times)
+    ]  # fmt: skip
+    if not counted:
+        del rows["port_samples"]
+    flaps = [f for f in diagnose(make_store(rows)).findings if f.kind == "link_flap"]
+    (flap,) = flaps
+    assert flap.entities[0].host == "node01"
+    assert (flap.start is None) == (not counted)
+    if not counted:
+        assert f"went down {'once' if times == 1 else f'{times} times'}" in flap.title

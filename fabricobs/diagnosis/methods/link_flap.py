@@ -26,6 +26,9 @@ from fabricobs.diagnosis.statistics import robust_z
 # Messages of one event come from several processes and logs, within this time.
 _ONE_EVENT = timedelta(seconds=15)
 _GUESSED = " No log names the cable: both ends went down at the same times."
+_CAME_AND_WENT = "It came and went: an optic or connector at its limit, or a port that retrains."
+_ONCE = "One event may have been a hand on a cable."
+_MOST_PAUSES = 8
 _SOURCES = {
     "kernel": "log",
     "NCCL": "log",
@@ -89,6 +92,13 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
         if (hit := _hit(evidence, downs.spans, model))
         or not downs.of_unknown_use
         or not (timed or downs.cable.far is None)
+    ]
+    # A counter may name the port of a NIC where NCCL names the NIC.
+    told = {(end.owner, end.part.partition("/")[0]) for cable, _ in cables for end in cable.ends}
+    findings += [
+        _without_times(cable, evidence, model, trends)
+        for cable in cables_in(evidence.frame("untimed_link_downs"))
+        if (cable.near.owner, cable.near.part.partition("/")[0]) not in told
     ]
     return MethodResult(tuple(findings), judged, len(ports) - judged)
 
@@ -196,20 +206,13 @@ def _finding(
     families = {_SOURCES[source] for source in downs.told}
     if cost is not None and cost.felt:
         families.add("timing")
-    nic = next((end for end in cable.ends if end.is_nic), None)
     words = {
-        "near": cable.near.label,
-        "far": cable.far.label if cable.far else "an end no log names",
-        "times": "once" if downs.times == 1 else f"{downs.times} times",
+        **_words_of(cable, downs.times),
         "since": moment(spans[0][0]),
         "moments": ", ".join(f"{begin:%H:%M:%S}" for begin, _ in spans[:10]),
         "sources": ", ".join(downs.told),
         "flaps": _flaps(spans, downs.times, model) + (_GUESSED if downs.guessed else ""),
-        "drain": f"; drain {nic.owner}" if nic else "",
-        "port": next((end.label for end in cable.ends if not end.is_nic), cable.near.label),
-        "nic_host": nic.owner if nic else None,
-        "nic": nic.part if nic else None,
-        "ends": " and ".join(end.label for end in cable.ends),
+        "pauses": None,
         **_shifted(evidence, spans, model, hit),
     }
     return build_finding(
@@ -225,6 +228,46 @@ def _finding(
         cost=cost,
         unmeasured="info" if downs.of_unknown_use else "medium",
     )
+
+
+def _without_times(
+    cable: Cable, evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]
+) -> Finding:
+    """Tell of a port that NCCL said went down, in a log that has no times."""
+    times = _times(cable.rows["risen"].to_list())
+    pauses = [str(step) for trend in trends for step in trend.irregular_pauses]
+    words = {
+        **_words_of(cable, times),
+        "since": None,
+        "moments": None,
+        "sources": "NCCL",
+        "flaps": _CAME_AND_WENT if times > 1 else _ONCE,
+        "shift": None,
+        "pauses": ", ".join(pauses[:_MOST_PAUSES]) or None,
+    }
+    downs = _Downs(cable, (), times, ("NCCL",))
+    return build_finding(
+        model,
+        evidence,
+        words,
+        entities=entities_of(cable.ends),
+        families={"log"},
+        drivers=_drivers(downs, model),
+    )
+
+
+def _words_of(cable: Cable, times: int) -> dict[str, str | None]:
+    nic = next((end for end in cable.ends if end.is_nic), None)
+    return {
+        "near": cable.near.label,
+        "far": cable.far.label if cable.far else "an end no log names",
+        "times": "once" if times == 1 else f"{times} times",
+        "drain": f"; drain {nic.owner}" if nic else "",
+        "port": next((end.label for end in cable.ends if not end.is_nic), cable.near.label),
+        "nic_host": nic.owner if nic else None,
+        "nic": nic.part if nic else None,
+        "ends": " and ".join(end.label for end in cable.ends),
+    }
 
 
 def _hit(evidence: Evidence, spans: Sequence[Span], model: Model) -> list[Span]:
@@ -269,8 +312,8 @@ def _flaps(spans: Sequence[Span], times: int, model: Model) -> str:
         later[0] - earlier[1] <= within for earlier, later in zip(spans, spans[1:], strict=False)
     )
     if times > len(spans) or often:
-        return "It came and went: an optic or connector at its limit, or a port that retrains."
-    return "One event may have been a hand on a cable."
+        return _CAME_AND_WENT
+    return _ONCE
 
 
 def _drivers(downs: _Downs, model: Model) -> list[Driver]:
