@@ -14,7 +14,7 @@
 SELECT host, gpu, count(*) AS samples, median(sm_clock_mhz) AS sm_clock_mhz, min(sm_clock_mhz) AS lowest_mhz,
   max(temperature_celsius) AS celsius, median(power_watts) AS watts,
   avg((throttle_reasons & 236 > 0)::INTEGER) AS throttled
-FROM gpu_samples
+FROM gpu_states
 WHERE coalesce(utilization_percent, 100) >= 50
 GROUP BY host, gpu
 ORDER BY sm_clock_mhz, host, gpu;

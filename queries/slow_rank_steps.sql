@@ -14,12 +14,14 @@
 -- example: fabricobs query slow_rank_steps
 --
 -- A job has at most 30 windows, of equal numbers of steps. A slow rank computes longer than its
--- peers and communicates less: it arrives last, and its peers wait for it. Where no step record
--- tells of computation, the collectives of a communicator are compared: the late rank's are shorter.
+-- peers and communicates less: it arrives last, and its peers wait for it. Where records tell only how
+-- long ranks communicate, waiting included, compute_ms is the rest of the step. Where no step record
+-- tells of either, the collectives of a communicator are compared: the late rank's are shorter.
 WITH own_steps AS (
-  SELECT job, step, rank, host_name(host) AS host, coalesce(stage, 0) AS peers, ts, compute_ms, comm_ms
-  FROM steps
-  WHERE rank IS NOT NULL AND step IS NOT NULL AND compute_ms IS NOT NULL
+  SELECT job, step, rank, host_name(host) AS host, coalesce(stage, 0) AS peers, ts,
+    coalesce(compute_ms, own_ms) AS compute_ms, comm_ms
+  FROM rank_work
+  WHERE own_ms IS NOT NULL
 ),
 told AS (
   SELECT DISTINCT job FROM own_steps

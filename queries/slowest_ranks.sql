@@ -10,7 +10,7 @@
 --   caused_wait_ms   mean wait of each other rank in the calls in which it arrived last, ms
 --   waited_ms        its own mean wait in the other calls, ms
 --   waited_for       rank it waited for longest in all
---   compute_ms       median compute time of a step, ms
+--   compute_ms       median compute time of a step, or all but communication where only that is told, ms
 --   compute_ratio    compute_ms over the median of its peers, the ranks of its stage
 --   comm_ms          median exposed communication of a step, waiting included, ms
 --   comm_ratio       comm_ms over the median of its peers
@@ -78,9 +78,8 @@ waits AS (
 ),
 own_steps AS (
   SELECT job, rank, max(host) AS host, max(coalesce(stage, 0)) AS stage,
-    median(compute_ms) AS compute_ms, median(comm_ms) AS comm_ms
-  FROM steps
-  WHERE rank IS NOT NULL AND step IS NOT NULL
+    median(coalesce(compute_ms, own_ms)) AS compute_ms, median(comm_ms) AS comm_ms
+  FROM rank_work
   GROUP BY job, rank
 ),
 compared AS (

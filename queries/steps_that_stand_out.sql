@@ -30,10 +30,11 @@ outliers AS (
   WHERE usual_ms > 0 AND step_time_ms > 1.2 * usual_ms
 ),
 computes AS (
-  SELECT s.job, s.step, arg_max(s.rank, s.compute_ms) AS slowest_rank,
-    max(s.compute_ms) / nullif(median(s.compute_ms), 0) AS slowest_rank_ratio
-  FROM steps s
-  WHERE s.rank IS NOT NULL AND s.compute_ms IS NOT NULL
+  SELECT s.job, s.step, arg_max(s.rank, coalesce(s.compute_ms, s.own_ms)) AS slowest_rank,
+    max(coalesce(s.compute_ms, s.own_ms)) / nullif(median(coalesce(s.compute_ms, s.own_ms)), 0)
+      AS slowest_rank_ratio
+  FROM rank_work s
+  WHERE s.own_ms IS NOT NULL
     AND s.step IN (SELECT step FROM outliers)
   GROUP BY s.job, s.step
 ),

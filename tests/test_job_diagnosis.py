@@ -141,12 +141,36 @@ class TestStragglers:
         begun = next(row["ts"] for row in rows["steps"] if row["step"] == 60)
         assert finding.detected_at - begun < timedelta(seconds=10)  # type: ignore[operator]
 
-    def test_a_host_that_waits_for_its_data_is_said_to(self, make_store: Make) -> None:
-        data = np.full((120, 32), 10.0)
-        data[50:, 16:24] = 200.0
+    @pytest.mark.parametrize("seed", range(6))
+    def test_a_host_or_rank_that_waits_for_its_data_is_told_how_long(
+        self, make_store: Make, seed: int
+    ) -> None:
+        draw = np.random.default_rng(seed)
+        usual, longer = float(draw.uniform(2, 20)), float(draw.uniform(150, 600))
+        first = int(draw.integers(0, 32))
+        slow = np.arange(first, first + 1) if seed % 2 else first // 8 * 8 + np.arange(8)
+        data = np.full((120, 32), usual)
+        data[50:, slow] = longer
         (finding,) = diagnose(make_store(records(quiet(), data))).findings
-        assert (finding.kind, finding.entities[0].host) == ("straggler", "node02")
-        assert "waits for its data" in finding.title
+        named = finding.entities[0]
+        assert (finding.kind, named.host) == ("straggler", f"node{first // 8:02d}")
+        assert named.rank == (first if seed % 2 else None)
+        assert f"waits {longer:,.0f} ms a step for its data since step" in finding.title
+        assert f"its peers {usual:,.0f} ms" in finding.title
+        assert "loader" in finding.next_steps[0]
+        advised = " ".join(finding.next_steps)
+        assert not any(word in advised for word in ("nvidia-smi", "lspci", "xid"))
+        assert any(d.feature == "wait for data per step" for d in finding.drivers)
+
+    def test_a_rank_that_computes_longer_is_not_sent_to_its_data(self, make_store: Make) -> None:
+        compute = quiet()
+        compute[50:, 3] += 300
+        data = np.full((120, 32), 10.0)
+        data[50:, 3] = 40.0
+        (finding,) = diagnose(make_store(records(compute, data))).findings
+        assert "computes" in finding.title
+        assert "nvidia-smi" in finding.next_steps[0]
+        assert "loader" not in " ".join(finding.next_steps)
 
     def test_without_records_the_shortest_collective_tells(self, make_store: Make) -> None:
         arrivals = quiet(ranks=16)
@@ -831,3 +855,91 @@ def test_ranks_without_a_record_are_not_called_ok(missing: list[int], make_store
     (answer,) = [q for q in found.verdict.questions if q.question == "Is a rank slow?"]
     assert answer.answer == "unknown"
     assert f"{32 - len(missing)} of 32 ranks" in answer.evidence
+
+
+def told_by_records(seed: int, told: str, *, late: float, waits: bool = True) -> tuple[Rows, int]:
+    """Records, of a part of the step, of 16 to 64 ranks of which one is late from a step on.
+
+    With `waits` communication includes the wait for the last rank, else it is the transfer alone.
+    """
+    draw = np.random.default_rng([seed, 77])
+    ranks, steps = int(draw.choice([16, 32, 64])), int(draw.integers(100, 220))
+    slow, onset = int(draw.integers(ranks)), int(draw.integers(30, steps - 50))
+    usual = float(draw.uniform(400, 3000))
+    compute = usual * draw.normal(1, draw.uniform(0.004, 0.012), (steps, ranks))
+    compute[onset:, slow] += late * usual
+    transfer = usual * draw.uniform(0.1, 0.3) * draw.normal(1, 0.004, steps)
+    step_ms = compute.max(axis=1) + transfer
+    arrived = transfer[:, None] * draw.normal(1, 0.01, (steps, ranks))
+    comm = arrived + (compute.max(axis=1)[:, None] - compute if waits else 0)
+    ends = np.cumsum(step_ms)
+    backward = compute * 0.6 + (0 if told != "backward with the wait" else comm)
+    columns = {
+        "comm": {"comm_ms": comm},
+        "compute": {"compute_ms": compute},
+        "parts": {
+            "forward_ms": compute * 0.3,
+            "backward_ms": backward,
+            "optimizer_ms": compute * 0.1,
+        },
+    }
+    columns["backward with the wait"] = columns["parts"]
+    return {
+        "steps": [
+            {
+                "file_id": "f",
+                "line": step * ranks + rank + 1,
+                "step": step + 1,
+                "rank": rank,
+                "host": f"node{rank // 8:02d}",
+                "ts": START + timedelta(milliseconds=float(ends[step])),
+                "step_time_ms": float(step_ms[step]),
+                **{name: float(values[step, rank]) for name, values in columns[told].items()},
+            }
+            for step in range(steps)
+            for rank in range(ranks)
+        ]
+    }, slow
+
+
+class TestRecordsThatTellAPartOfTheStep:
+    @pytest.mark.parametrize("told", ["comm", "compute", "parts"])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_late_rank_is_named(self, make_store: Make, seed: int, told: str) -> None:
+        rows, slow = told_by_records(seed, told, late=0.1 + 0.07 * seed)
+        (finding,) = diagnose(make_store(rows)).findings
+        assert (finding.kind, finding.entities[0].rank) == ("straggler", slow)
+        assert ("needs" in finding.title) == (told == "comm")
+
+    @pytest.mark.parametrize("told", ["comm", "compute", "parts"])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_of_healthy_ranks_none_is_named(self, make_store: Make, seed: int, told: str) -> None:
+        rows, _ = told_by_records(seed, told, late=0)
+        diagnosis = diagnose(make_store(rows))
+        assert not diagnosis.findings
+        assert diagnosis.verdict.questions[1].answer == "ok"
+
+    @pytest.mark.parametrize("late", [0.0, 0.25])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_times_without_the_wait_tell_nothing_of_ranks(
+        self, make_store: Make, seed: int, late: float
+    ) -> None:
+        """All ranks show the same then, whoever is late: neither a culprit nor an `ok`."""
+        for told, waits in (("comm", False), ("backward with the wait", True)):
+            rows, _ = told_by_records(seed, told, late=late, waits=waits)
+            diagnosis = diagnose(make_store(rows))
+            assert diagnosis.verdict.questions[1].answer == "unknown"
+            assert not [f for f in diagnosis.findings if f.entities]
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_slower_transfers_are_no_rank_s(self, make_store: Make, seed: int) -> None:
+        rows, _ = told_by_records(seed, "comm", late=0)
+        half = max(row["step"] for row in rows["steps"]) // 2
+        for row in rows["steps"]:
+            if row["step"] > half:
+                longer = row["comm_ms"]
+                row["step_time_ms"] += longer
+                row["comm_ms"] += longer
+        (finding,) = diagnose(make_store(rows)).findings
+        assert finding.kind == "throughput_drop"
+        assert "longer collectives" in finding.explanation

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fabricobs.diagnosis.clocks import Offset, describe_offsets
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Clock, CounterBreak, Coverage
+from fabricobs.diagnosis.shifted_times import shifted_times
 
 # What the counts of the coverage are in JSON, and what each of them says.
 VALUES = {
@@ -62,6 +63,8 @@ def describe_coverage(
             ("clock offsets of switches and NICs", describe_offsets(devices)),
             ("clock offsets of hosts", describe_offsets(hosts)),
         )
+    shift = shifted_times(evidence)
+    times = () if shift is None else (("times", f"{shift.words}. {shift.remedy}"),)
     window = () if evidence.since is None else (("window", _window(evidence.since)),)
     facts = (
         *window,
@@ -83,6 +86,7 @@ def describe_coverage(
         ("from", _begin(row["measured_from"], row["first_time"])),
         ("to", _moment(row["last_time"])),
         *told_clocks,
+        *times,
     )
     wanted = {
         "steps": "step times: the trainer's log or per-rank step records",

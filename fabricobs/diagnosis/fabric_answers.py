@@ -12,6 +12,7 @@ import polars as pl
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Finding, MethodResult, Power, Question
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.shifted_times import shifted_times
 from fabricobs.diagnosis.statistics import fewest_beyond
 
 _NOTHING = MethodResult()
@@ -52,7 +53,7 @@ def sick_link(
             "cleared ones (perfquery -R).",
         )
     if partly := _partly_counted(evidence, "traffic"):
-        return unknown(f"{quiet}, but {partly}.", _OFTEN)
+        return unknown(f"{quiet}, but {partly}.", _often(evidence))
     if rates is not None and rates.effect > model.limit("most_unseen"):
         return unknown(
             f"Some ports carry too few bits: only {rates.words} would have shown.", _OFTEN, rates
@@ -110,7 +111,7 @@ def uneven_routing(
         )
     powers = () if skew.power is None else (skew.power,)
     if partly := _partly_counted(evidence, "traffic"):
-        return Question(question, "unknown", f"{even}, but {partly}.", _OFTEN, powers)
+        return Question(question, "unknown", f"{even}, but {partly}.", _often(evidence), powers)
     shown = f": {skew.power.words} would have shown" if skew.power else ""
     return Question(question, "ok", f"{even}{shown}.", would_show=powers)
 
@@ -146,7 +147,7 @@ def congested(
         more = Power(model.limit("ratio") - 1, "more", "a NIC that receives {}", seconds)
         powers.append(more)
     shown = " and ".join(power.words for power in powers)
-    partly, settled_by = _partly_counted(evidence, "pauses"), _OFTEN
+    partly, settled_by = _partly_counted(evidence, "pauses"), _often(evidence)
     if not partly and (storms.not_checked or excess.not_checked or not excess.judged):
         settled_by = _OF_NICS
         partly = (
@@ -281,4 +282,13 @@ def _partly_counted(evidence: Evidence, counts: str) -> str | None:
     share = both.total_seconds() / max((max(times) - min(times)).total_seconds(), 1.0)
     if share >= _HALF:
         return None
+    shift = shifted_times(evidence)
+    if shift is not None and not shift.overlap:
+        return shift.words
     return f"they were counted for {max(share, 0.0):.0%} of the time the job ran only"
+
+
+def _often(evidence: Evidence) -> str:
+    """Say what would show more: counters at the right time, or more of them."""
+    shift = shifted_times(evidence)
+    return _OFTEN if shift is None or shift.overlap else shift.remedy

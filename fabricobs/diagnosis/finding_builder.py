@@ -88,7 +88,7 @@ def with_phrases(model: Model, words: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def steps_of(model: Model, words: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the next steps of a model, filled in.
+    """Return the next steps of a model, filled in; one of which a word is not known is left out.
 
     What stands in backticks is a command: a name of a log has none, else it could pass for one.
     """
@@ -98,16 +98,21 @@ def steps_of(model: Model, words: Mapping[str, Any]) -> tuple[str, ...]:
     }
     # Phrases are the model's own: they have commands.
     filled = with_phrases(model, named)
-    return tuple(text.format(**filled) for text in model.next_steps)
+    return tuple(text.format(**filled) for text in model.next_steps if _are_known(text, filled))
 
 
 def _phrase(texts: Sequence[str], words: Mapping[str, Any]) -> str:
     """Return the first text of which every word is known, filled in; empty if there is none."""
     for text in texts:
-        named = [name for _, name, _, _ in Formatter().parse(text) if name]
-        if all(words.get(name) is not None for name in named):
+        if _are_known(text, words):
             return text.format(**words)
     return ""
+
+
+def _are_known(text: str, words: Mapping[str, Any]) -> bool:
+    """Say whether every word that a text names has a value."""
+    named = [name for _, name, _, _ in Formatter().parse(text) if name]
+    return all(words.get(name) is not None for name in named)
 
 
 def driver(

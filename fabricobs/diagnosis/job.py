@@ -1,5 +1,6 @@
 """The job as a whole: when it changed pace, what that cost, and where the time went."""
 
+import math
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,6 +14,8 @@ from fabricobs.diagnosis.statistics import change_points, smallest_change
 WARM_UP_STEPS = 10
 # A pause of the whole job, as for a checkpoint, makes a step this much longer than the median.
 PAUSE = 2.5
+# Checkpoints and evaluations come every so many steps at least.
+_RHYTHM = 5
 # Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
 _WORK_SHARE = 0.8
 _MOSTLY = 0.5  # of the added time: what explains the rest
@@ -82,6 +85,17 @@ class StepTimeTrend:
     least_steps: int
     pace: str = "step time"  # what tells it
     transfer_share: float | None = None
+
+    @property
+    def irregular_pauses(self) -> list[int]:
+        """Return the steps far longer than the usual, if they keep no rhythm as checkpoints do."""
+        numbers = self.steps["step"].to_numpy()
+        times = self.steps["step_time_ms"].to_numpy().astype(np.float64)
+        far = (times > PAUSE * np.nanmedian(times)) & (numbers >= numbers.min() + WARM_UP_STEPS)
+        pauses: list[int] = numbers[far].tolist()
+        begun = [pause for pause in pauses if pause - 1 not in pauses]
+        rhythm = math.gcd(*(later - begun[0] for later in begun[1:])) if begun else 0
+        return pauses if 0 < rhythm < _RHYTHM else []
 
     def step_at(self, moment: datetime) -> int | None:
         """Return the first step that ended after `moment`."""
@@ -316,7 +330,7 @@ def _parts_of_steps(rank_steps: pl.DataFrame) -> pl.DataFrame:
     longer is the slowest rank's computation, and counted there.
     """
     return (
-        rank_steps.drop_nulls(["compute_ms", "comm_ms"])
+        rank_steps.drop_nulls(["own_ms", "comm_ms"])
         .group_by("step")
         .agg(pl.col("comm_ms").min(), pl.col("compute_ms").max(), pl.col("step_time_ms").median())
     )
@@ -331,7 +345,11 @@ def _transfer_share(rank_steps: pl.DataFrame) -> float | None:
 def _split(
     rank_steps: pl.DataFrame, best: Segment, first: int, last: int
 ) -> tuple[float | None, float | None]:
-    """Split the added time of a step into transfer and slowest computation."""
+    """Split the added time of a step into transfer and slowest computation.
+
+    Where records tell communication only, the rest may be more work: then only transfers that are
+    most of what is added are told.
+    """
     per_step = _parts_of_steps(rank_steps)
     healthy = per_step.filter(pl.col("step").is_between(best.first_step, best.last_step))
     slow = per_step.filter(pl.col("step").is_between(first, last))
@@ -343,7 +361,10 @@ def _split(
         rise = _median_of(slow, column) - _median_of(healthy, column)
         return min(max(rise / added_ms, 0.0), 1.0)
 
-    return part("comm_ms"), part("compute_ms")
+    network = part("comm_ms")
+    if slow["compute_ms"].has_nulls() or healthy["compute_ms"].has_nulls():
+        return network if network >= _MOSTLY else None, None
+    return network, part("compute_ms")
 
 
 def _by_collectives(healthy: pl.DataFrame, slow: pl.DataFrame, added_ms: float) -> float | None:

@@ -27,7 +27,8 @@ class RankTimes:
     is exposed communication, waiting included. `stages` [R] numbers groups of ranks with the same
     work. `pids` [R] name ranks whose numbers no log tells: `ranks` then counts their processes by
     host. `measured` is False where `own_ms` is derived from collectives and only its differences
-    between ranks mean anything.
+    between ranks mean anything; `by_rest` is True where it is the step less its communication, of
+    which no record tells what it was.
     """
 
     job: str | None
@@ -42,6 +43,7 @@ class RankTimes:
     data_ms: Array
     pids: tuple[int | None, ...]
     measured: bool = True
+    by_rest: bool = False
 
     def entity(self, column: int) -> Entity:
         """Return a rank by its number, or by its process where no log tells the number."""
@@ -191,6 +193,7 @@ def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
         data_ms=matrix("data_ms"),
         pids=tuple(by_rank["pid"].to_list()),
         measured=measured,
+        by_rest=measured and bool(rows["by_rest"].any()),
     )
 
 

@@ -28,6 +28,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.loss import paces_of
 from fabricobs.diagnosis.model import Answers, Model
+from fabricobs.diagnosis.shifted_times import shifted_times
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past
 
 _NOTHING = MethodResult()
@@ -63,6 +64,8 @@ _SLOW_COMPUTATION = "computation that is slow on every rank from the first step 
 # A judgement: of a job that mostly transfers, a slow network may take most of the throughput.
 _MOSTLY_TRANSFERS = 0.5  # of a step
 _REPORT = "A corrected version of fabricobs, or of the rule that failed."
+_MOST_PAUSES = 8
+_BESIDE_IT = "Steps from before it, or after its repair."
 _MOST_PACES = 3  # that a sentence names
 _STANDS_STILL = {"ongoing": "The job stands still", "over": "The job stood still"}  # or the title
 _NOT_THE_NETWORK = "workload_imbalance"
@@ -216,7 +219,11 @@ def _everywhere(
             first = replace(culprits[0].entities[0], job=None)
             return Question(question, "problem", f"Some: {first.label}.")
         reached = bandwidth_reached(QUESTIONS[7], evidence, collectives)
-        return _work_grew(question, trends) or _pace_holds(question, findings, trends, reached)
+        shift = shifted_times(evidence)
+        aside = _BESIDE_IT if shift is None else shift.remedy
+        return _work_grew(question, trends) or _pace_holds(
+            question, findings, trends, reached, aside
+        )
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
     by_pace = _by_pace(worst, trends)
     restart = ", when the job was restarted" if worst.restarted else ""
@@ -288,8 +295,12 @@ def _pace_holds(
     findings: tuple[Finding, ...],
     trends: list[StepTimeTrend],
     reached: Question,
+    aside: str,
 ) -> Question:
-    """Answer for a pace without a slowdown; `reached` judges its level, from the first step on."""
+    """Answer for a pace without a slowdown; `reached` judges its level, from the first step on.
+
+    `aside` would tell the cost of what is found beside it.
+    """
     faster = [pace.speed_up for pace in trends if pace.speed_up is not None]
     if faster:
         best = faster[0]
@@ -313,7 +324,7 @@ def _pace_holds(
     if unpriced:
         text = f"The {trends[0].pace} is steady over {steps:,} steps, but its cost is not known: "
         text += f"{unpriced[0].title}."
-        return Question(question, "unknown", text, "Steps from before it, or after its repair.")
+        return Question(question, "unknown", text, aside)
     weakest = max(trends, key=lambda pace: pace.shows)
     power = Power(weakest.shows, "longer", "steps that take {}", steps=weakest.least_steps)
     if weakest.shows > _LARGEST_UNSEEN:
@@ -321,7 +332,8 @@ def _pace_holds(
             f"The {weakest.pace} varies too much: of {steps:,} steps only {power.words} would show."
         )
         return Question(question, "unknown", text, "The trainer's log of more steps.", (power,))
-    steady = f"The {weakest.pace} is steady over {steps:,} steps"
+    pauses = [pause for pace in trends for pause in pace.irregular_pauses]
+    steady = f"The {weakest.pace} is steady over {steps:,} steps{_but_for(pauses)}"
     transfers = max((pace.transfer_share or 0.0 for pace in trends), default=0.0)
     if reached.answer != "ok" and transfers > _MOSTLY_TRANSFERS:
         text = (
@@ -332,6 +344,15 @@ def _pace_holds(
     unseen = _SLOW_COMPUTATION if reached.answer == "ok" else _SLOW_FROM_THE_START
     text = f"{steady}: {power.words} would have shown. {unseen[0].upper()}{unseen[1:]}."
     return Question(question, "ok", text, would_show=(power,))
+
+
+def _but_for(pauses: Sequence[int]) -> str:
+    """Name the steps that were far longer than the usual one, of which no cause is known."""
+    if not pauses:
+        return ""
+    more = f" and {len(pauses) - _MOST_PAUSES:,} more" if len(pauses) > _MOST_PAUSES else ""
+    named = ", ".join(map(str, pauses[:_MOST_PAUSES]))
+    return f", but for pauses in {len(pauses):,} of them whose cause is not known ({named}{more})"
 
 
 def _is_fault(finding: Finding) -> bool:

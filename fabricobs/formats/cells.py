@@ -16,6 +16,8 @@ from fabricobs.formats.templates import compile_template
 from fabricobs.formats.values import Value, parse_whole
 
 _MOST_OPEN_ROWS = 5_000
+# What tells apart rows of one table: of GPUs also the host, which other rows call their device.
+_ROW_KEY = (*IDENTITY, "host", "gpu")
 # What every row of a table begins with.
 StartOf = Callable[[str], Mapping[str, Any]]
 
@@ -240,7 +242,7 @@ class CellRows:
         names = column_names(table)
         start = start_of(table)
         told = {name: value for name, value in identity.items() if name in names}
-        key = (table, *[told.get(name, start.get(name)) for name in IDENTITY])
+        key = (table, *[told.get(name, start.get(name)) for name in _ROW_KEY])
         row = self._open.get(key)
         if row is not None and not fresh:
             return row

@@ -1,15 +1,23 @@
 -- question: Which GPUs ran at a lower clock than the others at the same time, and why?
--- A sample is compared with the median of all busy GPUs of the same round of sampling; `z` is its distance
--- in robust standard deviations, floor 0.5 % of the median. Reasons are bits of NVML's clocks event
+-- A sample is compared with the median of all busy GPUs of its model in the same round of sampling, of
+-- those that carry a rank where ranks are known: a site's metrics are of its other GPUs too. `z` is its
+-- distance in robust standard deviations, floor 0.5 % of the median. Reasons are bits of NVML's clocks event
 -- reasons (docs.nvidia.com/deploy/nvml-api, group nvmlClocksEventReasons). The n-th rank of a host runs on
 -- its n-th GPU where no log tells. 96: heat, 132: power, 8: hardware, 192: hardware for one of these.
-WITH busy AS (
-  SELECT host_name(host) AS host, gpu, ts, sm_clock_mhz AS clock, temperature_celsius AS celsius,
-    power_watts AS watts, throttle_reasons AS reasons,
-    lag(ts) OVER (PARTITION BY host_name(host), gpu ORDER BY ts) AS ts_before
-  FROM gpu_samples
-  WHERE sm_clock_mhz > 0 AND gpu IS NOT NULL AND ts IS NOT NULL
+-- `used`: its utilization is told: else a GPU with a low clock may be idle.
+WITH numbered AS (
+  SELECT job, rank, host, coalesce(gpu, row_number() OVER (PARTITION BY job, host ORDER BY rank, pid) - 1) AS gpu
+  FROM job_ranks WHERE host IS NOT NULL
+),
+busy AS (
+  SELECT host, gpu, ts, model, sm_clock_mhz AS clock, temperature_celsius AS celsius,
+    power_watts AS watts, throttle_reasons AS reasons, utilization_percent IS NOT NULL AS used,
+    lag(ts) OVER (PARTITION BY host, gpu ORDER BY ts) AS ts_before
+  FROM gpu_states s
+  WHERE sm_clock_mhz > 0 AND gpu IS NOT NULL
     AND coalesce(utilization_percent, 100) >= 50 AND coalesce(throttle_reasons, 0) & 1 = 0
+    AND (NOT EXISTS (SELECT 1 FROM numbered n JOIN gpu_states o ON o.host = n.host AND o.gpu = n.gpu)
+      OR EXISTS (SELECT 1 FROM numbered n WHERE n.host = s.host AND n.gpu = s.gpu))
 ),
 rounds AS (
   SELECT *, floor(epoch(ts) / greatest(median(epoch(ts) - epoch(ts_before)) OVER (), 1)) AS round
@@ -18,20 +26,16 @@ rounds AS (
 peers AS (
   SELECT *, median(clock) OVER r AS peer_clock, count(*) OVER r AS peers,
     median(celsius) OVER r AS peer_celsius
-  FROM rounds WINDOW r AS (PARTITION BY round)
+  FROM rounds WINDOW r AS (PARTITION BY round, model)
 ),
 spread AS (
   SELECT *, 1 - clock / peer_clock AS behind,
-    1.4826 * median(abs(clock - peer_clock)) OVER (PARTITION BY round) AS deviation
+    1.4826 * median(abs(clock - peer_clock)) OVER (PARTITION BY round, model) AS deviation
   FROM peers
-),
-numbered AS (
-  SELECT job, rank, host, coalesce(gpu, row_number() OVER (PARTITION BY job, host ORDER BY rank, pid) - 1) AS gpu
-  FROM job_ranks WHERE host IS NOT NULL
 )
 SELECT r.job, r.rank, s.host, s.gpu, s.ts_before, s.ts, s.clock, s.peer_clock, s.behind, s.peers,
   (s.peer_clock - s.clock) / greatest(s.deviation, 0.005 * s.peer_clock) AS z,
-  s.celsius, s.peer_celsius, s.watts, s.reasons IS NOT NULL AS told,
+  s.celsius, s.peer_celsius, s.watts, s.reasons IS NOT NULL AS told, s.used,
   nullif(concat_ws(' and ',
     CASE WHEN s.reasons & 96 > 0 THEN 'its temperature' END,
     CASE WHEN s.reasons & 132 > 0 THEN 'its power limit' END,

@@ -11,14 +11,15 @@
 --   host        Its host
 --   excess      Its computation time over the median of its peers, less 1
 WITH largest AS (
-  SELECT job FROM steps
-  WHERE rank IS NOT NULL AND compute_ms IS NOT NULL
+  SELECT job FROM rank_work
+  WHERE own_ms IS NOT NULL
   GROUP BY job ORDER BY count(*) DESC, job LIMIT 1
 ),
 by_rank AS (
-  SELECT step, rank, coalesce(stage, 0) AS stage, max(host) AS host, max(compute_ms) AS compute_ms
-  FROM steps
-  WHERE rank IS NOT NULL AND step IS NOT NULL AND compute_ms IS NOT NULL
+  SELECT step, rank, coalesce(stage, 0) AS stage, max(host) AS host,
+    max(coalesce(compute_ms, own_ms)) AS compute_ms
+  FROM rank_work
+  WHERE own_ms IS NOT NULL
     AND job IS NOT DISTINCT FROM coalesce($job::VARCHAR, (SELECT job FROM largest))
   GROUP BY step, rank, stage
 ),

@@ -199,3 +199,65 @@ best AS (
 SELECT e.job, e.step, e.ts, e.step_time_ms, e.source
 FROM everything e
 JOIN best b ON e.job IS NOT DISTINCT FROM b.job AND e.preference = b.preference;
+
+-- What each rank did in each step, by its records: `compute_ms` as told, or the sum of forward, backward
+-- and optimizer; `own_ms` all that it does before it calls its collectives, loading included. Where only
+-- communication is told it is the rest of the step (`by_rest`). Of files that tell of one step of a rank each may
+-- tell a part of it (rank 0 also has the trainer's log). A step done again after a restart counts once, as done last.
+CREATE OR REPLACE VIEW rank_work AS
+WITH joined AS (
+  SELECT job, step, rank, arg_max(host, place) AS host, arg_max(stage, place) AS stage, arg_max(ts, place) AS ts,
+    arg_max(step_time_ms, place) AS step_time_ms, arg_max(compute_ms, place) AS compute_ms,
+    arg_max(comm_ms, place) AS comm_ms, arg_max(data_ms, place) AS data_ms, arg_max(forward_ms, place) AS forward_ms,
+    arg_max(backward_ms, place) AS backward_ms, arg_max(optimizer_ms, place) AS optimizer_ms
+  FROM (
+    SELECT *, row(coalesce(ts, '-infinity'::TIMESTAMP), coalesce(line, 0)) AS place FROM steps
+    WHERE rank IS NOT NULL AND step IS NOT NULL
+  )
+  GROUP BY job, step, rank
+),
+records AS (
+  SELECT *, forward_ms + backward_ms + coalesce(optimizer_ms, 0) AS parts_ms,
+    count(compute_ms) OVER (PARTITION BY job) > 0 AS told
+  FROM joined
+),
+-- Communication, or backward, may be told with or without the wait for the other ranks. With it, the
+-- usual rank communicates longer than the last one when that is late and the step therefore longer: the
+-- two change together from step to step. 3 / sqrt(n) is three times what chance gives; 0.3 is below what
+-- healthy ranks show whose transfers vary little (0.4 to 0.7).
+waits AS (
+  SELECT job, step, median(step_time_ms) AS step_ms,
+    median(coalesce(comm_ms, step_time_ms - parts_ms - coalesce(data_ms, 0)))
+      - min(coalesce(comm_ms, step_time_ms - parts_ms - coalesce(data_ms, 0))) AS waited_ms
+  FROM records
+  WHERE NOT told AND step_time_ms IS NOT NULL
+  GROUP BY job, step
+  HAVING count(*) >= 4
+),
+changes AS (
+  SELECT job, step_ms - lag(step_ms) OVER w AS step_ms, waited_ms - lag(waited_ms) OVER w AS waited_ms
+  FROM waits
+  WHERE waited_ms IS NOT NULL
+  WINDOW w AS (PARTITION BY job ORDER BY step)
+),
+shown AS (
+  SELECT job
+  FROM (
+    SELECT job, rank() OVER (PARTITION BY job ORDER BY step_ms) AS step_ms,
+      rank() OVER (PARTITION BY job ORDER BY waited_ms) AS waited_ms
+    FROM changes
+    WHERE step_ms IS NOT NULL AND waited_ms IS NOT NULL
+  )
+  GROUP BY job
+  HAVING corr(step_ms, waited_ms) >= greatest(0.3, 3 / sqrt(count(*)))
+),
+told_by AS (
+  SELECT r.* REPLACE (CASE WHEN r.told THEN r.compute_ms WHEN s.at_all THEN r.parts_ms END AS compute_ms),
+    CASE WHEN NOT r.told AND s.at_all AND r.parts_ms IS NULL
+      AND r.comm_ms + coalesce(r.data_ms, 0) < r.step_time_ms THEN r.step_time_ms - r.comm_ms END AS rest_ms
+  FROM records r
+  LEFT JOIN (SELECT job, true AS at_all FROM shown) s ON s.job IS NOT DISTINCT FROM r.job
+)
+SELECT * EXCLUDE (parts_ms, told, rest_ms),
+  coalesce(compute_ms + coalesce(data_ms, 0), rest_ms) AS own_ms, rest_ms IS NOT NULL AS by_rest
+FROM told_by;

@@ -20,11 +20,15 @@ from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Finding, MethodResult
 from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.shifted_times import shifted_times
 from fabricobs.diagnosis.statistics import robust_z
 
 # Messages of one event come from several processes and logs, within this time.
 _ONE_EVENT = timedelta(seconds=15)
 _GUESSED = " No log names the cable: both ends went down at the same times."
+_CAME_AND_WENT = "It came and went: an optic or connector at its limit, or a port that retrains."
+_ONCE = "One event may have been a hand on a cable."
+_MOST_PAUSES = 8
 _SOURCES = {
     "kernel": "log",
     "NCCL": "log",
@@ -98,6 +102,13 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
         or not downs.of_unknown_use
         or not (timed or downs.cable.far is None)
     ]
+    # A counter may name the port of a NIC where NCCL names the NIC.
+    told = {(end.owner, end.part.partition("/")[0]) for cable, _ in cables for end in cable.ends}
+    findings += [
+        _without_times(cable, evidence, model, trends)
+        for cable in cables_in(evidence.frame("untimed_link_downs"))
+        if (cable.near.owner, cable.near.part.partition("/")[0]) not in told
+    ]
     return MethodResult(tuple(findings), judged, len(ports) - judged)
 
 
@@ -106,7 +117,11 @@ def _ran(evidence: Evidence, trends: list[StepTimeTrend]) -> Span | None:
     times = [pace.steps["ts"].drop_nulls() for pace in trends]
     known = [time for time in times if len(time)]
     if known:
-        return min(t[0] for t in known) - CLOCK_SLACK, max(t[-1] for t in known) + CLOCK_SLACK
+        first, last = min(t[0] for t in known), max(t[-1] for t in known)
+        shift = shifted_times(evidence)
+        ahead = timedelta() if shift is None else shift.ahead
+        # Where the steps' clock is in doubt, either may be the job's time.
+        return min(first, first - ahead) - CLOCK_SLACK, max(last, last - ahead) + CLOCK_SLACK
     row = evidence.frame("coverage").row(0, named=True)
     if row["first_time"] is None or row["last_time"] is None:
         return None
@@ -220,22 +235,16 @@ def _finding(
     families = {_SOURCES[source] for source in downs.told}
     if cost is not None and cost.felt:
         families.add("timing")
-    nic = next((end for end in cable.ends if end.is_nic), None)
     words = {
-        "near": cable.near.label,
-        "far": cable.far.label if cable.far else "an end no log names",
-        "times": "once" if downs.times == 1 else f"{downs.times} times",
+        **_words_of(cable, downs.times),
         "since": moment(spans[0][0]),
         "moments": ", ".join(f"{begin:%H:%M:%S}" for begin, _ in spans[:10]),
         "sources": ", ".join(downs.told),
         "stays": "" if downs.stays else None,
         "once_for_good": "" if downs.stays and downs.times == 1 else None,
         "flaps": _flaps(downs, model) + (_GUESSED if downs.guessed else ""),
-        "drain": f"; drain {nic.owner}" if nic else "",
-        "port": next((end.label for end in cable.ends if not end.is_nic), cable.near.label),
-        "nic_host": nic.owner if nic else None,
-        "nic": nic.part if nic else None,
-        "ends": " and ".join(end.label for end in cable.ends),
+        "pauses": None,
+        **_shifted(evidence, spans, model, hit),
     }
     return build_finding(
         model,
@@ -250,6 +259,48 @@ def _finding(
         cost=cost,
         unmeasured="info" if downs.of_unknown_use else "medium",
     )
+
+
+def _without_times(
+    cable: Cable, evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]
+) -> Finding:
+    """Tell of a port that NCCL said went down, in a log that has no times."""
+    times = _times(cable.rows["risen"].to_list())
+    pauses = [str(step) for trend in trends for step in trend.irregular_pauses]
+    words = {
+        **_words_of(cable, times),
+        "since": None,
+        "moments": None,
+        "stays": None,
+        "once_for_good": None,
+        "sources": "NCCL",
+        "flaps": _CAME_AND_WENT if times > 1 else _ONCE,
+        "shift": None,
+        "pauses": ", ".join(pauses[:_MOST_PAUSES]) or None,
+    }
+    downs = _Downs(cable, (), times, ("NCCL",))
+    return build_finding(
+        model,
+        evidence,
+        words,
+        entities=entities_of(cable.ends),
+        families={"log"},
+        drivers=_drivers(downs, model),
+    )
+
+
+def _words_of(cable: Cable, times: int) -> dict[str, str | None]:
+    nic = next((end for end in cable.ends if end.is_nic), None)
+    return {
+        "near": cable.near.label,
+        "far": cable.far.label if cable.far else "an end no log names",
+        "times": "once" if times == 1 else f"{times} times",
+        "drain": f"; drain {nic.owner}" if nic else "",
+        "port": next((end.label for end in cable.ends if not end.is_nic), cable.near.label),
+        "nic_host": nic.owner if nic else None,
+        "nic": nic.part if nic else None,
+        "ends": " and ".join(end.label for end in cable.ends),
+    }
 
 
 def _hit(evidence: Evidence, spans: Sequence[Span], model: Model) -> list[Span]:
@@ -276,6 +327,18 @@ def _hit(evidence: Evidence, spans: Sequence[Span], model: Model) -> list[Span]:
     return hit
 
 
+def _shifted(
+    evidence: Evidence, spans: Sequence[Span], model: Model, hit: Sequence[Span]
+) -> dict[str, str | int | None]:
+    """Say how the steps' times look shifted, and how many long steps then fall into the spans."""
+    shift = None if hit else shifted_times(evidence)
+    if shift is None:
+        return {"shift": None, "waited": None}
+    moved = [(begin + shift.ahead, end + shift.ahead) for begin, end in spans]
+    waited = len(set(_hit(evidence, moved, model)))
+    return {"shift": shift.words[0].upper() + shift.words[1:], "waited": waited or None}
+
+
 def _flaps(downs: _Downs, model: Model) -> str:
     if downs.stays:
         return "Nothing tells that it is up again: its traffic takes other links, or none."
@@ -285,8 +348,8 @@ def _flaps(downs: _Downs, model: Model) -> str:
         later[0] - earlier[1] <= within for earlier, later in zip(spans, spans[1:], strict=False)
     )
     if downs.times > len(spans) or often:
-        return "It came and went: an optic or connector at its limit, or a port that retrains."
-    return "One event may have been a hand on a cable."
+        return _CAME_AND_WENT
+    return _ONCE
 
 
 def _drivers(downs: _Downs, model: Model) -> list[Driver]:

@@ -127,13 +127,19 @@ def _finding(
     numbers = _numbers(times, unit)
     culprits = _culprits(times, unit)
     groups = _groups(times, unit) if throughout and not _since(unit, begin) else ""
+    loads = numbers["loading_ms"] is not None
     words = {
         "who": _who(culprits, evidence),
         "host": culprits[0].host or "the host",
         "of_gpu": _of_gpu(culprits, evidence),
-        "work": _work(times, unit, several=len(culprits) > 1),
+        "work": _work(times, several=len(culprits) > 1),
+        "wait": "wait" if len(culprits) > 1 else "waits",
+        "loading": numbers["loading_ms"],
+        "loading_peer": numbers["peer_loading_ms"],
+        "computing": None if loads else "",
+        "waiting": "" if loads else None,
         "their": "their" if len(culprits) > 1 else "its",
-        "longer": "longer" if times.measured else "later",
+        "longer": "more time" if times.by_rest else "longer" if times.measured else "later",
         "excess": numbers["excess"],
         "since": _since(unit, begin) if throughout else _in_bursts(times, unit, begin),
         "value": numbers["own_ms"],
@@ -145,6 +151,7 @@ def _finding(
         "loss": loss,
         "hidden": "" if hidden else None,
         "groups": groups,
+        "by_rest": "" if times.by_rest else None,
     }
     words = with_phrases(model, words)
     families = {"timing"} | ({"correlation"} if unit.hosts else set())
@@ -237,22 +244,32 @@ def _in_bursts(times: RankTimes, unit: SlowUnit, begin: int) -> str:
     return f" in {bursts}, {unit.share:.0%} of the steps {begin} to {end}"
 
 
-def _work(times: RankTimes, unit: SlowUnit, *, several: bool) -> str:
-    """Say what takes the unit longer: computing, or waiting for its data."""
+def _work(times: RankTimes, *, several: bool) -> str:
+    """Say what takes the unit longer, where it is not waiting for its data."""
     if not times.measured:
         return "arrive at their collectives" if several else "arrives at its collectives"
+    if times.by_rest:
+        return "need" if several else "needs"
+    return "compute" if several else "computes"
+
+
+def _loading(times: RankTimes, unit: SlowUnit) -> tuple[float, float] | None:
+    """Return how long the unit and its peers wait for data, ms; None if it does other work longer.
+
+    It waits for its data where that is most of what it takes longer than its peers.
+    """
+    stage = times.stages == times.stages[unit.columns[0]]
     late = times.data_ms[unit.late]
-    computing = "compute" if several else "computes"
-    if not np.isfinite(late).any():
-        return computing
-    slower = np.nanmedian(late[:, unit.columns]) - np.nanmedian(late)
-    own = np.nanmedian((times.own_ms - times.peer_ms)[unit.late][:, unit.columns])
-    waiting = "wait for their data" if several else "waits for its data"
-    return waiting if slower > own / 2 else computing
+    if not np.isfinite(late[:, unit.columns]).any():
+        return None
+    own = float(np.nanmedian(late[:, unit.columns]))
+    peer = float(np.nanmedian(late[:, stage]))
+    longer = np.nanmedian((times.own_ms - times.peer_ms)[unit.late][:, unit.columns])
+    return (own, peer) if own - peer > longer / 2 else None
 
 
-def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, float]:
-    """Medians over the late steps, of the unit and of its peers."""
+def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, Any]:
+    """Medians over the late steps, of the unit and its peers; loading only where it is longer."""
     own, peer = times.own_ms[unit.late], times.peer_ms[unit.late]
     stage = times.stages == times.stages[unit.columns[0]]
     usual = np.nanmedian(times.excess[unit.late][:, stage], axis=0)
@@ -263,7 +280,10 @@ def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, float]:
     own_ms = float(np.nanmedian(own[:, unit.columns]))
     best = float(np.nanmin(np.nanmedian(own[:, stage], axis=0)))
     history = np.nanmedian(times.own_ms[:, unit.columns], axis=1)
+    loading, peer_loading = _loading(times, unit) or (None, None)
     return {
+        "loading_ms": loading,
+        "peer_loading_ms": peer_loading,
         "excess": excess,
         "own_ms": own_ms,
         "peer_ms": float(np.nanmedian(peer[:, unit.columns])),
@@ -277,10 +297,23 @@ def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, float]:
     }
 
 
-def _drivers(numbers: dict[str, float], model: Model) -> tuple[Driver, ...]:
+def _drivers(numbers: dict[str, Any], model: Model) -> tuple[Driver, ...]:
     def given(threshold: str, feature: str, name: str, **more: Any) -> Driver:
         return driver(model, threshold, feature, round(numbers[name], 3), **more)
 
+    loading: tuple[Driver, ...] = ()
+    if numbers["loading_ms"] is not None:
+        loading = (
+            Driver(
+                feature="wait for data per step",
+                value=round(numbers["loading_ms"], 1),
+                peer=round(numbers["peer_loading_ms"], 1),
+                unit="ms",
+                robust_z=None,
+                threshold=None,
+                source="More than half of what the rank takes longer than its peers",
+            ),
+        )
     return (
         given("excess", "own time over the peers' median, less 1", "excess", robust_z=numbers["z"]),
         Driver(
@@ -292,6 +325,7 @@ def _drivers(numbers: dict[str, float], model: Model) -> tuple[Driver, ...]:
             threshold=round(numbers["peer_ms"] * (1 + model.limit("excess")), 1),
             source=model.threshold["excess"].source,
         ),
+        *loading,
         Driver(
             feature="exposed communication per step",
             value=round(numbers["comm_ms"], 1),

@@ -7,11 +7,11 @@ line protocol, `measurement,tag=value field=number,... [time]`, whose fields are
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fabricobs.formats.cells import CellBlock, CellRows
-from fabricobs.formats.context import Context
+from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.definition import Block, Definition
 from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.rows import Rows
@@ -47,6 +47,8 @@ class MetricBlock(CellBlock):
         if block.table is None:
             raise TemplateError(f"{format_name}: a block of metrics needs a table")
         self._other = tuple(compile_template(source) for source in block.other)
+        # What must be told of a row: which part of the device or host it is of.
+        self.parts = frozenset(column_names(block.table)) & {"port", "gpu"}
         self._rows_of: dict[str, dict[str, Any]] = {}
 
     def knows(self, name: str) -> bool:
@@ -84,6 +86,11 @@ class PrometheusFormat:
         told = (labels[kind] for kind in self._kinds if kind in labels)
         return ".".join((name, *told)) if self._kinds else name
 
+    def keeps(self, name: str) -> bool:
+        """Say whether the format keeps a metric of that name."""
+        block = self.block_of(name)
+        return block is not None and not block.ignores(name)
+
     def block_of(self, name: str) -> MetricBlock | None:
         """Return the first block that knows a metric."""
         if name not in self._found:
@@ -106,7 +113,7 @@ class PrometheusReader:
         found = _SAMPLE.match(line)
         if found is not None:
             text = found["labels"] or ""
-            labels = _labels(text)
+            labels = labels_in(text)
             name = self._format.full_name(found["name"], labels)
             block = self._format.block_of(name)
             return self._take(block, [(name, found["value"])], text, labels, found["ts"], number)
@@ -124,7 +131,7 @@ class PrometheusReader:
         found = _SAMPLE.match(line)
         if found is None:
             return False
-        name = self._format.full_name(found["name"], _labels(found["labels"] or ""))
+        name = self._format.full_name(found["name"], labels_in(found["labels"] or ""))
         block = self._format.block_of(name)
         return block is not None and not block.ignores(name)
 
@@ -190,8 +197,9 @@ def add_samples(
     number: int,
 ) -> None:
     """Add samples of one row; NaN and infinities are no value. ValueError for garbage."""
-    if "port" not in given:
-        raise ValueError("no label names the port")
+    missing = [name for name in ("port", "gpu") if name in block.parts and name not in given]
+    if missing:
+        raise ValueError(f"no label names the {missing[0]}")
     measured = [(name, text) for name, value in samples if (text := _decimal(value)) is not None]
     cells.add(block, measured, number, given)
 
@@ -210,7 +218,8 @@ def _decimal(value: str) -> str | None:
     return str(int(exact)) if exact == int(exact) else repr(exact)
 
 
-def _labels(text: str) -> dict[str, str]:
+def labels_in(text: str) -> dict[str, str]:
+    """Return the labels written as `name="value", ...`."""
     return {key: _unescaped(value) for key, value in _LABEL.findall(text)}
 
 
@@ -223,20 +232,3 @@ def _unescaped(text: str) -> str:
 def _plain(text: str) -> str:
     """Take Influx's escapes out of a name or tag."""
     return _ESCAPE.sub(r"\1", text) if "\\" in text else text
-
-
-def series(document: Any) -> Iterator[tuple[dict[str, str], list[tuple[float, str]]]]:
-    """Yield the labels and points of each series in an answer of Prometheus' HTTP API."""
-    data = document.get("data") if isinstance(document, dict) else None
-    results = data.get("result") if isinstance(data, dict) else None
-    for result in results if isinstance(results, list) else ():
-        if not isinstance(result, dict) or not isinstance(result.get("metric"), dict):
-            continue
-        points = result.get("values", [result.get("value")])
-        labels = {str(key): str(value) for key, value in result["metric"].items()}
-        told = [
-            (float(point[0]), str(point[1]))
-            for point in (points if isinstance(points, list) else ())
-            if isinstance(point, list) and len(point) == 2 and isinstance(point[0], int | float)
-        ]
-        yield labels, told

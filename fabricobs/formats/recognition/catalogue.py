@@ -15,6 +15,7 @@ from fabricobs.formats.combined import Combination, combination_of
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.documents.json_documents import JsonFormat
 from fabricobs.formats.documents.prometheus import PrometheusFormat
+from fabricobs.formats.documents.series import is_table_of, shows_series
 from fabricobs.formats.documents.yaml_documents import YamlFormat
 from fabricobs.formats.logs.headings import has_blocks
 from fabricobs.formats.logs.lines import LineFormat
@@ -76,7 +77,6 @@ _LINED = frozenset({"lines", *SNAPSHOT_READERS})
 _COUNTER_TABLES = frozenset({"port_samples", "priority_samples"})
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
-_API_ANSWER = '"resultType"'
 _MAGIC_BYTES = 256
 
 
@@ -254,11 +254,13 @@ class Catalogue:
         filled = ends[:4096].rstrip(b"\x00")
         if not filled or 2 * filled.count(b"\x00") > len(filled):
             return Recognised("text", (), "binary: mostly NUL bytes")
+        exported = self._exported(text, look)
         if begins_a_document(text):
-            answers = self._shown(look, {"prometheus"}) if _API_ANSWER in text else ()
-            documents = self._together(self._shown(look, {"json"})) or answers
+            documents = self._together(self._shown(look, {"json"})) or exported
             if documents:
                 return Recognised("json", documents)
+        if exported:
+            return Recognised("json", exported)
         for syntax in ("jsonl", "csv"):
             formats = self._records(look, syntax)
             if formats:
@@ -267,6 +269,18 @@ class Catalogue:
         if written:
             return Recognised("yaml", written[:1])
         return self._recognise_lines(look)
+
+    def _exported(self, text: str, look: _Look) -> tuple[Format, ...]:
+        """Return the formats of metrics whose series a file holds that a tool exported."""
+        shown = self._shown(look, {"prometheus"})
+        metrics = [f.compiled for f in shown if isinstance(f.compiled, PrometheusFormat)]
+        if not metrics:
+            return ()
+
+        def keeps(name: str) -> bool:
+            return any(each.keeps(name) for each in metrics)
+
+        return shown if shows_series(text) or is_table_of(text, keeps) else ()
 
     def _recognise_lines(self, look: _Look) -> Recognised:
         """Say what logs and outputs of commands a text holds, below what was put around them."""

@@ -56,7 +56,7 @@ HOSTS = (
     Table(
         "gpu_samples",
         "one GPU of one host at one time: its clocks, power and temperature",
-        "nvidia-smi --query-gpu",
+        "nvidia-smi, DCGM",
         (
             *ORIGIN,
             *TIMED,
@@ -64,6 +64,7 @@ HOSTS = (
             whole("gpu", "Index of the GPU on its host"),
             text("uuid", "UUID of the GPU"),
             text("bus_id", "PCI address of the GPU"),
+            text("model", "What the GPU is"),
             number("sm_clock_mhz", "Clock of the streaming multiprocessors", "MHz"),
             number("sm_clock_max_mhz", "Highest clock it may have", "MHz"),
             number("memory_clock_mhz", "Clock of the memory", "MHz"),

@@ -22,6 +22,9 @@ TRAINING = (
                 "elapsed_ms", "Training time since the start, for sources without a step time", "ms"
             ),
             number("compute_ms", "Forward, backward, optimizer", "ms"),
+            number("forward_ms", "Forward, where told apart", "ms"),
+            number("backward_ms", "Backward, where told apart", "ms"),
+            number("optimizer_ms", "Optimizer, where told apart", "ms"),
             number("comm_ms", "Exposed communication, waiting included", "ms"),
             number("data_ms", "Waiting for input data", "ms"),
             number(

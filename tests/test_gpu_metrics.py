@@ -1,0 +1,265 @@
+"""Clocks of GPUs in every shape in which a site has DCGM's metrics, and what is said of them."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fabricobs
+from conftest import Rows
+from fabricobs.diagnosis.run import diagnose
+from fabricobs.ingestion import ingest
+from fabricobs.inputs import Options
+from fabricobs.store.parts import Store
+
+START = datetime(2026, 3, 3, 8, 11, tzinfo=UTC)
+# A series: name, labels, and the values at the times of all.
+Series = tuple[str, dict[str, str], list[float]]
+
+
+class Site:
+    """GPUs of some hosts, one of which gets hot in the middle."""
+
+    def __init__(self, seed: int) -> None:
+        draw = np.random.default_rng([seed, 9400])
+        self.hosts = [
+            f"pod{int(draw.integers(1, 9))}-gpu{i:02d}" for i in range(int(draw.integers(1, 4)))
+        ]
+        self.times = [START + timedelta(seconds=30 * i) for i in range(int(draw.integers(8, 20)))]
+        self.hot = (self.hosts[int(draw.integers(len(self.hosts)))], int(draw.integers(8)))
+        self.clock = int(draw.choice([1320, 1410, 1110]))
+        reasons = str(
+            draw.choice(["DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"])
+        )
+        begin = int(draw.integers(2, len(self.times) - 4))
+        self.series: list[Series] = []
+        for host in self.hosts:
+            for gpu in range(8):
+                labels = {"gpu": str(gpu), "UUID": f"GPU-{host}-{gpu}", "modelName": "NVIDIA H100"}
+                labels |= {"Hostname": host, "instance": f"{host}:9400"}
+                hot = [(host, gpu) == self.hot and i >= begin for i in range(len(self.times))]
+                for name, cool, warm in (
+                    ("DCGM_FI_DEV_SM_CLOCK", 1755.0, float(self.clock)),
+                    ("DCGM_FI_DEV_GPU_TEMP", 64.0, 89.0),
+                    ("DCGM_FI_DEV_POWER_USAGE", 640.5, 410.25),
+                    ("DCGM_FI_DEV_GPU_UTIL", 99.0, 99.0),
+                    (reasons, 0.0, 64.0),
+                ):
+                    self.series.append((name, labels, [warm if is_hot else cool for is_hot in hot]))
+
+    def by_name(self) -> dict[str, list[Series]]:
+        """Return the series of each metric."""
+        names = dict.fromkeys(name for name, *_ in self.series)
+        return {name: [each for each in self.series if each[0] == name] for name in names}
+
+
+def scrapes(site: Site) -> Iterator[tuple[str, str]]:
+    for place, time in enumerate(site.times):
+        lines = []
+        for name, labels, values in site.series:
+            told = ",".join(f'{key}="{value}"' for key, value in labels.items())
+            lines.append(f"{name}{{{told}}} {values[place]:g}")
+        yield f"dcgm-{int(time.timestamp())}.prom", "\n".join(lines) + "\n"
+
+
+def results(site: Site, series: list[Series]) -> list[dict[str, object]]:
+    return [
+        {
+            "metric": {"__name__": name, **labels},
+            "values": [
+                [t.timestamp(), f"{v:.3f}"] for t, v in zip(site.times, values, strict=True)
+            ],
+        }
+        for name, labels, values in series
+    ]
+
+
+def answer_by_metric(site: Site) -> Iterator[tuple[str, str]]:
+    for name, series in site.by_name().items():
+        data = {"resultType": "matrix", "result": results(site, series)}
+        yield f"{name}.json", json.dumps({"status": "success", "data": data})
+
+
+def answer_of_all(site: Site) -> Iterator[tuple[str, str]]:
+    data = {"resultType": "matrix", "result": results(site, site.series)}
+    yield "gpus.json", json.dumps({"status": "success", "data": data}, indent=1)
+
+
+def promtool(site: Site) -> Iterator[tuple[str, str]]:
+    for name, series in site.by_name().items():
+        lines = []
+        for _, labels, values in series:
+            told = ", ".join(f'{key}="{value}"' for key, value in labels.items())
+            lines.append(f"{name}{{{told}}} =>")
+            points = zip(site.times, values, strict=True)
+            lines += [f"{value} @[{int(time.timestamp())}]" for time, value in points]
+        yield f"{name}.txt", "\n".join(lines) + "\n"
+
+
+def promtool_json(site: Site) -> Iterator[tuple[str, str]]:
+    yield "gpus.json", json.dumps(results(site, site.series))
+
+
+def victoria_export(site: Site) -> Iterator[tuple[str, str]]:
+    lines = [
+        json.dumps(
+            {
+                "metric": {"__name__": name, **labels},
+                "values": values,
+                "timestamps": [int(t.timestamp() * 1000) for t in site.times],
+            }
+        )
+        for name, labels, values in site.series
+    ]
+    yield "export.jsonl", "\n".join(lines) + "\n"
+
+
+def grafana_series(site: Site) -> Iterator[tuple[str, str]]:
+    units = {
+        "DCGM_FI_DEV_SM_CLOCK": " MHz",
+        "DCGM_FI_DEV_GPU_TEMP": " °C",
+        "DCGM_FI_DEV_POWER_USAGE": " W",
+    }
+    for name, series in site.by_name().items():
+        named = []
+        for _, labels, _ in series:
+            told = ", ".join(f'{key}="{value}"' for key, value in labels.items())
+            named.append(f"{name}{{{told}}}")
+        rows = [
+            [
+                f"{t:%Y-%m-%d %H:%M:%S}",
+                *(f"{values[i]:g}{units.get(name, '')}" for *_, values in series),
+            ]
+            for i, t in enumerate(site.times)
+        ]
+        yield f"{name}-data.csv", _csv([["Time", *named], *rows])
+
+
+def grafana_table(site: Site) -> Iterator[tuple[str, str]]:
+    rows = [
+        [str(int(t.timestamp() * 1000)), name, *labels.values(), f"{values[i]:g}"]
+        for name, labels, values in site.series
+        for i, t in enumerate(site.times)
+    ]
+    yield "table.csv", _csv([["Time", "__name__", *site.series[0][1], "Value"], *rows])
+
+
+def own_table(site: Site) -> Iterator[tuple[str, str]]:
+    names = list(site.by_name())
+    by_gpu: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for name, labels, values in site.series:
+        by_gpu.setdefault((labels["Hostname"], labels["gpu"]), {})[name] = values
+    rows = [
+        [f"{t:%Y-%m-%dT%H:%M:%SZ}", *gpu, *(f"{values[name][i]:g}" for name in names)]
+        for i, t in enumerate(site.times)
+        for gpu, values in by_gpu.items()
+    ]
+    yield "gpus.csv", _csv([["timestamp", "host", "gpu", *names], *rows])
+
+
+def _csv(rows: list[list[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+SHAPES = [
+    scrapes, answer_by_metric, answer_of_all, promtool, promtool_json, victoria_export,
+    grafana_series, grafana_table, own_table,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_hot_gpu_is_named_whatever_its_metrics_are_exported_as(
+    tmp_path: Path, shape: Callable[[Site], Iterator[tuple[str, str]]], seed: int
+) -> None:
+    site = Site(seed)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name, text in shape(site):
+        (logs / name).write_text(text)
+    report = ingest([logs], Store(tmp_path / "store"), Options())
+    assert not report.problems
+    store = fabricobs.open(tmp_path / "store")
+    clocks = store.query("gpu_clocks").to_arrow_table().to_pylist()
+    assert len(clocks) == 8 * len(site.hosts)
+    assert {(row["host"], row["gpu"]): row["celsius"] for row in clocks if row["celsius"] > 64} == {
+        site.hot: 89.0
+    }
+    assert {row["lowest_mhz"] for row in clocks} == {1755.0, site.clock}
+    assert all(row["samples"] == len(site.times) for row in clocks)
+    (finding,) = diagnose(tmp_path / "store").findings
+    assert finding.kind == "gpu_throttle"
+    host, gpu = site.hot
+    assert finding.title.startswith(f"GPU {gpu} of {host} runs at {site.clock} MHz")
+    assert "its temperature" in finding.title
+
+
+def states(hosts: dict[str, tuple[str, float, float | None]], told: int | None) -> Rows:
+    """Twenty rounds of 8 GPUs a host: its model, clock and utilization."""
+    return {
+        "gpu_samples": [
+            {
+                "file_id": "g",
+                "host": host,
+                "gpu": gpu,
+                "model": model,
+                "ts": (START + timedelta(seconds=30 * i)).replace(tzinfo=None),
+                "sm_clock_mhz": clock,
+                "utilization_percent": busy,
+                "throttle_reasons": told,
+            }
+            for host, (model, clock, busy) in hosts.items()
+            for gpu in range(8)
+            for i in range(20)
+        ]
+    }
+
+
+def ranks(hosts: list[str]) -> Rows:
+    return {
+        "nccl_ranks": [
+            {"file_id": "n", "line": 8 * at + gpu, "comm_id": "0x1", "host": host, "pid": 100 + gpu,
+             "rank": 8 * at + gpu, "nranks": 8 * len(hosts), "cuda_device": gpu}
+            for at, host in enumerate(hosts)
+            for gpu in range(8)
+        ]
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ["another model", "not of the job", "idle"])
+def test_a_gpu_that_is_not_comparable_is_not_accused(
+    make_store: Callable[[Rows], Path], case: str
+) -> None:
+    """A site's metrics are of all its GPUs: of other models, of other jobs, and of idle ones."""
+    jobs = ["a1", "a2"]
+    sound = ("H100", 1755.0, 99.0)
+    other = {
+        "another model": {"b1": ("A100", 1410.0, 99.0)},
+        "not of the job": {"b1": ("H100", 1200.0, None)},
+        "idle": {"b1": ("H100", 345.0, 0.0)},
+    }[case]
+    rows = states({**dict.fromkeys(jobs, sound), **other}, None)
+    named = [*jobs, "b1"] if case == "another model" else jobs
+    diagnosis = diagnose(make_store({**rows, **ranks(named)}))
+    assert not [f for f in diagnosis.findings if f.kind == "gpu_throttle"]
+
+
+@pytest.mark.parametrize("busy", [99.0, None])
+def test_a_low_clock_alone_accuses_only_a_busy_gpu(
+    make_store: Callable[[Rows], Path], busy: float | None
+) -> None:
+    """Without reasons and utilization a GPU with a low clock may be idle."""
+    sound = ("H100", 1755.0, busy)
+    rows = states({"a1": sound, "a2": sound}, None)
+    for row in rows["gpu_samples"]:
+        if (row["host"], row["gpu"]) == ("a2", 5):
+            row["sm_clock_mhz"] = 1200.0
+    found = [f for f in diagnose(make_store(rows)).findings if f.kind == "gpu_throttle"]
+    assert len(found) == (busy is not None)
