@@ -6,7 +6,7 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from fabricobs.diagnosis.findings import Segment
+from fabricobs.diagnosis.findings import Power, Segment
 from fabricobs.diagnosis.statistics import change_points, smallest_change
 
 # Steps in which compilation, memory growth and connections make everything slow.
@@ -51,6 +51,7 @@ class Slowdown:
     goes_on: bool = False  # to the last step
     run_share: float = 1.0  # of the run's steps that are its own
     by_collectives: bool = False  # no log tells steps: they are the rhythm of the collectives
+    by_calls: bool = False  # nor does that rhythm: each call is counted as a step
 
     @property
     def is_lead(self) -> bool:
@@ -82,6 +83,23 @@ class StepTimeTrend:
     least_steps: int
     pace: str = "step time"  # what tells it
     transfer_share: float | None = None
+    by_calls: bool = False  # no log tells steps, nor does the rhythm: each call is counted as one
+
+    @property
+    def count(self) -> int:
+        """Return how many steps there are from the first to the last: lines may leave out some."""
+        first, last = self.steps["step"].min(), self.steps["step"].max()
+        return int(last) - int(first) + 1  # type: ignore[arg-type]
+
+    @property
+    def power(self) -> Power:
+        """Return the smallest slowdown that would have shown."""
+        if self.by_calls:
+            seconds = self.least_steps * float(self.steps["step_time_ms"].median()) / 1000  # type: ignore[arg-type]
+            return Power(self.shows, "longer", "calls that take {}", seconds=seconds)
+        lines = self.steps["step"].n_unique()
+        steps = round(self.least_steps * self.count / lines)
+        return Power(self.shows, "longer", "steps that take {}", steps=steps)
 
     def step_at(self, moment: datetime) -> int | None:
         """Return the first step that ended after `moment`."""
@@ -109,7 +127,8 @@ def step_time_trends(
         steady = timed.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
         if steady.is_empty():
             continue
-        by_collectives = bool((steady["source"] == "collectives").all())
+        by_collectives = bool(steady["source"].str.starts_with("collective").all())
+        by_calls = bool((steady["source"] == "collective calls").all())
         steady, per_work, is_known = _for_the_same_work(steady)
         segments, shows = _segments(job, steady, least_steps)
         own = rank_steps.filter(_is_job(job))
@@ -121,6 +140,7 @@ def step_time_trends(
                 slowdown,
                 per_work=per_work,
                 by_collectives=by_collectives,
+                by_calls=by_calls,
                 restarted=_is_near(slowdown, restarts),
                 goes_on=slowdown.last_step >= segments[-1].last_step,
                 run_share=(slowdown.last_step - slowdown.first_step + 1)
@@ -144,6 +164,7 @@ def step_time_trends(
             least_steps,
             "rhythm of the collectives" if by_collectives else "step time",
             _transfer_share(own.filter(pl.col("step") >= segments[0].first_step)),
+            by_calls,
         )
         trends.append(pace)
     return trends

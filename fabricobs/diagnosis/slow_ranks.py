@@ -35,7 +35,7 @@ _SMALL = 0.05
 _LEAST_WAIT = 0.3
 # Where computation hides collectives, a rank arrives late by less than it computes longer.
 _COMPUTES = ("longer", "a rank that computes {}")
-_ARRIVES = ("later", "a rank that arrives {} at its collectives")
+_ARRIVES = ("of a step later", "a rank that arrives {} at its collectives")
 # A burst ends where so many steps pass without the unit standing out (METHODS: merge gaps < 5).
 _GAP_STEPS = 5
 
@@ -169,7 +169,7 @@ def smallest_excess(times: RankTimes, model: Model) -> Power | None:
         if not len(spread):
             return power
         effect = max(model.limit("z") * float(np.median(spread)), _small_excess(times, model))
-        power = Power(effect, *(_COMPUTES if times.measured else _ARRIVES), steps=2 * length)
+        power = Power(effect, *(_COMPUTES if times.measured else _ARRIVES), steps=2 * length * times.spacing)
         if power.effect <= _SMALL:
             break
         length *= 2

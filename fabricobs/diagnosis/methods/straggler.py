@@ -133,7 +133,7 @@ def _finding(
         "of_gpu": _of_gpu(culprits, evidence),
         "work": _work(times, unit, several=len(culprits) > 1),
         "their": "their" if len(culprits) > 1 else "its",
-        "longer": "longer" if times.measured else "later",
+        "longer": "longer" if times.measured else "of a step later",
         "excess": numbers["excess"],
         "since": _since(unit, begin) if throughout else _in_bursts(times, unit, begin),
         "value": numbers["own_ms"],
