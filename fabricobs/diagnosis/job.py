@@ -13,6 +13,8 @@ from fabricobs.diagnosis.statistics import change_points, smallest_change
 WARM_UP_STEPS = 10
 # A pause of the whole job, as for a checkpoint, makes a step this much longer than the median.
 PAUSE = 2.5
+# A pause that steps left out share makes one of them this much longer than those beside it.
+_LONE = 1.5
 # Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
 _WORK_SHARE = 0.8
 _MOSTLY = 0.5  # of the added time: what explains the rest
@@ -130,6 +132,8 @@ def step_time_trends(
         by_collectives = bool(steady["source"].str.starts_with("collective").all())
         by_calls = bool((steady["source"] == "collective calls").all())
         steady, per_work, is_known = _for_the_same_work(steady)
+        if by_collectives:
+            steady = _without_lone_pauses(steady)
         segments, shows = _segments(job, steady, least_steps)
         own = rank_steps.filter(_is_job(job))
         if own["rank"].n_unique() < _COVERED * (ranks_expected.get(job) or 0):
@@ -195,6 +199,16 @@ def _for_the_same_work(steps: pl.DataFrame) -> tuple[pl.DataFrame, bool, bool]:
         same = known.with_columns(step_time_ms=pl.col("step_time_ms") / work)
         return same, True, is_known
     return steps, False, False
+
+
+def _without_lone_pauses(steps: pl.DataFrame) -> pl.DataFrame:
+    """Take a step that is longer than both its neighbours by half for one with a pause in it.
+
+    No log tells what was between two steps of the rhythm: it has checkpoints and evaluations in it.
+    """
+    time = pl.col("step_time_ms")
+    beside = time.rolling_median(3, center=True, min_samples=1)
+    return steps.with_columns(pl.when(time > _LONE * beside).then(beside).otherwise(time))
 
 
 def _by_job(frame: pl.DataFrame) -> list[tuple[str | None, pl.DataFrame]]:

@@ -126,7 +126,7 @@ def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:
 
 
 def _numbered(times: RankTimes, rows: pl.DataFrame, evidence: Evidence) -> RankTimes:
-    """Give steps of the rhythm the numbers and times of the trainer's, between whose lines they are.
+    """Give steps of the rhythm the numbers and times of the trainer's lines around them.
 
     A step's last collective ends a little before the step, and is noted a little after.
     """

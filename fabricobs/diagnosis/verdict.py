@@ -317,7 +317,8 @@ def _pace_holds(
     power = weakest.power
     if weakest.shows > _LARGEST_UNSEEN:
         text = (
-            f"The {weakest.pace} varies too much: of {steps:,} {unit} only {power.words} would show."
+            f"The {weakest.pace} varies too much: of {steps:,} {unit} only {power.words} would "
+            "show."
         )
         return Question(question, "unknown", text, "The trainer's log of more steps.", (power,))
     steady = f"The {weakest.pace} is steady over {steps:,} {unit}"

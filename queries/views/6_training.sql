@@ -58,10 +58,10 @@ CREATE OR REPLACE MACRO least_steps_between_pauses() AS 10;
 -- other at once or within `least_step_s`, or where it is too short to be the distance of checkpoints;
 -- else each call is one. A step begins after a gap as long as one in so many is. Calls left out are
 -- told by their numbers: a row stands for `steps` steps, of which one has the collectives of the row.
--- `transfer_ms` is the pure time of a step's calls. `are_calls` where the rhythm tells no steps.
+-- `transfer_ms` is the pure time of a step's calls, `bytes` the largest message. `are_calls` where the rhythm tells no steps.
 CREATE OR REPLACE VIEW collective_rhythm AS
 WITH calls AS (
-  SELECT c.job, c.seq, c.middle_ts AS ts, c.pure_us / 1000 AS pure_ms,
+  SELECT c.job, c.seq, c.bytes, c.middle_ts AS ts, c.pure_us / 1000 AS pure_ms,
     row_number() OVER w AS place, c.seq - lag(c.seq) OVER w AS distance,
     epoch(c.middle_ts) - epoch(lag(c.middle_ts) OVER w) AS gap
   FROM collective_calls c
@@ -118,17 +118,18 @@ numbered AS (
   FROM calls c JOIN bounds b ON b.job IS NOT DISTINCT FROM c.job
 ),
 turns AS (
-  SELECT job, turn, max(ts) AS ts, sum(pure_ms) AS transfer_ms, min(seq) AS first_seq
+  SELECT job, turn, max(ts) AS ts, sum(pure_ms) AS transfer_ms, max(bytes) AS bytes,
+    min(seq) AS first_seq
   FROM numbered GROUP BY job, turn
 ),
 spaced AS (
-  SELECT t.job, t.turn, t.ts, t.transfer_ms, p.usual_s, p.calls,
+  SELECT t.job, t.turn, t.ts, t.transfer_ms, t.bytes, p.usual_s, p.calls,
     epoch(t.ts) - epoch(lag(t.ts) OVER w) AS seconds,
     greatest(1, round((t.first_seq - lag(t.first_seq) OVER w) / p.numbers)) AS steps
   FROM turns t JOIN periods p ON p.job IS NOT DISTINCT FROM t.job
   WINDOW w AS (PARTITION BY t.job ORDER BY t.turn)
 )
-SELECT job, (sum(steps) OVER w)::BIGINT AS step, ts, transfer_ms,
+SELECT job, (sum(steps) OVER w)::BIGINT AS step, ts, transfer_ms, bytes,
   1000 * seconds / steps AS step_time_ms, steps::BIGINT AS steps,
   calls = 1 AND usual_s < least_step_s() AS are_calls
 FROM spaced
@@ -136,7 +137,7 @@ WINDOW w AS (PARTITION BY job ORDER BY turn);
 
 -- The rhythm of the collectives, of jobs of which nothing else tells steps.
 CREATE OR REPLACE VIEW collective_steps AS
-SELECT job, step, ts, transfer_ms, step_time_ms, are_calls FROM collective_rhythm r
+SELECT job, step, ts, transfer_ms, bytes, step_time_ms, are_calls FROM collective_rhythm r
 WHERE NOT EXISTS (SELECT 1 FROM steps o WHERE o.job IS NOT DISTINCT FROM r.job);
 
 -- The job's time of each step, from the best source it has: per-rank records (median over ranks),
