@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from fabricobs.diagnosis.findings import Segment
+from fabricobs.diagnosis.findings import Power, Segment
 from fabricobs.diagnosis.statistics import change_points, smallest_change
 
 # Steps in which compilation, memory growth and connections make everything slow.
@@ -16,6 +16,8 @@ WARM_UP_STEPS = 10
 PAUSE = 2.5
 # Checkpoints and evaluations come every so many steps at least.
 _RHYTHM = 5
+# A pause that steps left out share makes one of them this much longer than those beside it.
+_LONE = 1.5
 # Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
 _WORK_SHARE = 0.8
 _MOSTLY = 0.5  # of the added time: what explains the rest
@@ -54,6 +56,7 @@ class Slowdown:
     goes_on: bool = False  # to the last step
     run_share: float = 1.0  # of the run's steps that are its own
     by_collectives: bool = False  # no log tells steps: they are the rhythm of the collectives
+    by_calls: bool = False  # nor does that rhythm: each call is counted as a step
 
     @property
     def is_lead(self) -> bool:
@@ -85,6 +88,23 @@ class StepTimeTrend:
     least_steps: int
     pace: str = "step time"  # what tells it
     transfer_share: float | None = None
+    by_calls: bool = False  # no log tells steps, nor does the rhythm: each call is counted as one
+
+    @property
+    def count(self) -> int:
+        """Return how many steps there are from the first to the last: lines may leave out some."""
+        first, last = self.steps["step"].min(), self.steps["step"].max()
+        return int(last) - int(first) + 1  # type: ignore[arg-type]
+
+    @property
+    def power(self) -> Power:
+        """Return the smallest slowdown that would have shown."""
+        if self.by_calls:
+            seconds = self.least_steps * float(self.steps["step_time_ms"].median()) / 1000  # type: ignore[arg-type]
+            return Power(self.shows, "longer", "calls that take {}", seconds=seconds)
+        lines = self.steps["step"].n_unique()
+        steps = round(self.least_steps * self.count / lines)
+        return Power(self.shows, "longer", "steps that take {}", steps=steps)
 
     @property
     def irregular_pauses(self) -> list[int]:
@@ -123,8 +143,11 @@ def step_time_trends(
         steady = timed.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
         if steady.is_empty():
             continue
-        by_collectives = bool((steady["source"] == "collectives").all())
+        by_collectives = bool(steady["source"].str.starts_with("collective").all())
+        by_calls = bool((steady["source"] == "collective calls").all())
         steady, per_work, is_known = _for_the_same_work(steady)
+        if by_collectives:
+            steady = _without_lone_pauses(steady)
         segments, shows = _segments(job, steady, least_steps)
         own = rank_steps.filter(_is_job(job))
         if own["rank"].n_unique() < _COVERED * (ranks_expected.get(job) or 0):
@@ -135,6 +158,7 @@ def step_time_trends(
                 slowdown,
                 per_work=per_work,
                 by_collectives=by_collectives,
+                by_calls=by_calls,
                 restarted=_is_near(slowdown, restarts),
                 goes_on=slowdown.last_step >= segments[-1].last_step,
                 run_share=(slowdown.last_step - slowdown.first_step + 1)
@@ -158,6 +182,7 @@ def step_time_trends(
             least_steps,
             "rhythm of the collectives" if by_collectives else "step time",
             _transfer_share(own.filter(pl.col("step") >= segments[0].first_step)),
+            by_calls,
         )
         trends.append(pace)
     return trends
@@ -188,6 +213,16 @@ def _for_the_same_work(steps: pl.DataFrame) -> tuple[pl.DataFrame, bool, bool]:
         same = known.with_columns(step_time_ms=pl.col("step_time_ms") / work)
         return same, True, is_known
     return steps, False, False
+
+
+def _without_lone_pauses(steps: pl.DataFrame) -> pl.DataFrame:
+    """Take a step that is longer than both its neighbours by half for one with a pause in it.
+
+    No log tells what was between two steps of the rhythm: it has checkpoints and evaluations in it.
+    """
+    time = pl.col("step_time_ms")
+    beside = time.rolling_median(3, center=True, min_samples=1)
+    return steps.with_columns(pl.when(time > _LONE * beside).then(beside).otherwise(time))
 
 
 def _by_job(frame: pl.DataFrame) -> list[tuple[str | None, pl.DataFrame]]:

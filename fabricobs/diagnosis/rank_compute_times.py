@@ -17,6 +17,8 @@ Integers = NDArray[np.int64]
 Moments = NDArray[np.datetime64]
 
 _FEWEST_PEERS = 4
+# Share of a step by which its last collective is noted late at most, less what it is early.
+_NOTED_LATE = 0.2
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ class RankTimes:
     is exposed communication, waiting included. `stages` [R] numbers groups of ranks with the same
     work. `pids` [R] name ranks whose numbers no log tells: `ranks` then counts their processes by
     host. `measured` is False where `own_ms` is derived from collectives and only its differences
-    between ranks mean anything; `by_rest` is True where it is the step less its communication, of
-    which no record tells what it was.
+    between ranks mean anything: shares are of the step then. `by_rest` is True where it is the
+    step less its communication, of which no record tells what it was.
     """
 
     job: str | None
@@ -63,8 +65,18 @@ class RankTimes:
 
     @cached_property
     def excess(self) -> Array:
-        """Share by which a rank's own time exceeds its stage's median, [S, R]."""
+        """Share by which a rank's own time exceeds its stage's median, [S, R].
+
+        Of the step's usual time where only collectives tell: a rank is that much later at them.
+        """
+        if not self.measured:
+            return np.asarray((self.own_ms - self.peer_ms) / np.nanmedian(self.step_ms))
         return np.asarray(self.own_ms / self.peer_ms - 1)
+
+    @cached_property
+    def spacing(self) -> int:
+        """Steps of the job from one step here to the next: records may leave out some."""
+        return max(int(np.median(np.diff(np.unique(self.steps)))), 1) if len(self.steps) > 1 else 1
 
     @cached_property
     def steady(self) -> NDArray[np.bool_]:
@@ -111,22 +123,29 @@ def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:
         times = _of_job(job, measured=False)
         known = by_job.get(job["job"][0])
         if times is not None and (known is None or len(known.ranks) < len(times.ranks)):
-            by_job[times.job] = _numbered(times, evidence)
+            by_job[times.job] = _numbered(times, job, evidence)
     return tuple(by_job.values())
 
 
-def _numbered(times: RankTimes, evidence: Evidence) -> RankTimes:
-    """Number calls by the steps of the job in which they end, of whose time each has its part."""
-    steps = evidence.frame("step_times").filter(pl.col("job").eq_missing(pl.lit(times.job)))
+def _numbered(times: RankTimes, rows: pl.DataFrame, evidence: Evidence) -> RankTimes:
+    """Give steps of the rhythm the numbers and times of the trainer's lines around them.
+
+    A step's last collective ends a little before the step, and is noted a little after.
+    """
+    steps = evidence.frame("step_times").filter(
+        pl.col("job").eq_missing(pl.lit(times.job)), ~pl.col("source").str.starts_with("collective")
+    )
     steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("ts")
-    if steps.is_empty() or np.isnat(times.ends).any():
+    if steps.is_empty() or np.isnat(times.ends).any() or not rows["by_rhythm"].all():
         return times
     ends = steps["ts"].to_numpy().astype("datetime64[us]")
+    numbers = steps["step"].to_numpy()
     at = np.minimum(np.searchsorted(ends, times.ends), len(ends) - 1)
+    between = np.interp(times.ends.astype(np.int64), ends.astype(np.int64), numbers)
     return replace(
         times,
-        steps=steps["step"].to_numpy()[at].astype(np.int64),
-        step_ms=steps["step_time_ms"].to_numpy()[at] / np.bincount(at)[at],
+        steps=np.round(between + _NOTED_LATE).astype(np.int64),
+        step_ms=steps["step_time_ms"].to_numpy()[at],
     )
 
 

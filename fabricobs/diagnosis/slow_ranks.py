@@ -35,7 +35,7 @@ _SMALL = 0.05
 _LEAST_WAIT = 0.3
 # Where computation hides collectives, a rank arrives late by less than it computes longer.
 _COMPUTES = ("longer", "a rank that computes {}")
-_ARRIVES = ("later", "a rank that arrives {} at its collectives")
+_ARRIVES = ("of a step later", "a rank that arrives {} at its collectives")
 # A burst ends where so many steps pass without the unit standing out (METHODS: merge gaps < 5).
 _GAP_STEPS = 5
 
@@ -82,7 +82,8 @@ def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
     again = _last_again(times.excess, model)
     if (again < _NEVER).mean() > _MOST_LAST:
         again[:] = _NEVER
-    moments = np.minimum(_sustained(times, model), again)
+    sustained = _sustained(times, model)
+    moments = np.minimum(sustained, again)
     by_host = _hosts(times)
     units: list[SlowUnit] = []
     whole_hosts = _last_again(_host_excess(times, by_host, model), model)
@@ -93,10 +94,14 @@ def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
         if len(columns) > 1 and (share >= model.limit("host_share") or as_one < _NEVER):
             most = int(np.ceil(model.limit("host_share") * len(known))) - 1
             moment = int(min(known[most], as_one))
-            units += _unit(times, columns, host, moment, model)
+            lasts = bool((sustained[columns] < _NEVER).any())
+            units += _unit(
+                times, columns, host, moment, _least_excess(times, model, lasts=lasts), model
+            )
             moments[columns] = _NEVER
     for column in np.flatnonzero(moments < _NEVER):
-        units += _unit(times, np.array([column]), None, int(moments[column]), model)
+        least = _least_excess(times, model, lasts=bool(sustained[column] < _NEVER))
+        units += _unit(times, np.array([column]), None, int(moments[column]), least, model)
     return units
 
 
@@ -169,7 +174,9 @@ def smallest_excess(times: RankTimes, model: Model) -> Power | None:
         if not len(spread):
             return power
         effect = max(model.limit("z") * float(np.median(spread)), _small_excess(times, model))
-        power = Power(effect, *(_COMPUTES if times.measured else _ARRIVES), steps=2 * length)
+        power = Power(
+            effect, *(_COMPUTES if times.measured else _ARRIVES), steps=2 * length * times.spacing
+        )
         if power.effect <= _SMALL:
             break
         length *= 2
@@ -198,6 +205,14 @@ def _sustained(times: RankTimes, model: Model) -> Integers:
 def _small_excess(times: RankTimes, model: Model) -> float:
     """Return the smallest excess that long windows show, of computing or of arriving."""
     return model.limit("small_excess" if times.measured else "small_lateness")
+
+
+def _least_excess(times: RankTimes, model: Model, *, lasts: bool) -> float:
+    """Return by how much a unit must stand out in its late steps: small where it `lasts`.
+
+    Where single steps vary, a rank that is ordinarily a little slower is last more often.
+    """
+    return _small_excess(times, model) / 2 if lasts else model.limit("excess")
 
 
 def _in_windows(times: RankTimes, length: int, limit: float, model: Model) -> Integers:
@@ -265,14 +280,17 @@ def _last_again(excess: Array, model: Model) -> Integers:
 
 
 def _unit(
-    times: RankTimes, columns: Integers, host: str | None, moment: int, model: Model
+    times: RankTimes, columns: Integers, host: str | None, moment: int, least: float, model: Model
 ) -> list[SlowUnit]:
-    """The unit with the steps in which it is late; nothing if it waits as long as the others do."""
+    """The unit with the steps in which it is late; nothing if that is by less than `least`.
+
+    Nor if it waits as long as the others do.
+    """
     excess = _smoothed(nan_median(times.excess[:, columns], axis=1), times, model)
     usual = float(np.nanquantile(excess, 0.95))
     late = excess > max(usual / 2, _small_excess(times, model) / 2)
     late &= _in_company(late)
-    if not late.any():
+    if not late.any() or float(np.nanmedian(excess[late])) < least:
         return []
     if not _makes_others_wait(times, columns, late):
         return []

@@ -187,6 +187,7 @@ def _conditions(slowdown: Slowdown, evidence: Evidence) -> dict[str, str | None]
         "is_lead": slowdown.is_lead,
         "not_split": slowdown.network_part is None or slowdown.compute_part is None,
         "by_collectives": slowdown.by_collectives,
+        "by_calls": slowdown.by_calls,
         "looked": slowdown.start is not None and not evidence.frame("counted_ports").is_empty(),
     }
     return {name: "" if value else None for name, value in holds.items()}

@@ -198,7 +198,7 @@ def _everywhere(
         return Question(question, "problem", f"{stands}{hangs[0].title}.")
     steps = len(evidence.frame("step_times"))
     if not trends and steps:
-        return _too_few(question, steps)
+        return _too_few(question, sum(len(pace.steps) for pace in trends))
     if not trends:
         return Question(
             question, "unknown", "No step times.", "The trainer's log, or per-rank step records."
@@ -309,31 +309,33 @@ def _pace_holds(
             "step); the cause of the slower steps before is not known."
         )
         return Question(question, "unknown", text, "What was changed or restarted at that time.")
-    steps = sum(len(pace.steps) for pace in trends)
+    steps = sum(pace.count for pace in trends)
+    unit = "calls" if all(pace.by_calls for pace in trends) else "steps"
     if not all(pace.enough for pace in trends):
-        return _too_few(question, steps)
+        return _too_few(question, sum(len(pace.steps) for pace in trends))
     costly = [f for f in findings if (f.loss_share or 0.0) >= _LEAST_LOSS and _is_fault(f)]
     if costly:
         over = "was" if costly[0].state == "over" else "is"
         lost = f"{costly[0].loss_share:.0%} of the throughput {over} lost"
         text = (
-            f"The {trends[0].pace} is steady over {steps:,} steps, yet {lost}: {costly[0].title}."
+            f"The {trends[0].pace} is steady over {steps:,} {unit}, yet {lost}: {costly[0].title}."
         )
         return Question(question, "problem", text)
     unpriced = [f for f in findings if f.severity in _LOUD and f.loss_share is None]
     if unpriced:
-        text = f"The {trends[0].pace} is steady over {steps:,} steps, but its cost is not known: "
+        text = f"The {trends[0].pace} is steady over {steps:,} {unit}, but its cost is not known: "
         text += f"{unpriced[0].title}."
         return Question(question, "unknown", text, aside)
     weakest = max(trends, key=lambda pace: pace.shows)
-    power = Power(weakest.shows, "longer", "steps that take {}", steps=weakest.least_steps)
+    power = weakest.power
     if weakest.shows > _LARGEST_UNSEEN:
         text = (
-            f"The {weakest.pace} varies too much: of {steps:,} steps only {power.words} would show."
+            f"The {weakest.pace} varies too much: of {steps:,} {unit} only {power.words} would "
+            "show."
         )
         return Question(question, "unknown", text, "The trainer's log of more steps.", (power,))
     pauses = [pause for pace in trends for pause in pace.irregular_pauses]
-    steady = f"The {weakest.pace} is steady over {steps:,} steps{_but_for(pauses)}"
+    steady = f"The {weakest.pace} is steady over {steps:,} {unit}{_but_for(pauses)}"
     transfers = max((pace.transfer_share or 0.0 for pace in trends), default=0.0)
     if reached.answer != "ok" and transfers > _MOSTLY_TRANSFERS:
         text = (

@@ -10,7 +10,7 @@ SELECT
   greatest((SELECT count(*) FROM job_ranks),
     (SELECT sum(nranks)::BIGINT FROM (SELECT max(nranks) AS nranks FROM ranks GROUP BY job)), told.nranks) AS ranks_expected,
   greatest((SELECT count(DISTINCT host) FROM job_ranks), told.hosts) AS hosts,
-  (SELECT count(DISTINCT (job, step)) FROM step_times WHERE source <> 'collectives') AS steps,
+  (SELECT count(DISTINCT (job, step)) FROM step_times WHERE source NOT LIKE 'collective%') AS steps,
   (SELECT count(*) FROM collectives) AS collectives,
   (SELECT count(DISTINCT (device, port)) FROM port_samples) AS ports,
   (SELECT count(DISTINCT device) FROM port_samples) AS devices,

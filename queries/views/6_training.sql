@@ -11,6 +11,7 @@ SELECT job, comm_id, any_value(comm_name) AS comm_name, op, seq, any_value(bytes
   arg_min(rank, duration_us) AS last_rank,
   quantile_cont(duration_us, 0.5) - min(duration_us) AS lateness_us,
   max(ts) AS ts,
+  quantile_disc(ts, 0.5) AS middle_ts,
   CASE op WHEN 'AllReduce' THEN 2.0 * (max(nranks) - 1) / max(nranks) * any_value(bytes)
           ELSE 1.0 * (max(nranks) - 1) * any_value(bytes) END / min(duration_us) / 1000
     AS busbw_gbytes_per_s
@@ -48,49 +49,100 @@ JOIN kinds k ON s.job IS NOT DISTINCT FROM k.job AND s.op = k.op AND s.bytes = k
 -- other within some 100 ms. A judgement.
 CREATE OR REPLACE MACRO least_step_s() AS 0.25;
 
--- Steps by the rhythm of collectives, for jobs of which nothing else tells steps: the calls of one
--- communicator of the main collective up to a gap of half the usual one. That is the median where
--- each call is a step, else the gap below which half of the time lies. Calls left out between two are told by their numbers: gaps are of one call.
--- `transfer_ms` is the pure time of a step's calls.
-CREATE OR REPLACE VIEW collective_steps AS
+-- Evaluations and checkpoints are at least so many steps apart. A judgement.
+CREATE OR REPLACE MACRO least_steps_between_pauses() AS 10;
+
+-- Steps by the rhythm of collectives: the calls of the communicator and op that the job spends most
+-- time in, between hosts where there are any. Its gaps repeat after as many calls as a step has: the
+-- first lag, to 500, at which they are correlated best. That lag is a step where its calls follow each
+-- other at once or within `least_step_s`, or where it is too short to be the distance of checkpoints;
+-- else each call is one. A step begins after a gap as long as one in so many is. Calls left out are
+-- told by their numbers: a row stands for `steps` steps, of which one has the collectives of the row.
+-- `transfer_ms` is the pure time of a step's calls, `bytes` the largest message. `are_calls` where the rhythm tells no steps.
+CREATE OR REPLACE VIEW collective_rhythm AS
 WITH calls AS (
-  SELECT job, comm_id, seq, ts, pure_ms, seq - lag(seq) OVER w AS distance,
-    epoch(ts) - epoch(lag(ts) OVER w) AS seconds
-  FROM (
-    SELECT job, comm_id, seq, ts, pure_ms, count(*) OVER (PARTITION BY job, comm_id) AS calls
-    FROM main_collective WHERE ts IS NOT NULL
-  )
-  WINDOW w AS (PARTITION BY job, comm_id ORDER BY ts, seq)
-  QUALIFY comm_id = first_value(comm_id) OVER (PARTITION BY job ORDER BY calls DESC, comm_id)
-),
-spaced AS (
-  SELECT *, CASE WHEN distance > 0
-    THEN seconds * min(distance) FILTER (distance > 0) OVER (PARTITION BY job) / distance
-    ELSE seconds END AS gap
-  FROM calls
+  SELECT c.job, c.seq, c.bytes, c.middle_ts AS ts, c.pure_us / 1000 AS pure_ms,
+    row_number() OVER w AS place, c.seq - lag(c.seq) OVER w AS distance,
+    epoch(c.middle_ts) - epoch(lag(c.middle_ts) OVER w) AS gap
+  FROM collective_calls c
+  JOIN (
+    SELECT job, comm_id, op FROM collective_calls
+    WHERE middle_ts IS NOT NULL
+    GROUP BY job, comm_id, op
+    QUALIFY row_number() OVER (
+      PARTITION BY job ORDER BY bool_or(nodes IS DISTINCT FROM 1) DESC, sum(pure_us) DESC, comm_id, op
+    ) = 1
+  ) m ON m.job IS NOT DISTINCT FROM c.job AND m.comm_id IS NOT DISTINCT FROM c.comm_id AND m.op = c.op
+  WHERE c.middle_ts IS NOT NULL
+  WINDOW w AS (PARTITION BY c.job ORDER BY c.middle_ts, c.seq)
 ),
 usual AS (
-  SELECT job, CASE WHEN median(gap) >= least_step_s() THEN median(gap)
-    ELSE min(gap) FILTER (below >= whole / 2) END AS gap
-  FROM (
-    SELECT job, gap, sum(gap) OVER (PARTITION BY job ORDER BY gap) AS below,
-      sum(gap) OVER (PARTITION BY job) AS whole
-    FROM spaced
-  ) GROUP BY job
+  SELECT job, median(gap) AS gap, median(pure_ms / 1000 / nullif(gap, 0)) AS busy,
+    min(distance) FILTER (distance > 0) AS distance
+  FROM calls WHERE place > 1 GROUP BY job
+),
+told AS (
+  SELECT job, place, ln(greatest(gap, 1e-6)) AS gap FROM calls WHERE place BETWEEN 2 AND 5001
+),
+repeats AS (
+  SELECT a.job, b.place - a.place AS lag, corr(a.gap, b.gap) AS alike
+  FROM told a JOIN told b ON b.job IS NOT DISTINCT FROM a.job AND b.place BETWEEN a.place + 1 AND a.place + 500
+  GROUP BY a.job, b.place - a.place
+  -- Three steps and more must show it.
+  HAVING 3 * (b.place - a.place) <= (SELECT max(m.place) FROM told m WHERE m.job IS NOT DISTINCT FROM a.job)
+),
+periods AS (
+  SELECT u.job, u.gap AS usual_s, u.distance,
+    coalesce(min(r.lag) FILTER (
+      u.gap < least_step_s() OR u.busy > 0.8 OR r.lag < least_steps_between_pauses()
+    ), 1) AS calls,
+    CASE WHEN calls > 1 THEN calls * coalesce(u.distance, 1) ELSE 1 END AS numbers
+  FROM usual u
+  LEFT JOIN (
+    SELECT *, max(alike) OVER (PARTITION BY job) AS best FROM repeats
+  ) r ON r.job IS NOT DISTINCT FROM u.job AND r.alike >= greatest(0.5, 0.9 * r.best)
+  GROUP BY u.job, u.gap, u.distance
+),
+bounds AS (
+  SELECT p.job, CASE WHEN p.calls > 1 THEN sqrt(
+    c.gaps[greatest(1, len(c.gaps) - (len(c.gaps) // p.calls) // 2)]
+    * greatest(c.gaps[(len(c.gaps) - len(c.gaps) // p.calls) // 2 + 1], 1e-6)
+  ) ELSE 0 END AS gap
+  FROM periods p
+  JOIN (
+    SELECT job, list(gap ORDER BY gap) FILTER (gap IS NOT NULL) AS gaps FROM calls GROUP BY job
+  ) c ON c.job IS NOT DISTINCT FROM p.job
 ),
 numbered AS (
-  SELECT c.job, c.ts, c.pure_ms, c.gap, count(*) FILTER (c.gap >= u.gap / 2)
-    OVER (PARTITION BY c.job ORDER BY c.ts, c.seq) AS step
-  FROM spaced c JOIN usual u ON u.job IS NOT DISTINCT FROM c.job
+  SELECT c.*, count(*) FILTER (c.gap >= b.gap) OVER (PARTITION BY c.job ORDER BY c.place) AS turn
+  FROM calls c JOIN bounds b ON b.job IS NOT DISTINCT FROM c.job
+),
+turns AS (
+  SELECT job, turn, max(ts) AS ts, sum(pure_ms) AS transfer_ms, max(bytes) AS bytes,
+    min(seq) AS first_seq
+  FROM numbered GROUP BY job, turn
+),
+spaced AS (
+  SELECT t.job, t.turn, t.ts, t.transfer_ms, t.bytes, p.usual_s, p.calls,
+    epoch(t.ts) - epoch(lag(t.ts) OVER w) AS seconds,
+    greatest(1, round((t.first_seq - lag(t.first_seq) OVER w) / p.numbers)) AS steps
+  FROM turns t JOIN periods p ON p.job IS NOT DISTINCT FROM t.job
+  WINDOW w AS (PARTITION BY t.job ORDER BY t.turn)
 )
-SELECT job, step, max(ts) AS ts, sum(pure_ms) AS transfer_ms, 1000 * sum(gap) AS step_time_ms
-FROM numbered
-WHERE NOT EXISTS (SELECT 1 FROM steps o WHERE o.job IS NOT DISTINCT FROM numbered.job)
-GROUP BY job, step;
+SELECT job, (sum(steps) OVER w)::BIGINT AS step, ts, transfer_ms, bytes,
+  1000 * seconds / steps AS step_time_ms, steps::BIGINT AS steps,
+  calls = 1 AND usual_s < least_step_s() AS are_calls
+FROM spaced
+WINDOW w AS (PARTITION BY job ORDER BY turn);
+
+-- The rhythm of the collectives, of jobs of which nothing else tells steps.
+CREATE OR REPLACE VIEW collective_steps AS
+SELECT job, step, ts, transfer_ms, bytes, step_time_ms, are_calls FROM collective_rhythm r
+WHERE NOT EXISTS (SELECT 1 FROM steps o WHERE o.job IS NOT DISTINCT FROM r.job);
 
 -- The job's time of each step, from the best source it has: per-rank records (median over ranks),
 -- the trainer's own line, begin and end, the difference of the lines' times, or of the training
--- time they show, else the rhythm of its collectives. After a restart a step may stand twice: the later attempt wins.
+-- time they show, else the rhythm of its collectives (`collectives`, or `collective calls` where it tells no steps). After a restart a step may stand twice: the later attempt wins.
 CREATE OR REPLACE VIEW step_times AS
 WITH last_attempt AS (
   SELECT * FROM steps
@@ -188,7 +240,8 @@ everything AS (
   UNION ALL SELECT * FROM differences WHERE step_time_ms > 0
   UNION ALL SELECT * FROM clock_differences WHERE step_time_ms > 0
   UNION ALL
-  SELECT job, step, ts, step_time_ms, 6, 'collectives' FROM collective_steps WHERE step_time_ms > 0
+  SELECT job, step, ts, step_time_ms, 6, CASE WHEN are_calls THEN 'collective calls' ELSE 'collectives' END
+  FROM collective_steps WHERE step_time_ms > 0
 ),
 best AS (
   SELECT job, preference

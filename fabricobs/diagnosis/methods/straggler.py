@@ -139,7 +139,7 @@ def _finding(
         "computing": None if loads else "",
         "waiting": "" if loads else None,
         "their": "their" if len(culprits) > 1 else "its",
-        "longer": "more time" if times.by_rest else "longer" if times.measured else "later",
+        "longer": _longer(times),
         "excess": numbers["excess"],
         "since": _since(unit, begin) if throughout else _in_bursts(times, unit, begin),
         "value": numbers["own_ms"],
@@ -242,6 +242,13 @@ def _in_bursts(times: RankTimes, unit: SlowUnit, begin: int) -> str:
     end = int(times.steps[unit.last])
     bursts = "1 burst" if len(unit.bursts) == 1 else f"{len(unit.bursts)} bursts"
     return f" in {bursts}, {unit.share:.0%} of the steps {begin} to {end}"
+
+
+def _longer(times: RankTimes) -> str:
+    """Say of what a rank needs more than its peers."""
+    if not times.measured:
+        return "of a step later"
+    return "more time" if times.by_rest else "longer"
 
 
 def _work(times: RankTimes, *, several: bool) -> str:
