@@ -55,6 +55,16 @@ def told(findings: list[Finding], *trends: StepTimeTrend):  # type: ignore[no-un
     return account(findings, trends, lambda _: RANKS, Price(2.0, "EUR"))
 
 
+@given(every=st.sampled_from([2, 5, 10]), first=st.integers(20, 70))
+def test_a_log_of_every_nth_step_loses_what_a_log_of_each_does(every: int, first: int) -> None:
+    run = trend([1000.0] * 101, (first, 100, 0.2))
+    thinned = replace(run, steps=run.steps.filter(pl.col("step") % every == 0))
+    (whole,), each = told([finding(first, 100, 0.2)], run)
+    (part,), some = told([finding(first, 100, 0.2)], thinned)
+    assert some.run_gpu_hours == pytest.approx(each.run_gpu_hours, rel=0.1)
+    assert part.gpu_hours_lost == pytest.approx(whole.gpu_hours_lost, rel=0.35)
+
+
 def test_what_overlaps_is_counted_once_with_the_costliest() -> None:
     run = trend([1000.0] * 100, (50, 99, 0.2))
     (small, large), loss = told([finding(50, 99, 0.1, 1), finding(50, 99, 0.2, 2)], run)

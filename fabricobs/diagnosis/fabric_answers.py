@@ -20,6 +20,8 @@ _NOTHING = MethodResult()
 _HALF = 0.5
 _USED = 0.001  # of the busiest port's bits: ports that carry less are not used by the job
 _OFTEN = "Counters over the whole run, read more often."
+_USUAL_WAITS = "PortXmitWait of the same ports while a job runs at its usual speed."
+_OF_HOSTS = "NCCL_DEBUG=INFO logs of every host, or a host map."
 _OF_NICS = "Counters of every NIC over the whole run: ethtool -S, or /sys/class/infiniband."
 
 
@@ -126,36 +128,30 @@ def congested(
     question: str, evidence: Evidence, judgements: Mapping[str, MethodResult], model: Model
 ) -> Question:
     """Say whether queues fill: ports that pause others, and NICs that receive more than peers."""
-    storms = judgements.get("pfc_storm", _NOTHING)
     excess = judgements.get("congestion", _NOTHING)
-    if not storms.judged or storms.power is None:
-        return Question(
-            question,
-            "unknown",
-            "No pause counter was sampled twice.",
-            "Counters of pause frames by priority of the switches, or ethtool -S of the hosts.",
-        )
-    quiet = f"None of {storms.judged:,} ports to NICs is paused for long"
-    if any(
-        "correlation" in skew.families for skew in judgements.get("ecmp_skew", _NOTHING).findings
-    ):
-        quiet += " (pause frames rose where routing became uneven)"
-    powers = [storms.power]
+    stops = _pauses(judgements) or _credit_waits(evidence, model)
+    if stops is None:
+        return _no_stops(question, evidence)
+    quiet = stops.quiet
+    powers = [stops.power]
     if excess.judged:
         counted = _counted_of(evidence, "traffic")
         seconds = model.limit("windows") * (counted.usual_seconds if counted else 0.0)
         more = Power(model.limit("ratio") - 1, "more", "a NIC that receives {}", seconds)
         powers.append(more)
     shown = " and ".join(power.words for power in powers)
-    partly, settled_by = _partly_counted(evidence, "pauses"), _often(evidence)
-    if not partly and (storms.not_checked or excess.not_checked or not excess.judged):
+    partly, settled_by = _partly_counted(evidence, stops.counts), _often(evidence)
+    if not partly and (stops.not_checked or excess.not_checked or not excess.judged):
         settled_by = _OF_NICS
         partly = (
-            f"pauses of {storms.not_checked:,} and bytes of {excess.not_checked:,} NICs "
+            f"{stops.what} of {stops.not_checked:,} and bytes of {excess.not_checked:,} NICs "
             "are not counted"
             if excess.judged
             else "what each NIC received is not known"
         )
+    if not partly and (untold := _ranks_without_host(evidence)):
+        partly = f"the hosts of {untold:,} ranks, and with them their NICs, are not known"
+        settled_by = _OF_HOSTS
     if not partly and any(power.seconds > _HALF * _counted_seconds(evidence) for power in powers):
         partly = f"counters are read too rarely: only {shown} would have shown"
     if excess.open:  # whatever else is not known: this is what to look at
@@ -163,6 +159,8 @@ def congested(
         others = f", and {len(excess.open) - 1:,} more alike" if len(excess.open) > 1 else ""
         partly = f"{first.reason}{others}, and no counter tells whether queues fill there"
         settled_by = first.settled_by
+    if stops.loud:
+        partly, settled_by = stops.loud, _USUAL_WAITS
     if partly:
         return Question(question, "unknown", f"{quiet}, but {partly}.", settled_by, tuple(powers))
     alike = "NICs receive alike"
@@ -170,6 +168,89 @@ def congested(
         alike = "no queue fills where a NIC receives more than its peers"
     text = f"{quiet}, and {alike}: {shown} would have shown."
     return Question(question, "ok", text, would_show=tuple(powers))
+
+
+def _ranks_without_host(evidence: Evidence) -> int:
+    """Return how many ranks the job has beyond those that a file places."""
+    told = evidence.frame("coverage").row(0, named=True)
+    return max(int(told["ranks_expected"] or 0) - int(told["ranks"] or 0), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stops:
+    """What counters tell of senders that were stopped: by pause frames, or by missing credits.
+
+    `counts` names the times at which they were read; `loud` says what is too much of it.
+    """
+
+    quiet: str
+    what: str
+    not_checked: int
+    power: Power
+    counts: str
+    loud: str = ""
+
+
+def _pauses(judgements: Mapping[str, MethodResult]) -> _Stops | None:
+    """Return what pause frames tell; None where none are counted of ports to NICs."""
+    storms = judgements.get("pfc_storm", _NOTHING)
+    if not storms.judged or storms.power is None:
+        return None
+    quiet = f"None of {storms.judged:,} ports to NICs is paused for long"
+    if any(
+        "correlation" in skew.families for skew in judgements.get("ecmp_skew", _NOTHING).findings
+    ):
+        quiet += " (pause frames rose where routing became uneven)"
+    return _Stops(quiet, "pauses", storms.not_checked, storms.power, "pauses")
+
+
+def _credit_waits(evidence: Evidence, model: Model) -> _Stops | None:
+    """Return what PortXmitWait of InfiniBand ports tells; None where it was not read often."""
+    waits = evidence.frame("credit_waits", model.limits)
+    if waits.is_empty():
+        return None
+    counted = len(waits.select("host", "nic").drop_nulls().unique())
+    known = int(evidence.frame("nic_counters")["nics"][0])
+    seconds = model.limit("windows") * float(waits["usual_seconds"].max())  # type: ignore[arg-type]
+    limit = model.limit("wait_share")
+    power = Power(limit, "of the time", "a port that waits for credits for {}", seconds)
+    much = waits.filter(pl.col("share") >= limit)
+    loud = ""
+    if len(much):
+        worst = much.row(0, named=True)
+        others = f", and {len(much) - 1:,} more ports alike" if len(much) > 1 else ""
+        loud = (
+            f"{worst['owner']} {worst['part']} waited for credits for {worst['share']:.0%} of the "
+            f"time{others}, and no file tells whether that is usual"
+        )
+    few = (
+        f"{len(waits) - len(much):,} of {len(waits):,}" if len(much) else f"None of {len(waits):,}"
+    )
+    do = "do not wait" if len(much) else "waits"
+    quiet = f"{few} InfiniBand ports {do} for credits for long"
+    return _Stops(quiet, "credit waits", max(known - counted, 0), power, "traffic", loud)
+
+
+def _no_stops(question: str, evidence: Evidence) -> Question:
+    """Say what is missing: the counters, a second reading of them, or where the NICs are."""
+    read = evidence.frame("stop_readings").row(0, named=True)
+    if read["paused_twice"]:
+        text = "Pause frames are counted, but no log tells which ports lead to NICs of the job."
+        settled_by = (
+            "LLDP neighbours of the leaves, or a host map with switch and port of each NIC."
+        )
+    elif read["pauses"] or (read["waits"] and read["infiniband"]):
+        name = "Pause counters" if read["pauses"] else "PortXmitWait"
+        text, settled_by = f"{name} of each port stand in one snapshot only.", "Later snapshots."
+    elif read["infiniband"]:
+        text = "No file counts how long InfiniBand ports wait for credits."
+        settled_by = "PortXmitWait of switches and NICs, read often: perfquery -x, sysfs, or UFM."
+    else:
+        text = "No pause counter was sampled twice."
+        settled_by = (
+            "Counters of pause frames by priority of the switches, or ethtool -S of the hosts."
+        )
+    return Question(question, "unknown", text, settled_by)
 
 
 def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Question:
@@ -183,12 +264,7 @@ def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Questi
         slow_from=pl.when(measured_by="benchmark").then(1.0).otherwise(model.limit("share")),
     )
     if rows.is_empty():
-        return Question(
-            question,
-            "unknown",
-            "No collective is known with its size, its time and the NICs that carry it.",
-            "NCCL Inspector or nccl-tests, with NCCL_DEBUG=INFO logs of the same hosts.",
-        )
+        return Question(question, "unknown", *_no_bandwidth(evidence))
     # The evidence has the slowest first.
     slow = rows.filter(pl.col("reached") < pl.col("slow_from"))
     if len(slow):
@@ -201,7 +277,7 @@ def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Questi
             "unknown",
             f"{_reaches(too_fast)}: more than the NICs that the logs tell can carry. Some are not "
             "told, NVLink connects the hosts, or switches reduce.",
-            "NCCL_DEBUG=INFO logs of every host, or ibstat.",
+            "ibstat of every host; nccl-tests on the same hosts while no job runs.",
         )
     more = f" {len(rows) - 1:,} more reach as much of it or more." if len(rows) > 1 else ""
     reached = float(rows["reached"][0])
@@ -215,6 +291,33 @@ def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Questi
     power = Power(1 - 1 / reached, "less", "bandwidth that is {}")
     text = f"{_reaches(rows)}: {power.words} would have shown.{more}"
     return Question(question, "ok", text, would_show=(power,))
+
+
+def _no_bandwidth(evidence: Evidence) -> tuple[str, str]:
+    """Return why no bus bandwidth can be judged, and what would settle it."""
+    told = evidence.frame("bandwidth_inputs").row(0, named=True)
+    if not told["calls"] or not told["sized"]:
+        what = "time" if not told["calls"] else "size"
+        nics = "" if told["networks"] else ", and ibstat of the hosts for NICs and their link rate"
+        return f"No collective is known with its {what}.", f"NCCL Inspector or nccl-tests{nics}."
+    if not told["between"]:
+        return "No collective is known that runs between hosts.", "nccl-tests over several hosts."
+    if not told["nics"]:
+        return "Which NICs carry the collectives is not known.", _OF_HOSTS
+    if not told["rated"]:
+        return (
+            "The link rate of the NICs that carry the collectives is not known.",
+            "The link rate by ibstat or ethtool of the hosts, or the port status of their leaves.",
+        )
+    if told["shared"]:
+        return (
+            "Other jobs run on the same hosts and share their NICs.",
+            "nccl-tests on these hosts while no job runs.",
+        )
+    return (
+        "Collectives between hosts are of sizes or kinds for which no bandwidth is expected.",
+        "nccl-tests with messages of 1 GB and more.",
+    )
 
 
 def _reaches(rows: pl.DataFrame) -> str:

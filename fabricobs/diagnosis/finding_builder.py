@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from string import Formatter
+from types import MappingProxyType
 from typing import Any
 
 from fabricobs.diagnosis.cost import Cost
@@ -17,9 +18,11 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.switch_commands import commands_of
 
 # The kernel's drivers of RDMA devices, and rdma-core's names by place.
 _RDMA = re.compile(r"(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d")
+_NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
 COST_UNKNOWN = "What it costs cannot be told from these files."
 
 
@@ -45,7 +48,9 @@ def build_finding(
     so if its loss is small, too.
     """
     device = next((entity.nic for entity in entities if entity.nic is not None), "DEVICE")
-    words = with_phrases(model, {"device": device, "netdev": _netdev(device)} | dict(words))
+    named = {"device": device, "netdev": _netdev(device)} | dict(words)
+    commands = commands_of(evidence, (*entities, *related), words.get("at_port"))
+    words = with_phrases(model, named | commands)
     felt = cost is not None and cost.felt
     loss = cost.loss_share if cost is not None and felt else None
     severity = severity_of_loss(loss) if felt else unmeasured
@@ -70,7 +75,7 @@ def build_finding(
         bursts=cost.bursts if cost and felt else (),
         query=model.query,
         refuted_by=model.refuted_by,
-        next_steps=steps_of(model, words),
+        next_steps=steps_of(model, words, commands),
     )
 
 
@@ -87,8 +92,12 @@ def with_phrases(model: Model, words: Mapping[str, Any]) -> dict[str, Any]:
     return filled
 
 
-def steps_of(model: Model, words: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the next steps of a model, filled in; one of which a word is not known is left out.
+def steps_of(
+    model: Model, words: Mapping[str, Any], commands: Mapping[str, str] = _NO_COMMANDS
+) -> tuple[str, ...]:
+    """Return the next steps of a model, filled in with words and with `commands_of` a switch.
+
+    One of which a word is not known is left out.
 
     What stands in backticks is a command: a name of a log has none, else it could pass for one.
     """
@@ -97,7 +106,7 @@ def steps_of(model: Model, words: Mapping[str, Any]) -> tuple[str, ...]:
         for name, word in words.items()
     }
     # Phrases are the model's own: they have commands.
-    filled = with_phrases(model, named)
+    filled = with_phrases(model, named | dict(commands))
     return tuple(text.format(**filled) for text in model.next_steps if _are_known(text, filled))
 
 

@@ -152,7 +152,10 @@ def _by_job(
 def _of_run(
     findings: Sequence[Finding], trend: StepTimeTrend | None
 ) -> tuple[dict[str, float], float, float]:
-    """Return what findings cost by id, what none explains, and the time of the run, all in ms."""
+    """Return what findings cost by id, what none explains, and the time of the run, all in ms.
+
+    Where a log tells every n-th step, its time stands for all of them, but for pauses.
+    """
     if trend is None:
         return {f.id: ms for f in findings if (ms := _wait(f)) is not None}, 0.0, 0.0
     timed = trend.steps.drop_nulls("step_time_ms").sort("step")
@@ -170,6 +173,8 @@ def _of_run(
             if not slowdown.is_lead:
                 seen[inside] = np.maximum(seen[inside], share)
     usual = _without_pauses(times, stretches)
+    pauses_ms = float(np.sum(times - usual))
+    usual *= max(float(np.median(np.diff(steps))), 1.0) if len(steps) > 1 else 1.0
     most = seen.copy()
     for finding in acting:
         inside = during[finding.id]
@@ -179,7 +184,8 @@ def _of_run(
         taken = np.where(during[finding.id], np.minimum(left, finding.loss_share or 0.0), 0.0)
         left = left - taken
         parts[finding.id] = float(taken @ usual)
-    return parts, float(left @ usual), float(np.sum(times)) + sum(waits.values())
+    run_ms = float(np.sum(usual)) + pauses_ms + sum(waits.values())
+    return parts, float(left @ usual), run_ms
 
 
 def paces_of(slowdown: Slowdown, segments: Sequence[Segment]) -> Iterator[tuple[int, int, float]]:

@@ -7,7 +7,7 @@
 -- what is no switch, they are those of a host that no job uses. `counted` is the number
 -- of ports whose pauses the same kind of device counts, quiet ones included.
 WITH ends AS (
-  SELECT DISTINCT host, nic, leaf AS switch, leaf_port AS port FROM nic_ends
+  SELECT host, nic, leaf AS switch, leaf_port AS port FROM nic_ports
 ),
 switches AS (
   SELECT device FROM uplink_groups UNION SELECT remote_device FROM uplink_groups

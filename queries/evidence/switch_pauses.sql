@@ -9,7 +9,7 @@ WITH told AS (
   SELECT n.leaf, p.device, p.ts_before, p.ts, p.seconds, n.host, n.nic,
     p.tx_frames_per_second, p.tx_share, 2
   FROM pause_intervals p
-  JOIN (SELECT DISTINCT host, nic, leaf, leaf_port FROM nic_ends) n
+  JOIN nic_ports n
     ON n.leaf = p.device AND n.leaf_port = p.port
 ),
 best AS (

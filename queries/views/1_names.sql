@@ -93,19 +93,73 @@ UNION ALL
 SELECT alias, host, NULL FROM host_aliases
 WHERE alias <> host AND alias NOT IN (SELECT id FROM fabric);
 
+-- The port that a switch calls by a second name: a vendor's alias, or an object id of SAI, which may
+-- name a queue or a priority group of it. `since` to `until` is the time an id names that port: a restart
+-- of SONiC gives ids anew. A name that is also the first name of another port names none, nor does an
+-- alias of two ports; the net device of an RDMA port stays apart from it.
+CREATE OR REPLACE TABLE second_port_names AS
+WITH told AS (
+  SELECT DISTINCT device, alias AS name, ts, alias LIKE 'oid:0x%' AS is_id,
+    alias LIKE 'oid:0x15%' AND length(alias) = 20 AS is_queue,
+    alias LIKE 'oid:0x1a%' AND length(alias) = 20 AS is_group,
+    port AS whole
+  FROM port_status
+  WHERE alias IS NOT NULL AND device IS NOT NULL AND port IS NOT NULL AND alias <> port
+    AND NOT regexp_matches(port, '^[a-z][a-z0-9_]*/\d+$')
+),
+parts AS (
+  SELECT device, name, ts, is_id,
+    CASE WHEN is_queue OR is_group THEN regexp_replace(whole, ':\d+$', '') ELSE whole END AS port,
+    CASE WHEN is_queue THEN regexp_extract(whole, ':(\d+)$', 1)
+      WHEN is_group THEN 'PG' || regexp_extract(whole, ':(\d+)$', 1) END AS queue
+  FROM told
+),
+-- One port at each time.
+clear AS (
+  SELECT device, name, CASE WHEN is_id THEN ts END AS ts, any_value(port) AS port,
+    any_value(queue) AS queue
+  FROM parts
+  WHERE is_id OR (device, name) NOT IN (
+    SELECT device, port FROM port_status WHERE device IS NOT NULL AND port IS NOT NULL
+  )
+  GROUP BY device, name, CASE WHEN is_id THEN ts END
+  HAVING count(DISTINCT (port, coalesce(queue, ''))) = 1
+),
+changes AS (
+  SELECT * FROM clear
+  WINDOW w AS (PARTITION BY device, name ORDER BY ts NULLS FIRST)
+  QUALIFY lag(port) OVER w IS NULL
+    OR (port, coalesce(queue, '')) <> (lag(port) OVER w, coalesce(lag(queue) OVER w, ''))
+)
+SELECT device, name, port, queue,
+  CASE WHEN row_number() OVER w > 1 THEN ts ELSE '-infinity'::TIMESTAMP END AS since,
+  coalesce(lead(ts) OVER w, 'infinity'::TIMESTAMP) AS until
+FROM changes
+WINDOW w AS (PARTITION BY device, name ORDER BY ts NULLS FIRST);
+
 -- Counters of ports, by the names the ports go by.
 CREATE OR REPLACE VIEW named_samples AS
 SELECT p.* REPLACE (
-  coalesce(n.device, p.device) AS device, coalesce(n.nic || '/' || p.port, p.port) AS port
+  coalesce(n.device, p.device) AS device,
+  coalesce(n.nic || '/' || p.port, s.port, p.port) AS port
 )
 FROM port_samples p LEFT JOIN device_names n ON n.id = p.device
+LEFT JOIN second_port_names s ON s.device = p.device AND s.name = p.port
+  AND coalesce(p.ts, '9999-12-31'::TIMESTAMP) >= s.since
+  AND coalesce(p.ts, '9999-12-31'::TIMESTAMP) < s.until
 -- The sum over all ports of a switch is no port.
 WHERE p.port IS DISTINCT FROM 'ALL';
 
--- Counters of priorities and queues, by the names the devices go by.
+-- Counters of priorities and queues, by the names the devices and ports go by.
 CREATE OR REPLACE VIEW named_priority_samples AS
-SELECT p.* REPLACE (coalesce(n.device, p.device) AS device)
+SELECT p.* REPLACE (
+  coalesce(n.device, p.device) AS device, coalesce(s.port, p.port) AS port,
+  coalesce(p.queue, s.queue) AS queue
+)
 FROM priority_samples p LEFT JOIN device_names n ON n.id = p.device
+LEFT JOIN second_port_names s ON s.device = p.device AND s.name = p.port
+  AND coalesce(p.ts, '9999-12-31'::TIMESTAMP) >= s.since
+  AND coalesce(p.ts, '9999-12-31'::TIMESTAMP) < s.until
 WHERE p.priority IS NULL OR p.priority IN (SELECT priority FROM site_priorities)
   OR NOT EXISTS (SELECT 1 FROM site_priorities);
 
@@ -136,6 +190,8 @@ SELECT s.* REPLACE (
   coalesce(s.speed_gbps, s.lanes * s.lane_gbps) AS speed_gbps
 )
 FROM port_status s LEFT JOIN device_names n ON n.id = s.device
+-- An object id of a queue or a priority group is told of `port:number`, which is no port.
+WHERE s.alias IS NULL OR NOT regexp_full_match(s.alias, 'oid:0x1[5a][0-9a-f]{12}')
 UNION ALL BY NAME
 SELECT job, file_id, line, ts, ts_source, device, port, format, speed_gbps, lanes, lane_gbps,
   could_be, oper

@@ -127,6 +127,9 @@ cables AS (
   WHERE remote_device IS NOT NULL
   GROUP BY device, port
 ),
+host_patterns AS (
+  SELECT DISTINCT regexp_replace(host, '[0-9]+', '#', 'g') AS pattern FROM training_hosts
+),
 switches AS (
   SELECT device FROM (
     SELECT device FROM named_links WHERE NOT from_nic
@@ -140,9 +143,8 @@ switches AS (
     )
   UNION
   SELECT remote_device FROM named_links
-  WHERE regexp_replace(host_name(remote_device), '[0-9]+', '#', 'g') NOT IN (
-    SELECT regexp_replace(host, '[0-9]+', '#', 'g') FROM training_hosts
-  ) AND remote_device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
+  WHERE regexp_replace(host_name(remote_device), '[0-9]+', '#', 'g') NOT IN (FROM host_patterns)
+    AND remote_device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
   GROUP BY remote_device
   HAVING count(DISTINCT device) >= least(2, (
     SELECT count(DISTINCT device) FROM named_links WHERE NOT from_nic
@@ -153,9 +155,11 @@ counted AS (
   FROM counting_ports c
   LEFT JOIN port_aliases a ON a.device = host_name(c.device) AND a.name = c.port
 ),
+-- Hosts below a leaf are called like those that train: not all of them may have left logs.
 leaves AS (
-  SELECT DISTINCT c.device FROM cables c SEMI JOIN training_hosts t
-    ON host_name(c.remote_device) = t.host
+  SELECT DISTINCT c.device FROM cables c SEMI JOIN host_patterns t
+    ON regexp_replace(host_name(c.remote_device), '[0-9]+', '#', 'g') = t.pattern
+  ANTI JOIN switches s ON s.device = c.remote_device
 ),
 between_switches AS (
   SELECT c.*, l.device IS NOT NULL AS is_leaf

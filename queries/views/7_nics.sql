@@ -3,6 +3,16 @@ CREATE OR REPLACE VIEW nic_ends AS
 SELECT n.host, n.nic, n.name, c.far_owner AS leaf, c.far_part AS leaf_port
 FROM nic_names n LEFT JOIN cable_ends c ON c.owner = n.host AND c.part = n.nic;
 
+-- The leaf port of each NIC, by the NIC's name, or by its net device where no log joins that to an RDMA
+-- device (`named` is false): then the NICs of `nic_ends` without a leaf are the same, by other names.
+CREATE OR REPLACE VIEW nic_ports AS
+SELECT DISTINCT host, nic, leaf, leaf_port, true AS named FROM nic_ends WHERE leaf IS NOT NULL
+UNION ALL
+SELECT t.host, c.far_part, c.owner, c.part, false
+FROM cable_ends c JOIN training_hosts t ON t.host = host_name(c.far_owner)
+ANTI JOIN nic_names n ON n.host = t.host AND n.nic = c.far_part
+WHERE c.far_is_nic AND NOT c.is_nic;
+
 -- How long each port paused its neighbour and stood paused in each interval, over all priorities:
 -- `tx_share`, `rx_share` of the time (null where only frames are counted), and frames a second.
 -- Of several sources of one port the one with durations is taken, then the more frequent one.
@@ -56,8 +66,8 @@ counted AS (
 ),
 -- What counts for a NIC: its leaf port, and what its host calls it.
 counting AS (
-  SELECT DISTINCT 'switch' AS seen_at, leaf AS device, leaf_port AS port, host, nic, leaf, leaf_port
-  FROM nic_ends
+  SELECT 'switch' AS seen_at, leaf AS device, leaf_port AS port, host, nic, leaf, leaf_port
+  FROM nic_ports
   UNION ALL
   SELECT 'nic', p.device, p.port, n.host, n.nic, n.leaf, n.leaf_port
   FROM counting_ports p JOIN nic_ends n ON n.host = host_name(p.device) AND n.name = p.port

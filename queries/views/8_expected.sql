@@ -1,5 +1,6 @@
 -- The NICs each job has: link rate of one, and how many of them a host uses, both the median over hosts.
--- NCCL's own list comes first, then what the hosts themselves say of their ports.
+-- NCCL's own list comes first, then what the hosts themselves say of their ports, then the leaf ports that
+-- their cables lead to: those of the highest rate, of which a host has as many as NICs for the job.
 CREATE OR REPLACE VIEW job_networks AS
 WITH listed AS (
   SELECT job, median(speed_gbps) AS speed_gbps
@@ -28,14 +29,32 @@ host_nics AS (
   )
   GROUP BY job
 ),
+leaf_ports AS (
+  SELECT job, median(speed_gbps) AS speed_gbps, median(nics) AS nics
+  FROM (
+    SELECT r.job, r.host, s.speed_gbps, count(DISTINCT (c.owner, c.part)) AS nics
+    FROM cable_ends c
+    JOIN (SELECT DISTINCT job, host FROM job_ranks) r ON r.host = host_name(c.far_owner)
+    JOIN (SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port) s
+      ON s.device = c.owner AND s.port = c.part
+    WHERE c.far_is_nic AND s.speed_gbps > 0
+    GROUP BY r.job, r.host, s.speed_gbps
+    QUALIFY s.speed_gbps = max(s.speed_gbps) OVER (PARTITION BY r.job, r.host)
+  )
+  GROUP BY job
+),
 used AS (
   SELECT job, median(nics) AS nics
   FROM (SELECT job, host, count(DISTINCT nic) AS nics FROM rank_paths GROUP BY job, host)
   WHERE nics > 0
   GROUP BY job
 )
-SELECT j.job, coalesce(l.speed_gbps, h.speed_gbps) / 8 AS link_gbytes_per_s, coalesce(u.nics, h.nics) AS nics
-FROM (SELECT job FROM listed UNION SELECT job FROM host_nics UNION SELECT job FROM used) j
+SELECT j.job, coalesce(l.speed_gbps, h.speed_gbps, p.speed_gbps) / 8 AS link_gbytes_per_s,
+  coalesce(u.nics, h.nics, p.nics) AS nics
+FROM (
+  SELECT job FROM listed UNION SELECT job FROM host_nics UNION SELECT job FROM used UNION SELECT job FROM leaf_ports
+) j
+LEFT JOIN leaf_ports p ON p.job IS NOT DISTINCT FROM j.job
 LEFT JOIN listed l ON l.job IS NOT DISTINCT FROM j.job
 LEFT JOIN host_nics h ON h.job IS NOT DISTINCT FROM j.job
 LEFT JOIN used u ON u.job IS NOT DISTINCT FROM j.job;

@@ -24,7 +24,14 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
-from fabricobs.diagnosis.statistics import hashing_p, jain, jain_of_hashing, top_half_share
+from fabricobs.diagnosis.statistics import (
+    flows_that_explain,
+    hashing_p,
+    jain,
+    jain_of_hashing,
+    top_half_share,
+)
+from fabricobs.diagnosis.switch_commands import commands_of
 from fabricobs.diagnosis.uplink_stretches import (
     SharedStretch,
     by_group,
@@ -33,6 +40,9 @@ from fabricobs.diagnosis.uplink_stretches import (
 )
 
 _FEWEST_HALVED = 8  # links of which an idle half is told apart from few flows
+# Times NCCL's connections: beyond them evenness tells of other flows, several queue pairs each or
+# adaptive routing. A judgement: an estimate of seven degrees of freedom errs by half.
+_CONTRADICTED = 4
 _MOST_NAMED = 3  # devices of one reason
 # Why a group cannot be judged, and what would settle it.
 _BUSY = "counters while jobs use these links"
@@ -40,6 +50,7 @@ _FLOWS = (
     "the flows are not known",
     "NCCL_DEBUG=INFO logs of all ranks of every job whose traffic crosses these switches",
 )
+_MORE_FLOWS = "counters while a job with more flows runs (NCCL_IB_QPS_PER_CONNECTION=4)"
 _OTHERS = (
     "none of the job's flows crosses it, so its traffic is of others",
     "NCCL_DEBUG=INFO logs of every job whose traffic crosses these switches",
@@ -86,6 +97,8 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
             else:
                 opened.setdefault(_OTHERS, []).append(device)
             continue
+        if counted and (estimated[group] or 0) > _CONTRADICTED * counted:
+            counted = None  # links so even carry more flows than NCCL's connections
         known = counted or estimated[group]
         if known is None or not parts:
             opened.setdefault(_FLOWS if parts else _TRAFFIC, []).append(device)
@@ -105,7 +118,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         if finding is not None and counted is None and finding.severity == "low":
             opened.setdefault(_FLOWS, []).append(device)
             continue
-        power = _power(parts, float(known), model)
+        power = _power(parts, max(float(known), _flows_of_evenness(parts)), model)
         reason = _too_weak(parts, power, model)
         if finding is None and reason:
             opened.setdefault(reason, []).append(device)
@@ -134,6 +147,11 @@ def _not_judged(
         named = sorted(set(devices))
         more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
         yield NotJudged(f"{', '.join(named[:_MOST_NAMED])}{more}: {reason}", settled_by)
+
+
+def _flows_of_evenness(parts: Sequence[SharedStretch]) -> float:
+    """Return the flows that would make the least even stretch: what is even needs no other."""
+    return min(float(flows_that_explain(part.rates)) for part in parts)
 
 
 def _sibling(
@@ -180,7 +198,7 @@ def _too_weak(parts: Sequence[SharedStretch], power: Power, model: Model) -> tup
     if _is_idle(parts, model):
         return f"uplinks carry less than {model.limit('least_use'):.1%} of their rate", _BUSY
     if power.effect >= 1:
-        return "so few flows would not show that half of the links are idle", _BUSY
+        return "its links are uneven, and as few flows as these may explain it", _MORE_FLOWS
     if power.seconds > model.limit("most_unseen") * lasted:
         rare = f"counters are read too rarely to show a skew of less than {power.seconds:,.0f} s"
         return rare, "counters read more often, or over more time"
@@ -287,7 +305,11 @@ def _finding(
         drivers=_drivers(skew, model, rise, burst),
         query=model.query,
         refuted_by=model.refuted_by,
-        next_steps=steps_of(model, words | {"sibling": sibling}),
+        next_steps=steps_of(
+            model,
+            words | {"sibling": sibling},
+            commands_of(evidence, (Entity("switch", switch=skew.device),)),
+        ),
     )
 
 

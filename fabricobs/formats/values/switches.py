@@ -134,6 +134,7 @@ TYPES: dict[str, ValueType] = {
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
     "command": ValueType(_COMMAND, parse_text, ("VARCHAR",)),
     "prompted": ValueType(_PROMPTED, parse_text, ("VARCHAR",)),
+    "sonic_queue": ValueType(r"[A-Za-z][A-Za-z-]*\d+:\d+", parse_text, ("VARCHAR",)),
     "sai_path": ValueType(r"(?:[\w:-]*/)*", parse_text, ("VARCHAR",)),
     "oid": ValueType(r"oid:0x[0-9a-f]+", parse_oid, ("VARCHAR",)),
     "nvue": ValueType(r"(?:(?:link|counters|stats|netstat|qos)\.)*", parse_text, ("VARCHAR",)),
