@@ -1,9 +1,12 @@
 -- question: How long did each step of each job take, and how much work was it?
 -- `tokens`, `operations` and `samples` are only comparable between the steps of one job.
--- `transfer_ms` is told where steps are those of collectives, whose largest message stands for the samples:
--- it grows where the batch does.
+-- `transfer_ms` is told where steps are those of collectives. Their largest message changes with the batch:
+-- where it does, `samples` is the usual time of the steps with a message as large.
 SELECT t.job, t.step, t.ts, t.step_time_ms, t.source, c.transfer_ms, w.tokens, w.operations,
-  coalesce(w.samples, c.bytes) AS samples
+  coalesce(w.samples, CASE
+    WHEN count(c.bytes) OVER (PARTITION BY t.job, c.bytes) >= 5
+    THEN median(t.step_time_ms) OVER (PARTITION BY t.job, c.bytes)
+  END) AS samples
 FROM step_times t
 LEFT JOIN (
   SELECT job, step, median(tokens_per_second * step_time_ms) AS tokens,
