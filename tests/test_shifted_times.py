@@ -155,7 +155,7 @@ def test_port_errors_that_nccl_logs_without_times_are_told_once(
         del rows["port_samples"]
     flaps = [f for f in diagnose(make_store(rows)).findings if f.kind == "link_flap"]
     (flap,) = flaps
-    assert flap.entities[0].host == "node01"
+    assert "node01" in flap.title
     assert (flap.start is None) == (not counted)
     if not counted:
         assert f"went down {'once' if times == 1 else f'{times} times'}" in flap.title
