@@ -157,6 +157,9 @@ counted AS (
 ),
 -- Hosts below a leaf are called like those that train: not all of them may have left logs.
 leaves AS (
+  SELECT DISTINCT c.device FROM cables c SEMI JOIN training_hosts t
+    ON host_name(c.remote_device) = t.host
+  UNION
   SELECT DISTINCT c.device FROM cables c SEMI JOIN host_patterns t
     ON regexp_replace(host_name(c.remote_device), '[0-9]+', '#', 'g') = t.pattern
   ANTI JOIN switches s ON s.device = c.remote_device

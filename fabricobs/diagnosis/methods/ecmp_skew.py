@@ -150,7 +150,7 @@ def _not_judged(
 
 
 def _flows_of_evenness(parts: Sequence[SharedStretch]) -> float:
-    """Return the flows that would make the least even stretch: what is even needs no other."""
+    """Return the flows that would make the least even stretch: even links are so however few."""
     return min(float(flows_that_explain(part.rates)) for part in parts)
 
 
