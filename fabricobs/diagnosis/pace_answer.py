@@ -1,0 +1,212 @@
+"""The answer to the first question: what the pace of the job tells, and what it cannot tell."""
+
+from collections.abc import Callable, Sequence
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import UNEXPLAINED, Finding, Question
+from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.loss import paces_of
+from fabricobs.diagnosis.shifted_times import shifted_times
+from fabricobs.diagnosis.standing import LOSS_PAST, in_past
+
+# Greyhound (arXiv 2410.12588): a change of 10 % is one to act on. What hides one is no "ok".
+LARGEST_UNSEEN = 0.10
+# A change has a before; what is so from the first step on shows only against an expectation.
+SLOW_FROM_THE_START = "what is slow from the first step on would not show"
+NOT_THE_NETWORK = "workload_imbalance"
+_SLOW_COMPUTATION = "computation that is slow on every rank from the first step on would not show"
+# A judgement: of a job that mostly transfers, a slow network may take most of the throughput.
+_MOSTLY_TRANSFERS = 0.5  # of a step
+_LOUD = ("medium", "high", "critical")
+_LEAST_LOSS = 0.02  # of the throughput; a smaller loss is information
+_MOST_PAUSES = 8
+_MOST_PACES = 3  # that a sentence names
+_BESIDE_IT = "Steps from before it, or after its repair."
+_STANDS_STILL = {"ongoing": "The job stands still", "over": "The job stood still"}  # or the title
+
+
+def everywhere(
+    question: str,
+    evidence: Evidence,
+    findings: tuple[Finding, ...],
+    trends: list[StepTimeTrend],
+    reached: Callable[[], Question],
+) -> Question:
+    """Say what the job lost, since when, and whether all ranks wait or some part is slow.
+
+    `reached` answers whether collectives reach what the hardware allows: what is slow from the
+    first step on has no before.
+    """
+    hangs = [finding for finding in findings if finding.kind == "hang"]
+    if hangs:
+        told = _STANDS_STILL[hangs[0].state or "ongoing"]
+        stands = "" if hangs[0].title.startswith(told) else f"{told}: "
+        return Question(question, "problem", f"{stands}{hangs[0].title}.")
+    steps = len(evidence.frame("step_times"))
+    if not trends and steps:
+        return _too_few(question, steps)
+    if not trends:
+        return Question(
+            question, "unknown", "No step times.", "The trainer's log, or per-rank step records."
+        )
+    # What a named cause costs is lost, whatever work the steps did.
+    costs = any(f.loss_share for f in findings if f.severity != "info")
+    # What no cause explains of them is a finding of its own, without a loss.
+    unpriced = {f.start_step for f in findings if f.kind == UNEXPLAINED and f.loss_share is None}
+    slowdowns = [
+        s
+        for pace in trends
+        for s in pace.slowdowns
+        if not (s.more_work or (s.is_lead and (not costs or s.first_step in unpriced)))
+    ]
+    if not slowdowns:
+        culprits = [f for f in findings if f.kind == "straggler" and f.severity != "info"]
+        if culprits:
+            return Question(question, "problem", f"Some: {culprits[0].entities[0].label}.")
+        shift = shifted_times(evidence)
+        aside = _BESIDE_IT if shift is None else shift.remedy
+        return _work_grew(question, trends) or _pace_holds(
+            question, findings, trends, reached(), aside
+        )
+    worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
+    by_pace = _by_pace(worst, trends)
+    restart = ", when the job was restarted" if worst.restarted else ""
+    cause = _cause_of(worst, findings)
+    lost = worst.loss_share if cause is None else cause.loss_share
+    when = f"since step {worst.first_step}"
+    for drop in findings:
+        if drop.bursts and drop.kind == UNEXPLAINED and drop.loss_share:
+            lost, when = drop.loss_share, f"in the steps {drop.start_step} to {drop.end_step}"
+            by_pace = ""
+            break
+    if not (worst.goes_on or when.startswith("in ")):
+        when = f"in the steps {worst.first_step} to {worst.last_step}"
+    is_lost = "is lost" if worst.goes_on else "was lost"
+    text = f"{lost:.0%} of the throughput {is_lost} {when}{restart}{by_pace}."
+    if worst.by_collectives:
+        text += " Of the added time most is longer collectives; no log tells steps."
+    elif worst.network_part is not None and worst.network_part >= 0.8:
+        named = [each.label for each in cause.entities if each.type != "job"] if cause else []
+        where = f"all wait for {' and '.join(named[:2])}" if named else "it is everywhere"
+        text += f" Every rank's transfers take longer; computation is as before: {where}."
+    elif worst.compute_part is not None and worst.compute_part >= 0.8:
+        text += " The slowest rank's computation takes longer; transfers are as before."
+    return Question(question, "problem", text if worst.goes_on else in_past(text, LOSS_PAST))
+
+
+def _by_pace(slowdown: Slowdown, trends: Sequence[StepTimeTrend]) -> str:
+    """Say what each pace of a slowdown loses, where a second fault began in it or a first ended."""
+    segments = next(trend.segments for trend in trends if slowdown in trend.slowdowns)
+    paces = list(paces_of(slowdown, segments))
+    if not 1 < len(paces) <= _MOST_PACES:
+        return ""
+    told = [f"{lost:.0%} in the steps {first} to {last}" for first, last, lost in paces]
+    if slowdown.goes_on:
+        first, _, lost = paces[-1]
+        told[-1] = f"{lost:.0%} since step {first}"
+    return f": {', '.join(told)}"
+
+
+def _cause_of(slowdown: Slowdown, findings: Sequence[Finding]) -> Finding | None:
+    """Return the named cause that begins with a slowdown and costs what it does: one fact."""
+    for finding in findings:
+        begins = finding.slower_from[0] if finding.slower_from else finding.start_step
+        costs = finding.loss_share if finding.severity != "info" else None
+        if finding.kind == UNEXPLAINED or costs is None or begins != slowdown.first_step:
+            continue
+        if abs(costs - slowdown.loss_share) < _LEAST_LOSS:
+            return finding
+    return None
+
+
+def _work_grew(question: str, trends: list[StepTimeTrend]) -> Question | None:
+    grown = [slowdown for pace in trends for slowdown in pace.slowdowns]
+    if not grown:
+        return None
+    first = grown[0]
+    alike = "nearly every rank computes longer alike"
+    text = (
+        f"Steps take {first.after_ms / first.before_ms - 1:.0%} longer since step "
+        f"{first.first_step}, and "
+        f"{alike if first.more_work else 'no log tells whether each does more work'}: whether "
+        "throughput was lost is not known."
+    )
+    return Question(question, "unknown", text, "Samples or tokens a second over the steps.")
+
+
+def _pace_holds(
+    question: str,
+    findings: tuple[Finding, ...],
+    trends: list[StepTimeTrend],
+    reached: Question,
+    aside: str,
+) -> Question:
+    """Answer for a pace without a slowdown; `reached` judges its level, from the first step on.
+
+    `aside` would tell the cost of what is found beside it.
+    """
+    faster = [pace.speed_up for pace in trends if pace.speed_up is not None]
+    if faster:
+        best = faster[0]
+        text = (
+            f"The job became faster at step {best.first_step} ({best.step_time_ms:,.0f} ms a "
+            "step); the cause of the slower steps before is not known."
+        )
+        return Question(question, "unknown", text, "What was changed or restarted at that time.")
+    steps = sum(pace.count for pace in trends)
+    unit = "calls" if all(pace.by_calls for pace in trends) else "steps"
+    if not all(pace.enough for pace in trends):
+        return _too_few(question, sum(len(pace.steps) for pace in trends))
+    costly = [f for f in findings if (f.loss_share or 0.0) >= _LEAST_LOSS and _is_fault(f)]
+    if costly:
+        over = "was" if costly[0].state == "over" else "is"
+        lost = f"{costly[0].loss_share:.0%} of the throughput {over} lost"
+        text = (
+            f"The {trends[0].pace} is steady over {steps:,} {unit}, yet {lost}: {costly[0].title}."
+        )
+        return Question(question, "problem", text)
+    unpriced = [f for f in findings if f.severity in _LOUD and f.loss_share is None]
+    if unpriced:
+        text = f"The {trends[0].pace} is steady over {steps:,} {unit}, but its cost is not known: "
+        text += f"{unpriced[0].title}."
+        return Question(question, "unknown", text, aside)
+    weakest = max(trends, key=lambda pace: pace.shows)
+    power = weakest.power
+    if weakest.shows > LARGEST_UNSEEN:
+        text = (
+            f"The {weakest.pace} varies too much: of {steps:,} {unit} only {power.words} would "
+            "show."
+        )
+        return Question(question, "unknown", text, "The trainer's log of more steps.", (power,))
+    pauses = [pause for pace in trends for pause in pace.irregular_pauses]
+    steady = f"The {weakest.pace} is steady over {steps:,} {unit}{_but_for(pauses)}"
+    transfers = max((pace.transfer_share or 0.0 for pace in trends), default=0.0)
+    if reached.answer != "ok" and transfers > _MOSTLY_TRANSFERS:
+        text = (
+            f"{steady}, but transfers take {transfers:.0%} of a step: whether they are slow from "
+            "the first step on is not known."
+        )
+        return Question(question, "unknown", text, reached.settled_by, (power,))
+    unseen = _SLOW_COMPUTATION if reached.answer == "ok" else SLOW_FROM_THE_START
+    text = f"{steady}: {power.words} would have shown. {unseen[0].upper()}{unseen[1:]}."
+    return Question(question, "ok", text, would_show=(power,))
+
+
+def _but_for(pauses: Sequence[int]) -> str:
+    """Name the steps that were far longer than the usual one, of which no cause is known."""
+    if not pauses:
+        return ""
+    more = f" and {len(pauses) - _MOST_PAUSES:,} more" if len(pauses) > _MOST_PAUSES else ""
+    named = ", ".join(map(str, pauses[:_MOST_PAUSES]))
+    return f", but for pauses in {len(pauses):,} of them whose cause is not known ({named}{more})"
+
+
+def _is_fault(finding: Finding) -> bool:
+    """Say whether a finding tells of a fault: uneven work is how a job is built."""
+    return finding.severity != "info" and finding.kind != NOT_THE_NETWORK
+
+
+def _too_few(question: str, steps: int) -> Question:
+    counted = "1 step is" if steps == 1 else f"{steps:,} steps are"
+    text = f"{counted} too few to show a change of the step time."
+    return Question(question, "unknown", text, "The trainer's log of more steps.")
