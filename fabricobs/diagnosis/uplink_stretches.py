@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.statistics import Array, change_points, flows_that_explain
+from fabricobs.diagnosis.statistics import Array, change_points, flows_that_explain, jain
 
 _FEWEST_FLOWS = 4.0
 _LEAST_FREEDOM = 7
@@ -154,6 +154,16 @@ def estimated_flows(stretches: Mapping[str, Sequence[SharedStretch]]) -> dict[st
             flows = flows_of([part.rates for part in parts[:-1]], rate)
         estimates[group] = None if flows is None else max(flows, _FEWEST_FLOWS)
     return estimates
+
+
+def flows_of_even(parts: Sequence[SharedStretch], model: Model) -> float | None:
+    """Return the flows that would make the least even stretch of links that are even at all times.
+
+    What is even needs no number of flows to explain it. None where a stretch is uneven.
+    """
+    if not parts or min(jain(part.loads) for part in parts) < model.limit("even"):
+        return None
+    return min(flows_that_explain(part.rates) for part in parts)
 
 
 def flows_of(rates: Sequence[Array], rate: float) -> float | None:

@@ -25,7 +25,6 @@ from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
 from fabricobs.diagnosis.statistics import (
-    flows_that_explain,
     hashing_p,
     jain,
     jain_of_hashing,
@@ -36,6 +35,7 @@ from fabricobs.diagnosis.uplink_stretches import (
     SharedStretch,
     by_group,
     estimated_flows,
+    flows_of_even,
     shared_stretches,
 )
 
@@ -99,7 +99,8 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
             continue
         if counted and (estimated[group] or 0) > _CONTRADICTED * counted:
             counted = None  # links so even carry more flows than NCCL's connections
-        known = counted or estimated[group]
+        even = flows_of_even(parts, model)
+        known = counted or estimated[group] or even
         if known is None or not parts:
             opened.setdefault(_FLOWS if parts else _TRAFFIC, []).append(device)
             continue
@@ -118,7 +119,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         if finding is not None and counted is None and finding.severity == "low":
             opened.setdefault(_FLOWS, []).append(device)
             continue
-        power = _power(parts, max(float(known), _flows_of_evenness(parts)), model)
+        power = _power(parts, max(float(known), even or 0.0), model)
         reason = _too_weak(parts, power, model)
         if finding is None and reason:
             opened.setdefault(reason, []).append(device)
@@ -147,11 +148,6 @@ def _not_judged(
         named = sorted(set(devices))
         more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
         yield NotJudged(f"{', '.join(named[:_MOST_NAMED])}{more}: {reason}", settled_by)
-
-
-def _flows_of_evenness(parts: Sequence[SharedStretch]) -> float:
-    """Return the flows that would make the least even stretch: even links are so however few."""
-    return min(float(flows_that_explain(part.rates)) for part in parts)
 
 
 def _sibling(
@@ -198,7 +194,7 @@ def _too_weak(parts: Sequence[SharedStretch], power: Power, model: Model) -> tup
     if _is_idle(parts, model):
         return f"uplinks carry less than {model.limit('least_use'):.1%} of their rate", _BUSY
     if power.effect >= 1:
-        return "its links are uneven, and as few flows as these may explain it", _MORE_FLOWS
+        return "links are uneven, and as few flows as theirs may explain it", _MORE_FLOWS
     if power.seconds > model.limit("most_unseen") * lasted:
         rare = f"counters are read too rarely to show a skew of less than {power.seconds:,.0f} s"
         return rare, "counters read more often, or over more time"
