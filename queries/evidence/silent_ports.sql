@@ -7,9 +7,12 @@ WITH carried AS (
     (coalesce(rx_bytes, rx_packets, 0) + coalesce(tx_bytes, tx_packets, 0)) / seconds AS rate
   FROM port_traffic
 ),
+most AS (
+  SELECT device, port, max(rate) AS rate FROM carried GROUP BY device, port
+),
 signs AS (
-  SELECT device, port, ts_before, ts, rate > 0.01 * max(rate) OVER (PARTITION BY device, port) AS alive, false AS told
-  FROM carried
+  SELECT device, port, c.ts_before, c.ts, c.rate > 0.01 * m.rate AS alive, false AS told
+  FROM carried c JOIN most m USING (device, port)
   UNION ALL
   SELECT device, port, ts, ts, oper = 'up', true FROM named_status
   WHERE ts IS NOT NULL AND oper IN ('up', 'down')

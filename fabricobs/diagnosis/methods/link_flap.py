@@ -88,13 +88,13 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
         (cable, [sure[end.owner] for end in cable.ends if end.owner in sure])
         for cable in cables_in(rows)
     ]
-    silent = {row[:2]: row[2:] for row in evidence.frame("silent_ports").iter_rows()}
-    found = [
-        _to_its_end(downs, silent, ran[1])
-        for downs in _joined(
-            [replace(_counted(cable), placed=not idle) for cable, idle in cables if not any(idle)]
-        )
-    ]
+    joined = _joined(
+        [replace(_counted(cable), placed=not idle) for cable, idle in cables if not any(idle)]
+    )
+    # All counters are read for it: most jobs have no link that went down.
+    ends = evidence.frame("silent_ports").iter_rows() if joined else ()
+    silent: dict[tuple[str, str], _Silence] = {row[:2]: row[2:] for row in ends}
+    found = [_to_its_end(downs, silent, ran[1]) for downs in joined]
     findings = [
         _finding(downs, hit, evidence, model, trends)
         for downs in found
