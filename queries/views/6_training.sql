@@ -258,16 +258,27 @@ JOIN best b ON e.job IS NOT DISTINCT FROM b.job AND e.preference = b.preference;
 -- communication is told it is the rest of the step (`by_rest`). Of files that tell of one step of a rank each may
 -- tell a part of it (rank 0 also has the trainer's log). A step done again after a restart counts once, as done last.
 CREATE OR REPLACE VIEW rank_work AS
-WITH joined AS (
+WITH several AS (
+  SELECT job, rank FROM steps
+  WHERE rank IS NOT NULL AND step IS NOT NULL
+  GROUP BY job, rank HAVING count(DISTINCT file_id) > 1
+),
+joined AS (
   SELECT job, step, rank, arg_max(host, place) AS host, arg_max(stage, place) AS stage, arg_max(ts, place) AS ts,
     arg_max(step_time_ms, place) AS step_time_ms, arg_max(compute_ms, place) AS compute_ms,
     arg_max(comm_ms, place) AS comm_ms, arg_max(data_ms, place) AS data_ms, arg_max(forward_ms, place) AS forward_ms,
     arg_max(backward_ms, place) AS backward_ms, arg_max(optimizer_ms, place) AS optimizer_ms
   FROM (
-    SELECT *, row(coalesce(ts, '-infinity'::TIMESTAMP), coalesce(line, 0)) AS place FROM steps
-    WHERE rank IS NOT NULL AND step IS NOT NULL
+    SELECT s.*, row(coalesce(s.ts, '-infinity'::TIMESTAMP), coalesce(s.line, 0)) AS place
+    FROM steps s SEMI JOIN several m ON m.job IS NOT DISTINCT FROM s.job AND m.rank = s.rank
+    WHERE s.step IS NOT NULL
   )
   GROUP BY job, step, rank
+  UNION ALL
+  SELECT job, step, rank, host, stage, ts, step_time_ms, compute_ms, comm_ms, data_ms, forward_ms, backward_ms, optimizer_ms
+  FROM steps s ANTI JOIN several m ON m.job IS NOT DISTINCT FROM s.job AND m.rank = s.rank
+  WHERE rank IS NOT NULL AND step IS NOT NULL
+  QUALIFY row_number() OVER (PARTITION BY job, step, rank ORDER BY ts DESC NULLS LAST, line DESC) = 1
 ),
 records AS (
   SELECT *, forward_ms + backward_ms + coalesce(optimizer_ms, 0) AS parts_ms,
