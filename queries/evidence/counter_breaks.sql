@@ -84,17 +84,22 @@ stops AS (
   SELECT format, device, port, owner, part, counter, min(ts) AS first_time
   FROM named WHERE what = 'stopped' GROUP BY ALL
 ),
+spans AS (
+  SELECT format, device, port, counter, h.value - l.value AS risen, h.last
+  FROM lowest l JOIN highest h USING (format, device, port, counter)
+),
+-- By itself: joined with its heirs at once, all counters of one name meet each other.
+stopped AS MATERIALIZED (
+  SELECT s.*, o.risen FROM stops s JOIN spans o USING (format, device, port, counter)
+),
 -- Samples of two sources are of other times: one that rose half as much counts the same.
 others AS (
   SELECT s.format, s.device, s.port, s.counter, min(h.format) AS heir
-  FROM stops s
+  FROM stopped s
   JOIN port_parts p ON p.owner = s.owner AND p.part = s.part
-  JOIN highest h ON h.device = p.device AND h.port = p.port AND h.counter = s.counter
+  JOIN spans h ON h.device = p.device AND h.port = p.port AND h.counter = s.counter
     AND h.format <> s.format AND h.last > s.first_time
-  JOIN lowest l ON l.format = h.format AND l.device = h.device AND l.port = h.port AND l.counter = h.counter
-  JOIN highest o ON o.format = s.format AND o.device = s.device AND o.port = s.port AND o.counter = s.counter
-  JOIN lowest b ON b.format = s.format AND b.device = s.device AND b.port = s.port AND b.counter = s.counter
-  WHERE h.value - l.value >= (o.value - b.value) / 2
+  WHERE h.risen >= s.risen / 2
     AND NOT EXISTS (
       SELECT 1 FROM named n
       WHERE n.format = h.format AND n.device = h.device AND n.port = h.port AND n.counter = h.counter
