@@ -32,6 +32,7 @@ ROWS = ("xml", "")
 FAIL_ON = ("bad", "")
 PATTERN = ("{nonsense}/**", "plain", "")
 
+EXECUTOR = ("scheduler:8786", "dask://scheduler", "dask://host:port", "two", "")
 ASKING = {"--store": NO_STORE, "--content": CONTENT, "--config": CONFIG}
 # By command: arguments that are right, then what is wrong, by the name of the argument or option.
 COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
@@ -47,7 +48,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
             "--host-from": PATTERN,
             "--follow": FLAG,
             "--workers": ("-3", "1025", "two"),
-            "--executor": ("scheduler:8786", "dask://scheduler", "dask://host:port", "two", ""),
+            "--executor": EXECUTOR,
             "--config": CONFIG,
         },
     ),
@@ -116,6 +117,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
             "--follow": FLAG,
             "--fail-on": FAIL_ON,
             "--content": CONTENT,
+            "--executor": EXECUTOR,
             "--config": CONFIG,
         },
     ),
@@ -130,6 +132,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
             "--store": ANY,
             "--out": NEW_FOLDER,
             "--image": ANY,
+            "--executor": EXECUTOR,
+            "--workers": ("-3", "two"),
             "--config": CONFIG,
         },
     ),

@@ -1,7 +1,8 @@
 -- question: Which ports carry nothing, or are down, at the end of what is known of them, and since when?
 -- `alive_from` is when the last interval with traffic begins, or the last status `up`.
 -- A hundredth of the most that a port carried is LLDP, or no traffic at all. A silent port is known as long as its device
--- carries traffic over other ports: where all are silent, the job has ended.
+-- carries traffic over other ports: where all are silent, the job has ended. Silence tells nothing of a port that was
+-- silent half of the time before, as that of a spare host.
 WITH carried AS (
   SELECT device, port, ts_before, ts,
     (coalesce(rx_bytes, rx_packets, 0) + coalesce(tx_bytes, tx_packets, 0)) / seconds AS rate
@@ -30,11 +31,16 @@ parts AS (
 last_signs AS (
   SELECT owner, part, max(ts_before) FILTER (alive) AS alive_from, max(ts) FILTER (alive) AS alive_until
   FROM parts GROUP BY owner, part
+),
+used AS (
+  SELECT owner, part FROM parts p JOIN last_signs l USING (owner, part)
+  WHERE NOT p.told AND p.ts <= l.alive_until
+  GROUP BY owner, part HAVING avg(p.alive::INTEGER) > 0.5
 )
 SELECT owner, part, any_value(l.alive_from) AS alive_from, max(p.ts) AS known_until
-FROM parts p JOIN last_signs l USING (owner, part)
+FROM parts p JOIN last_signs l USING (owner, part) LEFT JOIN used u USING (owner, part)
 WHERE NOT p.alive AND p.counts AND p.ts > l.alive_until
 GROUP BY owner, part
 -- One silent interval may be a pause of the job.
-HAVING count(*) FILTER (NOT p.told) >= 2 OR bool_or(p.told)
+HAVING count(u.owner) FILTER (NOT p.told) >= 2 OR bool_or(p.told)
 ORDER BY owner, part

@@ -65,8 +65,7 @@ class _Downs:
     def of_unknown_use(self) -> bool:
         """Whether it may be a host of no job that started again, for all that its switch tells."""
         unplaced = not self.placed or self.cable.far is None
-        once = self.times == 1 and not self.stays
-        return unplaced and self.told == ("device log",) and once
+        return unplaced and self.told == ("device log",) and self.times == 1
 
 
 def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:

@@ -17,7 +17,7 @@ from fabricobs.formats.documents.prometheus import labels_in
 from fabricobs.formats.records.csv_records import split_header, split_line
 
 _NAME = r"[A-Za-z_:][\w:]*"
-_SERIES = rf'(?P<name>{_NAME})?\s*\{{(?P<labels>[^{{}}]*="[^{{}}]*)\}}'
+_SERIES = rf'(?P<name>{_NAME})?\s*\{{(?P<labels>[^{{}}="]*="[^{{}}]*)\}}'
 _JSON = re.compile(
     r'"resultType"|"metric"\s*:\s*\{[^{}]*"__name__"[^{}]*\}\s*,\s*"values?"\s*:\s*\['
 )
@@ -42,7 +42,7 @@ class Series:
 
 def shows_series(text: str) -> bool:
     """Say whether a text, of which the beginning may be all, is one of these exports."""
-    if _JSON.search(text) or _PROMTOOL.search(text):
+    if _JSON.search(text) or ("} =>" in text and _PROMTOOL.search(text)):
         return True
     names, _ = split_header(_first_line(text))
     if not any(name.lower() in _TIMES for name in names):
