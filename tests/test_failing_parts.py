@@ -66,7 +66,8 @@ def test_a_chart_that_fails_is_told_in_markdown_and_has_no_image(
 
 
 def test_an_unexpected_error_exits_with_70_and_no_traceback(sample_store: Path) -> None:
-    program = "from fabricobs import cli, querying\nquerying.stored_queries = lambda *_: 1 / 0\ncli.main()\n"
+    fails = "querying.stored_queries = lambda *_: 1 / 0"
+    program = f"from fabricobs import cli, querying\n{fails}\ncli.main()\n"
     command = [sys.executable, "-c", program, "query", "--list"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 70

@@ -60,6 +60,7 @@ class _Downs:
     guessed: bool = False
     placed: bool = True
     stays: bool = False
+    perhaps: tuple[str, ...] = ()  # NICs that may be the other end, as NCCL says without times
 
     @property
     def of_unknown_use(self) -> bool:
@@ -94,6 +95,18 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
     ends = evidence.frame("silent_ports").iter_rows() if joined else ()
     silent: dict[tuple[str, str], _Silence] = {row[:2]: row[2:] for row in ends}
     found = [_to_its_end(downs, silent, ran[1]) for downs in joined]
+    # A counter may name the port of a NIC where NCCL names the NIC.
+    told = {(end.owner, end.part.partition("/")[0]) for cable, _ in cables for end in cable.ends}
+    untimed = [
+        cable
+        for cable in cables_in(evidence.frame("untimed_link_downs"))
+        if (cable.near.owner, cable.near.part.partition("/")[0]) not in told
+    ]
+    # A switch's port whose other end no log names may be the other end of such a NIC's cable.
+    if any(_may_lead_to_nic(downs) for downs in found):
+        nics = tuple(cable.near.label for cable in untimed if cable.far is None)
+        untimed = [cable for cable in untimed if cable.far is not None]
+        found = [replace(d, perhaps=nics) if _may_lead_to_nic(d) else d for d in found]
     findings = [
         _finding(downs, hit, evidence, model, trends)
         for downs in found
@@ -101,14 +114,12 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
         or not downs.of_unknown_use
         or not (timed or downs.cable.far is None)
     ]
-    # A counter may name the port of a NIC where NCCL names the NIC.
-    told = {(end.owner, end.part.partition("/")[0]) for cable, _ in cables for end in cable.ends}
-    findings += [
-        _without_times(cable, evidence, model, trends)
-        for cable in cables_in(evidence.frame("untimed_link_downs"))
-        if (cable.near.owner, cable.near.part.partition("/")[0]) not in told
-    ]
+    findings += [_without_times(cable, evidence, model, trends) for cable in untimed]
     return MethodResult(tuple(findings), judged, len(ports) - judged)
+
+
+def _may_lead_to_nic(downs: _Downs) -> bool:
+    return downs.cable.far is None and not downs.cable.near.is_nic
 
 
 def _ran(evidence: Evidence, trends: list[StepTimeTrend]) -> Span | None:
@@ -243,6 +254,7 @@ def _finding(
         "once_for_good": "" if downs.stays and downs.times == 1 else None,
         "flaps": _flaps(downs, model) + (_GUESSED if downs.guessed else ""),
         "pauses": None,
+        "nics": " and ".join(downs.perhaps) or None,
         **_shifted(evidence, spans, model, hit),
     }
     return build_finding(
@@ -275,6 +287,7 @@ def _without_times(
         "sources": "NCCL",
         "flaps": _CAME_AND_WENT if times > 1 else _ONCE,
         "shift": None,
+        "nics": None,
         "pauses": ", ".join(pauses[:_MOST_PAUSES]) or None,
     }
     downs = _Downs(cable, (), times, ("NCCL",))
