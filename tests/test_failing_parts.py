@@ -26,7 +26,7 @@ def test_a_failing_method_makes_its_question_unknown(
 ) -> None:
     sound = diagnose(sample_store)
     monkeypatch.setitem(METHODS, "straggler", _fail)
-    monkeypatch.setattr("fabricobs.diagnosis.verdict._choice", _fail)
+    monkeypatch.setattr("fabricobs.diagnosis.verdict.nccl_choice", _fail)
     monkeypatch.setattr("fabricobs.report.figures.step_timeline", _fail)
     found = diagnose(sample_store)
     others = [f.id for f in sound.findings if f.kind != "straggler"]

@@ -94,7 +94,9 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
     # All counters are read for it: most jobs have no link that went down.
     ends = evidence.frame("silent_ports").iter_rows() if joined else ()
     silent: dict[tuple[str, str], _Silence] = {row[:2]: row[2:] for row in ends}
-    found = [_to_its_end(downs, silent, ran[1]) for downs in joined]
+    found = [
+        downs if downs.of_unknown_use else _to_its_end(downs, silent, ran[1]) for downs in joined
+    ]
     # A counter may name the port of a NIC where NCCL names the NIC.
     told = {(end.owner, end.part.partition("/")[0]) for cable, _ in cables for end in cable.ends}
     untimed = [
