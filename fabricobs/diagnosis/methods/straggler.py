@@ -63,7 +63,7 @@ def find_stragglers(
     judged = ranks = 0
     powers: list[Power] = []
     for times in rank_compute_times(evidence):
-        units = find_slow(times, model)
+        units = [unit for unit in find_slow(times, model) if _is_enough(times, unit, model)]
         priced: list[int] = []
         longer = [s for trend in trends if trend.job == times.job for s in trend.slowdowns]
         for unit in alike(times, units):
@@ -76,6 +76,16 @@ def find_stragglers(
         powers += filter(None, [smallest_excess(times, model)])
     power = max(powers, key=lambda power: power.effect, default=None)
     return MethodResult(tuple(findings), judged, ranks - judged, power)
+
+
+def _is_enough(times: RankTimes, unit: SlowUnit, model: Model) -> bool:
+    """Say whether a unit is slow for long, or by much: in a few steps some rank is last by chance.
+
+    Of computation that is measured a few steps tell; of arrivals at collectives they do not.
+    """
+    lasts = np.count_nonzero(unit.late) >= model.limit("window_steps")
+    excess = float(np.nanmedian(times.excess[unit.late][:, unit.columns]))
+    return bool(times.measured or lasts or excess >= model.limit("excess"))
 
 
 def moment_of(times: RankTimes, index: int) -> datetime | None:
