@@ -17,11 +17,14 @@ from fabricobs.formats.documents.prometheus import labels_in
 from fabricobs.formats.records.csv_records import split_header, split_line
 
 _NAME = r"[A-Za-z_:][\w:]*"
-_SERIES = rf'(?P<name>{_NAME})?\s*\{{(?P<labels>[^{{}}="]*="[^{{}}]*)\}}'
+# Each part begins with what the one before cannot hold: time grows with the length alone.
+_SERIES = rf'(?:(?P<name>{_NAME})[ \t]*)?\{{(?P<labels>[^{{}}="]*="[^{{}}]*)\}}'
 _JSON = re.compile(
     r'"resultType"|"metric"\s*:\s*\{[^{}]*"__name__"[^{}]*\}\s*,\s*"values?"\s*:\s*\['
 )
-_PROMTOOL = re.compile(rf"^\s*{_SERIES} =>(?: (?P<value>\S+) @\[(?P<ts>[\d.]+)\])?\s*$", re.M)
+_PROMTOOL = re.compile(
+    rf"^[ \t]*{_SERIES} =>(?: (?P<value>\S+) @\[(?P<ts>[\d.]+)\])?[ \t\r]*$", re.M
+)
 _POINT = re.compile(r"\s*(?P<value>\S+) @\[(?P<ts>[\d.]+)\]\s*$")
 _COLUMN = re.compile(rf"\s*{_SERIES}\s*$")
 _TIMES = frozenset({"time", "timestamp", "ts", "date", "datetime", "@timestamp", "_time"})
@@ -42,7 +45,7 @@ class Series:
 
 def shows_series(text: str) -> bool:
     """Say whether a text, of which the beginning may be all, is one of these exports."""
-    if _JSON.search(text) or ("} =>" in text and _PROMTOOL.search(text)):
+    if _JSON.search(text) or _PROMTOOL.search(text):
         return True
     names, _ = split_header(_first_line(text))
     if not any(name.lower() in _TIMES for name in names):
