@@ -102,7 +102,21 @@ def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
     for column in np.flatnonzero(moments < _NEVER):
         least = _least_excess(times, model, lasts=bool(sustained[column] < _NEVER))
         units += _unit(times, np.array([column]), None, int(moments[column]), least, model)
-    return units
+    return [unit for unit in units if _is_enough(times, unit, model)]
+
+
+def usual_excess(times: RankTimes, unit: SlowUnit) -> float:
+    """Return the median excess of a unit's ranks over the steps in which it stands out."""
+    return float(np.nanmedian(times.excess[unit.late][:, unit.columns]))
+
+
+def _is_enough(times: RankTimes, unit: SlowUnit, model: Model) -> bool:
+    """Say whether a unit is slow for long, or by much: in a few steps some rank is last by chance.
+
+    Of computation that is measured a few steps tell; of arrivals at collectives they do not.
+    """
+    lasts = np.count_nonzero(unit.late) >= model.limit("window_steps")
+    return bool(times.measured or lasts or usual_excess(times, unit) >= model.limit("excess"))
 
 
 def alike(times: RankTimes, units: list[SlowUnit]) -> list[SlowUnit]:
@@ -112,9 +126,7 @@ def alike(times: RankTimes, units: list[SlowUnit]) -> list[SlowUnit]:
     """
     if len(units) < 2:
         return units
-    excess = {
-        id(unit): float(np.nanmedian(times.excess[unit.late][:, unit.columns])) for unit in units
-    }
+    excess = {id(unit): usual_excess(times, unit) for unit in units}
     groups: list[list[SlowUnit]] = []
     for unit in sorted(units, key=lambda unit: -excess[id(unit)]):
         for group in groups:

@@ -33,6 +33,7 @@ from fabricobs.diagnosis.slow_ranks import (
     find_slow,
     judged_ranks,
     smallest_excess,
+    usual_excess,
 )
 from fabricobs.diagnosis.statistics import change_points, nan_median
 
@@ -63,7 +64,7 @@ def find_stragglers(
     judged = ranks = 0
     powers: list[Power] = []
     for times in rank_compute_times(evidence):
-        units = [unit for unit in find_slow(times, model) if _is_enough(times, unit, model)]
+        units = find_slow(times, model)
         priced: list[int] = []
         longer = [s for trend in trends if trend.job == times.job for s in trend.slowdowns]
         for unit in alike(times, units):
@@ -76,16 +77,6 @@ def find_stragglers(
         powers += filter(None, [smallest_excess(times, model)])
     power = max(powers, key=lambda power: power.effect, default=None)
     return MethodResult(tuple(findings), judged, ranks - judged, power)
-
-
-def _is_enough(times: RankTimes, unit: SlowUnit, model: Model) -> bool:
-    """Say whether a unit is slow for long, or by much: in a few steps some rank is last by chance.
-
-    Of computation that is measured a few steps tell; of arrivals at collectives they do not.
-    """
-    lasts = np.count_nonzero(unit.late) >= model.limit("window_steps")
-    excess = float(np.nanmedian(times.excess[unit.late][:, unit.columns]))
-    return bool(times.measured or lasts or excess >= model.limit("excess"))
 
 
 def moment_of(times: RankTimes, index: int) -> datetime | None:
@@ -290,7 +281,7 @@ def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, Any]:
     own, peer = times.own_ms[unit.late], times.peer_ms[unit.late]
     stage = times.stages == times.stages[unit.columns[0]]
     usual = np.nanmedian(times.excess[unit.late][:, stage], axis=0)
-    excess = float(np.nanmedian(times.excess[unit.late][:, unit.columns]))
+    excess = usual_excess(times, unit)
     spread = max(1.4826 * float(np.nanmedian(np.abs(usual - np.nanmedian(usual)))), 0.005)
     comm = times.comm_ms[unit.late][:, stage]
     has_comm = bool(np.isfinite(comm).any())
@@ -318,19 +309,14 @@ def _drivers(numbers: dict[str, Any], model: Model) -> tuple[Driver, ...]:
     def given(threshold: str, feature: str, name: str, **more: Any) -> Driver:
         return driver(model, threshold, feature, round(numbers[name], 3), **more)
 
+    def beside_peers(feature: str, name: str, source: str) -> Driver:
+        value, peer = round(numbers[name], 1), round(numbers[f"peer_{name}"], 1)
+        return Driver(feature, value, peer, "ms", None, None, source)
+
     loading: tuple[Driver, ...] = ()
     if numbers["loading_ms"] is not None:
-        loading = (
-            Driver(
-                feature="wait for data per step",
-                value=round(numbers["loading_ms"], 1),
-                peer=round(numbers["peer_loading_ms"], 1),
-                unit="ms",
-                robust_z=None,
-                threshold=None,
-                source="More than half of what the rank takes longer than its peers",
-            ),
-        )
+        source = "More than half of what the rank takes longer than its peers"
+        loading = (beside_peers("wait for data per step", "loading_ms", source),)
     return (
         given("excess", "own time over the peers' median, less 1", "excess", robust_z=numbers["z"]),
         Driver(
@@ -343,14 +329,10 @@ def _drivers(numbers: dict[str, Any], model: Model) -> tuple[Driver, ...]:
             source=model.threshold["excess"].source,
         ),
         *loading,
-        Driver(
-            feature="exposed communication per step",
-            value=round(numbers["comm_ms"], 1),
-            peer=round(numbers["peer_comm_ms"], 1),
-            unit="ms",
-            robust_z=None,
-            threshold=None,
-            source="The rank that arrives last communicates least",
+        beside_peers(
+            "exposed communication per step",
+            "comm_ms",
+            "The rank that arrives last communicates least",
         ),
         given(
             "score",
