@@ -33,12 +33,16 @@ highest AS (
     GROUP BY format, device, port
   ) UNPIVOT (value FOR counter IN (COLUMNS(* EXCLUDE (format, device, port, last))))
 ),
-likely AS (
-  SELECT l.format, l.device, l.port, l.counter
+spans AS (
+  SELECT format, device, port, counter, l.value AS lowest, h.value AS highest, h.last
   FROM lowest l JOIN highest h USING (format, device, port, counter)
+),
+likely AS (
+  SELECT s.format, s.device, s.port, s.counter
+  FROM spans s
   JOIN rules r USING (format, counter)
   LEFT JOIN unknown u USING (format, device, port, counter)
-  WHERE (u.rises > 0 AND h.value > 0) OR l.value < 0 OR (r.width < 64 AND h.value > 0.9 * r.most)
+  WHERE (u.rises > 0 AND s.highest > 0) OR s.lowest < 0 OR (r.width < 64 AND s.highest > 0.9 * r.most)
 ),
 told AS (
   SELECT job, format, device, port, ts, counter, value
@@ -84,13 +88,9 @@ stops AS (
   SELECT format, device, port, owner, part, counter, min(ts) AS first_time
   FROM named WHERE what = 'stopped' GROUP BY ALL
 ),
-spans AS (
-  SELECT format, device, port, counter, h.value - l.value AS risen, h.last
-  FROM lowest l JOIN highest h USING (format, device, port, counter)
-),
 -- By itself: joined with its heirs at once, all counters of one name meet each other.
 stopped AS MATERIALIZED (
-  SELECT s.*, o.risen FROM stops s JOIN spans o USING (format, device, port, counter)
+  SELECT s.*, o.highest - o.lowest AS risen FROM stops s JOIN spans o USING (format, device, port, counter)
 ),
 -- Samples of two sources are of other times: one that rose half as much counts the same.
 others AS (
@@ -99,7 +99,7 @@ others AS (
   JOIN port_parts p ON p.owner = s.owner AND p.part = s.part
   JOIN spans h ON h.device = p.device AND h.port = p.port AND h.counter = s.counter
     AND h.format <> s.format AND h.last > s.first_time
-  WHERE h.risen >= s.risen / 2
+  WHERE h.highest - h.lowest >= s.risen / 2
     AND NOT EXISTS (
       SELECT 1 FROM named n
       WHERE n.format = h.format AND n.device = h.device AND n.port = h.port AND n.counter = h.counter
