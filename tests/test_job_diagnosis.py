@@ -30,10 +30,19 @@ def quiet(ranks: int = 32, steps: int = 120, seed: int = 5) -> Times:
 
 def records(compute: Times, data: Times | None = None, stages: int = 1) -> Rows:
     """Step records of ranks of which each step's last one makes the others wait."""
-    steps, ranks = compute.shape
+    ranks = compute.shape[1]
     loading = np.full_like(compute, 10.0) if data is None else data
     own = compute + loading
     step_ms = own.max(axis=1) + 210
+    stage = np.broadcast_to(np.arange(ranks) * stages // ranks, compute.shape)
+    comm = own.max(axis=1)[:, None] - own + 200
+    columns = {"stage": stage, "compute_ms": compute, "comm_ms": comm, "data_ms": loading}
+    return step_rows(step_ms, columns)
+
+
+def step_rows(step_ms: Times, columns: dict[str, NDArray[Any]]) -> Rows:
+    """Rows of steps that take so long [S], with what each rank tells of each [S, R] by column."""
+    steps, ranks = next(iter(columns.values())).shape
     ends = np.cumsum(step_ms)
     return {
         "steps": [
@@ -43,12 +52,9 @@ def records(compute: Times, data: Times | None = None, stages: int = 1) -> Rows:
                 "step": step + 1,
                 "rank": rank,
                 "host": f"node{rank // 8:02d}",
-                "stage": rank * stages // ranks,
                 "ts": START + timedelta(milliseconds=float(ends[step])),
                 "step_time_ms": float(step_ms[step]),
-                "compute_ms": float(compute[step, rank]),
-                "comm_ms": float(own[step].max() - own[step, rank] + 200),
-                "data_ms": float(loading[step, rank]),
+                **{name: values[step, rank].item() for name, values in columns.items()},
             }
             for step in range(steps)
             for rank in range(ranks)
@@ -872,7 +878,6 @@ def told_by_records(seed: int, told: str, *, late: float, waits: bool = True) ->
     step_ms = compute.max(axis=1) + transfer
     arrived = transfer[:, None] * draw.normal(1, 0.01, (steps, ranks))
     comm = arrived + (compute.max(axis=1)[:, None] - compute if waits else 0)
-    ends = np.cumsum(step_ms)
     backward = compute * 0.6 + (0 if told != "backward with the wait" else comm)
     columns = {
         "comm": {"comm_ms": comm},
@@ -884,22 +889,7 @@ def told_by_records(seed: int, told: str, *, late: float, waits: bool = True) ->
         },
     }
     columns["backward with the wait"] = columns["parts"]
-    return {
-        "steps": [
-            {
-                "file_id": "f",
-                "line": step * ranks + rank + 1,
-                "step": step + 1,
-                "rank": rank,
-                "host": f"node{rank // 8:02d}",
-                "ts": START + timedelta(milliseconds=float(ends[step])),
-                "step_time_ms": float(step_ms[step]),
-                **{name: float(values[step, rank]) for name, values in columns[told].items()},
-            }
-            for step in range(steps)
-            for rank in range(ranks)
-        ]
-    }, slow
+    return step_rows(step_ms, columns[told]), slow
 
 
 class TestRecordsThatTellAPartOfTheStep:
