@@ -14,9 +14,10 @@ from loopback import alertmanager, get_json, prometheus, receiver, tool, wait_fo
 from fabricobs.config.schema import Config
 from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.diagnosis.incidents import Event, Incident, Raised
+from fabricobs.operate.lease import WatchError
 from fabricobs.operate.notify import add_pending, send_open_incidents, send_pending, targets_of
 from fabricobs.operate.post import DeliveryError, post_json
-from fabricobs.operate.state import Memory, WatchError, load_memory, only_watch, save_memory
+from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
 from fabricobs.report.history import keep_event
 from fabricobs.store.parts import Store

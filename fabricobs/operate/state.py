@@ -24,8 +24,6 @@ from fabricobs.store.location import shown
 from fabricobs.store.reading import reading
 from fabricobs.store.storage import Directory, storage_of
 
-__all__ = ["Memory", "WatchError", "load_memory", "only_watch", "save_memory"]
-
 _VERSION = 1
 _STATE = ".watch/state.json"
 

@@ -27,6 +27,7 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import IngestReport, Options, path_text
 from fabricobs.judging import judge
 from fabricobs.operate.alertmanager import TOLD_AFTER_END
+from fabricobs.operate.lease import WatchError
 from fabricobs.operate.notify import (
     Targets,
     add_pending,
@@ -34,7 +35,7 @@ from fabricobs.operate.notify import (
     send_pending,
     targets_of,
 )
-from fabricobs.operate.state import Memory, WatchError, load_memory, only_watch, save_memory
+from fabricobs.operate.state import Memory, load_memory, only_watch, save_memory
 from fabricobs.operate.textfile import Health, write_textfile
 from fabricobs.report.figures import Figures, draw_figures
 from fabricobs.report.page import Charts, draw, write_page

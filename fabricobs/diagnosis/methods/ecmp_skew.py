@@ -24,12 +24,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
-from fabricobs.diagnosis.statistics import (
-    hashing_p,
-    jain,
-    jain_of_hashing,
-    top_half_share,
-)
+from fabricobs.diagnosis.statistics import hashing_p, jain, jain_of_hashing, top_half_share
 from fabricobs.diagnosis.switch_commands import commands_of
 from fabricobs.diagnosis.uplink_stretches import (
     SharedStretch,

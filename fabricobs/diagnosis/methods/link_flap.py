@@ -255,7 +255,6 @@ def _finding(
         "stays": "" if downs.stays else None,
         "once_for_good": "" if downs.stays and downs.times == 1 else None,
         "flaps": _flaps(downs, model) + (_GUESSED if downs.guessed else ""),
-        "pauses": None,
         "nics": " and ".join(downs.perhaps) or None,
         **_shifted(evidence, spans, model, hit),
     }
@@ -282,14 +281,8 @@ def _without_times(
     pauses = [str(step) for trend in trends for step in trend.irregular_pauses]
     words = {
         **_words_of(cable, times),
-        "since": None,
-        "moments": None,
-        "stays": None,
-        "once_for_good": None,
         "sources": "NCCL",
         "flaps": _CAME_AND_WENT if times > 1 else _ONCE,
-        "shift": None,
-        "nics": None,
         "pauses": ", ".join(pauses[:_MOST_PAUSES]) or None,
     }
     downs = _Downs(cable, (), times, ("NCCL",))
