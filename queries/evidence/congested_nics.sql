@@ -1,51 +1,105 @@
 -- question: Which NICs received more than the others read at the same moment, and did queues fill meanwhile?
 -- A row is an interval of a NIC that received `$ratio` of its peers or more, and `$excess_share` of its
--- line rate beyond them; few NICs of the snapshot do. A line rate that no file tells is the highest rate
--- at which a NIC received, and `$least_gbps` at least. `cnp` are the CNPs a second it sent, `usual_cnp` those of the
--- median NIC; `paused` the frames a second with which the worst leaf paused its NICs, and
--- `calm` outside such intervals. `many_cnp` and `many_paused` are signs of a full queue.
+-- line rate beyond them; few NICs of the snapshot do. A switch port without a known cable must be the
+-- only one: uplinks that are not even are several. A line rate that no file tells is the highest rate at
+-- which a NIC received, and `$least_gbps` at least. `cnp` are the CNPs a second it sent, `usual_cnp` those
+-- of the median NIC; `marked` the packets a second its switch port marked, `usual_marked` those of the
+-- median port; `paused` the frames a second with which its switch paused the worst of its neighbours (where
+-- the switch is not known, the worst of all), `calm` outside such intervals, or at the median of the other
+-- switches if that is less. `many_cnp`, `many_marked` and `many_paused` are signs of a full queue.
 WITH rates AS (
   SELECT max(received_gbps) AS most FROM evidence.nic_rates
 ),
+-- Where the job begins or ends within an interval, less arrives in it: a tenth of the most belongs to it.
 wrong AS (
-  SELECT e.*, e.ts_before + (e.ts - e.ts_before) / 2 AS middle
-  FROM evidence.nic_excess e
-  LEFT JOIN evidence.port_speeds s ON s.owner = e.host AND s.part = e.nic
-  WHERE e.ratio >= $ratio AND e.exceeding <= $most * e.peers AND e.excess_gbps >= $excess_share
-    * coalesce(e.speed_gbps, s.speed_gbps, greatest((SELECT most FROM rates), $least_gbps))
-),
-usual AS (
-  SELECT median(cnp_per_second) AS cnp FROM evidence.nic_marks
-),
-leaves AS (
-  SELECT ts_before, ts, ts_before + (ts - ts_before) / 2 AS middle, max(frames_per_second) AS frames
-  FROM evidence.switch_pauses WHERE frames_per_second IS NOT NULL
-  GROUP BY ts_before, ts
-),
--- Outside: the last interval of the NIC that began before had ended.
-calm AS (
-  SELECT a.host, a.nic, median(a.frames) AS frames
+  SELECT *
   FROM (
-    SELECT n.host, n.nic, l.middle, l.frames FROM (SELECT DISTINCT host, nic FROM wrong) n CROSS JOIN leaves l
+    SELECT e.*, coalesce(e.host || ' ' || e.nic, e.switch || ' ' || e.port) AS part,
+      e.ts_before + (e.ts - e.ts_before) / 2 AS middle,
+      e.excess_gbps >= $excess_share
+        * coalesce(e.speed_gbps, s.speed_gbps, greatest((SELECT most FROM rates), $least_gbps)) AS much
+    FROM evidence.nic_excess e
+    LEFT JOIN evidence.port_speeds s ON s.owner = e.host AND s.part = e.nic
+    WHERE e.ratio >= $ratio
+      AND e.exceeding <= CASE WHEN e.host IS NULL THEN 1 ELSE $most * e.peers END
+  )
+  WINDOW p AS (PARTITION BY part, format)
+  QUALIFY count(*) FILTER (much) OVER p >= $windows AND excess_gbps >= 0.1 * max(excess_gbps) OVER p
+),
+cnps AS (
+  SELECT median(cnp_per_second) AS usual FROM evidence.nic_marks
+),
+marks AS (
+  SELECT median(marked_per_second) AS usual FROM evidence.port_marks
+),
+-- Hosts whose leaf is not known are one place: the worst of them, in spans as long as an interval.
+senders AS (
+  SELECT coalesce(switch, '') AS place, coalesce(switch, device) AS sender, ts_before, ts,
+    ts_before + (ts - ts_before) / 2 AS middle, frames_per_second AS frames
+  FROM evidence.pause_senders
+),
+span AS (
+  SELECT greatest(1, 1e6 * median(epoch(ts - ts_before)))::BIGINT AS us FROM senders WHERE place = ''
+),
+pauses AS (
+  SELECT place, ts_before, ts, middle, frames FROM senders WHERE place <> ''
+  UNION ALL
+  SELECT '', min(ts_before), max(ts), min(middle), max(frames)
+  FROM senders CROSS JOIN span WHERE place = ''
+  GROUP BY epoch_us(middle) // us
+),
+means AS (
+  SELECT place, sender, avg(frames) AS frames FROM senders GROUP BY place, sender
+),
+places AS (
+  SELECT part, CASE WHEN any_value(switch) IN (SELECT place FROM pauses) THEN any_value(switch) ELSE '' END
+    AS place
+  FROM wrong GROUP BY part
+),
+elsewhere AS (
+  SELECT p.part, median(m.frames) AS frames
+  FROM places p JOIN means m ON m.sender <> p.place AND (p.place <> '' OR m.place = '')
+  GROUP BY p.part HAVING count(*) >= 3
+),
+-- Outside: the last interval of the NIC that began before had ended. Idle minutes before and after the
+-- job tell nothing: outside counts from half of the time inside on.
+calm AS (
+  SELECT a.part, median(a.frames) AS frames
+  FROM (
+    SELECT p.part, l.middle, l.frames, epoch(l.ts - l.ts_before) AS seconds
+    FROM places p JOIN pauses l USING (place)
   ) a
-  ASOF LEFT JOIN wrong w ON w.host = a.host AND w.nic = a.nic AND w.ts_before <= a.middle
+  ASOF LEFT JOIN wrong w ON w.part = a.part AND w.ts_before <= a.middle
   WHERE w.ts IS NULL OR w.ts < a.middle
-  GROUP BY a.host, a.nic
+  GROUP BY a.part
+  HAVING 2 * sum(a.seconds) >= (SELECT sum(epoch(o.ts - o.ts_before)) FROM wrong o WHERE o.part = a.part)
+),
+told AS (
+  SELECT w.*, p.place, c.frames AS calm, e.frames AS elsewhere
+  FROM wrong w JOIN places p USING (part) LEFT JOIN calm c USING (part) LEFT JOIN elsewhere e USING (part)
+),
+noted AS (
+  SELECT t.*, CASE WHEN m.ts >= t.middle THEN m.cnp_per_second END AS cnp
+  FROM told t
+  ASOF LEFT JOIN evidence.nic_marks m ON m.host = t.host AND m.nic = t.nic AND m.ts_before <= t.middle
 ),
 marked AS (
-  SELECT w.*, CASE WHEN m.ts >= w.middle THEN m.cnp_per_second END AS cnp
-  FROM wrong w
-  ASOF LEFT JOIN evidence.nic_marks m ON m.host = w.host AND m.nic = w.nic AND m.ts_before <= w.middle
+  SELECT n.*, CASE WHEN m.ts >= n.middle THEN m.marked_per_second END AS marked
+  FROM noted n
+  ASOF LEFT JOIN evidence.port_marks m
+    ON m.switch = n.switch AND m.port = n.port AND m.ts_before <= n.middle
 )
-SELECT m.host, m.nic, m.switch, m.port, m.format, m.ts_before, m.ts, m.ratio, m.peers - 1 AS others,
+SELECT m.host, m.nic, m.switch, m.port, m.format, m.ts_before, m.ts,
+  min(m.ts) OVER (PARTITION BY m.part) AS begun_by, m.ratio, m.peers - 1 AS others,
   m.received_gbps, m.received_gbps - m.excess_gbps AS usual_gbps, m.excess_gbps, m.speed_gbps,
-  m.cnp, u.cnp AS usual_cnp, greatest($mark_ratio * u.cnp, $mark_rate) AS many_cnp,
-  CASE WHEN l.ts >= m.middle THEN l.frames END AS paused, c.frames AS calm,
-  greatest($pause_ratio * c.frames, $pause_rate) AS many_paused,
+  m.cnp, c.usual AS usual_cnp, greatest($mark_ratio * c.usual, $mark_rate) AS many_cnp,
+  m.marked, k.usual AS usual_marked, greatest($mark_ratio * k.usual, $mark_rate) AS many_marked,
+  CASE WHEN l.ts >= m.middle THEN l.frames END AS paused, least(m.calm, m.elsewhere) AS calm,
+  CASE WHEN least(m.calm, m.elsewhere) IS NOT NULL
+    THEN greatest($pause_ratio * least(m.calm, m.elsewhere), $pause_rate) END AS many_paused,
   [CASE WHEN m.port IS NULL THEN {'type': 'nic', 'host': m.host, 'nic': m.nic, 'switch': NULL, 'port': NULL}
     ELSE {'type': 'port', 'host': NULL, 'nic': NULL, 'switch': m.switch, 'port': m.port} END] AS entities,
-  [{'type': 'nic', 'host': m.host, 'nic': m.nic}] AS related
-FROM marked m CROSS JOIN usual u
-ASOF LEFT JOIN leaves l ON l.ts_before <= m.middle
-LEFT JOIN calm c ON c.host = m.host AND c.nic = m.nic
-ORDER BY m.host, m.nic, m.format, m.ts
+  CASE WHEN m.host IS NULL THEN [] ELSE [{'type': 'nic', 'host': m.host, 'nic': m.nic}] END AS related
+FROM marked m CROSS JOIN cnps c CROSS JOIN marks k
+ASOF LEFT JOIN pauses l ON l.place = m.place AND l.ts_before <= m.middle
+ORDER BY m.host, m.nic, m.switch, m.port, m.format, m.ts

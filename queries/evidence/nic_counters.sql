@@ -1,7 +1,7 @@
 -- question: How many NICs has the job, and of how many is known what they received?
 -- A host has the NICs that logs name; where they name none, those its cables lead to.
 WITH known AS (
-  SELECT host, true AS named, nic FROM nic_ends
+  SELECT host, named, nic FROM nic_ends
   UNION
   SELECT host, named, nic FROM nic_ports
 ),

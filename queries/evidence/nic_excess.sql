@@ -1,19 +1,28 @@
--- question: Which NICs received more than the others read at the same moment?
--- `ratio` is over the median of the snapshot (all NICs of a host, or all NIC ports of a leaf), so it
--- depends on no clock and no number of steps. NICs of which fewer than four are read at once are compared
--- over spans of at least a minute, two intervals and ten steps, which leave clocks and steps little say.
--- NICs within a tenth of the median are left out.
+-- question: Which NICs, or ports of switches without a known cable, received more than the others read at the same moment?
+-- `ratio` is over the median of the snapshot (all NICs of a host, all NIC ports of a leaf, or the ports of a
+-- switch that receive alike), so it depends on no clock and no number of steps. NICs of which fewer than
+-- four are read at once are compared over spans of at least a minute, two intervals and ten steps, which
+-- leave clocks and steps little say. NICs within a tenth of the median are left out. What a switch sends
+-- by a port is what is received there.
 WITH steps AS (
   SELECT max(usual) AS ms FROM (
     SELECT median(step_time_ms) AS usual FROM evidence.job_steps GROUP BY job
   )
 ),
+known AS (
+  SELECT format, device, device AS snapshot, host, nic, switch, port, seen_at, ts_before, ts, seconds,
+    received
+  FROM nic_bytes
+  UNION ALL
+  SELECT format, device, uplink_group, NULL, NULL, device, port, 'switch', ts_before, ts, seconds, tx_bytes
+  FROM uplink_ports WHERE inferred
+),
 counted AS (
-  SELECT b.*, s.few
-  FROM nic_bytes b JOIN (
-    SELECT format, device, ts, count(*) < 4 AS few FROM nic_bytes
-    WHERE received IS NOT NULL AND seconds > 0 GROUP BY format, device, ts
-  ) s USING (format, device, ts)
+  SELECT k.*, s.few
+  FROM known k JOIN (
+    SELECT format, snapshot, ts, count(*) < 4 AS few FROM known
+    WHERE received IS NOT NULL AND seconds > 0 GROUP BY format, snapshot, ts
+  ) s USING (format, snapshot, ts)
   WHERE received IS NOT NULL AND seconds > 0
 ),
 spans AS (
@@ -23,16 +32,16 @@ spans AS (
 ),
 -- What is read at one moment is of one `reader`; NICs that are read few at once are compared over all.
 moments AS (
-  SELECT format, host, nic, reader, moment, any_value(seen_at) AS seen_at,
-    any_value(device) AS device, any_value(switch) AS switch, any_value(port) AS port,
-    min(ts_before) AS ts_before, max(ts) AS ts, sum(seconds) AS seconds, sum(received) AS received
+  SELECT format, host, nic, switch, port, reader, moment, any_value(seen_at) AS seen_at,
+    any_value(device) AS device, min(ts_before) AS ts_before, max(ts) AS ts, sum(seconds) AS seconds,
+    sum(received) AS received
   FROM (
-    SELECT c.*, CASE WHEN few THEN '' ELSE device END AS reader,
+    SELECT c.*, CASE WHEN few AND host IS NOT NULL THEN '' ELSE snapshot END AS reader,
       CASE WHEN few THEN make_timestamp((epoch_us(ts_before) + epoch_us(ts)) // 2 // s.us * s.us)
         ELSE ts END AS moment
     FROM counted c LEFT JOIN spans s USING (format)
   )
-  GROUP BY format, host, nic, reader, moment
+  GROUP BY format, host, nic, switch, port, reader, moment
 ),
 usual AS (
   SELECT format, reader, moment, median(received / seconds) AS usual, count(*) AS peers
@@ -52,4 +61,4 @@ SELECT e.seen_at, e.format, e.device, e.host, e.nic, e.switch, e.port, e.ts_befo
 FROM excess e
 LEFT JOIN speeds v ON v.device = e.switch AND v.port = e.port
 WHERE e.ratio > 1.1
-ORDER BY e.host, e.nic, e.format, e.ts
+ORDER BY e.host, e.nic, e.switch, e.port, e.format, e.ts

@@ -5,7 +5,7 @@ WITH counted AS (
   SELECT DISTINCT device, port FROM pause_intervals
 ),
 nics AS (
-  SELECT n.host, n.nic, true AS named
+  SELECT n.host, n.nic, n.named
   FROM nic_ends n JOIN counted p ON host_name(p.device) = n.host AND p.port = n.name
   UNION
   SELECT n.host, n.nic, n.named FROM nic_ports n JOIN counted p ON p.device = n.leaf AND p.port = n.leaf_port

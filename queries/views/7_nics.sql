@@ -1,12 +1,21 @@
--- Every name of a NIC (RDMA device, its port, net device), and the leaf port it is cabled to.
+-- Every name of a NIC (RDMA device, its port, net device), and the leaf port it is cabled to. A net
+-- device that counts goes by its own name where no log joins it to an RDMA device (`named` is false).
 CREATE OR REPLACE VIEW nic_ends AS
-SELECT n.host, n.nic, n.name, c.far_owner AS leaf, c.far_part AS leaf_port
-FROM nic_names n LEFT JOIN cable_ends c ON c.owner = n.host AND c.part = n.nic;
+SELECT n.host, n.nic, n.name, n.named, c.far_owner AS leaf, c.far_part AS leaf_port
+FROM (
+  SELECT host, nic, name, true AS named FROM nic_names
+  UNION ALL
+  SELECT DISTINCT t.host, p.port, p.port, false
+  FROM counting_ports p JOIN training_hosts t ON t.host = host_name(p.device)
+  ANTI JOIN nic_names k ON k.host = t.host AND k.name = p.port
+  WHERE regexp_full_match(p.port, '(en|eth|hsn|roce|rdma|mlx|bnxt|ionic|gpu|be)[a-z]*[0-9]\w*')
+) n LEFT JOIN cable_ends c ON c.owner = n.host AND c.part = n.nic;
 
 -- The leaf port of each NIC, by the NIC's name, or by its net device where no log joins that to an RDMA
 -- device (`named` is false): then the NICs of `nic_ends` without a leaf are the same, by other names.
 CREATE OR REPLACE VIEW nic_ports AS
-SELECT DISTINCT host, nic, leaf, leaf_port, true AS named FROM nic_ends WHERE leaf IS NOT NULL
+SELECT DISTINCT host, nic, leaf, leaf_port, true AS named FROM nic_ends
+WHERE named AND leaf IS NOT NULL
 UNION ALL
 SELECT t.host, c.far_part, c.owner, c.part, false
 FROM cable_ends c JOIN training_hosts t ON t.host = host_name(c.far_owner)
