@@ -1,11 +1,12 @@
 """More arrives for one NIC than its port sends on, by whatever counters a site has: drawn."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
+from test_congestion_diagnosis import priority
+from test_link_diagnosis import SAMPLES, SINCE, at, samples, together
 
 from conftest import Rows
 from fabricobs.diagnosis.findings import Diagnosis
@@ -14,8 +15,7 @@ from fabricobs.diagnosis.run import diagnose
 pytestmark = pytest.mark.slow
 
 Make = Callable[[Rows], Path]
-START = datetime(2026, 3, 2, 9)
-INTERVAL, SAMPLES, PORTS = 20.0, 16, 24
+PORTS = 24
 NIC_NAMES = ["ens{}f0np0", "rdma{}", "enp{}s0", "eth{}", "gpu{}"]
 SIGNS = ["marks of the port", "pauses of the switch", "pauses of the hosts", "CNPs"]
 
@@ -29,63 +29,49 @@ def site(seed: int, sign: str, *, ratio: float) -> tuple[Rows, str, bool]:
     chance = np.random.default_rng([seed, SIGNS.index(sign)])
     by_host = sign in ("pauses of the hosts", "CNPs")
     full, whole = int(chance.integers(PORTS)), bool(chance.integers(2))
-    since = 0 if whole else 8
     name = str(chance.choice(NIC_NAMES))
-    rows: Rows = {"steps": [], "port_samples": [], "priority_samples": []}
-    acting = (np.arange(SAMPLES) >= since).astype(float)
+    acting = (np.arange(SAMPLES) >= (0 if whole else SINCE)).astype(float)
     each = 4e10 * chance.uniform(1, 5)
-
-    def add(table: str, device: str, port: str, **counters: np.ndarray | str) -> None:
-        told = {k: v if isinstance(v, str) else total(v) for k, v in counters.items()}
-        rows[table] += [
-            {"file_id": f"{device} {table}", "line": n, "format": "drawn", "device": device}
-            | {"port": port, "ts": START + timedelta(seconds=n * INTERVAL), "ts_source": "inline"}
-            | {k: v if isinstance(v, str) else v[n] for k, v in told.items()}
-            for n in range(SAMPLES)
-        ]
-
-    for place in range(PORTS):
-        host, nic = divmod(place, 8)
-        device = f"node{host:02d}" if by_host else "leaf0"
-        port = name.format(100 + nic) if by_host else f"Ethernet{place * 8}"
+    none = total(0 * acting)
+    hosts = [f"node{place // 8:02d}" for place in range(PORTS)]
+    ranks = enumerate(hosts)
+    parts: list[Rows] = [
+        {"steps": [{"file_id": "s", "line": r, "step": 0, "rank": r, "host": h} for r, h in ranks]}
+    ]
+    labels = []
+    for place, host in enumerate(hosts):
+        device = host if by_host else "leaf0"
+        port = name.format(100 + place % 8) if by_host else f"Ethernet{place * 8}"
+        labels.append(f"{device} {port}")
         is_full = place == full
         into = each * chance.normal(1, 0.004, SAMPLES)
         if is_full:
             into = into * (1 + (ratio - 1) * acting)
-        out = each * chance.normal(1, 0.004, SAMPLES)
-        told = (
-            {"rx_bytes": into, "tx_bytes": out} if by_host else {"rx_bytes": out, "tx_bytes": into}
-        )
+        counted = {
+            "rx_bytes" if by_host else "tx_bytes": total(into),
+            "tx_bytes" if by_host else "rx_bytes": total(each * chance.normal(1, 0.004, SAMPLES)),
+        }
         if sign == "CNPs":
-            told["np_cnp_sent"] = acting * (9e4 if is_full else 20)
-        add("port_samples", device, port, **told)
+            counted["np_cnp_sent"] = total(acting * (9e4 if is_full else 20))
+        parts.append(samples(device, port, counted))
         if sign == "marks of the port":
-            marked = acting * (3e4 if is_full else 0)
-            add("priority_samples", device, port, queue="3", ecn_marked_packets=marked)
+            marked = {"ecn_marked_packets": total(acting * (3e4 if is_full else 0))}
+            parts.append(priority(device, port, marked, queue="3"))
         elif sign.startswith("pauses"):
-            # Its switch pauses all who send to it: the ports, or the hosts below, but for its own.
-            stopped = acting * (0 if is_full else 2e3)
-            key = "pfc_rx_frames" if by_host else "pfc_tx_frames"
-            other = "pfc_tx_frames" if by_host else "pfc_rx_frames"
-            calm = by_host and host != (full // 8 + 1) % 3
-            add("priority_samples", device, port, **{key: stopped * (not calm), other: 0 * acting})
+            # Its switch pauses all who send to it: its ports, or the hosts below, but for its own.
+            calm = by_host and place // 8 != (full // 8 + 1) % 3
+            stopped = total(acting * (0 if is_full or calm else 2e3))
+            told = {"pfc_rx_frames": stopped, "pfc_tx_frames": none}
+            if not by_host:
+                told = {"pfc_tx_frames": stopped, "pfc_rx_frames": none}
+            parts.append(priority(device, port, told))
     if sign == "pauses of the switch":
-        for leaf in range(1, 5):
-            for port in range(4):
-                still = {"pfc_tx_frames": 0 * acting, "pfc_rx_frames": 0 * acting}
-                add("priority_samples", f"leaf{leaf}", f"Ethernet{port * 8}", **still)
-    for step in range(40):
-        for rank in range(PORTS):
-            rows["steps"].append(
-                {"file_id": "s", "line": len(rows["steps"]), "step": step, "rank": rank}
-                | {"host": f"node{rank // 8:02d}"}
-            )
-    label = (
-        f"node{full // 8:02d} {name.format(100 + full % 8)}"
-        if by_host
-        else f"leaf0 Ethernet{full * 8}"
-    )
-    return rows, label, whole
+        still = {"pfc_tx_frames": none, "pfc_rx_frames": none}
+        others = [
+            (f"leaf{leaf}", f"Ethernet{port * 8}") for leaf in range(1, 5) for port in range(4)
+        ]
+        parts += [priority(device, port, still) for device, port in others]
+    return together(*parts), labels[full], whole
 
 
 def answer(found: Diagnosis) -> str:
@@ -104,8 +90,7 @@ def test_it_is_named_without_cables_and_without_names_of_rdma_devices(
     assert finding.entities[0].label == label
     assert finding.severity == "medium"
     assert answer(found) == "problem"
-    begin = 0 if whole else 7
-    assert finding.start == START + timedelta(seconds=begin * INTERVAL)
+    assert finding.start == at(0 if whole else SINCE - 1)
 
 
 @pytest.mark.parametrize("sign", SIGNS)
@@ -125,7 +110,7 @@ def test_bytes_alone_accuse_nobody_and_are_not_ok_where_marks_are_not_counted(
     """Marks begin before pauses do: without a counter of them a queue may be full."""
     rows, _, _ = site(seed, sign, ratio=2.2)
     quiet = {"ecn_marked_packets", "pfc_tx_frames", "pfc_rx_frames", "np_cnp_sent"}
-    for row in (*rows["port_samples"], *rows["priority_samples"]):
+    for row in (row for table in rows.values() for row in table):
         row.update(dict.fromkeys(quiet & row.keys(), 7))
     found = diagnose(make_store(rows))
     assert "congestion" not in [f.kind for f in found.findings]

@@ -75,7 +75,7 @@ calm AS (
   HAVING 2 * sum(a.seconds) >= (SELECT sum(epoch(o.ts - o.ts_before)) FROM wrong o WHERE o.part = a.part)
 ),
 told AS (
-  SELECT w.*, p.place, c.frames AS calm, e.frames AS elsewhere
+  SELECT w.*, p.place, least(c.frames, e.frames) AS calm
   FROM wrong w JOIN places p USING (part) LEFT JOIN calm c USING (part) LEFT JOIN elsewhere e USING (part)
 ),
 noted AS (
@@ -87,16 +87,15 @@ marked AS (
   SELECT n.*, CASE WHEN m.ts >= n.middle THEN m.marked_per_second END AS marked
   FROM noted n
   ASOF LEFT JOIN evidence.port_marks m
-    ON m.switch = n.switch AND m.port = n.port AND m.ts_before <= n.middle
+    ON m.device = n.switch AND m.port = n.port AND m.ts_before <= n.middle
 )
-SELECT m.host, m.nic, m.switch, m.port, m.format, m.ts_before, m.ts,
+SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.ts_before, m.ts,
   min(m.ts) OVER (PARTITION BY m.part) AS begun_by, m.ratio, m.peers - 1 AS others,
   m.received_gbps, m.received_gbps - m.excess_gbps AS usual_gbps, m.excess_gbps, m.speed_gbps,
   m.cnp, c.usual AS usual_cnp, greatest($mark_ratio * c.usual, $mark_rate) AS many_cnp,
   m.marked, k.usual AS usual_marked, greatest($mark_ratio * k.usual, $mark_rate) AS many_marked,
-  CASE WHEN l.ts >= m.middle THEN l.frames END AS paused, least(m.calm, m.elsewhere) AS calm,
-  CASE WHEN least(m.calm, m.elsewhere) IS NOT NULL
-    THEN greatest($pause_ratio * least(m.calm, m.elsewhere), $pause_rate) END AS many_paused,
+  CASE WHEN l.ts >= m.middle THEN l.frames END AS paused, m.calm,
+  CASE WHEN m.calm IS NOT NULL THEN greatest($pause_ratio * m.calm, $pause_rate) END AS many_paused,
   [CASE WHEN m.port IS NULL THEN {'type': 'nic', 'host': m.host, 'nic': m.nic, 'switch': NULL, 'port': NULL}
     ELSE {'type': 'port', 'host': NULL, 'nic': NULL, 'switch': m.switch, 'port': m.port} END] AS entities,
   CASE WHEN m.host IS NULL THEN [] ELSE [{'type': 'nic', 'host': m.host, 'nic': m.nic}] END AS related

@@ -1,5 +1,5 @@
 -- question: How many packets did each switch port mark, over all its queues?
-SELECT device, device AS switch, port, ts_before, ts, any_value(seconds) AS seconds,
+SELECT device, port, ts_before, ts,
   sum(ecn_marked_packets) / any_value(seconds) AS marked_per_second
 FROM priority_rates
 WHERE ecn_marked_packets IS NOT NULL AND queue IS NOT NULL AND seconds > 0
