@@ -35,7 +35,7 @@ _FEWEST_HOSTS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One form of uneven work: what is uneven, from which step index on, and the numbers.
+    """One form of uneven work: what is uneven, from which step index to which, and the numbers.
 
     `name` is that of the form in the phrase `advice` of the model. `loss` is the share of
     throughput lost, `explained` the share of the wait that the form explains, both 0 to 1; `what`
@@ -49,6 +49,7 @@ class _Form:
     loss: float
     explained: float
     first: int
+    last: int
     drivers: tuple[Driver, ...]
     most: Severity = "critical"
 
@@ -105,6 +106,7 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
         loss=_share(float(np.nansum(added)), float(np.nansum(times.step_ms[times.steady]))),
         explained=explained,
         first=0,
+        last=len(times.steps) - 1,
         drivers=(
             driver(
                 model,
@@ -118,13 +120,13 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
 
 
 def _dealing(times: RankTimes, model: Model) -> _Form | None:
-    """Another rank last in every step, from a step on or all the time: nobody is slow for long."""
+    """Another rank last in every step, in a stretch or all the time: nobody is slow for long."""
     ahead = times.own_ms - times.peer_ms
     known = np.flatnonzero(times.steady & np.isfinite(ahead).any(axis=1))
     if not len(known):
         return None
-    since = _varying_since(nan_max(ahead[known]), times.excess[known], model)
-    known = known[since:]
+    begin, end = _varying(nan_max(ahead[known]), times.excess[known], model)
+    known = known[begin:end]
     ahead = ahead[known]
     lasting = np.nan_to_num(nan_median(ahead, axis=0))
     wait, passing = nan_max(ahead), nan_max(ahead - lasting)
@@ -147,7 +149,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
         name="turns",
         what=(
             "ranks vary from step to step"
-            + (f" since step {times.steps[known[0]]}" if since else "")
+            + (f" since step {times.steps[known[0]]}" if begin else "")
             + ": another one is last each time, the slowest "
             f"{np.median(wait) / usual:.0%} behind the median"
         ),
@@ -157,7 +159,8 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
         ),
         loss=loss,
         explained=explained,
-        first=int(known[0]) if since else 0,
+        first=int(known[0]) if begin else 0,
+        last=int(known[-1]),
         drivers=(
             driver(
                 model,
@@ -168,26 +171,35 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
             driver(model, "spread", "variation of the ranks in a step", round(spread, 3)),
             driver(model, "explained", "share of the wait that passes", round(explained, 3)),
         ),
-        most="critical" if since else "low",
+        most="critical" if begin else "low",
     )
 
 
-def _varying_since(wait: Array, excess: Array, model: Model) -> int:
-    """Return the place of the step since which the slowest rank is further behind; 0: always.
+def _varying(wait: Array, excess: Array, model: Model) -> tuple[int, int]:
+    """Return the range of steps in which the slowest rank is further behind; all if there is none.
 
-    Before it ranks vary as little as sound ones.
+    In the others ranks vary as little as sound ones, and by much less: more work for all makes the
+    slowest wait longer too. What varied at first and then no more is how the job begins.
     """
     cuts = change_points(wait, smallest=int(model.limit("least_steps")))
-    begin, _ = _worst_stretch(wait, [0, *cuts, len(wait)])
-    return begin if begin and _spread(excess[:begin]) < model.limit("spread") else 0
+    begin, end = _worst_stretch(wait, [0, *cuts, len(wait)])
+    others, during = (
+        _spread(np.delete(excess, np.s_[begin:end], axis=0)),
+        _spread(excess[begin:end]),
+    )
+    most = min(model.limit("spread"), during / model.limit("spread_rise"))
+    return (begin, end) if begin and others < most else (0, len(wait))
 
 
 def _spread(excess: Array) -> float:
+    """Return the variation of the ranks of a step, a share of their median; 0 of no steps."""
+    if not excess.size:
+        return 0.0
     return MAD_TO_SIGMA * float(np.nanmedian(np.abs(excess)))
 
 
 def _loading(times: RankTimes, model: Model) -> _Form | None:
-    """All ranks wait longer for their data, from a step on or all the time.
+    """All ranks wait longer for their data, in a stretch or all the time.
 
     The job waits for the slowest of them, another one each time where storage varies: what that one
     waits longer than the slowest did before is what it costs.
@@ -239,6 +251,7 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
         loss=_share(added, float(np.sum(steps[begin:end]))),
         explained=explained,
         first=int(index[begin]),
+        last=int(index[end - 1]),
         drivers=(
             driver(model, "alike", "share of the ranks with long loading", round(alike, 3)),
             Driver(
@@ -297,8 +310,7 @@ def _ranges(ranks: Integers) -> str:
 
 def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: Evidence) -> Finding:
     form = forms[0]
-    last = len(times.steps) - 1
-    begin, end = int(times.steps[form.first]), int(times.steps[last])
+    begin, end = int(times.steps[form.first]), int(times.steps[form.last])
     words: dict[str, Any] = {
         "what": form.what,
         "What": form.what[0].upper() + form.what[1:],
@@ -311,7 +323,7 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
     if len(forms) > 1:
         others = (in_past(other.what, model.wording.past) for other in forms[1:])
         explanation += f" Besides, {'; '.join(others)}."
-    known = min(form.first + int(model.limit("least_steps")) - 1, last)
+    known = min(form.first + int(model.limit("least_steps")) - 1, form.last)
     return Finding(
         kind=model.kind,
         entities=(Entity("job", job=times.job),),
@@ -321,7 +333,7 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
         title=model.wording.title.format(**words),
         explanation=explanation,
         start=moment_of(times, form.first),
-        end=moment_of(times, last),
+        end=moment_of(times, form.last),
         start_step=begin,
         end_step=end,
         detected_at=moment_of(times, known),
