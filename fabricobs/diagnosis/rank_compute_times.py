@@ -197,7 +197,10 @@ def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
         pl.col("host", "pid").drop_nulls().last(), pl.col("stage").last()
     )
     by_rank = by_rank.sort("rank")
-    by_step = rows.group_by("step").agg(pl.col("ts").max(), pl.col("step_time_ms").median())
+    # By the median clock, as `step_times`: hosts' clocks may be apart.
+    by_step = rows.group_by("step").agg(
+        pl.col("ts").quantile(0.5, "lower"), pl.col("step_time_ms").median()
+    )
     by_step = by_step.sort("step")
     return RankTimes(
         job=rows["job"][0],
