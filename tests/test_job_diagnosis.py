@@ -586,16 +586,41 @@ class TestSeveralSlowAtOnce:
         compute[:, :24] *= 1.08
         (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
         assert [entity.host for entity in finding.entities] == ["node00", "node01", "node02"]
-        assert finding.severity == "low"
+        assert finding.severity == "medium"
         assert "two groups, which may be built so" in finding.explanation
 
-    def test_a_last_stage_without_labels_may_be_built_so(self, make_store: Make) -> None:
-        compute = quiet(ranks=64)
-        compute[:, 48:] *= 1.2
+    @pytest.mark.parametrize("spread", [0.004, 0.05])
+    @pytest.mark.parametrize("parts", [2, 4])
+    def test_a_last_stage_without_labels_is_the_works_or_built_so(
+        self, make_store: Make, parts: int, spread: float
+    ) -> None:
+        compute = 700 * (1 + np.random.default_rng(parts).normal(0, spread, (120, 64)))
+        compute[:, 64 - 64 // parts :] *= 1.3
+        found = diagnose(make_store(records(compute)))
+        assert at_least(found, "low") == ["workload_imbalance"]
+        finding = found.findings[0]
+        assert f"The last ranks ({64 - 64 // parts}-63) compute" in finding.title
+        assert finding.drivers[0].value == pytest.approx(0.3, abs=0.02)
+        assert "No log names pipeline stages" in finding.explanation
+        assert finding.loss_share == pytest.approx(210 / (910 * (1 + 2.3 * spread) + 220), abs=0.02)
+
+    @pytest.mark.parametrize("hosts", [2, 4, 8])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_half_of_the_hosts(self, make_store: Make, seed: int, hosts: int) -> None:
+        """The median of all ranks lay between the halves: none was slow, or some by little."""
+        chance = np.random.default_rng(seed)
+        spread, slower = chance.uniform(0.003, 0.04), chance.uniform(0.15, 0.5)
+        slow = np.sort(chance.choice(hosts, hosts // 2, replace=False))
+        begin, end = int(chance.integers(20, 50)), int(chance.integers(100, 150))
+        compute = 700 * (1 + chance.normal(0, spread, (160, 8 * hosts)))
+        compute[begin:end, np.isin(np.arange(8 * hosts) // 8, slow)] *= 1 + slower
         (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
-        assert [entity.host for entity in finding.entities] == ["node06", "node07"]
-        assert finding.severity == "low"
-        assert "The last 16 of the ranks were slower from the start" in finding.explanation
+        assert [e.host for e in finding.entities] == [f"node{host:02d}" for host in slow]
+        assert finding.start_step == pytest.approx(begin + 1, abs=3)
+        assert finding.end_step == pytest.approx(end, abs=3)
+        lost = 700 * slower / (700 * (1 + slower) * (1 + 2.3 * spread) + 220)
+        assert finding.loss_share == pytest.approx(lost, abs=0.03)
+        assert finding.severity in {"medium", "high", "critical"}
 
     def test_six_of_sixteen_hosts_are_not_alike(self, make_store: Make) -> None:
         compute = quiet(ranks=128)

@@ -43,7 +43,7 @@ class _Form:
     was built.
     """
 
-    name: Literal["stages", "turns", "loading"]
+    name: Literal["stages", "last_ranks", "turns", "loading"]
     what: str
     proof: str
     loss: float
@@ -79,30 +79,43 @@ def find_workload_imbalance(
 
 
 def _stages(times: RankTimes, model: Model) -> _Form | None:
-    """A stage that computes longer than the mean stage throughout."""
+    """A stage that computes longer than the mean stage throughout, or than the others unnamed.
+
+    It explains the wait of the ranks for each other that lasts: they vary from step to step, too.
+    """
     stages = np.unique(times.stages)
     if len(stages) < 2 or not times.measured:
         return None
     by_stage = np.column_stack([nan_median(times.own_ms[:, times.stages == s], 1) for s in stages])
+    # What is no stage for sure is priced as if it were like the others.
+    others = by_stage.min(axis=1) if times.staged_by_time else by_stage.mean(axis=1)
     usual = np.nanmedian(by_stage, axis=0)
-    slowest, mean = int(np.argmax(usual)), float(usual.mean())
-    if usual[slowest] < mean * (1 + model.limit("stage_excess")):
+    slowest, other = int(np.argmax(usual)), float(np.nanmedian(others))
+    longer = float(usual[slowest] / other - 1)
+    if longer < model.limit("stage_excess"):
         return None
-    of_rank = by_stage[:, np.searchsorted(stages, times.stages)]
+    of_stage = usual[np.searchsorted(stages, times.stages)]
+    of_rank = nan_median(times.own_ms, axis=0)
     explained = _share(
-        np.nansum(by_stage.max(axis=1, keepdims=True) - of_rank),
-        np.nansum(nan_max(times.own_ms)[:, None] - times.own_ms),
+        float(np.nansum(of_stage.max() - of_stage)),
+        float(np.nansum(np.nanmax(of_rank) - of_rank)),
     )
-    added = by_stage[times.steady, slowest] - by_stage[times.steady].mean(axis=1)
-    members = times.ranks[times.stages == stages[slowest]]
-    name = f"pipeline stage {stages[slowest]} (ranks {_ranges(members)})"
+    added = by_stage[times.steady, slowest] - others[times.steady]
+    ranks = _ranges(times.ranks[times.stages == stages[slowest]])
+    needed = f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms"
+    if times.staged_by_time:
+        what = f"the last ranks ({ranks}) compute {longer:.0%} longer than the others"
+        needed = (
+            "No log names pipeline stages: hosts of another kind would look the same. These ranks "
+            f"needed {usual[slowest]:,.0f} ms, the others {other:,.0f}"
+        )
+    else:
+        name = f"pipeline stage {stages[slowest]} (ranks {ranks})"
+        what = f"{name} computes {longer:.0%} longer than the mean stage"
     return _Form(
-        name="stages",
-        what=f"{name} computes {usual[slowest] / mean - 1:.0%} longer than the mean stage",
-        proof=(
-            f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms; that explained "
-            f"{explained:.0%} of the ranks' waiting for each other"
-        ),
+        name="last_ranks" if times.staged_by_time else "stages",
+        what=what,
+        proof=f"{needed}; that explained {explained:.0%} of the ranks' waiting for each other",
         loss=_share(float(np.nansum(added)), float(np.nansum(times.step_ms[times.steady]))),
         explained=explained,
         first=0,
@@ -111,8 +124,10 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
             driver(
                 model,
                 "stage_excess",
-                "computation of the slowest stage over the mean stage's, less 1",
-                round(float(usual[slowest] / mean - 1), 3),
+                "computation of the slowest stage over that of the others, less 1"
+                if times.staged_by_time
+                else "computation of the slowest stage over the mean stage's, less 1",
+                round(longer, 3),
             ),
             driver(model, "explained", "share of the wait explained", round(explained, 3)),
         ),
