@@ -301,6 +301,27 @@ class TestUnevenWork:
         assert (finding.kind, finding.start_step) == ("workload_imbalance", 71)
         assert finding.loss_share == pytest.approx(240 / 1170, abs=0.01)
 
+    @pytest.mark.parametrize(("usual", "least"), [(40.0, "low"), (70.0, "low"), (400.0, "high")])
+    @pytest.mark.parametrize("seed", range(2))
+    def test_loading_that_is_slow_in_all_steps_costs_what_the_slowest_waits(
+        self, make_store: Make, seed: int, usual: float, least: str
+    ) -> None:
+        """Long waits were told as ranks that vary; some wait in every step accuses nobody."""
+        chance = np.random.default_rng(seed)
+        data = usual * chance.gamma(4, 1 / 4, (120, 32))
+        compute = quiet(seed=seed)
+        found = diagnose(make_store(records(compute, data)))
+        findings = of_kind(found, "workload_imbalance")
+        if usual == 40.0:
+            assert findings == []
+            return
+        own = (compute + data)[10:].max(axis=1)
+        saved = own - compute[10:].max(axis=1)
+        assert "wait" in findings[0].title
+        assert findings[0].loss_share == pytest.approx(saved.sum() / (own + 210).sum(), abs=0.02)
+        assert SEVERITIES.index(findings[0].severity) >= SEVERITIES.index(least)  # type: ignore[arg-type]
+        assert (findings[0].severity == "low") == (least == "low")
+
     @pytest.mark.parametrize("spread", [0.2, 0.6, 0.9])
     def test_loading_that_is_slow_for_all_in_turn_is_priced_by_the_slowest(
         self, make_store: Make, spread: float
@@ -580,6 +601,20 @@ class TestSeveralSlowAtOnce:
         assert [e.host for e in finding.entities] == [f"node{2 * leaf + i:02d}" for i in range(2)]
         assert f"(all hosts below leaf{leaf})" in finding.title
         assert finding.start_step == pytest.approx(41, abs=3)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_a_short_stretch_soon_after_the_warm_up_begins_before_it_ends(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """Its begin is no change point, so near the first step, and its end was taken for it."""
+        chance = np.random.default_rng(seed)
+        begin = int(chance.integers(11, 15))
+        end = begin + int(chance.integers(12, 18))
+        compute = quiet(steps=80, seed=seed)
+        compute[begin:end, 8:16] *= 1.3
+        (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
+        assert (finding.start_step, finding.end_step) == (begin + 1, end)
+        assert finding.loss_share == pytest.approx(210 / 1130, abs=0.02)
 
     def test_more_than_a_third_from_the_start_may_be_built_so(self, make_store: Make) -> None:
         compute = quiet(ranks=64)

@@ -90,7 +90,14 @@ def onset_of(times: RankTimes, unit: SlowUnit) -> int:
     excess = nan_median(times.excess[:, unit.columns], axis=1)
     known = np.flatnonzero(np.isfinite(excess))
     cuts = known[change_points(1 + excess[known], smallest=5)]
-    near = [int(cut) for cut in cuts if abs(cut - unit.first) < 2 * _AT_START_STEPS]
+    near = [
+        int(cut)
+        for cut in cuts
+        if abs(cut - unit.first) < 2 * _AT_START_STEPS
+        # The end of a short stretch is near its begin, too.
+        and cut <= unit.last
+        and np.nanmedian(excess[cut : unit.last + 1]) > np.nanmedian(excess[:cut])
+    ]
     return min(near, key=lambda cut: abs(cut - unit.first), default=unit.first)
 
 

@@ -40,7 +40,7 @@ class _Form:
     `name` is that of the form in the phrase `advice` of the model. `loss` is the share of
     throughput lost, `explained` the share of the wait that the form explains, both 0 to 1; `what`
     and `proof` are sentences. `most` is the highest severity: a job whose ranks take turns is as it
-    was built.
+    was built, and so is one that always waits a little for its data.
     """
 
     name: Literal["stages", "last_ranks", "turns", "loading"]
@@ -52,6 +52,11 @@ class _Form:
     last: int
     drivers: tuple[Driver, ...]
     most: Severity = "critical"
+
+    @property
+    def severity(self) -> Severity:
+        """Return the severity of the loss, `most` at most."""
+        return min(severity_of_loss(self.loss), self.most, key=SEVERITIES.index)
 
 
 def find_workload_imbalance(
@@ -72,7 +77,7 @@ def find_workload_imbalance(
             and form.explained >= model.limit("explained")
         ]
         if forms:
-            forms.sort(key=lambda form: -form.loss)
+            forms.sort(key=lambda form: (-SEVERITIES.index(form.severity), -form.loss))
             findings.append(_finding(times, forms, model, evidence))
     ranks = int(evidence.frame("rank_steps").select("job", "rank").n_unique())
     return MethodResult(tuple(findings), judged, max(ranks - judged, 0))
@@ -241,8 +246,13 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
         return None
     slowest = nan_max(times.data_ms[index])
     before = np.delete(slowest, np.s_[begin:end])
+    # Without other steps to compare with: what the steps would take without loading.
+    share = _share(float(np.sum(values[begin:end])), float(np.sum(steps[begin:end])))
+    if not len(rest) and share < model.limit("loss"):
+        return None
+    waited = nan_max(times.own_ms[during]) - nan_max((times.own_ms - times.data_ms)[during])
     added = float(
-        np.sum(slowest[begin:end] - np.median(before)) if len(rest) else np.sum(values[begin:end])
+        np.sum(slowest[begin:end] - np.median(before)) if len(rest) else np.nansum(waited)
     )
     longer = (
         float(np.sum(steps[begin:end] - np.median(np.delete(steps, np.s_[begin:end]))))
@@ -260,8 +270,8 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
             f"ranks. The slowest took {np.median(slowest[begin:end]):,.0f} ms against "
             f"{np.median(before):,.0f}; that explained {explained:.0%} of the added time"
             if len(rest)
-            else f"The wait was {_share(added, float(np.sum(steps))):.0%} of every step, on "
-            f"{alike:.0%} of the ranks"
+            else f"The median rank waited for {share:.0%} of every step, {alike:.0%} of the ranks "
+            "as long; the slowest of each step is waited for"
         ),
         loss=_share(added, float(np.sum(steps[begin:end]))),
         explained=explained,
@@ -279,6 +289,7 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
                 "median over the ranks, against the steps without it",
             ),
         ),
+        most="critical" if len(rest) or share >= model.limit("loading_loss") else "low",
     )
 
 
@@ -342,7 +353,7 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
     return Finding(
         kind=model.kind,
         entities=(Entity("job", job=times.job),),
-        severity=min(severity_of_loss(form.loss), form.most, key=SEVERITIES.index),
+        severity=form.severity,
         confidence=confidence_of(families),
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
