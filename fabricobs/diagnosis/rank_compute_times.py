@@ -89,8 +89,9 @@ class RankTimes:
 
     @cached_property
     def steady(self) -> NDArray[np.bool_]:
-        """Steps [S] that no pause of the whole job stretches."""
-        return np.asarray(self.step_ms <= PAUSE * np.nanmedian(self.step_ms))
+        """Steps [S] that no pause stretches, nor one of a rank that the mean of a line hides."""
+        later = nan_max(self.own_ms - self.peer_ms)
+        return (self.step_ms <= PAUSE * np.nanmedian(self.step_ms)) & ~(later > self.step_ms)
 
     def between(self, first: int, last: int) -> NDArray[np.bool_]:
         """Steady steps [S] by number, both ends included."""
