@@ -301,7 +301,7 @@ def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, Any]:
     has_comm = bool(np.isfinite(comm).any())
     own_ms = float(np.nanmedian(own[:, unit.columns]))
     best = float(np.nanmin(np.nanmedian(own[:, stage], axis=0)))
-    history = np.nanmedian(times.own_ms[:, unit.columns], axis=1)
+    history = nan_median(times.own_ms[:, unit.columns], axis=1)
     loading, peer_loading = _loading(times, unit) or (None, None)
     return {
         "loading_ms": loading,
