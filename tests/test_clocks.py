@@ -10,6 +10,7 @@ import pytest
 from conftest import Rows
 from fabricobs.diagnosis.clocks import device_offsets, host_offsets
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.run import diagnose
 
 START = datetime(2026, 3, 2, 9)
 Make = Callable[[Rows], Path]
@@ -67,9 +68,36 @@ def test_checkpoints_and_starts_tell_the_offset(
     store = make_store(run_of(ahead=ahead, interval=interval))
     (offset,) = device_offsets(Evidence(store))
     assert offset.seconds is not None
-    # The job's steps end when those of its last host do, whose clock is 0.3 s ahead.
-    assert abs(offset.seconds - (ahead - 0.3)) <= offset.error
+    # The job's clock is the lower median of its hosts': that of the one that is right.
+    assert abs(offset.seconds - ahead) <= offset.error
     assert offset.certain == (abs(ahead) > 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_late_ranks_are_dated_by_the_clock_of_their_steps(make_store: Make, seed: int) -> None:
+    """Records alone number the steps, collectives alone tell who is late, and clocks are apart."""
+    chance = np.random.default_rng(seed)
+    hosts, steps, gpus = 5, 160, 4
+    begin, slow = int(chance.integers(40, 90)), int(chance.integers(hosts))
+    clocks = chance.normal(0, 20, hosts)
+    late = chance.normal(0, 0.005, (steps, hosts * gpus))
+    late[begin:, slow * gpus : (slow + 1) * gpus] += 0.5
+    lengths = 2.0 + late.max(axis=1)
+    ends = np.cumsum(lengths)
+    rows: Rows = {"steps": [], "collectives": []}
+    for step, rank in np.ndindex(late.shape):
+        moment = START + timedelta(seconds=float(ends[step] + clocks[rank // gpus]))
+        place = {"file_id": "f", "rank": rank, "host": f"node{rank // gpus}", "ts": moment}
+        record = {"step": step, "line": step + 1, "step_time_ms": 1000 * float(lengths[step])}
+        rows["steps"].append(place | record)
+        waited = late[step].max() - late[step, rank]
+        call = {"comm_id": "0x1", "global_rank": rank, "nranks": hosts * gpus, "nodes": hosts}
+        call |= {"op": "AllReduce", "seq": step, "bytes": 1 << 30, "pid": 100 + rank % gpus}
+        rows["collectives"].append(place | call | {"duration_us": 1e6 * float(waited + 0.6)})
+    found = [f for f in diagnose(make_store(rows)).findings if f.kind == "straggler"]
+    assert [e.host for f in found for e in f.entities] == [f"node{slow}"]
+    assert found[0].start_step == pytest.approx(begin, abs=2)
+    assert (found[0].end_step, found[0].state) == (pytest.approx(steps - 1, abs=2), "ongoing")
 
 
 def test_a_steady_stretch_tells_nothing(make_store: Make) -> None:

@@ -301,6 +301,27 @@ class TestUnevenWork:
         assert (finding.kind, finding.start_step) == ("workload_imbalance", 71)
         assert finding.loss_share == pytest.approx(240 / 1170, abs=0.01)
 
+    @pytest.mark.parametrize(("usual", "least"), [(40.0, "low"), (70.0, "low"), (400.0, "high")])
+    @pytest.mark.parametrize("seed", range(2))
+    def test_loading_that_is_slow_in_all_steps_costs_what_the_slowest_waits(
+        self, make_store: Make, seed: int, usual: float, least: str
+    ) -> None:
+        """Long waits were told as ranks that vary; some wait in every step accuses nobody."""
+        chance = np.random.default_rng(seed)
+        data = usual * chance.gamma(4, 1 / 4, (120, 32))
+        compute = quiet(seed=seed)
+        found = diagnose(make_store(records(compute, data)))
+        findings = of_kind(found, "workload_imbalance")
+        if usual == 40.0:
+            assert findings == []
+            return
+        own = (compute + data)[10:].max(axis=1)
+        saved = own - compute[10:].max(axis=1)
+        assert "wait" in findings[0].title
+        assert findings[0].loss_share == pytest.approx(saved.sum() / (own + 210).sum(), abs=0.02)
+        assert SEVERITIES.index(findings[0].severity) >= SEVERITIES.index(least)  # type: ignore[arg-type]
+        assert (findings[0].severity == "low") == (least == "low")
+
     @pytest.mark.parametrize("spread", [0.2, 0.6, 0.9])
     def test_loading_that_is_slow_for_all_in_turn_is_priced_by_the_slowest(
         self, make_store: Make, spread: float
@@ -581,21 +602,60 @@ class TestSeveralSlowAtOnce:
         assert f"(all hosts below leaf{leaf})" in finding.title
         assert finding.start_step == pytest.approx(41, abs=3)
 
+    @pytest.mark.parametrize("seed", range(5))
+    def test_a_short_stretch_soon_after_the_warm_up_begins_before_it_ends(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """Its begin is no change point, so near the first step, and its end was taken for it."""
+        chance = np.random.default_rng(seed)
+        begin = int(chance.integers(11, 15))
+        end = begin + int(chance.integers(12, 18))
+        compute = quiet(steps=80, seed=seed)
+        compute[begin:end, 8:16] *= 1.3
+        (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
+        assert (finding.start_step, finding.end_step) == (begin + 1, end)
+        assert finding.loss_share == pytest.approx(210 / 1130, abs=0.02)
+
     def test_more_than_a_third_from_the_start_may_be_built_so(self, make_store: Make) -> None:
         compute = quiet(ranks=64)
         compute[:, :24] *= 1.08
         (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
         assert [entity.host for entity in finding.entities] == ["node00", "node01", "node02"]
-        assert finding.severity == "low"
+        assert finding.severity == "medium"
         assert "two groups, which may be built so" in finding.explanation
 
-    def test_a_last_stage_without_labels_may_be_built_so(self, make_store: Make) -> None:
-        compute = quiet(ranks=64)
-        compute[:, 48:] *= 1.2
+    @pytest.mark.parametrize("spread", [0.004, 0.05])
+    @pytest.mark.parametrize("parts", [2, 4])
+    def test_a_last_stage_without_labels_is_the_works_or_built_so(
+        self, make_store: Make, parts: int, spread: float
+    ) -> None:
+        compute = 700 * (1 + np.random.default_rng(parts).normal(0, spread, (120, 64)))
+        compute[:, 64 - 64 // parts :] *= 1.3
+        found = diagnose(make_store(records(compute)))
+        assert at_least(found, "low") == ["workload_imbalance"]
+        finding = found.findings[0]
+        assert f"The last ranks ({64 - 64 // parts}-63) compute" in finding.title
+        assert finding.drivers[0].value == pytest.approx(0.3, abs=0.02)
+        assert "No log names pipeline stages" in finding.explanation
+        assert finding.loss_share == pytest.approx(210 / (910 * (1 + 2.3 * spread) + 220), abs=0.02)
+
+    @pytest.mark.parametrize("hosts", [2, 4, 8])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_half_of_the_hosts(self, make_store: Make, seed: int, hosts: int) -> None:
+        """The median of all ranks lay between the halves: none was slow, or some by little."""
+        chance = np.random.default_rng(seed)
+        spread, slower = chance.uniform(0.003, 0.04), chance.uniform(0.15, 0.5)
+        slow = np.sort(chance.choice(hosts, hosts // 2, replace=False))
+        begin, end = int(chance.integers(20, 50)), int(chance.integers(100, 150))
+        compute = 700 * (1 + chance.normal(0, spread, (160, 8 * hosts)))
+        compute[begin:end, np.isin(np.arange(8 * hosts) // 8, slow)] *= 1 + slower
         (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
-        assert [entity.host for entity in finding.entities] == ["node06", "node07"]
-        assert finding.severity == "low"
-        assert "The last 16 of the ranks were slower from the start" in finding.explanation
+        assert [e.host for e in finding.entities] == [f"node{host:02d}" for host in slow]
+        assert finding.start_step == pytest.approx(begin + 1, abs=3)
+        assert finding.end_step == pytest.approx(end, abs=3)
+        lost = 700 * slower / (700 * (1 + slower) * (1 + 2.3 * spread) + 220)
+        assert finding.loss_share == pytest.approx(lost, abs=0.03)
+        assert finding.severity in {"medium", "high", "critical"}
 
     def test_six_of_sixteen_hosts_are_not_alike(self, make_store: Make) -> None:
         compute = quiet(ranks=128)

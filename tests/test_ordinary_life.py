@@ -240,3 +240,48 @@ def test_ranks_that_begin_to_vary_are_dated(make_store: Make, seed: int) -> None
     assert finding.start_step == pytest.approx(since, abs=3)
     assert f"since step {finding.start_step}" in finding.title
     assert loud(found)[:1] == ["workload_imbalance"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_loading_that_was_slow_for_all_for_a_while_ends(
+    make_store: Make, seed: int, named: bool
+) -> None:
+    """It was told until the last step; where no record names loading, it was not told at all."""
+    chance = np.random.default_rng(seed)
+    since, steps = int(chance.integers(30, 60)), int(chance.integers(40, 80))
+    loading = np.full((STEPS, RANKS), 20.0)
+    loading[since : since + steps] = 400 * chance.gamma(4, 1 / 4, (steps, RANKS))
+    own = computing(seed) + loading
+    rows = job(own, np.full(STEPS, 300.0))
+    if named:
+        for row in rows["steps"]:
+            row["data_ms"] = loading[row["step"], row["rank"]].item()
+            row["compute_ms"] -= row["data_ms"]
+    found = diagnose(make_store(rows))
+    (finding,) = (f for f in found.findings if f.kind == "workload_imbalance")
+    assert (finding.start_step, finding.end_step) == (
+        pytest.approx(since, abs=2),
+        pytest.approx(since + steps - 1, abs=2),
+    )
+    assert f"from step {finding.start_step}" in finding.title
+    assert f"It ended at step {finding.end_step}." in found.verdict.sentence
+    assert loud(found)[:1] == ["workload_imbalance"]
+    slowest = own.max(axis=1) + 300
+    during = slowest[since : since + steps]
+    lost = during - np.median(np.delete(slowest, np.s_[since : since + steps]))
+    # Where loading is named the wait of all counts, else what the slowest is behind the others.
+    assert finding.loss_share <= lost.sum() / during.sum() + 0.02
+    assert finding.loss_share >= lost.sum() / during.sum() * (0.9 if named else 0.4)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5, 2.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_other_work_for_all_does_not_make_ranks_vary(
+    make_store: Make, seed: int, factor: float
+) -> None:
+    """Ranks that vary by nearly what even work does, and each more with longer sequences."""
+    compute = computing(seed, 0.062)
+    compute[70:] *= factor
+    found = diagnose(make_store(job(compute, np.full(STEPS, 100.0))))
+    assert "workload_imbalance" not in loud(found)

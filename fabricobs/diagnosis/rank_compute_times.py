@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity
 from fabricobs.diagnosis.job import PAUSE, WARM_UP_STEPS
+from fabricobs.diagnosis.rank_groups import SlowerGroup, slower_group
 from fabricobs.diagnosis.statistics import Array, nan_median
 
 Integers = NDArray[np.int64]
 Moments = NDArray[np.datetime64]
 
 _FEWEST_PEERS = 4
+# So many of a stage's ranks that work longer move its median.
+_MANY = 1 / 3
 # Share of a step by which its last collective is noted late at most, less what it is early.
 _NOTED_LATE = 0.2
 
@@ -30,7 +33,9 @@ class RankTimes:
     work. `pids` [R] name ranks whose numbers no log tells: `ranks` then counts their processes by
     host. `measured` is False where `own_ms` is derived from collectives and only its differences
     between ranks mean anything: shares are of the step then. `by_rest` is True where it is the
-    step less its communication, of which no record tells what it was.
+    step less its communication, of which no record tells what it was. `slower` are ranks that work
+    longer than the others, too many for a median of all: the others are then the peers.
+    `staged_by_time` is True where no log names the stages: the last ranks work longer in all steps.
     """
 
     job: str | None
@@ -46,6 +51,8 @@ class RankTimes:
     pids: tuple[int | None, ...]
     measured: bool = True
     by_rest: bool = False
+    slower: tuple[SlowerGroup, ...] = ()
+    staged_by_time: bool = False
 
     def entity(self, column: int) -> Entity:
         """Return a rank by its number, or by its process where no log tells the number."""
@@ -55,12 +62,14 @@ class RankTimes:
 
     @cached_property
     def peer_ms(self) -> Array:
-        """Median of a rank's stage in each step, [S, R]."""
+        """Median of a rank's stage in each step, [S, R]: of the faster where many are slower."""
         peers = np.full_like(self.own_ms, np.nan)
+        slower = np.isin(np.arange(len(self.ranks)), [c for g in self.slower for c in g.columns])
         for stage in np.unique(self.stages):
             members = self.stages == stage
             if members.sum() >= _FEWEST_PEERS:
-                peers[:, members] = nan_median(self.own_ms[:, members], axis=1)[:, None]
+                usual = nan_median(self.own_ms[:, members & ~slower], axis=1)
+                peers[:, members] = usual[:, None]
         return peers
 
     @cached_property
@@ -80,8 +89,9 @@ class RankTimes:
 
     @cached_property
     def steady(self) -> NDArray[np.bool_]:
-        """Steps [S] that no pause of the whole job stretches."""
-        return np.asarray(self.step_ms <= PAUSE * np.nanmedian(self.step_ms))
+        """Steps [S] that no pause stretches, nor one of a rank that the mean of a line hides."""
+        later = nan_max(self.own_ms - self.peer_ms)
+        return (self.step_ms <= PAUSE * np.nanmedian(self.step_ms)) & ~(later > self.step_ms)
 
     def between(self, first: int, last: int) -> NDArray[np.bool_]:
         """Steady steps [S] by number, both ends included."""
@@ -197,9 +207,12 @@ def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
         pl.col("host", "pid").drop_nulls().last(), pl.col("stage").last()
     )
     by_rank = by_rank.sort("rank")
-    by_step = rows.group_by("step").agg(pl.col("ts").max(), pl.col("step_time_ms").median())
+    # By the median clock, as `step_times`: hosts' clocks may be apart.
+    by_step = rows.group_by("step").agg(
+        pl.col("ts").quantile(0.5, "lower"), pl.col("step_time_ms").median()
+    )
     by_step = by_step.sort("step")
-    return RankTimes(
+    times = RankTimes(
         job=rows["job"][0],
         steps=steps.astype(np.int64),
         ends=by_step["ts"].to_numpy().astype("datetime64[us]"),
@@ -214,6 +227,35 @@ def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
         measured=measured,
         by_rest=measured and bool(rows["by_rest"].any()),
     )
+    return _grouped(times)
+
+
+def _grouped(times: RankTimes) -> RankTimes:
+    """Find ranks that work longer, many of a stage; if the last in all steps, they are a stage.
+
+    A pipeline's last stage has the head and the loss: the what-if analysis (arXiv 2505.05713) finds
+    uneven stages to be the most frequent cause of stragglers.
+    """
+    scale = None if times.measured else float(np.nanmedian(times.step_ms))
+    stages = [np.flatnonzero(times.stages == stage) for stage in np.unique(times.stages)]
+    found = [
+        (members, group)
+        for members in stages
+        if (group := slower_group(times.own_ms, members, scale)) is not None
+    ]
+    if len(stages) == 1 and times.measured and found and _may_be_stage(times, found[0][1]):
+        last = np.isin(np.arange(len(times.ranks)), found[0][1].columns)
+        return replace(times, stages=last.astype(np.int64), staged_by_time=True)
+    many = (g for members, g in found if len(g.columns) >= _MANY * len(members))
+    return replace(times, slower=tuple(many))
+
+
+def _may_be_stage(times: RankTimes, group: SlowerGroup) -> bool:
+    """Say whether ranks are the last part of equal ones, on several hosts, in all steps."""
+    count, size = len(times.ranks), len(group.columns)
+    are_last = bool(np.array_equal(group.columns, np.arange(count - size, count)))
+    hosts = {times.hosts[column] for column in group.columns}
+    return group.throughout and are_last and count % size == 0 and len(hosts) > 1
 
 
 def nan_max(values: Array) -> Array:

@@ -83,6 +83,8 @@ def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
     if (again < _NEVER).mean() > _MOST_LAST:
         again[:] = _NEVER
     sustained = _sustained(times, model)
+    for group in times.slower:
+        sustained[group.columns] = np.minimum(sustained[group.columns], group.detected)
     moments = np.minimum(sustained, again)
     by_host = _hosts(times)
     units: list[SlowUnit] = []

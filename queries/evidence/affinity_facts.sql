@@ -1,11 +1,33 @@
 -- question: Through which NIC does the GPU of each rank send, and how far is it on PCIe?
--- Columns as in gpudirect_facts; a part is a GPU's index.
+-- Columns as in gpudirect_facts; a part is a GPU's index. The NIC that a GPU receives through, where it sends
+-- through none of its own, may be another than the one it would send through: it is compared with its like.
+-- Logs without their beginning name neither ranks nor NICs, but each connection tells the GPU of its process and
+-- the number of the NIC: of a job without names the numbers are compared. Processes that all call their GPU 0
+-- (CUDA_VISIBLE_DEVICES) cannot be.
 WITH used AS (
-  SELECT job, rank, host, gpu, string_agg(DISTINCT nic, ', ' ORDER BY nic) AS nics,
+  SELECT job, rank, host, gpu, bool_or(sends) AS sends, string_agg(DISTINCT nic, ', ' ORDER BY nic) AS nics,
     CASE WHEN count(DISTINCT nic) = 1 THEN any_value(nic) END AS nic
   FROM rank_paths
   WHERE connections > 0 AND gpu IS NOT NULL AND nic IS NOT NULL
   GROUP BY job, rank, host, gpu
+),
+connections AS (
+  SELECT c.job, c.job_rank AS rank, host_name(c.host) AS host, c.cuda_device AS gpu,
+    c.network || ' device ' || c.nic_index AS nic, c.side = 'send' AS sends,
+    count(DISTINCT c.cuda_device) OVER (PARTITION BY c.job, c.host) AS gpus
+  FROM channels_by_rank c
+  ANTI JOIN (SELECT DISTINCT job FROM used) u ON u.job IS NOT DISTINCT FROM c.job
+  WHERE c.transport = 'NET' AND c.network <> 'Socket' AND c.proxy_rank IS NULL AND c.nic_index IS NOT NULL
+    AND c.cuda_device IS NOT NULL AND c.host IS NOT NULL
+),
+numbered AS (
+  SELECT job, any_value(rank) AS rank, host, gpu, any_value(sends) AS sends,
+    string_agg(DISTINCT nic, ', ' ORDER BY nic) AS nics
+  FROM (
+    FROM connections WHERE gpus > 1
+    QUALIFY sends = max(sends) OVER (PARTITION BY job, host, gpu)
+  )
+  GROUP BY job, host, gpu
 ),
 legend AS (
   SELECT DISTINCT host_name(host) AS host, part, value AS device FROM hosts WHERE fact = 'device'
@@ -18,9 +40,9 @@ distances AS (
   WHERE regexp_matches(h.part, '^GPU\d+$') AND h.value IN ('PIX', 'PXB', 'PHB', 'NODE', 'SYS')
   GROUP BY ALL
 )
-SELECT job, host, rank, 'NIC of GPU' AS fact, gpu::VARCHAR AS part, nics AS value, NULL::BOOLEAN AS bad,
-  true AS decides
-FROM used
+SELECT job, host, rank, CASE WHEN sends THEN 'NIC of GPU' ELSE 'receiving NIC of GPU' END AS fact,
+  gpu::VARCHAR AS part, nics AS value, NULL::BOOLEAN AS bad, true AS decides
+FROM (SELECT job, rank, host, gpu, sends, nics FROM used UNION ALL FROM numbered)
 UNION ALL
 SELECT u.job, u.host, u.rank, 'PCIe path to the NIC of GPU', u.gpu::VARCHAR, d.path, NULL, false
 FROM used u JOIN distances d ON d.host = u.host AND d.gpu = u.gpu AND d.nic = u.nic

@@ -1,6 +1,7 @@
 -- question: Which hosts or ranks run with a value that is wrong, or is not that of nearly all others?
 -- A row is one value of one host or rank that decides. The usual value is that of most hosts; without a value
--- that is wrong by itself it takes `$fewest_hosts` hosts, of which the share `$agreement` has it. `type`
+-- that is wrong by itself it takes `$fewest_hosts` hosts, of which the share `$agreement`, or all but one, have
+-- it. `type`
 -- is the smallest part that holds what differs: some ranks, hosts, or the job where the share
 -- `$most_hosts` of the hosts is exceeded. `differing` and
 -- `supporting` say which facts differ; fact, value and usual value are of the one most hosts differ in.
@@ -26,7 +27,7 @@ odd AS (
   FROM compared
   WHERE CASE WHEN any_wrong THEN bad
     ELSE NOT alone AND different > 1 AND value <> usual AND hosts >= $fewest_hosts
-      AND most_holders >= $agreement * hosts END
+      AND most_holders >= least($agreement * hosts, hosts - 1) END
 ),
 -- The sizes of jobs and of hosts, in what decides.
 asked AS (

@@ -2,11 +2,11 @@
 -- Columns as in gpudirect_facts. Sockets are wrong only where some host of the job shows an RDMA
 -- device, or some rank of it uses one.
 WITH chosen AS (
-  SELECT w.job, w.rank, w.host, any_value(r.network) AS network
-  FROM job_ranks w
-  JOIN ranks r ON r.job IS NOT DISTINCT FROM w.job AND r.host = w.host AND r.pid = w.pid
-  WHERE r.network IS NOT NULL
-  GROUP BY w.job, w.rank, w.host
+  SELECT p.job, w.rank, p.host, any_value(p.network) AS network
+  FROM nccl_processes p
+  LEFT JOIN job_ranks w ON w.job IS NOT DISTINCT FROM p.job AND w.host = p.host AND w.pid = p.pid
+  WHERE p.network IS NOT NULL AND p.host IS NOT NULL
+  GROUP BY p.job, w.rank, p.host, p.pid
 ),
 devices AS (
   SELECT job FROM nccl_nics WHERE plugin IS DISTINCT FROM 'Socket' AND nic IS NOT NULL
@@ -14,10 +14,10 @@ devices AS (
   SELECT job FROM chosen WHERE network <> 'Socket'
   UNION
   SELECT j.job FROM job_ranks j JOIN named_status s ON host_name(s.device) = j.host
-  WHERE regexp_matches(s.port, '^(mlx5|bnxt_re|irdma|efa)')
+  WHERE regexp_matches(s.port, '^(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d')
   UNION
   SELECT j.job FROM job_ranks j JOIN named_samples s ON host_name(s.device) = j.host
-  WHERE regexp_matches(s.port, '^(mlx5|bnxt_re|irdma|efa)')
+  WHERE regexp_matches(s.port, '^(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d')
 )
 SELECT c.job, c.host, c.rank, 'network of NCCL' AS fact, NULL::VARCHAR AS part, c.network AS value,
   c.network = 'Socket' AS bad, true AS decides

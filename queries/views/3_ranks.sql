@@ -55,8 +55,10 @@ FROM (
   FROM (
     SELECT job, host_name(host) AS host, pid, line, network AS chosen, ring_gdr, nodes FROM nccl_ranks
     UNION ALL BY NAME
-    SELECT job, host_name(host) AS host, pid, line, network AS connected,
-      -- The other end of a socket may have RDMA for all the rest.
+    SELECT job, host_name(host) AS host, pid, line,
+      -- The other end of a socket may have RDMA for all the rest: a host with one connection of RDMA has RDMA.
+      coalesce(max(network) FILTER (network <> 'Socket') OVER (PARTITION BY job, host_name(host)), network)
+        AS connected,
       CASE WHEN network IS DISTINCT FROM 'Socket' THEN gdr END AS gdr
     FROM nccl_channels
     WHERE transport = 'NET'

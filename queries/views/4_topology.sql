@@ -222,24 +222,28 @@ ANTI JOIN mapped m ON m.host = n.host AND m.gpu = n.gpu;
 
 -- The NIC each rank sends through, by its NET connections: rank -> host -> GPU -> NIC -> leaf port. A process of one
 -- GPU whose rank no log tells (only communicators of parts of the job are shown) has a row, too.
--- Of a rank that sends through another one's NIC (PXN), the NIC it receives through or lends to others.
+-- Of a rank that sends through another one's NIC (PXN), the NIC it receives through or lends to others: `sends` is
+-- false then.
+-- Connections by sockets go through no RDMA NIC: the other end may have asked for them.
 -- Without NCCL logs the NIC nearest to its GPU is taken; `connections` is null then.
 CREATE OR REPLACE VIEW rank_paths AS
-WITH used AS (
-  SELECT job, place, nic_index, count(*) AS connections
+WITH rdma_channels AS (
+  FROM channels_by_rank WHERE transport = 'NET' AND network IS DISTINCT FROM 'Socket'
+),
+used AS (
+  SELECT job, place, nic_index, NOT aside AS sends, count(*) AS connections
   FROM (
-    SELECT job, job_rank::VARCHAR AS place, nic_index, side <> 'send' AS aside FROM channels_by_rank
-    WHERE transport = 'NET' AND proxy_rank IS NULL AND rank_source = 'communicator'
+    SELECT job, job_rank::VARCHAR AS place, nic_index, side <> 'send' AS aside FROM rdma_channels
+    WHERE proxy_rank IS NULL AND rank_source = 'communicator'
     UNION ALL
-    SELECT job, host || ' ' || pid, nic_index, side <> 'send' FROM channels_by_rank
-    WHERE transport = 'NET' AND proxy_rank IS NULL AND job_rank IS NULL
+    SELECT job, host || ' ' || pid, nic_index, side <> 'send' FROM rdma_channels
+    WHERE proxy_rank IS NULL AND job_rank IS NULL
     WINDOW p AS (PARTITION BY job, host, pid)
     QUALIFY min(cuda_device) OVER p IS NOT DISTINCT FROM max(cuda_device) OVER p
     UNION ALL
     SELECT c.job, r.rank::VARCHAR, c.nic_index, true
-    FROM nccl_channels c
+    FROM rdma_channels c
     JOIN job_ranks r ON r.job IS NOT DISTINCT FROM c.job AND r.host = c.host AND r.rank = c.proxy_rank
-    WHERE c.transport = 'NET'
   )
   GROUP BY job, place, nic_index, aside
   QUALIFY aside = min(aside) OVER (PARTITION BY job, place)
@@ -251,7 +255,7 @@ named AS (
 ),
 ranks_and_nics AS (
   SELECT r.job, r.rank, r.host, r.gpu, coalesce(n.nic, g.nic) AS nic,
-    coalesce(n.nic, g.nic) || '/' || coalesce(n.nic_port, 1) AS nic_port, u.connections
+    coalesce(n.nic, g.nic) || '/' || coalesce(n.nic_port, 1) AS nic_port, u.connections, u.sends
   FROM job_ranks r
   LEFT JOIN used u ON u.job IS NOT DISTINCT FROM r.job
     AND u.place = coalesce(r.rank::VARCHAR, r.host || ' ' || r.pid)
@@ -261,7 +265,7 @@ ranks_and_nics AS (
   LEFT JOIN gpu_nics g ON g.host = r.host AND g.gpu = r.gpu
     AND NOT EXISTS (SELECT 1 FROM used o WHERE o.job IS NOT DISTINCT FROM r.job)
 )
-SELECT DISTINCT r.job, r.rank, r.host, r.gpu, r.nic, r.connections,
+SELECT DISTINCT r.job, r.rank, r.host, r.gpu, r.nic, r.connections, r.sends,
   a.alias AS net_device, l.device AS leaf, l.port AS leaf_port
 FROM ranks_and_nics r
 LEFT JOIN (SELECT DISTINCT device, port, alias FROM named_status WHERE alias IS NOT NULL) a

@@ -151,8 +151,10 @@ WITH last_attempt AS (
     PARTITION BY job, step, rank, step_time_ms IS NULL ORDER BY ts DESC NULLS LAST, line DESC
   ) = 1
 ),
+-- Steps end together on all ranks: where clocks are apart, the (lower) median clock is that of the job, as it is
+-- of collectives.
 by_rank AS (
-  SELECT job, step, max(ts) AS ts, median(step_time_ms) AS step_time_ms, 1 AS preference,
+  SELECT job, step, quantile_disc(ts, 0.5) AS ts, median(step_time_ms) AS step_time_ms, 1 AS preference,
     'per-rank records' AS source
   FROM last_attempt
   WHERE rank IS NOT NULL AND step_time_ms IS NOT NULL

@@ -90,7 +90,14 @@ def onset_of(times: RankTimes, unit: SlowUnit) -> int:
     excess = nan_median(times.excess[:, unit.columns], axis=1)
     known = np.flatnonzero(np.isfinite(excess))
     cuts = known[change_points(1 + excess[known], smallest=5)]
-    near = [int(cut) for cut in cuts if abs(cut - unit.first) < 2 * _AT_START_STEPS]
+    near = [
+        int(cut)
+        for cut in cuts
+        if abs(cut - unit.first) < 2 * _AT_START_STEPS
+        # The end of a short stretch is near its begin, too.
+        and cut <= unit.last
+        and np.nanmedian(excess[cut : unit.last + 1]) > np.nanmedian(excess[:cut])
+    ]
     return min(near, key=lambda cut: abs(cut - unit.first), default=unit.first)
 
 
@@ -127,7 +134,8 @@ def _finding(
     loss = longer.loss_share if longer is not None and hidden else loss
     numbers = _numbers(times, unit)
     culprits = _culprits(times, unit)
-    groups = _groups(times, unit) if throughout and not _since(unit, begin) else ""
+    all_along = throughout and not _since(unit, begin) and _reaches_end(times, unit)
+    groups = _groups(times, unit) if all_along else ""
     loads = numbers["loading_ms"] is not None
     words = {
         "who": _who(culprits, evidence),
@@ -160,7 +168,7 @@ def _finding(
         kind=model.kind,
         entities=culprits,
         related=_ranks_of(times, unit) if unit.hosts else (),
-        severity="low" if groups else _severity(unit, loss, throughout=throughout),
+        severity=_severity(unit, loss, throughout=throughout, groups=bool(groups)),
         confidence=confidence_of(families),
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
@@ -181,11 +189,17 @@ def _finding(
     )
 
 
-def _severity(unit: SlowUnit, loss: float, *, throughout: bool) -> Severity:
-    """Return the severity of the loss, `low` at most where each burst is short."""
+def _severity(unit: SlowUnit, loss: float, *, throughout: bool, groups: bool) -> Severity:
+    """Return the severity of the loss; at most `low` of short bursts, `medium` of two `groups`."""
     longest = max(last - first + 1 for first, last in unit.bursts)
     passing = not throughout and longest < _LEAST_BURST_STEPS
-    return min(severity_of_loss(loss), "low" if passing else "critical", key=SEVERITIES.index)
+    most: Severity = "low" if passing else "medium" if groups else "critical"
+    return min(severity_of_loss(loss), most, key=SEVERITIES.index)
+
+
+def _reaches_end(times: RankTimes, unit: SlowUnit) -> bool:
+    """Say whether a unit is late until the job ends: what ended was not built so."""
+    return unit.last >= len(times.steps) - _SAME_ONSET_STEPS
 
 
 def _groups(times: RankTimes, unit: SlowUnit) -> str:
@@ -287,7 +301,7 @@ def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, Any]:
     has_comm = bool(np.isfinite(comm).any())
     own_ms = float(np.nanmedian(own[:, unit.columns]))
     best = float(np.nanmin(np.nanmedian(own[:, stage], axis=0)))
-    history = np.nanmedian(times.own_ms[:, unit.columns], axis=1)
+    history = nan_median(times.own_ms[:, unit.columns], axis=1)
     loading, peer_loading = _loading(times, unit) or (None, None)
     return {
         "loading_ms": loading,

@@ -35,22 +35,28 @@ _FEWEST_HOSTS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One form of uneven work: what is uneven, from which step index on, and the numbers.
+    """One form of uneven work: what is uneven, from which step index to which, and the numbers.
 
     `name` is that of the form in the phrase `advice` of the model. `loss` is the share of
     throughput lost, `explained` the share of the wait that the form explains, both 0 to 1; `what`
     and `proof` are sentences. `most` is the highest severity: a job whose ranks take turns is as it
-    was built.
+    was built, and so is one that always waits a little for its data.
     """
 
-    name: Literal["stages", "turns", "loading"]
+    name: Literal["stages", "last_ranks", "turns", "loading"]
     what: str
     proof: str
     loss: float
     explained: float
     first: int
+    last: int
     drivers: tuple[Driver, ...]
     most: Severity = "critical"
+
+    @property
+    def severity(self) -> Severity:
+        """Return the severity of the loss, `most` at most."""
+        return min(severity_of_loss(self.loss), self.most, key=SEVERITIES.index)
 
 
 def find_workload_imbalance(
@@ -71,46 +77,62 @@ def find_workload_imbalance(
             and form.explained >= model.limit("explained")
         ]
         if forms:
-            forms.sort(key=lambda form: -form.loss)
+            forms.sort(key=lambda form: (-SEVERITIES.index(form.severity), -form.loss))
             findings.append(_finding(times, forms, model, evidence))
     ranks = int(evidence.frame("rank_steps").select("job", "rank").n_unique())
     return MethodResult(tuple(findings), judged, max(ranks - judged, 0))
 
 
 def _stages(times: RankTimes, model: Model) -> _Form | None:
-    """A stage that computes longer than the mean stage throughout."""
+    """A stage that computes longer than the mean stage throughout, or than the others unnamed.
+
+    It explains the wait of the ranks for each other that lasts: they vary from step to step, too.
+    """
     stages = np.unique(times.stages)
     if len(stages) < 2 or not times.measured:
         return None
     by_stage = np.column_stack([nan_median(times.own_ms[:, times.stages == s], 1) for s in stages])
+    # What is no stage for sure is priced as if it were like the others.
+    others = by_stage.min(axis=1) if times.staged_by_time else by_stage.mean(axis=1)
     usual = np.nanmedian(by_stage, axis=0)
-    slowest, mean = int(np.argmax(usual)), float(usual.mean())
-    if usual[slowest] < mean * (1 + model.limit("stage_excess")):
+    slowest, other = int(np.argmax(usual)), float(np.nanmedian(others))
+    longer = float(usual[slowest] / other - 1)
+    if longer < model.limit("stage_excess"):
         return None
-    of_rank = by_stage[:, np.searchsorted(stages, times.stages)]
+    of_stage = usual[np.searchsorted(stages, times.stages)]
+    of_rank = nan_median(times.own_ms, axis=0)
     explained = _share(
-        np.nansum(by_stage.max(axis=1, keepdims=True) - of_rank),
-        np.nansum(nan_max(times.own_ms)[:, None] - times.own_ms),
+        float(np.nansum(of_stage.max() - of_stage)),
+        float(np.nansum(np.nanmax(of_rank) - of_rank)),
     )
-    added = by_stage[times.steady, slowest] - by_stage[times.steady].mean(axis=1)
-    members = times.ranks[times.stages == stages[slowest]]
-    name = f"pipeline stage {stages[slowest]} (ranks {_ranges(members)})"
+    added = by_stage[times.steady, slowest] - others[times.steady]
+    ranks = _ranges(times.ranks[times.stages == stages[slowest]])
+    needed = f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms"
+    if times.staged_by_time:
+        what = f"the last ranks ({ranks}) compute {longer:.0%} longer than the others"
+        needed = (
+            "No log names pipeline stages: hosts of another kind would look the same. These ranks "
+            f"needed {usual[slowest]:,.0f} ms, the others {other:,.0f}"
+        )
+    else:
+        name = f"pipeline stage {stages[slowest]} (ranks {ranks})"
+        what = f"{name} computes {longer:.0%} longer than the mean stage"
     return _Form(
-        name="stages",
-        what=f"{name} computes {usual[slowest] / mean - 1:.0%} longer than the mean stage",
-        proof=(
-            f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms; that explained "
-            f"{explained:.0%} of the ranks' waiting for each other"
-        ),
+        name="last_ranks" if times.staged_by_time else "stages",
+        what=what,
+        proof=f"{needed}; that explained {explained:.0%} of the ranks' waiting for each other",
         loss=_share(float(np.nansum(added)), float(np.nansum(times.step_ms[times.steady]))),
         explained=explained,
         first=0,
+        last=len(times.steps) - 1,
         drivers=(
             driver(
                 model,
                 "stage_excess",
-                "computation of the slowest stage over the mean stage's, less 1",
-                round(float(usual[slowest] / mean - 1), 3),
+                "computation of the slowest stage over that of the others, less 1"
+                if times.staged_by_time
+                else "computation of the slowest stage over the mean stage's, less 1",
+                round(longer, 3),
             ),
             driver(model, "explained", "share of the wait explained", round(explained, 3)),
         ),
@@ -118,13 +140,13 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
 
 
 def _dealing(times: RankTimes, model: Model) -> _Form | None:
-    """Another rank last in every step, from a step on or all the time: nobody is slow for long."""
+    """Another rank last in every step, in a stretch or all the time: nobody is slow for long."""
     ahead = times.own_ms - times.peer_ms
     known = np.flatnonzero(times.steady & np.isfinite(ahead).any(axis=1))
     if not len(known):
         return None
-    since = _varying_since(nan_max(ahead[known]), times.excess[known], model)
-    known = known[since:]
+    begin, end = _varying(nan_max(ahead[known]), times.excess[known], model)
+    known = known[begin:end]
     ahead = ahead[known]
     lasting = np.nan_to_num(nan_median(ahead, axis=0))
     wait, passing = nan_max(ahead), nan_max(ahead - lasting)
@@ -147,7 +169,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
         name="turns",
         what=(
             "ranks vary from step to step"
-            + (f" since step {times.steps[known[0]]}" if since else "")
+            + (f" since step {times.steps[known[0]]}" if begin else "")
             + ": another one is last each time, the slowest "
             f"{np.median(wait) / usual:.0%} behind the median"
         ),
@@ -157,7 +179,8 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
         ),
         loss=loss,
         explained=explained,
-        first=int(known[0]) if since else 0,
+        first=int(known[0]) if begin else 0,
+        last=int(known[-1]),
         drivers=(
             driver(
                 model,
@@ -168,26 +191,35 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
             driver(model, "spread", "variation of the ranks in a step", round(spread, 3)),
             driver(model, "explained", "share of the wait that passes", round(explained, 3)),
         ),
-        most="critical" if since else "low",
+        most="critical" if begin else "low",
     )
 
 
-def _varying_since(wait: Array, excess: Array, model: Model) -> int:
-    """Return the place of the step since which the slowest rank is further behind; 0: always.
+def _varying(wait: Array, excess: Array, model: Model) -> tuple[int, int]:
+    """Return the range of steps in which the slowest rank is further behind; all if there is none.
 
-    Before it ranks vary as little as sound ones.
+    In the others ranks vary as little as sound ones, and by much less: more work for all makes the
+    slowest wait longer too. What varied at first and then no more is how the job begins.
     """
     cuts = change_points(wait, smallest=int(model.limit("least_steps")))
-    begin, _ = _worst_stretch(wait, [0, *cuts, len(wait)])
-    return begin if begin and _spread(excess[:begin]) < model.limit("spread") else 0
+    begin, end = _worst_stretch(wait, [0, *cuts, len(wait)])
+    others, during = (
+        _spread(np.delete(excess, np.s_[begin:end], axis=0)),
+        _spread(excess[begin:end]),
+    )
+    most = min(model.limit("spread"), during / model.limit("spread_rise"))
+    return (begin, end) if begin and others < most else (0, len(wait))
 
 
 def _spread(excess: Array) -> float:
+    """Return the variation of the ranks of a step, a share of their median; 0 of no steps."""
+    if not excess.size:
+        return 0.0
     return MAD_TO_SIGMA * float(np.nanmedian(np.abs(excess)))
 
 
 def _loading(times: RankTimes, model: Model) -> _Form | None:
-    """All ranks wait longer for their data, from a step on or all the time.
+    """All ranks wait longer for their data, in a stretch or all the time.
 
     The job waits for the slowest of them, another one each time where storage varies: what that one
     waits longer than the slowest did before is what it costs.
@@ -214,8 +246,13 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
         return None
     slowest = nan_max(times.data_ms[index])
     before = np.delete(slowest, np.s_[begin:end])
+    # Without other steps to compare with: what the steps would take without loading.
+    share = _share(float(np.sum(values[begin:end])), float(np.sum(steps[begin:end])))
+    if not len(rest) and share < model.limit("loss"):
+        return None
+    waited = nan_max(times.own_ms[during]) - nan_max((times.own_ms - times.data_ms)[during])
     added = float(
-        np.sum(slowest[begin:end] - np.median(before)) if len(rest) else np.sum(values[begin:end])
+        np.sum(slowest[begin:end] - np.median(before)) if len(rest) else np.nansum(waited)
     )
     longer = (
         float(np.sum(steps[begin:end] - np.median(np.delete(steps, np.s_[begin:end]))))
@@ -233,12 +270,13 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
             f"ranks. The slowest took {np.median(slowest[begin:end]):,.0f} ms against "
             f"{np.median(before):,.0f}; that explained {explained:.0%} of the added time"
             if len(rest)
-            else f"The wait was {_share(added, float(np.sum(steps))):.0%} of every step, on "
-            f"{alike:.0%} of the ranks"
+            else f"The median rank waited for {share:.0%} of every step, {alike:.0%} of the ranks "
+            "as long; the slowest of each step is waited for"
         ),
         loss=_share(added, float(np.sum(steps[begin:end]))),
         explained=explained,
         first=int(index[begin]),
+        last=int(index[end - 1]),
         drivers=(
             driver(model, "alike", "share of the ranks with long loading", round(alike, 3)),
             Driver(
@@ -251,6 +289,7 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
                 "median over the ranks, against the steps without it",
             ),
         ),
+        most="critical" if len(rest) or share >= model.limit("loading_loss") else "low",
     )
 
 
@@ -297,8 +336,7 @@ def _ranges(ranks: Integers) -> str:
 
 def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: Evidence) -> Finding:
     form = forms[0]
-    last = len(times.steps) - 1
-    begin, end = int(times.steps[form.first]), int(times.steps[last])
+    begin, end = int(times.steps[form.first]), int(times.steps[form.last])
     words: dict[str, Any] = {
         "what": form.what,
         "What": form.what[0].upper() + form.what[1:],
@@ -311,17 +349,17 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
     if len(forms) > 1:
         others = (in_past(other.what, model.wording.past) for other in forms[1:])
         explanation += f" Besides, {'; '.join(others)}."
-    known = min(form.first + int(model.limit("least_steps")) - 1, last)
+    known = min(form.first + int(model.limit("least_steps")) - 1, form.last)
     return Finding(
         kind=model.kind,
         entities=(Entity("job", job=times.job),),
-        severity=min(severity_of_loss(form.loss), form.most, key=SEVERITIES.index),
+        severity=form.severity,
         confidence=confidence_of(families),
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
         explanation=explanation,
         start=moment_of(times, form.first),
-        end=moment_of(times, last),
+        end=moment_of(times, form.last),
         start_step=begin,
         end_step=end,
         detected_at=moment_of(times, known),

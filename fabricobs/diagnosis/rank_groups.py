@@ -1,0 +1,77 @@
+"""Ranks in two groups of which one works longer: the median of all is then nobody's peer."""
+
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabricobs.diagnosis.statistics import Array, nan_median
+
+Integers = NDArray[np.int64]
+
+# Ranks on either side: fewer are single slow ones.
+_FEWEST = 4
+# Steps whose median tells of a rank, and so many windows on end must agree: as for stragglers.
+_WINDOW = 20
+_AGREE = 2
+# Half of the 10 % from which the what-if analysis (arXiv 2505.05713) calls a job straggling.
+_LEAST_EXCESS = 0.05
+# Of the distance between the groups' medians so much is empty: else one group only varies widely.
+_EMPTY = 0.5
+# In so many of the windows, it is so from the first step to the last.
+_THROUGHOUT = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class SlowerGroup:
+    """Ranks, by `columns`, that work longer than the others alike, in windows on end.
+
+    `detected` is the index of the step at whose end it was clear.
+    """
+
+    columns: Integers
+    throughout: bool
+    detected: int
+
+
+def slower_group(own_ms: Array, members: Integers, scale_ms: float | None) -> SlowerGroup | None:
+    """Return the members that work longer than the others by a clear gap, for longest; or None.
+
+    `own_ms` is [S, R]; the excess is a share of `scale_ms`, of the faster ranks' time if None.
+    """
+    count = len(own_ms) // _WINDOW
+    if len(members) < 2 * _FEWEST or count < _AGREE:
+        return None
+    blocks = own_ms[: count * _WINDOW, members].reshape(count, _WINDOW, -1)
+    sides = [_slower(middle, scale_ms) for middle in nan_median(blocks, axis=1)]
+    runs: list[tuple[int, int, frozenset[int]]] = []
+    for side, same in groupby(enumerate(sides), key=lambda each: each[1]):
+        places = [place for place, _ in same]
+        if side:
+            runs.append((len(places), places[0], side))
+    if not runs:
+        return None
+    length, first, side = max(runs, key=lambda run: (run[0], -run[1]))
+    if length < _AGREE:
+        return None
+    return SlowerGroup(
+        columns=members[np.array(sorted(side))],
+        throughout=sides.count(side) >= _THROUGHOUT * count,
+        detected=(first + _AGREE) * _WINDOW - 1,
+    )
+
+
+def _slower(times: Array, scale_ms: float | None) -> frozenset[int]:
+    """Return the places of the slower ones of two groups; empty where there are none."""
+    if np.isnan(times).any():
+        return frozenset()
+    order = np.argsort(times)
+    gaps = np.diff(times[order])[_FEWEST - 1 : len(times) - _FEWEST]
+    cut = _FEWEST + int(np.argmax(gaps))
+    faster, slower = times[order[:cut]], times[order[cut:]]
+    apart = float(np.median(slower) - np.median(faster))
+    scale = float(np.median(faster)) if scale_ms is None else scale_ms
+    if apart < _LEAST_EXCESS * scale or slower[0] - faster[-1] < _EMPTY * apart:
+        return frozenset()
+    return frozenset(order[cut:].tolist())

@@ -1,0 +1,66 @@
+"""Whom a rank is compared with: the faster ones of two groups, in steps that no pause stretches."""
+
+import numpy as np
+import pytest
+
+from fabricobs.diagnosis.rank_compute_times import RankTimes
+from fabricobs.diagnosis.rank_groups import slower_group
+from fabricobs.diagnosis.statistics import Array
+
+
+def times_of(own_ms: Array, step_ms: Array) -> RankTimes:
+    steps, ranks = own_ms.shape
+    return RankTimes(
+        job=None,
+        steps=np.arange(steps),
+        ends=np.full(steps, np.datetime64("NaT"), dtype="datetime64[us]"),
+        step_ms=step_ms,
+        ranks=np.arange(ranks),
+        hosts=tuple(f"node{rank // 4}" for rank in range(ranks)),
+        stages=np.zeros(ranks, dtype=np.int64),
+        own_ms=own_ms,
+        comm_ms=np.full_like(own_ms, np.nan),
+        data_ms=np.full_like(own_ms, np.nan),
+        pids=(None,) * ranks,
+        measured=False,
+    )
+
+
+@pytest.mark.parametrize("law", ["normal", "gamma", "rank"])
+@pytest.mark.parametrize("ranks", [8, 16, 128])
+def test_ranks_that_vary_are_no_two_groups(ranks: int, law: str) -> None:
+    """Noise of steps, rollouts of any length, and GPUs that differ by a few per cent."""
+    chance = np.random.default_rng(ranks)
+    for _ in range(40):
+        own = {
+            "normal": chance.normal(1, 0.1, (160, ranks)),
+            "gamma": chance.gamma(8, 1 / 8, (160, ranks)),
+            "rank": np.broadcast_to(1 + np.abs(chance.normal(0, 0.02, ranks)), (160, ranks)),
+        }[law]
+        assert slower_group(700 * own, np.arange(ranks), None) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_slower_of_two_groups(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    ranks, begin = int(chance.choice([8, 16, 64])), 20 * int(chance.integers(0, 4))
+    size = int(chance.integers(4, ranks - 3))
+    slow = np.sort(chance.choice(ranks, size, replace=False))
+    own = chance.normal(1, chance.uniform(0.002, 0.05), (160, ranks))
+    own[begin:, slow] *= 1 + chance.uniform(0.12, 0.6)
+    group = slower_group(700 * own, np.arange(ranks), None)
+    assert group is not None
+    assert group.columns.tolist() == slow.tolist()
+    assert group.throughout == (begin == 0)
+    assert group.detected == begin + 39
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rank_that_pauses_for_longer_than_the_mean_step_of_its_line(seed: int) -> None:
+    """Lines of every fifth step tell the mean: the pause of one rank was priced in full."""
+    chance = np.random.default_rng(seed)
+    own, step = chance.normal(700, 50, (30, 16)), np.full(30, 1000.0)
+    paused = chance.choice(30, 3, replace=False)
+    own[paused, int(chance.integers(16))] += chance.uniform(1500, 3000, 3)
+    step[paused] += 500
+    assert np.flatnonzero(~times_of(own, step).steady).tolist() == sorted(paused.tolist())
