@@ -13,7 +13,7 @@ below AS (
 above AS (
   SELECT device, uplink_group, any_value(members) AS uplinks,
     CASE WHEN count(speed_gbps) = count(*) THEN sum(speed_gbps) END AS uplink_gbps
-  FROM uplink_groups GROUP BY device, uplink_group
+  FROM parallel_ports WHERE NOT inferred GROUP BY device, uplink_group
 )
 SELECT a.device, a.uplink_group, b.nics, b.nic_gbps, a.uplinks, a.uplink_gbps,
   b.nic_gbps / a.uplink_gbps AS ratio

@@ -1,7 +1,8 @@
 -- question: How full and how even were the uplinks of each leaf, from the job's begin to each moment?
 -- `burst` is their mean utilisation over the share of the step in which the busiest job transfers,
 -- `imbalance` the busiest uplink over the mean less 1; `whole_` and the same over the whole run.
--- `ratio` is the rate of the NICs below over that of the uplinks. Intervals below a quarter of the usual
+-- `ratio` is the rate of the NICs below over that of the uplinks; `could_be_full` counts the leaves of which it
+-- is above `$ratio` or not known, two at least where there are two. Intervals below a quarter of the usual
 -- traffic are before and after the job, and so is a part of the first.
 WITH transfers AS (
   SELECT max(share) AS share FROM (
@@ -39,10 +40,14 @@ below AS (
 SELECT c.device AS switch, s.ts_before, s.ts, s.burst, s.imbalance,
   last_value(s.burst) OVER g AS whole_burst, last_value(s.imbalance) OVER g AS whole_imbalance,
   count(s.ts) OVER g AS intervals_known, c.ratio, c.nic_gbps, c.uplink_gbps, b.hosts AS related,
-  (SELECT count(*) FROM evidence.leaf_capacity) AS all_leaves
+  a.leaves AS all_leaves, greatest(a.narrow, least(a.leaves, 2)) AS could_be_full
 FROM evidence.leaf_capacity c
 LEFT JOIN summed s USING (uplink_group)
 LEFT JOIN below b USING (device)
+CROSS JOIN (
+  SELECT count(*) AS leaves, count(*) FILTER (coalesce(ratio, $ratio) >= $ratio) AS narrow
+  FROM evidence.leaf_capacity
+) a
 WINDOW g AS (
   PARTITION BY c.uplink_group ORDER BY s.ts ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
 )

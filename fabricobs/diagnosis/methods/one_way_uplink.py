@@ -12,7 +12,7 @@ import polars as pl
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
-from fabricobs.diagnosis.findings import Entity, Finding, MethodResult
+from fabricobs.diagnosis.findings import Entity, Finding, MethodResult, NotJudged
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.short_windows import hashing_holds, short_windows
@@ -21,6 +21,8 @@ from fabricobs.diagnosis.uplink_stretches import flows_of
 from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stretches
 
 _INFERRED = "ports that look like parallel links (no log tells their cables)"
+_FEW = "a hash of few flows may leave an uplink so"
+_SETTLED_BY = "LLDP neighbours of the switches, and NCCL_DEBUG=INFO logs of all ranks"
 _EMPTY = 0.05  # of the mean: what the evidence calls silent
 
 
@@ -41,12 +43,16 @@ def find_one_way_uplinks(
         for (group,), rows in silent.group_by("uplink_group")
         if _is_hash(rows, flows.get(str(rows["device"][0])), evidence, model)
     ]
-    shares = _shares(evidence)
+    windows = evidence.frame("uplink_windows")
+    all_shares, told_shares = _shares(windows), _shares(windows.filter(~pl.col("inferred")))
     findings = []
+    opened: list[NotJudged] = []
     for (device, port), rows in silent.filter(~pl.col("uplink_group").is_in(hashed)).group_by(
         "device", "port", maintain_order=True
     ):
         counted = flows.get(str(device))
+        inferred = bool(rows["inferred"][0])
+        shares = all_shares if inferred else told_shares
         estimated = _estimated_flows(shares, str(rows["uplink_group"][0]), str(port))
         # Links as even as that carry more flows than NCCL opens: a switch moves flowlets.
         if estimated is not None and counted is not None and estimated > counted:
@@ -58,13 +64,24 @@ def find_one_way_uplinks(
         p = None if number is None else min(tried * _p_empty(int(number), links), 1.0)
         if p is not None and p >= model.limit("p"):
             continue
+        # A ring loads ports to hosts alike, however few flows there are: evenness accuses none.
+        if inferred and counted is None:
+            number = p = None
         found = _lasting(rows, counted, evidence, model)
-        if found:
+        if found and inferred and number is None and not _carried(rows, model):
+            opened.append(NotJudged(f"{device} {port}: it sends nothing, and {_FEW}", _SETTLED_BY))
+        elif found:
             told = _flows_text(counted, number)
             findings.append(
                 _finding(str(device), str(port), rows, found, told, p, evidence, model, trends)
             )
-    return MethodResult(tuple(findings))
+    return MethodResult(tuple(findings), open=tuple(opened))
+
+
+def _carried(rows: pl.DataFrame, model: Model) -> bool:
+    """Say whether the port sent its share before: a hash keeps to its links while a job runs."""
+    carried = rows["carried_ratio"][0]
+    return carried is not None and float(carried) >= model.limit("received")
 
 
 def _is_hash(silent: pl.DataFrame, flows: int | None, evidence: Evidence, model: Model) -> bool:
@@ -82,9 +99,9 @@ def _is_hash(silent: pl.DataFrame, flows: int | None, evidence: Evidence, model:
     return not hashing_holds(during, flows, left_out=ports)
 
 
-def _shares(evidence: Evidence) -> dict[str, dict[str, float]]:
+def _shares(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
     """Return what each link of each uplink group sent in all windows."""
-    rows = evidence.frame("uplink_windows").select("uplink_group", "ports", "loads")
+    rows = rows.select("uplink_group", "ports", "loads")
     totals = (
         rows.explode("ports", "loads").group_by("uplink_group", "ports").agg(pl.col("loads").sum())
     )

@@ -1,0 +1,199 @@
+"""Uplinks of drawn fabrics: too narrow by design, told by counters alone, or without traffic."""
+
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from conftest import Rows
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import MethodResult
+from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
+from fabricobs.diagnosis.methods.rule import find_by_rule
+from fabricobs.diagnosis.model import load_models
+
+START = datetime(2026, 3, 2, 9)
+SAMPLES = 8
+Make = Callable[[Rows], Path]
+
+
+def at(sample: float) -> datetime:
+    return START + timedelta(seconds=60 * sample)
+
+
+class Fabric:
+    """Leaves of two NICs and four uplinks, one to each spine, with what each uplink carries.
+
+    `up` and `down` [leaf, spine] are bytes a minute to and from the spines. Hosts tell their
+    cables, switches none; a spine is read some seconds after the leaves.
+    """
+
+    def __init__(self, seed: int, leaves: int = 3) -> None:
+        self.chance = np.random.default_rng(seed)
+        self.leaves = leaves
+        self.up = self.chance.uniform(1e9, 5e9, (leaves, 4))
+        self.down = self.chance.uniform(1e9, 5e9, (leaves, 4))
+        self.rows: Rows = {"port_samples": [], "links": [], "steps": []}
+
+    def count(self, device: str, port: str, sent: float, received: float, late: float) -> None:
+        base = int(self.chance.integers(10**12))
+        self.rows["port_samples"] += [
+            {"file_id": device, "line": n, "format": "f", "device": device, "port": port}
+            | {"ts": at(n + late), "ts_source": "inline"}
+            | {
+                "tx_bytes": base + round(sent * (n + late)),
+                "rx_bytes": round(received * (n + late)),
+            }
+            for n in range(SAMPLES)
+        ]
+
+    def write(self) -> Rows:
+        late = self.chance.uniform(0, 0.1, 4)
+        for leaf in range(self.leaves):
+            for nic in range(2):
+                host = f"node{2 * leaf + nic:02d}"
+                self.count(f"leaf{leaf}", f"Ethernet{nic}", 4e9, 4e9, 0)
+                link = {"file_id": "l", "line": 1, "format": "lldp", "device": host, "port": "eth1"}
+                self.rows["links"].append(
+                    link | {"remote_device": f"leaf{leaf}", "remote_port": f"Ethernet{nic}"}
+                )
+                step = {"file_id": "s", "line": 1, "step": 1, "rank": 2 * leaf + nic, "host": host}
+                self.rows["steps"].append(step)
+            for spine in range(4):
+                up, down = self.up[leaf, spine], self.down[leaf, spine]
+                self.count(f"leaf{leaf}", f"Ethernet{8 + spine}", up, down, 0)
+                self.count(f"spine{spine}", f"Ethernet{leaf}", down, up, late[spine])
+        return self.rows
+
+
+def groups(evidence: Evidence) -> dict[str, list[str]]:
+    """Return the ports of each uplink group that is no guess."""
+    rows = evidence.frame("uplink_windows").filter(~pl.col("inferred"))
+    return {row["uplink_group"]: row["ports"] for row in rows.iter_rows(named=True)}
+
+
+class TestUplinksToldByCounters:
+    @pytest.mark.parametrize("seed", range(4))
+    def test_ports_that_count_what_spines_count_are_uplinks(
+        self, make_store: Make, seed: int
+    ) -> None:
+        fabric = Fabric(seed)
+        silent, idle = fabric.chance.choice(4, 2, replace=False)
+        fabric.up[0, silent] = 0.0
+        # LLDP alone: a hash that leaves a link out is seen only where the link is known.
+        fabric.up[:, idle] = fabric.down[:, idle] = 4e3
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            ports = [f"Ethernet{port}" for port in (10, 11, 8, 9)]
+            assert groups(evidence) == {f"leaf{leaf} uplinks": ports for leaf in range(3)}
+            assert len(evidence.frame("leaf_capacity")) == 3
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_a_leaf_with_a_port_that_no_spine_matches_is_left_out(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """A host without logs hangs below it: it may train, and sends as the others do."""
+        fabric = Fabric(seed)
+        fabric.count("leaf1", "Ethernet3", *fabric.chance.uniform(6e9, 9e9, 2), 0)
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            assert sorted(groups(evidence)) == ["leaf0 uplinks", "leaf2 uplinks"]
+
+    def test_more_ports_alike_than_spines_have_are_not_all_uplinks(self, make_store: Make) -> None:
+        """In a ring every port carries the same: two hosts without logs look like uplinks."""
+        fabric = Fabric(1)
+        fabric.up[:], fabric.down[:] = 4e9, 4e9
+        fabric.count("leaf1", "Ethernet3", 4e9, 4e9, 0)
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            assert groups(evidence) == {}
+
+
+def leaf_rows(
+    name: str, ratio: float | None, burst: float, imbalance: float, could_be_full: int
+) -> list[dict[str, str]]:
+    row = {"switch": name, "burst": f"{burst}", "whole_burst": f"{burst}"}
+    row |= {"imbalance": f"{imbalance}", "whole_imbalance": f"{imbalance}"}
+    row |= {"intervals_known": "3", "all_leaves": "6", "could_be_full": f"{could_be_full}"}
+    row |= {} if ratio is None else {"ratio": f"{ratio}"}
+    return [row | {"ts_before": f"{at(n)}", "ts": f"{at(n + 1)}"} for n in range(3)]
+
+
+class TestNarrowLeaves:
+    def judged(self, make_store: Make, rows: list[dict[str, str]]) -> MethodResult:
+        model = load_models()["oversubscription"]
+        with closing(Evidence(make_store({"steps": []}))) as evidence:
+            known = evidence.with_rows(
+                {"leaf_fullness": pl.from_dicts(rows, infer_schema_length=None)}, model.limits
+            )
+            return find_by_rule(known, model, [])
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_leaves_as_wide_up_as_down_do_not_count(self, make_store: Make, seed: int) -> None:
+        chance = np.random.default_rng(seed)
+        narrow, wide = int(chance.integers(2, 5)), int(chance.integers(1, 5))
+        ratio = float(chance.uniform(2.5, 5))
+        imbalance, burst = chance.uniform(0.05, 0.19), chance.uniform(0.88, 0.95)
+        rows = [
+            row
+            for leaf in range(narrow + wide)
+            for row in (
+                leaf_rows(f"leaf{leaf}", ratio, burst, imbalance, narrow)
+                if leaf < narrow
+                else leaf_rows(f"leaf{leaf}", 1.0, 0.3, 0.1, narrow)
+            )
+        ]
+        (finding,) = self.judged(make_store, rows).findings
+        assert [e.switch for e in finding.entities] == [f"leaf{leaf}" for leaf in range(narrow)]
+        assert f"{narrow} of 6 leaves are even and full: {ratio:.3g}:1" in finding.title
+
+    @pytest.mark.parametrize(
+        ("ratio", "imbalance", "leaves"),
+        [
+            (3.0, 0.5, 2),  # the busiest link of each is full, no other
+            (None, 0.1, 2),  # no rate is known, so 95 % would be full
+            (1.0, 0.1, 2),  # as wide up as down
+            (3.0, 0.1, 1),  # one of two narrow leaves
+        ],
+    )
+    def test_what_is_no_narrow_design(
+        self, make_store: Make, ratio: float | None, imbalance: float, leaves: int
+    ) -> None:
+        rows = [
+            row
+            for leaf in range(2)
+            for row in leaf_rows(
+                f"leaf{leaf}",
+                ratio,
+                0.92 if leaf < leaves else 0.4,
+                imbalance,
+                2,
+            )
+        ]
+        assert self.judged(make_store, rows).findings == ()
+
+
+class TestSilentUplinks:
+    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("before", [False, True])
+    def test_among_ports_that_may_lead_to_hosts_only_one_that_sent_is_named(
+        self, make_store: Make, seed: int, before: bool
+    ) -> None:
+        """A ring loads 16 hosts alike; four flows often leave one of four uplinks empty."""
+        chance = np.random.default_rng(seed)
+        fabric = Fabric(seed)
+        empty = int(chance.integers(20))
+        fabric.rows["steps"] = [{"file_id": "s", "line": 1, "step": 1, "rank": 0, "host": "node00"}]
+        for port in range(20):
+            fabric.count("leaf0", f"Ethernet{port}", *chance.normal(4e9, 4e7, 2), 0)
+        stopped = [r for r in fabric.rows["port_samples"] if r["port"] == f"Ethernet{empty}"]
+        level = int(str(stopped[3]["tx_bytes"])) if before else 0
+        for n, row in enumerate(stopped):
+            if n > 3 or not before:
+                row["tx_bytes"] = level
+        with closing(Evidence(make_store(fabric.rows))) as evidence:
+            found = find_one_way_uplinks(evidence, load_models()["one_way_uplink"], [])
+        named = [f"{f.entities[0].port} {f.severity}" for f in found.findings]
+        assert named == ([f"Ethernet{empty} low"] if before else [])
+        assert len(found.open) == (not before)
