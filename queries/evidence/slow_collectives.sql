@@ -15,6 +15,15 @@ facts AS (
 ),
 uplinks AS (
   SELECT max(ratio) AS ratio FROM evidence.leaf_capacity
+),
+-- Of k flows a link on average, the busiest of n links carries about k + sqrt(2 k ln n): twice its share or more
+-- where k is below 2 ln n (Raab and Steger, "Balls into bins", 1998).
+few_flows AS (
+  SELECT max(format('{} flows cross {} over {} uplinks: a hash of so few makes the busiest carry twice its share or more',
+    f.flows, device, p.uplinks)) AS reason
+  FROM evidence.crossing_flows f
+  JOIN (SELECT device, count(*) AS uplinks FROM parallel_ports WHERE NOT inferred GROUP BY device) p USING (device)
+  WHERE f.flows > 0 AND p.uplinks > 1 AND f.flows < 2 * ln(p.uplinks) * p.uplinks
 )
 SELECT m.job, m.op, m.nranks, m.nodes, m.bytes, m.calls, m.busbw_p50_gbytes_per_s AS usual_gbytes_per_s,
   m.busbw_p95_gbytes_per_s AS best_gbytes_per_s, m.expected_low_gbytes_per_s AS low_gbytes_per_s,
@@ -24,10 +33,12 @@ SELECT m.job, m.op, m.nranks, m.nodes, m.bytes, m.calls, m.busbw_p50_gbytes_per_
     CASE WHEN f.sockets THEN 'NCCL uses sockets, not RDMA' END,
     CASE WHEN f.no_gdr THEN 'GPUDirect RDMA is off' END,
     CASE WHEN u.ratio > 1.05 THEN format('leaves have {:.1f} times less uplink than NIC capacity', u.ratio) END,
+    few_flows.reason,
     'variables in force: ' || v.named
   ], lambda reason: reason IS NOT NULL) AS reasons
 FROM job_bandwidths m
 LEFT JOIN variables v ON v.job IS NOT DISTINCT FROM m.job
 LEFT JOIN facts f ON f.job IS NOT DISTINCT FROM m.job
 CROSS JOIN uplinks u
+CROSS JOIN few_flows
 ORDER BY m.job
