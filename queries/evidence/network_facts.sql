@@ -14,10 +14,10 @@ devices AS (
   SELECT job FROM chosen WHERE network <> 'Socket'
   UNION
   SELECT j.job FROM job_ranks j JOIN named_status s ON host_name(s.device) = j.host
-  WHERE regexp_matches(s.port, '^(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d')
+  WHERE is_rdma_device(s.port)
   UNION
   SELECT j.job FROM job_ranks j JOIN named_samples s ON host_name(s.device) = j.host
-  WHERE regexp_matches(s.port, '^(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d')
+  WHERE is_rdma_device(s.port)
 )
 SELECT c.job, c.host, c.rank, 'network of NCCL' AS fact, NULL::VARCHAR AS part, c.network AS value,
   c.network = 'Socket' AS bad, true AS decides

@@ -11,6 +11,9 @@ CREATE OR REPLACE MACRO node_device(node) AS CASE
   WHEN node_nic(node) IS NOT NULL THEN regexp_extract(trim(node), '^\S+')
   ELSE nullif(trim(node), '')
 END;
+-- The kernel's drivers of RDMA devices, and rdma-core's names by place.
+CREATE OR REPLACE MACRO is_rdma_device(port) AS
+  regexp_matches(port, '^(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d');
 
 -- Other names and addresses of hosts: what host maps say, and the addresses that NCCL states. One
 -- that several hosts have (a bridge of containers) is nobody's.

@@ -224,25 +224,26 @@ ANTI JOIN mapped m ON m.host = n.host AND m.gpu = n.gpu;
 -- GPU whose rank no log tells (only communicators of parts of the job are shown) has a row, too.
 -- Of a rank that sends through another one's NIC (PXN), the NIC it receives through or lends to others: `sends` is
 -- false then.
--- Connections by sockets go through no RDMA NIC: the other end may have asked for them.
+-- Connections by sockets count only where a job has no others: elsewhere the other end asked for them.
 -- Without NCCL logs the NIC nearest to its GPU is taken; `connections` is null then.
 CREATE OR REPLACE VIEW rank_paths AS
-WITH rdma_channels AS (
-  FROM channels_by_rank WHERE transport = 'NET' AND network IS DISTINCT FROM 'Socket'
+WITH net_channels AS (
+  FROM channels_by_rank WHERE transport = 'NET'
+  QUALIFY network IS DISTINCT FROM 'Socket' OR NOT bool_or(network <> 'Socket') OVER (PARTITION BY job)
 ),
 used AS (
   SELECT job, place, nic_index, NOT aside AS sends, count(*) AS connections
   FROM (
-    SELECT job, job_rank::VARCHAR AS place, nic_index, side <> 'send' AS aside FROM rdma_channels
+    SELECT job, job_rank::VARCHAR AS place, nic_index, side <> 'send' AS aside FROM net_channels
     WHERE proxy_rank IS NULL AND rank_source = 'communicator'
     UNION ALL
-    SELECT job, host || ' ' || pid, nic_index, side <> 'send' FROM rdma_channels
+    SELECT job, host || ' ' || pid, nic_index, side <> 'send' FROM net_channels
     WHERE proxy_rank IS NULL AND job_rank IS NULL
     WINDOW p AS (PARTITION BY job, host, pid)
     QUALIFY min(cuda_device) OVER p IS NOT DISTINCT FROM max(cuda_device) OVER p
     UNION ALL
     SELECT c.job, r.rank::VARCHAR, c.nic_index, true
-    FROM rdma_channels c
+    FROM net_channels c
     JOIN job_ranks r ON r.job IS NOT DISTINCT FROM c.job AND r.host = c.host AND r.rank = c.proxy_rank
   )
   GROUP BY job, place, nic_index, aside
