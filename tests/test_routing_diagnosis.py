@@ -28,13 +28,14 @@ def at(sample: float) -> datetime:
 class Fabric:
     """Leaves of two NICs and four uplinks, one to each spine, with what each uplink carries.
 
-    `up` and `down` [leaf, spine] are bytes a minute to and from the spines. Hosts tell their
-    cables, switches none; a spine is read some seconds after the leaves.
+    `up` and `down` [leaf, spine] are bytes a minute to and from the spines. Either hosts tell their
+    cables and switches none, or the other way round; a spine is read some seconds after the leaves.
     """
 
-    def __init__(self, seed: int, leaves: int = 3) -> None:
+    def __init__(self, seed: int, leaves: int = 3, *, switches_tell: bool = False) -> None:
         self.chance = np.random.default_rng(seed)
         self.leaves = leaves
+        self.switches_tell = switches_tell
         self.up = self.chance.uniform(1e9, 5e9, (leaves, 4))
         self.down = self.chance.uniform(1e9, 5e9, (leaves, 4))
         self.rows: Rows = {"port_samples": [], "links": [], "steps": []}
@@ -51,22 +52,33 @@ class Fabric:
             for n in range(SAMPLES)
         ]
 
+    def cable(self, device: str, port: str, remote_device: str, remote_port: str) -> None:
+        link = {"file_id": "l", "line": 1, "format": "lldp", "device": device, "port": port}
+        self.rows["links"].append(
+            link | {"remote_device": remote_device, "remote_port": remote_port}
+        )
+
     def write(self) -> Rows:
         late = self.chance.uniform(0, 0.1, 4)
         for leaf in range(self.leaves):
             for nic in range(2):
                 host = f"node{2 * leaf + nic:02d}"
                 self.count(f"leaf{leaf}", f"Ethernet{nic}", 4e9, 4e9, 0)
-                link = {"file_id": "l", "line": 1, "format": "lldp", "device": host, "port": "eth1"}
-                self.rows["links"].append(
-                    link | {"remote_device": f"leaf{leaf}", "remote_port": f"Ethernet{nic}"}
-                )
+                if not self.switches_tell:
+                    self.cable(host, "eth1", f"leaf{leaf}", f"Ethernet{nic}")
                 step = {"file_id": "s", "line": 1, "step": 1, "rank": 2 * leaf + nic, "host": host}
                 self.rows["steps"].append(step)
             for spine in range(4):
                 up, down = self.up[leaf, spine], self.down[leaf, spine]
                 self.count(f"leaf{leaf}", f"Ethernet{8 + spine}", up, down, 0)
                 self.count(f"spine{spine}", f"Ethernet{leaf}", down, up, late[spine])
+                if self.switches_tell:
+                    near, far = (
+                        (f"leaf{leaf}", f"Ethernet{8 + spine}"),
+                        (f"spine{spine}", f"Ethernet{leaf}"),
+                    )
+                    self.cable(*near, *far)
+                    self.cable(*far, *near)
         return self.rows
 
 
@@ -108,6 +120,32 @@ class TestUplinksToldByCounters:
         fabric.count("leaf1", "Ethernet3", 4e9, 4e9, 0)
         with closing(Evidence(make_store(fabric.write()))) as evidence:
             assert groups(evidence) == {}
+
+
+class TestLeavesWhoseHostsTellNoNeighbours:
+    @pytest.mark.parametrize("seed", range(4))
+    def test_ports_that_lead_to_other_switches_are_the_uplinks(
+        self, make_store: Make, seed: int
+    ) -> None:
+        fabric = Fabric(seed, switches_tell=True)
+        fabric.up[0, fabric.chance.integers(4)] = 0.0
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            found = groups(evidence)
+        ports = [f"Ethernet{port}" for port in (10, 11, 8, 9)]
+        assert found == {f"leaf{leaf} uplinks": ports for leaf in range(3)}
+
+    def test_a_spine_that_tells_a_part_of_its_neighbours_is_no_leaf(self, make_store: Make) -> None:
+        fabric = Fabric(2, leaves=4, switches_tell=True)
+        rows = fabric.write()
+        of_spine = {"spine0": ["Ethernet0", "Ethernet1"]}
+        rows["links"] = [
+            row
+            for row in rows["links"]
+            if row["port"] not in of_spine.get(str(row["device"]), ())
+            and row["remote_port"] not in of_spine.get(str(row["remote_device"]), ())
+        ]
+        with closing(Evidence(make_store(rows))) as evidence:
+            assert "spine0 uplinks" not in groups(evidence)
 
 
 def leaf_rows(

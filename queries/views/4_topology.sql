@@ -164,6 +164,29 @@ leaves AS (
     ON regexp_replace(host_name(c.remote_device), '[0-9]+', '#', 'g') = t.pattern
   ANTI JOIN switches s ON s.device = c.remote_device
 ),
+-- Where hosts tell no neighbours and no switch tells them: a leaf has ports without a known cable that carry
+-- traffic, and the switches it reaches have none. Ports that carry next to nothing are unused.
+carrying AS (
+  SELECT n.device, coalesce(a.port, n.port) AS port, max(coalesce(n.tx_bytes, n.tx_packets))
+    - min(coalesce(n.tx_bytes, n.tx_packets)) AS sent
+  FROM named_samples n SEMI JOIN cables c ON c.device = n.device
+  LEFT JOIN port_aliases a ON a.device = host_name(n.device) AND a.name = n.port
+  WHERE NOT EXISTS (FROM leaves)
+  GROUP BY n.device, coalesce(a.port, n.port)
+  QUALIFY sent > 0.001 * max(sent) OVER (PARTITION BY n.device)
+),
+uncabled AS (
+  SELECT p.device FROM carrying p ANTI JOIN cables c ON c.device = p.device AND c.port = p.port
+  GROUP BY p.device HAVING count(*) >= 2
+),
+all_leaves AS (
+  FROM leaves
+  UNION ALL
+  SELECT device FROM uncabled
+  WHERE device NOT IN (
+    SELECT c.device FROM cables c SEMI JOIN uncabled u ON u.device = c.remote_device WHERE c.device IS NOT NULL
+  )
+),
 between_switches AS (
   SELECT c.*, l.device IS NOT NULL AS is_leaf
   FROM cables c ANTI JOIN training_hosts t ON host_name(c.remote_device) = t.host
@@ -172,7 +195,7 @@ between_switches AS (
   SEMI JOIN switches s ON s.device = c.remote_device
   SEMI JOIN switches o ON o.device = c.device
   SEMI JOIN counted n ON n.device = c.device AND n.port = c.port
-  LEFT JOIN leaves l ON l.device = c.device
+  LEFT JOIN all_leaves l ON l.device = c.device
 ),
 speeds AS (
   SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
