@@ -187,16 +187,17 @@ class TestNarrowLeaves:
         assert f"{narrow} of 6 leaves are even and full: {ratio:.3g}:1" in finding.title
 
     @pytest.mark.parametrize(
-        ("ratio", "imbalance", "leaves"),
+        ("ratio", "imbalance", "burst", "leaves"),
         [
-            (3.0, 0.5, 2),  # the busiest link of each is full, no other
-            (None, 0.1, 2),  # no rate is known, so 95 % would be full
-            (1.0, 0.1, 2),  # as wide up as down
-            (3.0, 0.1, 1),  # one of two narrow leaves
+            (3.0, 1.5, 0.37, 2),  # one link carries 2.5 times the mean: the hash is to blame first
+            (3.0, 0.3, 0.6, 2),  # the busiest link has room
+            (None, 0.1, 0.92, 2),  # no rate is known, so 95 % would be full
+            (1.0, 0.1, 0.92, 2),  # as wide up as down
+            (None, 0.1, 0.97, 1),  # one of two leaves of unknown rates
         ],
     )
     def test_what_is_no_narrow_design(
-        self, make_store: Make, ratio: float | None, imbalance: float, leaves: int
+        self, make_store: Make, ratio: float | None, imbalance: float, burst: float, leaves: int
     ) -> None:
         rows = [
             row
@@ -204,7 +205,7 @@ class TestNarrowLeaves:
             for row in leaf_rows(
                 f"leaf{leaf}",
                 ratio,
-                0.92 if leaf < leaves else 0.4,
+                burst if leaf < leaves else 0.2,
                 imbalance,
                 2,
             )
