@@ -48,7 +48,7 @@ def trend(times: list[float], *slow: tuple[int, int, float]) -> StepTimeTrend:
         Slowdown(None, first, last, None, None, 1 - loss, 1.0, None, None, per_work=True)
         for first, last, loss in slow
     )
-    return StepTimeTrend(None, steps, (), slowdowns, None, enough=True, shows=0.0, least_steps=10)
+    return StepTimeTrend(None, steps, (), slowdowns, None, enough=True, shows=0.0, least_lines=10)
 
 
 def told(findings: list[Finding], *trends: StepTimeTrend):  # type: ignore[no-untyped-def]

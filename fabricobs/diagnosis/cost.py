@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend
+from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend, fewest_lines
 from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, differs
 
 Span = tuple[datetime, datetime]
@@ -80,7 +80,7 @@ def _cost(
         return None
     times = _numbers(acting, column)
     hidden = column != "step_time_ms" and bool(steps["by_collectives"].any())
-    if len(calm) >= _FEWEST_STEPS:
+    if len(calm) >= fewest_lines(steps["step"], _FEWEST_STEPS):
         others = _numbers(calm, column)
         usual, against = float(np.median(others)), "steps without it"
         noise = float(np.quantile(np.abs(others - usual), _NEARLY_ALL))

@@ -1,18 +1,25 @@
 -- question: Which ports, NICs and PCIe devices run below what their peers do, or are missing?
 -- A row is an end of a cable one end of which is slow, a NIC that most hosts have up and this one has not,
 -- or a PCIe device that few hosts train down: `what` most hosts do is how they are built. A role has a usual
--- speed with `$peers` ports of which the share `$agreeing` has it. A port that ran faster
--- before became slow between `ts_before` and `begun_by`, and until `ended` where it is over; another one for the whole run.
-WITH slow AS (
+-- speed with `$peers` ports of which the share `$agreeing`, or all but one, have it. A port that ran faster
+-- before needs no others: it became slow between `ts_before` and `begun_by`, and until `ended` where it is over;
+-- another one for the whole run.
+WITH speeds AS (
+  SELECT * REPLACE (coalesce(usual_gbps, first_gbps) AS usual_gbps),
+    peers >= $peers AND agreeing >= least($agreeing * peers, peers - 1) AS has_usual,
+    faster_until IS NOT NULL AND first_gbps > speed_gbps AS fell
+  FROM evidence.port_speeds
+),
+slow AS (
   SELECT *, owner || ' ' || part AS label, far_owner || ' ' || far_part AS far_label,
     owner || ' ' || part
     || CASE WHEN speed_gbps IS NULL THEN '' ELSE format(' {} at {:g} Gb/s', CASE WHEN ended IS NULL THEN 'runs' ELSE 'ran' END, speed_gbps) END
-    || CASE WHEN usual_gbps IS NULL THEN '' ELSE format(
+    || CASE WHEN fell THEN format(' after {:g}', first_gbps) ELSE '' END
+    || CASE WHEN role IS NULL THEN '' ELSE format(
       ', {} of the {} ports of its role ({}) at {:g}', agreeing, peers, role, usual_gbps) END
     || coalesce(', and the fabric says: ' || could_be, '') AS sentence
-  FROM evidence.port_speeds
-  WHERE could_be IS NOT NULL
-    OR (peers >= $peers AND agreeing >= $agreeing * peers AND speed_gbps < usual_gbps)
+  FROM speeds
+  WHERE could_be IS NOT NULL OR (speed_gbps < usual_gbps AND (has_usual OR fell))
 ),
 cables AS (
   SELECT *, count(*) OVER c > 1 AS both_ends, string_agg(sentence, '; ') OVER c AS facts,

@@ -1,0 +1,66 @@
+"""A change of pace is found in logs of each step and in those that tell of every n-th."""
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fabricobs.diagnosis.job import StepTimeTrend, step_time_trends
+
+START = datetime(2026, 3, 2, 9)
+SMALLEST_LOSS = 0.05
+LEAST_STEPS = 10
+RANKS = pl.DataFrame(
+    schema={"job": pl.String, "rank": pl.Int64, "step": pl.Int64}
+    | dict.fromkeys(("step_time_ms", "own_ms", "compute_ms", "comm_ms", "data_ms"), pl.Float64)
+)
+RESTARTS = pl.DataFrame(schema={"job": pl.String, "step": pl.Int64})
+
+
+def judged(times: np.ndarray, every: int, *, mean: bool) -> StepTimeTrend:
+    """Judge a log that tells every n-th step: its own time, or the mean since the line before."""
+    steps = np.arange(0, len(times), every)[1:] if every > 1 else np.arange(len(times))
+    told = [times[step - every + 1 : step + 1].mean() if mean else times[step] for step in steps]
+    rows = pl.DataFrame(
+        {
+            "job": pl.Series([None] * len(steps), dtype=pl.String),
+            "step": steps,
+            "ts": [START + timedelta(seconds=float(step)) for step in steps],
+            "step_time_ms": told,
+            "source": ["trainer"] * len(steps),
+        }
+    ).with_columns(
+        pl.lit(None, pl.Float64).alias(name)
+        for name in ("tokens", "operations", "samples", "transfer_ms", "slowest_compute_ms")
+    )
+    (trend,) = step_time_trends(rows, RANKS, RESTARTS, SMALLEST_LOSS, LEAST_STEPS, {})
+    return trend
+
+
+@pytest.mark.parametrize("every", [1, 2, 5, 10, 20])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_longer_step_is_found_and_dated_to_a_line(seed: int, every: int) -> None:
+    chance = np.random.default_rng(seed)
+    # Four lines before it tell the pace, and seven after it; the first steps are warm-up.
+    begin = int(chance.integers(20 + 5 * every, 60 + 10 * every))
+    times = 1000 * (1 + chance.normal(0, 0.015, begin + max(60, 9 * every)))
+    times[begin:] *= 1.2
+    trend = judged(times, every, mean=bool(chance.integers(2)))
+    (slowdown,) = trend.slowdowns
+    assert trend.enough
+    # The line in which it begins may be a mean of both.
+    assert -2 <= slowdown.first_step - begin <= 2 * every
+    assert slowdown.loss_share == pytest.approx(1 / 6, abs=0.03)
+
+
+@pytest.mark.parametrize("every", [1, 2, 5, 10, 20])
+@pytest.mark.parametrize("seed", range(20))
+def test_steady_steps_are_steady(seed: int, every: int) -> None:
+    chance = np.random.default_rng(seed)
+    times = 1000 * (1 + 0.03 * chance.standard_t(4, 60 + 40 * every))
+    assert judged(times, every, mean=bool(chance.integers(2))).slowdowns == ()
+
+
+def test_too_few_lines_tell_nothing() -> None:
+    assert not judged(np.full(100, 1000.0), 20, mean=True).enough
