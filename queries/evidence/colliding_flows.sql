@@ -3,7 +3,10 @@
 -- the mean or more. `persistence` is the spread (CV^2) of the links' loads over all intervals by that in single
 -- ones: 1 where the same links stay busy, as under a static hash. `busy` is the share of the time in which the
 -- busiest link would be busy at its full rate, `burst` the same while the busiest job transfers. `alike` counts the
--- switches with groups of as many links. Intervals below a quarter of the usual traffic are before and after the job.
+-- switches with groups of as many links. `alternate_p` is the p that
+-- chance leaves every second link out so, in order of their ports: of Mann-Whitney's z of the loads at even against
+-- odd places, of this group, or of all with as many links together (Stouffer). Whatever flows there are, a hash that
+-- tells them apart places them alike. Intervals below a quarter of the usual traffic are before and after the job.
 WITH transfers AS (
   SELECT max(share) AS share FROM (
     SELECT median(transfer_ms / step_time_ms) AS share FROM evidence.job_steps
@@ -24,18 +27,42 @@ pooled AS (
     var_pop(load) / avg(load) ^ 2 AS spread, list(load) AS loads
   FROM link_loads GROUP BY uplink_group
 ),
+-- Ranks without replacement: their sum over a half has the variance n1 n0 / (n - 1) of the ranks' own.
+ranked AS (
+  SELECT uplink_group, count(*) OVER g AS links,
+    (row_number() OVER (g ORDER BY regexp_extract_all(port, '\d+')::BIGINT[], port) - 1) % 2 AS odd,
+    rank() OVER (g ORDER BY load) + (count(*) OVER (PARTITION BY uplink_group, load) - 1) / 2 AS place
+  FROM link_loads
+  WINDOW g AS (PARTITION BY uplink_group)
+),
+alternate AS (
+  SELECT uplink_group, links, (sum(place * odd) - sum(odd) * (links + 1) / 2)
+    / nullif(sqrt(sum(odd) * (links - sum(odd)) / (links - 1) * var_pop(place)), 0) AS z
+  FROM ranked WHERE links >= 4 GROUP BY uplink_group, links
+),
+-- Each group is one of many that are tested.
+chances AS (
+  SELECT uplink_group, least(groups * two_sided_p(z), two_sided_p(all_z), 1) AS p
+  FROM (
+    SELECT uplink_group, z, count(*) OVER l AS groups, sum(z) OVER l / sqrt(count(*) OVER l) AS all_z
+    FROM alternate WHERE z IS NOT NULL
+    WINDOW l AS (PARTITION BY links)
+  )
+),
 single AS (
   SELECT device, uplink_group, min(ts_before) AS ts_before, max(ts) AS ts, count(*) AS intervals,
     avg(list_var_pop(loads) / list_avg(loads) ^ 2) AS spread,
     sum(tx_gbps * seconds) / sum(seconds) / max(capacity_gbps) AS mean_use
   FROM intervals GROUP BY device, uplink_group
 )
-SELECT s.device AS switch, s.uplink_group, p.port AS hot_port, s.ts_before, s.ts, s.intervals, p.links, p.busiest, len(list_filter(p.loads, lambda load: load >= list_avg(p.loads))) AS used,
+SELECT s.device AS switch, s.uplink_group, p.port AS hot_port, s.ts_before, s.ts, s.intervals, p.links, p.busiest,
+  len(list_filter(p.loads, lambda load: load >= list_avg(p.loads))) AS used,
   p.spread / nullif(s.spread, 0) AS persistence, p.busiest * s.mean_use AS busy,
   p.busiest * s.mean_use / t.share AS burst, f.flows,
   [{'type': 'port', 'switch': s.device, 'port': p.port}] AS related,
-  count(DISTINCT s.device) OVER (PARTITION BY p.links) AS alike
+  a.p AS alternate_p, count(DISTINCT s.device) OVER (PARTITION BY p.links) AS alike
 FROM single s JOIN pooled p USING (uplink_group)
 LEFT JOIN evidence.crossing_flows f USING (device)
+LEFT JOIN chances a USING (uplink_group)
 LEFT JOIN transfers t ON true
 ORDER BY p.busiest DESC, s.device

@@ -6,3 +6,7 @@ CREATE OR REPLACE MACRO events_at_least(events, expected) AS CASE
   ELSE least(1.0, exp(events * ln(expected) - expected - lgamma(events + 1.0))
     / (1 - expected / (events + 1.0)))
 END;
+
+-- The two-sided p of a standard normal deviate, from above: Mills' ratio is below 1 / z. At most 1.
+CREATE OR REPLACE MACRO two_sided_p(z) AS
+  least(2 * exp(-(z * z) / 2) / (greatest(abs(z), 1) * sqrt(2 * pi())), 1);

@@ -5,6 +5,10 @@ FROM named_status WHERE alias IS NOT NULL
 UNION
 SELECT DISTINCT device, port, port AS name FROM named_status WHERE port IS NOT NULL;
 
+-- Ports with counters, as they call them. A table: small, and asked by several below.
+CREATE OR REPLACE TABLE counting_ports AS
+SELECT device, port FROM named_samples UNION SELECT device, port FROM named_priority_samples;
+
 -- Known hosts: whatever trains. Where no log tells of a job, the neighbours of switches that call all their ports as an
 -- operating system calls NICs, or by MAC address; those that count have names that no switch has. A table like those
 -- below: small, and asked by nearly every view.
@@ -15,6 +19,9 @@ WITH trains AS (
   SELECT host FROM other_hosts
 )
 FROM trains
+UNION
+-- Where no log tells of a job, what counts RDMA devices is a host.
+SELECT host_name(device) FROM counting_ports WHERE is_rdma_device(port) AND NOT EXISTS (FROM trains)
 UNION
 SELECT host_name(remote_device) FROM named_links
 WHERE NOT from_nic AND NOT EXISTS (FROM trains)
@@ -102,10 +109,6 @@ LEFT JOIN gone s ON s.source = l.format AND s.device = host_name(l.device) AND s
 
 -- Cables as they are now.
 CREATE OR REPLACE VIEW canonical_links AS SELECT * FROM stated_links WHERE NOT stale;
-
--- Ports with counters, as they call them. A table: small, and asked by several below.
-CREATE OR REPLACE TABLE counting_ports AS
-SELECT device, port FROM named_samples UNION SELECT device, port FROM named_priority_samples;
 
 -- Equal-cost links of one device: ports with counters whose other end is a switch. A device is one
 -- if it tells LLDP neighbours or counters itself, or if two of the asked devices reach it (any one
