@@ -520,11 +520,17 @@ class TestUplinks:
         assert [e.switch for e in finding.entities] == ["leaf00"]
         assert "2:1" in finding.title
 
+    def test_a_narrow_leaf_that_is_full_on_one_link_says_that_the_hash_fills_it(
+        self, make_store: Make
+    ) -> None:
+        found = told(diagnose(make_store(together(cluster(), uplinks([110.0, 70.0])))))
+        (finding,) = (f for f in found if f.kind == "oversubscription")
+        assert "full where the hash puts most: 2:1 by design" in finding.title
+
     @pytest.mark.parametrize(
         "gbps",
         [
             [60.0, 60.0],  # narrow, and half full
-            [110.0, 70.0],  # narrow, full on one side only
             [110.0, 110.0, 110.0, 110.0],  # as wide up as down
         ],
     )

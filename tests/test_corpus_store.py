@@ -62,7 +62,7 @@ def test_no_job_is_joined_of_two_data_sets(ask: Any, corpus: Path) -> None:
     folders: dict[str, set[str]] = {}
     files: dict[str, int] = {}
     for job, path in ask("SELECT DISTINCT j.job, path FROM job_files j JOIN files USING (file_id)"):
-        folder = str(Path(path).parent.relative_to(corpus.resolve()))
+        folder = str(Path(path).parent.resolve().relative_to(corpus.resolve()))
         folders.setdefault(job, set()).add(folder)
         files[job] = files.get(job, 0) + 1
     assert {job: folders[job] for job, count in files.items() if count > 1} == JOINED

@@ -181,7 +181,10 @@ def test_a_long_stage_is_no_straggler(make_store: Make) -> None:
 
 def test_half_the_ranks_slow_is_not_called_alike(make_store: Make) -> None:
     rows = run_of(dict.fromkeys(range(8), 1.3), since=1)
-    assert answers(diagnose(make_store(rows)))[1] == "unknown"
+    found = diagnose(make_store(rows))
+    assert answers(found)[1] == "problem"
+    # Nothing but numbers says which half is the sound one: no more than medium.
+    assert [(f.entities[0].host, f.severity) for f in found.findings] == [("node00", "medium")]
 
 
 def test_all_ranks_slower_than_before_is_not_called_ok(make_store: Make) -> None:

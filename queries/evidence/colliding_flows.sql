@@ -1,21 +1,28 @@
--- question: Which groups of parallel links carry most through the same few of them, over the whole time?
--- A row is an uplink group. `busiest` is its busiest link over the mean, `used` counts the links that carry
--- the mean or more. `persistence` is the spread (CV^2) of the links' loads over all intervals by that in single
--- ones: 1 where the same links stay busy, as under a static hash. `busy` is the share of the time in which the
--- busiest link would be busy at its full rate, `burst` the same while the busiest job transfers. `alike` counts the
--- switches with groups of as many links. `alternate_p` is the p that
--- chance leaves every second link out so, in order of their ports: of Mann-Whitney's z of the loads at even against
--- odd places, of this group, or of all with as many links together (Stouffer). Whatever flows there are, a hash that
--- tells them apart places them alike. Intervals below a quarter of the usual traffic are before and after the job.
+-- question: When does a group of parallel links carry most through a few of them, and are they the same ones?
+-- A row is an uplink group and an interval in which its busiest link carries `$busiest` times the mean. What
+-- follows is of all these intervals together: `busiest` is the busiest link over the mean, `used` counts the links
+-- that carry the mean or more. `persistence` is the spread (CV^2) of the links' loads by that in single intervals: 1
+-- where the same links stay busy, as under a static hash. `busy` is the share of the time in which the busiest link
+-- would be busy at its full rate, `burst` the same while the busiest job transfers. `alike` counts the switches with
+-- groups of as many links. `alternate_p` is the p that chance leaves every second link out so, in order of their
+-- ports: of Mann-Whitney's z of the loads at even against odd places, of this group, or of all with as many links
+-- together (Stouffer). Whatever flows there are, a hash that tells them apart places them alike. Intervals below a
+-- quarter of the usual traffic are before and after the job.
 WITH transfers AS (
   SELECT max(share) AS share FROM (
     SELECT median(transfer_ms / step_time_ms) AS share FROM evidence.job_steps
     WHERE transfer_ms IS NOT NULL AND step_time_ms > 0 GROUP BY job
   ) WHERE share > 0
 ),
-intervals AS (
+busy AS (
   FROM evidence.uplink_windows WHERE NOT inferred
   QUALIFY sent >= 0.25 * median(sent) OVER (PARTITION BY uplink_group)
+),
+intervals AS (
+  FROM busy WHERE list_max(loads) >= $busiest * list_avg(loads)
+),
+sizes AS (
+  SELECT members AS links, count(DISTINCT device) AS alike FROM (SELECT device, len(ports) AS members FROM busy) GROUP BY members
 ),
 link_loads AS (
   SELECT uplink_group, port, sum(load) AS load
@@ -50,19 +57,19 @@ chances AS (
   )
 ),
 single AS (
-  SELECT device, uplink_group, min(ts_before) AS ts_before, max(ts) AS ts, count(*) AS intervals,
+  SELECT uplink_group,
     avg(list_var_pop(loads) / list_avg(loads) ^ 2) AS spread,
     sum(tx_gbps * seconds) / sum(seconds) / max(capacity_gbps) AS mean_use
-  FROM intervals GROUP BY device, uplink_group
+  FROM intervals GROUP BY uplink_group
 )
-SELECT s.device AS switch, s.uplink_group, p.port AS hot_port, s.ts_before, s.ts, s.intervals, p.links, p.busiest,
+SELECT i.device AS switch, uplink_group, p.port AS hot_port, i.ts_before, i.ts, p.links, p.busiest,
   len(list_filter(p.loads, lambda load: load >= list_avg(p.loads))) AS used,
   p.spread / nullif(s.spread, 0) AS persistence, p.busiest * s.mean_use AS busy,
-  p.busiest * s.mean_use / t.share AS burst, f.flows,
-  [{'type': 'port', 'switch': s.device, 'port': p.port}] AS related,
-  a.p AS alternate_p, count(DISTINCT s.device) OVER (PARTITION BY p.links) AS alike
-FROM single s JOIN pooled p USING (uplink_group)
+  p.busiest * s.mean_use / t.share AS burst, f.flows, c.p AS alternate_p, a.alike,
+  [{'type': 'port', 'switch': i.device, 'port': p.port}] AS related
+FROM intervals i JOIN single s USING (uplink_group) JOIN pooled p USING (uplink_group)
 LEFT JOIN evidence.crossing_flows f USING (device)
-LEFT JOIN chances a USING (uplink_group)
+LEFT JOIN chances c USING (uplink_group)
+LEFT JOIN sizes a USING (links)
 LEFT JOIN transfers t ON true
-ORDER BY p.busiest DESC, s.device
+ORDER BY p.busiest DESC, uplink_group, i.ts

@@ -4,11 +4,9 @@ WITH speeds AS (
   SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
 ),
 below AS (
-  SELECT c.owner AS device, count(*) AS nics,
-    CASE WHEN count(s.speed_gbps) = count(*) THEN sum(s.speed_gbps) END AS nic_gbps
-  FROM cable_ends c LEFT JOIN speeds s ON s.device = c.owner AND s.port = c.part
-  WHERE c.far_is_nic AND NOT c.is_nic
-  GROUP BY c.owner
+  SELECT device, count(*) AS nics, CASE WHEN count(speed_gbps) = count(*) THEN sum(speed_gbps) END AS nic_gbps
+  FROM ports_to_nics LEFT JOIN speeds USING (device, port)
+  GROUP BY device
 ),
 above AS (
   SELECT device, uplink_group, any_value(members) AS uplinks,

@@ -23,6 +23,8 @@ from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stret
 _INFERRED = "ports that look like parallel links (no log tells their cables)"
 _FEW = "a hash of few flows may leave an uplink so"
 _SETTLED_BY = "LLDP neighbours of the switches, and NCCL_DEBUG=INFO logs of all ranks"
+# NICs of a ring carry the same, and their counters are read within an interval's few percent.
+_ALIKE = 0.03
 _EMPTY = 0.05  # of the mean: what the evidence calls silent
 
 
@@ -44,7 +46,8 @@ def find_one_way_uplinks(
         if _is_hash(rows, flows.get(str(rows["device"][0])), evidence, model)
     ]
     windows = evidence.frame("uplink_windows")
-    all_shares, told_shares = _shares(windows), _shares(windows.filter(~pl.col("inferred")))
+    told_shares = _shares(windows.filter(~pl.col("inferred")))
+    inferred_shares = _without_hosts(_shares(windows.filter("inferred")))
     findings = []
     opened: list[NotJudged] = []
     for (device, port), rows in silent.filter(~pl.col("uplink_group").is_in(hashed)).group_by(
@@ -52,7 +55,7 @@ def find_one_way_uplinks(
     ):
         counted = flows.get(str(device))
         inferred = bool(rows["inferred"][0])
-        shares = all_shares if inferred else told_shares
+        shares = inferred_shares if inferred else told_shares
         estimated = _estimated_flows(shares, str(rows["uplink_group"][0]), str(port))
         # Links as even as that carry more flows than NCCL opens: a switch moves flowlets.
         if estimated is not None and counted is not None and estimated > counted:
@@ -64,9 +67,6 @@ def find_one_way_uplinks(
         p = None if number is None else min(tried * _p_empty(int(number), links), 1.0)
         if p is not None and p >= model.limit("p"):
             continue
-        # A ring loads ports to hosts alike, however few flows there are: evenness accuses none.
-        if inferred and counted is None:
-            number = p = None
         found = _lasting(rows, counted, evidence, model)
         if found and inferred and number is None and not _carried(rows, model):
             opened.append(NotJudged(f"{device} {port}: it sends nothing, and {_FEW}", _SETTLED_BY))
@@ -109,6 +109,20 @@ def _shares(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
     for group, port, load in totals.iter_rows():
         shares.setdefault(group, {})[port] = float(load)
     return shares
+
+
+def _without_hosts(shares: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Leave out the ports that may lead to hosts, which a ring loads alike however few flows it has.
+
+    They are those near the median. Evenness of the others tells of a hash.
+    """
+    others: dict[str, dict[str, float]] = {}
+    for group, loads in shares.items():
+        usual = float(np.median([*loads.values()]))
+        others[group] = {
+            port: load for port, load in loads.items() if abs(load - usual) > _ALIKE * usual
+        }
+    return others
 
 
 def _estimated_flows(
