@@ -12,6 +12,7 @@ import pytest
 from conftest import Rows
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import MethodResult
+from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.methods.rule import find_by_rule
 from fabricobs.diagnosis.model import load_models
@@ -201,6 +202,38 @@ class TestCollisions:
         assert self.judged(make_store, fabric).findings == ()
 
 
+class TestOneLeafAmongEvenOnes:
+    """Flows are not known, no step is, and adaptive routing makes all other leaves even."""
+
+    def judged(self, make_store: Make, fabric: Fabric) -> list[str]:
+        model = load_models()["ecmp_skew"]
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            found = find_ecmp_skew(evidence, model, []).findings
+        return [f"{f.entities[0].switch} {f.severity}" for f in found]
+
+    def even(self, seed: int, leaves: int) -> Fabric:
+        fabric = Fabric(seed, leaves, 3, switches_tell=True)
+        fabric.up = 3e9 * fabric.chance.normal(1, 0.01, fabric.up.shape)
+        return fabric
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_it_is_told_as_low(self, make_store: Make, seed: int) -> None:
+        fabric = self.even(seed, int(np.random.default_rng(seed).integers(5, 10)))
+        fabric.up[2] = [8e9, 5e8, 5e8]
+        assert self.judged(make_store, fabric) == ["leaf2 low"]
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_where_it_carries_little_or_half_of_them_are_uneven_nobody_is(
+        self, make_store: Make, seed: int
+    ) -> None:
+        fabric = self.even(seed, 8)
+        fabric.up[2] = [1e9, 6e7, 6e7]
+        assert self.judged(make_store, fabric) == []
+        fabric = self.even(seed, 8)
+        fabric.up[:4] = [[8e9, 5e8, 5e8]]
+        assert self.judged(make_store, fabric) == []
+
+
 class TestNarrowLeaves:
     def judged(self, make_store: Make, rows: list[dict[str, str]]) -> MethodResult:
         model = load_models()["oversubscription"]
@@ -232,7 +265,7 @@ class TestNarrowLeaves:
     @pytest.mark.parametrize(
         ("ratio", "imbalance", "burst", "leaves"),
         [
-            (3.0, 1.5, 0.37, 2),  # one link carries 2.5 times the mean: the hash is to blame first
+            (1.8, 1.5, 0.37, 2),  # one link carries 2.5 times the mean: the hash is to blame first
             (3.0, 0.3, 0.6, 2),  # the busiest link has room
             (None, 0.1, 0.92, 2),  # no rate is known, so 95 % would be full
             (1.0, 0.1, 0.92, 2),  # as wide up as down

@@ -16,6 +16,11 @@ known AS (
   UNION ALL
   SELECT format, device, uplink_group, NULL, NULL, device, port, 'switch', ts_before, ts, seconds, tx_bytes
   FROM uplink_ports WHERE inferred
+  UNION ALL
+  SELECT t.format, t.device, t.device || ' to NICs', NULL, NULL, t.device, t.port, 'switch', t.ts_before, t.ts, t.seconds,
+    t.tx_bytes
+  FROM port_traffic t JOIN ports_to_nics p USING (device, port)
+  ANTI JOIN cable_ends c ON c.owner = t.device AND c.part = t.port
 ),
 counted AS (
   SELECT k.*, s.few

@@ -39,6 +39,9 @@ _FEWEST_HALVED = 8  # links of which an idle half is told apart from few flows
 # adaptive routing. A judgement: an estimate of seven degrees of freedom errs by half.
 _CONTRADICTED = 4
 _MOST_NAMED = 3  # devices of one reason
+# A majority of three quarters of three and more groups tells what is usual.
+_FEWEST_SIBLINGS = 3
+_NEARLY_ALL = 0.75
 # Why a group cannot be judged, and what would settle it.
 _BUSY = "counters while jobs use these links"
 _FLOWS = (
@@ -110,8 +113,10 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         if skews:
             sibling = _sibling(group, stretches, device_of)
             finding = _finding(skews, sibling, evidence, model, trends)
-        # An estimated flow number alone accuses nobody: the job must have felt it.
-        if finding is not None and counted is None and finding.severity == "low":
+        # An estimated flow number alone accuses nobody: the job must have felt it, or nearly all
+        # switches of as many links and as much traffic must be even.
+        felt = finding is not None and finding.severity != "low"
+        if finding and counted is None and not felt and not _stands_out(group, stretches, model):
             opened.setdefault(_FLOWS, []).append(device)
             continue
         power = _power(parts, max(float(known), even or 0.0), model)
@@ -130,6 +135,20 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         max(powers, key=lambda power: power.effect, default=None),
         tuple(_not_judged(opened, inferred)),
     )
+
+
+def _stands_out(group: str, stretches: Mapping[str, Sequence[SharedStretch]], model: Model) -> bool:
+    """Say whether groups of as many links are even, and carry no more than twice as much."""
+    own = stretches[group]
+    alike = [
+        parts
+        for other, parts in stretches.items()
+        if parts and other != group and len(parts[0].loads) == len(own[0].loads)
+    ]
+    even = sum(min(jain(part.loads) for part in parts) >= model.limit("even") for parts in alike)
+    usual = float(np.median([parts[-1].tx_gbps for parts in alike] or [np.inf]))
+    enough = len(alike) >= _FEWEST_SIBLINGS and even >= _NEARLY_ALL * len(alike)
+    return enough and 2 * own[-1].tx_gbps >= usual
 
 
 def _not_judged(

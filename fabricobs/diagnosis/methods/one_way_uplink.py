@@ -112,7 +112,7 @@ def _shares(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def _without_hosts(shares: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Leave out the ports that may lead to hosts, which a ring loads alike however few flows it has.
+    """Leave out the ports that may lead to hosts: a ring loads them alike, of however few flows.
 
     They are those near the median. Evenness of the others tells of a hash.
     """
