@@ -8,21 +8,15 @@
 -- ports: of Mann-Whitney's z of the loads at even against odd places, of this group, or of all with as many links
 -- together (Stouffer). Whatever flows there are, a hash that tells them apart places them alike. Intervals below a
 -- quarter of the usual traffic are before and after the job.
-WITH transfers AS (
-  SELECT max(share) AS share FROM (
-    SELECT median(transfer_ms / step_time_ms) AS share FROM evidence.job_steps
-    WHERE transfer_ms IS NOT NULL AND step_time_ms > 0 GROUP BY job
-  ) WHERE share > 0
-),
-busy AS (
+WITH with_traffic AS (
   FROM evidence.uplink_windows WHERE NOT inferred
   QUALIFY sent >= 0.25 * median(sent) OVER (PARTITION BY uplink_group)
 ),
 intervals AS (
-  FROM busy WHERE list_max(loads) >= $busiest * list_avg(loads)
+  FROM with_traffic WHERE list_max(loads) >= $busiest * list_avg(loads)
 ),
 sizes AS (
-  SELECT members AS links, count(DISTINCT device) AS alike FROM (SELECT device, len(ports) AS members FROM busy) GROUP BY members
+  SELECT len(ports) AS links, count(DISTINCT device) AS alike FROM with_traffic GROUP BY len(ports)
 ),
 link_loads AS (
   SELECT uplink_group, port, sum(load) AS load
@@ -71,5 +65,5 @@ FROM intervals i JOIN single s USING (uplink_group) JOIN pooled p USING (uplink_
 LEFT JOIN evidence.crossing_flows f USING (device)
 LEFT JOIN chances c USING (uplink_group)
 LEFT JOIN sizes a USING (links)
-LEFT JOIN transfers t ON true
+CROSS JOIN evidence.transfer_share t
 ORDER BY p.busiest DESC, uplink_group, i.ts

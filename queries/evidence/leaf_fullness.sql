@@ -4,13 +4,7 @@
 -- `ratio` is the rate of the NICs below over that of the uplinks; `could_be_full` counts the leaves of which it
 -- is above `$ratio` or not known, two at least where there are two. Intervals below a quarter of the usual
 -- traffic are before and after the job, and so is a part of the first.
-WITH transfers AS (
-  SELECT max(share) AS share FROM (
-    SELECT median(transfer_ms / step_time_ms) AS share FROM evidence.job_steps
-    WHERE transfer_ms IS NOT NULL AND step_time_ms > 0 GROUP BY job
-  ) WHERE share > 0
-),
-busy AS (
+WITH busy AS (
   SELECT w.* FROM evidence.uplink_windows w SEMI JOIN evidence.leaf_capacity c USING (uplink_group)
   WHERE w.tx_gbps IS NOT NULL AND w.capacity_gbps IS NOT NULL
   QUALIFY w.sent >= 0.25 * median(w.sent) OVER (PARTITION BY w.uplink_group)
@@ -30,7 +24,7 @@ summed AS (
   SELECT w.uplink_group, w.ts_before, w.ts, e.imbalance,
     sum(w.tx_gbps * w.seconds) OVER g / sum(w.seconds) OVER g
       / max(w.capacity_gbps) OVER (PARTITION BY w.uplink_group) / t.share AS burst
-  FROM windows w JOIN evenness e USING (uplink_group, ts) CROSS JOIN transfers t
+  FROM windows w JOIN evenness e USING (uplink_group, ts) CROSS JOIN evidence.transfer_share t
   WINDOW g AS (PARTITION BY w.uplink_group ORDER BY w.ts)
 ),
 below AS (
