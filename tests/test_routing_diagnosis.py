@@ -266,7 +266,7 @@ class TestNarrowLeaves:
         ("ratio", "imbalance", "burst", "leaves"),
         [
             (1.8, 1.5, 0.37, 2),  # one link carries 2.5 times the mean: the hash is to blame first
-            (3.0, 0.3, 0.6, 2),  # the busiest link has room
+            (3.0, 0.3, 0.5, 2),  # the busiest link has room
             (None, 0.1, 0.92, 2),  # no rate is known, so 95 % would be full
             (1.0, 0.1, 0.92, 2),  # as wide up as down
             (None, 0.1, 0.97, 1),  # one of two leaves of unknown rates
