@@ -16,6 +16,10 @@ from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.methods.rule import find_by_rule
 from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.scopes import scopes_of
+from fabricobs.store.jobs import Run
+from fabricobs.store.launches import Lines
+from fabricobs.store.session import NO_SITE
 
 START = datetime(2026, 3, 2, 9)
 SAMPLES = 8
@@ -159,6 +163,32 @@ def leaf_rows(
     row |= {"intervals_known": "3", "all_leaves": "6", "could_be_full": f"{could_be_full}"}
     row |= {} if ratio is None else {"ratio": f"{ratio}"}
     return [row | {"ts_before": f"{at(n)}", "ts": f"{at(n + 1)}"} for n in range(3)]
+
+
+def run(name: str, hosts: tuple[str, ...], begin: datetime, end: datetime) -> Run:
+    nothing: tuple[Lines, ...] = ()
+    told = (name, name, 1, "folder", nothing, (), hosts, 6, 6, 6, (), 0, 9, 0, begin, end, end)
+    return Run(*told, False, 1)
+
+
+class TestSpinesToWhichNoCableIsTold:
+    """Hosts tell their leaves, and nobody the cables above: two runs, one after the other."""
+
+    @pytest.mark.parametrize("apart", [True, False])
+    def test_they_are_of_a_run_that_is_alone(self, make_store: Make, apart: bool) -> None:
+        fabric = Fabric(3)
+        store = make_store(fabric.write())
+        hosts = tuple(f"node{host:02d}" for host in range(6))
+        runs = [
+            run(f"job{n}", own, at(4 * n * apart), at(4 * n * apart + 3))
+            for n, own in enumerate([hosts, hosts if apart else ("node07", "node08")])
+        ]
+        found = scopes_of(store, (), NO_SITE, runs, runs[:1])
+        ((_, scope),) = found.of_runs
+        leaves = {f"leaf{leaf}" for leaf in range(3)}
+        spines = {f"spine{spine}" for spine in range(4)}
+        assert scope.devices == frozenset({*hosts, *leaves, *(spines if apart else ())})
+        assert set(found.unattributed) & spines == (set() if apart else spines)
 
 
 def hashed(chance: np.random.Generator, flows: int, links: int, used: int) -> np.ndarray:

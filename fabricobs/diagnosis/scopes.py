@@ -21,9 +21,9 @@ from fabricobs.store.session import Site, open_session
 _SLACK = timedelta(minutes=10)
 _CABLES = "SELECT DISTINCT host_name(device), host_name(remote_device) FROM canonical_links"
 _NAMES = "SELECT id, host_name(device) FROM device_names"
-_DEVICES = """SELECT DISTINCT host_name(device) FROM (
-  SELECT device FROM named_samples UNION SELECT device FROM named_priority_samples
-  UNION SELECT device FROM named_status) WHERE device IS NOT NULL"""
+_DEVICES = """SELECT host_name(device), coalesce(bool_or(is_rdma_device(port)), false) FROM (
+  SELECT device, port FROM counting_ports UNION SELECT device, port FROM named_status)
+  WHERE device IS NOT NULL GROUP BY host_name(device)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,23 @@ def scopes_of(
     with open_session(store, asked, extra, site=site, runs=runs) as connection:
         told = connection.execute(_CABLES).fetchall()
         names = connection.execute(_NAMES).fetchall()
-        devices = {device for (device,) in connection.execute(_DEVICES).fetchall()}
+        is_host = dict(connection.execute(_DEVICES).fetchall())
     cables = [(a, b) for a, b in told if a is not None and b is not None]
     cabled = {device for cable in cables for device in cable}
+    devices = set(is_host)
     free = devices - cabled - everyone
+    free_switches = {device for device in free if not is_host[device]}
     scopes = []
     used: set[str] = set()
     doubtful: set[str] = set()
     for run in chosen:
         own = set(crossed(run.hosts, everyone, cables))
-        if not own - set(run.hosts):
+        leaves = own - set(run.hosts)
+        if not leaves:
             (own if _is_alone(run, runs) else doubtful).update(free)
+        # Hosts alone tell their neighbours: no cable leads to the spines.
+        elif not any({a, b} <= leaves for a, b in cables):
+            (own if _is_alone(run, runs) else doubtful).update(free_switches)
         used |= own
         own |= {alias for alias, device in names if device in own}
         others = frozenset(everyone - set(run.hosts))
