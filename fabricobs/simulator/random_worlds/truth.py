@@ -284,9 +284,13 @@ def _by_design(world: World) -> list[str]:
     """Kinds of finding that are true of the cluster as it is: its uplinks, or other tenants, queue.
 
     What tenants send fills ports from time to time; whoever says so of a port is right. So is who
-    says that the uplinks carry less than the NICs.
+    says that the uplinks carry less than the NICs, or that hashed flows share some links.
     """
     network, _ = world.plans[0]
+    # Leaves alone balance: spines always hash, among parallel links and to the tier above.
+    spec = world.spec
+    hashed = spec.balancing == "static" or spec.parallel_links > 1 or spec.tiers > 2
+    uneven = ["hash_collisions"] if hashed else []
     is_narrow = world.spec.tiers > 1 and world.spec.oversubscription > 1
     narrow = ["oversubscription", "slow_collectives"] if is_narrow else []
 
@@ -294,12 +298,11 @@ def _by_design(world: World) -> list[str]:
         return max(float(t.paused.max()) for t in network.transfers(state)) >= _QUEUES
 
     if queues(calm(world.topology)):
-        # Leaves alone balance: spines always hash, among parallel links and to the tier above.
-        hashed = world.spec.balancing == "static" or world.spec.parallel_links > 1
-        skew = ["ecmp_skew"] if hashed or world.spec.tiers > 2 else []
-        return ["congestion", "oversubscription", "slow_collectives", *skew]
+        skew = ["ecmp_skew"] if hashed else []
+        return ["congestion", "oversubscription", "slow_collectives", *skew, *uneven]
     busy = world.busy[_made(world)].any()
-    return [*narrow, "congestion"] if busy and queues(tenants_alone(world)) else narrow
+    filled = ["congestion"] if busy and queues(tenants_alone(world)) else []
+    return [*narrow, *filled, *uneven]
 
 
 def _ordinary(world: World) -> list[str]:
