@@ -411,6 +411,16 @@ class TestSpeeds:
         (finding,) = of_links(diagnose(make_store(rows)))
         assert finding.kind == "degraded_link"
 
+    def test_it_is_quoted_where_no_log_tells_a_speed(self, make_store: Make) -> None:
+        rows = together(cluster(), quiet())
+        for row in (*rows["port_status"], *rows.get("nccl_nics", ())):
+            row |= {name: None for name in ("speed_gbps", "speed_mbps") if name in row}
+        rows["port_status"].append(
+            status("leaf00", "Ethernet24", None, could_be="Could be 4X", format="iblinkinfo")
+        )
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert "the fabric says: Could be 4X" in finding.explanation
+
     def test_a_nic_that_is_gone(self, make_store: Make) -> None:
         rows = together(cluster(), quiet())
         for host in range(HOSTS):

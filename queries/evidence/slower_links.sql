@@ -15,7 +15,7 @@ slow AS (
     owner || ' ' || part
     || CASE WHEN speed_gbps IS NULL THEN '' ELSE format(' {} at {:g} Gb/s', CASE WHEN ended IS NULL THEN 'runs' ELSE 'ran' END, speed_gbps) END
     || CASE WHEN fell THEN format(' after {:g}', first_gbps) ELSE '' END
-    || CASE WHEN role IS NULL THEN '' ELSE format(
+    || CASE WHEN peers IS NULL THEN '' ELSE format(
       ', {} of the {} ports of its role ({}) at {:g}', agreeing, peers, role, usual_gbps) END
     || coalesce(', and the fabric says: ' || could_be, '') AS sentence
   FROM speeds
