@@ -12,9 +12,8 @@ from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity
 from fabricobs.diagnosis.job import PAUSE, WARM_UP_STEPS
 from fabricobs.diagnosis.rank_groups import SlowerGroup, slower_group
-from fabricobs.diagnosis.statistics import Array, nan_median
+from fabricobs.diagnosis.statistics import Array, Integers, nan_median
 
-Integers = NDArray[np.int64]
 Moments = NDArray[np.datetime64]
 
 _FEWEST_PEERS = 4

@@ -4,11 +4,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fabricobs.diagnosis.statistics import Array, nan_median
-
-Integers = NDArray[np.int64]
+from fabricobs.diagnosis.statistics import Array, Integers, nan_median
 
 # Ranks on either side: fewer are single slow ones.
 _FEWEST = 4

@@ -56,11 +56,10 @@ def scopes_of(
     for run in chosen:
         own = set(crossed(run.hosts, everyone, cables))
         leaves = own - set(run.hosts)
-        if not leaves:
-            (own if _is_alone(run, runs) else doubtful).update(free)
-        # Hosts alone tell their neighbours: no cable leads to the spines.
-        elif not any({a, b} <= leaves for a, b in cables):
-            (own if _is_alone(run, runs) else doubtful).update(free_switches)
+        # Where hosts alone tell their neighbours, no cable leads to the spines.
+        are_joined = any({a, b} <= leaves for a, b in cables)
+        unreached = set() if are_joined else free_switches if leaves else free
+        (own if _is_alone(run, runs) else doubtful).update(unreached)
         used |= own
         own |= {alias for alias, device in names if device in own}
         others = frozenset(everyone - set(run.hosts))

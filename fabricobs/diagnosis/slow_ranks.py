@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from fabricobs.diagnosis.findings import Power
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_compute_times import Integers, RankTimes
+from fabricobs.diagnosis.rank_compute_times import RankTimes
 from fabricobs.diagnosis.statistics import (
     MAD_FLOOR,
     MAD_TO_SIGMA,
     Array,
+    Integers,
     at_least,
     false_discovery,
     nan_median,

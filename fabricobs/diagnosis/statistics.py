@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 # A step change must also differ this much in the median to count: half of Greyhound's 10 %.
 SMALLEST_SHIFT = 0.05

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from fabricobs.diagnosis.findings import Entity, Finding, WhatIf
-from fabricobs.diagnosis.rank_compute_times import Integers, RankTimes
-from fabricobs.diagnosis.statistics import Array
+from fabricobs.diagnosis.rank_compute_times import RankTimes
+from fabricobs.diagnosis.statistics import Array, Integers
 
 # Below a hundredth of the step, what a rank adds is the chance of who comes last.
 _LEAST_SHARE = 0.01

@@ -27,7 +27,7 @@ odd AS (
   FROM compared
   WHERE CASE WHEN any_wrong THEN bad
     ELSE NOT alone AND different > 1 AND value <> usual AND hosts >= $fewest_hosts
-      AND most_holders >= least($agreement * hosts, hosts - 1) END
+      AND nearly_all(most_holders, hosts, $agreement) END
 ),
 -- The sizes of jobs and of hosts, in what decides.
 asked AS (

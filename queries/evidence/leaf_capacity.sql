@@ -1,11 +1,8 @@
 -- question: How much can the NICs below each leaf send, and how much its uplinks?
 -- `ratio` is null unless the rate of every port is known.
-WITH speeds AS (
-  SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
-),
-below AS (
+WITH below AS (
   SELECT device, count(*) AS nics, CASE WHEN count(speed_gbps) = count(*) THEN sum(speed_gbps) END AS nic_gbps
-  FROM ports_to_nics LEFT JOIN speeds USING (device, port)
+  FROM ports_to_nics LEFT JOIN told_speeds USING (device, port)
   GROUP BY device
 ),
 above AS (

@@ -19,8 +19,9 @@ known AS (
   UNION ALL
   SELECT t.format, t.device, t.device || ' to NICs', NULL, NULL, t.device, t.port, 'switch', t.ts_before, t.ts, t.seconds,
     t.tx_bytes
-  FROM port_traffic t JOIN ports_to_nics p USING (device, port)
-  ANTI JOIN cable_ends c ON c.owner = t.device AND c.part = t.port
+  FROM port_traffic t JOIN (
+    FROM ports_to_nics p ANTI JOIN cable_ends c ON c.owner = p.device AND c.part = p.port
+  ) p USING (device, port)
 ),
 counted AS (
   SELECT k.*, s.few
@@ -56,14 +57,11 @@ excess AS (
   SELECT m.*, u.peers, received / seconds / nullif(usual, 0) AS ratio,
     8e-9 * (received / seconds - usual) AS excess_gbps
   FROM moments m JOIN usual u USING (format, reader, moment)
-),
-speeds AS (
-  SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
 )
 SELECT e.seen_at, e.format, e.device, e.host, e.nic, e.switch, e.port, e.ts_before, e.ts, e.seconds,
   e.peers, e.ratio, e.excess_gbps, 8e-9 * e.received / e.seconds AS received_gbps, v.speed_gbps,
   count(*) OVER (PARTITION BY e.format, e.reader, e.moment) AS exceeding
 FROM excess e
-LEFT JOIN speeds v ON v.device = e.switch AND v.port = e.port
+LEFT JOIN told_speeds v ON v.device = e.switch AND v.port = e.port
 WHERE e.ratio > 1.1
 ORDER BY e.host, e.nic, e.switch, e.port, e.format, e.ts

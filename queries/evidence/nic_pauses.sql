@@ -34,9 +34,6 @@ edge AS (
     WHERE o.device <> u.device AND o.sent BETWEEN 0.95 * u.received AND 1.05 * u.received
   )
 ),
-speeds AS (
-  SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
-),
 seen AS (
   SELECT 'nic' AS seen_at, p.device, t.host, coalesce(n.nic, p.port) AS nic, n.leaf AS switch,
     n.leaf_port AS port, p.ts_before, p.ts, p.seconds,
@@ -62,6 +59,6 @@ JOIN (
     ELSE 'switch' END AS seen_at, count(DISTINCT (device, port)) AS counted
   FROM pause_intervals GROUP BY ALL
 ) o USING (seen_at)
-LEFT JOIN speeds v ON v.device = s.switch AND v.port = s.port
+LEFT JOIN told_speeds v ON v.device = s.switch AND v.port = s.port
 WHERE s.frames_per_second >= 100 OR s.share >= 0.01
 ORDER BY s.host, s.nic, s.switch, s.port, s.seen_at, s.ts

@@ -20,10 +20,10 @@ uplinks AS (
 -- where k is below 2 ln n (Raab and Steger, "Balls into bins", 1998).
 few_flows AS (
   SELECT max(format('{} flows cross {} over {} uplinks: a hash of so few makes the busiest carry twice its share or more',
-    f.flows, device, p.uplinks)) AS reason
+    f.flows, device, c.uplinks)) AS reason
   FROM evidence.crossing_flows f
-  JOIN (SELECT device, count(*) AS uplinks FROM parallel_ports WHERE NOT inferred GROUP BY device) p USING (device)
-  WHERE f.flows > 0 AND p.uplinks > 1 AND f.flows < 2 * ln(p.uplinks) * p.uplinks
+  JOIN evidence.leaf_capacity c USING (device)
+  WHERE f.flows > 0 AND c.uplinks > 1 AND f.flows < 2 * ln(c.uplinks) * c.uplinks
 )
 SELECT m.job, m.op, m.nranks, m.nodes, m.bytes, m.calls, m.busbw_p50_gbytes_per_s AS usual_gbytes_per_s,
   m.busbw_p95_gbytes_per_s AS best_gbytes_per_s, m.expected_low_gbytes_per_s AS low_gbytes_per_s,

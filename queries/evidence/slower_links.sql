@@ -6,7 +6,7 @@
 -- another one for the whole run.
 WITH speeds AS (
   SELECT * REPLACE (coalesce(usual_gbps, first_gbps) AS usual_gbps),
-    peers >= $peers AND agreeing >= least($agreeing * peers, peers - 1) AS has_usual,
+    peers >= $peers AND nearly_all(agreeing, peers, $agreeing) AS has_usual,
     faster_until IS NOT NULL AND first_gbps > speed_gbps AS fell
   FROM evidence.port_speeds
 ),

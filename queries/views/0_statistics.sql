@@ -10,3 +10,6 @@ END;
 -- The two-sided p of a standard normal deviate, from above: Mills' ratio is below 1 / z. At most 1.
 CREATE OR REPLACE MACRO two_sided_p(z) AS
   least(2 * exp(-(z * z) / 2) / (greatest(abs(z), 1) * sqrt(2 * pi())), 1);
+
+-- Whether so many of a number are usual: the share of them, or all but one.
+CREATE OR REPLACE MACRO nearly_all(agreeing, of_all, share) AS agreeing >= least(share * of_all, of_all - 1);

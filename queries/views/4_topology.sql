@@ -5,6 +5,10 @@ FROM named_status WHERE alias IS NOT NULL
 UNION
 SELECT DISTINCT device, port, port AS name FROM named_status WHERE port IS NOT NULL;
 
+-- The rate of each port, the highest that a source tells.
+CREATE OR REPLACE VIEW told_speeds AS
+SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port;
+
 -- Ports with counters, as they call them. A table: small, and asked by several below.
 CREATE OR REPLACE TABLE counting_ports AS
 SELECT device, port FROM named_samples UNION SELECT device, port FROM named_priority_samples;
@@ -199,9 +203,6 @@ between_switches AS (
   SEMI JOIN switches o ON o.device = c.device
   SEMI JOIN counted n ON n.device = c.device AND n.port = c.port
   LEFT JOIN all_leaves l ON l.device = c.device
-),
-speeds AS (
-  SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
 )
 SELECT b.device, b.port, b.remote_device, s.speed_gbps,
   CASE WHEN is_leaf THEN b.device || ' uplinks' ELSE b.device || ' to ' || b.remote_device END
@@ -209,7 +210,7 @@ SELECT b.device, b.port, b.remote_device, s.speed_gbps,
   count(*) OVER (
     PARTITION BY b.device, CASE WHEN is_leaf THEN '' ELSE b.remote_device END
   ) AS members
-FROM between_switches b LEFT JOIN speeds s USING (device, port)
+FROM between_switches b LEFT JOIN told_speeds s USING (device, port)
 WHERE EXISTS (SELECT 1 FROM training_hosts);
 
 -- Which NIC a GPU of a host uses, where no NCCL log tells: the host map's word, else the one NIC

@@ -58,19 +58,18 @@ FROM like_nics WHERE (SELECT count(*) FROM like_nics) = (SELECT count(*) FROM un
 -- busiest port, which is LLDP. Where one of them matches none, some may lead to hosts without logs: nothing is said
 -- of the leaf.
 CREATE OR REPLACE VIEW counted_uplinks AS
-WITH below AS (FROM ports_to_nics),
-alive AS (
+WITH alive AS (
   SELECT *, 0.001 * max(greatest(sent, received)) OVER (PARTITION BY device) AS idle
   FROM switch_port_totals WHERE sent + received > 0
 ),
 near AS (
   SELECT a.* FROM alive a
-  SEMI JOIN below d ON d.device = a.device
-  ANTI JOIN below b ON b.device = a.device AND b.port = a.port
+  SEMI JOIN ports_to_nics d ON d.device = a.device
+  ANTI JOIN ports_to_nics b ON b.device = a.device AND b.port = a.port
   ANTI JOIN uplink_groups g ON g.device = a.device
 ),
 far AS (
-  SELECT * FROM alive a ANTI JOIN below b ON b.device = a.device
+  SELECT * FROM alive a ANTI JOIN ports_to_nics b ON b.device = a.device
 ),
 matched AS (
   SELECT n.device, n.port, f.device AS far_device, f.port AS far_port
@@ -90,12 +89,9 @@ QUALIFY bool_and(bool_or(far_port IS NOT NULL)) OVER (PARTITION BY device)
 -- without traffic both ways are unused. A device of more than 16 ports is no host (NICs of the
 -- largest hosts); with fewer than 4 ports alike nothing is inferred.
 CREATE OR REPLACE VIEW parallel_ports AS
-WITH speeds AS (
-  SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port
-),
-used AS (
+WITH used AS (
   SELECT r.*, s.speed_gbps, regexp_replace(r.port, '\d+', '#', 'g') AS family
-  FROM switch_port_totals r LEFT JOIN speeds s USING (device, port)
+  FROM switch_port_totals r LEFT JOIN told_speeds s USING (device, port)
   WHERE NOT EXISTS (SELECT 1 FROM canonical_links l WHERE r.device IN (l.device, l.remote_device))
   QUALIFY count(*) OVER (PARTITION BY r.device) > 16
     AND greatest(sent, received) > 0.001 * max(greatest(sent, received)) OVER (PARTITION BY r.device)
@@ -119,7 +115,7 @@ inferred AS (
 SELECT device, port, speed_gbps, uplink_group, members, false AS inferred FROM uplink_groups
 UNION ALL
 SELECT device, port, s.speed_gbps, device || ' uplinks', count(*) OVER (PARTITION BY device), false
-FROM counted_uplinks LEFT JOIN speeds s USING (device, port)
+FROM counted_uplinks LEFT JOIN told_speeds s USING (device, port)
 UNION ALL
 SELECT device, port, speed_gbps, uplink_group, members, true FROM inferred
 WHERE members >= 4 AND device NOT IN (SELECT device FROM counted_uplinks);

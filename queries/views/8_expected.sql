@@ -35,7 +35,7 @@ leaf_ports AS (
     SELECT r.job, r.host, s.speed_gbps, count(DISTINCT (c.owner, c.part)) AS nics
     FROM cable_ends c
     JOIN (SELECT DISTINCT job, host FROM job_ranks) r ON r.host = host_name(c.far_owner)
-    JOIN (SELECT device, port, max(speed_gbps) AS speed_gbps FROM named_status GROUP BY device, port) s
+    JOIN told_speeds s
       ON s.device = c.owner AND s.port = c.part
     WHERE c.far_is_nic AND s.speed_gbps > 0
     GROUP BY r.job, r.host, s.speed_gbps

@@ -115,8 +115,8 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
             finding = _finding(skews, sibling, evidence, model, trends)
         # An estimated flow number alone accuses nobody: the job must have felt it, or nearly all
         # switches of as many links and as much traffic must be even.
-        felt = finding is not None and finding.severity != "low"
-        if finding and counted is None and not felt and not _stands_out(group, stretches, model):
+        unsure = finding is not None and counted is None and finding.severity == "low"
+        if unsure and not _stands_out(group, stretches, model):
             opened.setdefault(_FLOWS, []).append(device)
             continue
         power = _power(parts, max(float(known), even or 0.0), model)

@@ -25,9 +25,9 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.straggler import moment_of
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.rank_compute_times import Integers, RankTimes, nan_max, rank_compute_times
+from fabricobs.diagnosis.rank_compute_times import RankTimes, nan_max, rank_compute_times
 from fabricobs.diagnosis.standing import in_past
-from fabricobs.diagnosis.statistics import MAD_TO_SIGMA, Array, change_points, nan_median
+from fabricobs.diagnosis.statistics import MAD_TO_SIGMA, Array, Integers, change_points, nan_median
 
 # Hosts below this number are too few to say that another one is last each time; then ranks do.
 _FEWEST_HOSTS = 4
@@ -203,10 +203,8 @@ def _varying(wait: Array, excess: Array, model: Model) -> tuple[int, int]:
     """
     cuts = change_points(wait, smallest=int(model.limit("least_steps")))
     begin, end = _worst_stretch(wait, [0, *cuts, len(wait)])
-    others, during = (
-        _spread(np.delete(excess, np.s_[begin:end], axis=0)),
-        _spread(excess[begin:end]),
-    )
+    others = _spread(np.delete(excess, np.s_[begin:end], axis=0))
+    during = _spread(excess[begin:end])
     most = min(model.limit("spread"), during / model.limit("spread_rise"))
     return (begin, end) if begin and others < most else (0, len(wait))
 

@@ -291,7 +291,7 @@ def _by_design(world: World) -> list[str]:
     spec = world.spec
     hashed = spec.balancing == "static" or spec.parallel_links > 1 or spec.tiers > 2
     uneven = ["hash_collisions"] if hashed else []
-    is_narrow = world.spec.tiers > 1 and world.spec.oversubscription > 1
+    is_narrow = spec.tiers > 1 and spec.oversubscription > 1
     narrow = ["oversubscription", "slow_collectives"] if is_narrow else []
 
     def queues(state: State) -> bool:
