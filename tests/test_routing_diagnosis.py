@@ -33,16 +33,18 @@ def at(sample: float) -> datetime:
 class Fabric:
     """Leaves of two NICs and an uplink to each spine, with what each uplink carries.
 
-    `up` and `down` [leaf, spine] are bytes a minute to and from the spines. Either hosts tell their
-    cables and switches none, or the other way round; a spine is read some seconds after the leaves.
+    `up` and `down` [leaf, spine] are bytes a minute to and from the spines, `nics` [leaf, NIC] what
+    NICs carry both ways. Hosts tell their cables and switches none, or the other way round, or no
+    one tells any and hosts count (`told_by`); a spine is read some seconds after the leaves.
     """
 
     def __init__(
-        self, seed: int, leaves: int = 3, spines: int = 4, *, switches_tell: bool = False
+        self, seed: int, leaves: int = 3, spines: int = 4, *, told_by: str = "hosts"
     ) -> None:
         self.chance = np.random.default_rng(seed)
         self.leaves, self.spines = leaves, spines
-        self.switches_tell = switches_tell
+        self.told_by = told_by
+        self.nics = np.full((leaves, 2), 4e9)
         self.up = self.chance.uniform(1e9, 5e9, (leaves, spines))
         self.down = self.chance.uniform(1e9, 5e9, (leaves, spines))
         self.rows: Rows = {"port_samples": [], "links": [], "steps": []}
@@ -70,16 +72,19 @@ class Fabric:
         for leaf in range(self.leaves):
             for nic in range(2):
                 host = f"node{2 * leaf + nic:02d}"
-                self.count(f"leaf{leaf}", f"Ethernet{nic}", 4e9, 4e9, 0)
-                if not self.switches_tell:
+                carried = self.nics[leaf, nic]
+                self.count(f"leaf{leaf}", f"Ethernet{nic}", carried, carried, 0)
+                if self.told_by == "hosts":
                     self.cable(host, "eth1", f"leaf{leaf}", f"Ethernet{nic}")
+                if self.told_by == "counters":
+                    self.count(host, "eth1", carried, carried, 0)
                 step = {"file_id": "s", "line": 1, "step": 1, "rank": 2 * leaf + nic, "host": host}
                 self.rows["steps"].append(step)
             for spine in range(self.spines):
                 up, down = self.up[leaf, spine], self.down[leaf, spine]
                 self.count(f"leaf{leaf}", f"Ethernet{8 + spine}", up, down, 0)
                 self.count(f"spine{spine}", f"Ethernet{leaf}", down, up, late[spine])
-                if self.switches_tell:
+                if self.told_by == "switches":
                     near, far = (
                         (f"leaf{leaf}", f"Ethernet{8 + spine}"),
                         (f"spine{spine}", f"Ethernet{leaf}"),
@@ -129,12 +134,38 @@ class TestUplinksToldByCounters:
             assert groups(evidence) == {}
 
 
+class TestPortsToNicsToldByCounters:
+    """Where rings cross uplinks, these carry nearly what a NIC does."""
+
+    def fabric(self, seed: int) -> Fabric:
+        fabric = Fabric(seed, told_by="counters")
+        fabric.nics *= fabric.chance.uniform(0.99, 1.01, fabric.nics.shape)
+        return fabric
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_ports_that_are_much_nearer_to_a_nic_than_others(
+        self, make_store: Make, seed: int
+    ) -> None:
+        fabric = self.fabric(seed)
+        for way in (fabric.up, fabric.down):
+            way[:] = 4e9 * fabric.chance.uniform(0.997, 1.003, way.shape)
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            assert sorted(groups(evidence)) == [f"leaf{leaf} uplinks" for leaf in range(3)]
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_as_near_as_others_is_not_enough(self, make_store: Make, seed: int) -> None:
+        fabric = self.fabric(seed)
+        fabric.up[:] = fabric.down[:] = fabric.chance.choice(fabric.nics.ravel(), fabric.up.shape)
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            assert groups(evidence) == {}
+
+
 class TestLeavesWhoseHostsTellNoNeighbours:
     @pytest.mark.parametrize("seed", range(4))
     def test_ports_that_lead_to_other_switches_are_the_uplinks(
         self, make_store: Make, seed: int
     ) -> None:
-        fabric = Fabric(seed, switches_tell=True)
+        fabric = Fabric(seed, told_by="switches")
         fabric.up[0, fabric.chance.integers(4)] = 0.0
         with closing(Evidence(make_store(fabric.write()))) as evidence:
             found = groups(evidence)
@@ -142,7 +173,7 @@ class TestLeavesWhoseHostsTellNoNeighbours:
         assert found == {f"leaf{leaf} uplinks": ports for leaf in range(3)}
 
     def test_a_spine_that_tells_a_part_of_its_neighbours_is_no_leaf(self, make_store: Make) -> None:
-        fabric = Fabric(2, leaves=4, switches_tell=True)
+        fabric = Fabric(2, leaves=4, told_by="switches")
         rows = fabric.write()
         of_spine = {"spine0": ["Ethernet0", "Ethernet1"]}
         rows["links"] = [
@@ -207,7 +238,7 @@ class TestCollisions:
     @pytest.mark.parametrize("seed", range(6, 14))
     def test_few_flows_by_chance_are_low(self, make_store: Make, seed: int) -> None:
         chance = np.random.default_rng(seed)
-        fabric = Fabric(seed, int(chance.integers(2, 9)), 16, switches_tell=True)
+        fabric = Fabric(seed, int(chance.integers(2, 9)), 16, told_by="switches")
         fabric.up = np.array([hashed(chance, 12, 16, 16) for _ in range(fabric.leaves)])
         (finding,) = self.judged(make_store, fabric).findings
         assert finding.severity == "low"
@@ -217,7 +248,7 @@ class TestCollisions:
     @pytest.mark.parametrize("seed", range(8))
     def test_every_second_link_left_out_is_no_chance(self, make_store: Make, seed: int) -> None:
         chance = np.random.default_rng(seed)
-        fabric = Fabric(seed, int(chance.integers(3, 9)), 16, switches_tell=True)
+        fabric = Fabric(seed, int(chance.integers(3, 9)), 16, told_by="switches")
         flows, used = int(chance.integers(16, 40)), int(chance.choice([4, 8]))
         fabric.up = np.array([hashed(chance, flows, 16, used) for _ in range(fabric.leaves)])
         (finding,) = self.judged(make_store, fabric).findings
@@ -227,7 +258,7 @@ class TestCollisions:
     @pytest.mark.parametrize("seed", range(4))
     def test_many_flows_collide_nowhere(self, make_store: Make, seed: int) -> None:
         chance = np.random.default_rng(seed)
-        fabric = Fabric(seed, 4, 8, switches_tell=True)
+        fabric = Fabric(seed, 4, 8, told_by="switches")
         fabric.up = np.array([hashed(chance, 256, 8, 8) for _ in range(4)])
         assert self.judged(make_store, fabric).findings == ()
 
@@ -242,7 +273,7 @@ class TestOneLeafAmongEvenOnes:
         return [f"{f.entities[0].switch} {f.severity}" for f in found]
 
     def even(self, seed: int, leaves: int) -> Fabric:
-        fabric = Fabric(seed, leaves, 3, switches_tell=True)
+        fabric = Fabric(seed, leaves, 3, told_by="switches")
         fabric.up = 3e9 * fabric.chance.normal(1, 0.01, fabric.up.shape)
         return fabric
 
