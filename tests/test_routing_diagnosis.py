@@ -36,6 +36,7 @@ class Fabric:
     `up` and `down` [leaf, spine] are bytes a minute to and from the spines, `nics` [leaf, NIC] what
     NICs carry both ways. Hosts tell their cables and switches none, or the other way round, or no
     one tells any and hosts count (`told_by`); a spine is read some seconds after the leaves.
+    From the fourth interval on, `up_later` is carried where it is given.
     """
 
     def __init__(
@@ -47,16 +48,26 @@ class Fabric:
         self.nics = np.full((leaves, 2), 4e9)
         self.up = self.chance.uniform(1e9, 5e9, (leaves, spines))
         self.down = self.chance.uniform(1e9, 5e9, (leaves, spines))
+        self.up_later: np.ndarray | None = None
         self.rows: Rows = {"port_samples": [], "links": [], "steps": []}
 
-    def count(self, device: str, port: str, sent: float, received: float, late: float) -> None:
+    def count(
+        self,
+        device: str,
+        port: str,
+        sent: float,
+        received: float,
+        late: float,
+        later: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        """Write what a port counts; `later` is what it sends and receives more since then."""
         base = int(self.chance.integers(10**12))
         self.rows["port_samples"] += [
             {"file_id": device, "line": n, "format": "f", "device": device, "port": port}
             | {"ts": at(n + late), "ts_source": "inline"}
             | {
-                "tx_bytes": base + round(sent * (n + late)),
-                "rx_bytes": round(received * (n + late)),
+                "tx_bytes": base + round(sent * (n + late) + later[0] * max(n + late - 3, 0)),
+                "rx_bytes": round(received * (n + late) + later[1] * max(n + late - 3, 0)),
             }
             for n in range(SAMPLES)
         ]
@@ -82,8 +93,10 @@ class Fabric:
                 self.rows["steps"].append(step)
             for spine in range(self.spines):
                 up, down = self.up[leaf, spine], self.down[leaf, spine]
-                self.count(f"leaf{leaf}", f"Ethernet{8 + spine}", up, down, 0)
-                self.count(f"spine{spine}", f"Ethernet{leaf}", down, up, late[spine])
+                more = 0.0 if self.up_later is None else float(self.up_later[leaf, spine] - up)
+                self.count(f"leaf{leaf}", f"Ethernet{8 + spine}", up, down, 0, (more, 0.0))
+                spine_port = f"spine{spine}", f"Ethernet{leaf}"
+                self.count(*spine_port, down, up, late[spine], (0.0, more))
                 if self.told_by == "switches":
                     near, far = (
                         (f"leaf{leaf}", f"Ethernet{8 + spine}"),
@@ -373,3 +386,51 @@ class TestSilentUplinks:
         named = [f"{f.entities[0].port} {f.severity}" for f in found.findings]
         assert named == ([f"Ethernet{empty} low"] if before else [])
         assert len(found.open) == (not before)
+
+
+class TestUplinksThatStop:
+    """Of few hashed flows: a link that is empty may be chance, one that stops is not."""
+
+    def told(self, make_store: Make, fabric: Fabric) -> list[str]:
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            found = find_one_way_uplinks(evidence, load_models()["one_way_uplink"], [])
+        return [f"{f.entities[0].label} {f.severity}" for f in found.findings]
+
+    def fabric(self, seed: int) -> tuple[Fabric, int]:
+        """Return one whose first leaf leaves out a link that carried a flow, and the link."""
+        fabric = Fabric(seed, leaves=5, told_by="switches")
+        chance = fabric.chance
+        fabric.up = np.array([hashed(chance, 6, 4, 4) for _ in range(5)])
+        used = np.flatnonzero(fabric.up[0] > 1e6)
+        stopped = int(chance.choice(used))
+        fabric.up_later = fabric.up.copy()
+        fabric.up_later[0] = np.insert(hashed(chance, 6, 3, 3), stopped, 0.0)
+        return fabric, stopped
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_one_that_stops_in_a_job_is_told(self, make_store: Make, seed: int) -> None:
+        """The others' hash may leave another empty at that time: then neither is sure."""
+        fabric, stopped = self.fabric(seed)
+        assert fabric.up_later is not None
+        empty = (fabric.up[0] > 1e6) & (fabric.up_later[0] < 1e6)
+        severity = "medium" if empty.sum() == 1 else "low"
+        told = self.told(make_store, fabric)
+        assert f"leaf0 Ethernet{8 + stopped} {severity}" in told
+        assert len(told) == empty.sum()
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_where_all_switches_hash_anew_it_may_be_chance(
+        self, make_store: Make, seed: int
+    ) -> None:
+        fabric, _ = self.fabric(seed)
+        assert fabric.up_later is not None
+        fabric.up_later[1:] = [hashed(fabric.chance, 6, 4, 4) for _ in range(4)]
+        assert self.told(make_store, fabric) == []
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_a_flow_that_ends_leaves_its_link_empty(self, make_store: Make, seed: int) -> None:
+        fabric, stopped = self.fabric(seed)
+        assert fabric.up_later is not None
+        fabric.up_later[0] = fabric.up[0]
+        fabric.up_later[0, stopped] = 0.0
+        assert self.told(make_store, fabric) == []

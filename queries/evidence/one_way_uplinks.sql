@@ -3,6 +3,8 @@
 -- inferred its ports may lead to hosts: a server that only sends acknowledges by 0.1 % of the bytes,
 -- so the bound is a tenth of that. What comes in is counted at the port, or as what the neighbour sends.
 -- `carried_ratio` is what the port sent of the mean before it fell silent, null without two such intervals.
+-- `moved`: others of the group took over what it had sent, and the shares of other groups stayed, as they do not
+-- where a job starts anew and opens other flows. Eight intervals on either side are compared.
 WITH members AS (
   SELECT job, device, uplink_group, inferred, port, members, ts_before, ts, seconds, gap,
     sent / seconds AS rate, avg(sent / seconds) OVER g AS usual, count(*) OVER g AS links
@@ -54,14 +56,44 @@ before AS (
   WHERE b.is_busy AND b.ts < s.since AND b.usual > 0
   GROUP BY ALL HAVING count(*) >= 2
 ),
+-- Of each port that fell silent: when, and how long intervals are.
+falls AS (
+  SELECT job, device, uplink_group, inferred, port, min(ts) AS since, max(ts) AS until,
+    8 * to_seconds(median(seconds)) AS reach
+  FROM silent SEMI JOIN before USING (device, uplink_group, port)
+  GROUP BY ALL HAVING count(*) >= 2
+),
+sides AS (
+  SELECT f.device AS switch, f.port AS stopped, b.uplink_group, b.port, b.uplink_group = f.uplink_group AS is_own,
+    avg(b.rate) FILTER (b.ts < f.since) AS before, avg(b.rate) FILTER (b.ts > f.since) AS after
+  FROM falls f JOIN busy b ON b.job IS NOT DISTINCT FROM f.job AND b.is_busy
+    AND b.ts BETWEEN f.since - f.reach AND least(f.until, f.since + f.reach)
+  WHERE NOT f.inferred AND NOT b.inferred AND b.links >= 2
+  GROUP BY ALL
+),
+shares AS (
+  SELECT *, sum(before) OVER g AS all_before, sum(after) OVER g AS all_after,
+    abs(before / sum(before) OVER g - after / sum(after) OVER g) / 2 AS change
+  FROM sides WINDOW g AS (PARTITION BY switch, stopped, uplink_group)
+),
+moves AS (
+  SELECT switch AS device, stopped AS port,
+    bool_or(is_own AND port = stopped AND all_after > all_before - before / 2)
+      AND count(DISTINCT uplink_group) FILTER (NOT is_own AND change IS NOT NULL) >= 2
+      AND median(changed) FILTER (NOT is_own) <= 0.1 AS moved
+  FROM (SELECT *, sum(change) OVER (PARTITION BY switch, stopped, uplink_group) AS changed FROM shares)
+  GROUP BY switch, stopped
+),
 state AS (
   SELECT device, port, arg_max(oper, ts) AS oper FROM named_status
   WHERE oper IS NOT NULL GROUP BY device, port
 )
 SELECT s.device, s.uplink_group, s.inferred, s.port, s.links, s.ts_before, s.ts, s.seconds,
-  s.rate / nullif(s.usual, 0) AS sent_ratio, c.received_ratio, e.carried_ratio, o.oper
+  s.rate / nullif(s.usual, 0) AS sent_ratio, c.received_ratio, e.carried_ratio,
+  coalesce(m.moved, false) AS moved, o.oper
 FROM silent s
 LEFT JOIN compared c USING (device, uplink_group, port)
 LEFT JOIN before e USING (device, uplink_group, port)
+LEFT JOIN moves m USING (device, port)
 LEFT JOIN state o USING (device, port)
 ORDER BY s.device, s.port, s.ts

@@ -1,9 +1,9 @@
 -- The parts of an InfiniBand node description: `MF0;leaf01:MQM9700/U1` is the switch leaf01,
--- `gpu01 mlx5_2` that NIC of gpu01. What a device is called when it leaves the factory names nobody:
+-- `gpu01 mlx5_2` and `gpu01 ibp26s0` are NICs of gpu01. What a device is called when it leaves the factory names nobody:
 -- it goes by its GUID. An aggregation node is SHARP's part of a switch, an HCA to the fabric.
 CREATE OR REPLACE MACRO node_nic(node) AS CASE
   WHEN regexp_matches(node, 'ConnectX|Aggregation Node') THEN 'HCA'
-  ELSE nullif(regexp_extract(trim(node), '^\S+\s+([a-z0-9]+_\w+|HCA-\d+)$', 1), '')
+  ELSE nullif(regexp_extract(trim(node), '^\S+\s+([a-z0-9]+_\w+|(?:roce|ib)[pos]\d\w*|HCA-\d+)$', 1), '')
 END;
 CREATE OR REPLACE MACRO node_device(node) AS CASE
   WHEN regexp_matches(node, 'Mellanox|ConnectX|Aggregation Node') THEN NULL

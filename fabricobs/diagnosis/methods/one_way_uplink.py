@@ -4,6 +4,7 @@ It receives like the others, or it sent like them before.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
@@ -22,10 +23,23 @@ from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stret
 
 _INFERRED = "ports that look like parallel links (no log tells their cables)"
 _FEW = "a hash of few flows may leave an uplink so"
+_MOVED = (
+    "it stopped in the middle of a job: its switch sent as much as before, over the others, while "
+    "other switches kept their shares, as they do not where a job opens new flows"
+)
 _SETTLED_BY = "LLDP neighbours of the switches, and NCCL_DEBUG=INFO logs of all ranks"
 # NICs of a ring carry the same, and their counters are read within an interval's few percent.
 _ALIKE = 0.03
 _EMPTY = 0.05  # of the mean: what the evidence calls silent
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Why a silent link is no chance, in words, the p of it where flows are known, if sure."""
+
+    chance: str
+    p: float | None
+    is_sure: bool
 
 
 def find_one_way_uplinks(
@@ -42,21 +56,25 @@ def find_one_way_uplinks(
     flows = dict(crossing.select("device", "flows").iter_rows())
     hashed = [
         group
-        for (group,), rows in silent.group_by("uplink_group")
+        for (group,), rows in silent.filter(~pl.col("moved")).group_by("uplink_group")
         if _is_hash(rows, flows.get(str(rows["device"][0])), evidence, model)
     ]
     windows = evidence.frame("uplink_windows")
     told_shares = _shares(windows.filter(~pl.col("inferred")))
     inferred_shares = _without_hosts(_shares(windows.filter("inferred")))
+    moved = dict(
+        silent.filter("moved").group_by("uplink_group").agg(pl.col("port").n_unique()).iter_rows()
+    )
     findings = []
     opened: list[NotJudged] = []
-    for (device, port), rows in silent.filter(~pl.col("uplink_group").is_in(hashed)).group_by(
-        "device", "port", maintain_order=True
-    ):
+    for (device, port), rows in silent.filter(
+        pl.col("moved") | ~pl.col("uplink_group").is_in(hashed)
+    ).group_by("device", "port", maintain_order=True):
         counted = flows.get(str(device))
         inferred = bool(rows["inferred"][0])
         shares = inferred_shares if inferred else told_shares
-        estimated = _estimated_flows(shares, str(rows["uplink_group"][0]), str(port))
+        group = str(rows["uplink_group"][0])
+        estimated = _estimated_flows(shares, group, str(port))
         # Links as even as that carry more flows than NCCL opens: a switch moves flowlets.
         if estimated is not None and counted is not None and estimated > counted:
             counted = None
@@ -65,15 +83,20 @@ def find_one_way_uplinks(
         # Where flows are estimated, all groups were looked at, not the one of the known flows.
         tried = 1 if counted else len(shares)
         p = None if number is None else min(tried * _p_empty(int(number), links), 1.0)
-        if p is not None and p >= model.limit("p"):
+        unlikely = p is not None and p < model.limit("p")
+        stopped = bool(rows["moved"][0]) and not unlikely
+        if p is not None and not unlikely and not stopped:
             continue
         found = _lasting(rows, counted, evidence, model)
         if found and inferred and number is None and not _carried(rows, model):
             opened.append(NotJudged(f"{device} {port}: it sends nothing, and {_FEW}", _SETTLED_BY))
         elif found:
-            told = _flows_text(counted, number)
+            chance = _MOVED if stopped else _chance(counted, number, p)
+            # Of several that stop at once the new hash may have left some empty.
+            is_sure = moved[group] == 1 if stopped else unlikely
+            shown = _Shown(chance, p if unlikely else None, is_sure)
             findings.append(
-                _finding(str(device), str(port), rows, found, told, p, evidence, model, trends)
+                _finding(str(device), str(port), rows, found, shown, evidence, model, trends)
             )
     return MethodResult(tuple(findings), open=tuple(opened))
 
@@ -144,12 +167,19 @@ def _p_empty(flows: int, links: int) -> float:
     return min(at_most(_EMPTY * flows / links, flows, 1 / links) * links, 1)
 
 
-def _flows_text(counted: int | None, estimated: float | None) -> str:
+def _chance(counted: int | None, estimated: float | None, p: float | None) -> str:
+    """Say how likely a hash leaves a link that empty."""
+    flows = "flows"
     if counted is not None:
-        return f"{counted:,} flows"
-    if estimated is not None:
-        return f"about {estimated:,.0f} flows, estimated from the other links,"
-    return "flows"
+        flows = f"{counted:,} flows"
+    elif estimated is not None:
+        flows = f"about {estimated:,.0f} flows, estimated from the other links,"
+    likely = (
+        f"with p = {p:.1e}"
+        if p is not None
+        else "with a chance that is not known, because no log tells the flows"
+    )
+    return f"hashing {flows} leaves a link so empty {likely}"
 
 
 def _lasting(
@@ -170,8 +200,7 @@ def _finding(
     port: str,
     rows: pl.DataFrame,
     found: list[Stretch],
-    flows: str,
-    p: float | None,
+    shown: _Shown,
     evidence: Evidence,
     model: Model,
     trends: list[StepTimeTrend],
@@ -197,10 +226,7 @@ def _finding(
         "sign": f"received {received:.0%} of what the median of them did"
         if receives
         else f"sent {carried:.0%} of it before",
-        "flows": flows,
-        "chance": f"with p = {p:.1e}"
-        if p is not None
-        else "with a chance that is not known, because no log tells the flows",
+        "chance": shown.chance,
     }
     families = {"counters", "topology"}
     if cost is not None and cost.felt:
@@ -214,8 +240,8 @@ def _finding(
         )
         if value is not None
     ]
-    if p is not None:
-        drivers.append(driver(model, "p", "probability under random hashing", p))
+    if shown.p is not None:
+        drivers.append(driver(model, "p", "probability under random hashing", shown.p))
     return build_finding(
         model,
         evidence,
@@ -229,5 +255,5 @@ def _finding(
         detected_at=detected_at,
         cost=cost,
         # A link that takes nothing in either may have been drained on purpose.
-        unmeasured="medium" if receives and p is not None else "low",
+        unmeasured="medium" if receives and shown.is_sure else "low",
     )
