@@ -12,14 +12,13 @@ WITH members AS (
   WINDOW g AS (PARTITION BY job, uplink_group, ts)
 ),
 busy AS (
-  SELECT *, usual >= 0.25 * median(usual) OVER (PARTITION BY job, uplink_group) AS is_busy
+  SELECT *, usual >= 0.25 * median(usual) OVER (PARTITION BY job, uplink_group) AS is_busy,
+    is_busy AND links = members AND links >= 2 AND NOT coalesce(gap, false)
+      AND rate <= CASE WHEN inferred THEN 0.0001 ELSE 0.05 END * usual AS is_silent
   FROM members
 ),
 silent AS (
-  SELECT * FROM busy
-  WHERE is_busy AND links = members AND links >= 2
-    AND rate <= CASE WHEN inferred THEN 0.0001 ELSE 0.05 END * usual
-    AND NOT coalesce(gap, false)
+  SELECT * FROM busy WHERE is_silent
 ),
 received AS (
   SELECT t.device, t.port, t.ts_before, t.ts, coalesce(t.rx_bytes, t.rx_packets) / t.seconds AS rate
@@ -56,19 +55,24 @@ before AS (
   WHERE b.is_busy AND b.ts < s.since AND b.usual > 0
   GROUP BY ALL HAVING count(*) >= 2
 ),
--- Of each port that fell silent: when, and how long intervals are.
+-- Of each port that fell silent: when, until it sent again, and how long intervals are.
+marked AS (
+  SELECT *, min(ts) FILTER (is_silent) OVER (PARTITION BY job, device, uplink_group, port) AS since
+  FROM busy SEMI JOIN before USING (device, uplink_group, port)
+  WHERE is_busy AND NOT inferred
+),
 falls AS (
-  SELECT job, device, uplink_group, inferred, port, min(ts) AS since, max(ts) AS until,
+  SELECT job, device, uplink_group, port, since, coalesce(min(ts_before) FILTER (NOT is_silent), max(ts)) AS until,
     8 * to_seconds(median(seconds)) AS reach
-  FROM silent SEMI JOIN before USING (device, uplink_group, port)
-  GROUP BY ALL HAVING count(*) >= 2
+  FROM marked WHERE ts >= since
+  GROUP BY job, device, uplink_group, port, since HAVING count(*) FILTER (is_silent) >= 2
 ),
 sides AS (
   SELECT f.device AS switch, f.port AS stopped, b.uplink_group, b.port, b.uplink_group = f.uplink_group AS is_own,
     avg(b.rate) FILTER (b.ts < f.since) AS before, avg(b.rate) FILTER (b.ts > f.since) AS after
   FROM falls f JOIN busy b ON b.job IS NOT DISTINCT FROM f.job AND b.is_busy
     AND b.ts BETWEEN f.since - f.reach AND least(f.until, f.since + f.reach)
-  WHERE NOT f.inferred AND NOT b.inferred AND b.links >= 2
+  WHERE NOT b.inferred AND b.links >= 2
   GROUP BY ALL
 ),
 shares AS (
@@ -80,7 +84,7 @@ moves AS (
   SELECT switch AS device, stopped AS port,
     bool_or(is_own AND port = stopped AND all_after > all_before - before / 2)
       AND count(DISTINCT uplink_group) FILTER (NOT is_own AND change IS NOT NULL) >= 2
-      AND median(changed) FILTER (NOT is_own) <= 0.1 AS moved
+      AND median(changed) FILTER (NOT is_own) <= $moved AS moved
   FROM (SELECT *, sum(change) OVER (PARTITION BY switch, stopped, uplink_group) AS changed FROM shares)
   GROUP BY switch, stopped
 ),

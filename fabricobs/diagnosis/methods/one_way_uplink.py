@@ -46,7 +46,7 @@ def find_one_way_uplinks(
     evidence: Evidence, model: Model, trends: list[StepTimeTrend]
 ) -> MethodResult:
     """Return a finding for each uplink that sends nothing; groups are counted by ecmp_skew."""
-    silent = evidence.frame("one_way_uplinks").filter(
+    silent = evidence.frame("one_way_uplinks", model.limits).filter(
         pl.any_horizontal(
             pl.col("received_ratio", "carried_ratio").fill_null(0.0) >= model.limit("received")
         )
