@@ -84,7 +84,7 @@ moves AS (
   SELECT switch AS device, stopped AS port,
     bool_or(is_own AND port = stopped AND all_after > all_before - before / 2)
       AND count(DISTINCT uplink_group) FILTER (NOT is_own AND change IS NOT NULL) >= 2
-      AND median(changed) FILTER (NOT is_own) <= $moved AS moved
+      AND quantile_cont(changed, 0.9) FILTER (NOT is_own) <= $moved AS moved
   FROM (SELECT *, sum(change) OVER (PARTITION BY switch, stopped, uplink_group) AS changed FROM shares)
   GROUP BY switch, stopped
 ),
