@@ -17,6 +17,7 @@ from fabricobs.simulator.random_worlds.topology import Topology
 from fabricobs.simulator.random_worlds.workload import Launch
 from fabricobs.simulator.randomness import Random
 
+ANY = "any"  # the property `fault` of a world whose faults are drawn
 _BISECTIONS = 10
 _BATCH = 0.25  # share of the hosts that a bad batch of firmware is on
 _FLAPS = 6
@@ -36,6 +37,7 @@ class FaultKind(BaseModel):
     only: Literal["ethernet", "infiniband"] | None = None
     strikes: Literal["gpu", "host", "nic", "uplink", "leaf", "job"]
     does: str
+    throttles: bool = False
     natural: float
     most: float
     shown_by: tuple[tuple[str, ...], ...]
@@ -57,6 +59,10 @@ class Fault:
     def state(self, topology: Topology) -> State:
         """What the cluster is like while the fault acts."""
         return _state(self.kind, self.parts, self.size, topology)
+
+    def gpus(self, topology: Topology) -> np.ndarray:
+        """GPUs of the cluster it acts on."""
+        return _gpus(self.kind, self.parts, topology)
 
     def cables(self, topology: Topology) -> np.ndarray:
         """Cables it acts on."""
@@ -92,6 +98,8 @@ def _names(spec: Spec, network: Network) -> tuple[str, ...]:
         for name, kind in fault_kinds().items()
         if kind.only in {None, spec.fabric} and _has(kind, topology, network)
     }
+    if spec.fault != ANY:
+        return (spec.fault,) if spec.fault in fitting else ()
     random = spec.stream("faults")
     weights = np.array([kind.weight for kind in fitting.values()])
     chosen = random.choice(

@@ -6,7 +6,7 @@ import numpy as np
 
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.topology import Topology
+from fabricobs.simulator.random_worlds.topology import GPU_BUSES, Topology
 from fabricobs.simulator.random_worlds.trainer import (
     Line,
     printing_ranks,
@@ -139,7 +139,7 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
         own = int(np.flatnonzero(members == rank)[0])
         key = f"0x{comm_hash(site, launch, phase, group):x}"
         pointer = f"0x{0x5560_0000_0000 + 0x10_0000 * rank + 0x1000 * number:x}"
-        busy = f"{0x18 + 0x12 * local:x}000"
+        busy = f"{GPU_BUSES[local]:x}000"
         what = "ncclCommInitRank comm" if release >= (2, 21) else "comm"
         common = (
             f"{what} {pointer} rank {own} nranks {len(members)} cudaDev {local} nvmlDev {local} "

@@ -39,6 +39,7 @@ class Output(BaseModel):
     extension: str = ""
     per_port: bool = False
     self_timed: bool = False
+    head_once: bool = False
     head: str = ""
     row: str = ""
     foot: str = ""
@@ -60,7 +61,7 @@ class Output(BaseModel):
         text = self.model_dump_json()
         return any(f"{{{name}" in text for name in _SPEEDS)
 
-    def text(self, ports: list[Fields]) -> str:
+    def text(self, ports: list[Fields], *, head: bool = True) -> str:
         """The output for some ports at one moment."""
         if self.style == "document":
             return json.dumps(self._document(ports), indent=1) + "\n"
@@ -70,10 +71,10 @@ class Output(BaseModel):
                 *([_table(self.second, ports)] if self.second else []),
             ]
             return "\n".join(tables)
-        blocks = [(self.head, self.row, self.foot), (self.then, self.then_row, "")]
+        blocks = [(self.head * head, self.row, self.foot), (self.then, self.then_row, "")]
         lines = []
-        for head, row, foot in blocks:
-            lines += [head.format_map(ports[0]).removeprefix("\n")] if head else []
+        for above, row, foot in blocks:
+            lines += [above.format_map(ports[0]).removeprefix("\n")] if above else []
             lines += [row.strip("\n").format_map(port) for port in ports] if row else []
             lines += [foot.format_map(ports[0]).removeprefix("\n")] if foot else []
         return "\n".join(lines) + "\n"
@@ -96,9 +97,9 @@ class Output(BaseModel):
 
 
 @cache
-def outputs() -> tuple[Output, ...]:
-    """All outputs."""
-    text = Path(__file__).with_name("outputs.toml").read_text(encoding="utf-8")
+def outputs(file: str = "outputs.toml") -> tuple[Output, ...]:
+    """All outputs of one kind of parts."""
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
     return tuple(Output.model_validate(entry) for entry in tomllib.loads(text)["output"])
 
 

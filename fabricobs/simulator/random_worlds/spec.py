@@ -34,9 +34,9 @@ _LACKS: dict[str, dict[str, Any]] = {
     "": {},
     "switches": {
         "host_form": "none", "nccl_level": "none", "inspector": False, "steps_from": "none",
-        "kernel_log": False,
+        "kernel_log": False, "gpu_form": "none",
     },
-    "timing": _NO_COUNTERS | {"nccl_level": "none", "kernel_log": False},
+    "timing": _NO_COUNTERS | {"nccl_level": "none", "kernel_log": False, "gpu_form": "none"},
     "no_network": _NO_COUNTERS,
 }  # fmt: skip
 
@@ -107,6 +107,7 @@ class Spec(BaseModel):
     cumulus_form: str
     infiniband_form: str
     host_form: str
+    gpu_form: str
     trainer: str
     nccl_version: str
     nccl_prefix: str
@@ -163,6 +164,13 @@ class Spec(BaseModel):
     counter_resets: int
     old_errors: float
     background_errors: float
+    gpu_model: str
+    gpu_driver: str
+    clock_bound: Literal["none", "power", "setting"]
+    bound_clock: float
+    gpu_celsius: float
+    gpu_utilization: int
+    fault: str
     fault_count: int
     fault_effect: float
     fault_span: str
@@ -184,6 +192,16 @@ class Spec(BaseModel):
         wanted = round(self.duration_minutes * 60 / self.step_seconds)
         most = MOST_RANK_STEPS // (self.job_hosts * self.gpus_per_host)
         return max(FEWEST_STEPS, min(wanted, most))
+
+    @property
+    def old_driver(self) -> bool:
+        """Whether the driver is of a branch before 535, which renamed throttle reasons."""
+        return int(self.gpu_driver.split(".")[0]) < 535
+
+    @property
+    def new_driver(self) -> bool:
+        """Whether the driver is of branch 535 or later."""
+        return not self.old_driver
 
     @property
     def nccl_release(self) -> str:

@@ -10,6 +10,7 @@ from fabricobs.simulator.effects import Floats
 from fabricobs.simulator.random_worlds.spec import Spec
 
 NONE = -1
+GPU_BUSES = (0x18, 0x2A, 0x3A, 0x5D, 0x9A, 0xAB, 0xBA, 0xDB)
 _BUSES = (0x1A, 0x3C, 0x4D, 0x5E, 0x9C, 0xBC, 0xCC, 0xDC)
 _TIERS = ("leaf", "spine", "core")
 _HOST_EFFICIENCY = 0.80  # bus bandwidth NCCL reaches on NDR: 75 to 85 % of line rate (METHODS 1)

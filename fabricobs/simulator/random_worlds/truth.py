@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from fabricobs.simulator.random_worlds.faults import Fault
+from fabricobs.simulator.random_worlds.gpus import throttle_of
 from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.run import plain_seconds
@@ -23,6 +24,7 @@ SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act o
 _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
 _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
+_LOW_CLOCK = 0.95  # of its usual clock: below, a GPU is told from those with worse silicon
 _SOUND_STEPS = 20  # without a fault, warm-up included, that tell the pace without it
 _PACE_CHANGES = 0.05  # share of the step time by which ordinary life changes the pace
 # What other tenants cost may be told of the steps, of the ports that fill, or of their class.
@@ -87,6 +89,7 @@ def evidence_of(site: Site) -> set[str]:
         "phases_of_ranks": spec.steps_from == "ranks" and prints_phases(site),
         "phases_of_rank0": spec.steps_from == "rank0" and prints_phases(site),
         "steps": spec.steps_from != "none",
+        "gpu_clocks": spec.gpu_form != "none",
         "kernel_log": spec.kernel_log,
         "switch_log": spec.switch_log != "none" and not spec.infiniband,
         "nccl_channels": info,
@@ -144,6 +147,7 @@ def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
     else:
         first, last = int(acting[0]), int(acting[-1])
         begin, end = float(begins[first]), float(ends[last])
+    shown = shown if _clocks_show(site, fault) else shown - {"gpu_clocks"}
     sets = [names for names in fault.kind.shown_by if set(names) <= shown]
     clear = _clear(site, fault, loss, end - begin)
     true = site.true_clock
@@ -173,21 +177,14 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
     if fault.kind.strikes == "job":
         return [{"type": "job", "job": spec.job_name}]
     if fault.kind.strikes == "host":
-        return [{"type": "host", "host": names[host]} for host in fault.parts]
+        hosts = [{"type": "host", "host": names[host]} for host in fault.parts]
+        return hosts + (_gpus_named(site, fault) if fault.kind.throttles else [])
     if fault.kind.strikes == "leaf":
         return [{"type": "switch", "switch": names[fault.parts[0]]}]
+    if fault.kind.strikes == "gpu":
+        return _gpus_named(site, fault)
     found: list[dict[str, Any]] = []
     for part in fault.parts:
-        if fault.kind.strikes == "gpu":
-            host, local = divmod(part, spec.gpus_per_host)
-            where = {"type": "rank", "host": names[host]}
-            for launch in (course.launch for course in world.courses):
-                for rank in np.flatnonzero(launch.gpu == part).tolist():
-                    found.append(where | {"rank": rank})
-                    # Where no log tells the number, a rank is named by its process.
-                    found.append(where | {"pid": int(launch.pids[rank])})
-            found.append({"type": "gpu", "host": names[host], "gpu": local})
-            continue
         for port in topology.ends[part]:
             device = topology.devices[port.device]
             if device.tier == 0:
@@ -200,6 +197,34 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
                 if name
             ]
     return found
+
+
+def _gpus_named(site: Site, fault: Fault) -> list[dict[str, Any]]:
+    """The GPUs that a fault strikes, and the ranks on them."""
+    world, found = site.world, list[dict[str, Any]]()
+    for gpu in fault.gpus(world.topology).tolist():
+        host, local = divmod(gpu, site.spec.gpus_per_host)
+        where = {"type": "rank", "host": world.topology.devices[host].name}
+        for launch in (course.launch for course in world.courses):
+            for rank in np.flatnonzero(launch.gpu == gpu).tolist():
+                found.append(where | {"rank": rank})
+                # Where no log tells the number, a rank is named by its process.
+                found.append(where | {"pid": int(launch.pids[rank])})
+        found.append(where | {"type": "gpu", "gpu": local})
+    return found
+
+
+def _clocks_show(site: Site, fault: Fault) -> bool:
+    """Whether clocks were told while a fault held them low, often enough and low enough to see."""
+    if not fault.kind.throttles or throttle_of(site.world, fault)[0] > _LOW_CLOCK:
+        return False
+    world = site.world
+    hosts = fault.gpus(world.topology) // site.spec.gpus_per_host
+    return any(
+        sum(acts_at(world, fault.acts, moment) for moment in site.clocked_at(host))
+        >= _FEWEST_ROUNDS
+        for host in np.unique(hosts).tolist()
+    )
 
 
 def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
