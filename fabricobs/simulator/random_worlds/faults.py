@@ -23,7 +23,7 @@ _BATCH = 0.25  # share of the hosts that a bad batch of firmware is on
 _FLAPS = 6
 _SENDERS = 12  # foreign NICs that fill one port
 # Faults that are set up with the job act from its first step to its last.
-_FROM_THE_FIRST_STEP = {"gdr_off", "socket_transport", "foreign_nics"}
+_FROM_THE_FIRST_STEP = {"gdr_off", "socket_transport", "foreign_nics", "swapped_rails"}
 
 
 class FaultKind(BaseModel):
@@ -112,6 +112,8 @@ def _has(kind: FaultKind, topology: Topology, network: Network) -> bool:
     """Whether the job uses what the kind strikes, and enough of it."""
     if kind.does == "polarised":
         return bool(_wide_leaves(topology, network.launch))
+    if kind.does == "swapped":
+        return bool(_rails_apart(topology, network.launch.hosts[0]))
     if kind.strikes == "uplink":
         fewest = 4 if kind.does == "unused" else 1
         return len(_uplinks_used(topology, network.launch)) >= fewest
@@ -151,6 +153,9 @@ def _parts(
     if kind.strikes == "uplink":
         return (int(random.choice(_uplinks_used(topology, launch))),)
     first = int(random.choice(hosts))
+    if kind.does == "swapped":
+        pairs = _rails_apart(topology, first)
+        return pairs[int(random.randint(len(pairs)))]
     chosen = [first]
     if several == "two" and len(hosts) > 3:
         chosen = [first, int(random.choice([h for h in hosts if h != first]))]
@@ -176,6 +181,29 @@ def _wide_leaves(topology: Topology, launch: Launch) -> list[int]:
         [topology.ends[cable][0].device for cable in _uplinks_used(topology, launch)]
     )
     return [int(leaf) for leaf in leaves if len(topology.uplinks_of(int(leaf))) >= 4]
+
+
+def _rails_apart(topology: Topology, host: int) -> list[tuple[int, int]]:
+    """Pairs of NICs, one of a host, that a hand may swap: on other rails of the same racks.
+
+    Their leaves have ways to each other.
+    """
+    rails = min(topology.nics_per_host, int(topology.spec.rails) * topology.nics_per_host)
+    if rails < 2 or not len(topology.uplinks_of(int(topology.leaf[topology.nics_of(host)[0]]))):
+        return []
+    own = {int(leaf) for leaf in topology.leaf[list(topology.nics_of(host))]}
+    near = [
+        nic
+        for nic, leaf in enumerate(topology.leaf.tolist())
+        if leaf in own and nic // topology.nics_per_host in {host, host + 1, host - 1}
+    ]
+    return [
+        (nic, other)
+        for nic in topology.nics_of(host)
+        for other in near
+        if topology.leaf[nic] != topology.leaf[other]
+        and nic % topology.nics_per_host != other % topology.nics_per_host
+    ]
 
 
 def _uplinks_used(topology: Topology, launch: Launch) -> list[int]:

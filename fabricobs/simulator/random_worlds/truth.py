@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from fabricobs.simulator.random_worlds.evidence import evidence_of
 from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.gpus import throttle_of
 from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.trainer import prints_phases, prints_work
+from fabricobs.simulator.random_worlds.trainer import prints_work
 from fabricobs.simulator.random_worlds.world import (
     World,
     tenants_alone,
@@ -24,6 +25,7 @@ SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act o
 _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
 _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
+_FEWEST_HOSTS = 3  # that show what is usual
 _LOW_CLOCK = 0.95  # of its usual clock: below, a GPU is told from those with worse silicon
 _SOUND_STEPS = 20  # without a fault, warm-up included, that tell the pace without it
 _PACE_CHANGES = 0.05  # share of the step time by which ordinary life changes the pace
@@ -77,61 +79,6 @@ def loss_of(world: World, fault: Fault) -> float:
     twin = without(world, fault)
     faulty, sound = (np.concatenate([c.seconds for c in w.courses]) for w in (world, twin))
     return float(max(0.0, 1 - sound[: len(span)][span].mean() / faulty[span].mean()))
-
-
-def evidence_of(site: Site) -> set[str]:
-    """Names of the evidence that the world's files hold."""
-    spec = site.spec
-    found = {"watchdog"}
-    info = spec.nccl_level in {"info", "coll"}
-    timing = {
-        "inspector": spec.inspector,
-        "phases_of_ranks": spec.steps_from == "ranks" and prints_phases(site),
-        "phases_of_rank0": spec.steps_from == "rank0" and prints_phases(site),
-        "steps": spec.steps_from != "none",
-        "gpu_clocks": spec.gpu_form != "none",
-        "kernel_log": spec.kernel_log,
-        "switch_log": spec.switch_log != "none" and not spec.infiniband,
-        "nccl_channels": info,
-        "nccl_warnings": spec.nccl_level != "none",
-        "nic_status": spec.port_status
-        or spec.host_form in {"sysfs", "sysfs_tree", "node_exporter"},
-    }
-    found |= {name for name, there in timing.items() if there}
-    nic = spec.host_form
-    if nic in {"ethtool", "sysfs", "sysfs_tree", "node_exporter", "telegraf"} and (
-        nic != "ethtool" or not spec.infiniband
-    ):
-        found |= {"nic_errors", "nic_downs"}
-        # Of an Ethernet NIC, ethtool alone counts pauses by priority.
-        if spec.infiniband or nic == "ethtool":
-            found.add("nic_pauses")
-    if nic in {"sysfs", "sysfs_tree", "telegraf", "rdma"}:
-        found |= {"nic_losses"}
-    if spec.switch_counters != "none":
-        found |= _switch_evidence(site, 1, "leaf")
-    if spec.switch_counters == "all":
-        found |= _switch_evidence(site, 2, "spine")
-    return found
-
-
-def _switch_evidence(site: Site, tier: int, name: str) -> set[str]:
-    switches = site.world.topology.switches(tier)
-    if not switches:
-        return set()
-    system = switches[0].os
-    status = {f"{name}_status"} if site.spec.port_status and system != "cumulus" else set()
-    if system == "infiniband":
-        return status | {f"{name}_{w}" for w in ("bytes", "errors", "downs", "pauses", "drops")}
-    form = getattr(site.spec, f"{system}_form")
-    found = status | {f"{name}_bytes", f"{name}_errors", f"{name}_drops"}
-    if form in {"json", "snmp", "snmp_exporter"}:
-        found.add(f"{name}_status")
-    if not form.startswith("snmp"):
-        found.add(f"{name}_pauses")
-    if (system, form) == ("eos", "json"):
-        found.add(f"{name}_downs")
-    return found
 
 
 def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
@@ -237,6 +184,8 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         return loss >= SMALLEST_LOSS or fault.size > _CLEAR * float(noise)
     if fault.kind.does in {"hang", "flap", "nic_rate"}:
         return True
+    if fault.kind.does == "swapped":
+        return _shows_rails(world, fault)
     if fault.kind.does == "half_speed":
         ends = {end.device for part in fault.parts for end in world.topology.ends[part]}
         moments = [moment for end in ends for moment in site.speeds_told(end)]
@@ -250,6 +199,17 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         if packets * fault.size * fault.acts.sum() < _FEWEST_EVENTS:
             return False
     return seconds >= _FEWEST_ROUNDS * interval
+
+
+def _shows_rails(world: World, fault: Fault) -> bool:
+    """Whether enough other hosts show which rail the leaves of two swapped NICs serve."""
+    topology = world.topology
+    rail = np.arange(topology.nics) % topology.nics_per_host
+    for nic, other in (fault.parts, fault.parts[::-1]):
+        others = (topology.leaf == topology.leaf[other]) & (rail == rail[nic])
+        if int(others.sum()) - int(others[other]) < _FEWEST_HOSTS:
+            return False
+    return True
 
 
 def _dead_intervals(site: Site, fault: Fault) -> int:
