@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.simulator.random_worlds.case import write_world
 from fabricobs.simulator.random_worlds.faults import fault_kinds
+from fabricobs.simulator.random_worlds.gpus import IDLE, POWER_CAP, SETTING, Gpus, throttle_of
 from fabricobs.simulator.random_worlds.ledger import Ledger
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.spec import Spec, distributions, draw_spec
@@ -120,8 +122,11 @@ def test_a_fault_costs_what_the_twin_saves(kind: str) -> None:
     acts = fault.acts[: len(own)]
     assert not twin.faults
     assert np.allclose(own[~acts], sound[~acts]), "outside of it nothing changes"
-    if fault.kind.does in {"unused", "polarised", "half_speed"}:
+    if fault.kind.does in {"unused", "polarised", "half_speed", "swapped"} or kind == "small_mtu":
         return  # as large as they are, and balancing may hide them
+    if fault.kind.does == "nothing":
+        assert np.allclose(own, sound)
+        return
     cost = 1 - sound[acts].mean() / own[acts].mean()
     assert cost == pytest.approx(1 - 1 / 1.2, abs=0.06)
 
@@ -133,7 +138,8 @@ def _with_fault(kind: str, **more: object) -> World:
         "fault_parts": "one", "job_kind": "dp", "overlap": 0.0, "tenants": 0.0, "gc_tails": 0.0,
         "rank_noise": 0.001, "communication": 0.4, "restarts": 0, "nics_per_host": 8,
         "gpus_per_host": 8, "tensor": 1, "uplink_ratio": 1, "fault_span": "to_end",
-        "parallel_links": 1, "rails": False, "oversubscription": 1.0,
+        "parallel_links": 1, "rails": kind == "swapped_rails", "oversubscription": 1.0,
+        "leaf_os": "sonic",
     }  # fmt: skip
     spec = draw_spec(5, **(plain | more))
     return come_true(spec, (kind,))
@@ -170,6 +176,63 @@ def test_a_dead_uplink_is_identifiable_only_where_counters_stand_still(
         begin, end = course.begin[first] + 0.01, course.end[after - 1]
         site.counters_told(leaf, np.array([begin, begin + share * (end - begin)]))
     assert ground_truth(site)["faults"][0]["identifiable"] is identifiable
+
+
+@pytest.mark.parametrize("bound", ["none", "power", "setting"])
+def test_a_throttled_gpu_alone_runs_below_the_clock_of_its_peers(bound: str) -> None:
+    """Its computing time follows its clock; what bounds all GPUs alike leaves a small spread."""
+    world = _with_fault("throttled_gpu", clock_bound=bound, silicon_spread=0.005, gpu_form="query")
+    fault, course = world.faults[0], world.courses[0]
+    ((struck, ratio, cause),) = [(fault.parts[0], *throttle_of(world, fault))]
+    gpus, each = Gpus(world), world.spec.gpus_per_host
+    clocks = {False: [], True: []}
+    for step in (5, course.steps - 5):
+        moment = np.array(
+            [course.begin[step] + 0.3 * (course.arrival[step].min() - course.begin[step])]
+        )
+        for host in world.topology.switches(0)[: len(course.launch.hosts)]:
+            for local, told in enumerate(gpus.read(host, moment)[0]):
+                hit = host.index * each + local == struck and bool(fault.acts[step])
+                clocks[hit].append(told["clock"])
+                assert (told["reasons"] & ~(POWER_CAP | SETTING) > 0) == (hit and cause != "limit")
+    usual = np.median(clocks[False])
+    assert min(clocks[False]) > 0.93 * usual
+    assert clocks[True] == pytest.approx([ratio * usual], rel=0.05)
+    assert 1 / ratio > 1 + fault.size > 1
+
+
+def test_idle_gpus_are_told_as_idle() -> None:
+    """Those of spare hosts, and all of them before the job."""
+    world = come_true(draw_spec(5, **(SMALL | {"spare_hosts": 2, "restarts": 0})), ())
+    gpus, hosts = Gpus(world), world.topology.switches(0)
+    spare = gpus.read(hosts[-1], np.array([world.duration / 2]))[0]
+    early = gpus.read(hosts[0], np.array([-300.0]))[0]
+    assert {(told["reasons"], told["utilization"] < 5) for told in spare + early} == {(IDLE, True)}
+    assert {told["clock"] for told in spare} == {gpus.model.idle_clock}
+
+
+def test_swapped_rails_are_cabled_to_the_leaf_of_the_other() -> None:
+    world = _with_fault("swapped_rails", hosts_per_leaf=8)
+    one, other = world.faults[0].parts
+    planned = without(world, world.faults[0]).topology
+    assert world.topology.leaf[one] == planned.leaf[other] != planned.leaf[one]
+    assert world.topology.ends[one][1] == planned.ends[other][1]
+    told = ground_truth(Site(world, Path("logs")))["faults"][0]
+    assert told["identifiable"] == bool(told["shown_by"])
+    assert {c["type"] for c in told["culprits"]} == {"nic", "port"}
+
+
+@pytest.mark.parametrize(("parts", "identifiable"), [("one", True), ("batch", False)])
+def test_another_variable_is_identifiable_where_the_others_agree(
+    parts: str, identifiable: bool
+) -> None:
+    world = _with_fault("other_variable", hosts=6 if parts == "one" else 4, nccl_level="info",
+                        fault_parts=parts, spare_hosts=0, only="")  # fmt: skip
+    world = world if identifiable else replace(
+        world, faults=(replace(world.faults[0], parts=(0, 1)),)
+    )  # fmt: skip
+    told = ground_truth(Site(world, Path("logs")))["faults"][0]
+    assert told["loss_share"] == 0 and told["identifiable"] is identifiable
 
 
 def test_nobody_sends_over_a_dead_uplink() -> None:

@@ -7,7 +7,7 @@ WITH numbered AS (
   FROM gpu_samples WHERE ts IS NOT NULL
 )
 SELECT host, gpu, ts, max(model) AS model, max(sm_clock_mhz) AS sm_clock_mhz,
-  max(sm_clock_max_mhz) AS sm_clock_max_mhz, max(power_watts) AS power_watts,
+  max(sm_clock_max_mhz) AS sm_clock_max_mhz, max(power_watts) AS power_watts, max(power_limit_watts) AS power_limit_watts,
   max(temperature_celsius) AS temperature_celsius, max(utilization_percent) AS utilization_percent,
   bit_or(throttle_reasons) AS throttle_reasons
 FROM numbered

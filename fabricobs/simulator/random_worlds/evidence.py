@@ -19,6 +19,11 @@ def evidence_of(site: Site) -> set[str]:
         "kernel_log": spec.kernel_log,
         "switch_log": spec.switch_log != "none" and not spec.infiniband,
         "nccl_channels": info,
+        "nccl_settings": info or spec.nccl_level == "truncated",
+        "host_mtu": spec.asks_link,
+        "host_pfc": spec.asks_mlnx_qos or spec.asks_dcb,
+        "leaf_pfc": _tells_priorities(site),
+        "leaf_watchdog": _tells_priorities(site) and spec.leaf_os == "sonic",
         "nccl_warnings": spec.nccl_level != "none",
         "nic_status": spec.port_status
         or spec.host_form in {"sysfs", "sysfs_tree", "node_exporter"},
@@ -67,3 +72,12 @@ def _tells_cables(site: Site) -> bool:
     if not spec.infiniband:
         return spec.lldp and read
     return spec.lldp or (read and (spec.port_status or spec.infiniband_form == "ibdiagnet"))
+
+
+def _tells_priorities(site: Site) -> bool:
+    """Whether leaves tell on which priorities they pause."""
+    spec = site.spec
+    if spec.infiniband or spec.switch_counters == "none":
+        return False
+    nxos = spec.leaf_os == "nxos" and spec.nxos_form == "cli"
+    return nxos or (spec.leaf_os == "sonic" and spec.switch_settings)

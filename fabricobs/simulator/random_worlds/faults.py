@@ -23,7 +23,10 @@ _BATCH = 0.25  # share of the hosts that a bad batch of firmware is on
 _FLAPS = 6
 _SENDERS = 12  # foreign NICs that fill one port
 # Faults that are set up with the job act from its first step to its last.
-_FROM_THE_FIRST_STEP = {"gdr_off", "socket_transport", "foreign_nics", "swapped_rails"}
+_FROM_THE_FIRST_STEP = {
+    "gdr_off", "socket_transport", "foreign_nics", "swapped_rails", "other_variable", "small_mtu",
+    "other_priority", "no_watchdog",
+}  # fmt: skip
 
 
 class FaultKind(BaseModel):
@@ -34,6 +37,7 @@ class FaultKind(BaseModel):
     weight: float
     kind: str
     also: tuple[str, ...] = ()
+    leaf_os: str | None = None
     only: Literal["ethernet", "infiniband"] | None = None
     strikes: Literal["gpu", "host", "nic", "uplink", "leaf", "job"]
     does: str
@@ -96,7 +100,9 @@ def _names(spec: Spec, network: Network) -> tuple[str, ...]:
     fitting = {
         name: kind
         for name, kind in fault_kinds().items()
-        if kind.only in {None, spec.fabric} and _has(kind, topology, network)
+        if kind.only in {None, spec.fabric}
+        and kind.leaf_os in {None, topology.switches(1)[0].os}
+        and _has(kind, topology, network)
     }
     if spec.fault != ANY:
         return (spec.fault,) if spec.fault in fitting else ()

@@ -17,6 +17,13 @@ from fabricobs.simulator.random_worlds.workload import Launch, Phase
 from fabricobs.simulator.random_worlds.world import HANG_SECONDS
 
 _SINGLE = 7  # NCCL's number of float32
+# Variables with two values of which a host may have the one that the others do not have.
+_OTHER_VARIABLES = (
+    ("NCCL_IB_TC", "160", "96"),
+    ("NCCL_IB_QPS_PER_CONNECTION", "4", "1"),
+    ("NCCL_IB_TIMEOUT", "18", "14"),
+    ("NCCL_BUFFSIZE", "8388608", "2097152"),
+)
 _INIT_SECONDS = 12.0
 _HEAD_LINES = 25  # of each rank, that a log cut short still has
 
@@ -122,6 +129,9 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
     if release >= (2, 22):
         yield f"NCCL version {spec.nccl_release}+cuda12.4"
     yield "NCCL_IB_HCA set by environment to " + topology.ends[0][0].name.rstrip("0123456789")
+    for variable in _variables(site, struck):
+        name, _, value = variable.partition("=")
+        yield f"{name} set by environment to {value}."
     devices = [topology.ends[nic][0].name for nic in topology.nics_of(host)]
     kind = "IB" if spec.infiniband else "RoCE"
     if socket:
@@ -168,6 +178,16 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
                 "(kernels 0.21, alloc 0.10, bootstrap 0.55, allgathers 0.02, topo 0.41, "
                 "graphs 0.02, connections 0.55, rest 0.06)"
             )
+
+
+def _variables(site: Site, struck: set[str]) -> list[str]:
+    """Variables that a host has, as NAME=VALUE: those of the job, one of another value or more."""
+    own = dict(text.split("=") for text in site.spec.nccl_variables.split())
+    if "other_variable" in struck:
+        random = site.spec.stream("variable")
+        name, *values = _OTHER_VARIABLES[int(random.randint(len(_OTHER_VARIABLES)))]
+        own[name] = next(value for value in values if value != own.get(name))
+    return [f"{name}={value}" for name, value in own.items()]
 
 
 def _channels(

@@ -46,6 +46,7 @@ class Output(BaseModel):
     then: str = ""
     then_row: str = ""
     columns: tuple[tuple[str, str], ...] = ()
+    where: str = ""
     second: tuple[tuple[str, str], ...] = ()
     at: str = ""
     key: str = ""
@@ -67,7 +68,7 @@ class Output(BaseModel):
             return json.dumps(self._document(ports), indent=1) + "\n"
         if self.style == "table":
             tables = [
-                _table(self.columns, ports),
+                _table(self.columns, [p for p in ports if not self.where or p[self.where]]),
                 *([_table(self.second, ports)] if self.second else []),
             ]
             return "\n".join(tables)

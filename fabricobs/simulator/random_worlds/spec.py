@@ -28,13 +28,13 @@ FEWEST_STEPS, FEWEST_ROUNDS = 60, 12
 # What a site lacks that collects one kind of evidence only.
 _NO_COUNTERS = {
     "switch_counters": "none", "host_form": "none", "lldp": False, "port_status": False,
-    "switch_log": "none",
+    "switch_log": "none", "switch_settings": False, "host_settings": "none",
 }  # fmt: skip
 _LACKS: dict[str, dict[str, Any]] = {
     "": {},
     "switches": {
         "host_form": "none", "nccl_level": "none", "inspector": False, "steps_from": "none",
-        "kernel_log": False, "gpu_form": "none",
+        "kernel_log": False, "gpu_form": "none", "host_settings": "none",
     },
     "timing": _NO_COUNTERS | {"nccl_level": "none", "kernel_log": False, "gpu_form": "none"},
     "no_network": _NO_COUNTERS,
@@ -128,6 +128,10 @@ class Spec(BaseModel):
     switch_counters: Literal["all", "leaves", "none"]
     lldp: bool
     port_status: bool
+    switch_settings: bool
+    host_settings: Literal["none", "mlnx_qos", "dcb"]
+    host_mtu: int
+    nccl_variables: str
     nccl_level: Literal["info", "coll", "warn", "truncated", "none"]
     nccl_files: Literal["rank", "host", "job"]
     nccl_timestamps: bool
@@ -202,6 +206,21 @@ class Spec(BaseModel):
     def new_driver(self) -> bool:
         """Whether the driver is of branch 535 or later."""
         return not self.old_driver
+
+    @property
+    def asks_link(self) -> bool:
+        """Whether the site keeps what `ip link` prints of Ethernet NICs."""
+        return not self.infiniband and self.host_settings != "none"
+
+    @property
+    def asks_mlnx_qos(self) -> bool:
+        """Whether the site keeps what mlnx_qos prints of Ethernet NICs."""
+        return not self.infiniband and self.host_settings == "mlnx_qos"
+
+    @property
+    def asks_dcb(self) -> bool:
+        """Whether the site keeps what `dcb` prints of Ethernet NICs."""
+        return not self.infiniband and self.host_settings == "dcb"
 
     @property
     def nccl_release(self) -> str:

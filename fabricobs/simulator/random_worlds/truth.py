@@ -1,5 +1,6 @@
 """The answer of a random world: each fault, what it costs, and which evidence could show it."""
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,7 @@ from fabricobs.simulator.random_worlds.evidence import evidence_of
 from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.gpus import throttle_of
 from fabricobs.simulator.random_worlds.physics import State, calm
-from fabricobs.simulator.random_worlds.ports import acts_at
+from fabricobs.simulator.random_worlds.ports import acts_at, unwatched_ports
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.trainer import prints_work
@@ -26,6 +27,7 @@ _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyo
 _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
 _FEWEST_HOSTS = 3  # that show what is usual
+_MOST_ODD = 0.25  # share of the hosts with another setting above which none is usual
 _LOW_CLOCK = 0.95  # of its usual clock: below, a GPU is told from those with worse silicon
 _SOUND_STEPS = 20  # without a fault, warm-up included, that tell the pace without it
 _PACE_CHANGES = 0.05  # share of the step time by which ordinary life changes the pace
@@ -125,14 +127,24 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
         return [{"type": "job", "job": spec.job_name}]
     if fault.kind.strikes == "host":
         hosts = [{"type": "host", "host": names[host]} for host in fault.parts]
+        if fault.kind.kind == "path_mismatch":  # of both ends of a path either may be named
+            hosts += _ports_named(site, fault.cables(topology).tolist())
         return hosts + (_gpus_named(site, fault) if fault.kind.throttles else [])
     if fault.kind.strikes == "leaf":
-        return [{"type": "switch", "switch": names[fault.parts[0]]}]
+        struck = [{"type": "switch", "switch": names[fault.parts[0]]}]
+        cables = unwatched_ports(world, fault) if fault.name == "no_watchdog" else []
+        return struck + _ports_named(site, cables)
     if fault.kind.strikes == "gpu":
         return _gpus_named(site, fault)
+    return _ports_named(site, fault.parts)
+
+
+def _ports_named(site: Site, cables: Iterable[int]) -> list[dict[str, Any]]:
+    """Both ends of cables, each under all its names."""
+    topology = site.world.topology
     found: list[dict[str, Any]] = []
-    for part in fault.parts:
-        for port in topology.ends[part]:
+    for cable in cables:
+        for port in topology.ends[cable]:
             device = topology.devices[port.device]
             if device.tier == 0:
                 found.append({"type": "nic", "host": device.name, "nic": port.name})
@@ -182,7 +194,9 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         steps = int(fault.acts.sum())
         noise = max(spec.rank_noise, 1e-4) / np.sqrt(max(steps, 1)) + spec.silicon_spread
         return loss >= SMALLEST_LOSS or fault.size > _CLEAR * float(noise)
-    if fault.kind.does in {"hang", "flap", "nic_rate"}:
+    if fault.kind.kind == "config_mismatch":
+        return _shows_usual(world, fault)
+    if fault.kind.does in {"hang", "flap", "nic_rate", "nothing"}:
         return True
     if fault.kind.does == "swapped":
         return _shows_rails(world, fault)
@@ -199,6 +213,13 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         if packets * fault.size * fault.acts.sum() < _FEWEST_EVENTS:
             return False
     return seconds >= _FEWEST_ROUNDS * interval
+
+
+def _shows_usual(world: World, fault: Fault) -> bool:
+    """Whether enough hosts agree on a setting for those of the fault to be odd."""
+    used = set(world.courses[0].launch.hosts)
+    odd = len(used & set(fault.parts))
+    return len(used) >= _FEWEST_HOSTS and 0 < odd <= _MOST_ODD * len(used)
 
 
 def _shows_rails(world: World, fault: Fault) -> bool:
