@@ -1,6 +1,6 @@
 """What the GPUs of a random world do at any moment: clock, why it is low, heat, power, load.
 
-A step is computing until its collectives begin, then exchange. What bounds the clock of all GPUs is
+A GPU computes until it is done and has joined the first collective, then it exchanges. What bounds the clock of all GPUs is
 drawn: nothing, their power limit, or a clock that the site has set. A fault holds some lower.
 """
 
@@ -111,7 +111,7 @@ class Gpus:
         fixed = self._fixed(host)
         found = []
         for moment, drawn in zip(moments.tolist(), draws, strict=True):
-            doing = self._doing(host.index, moment)
+            doing = self.doing(host.index, moment)
             held = [h for h in self._throttled if acts_at(self.world, h.fault.acts, moment)]
             found.append(
                 [
@@ -153,7 +153,7 @@ class Gpus:
         share = self.spec.bound_clock if self.spec.clock_bound == "setting" else 1.0
         return _stepped(self.model.max_clock * share)
 
-    def _doing(self, host: int, moment: float) -> list[str]:
+    def doing(self, host: int, moment: float) -> list[str]:
         """What each GPU of a host does: idle, computing, exchanging, or pausing between steps."""
         each = self.spec.gpus_per_host
         courses = self.world.courses
@@ -228,7 +228,10 @@ def _in_launch(course: Course, host: int, moment: float, each: int) -> list[str]
     if step < 0 or moment > course.end[step]:
         return ["pausing"] * each
     ranks = np.flatnonzero(course.launch.host == host)
-    come = course.arrival[step, 0, ranks]
+    # Collectives that overlap with computing begin before it ends.
+    parts = (course.data, course.compute, course.rollout)
+    busy = course.begin[step] + sum(part[step, ranks] for part in parts)
+    come = np.maximum(course.arrival[step, 0, ranks], busy)
     return ["exchanging" if moment >= at else "computing" for at in come.tolist()]
 
 

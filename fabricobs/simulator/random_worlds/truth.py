@@ -8,7 +8,7 @@ import numpy as np
 
 from fabricobs.simulator.random_worlds.evidence import evidence_of
 from fabricobs.simulator.random_worlds.faults import Fault
-from fabricobs.simulator.random_worlds.gpus import throttle_of
+from fabricobs.simulator.random_worlds.gpus import Gpus, throttle_of
 from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import acts_at, unwatched_ports
 from fabricobs.simulator.random_worlds.run import plain_seconds
@@ -26,6 +26,7 @@ SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act o
 _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
 _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
+_FEWEST_CLOCKS = 4  # readings of a GPU that computes: its peers are read at other instants
 _FEWEST_HOSTS = 3  # that show what is usual
 _MOST_ODD = 0.25  # share of the hosts with another setting above which none is usual
 _LOW_CLOCK = 0.95  # of its usual clock: below, a GPU is told from those with worse silicon
@@ -177,12 +178,15 @@ def _clocks_show(site: Site, fault: Fault) -> bool:
     """Whether clocks were told while a fault held them low, often enough and low enough to see."""
     if not fault.kind.throttles or throttle_of(site.world, fault)[0] > _LOW_CLOCK:
         return False
-    world = site.world
-    hosts = fault.gpus(world.topology) // site.spec.gpus_per_host
+    world, gpus, each = site.world, Gpus(site.world), site.spec.gpus_per_host
     return any(
-        sum(acts_at(world, fault.acts, moment) for moment in site.clocked_at(host))
-        >= _FEWEST_ROUNDS
-        for host in np.unique(hosts).tolist()
+        sum(
+            gpus.doing(host, moment)[local] == "computing"
+            for moment in site.clocked_at(host)
+            if acts_at(world, fault.acts, moment)
+        )
+        >= _FEWEST_CLOCKS
+        for host, local in (divmod(gpu, each) for gpu in fault.gpus(world.topology).tolist())
     )
 
 
