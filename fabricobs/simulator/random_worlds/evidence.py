@@ -20,6 +20,11 @@ def evidence_of(site: Site) -> set[str]:
         "switch_log": spec.switch_log != "none" and not spec.infiniband,
         "nccl_channels": info,
         "nccl_settings": info or spec.nccl_level == "truncated",
+        "nic_optics": spec.asks_modules,
+        "leaf_optics": spec.asks_modules
+        and spec.leaf_os == "nxos"
+        and spec.switch_counters != "none",
+        "leaf_optics_log": spec.switch_log != "none" and spec.leaf_os == "nxos",
         "host_mtu": spec.asks_link,
         "host_pfc": spec.asks_mlnx_qos or spec.asks_dcb,
         "leaf_pfc": _tells_priorities(site),

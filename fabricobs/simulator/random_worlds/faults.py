@@ -29,6 +29,10 @@ _FROM_THE_FIRST_STEP = {
 }  # fmt: skip
 
 
+# What nobody notices lasts until somebody reads the module.
+_UNTIL_SEEN = {"dim_nic_optic", "dim_leaf_optic"}
+
+
 class FaultKind(BaseModel):
     """One entry of `faults.toml`."""
 
@@ -138,8 +142,12 @@ def _put(
     span = fault_draw(spec, "fault_span", number)
     if name in _FROM_THE_FIRST_STEP:
         span = "whole"
+    if name in _UNTIL_SEEN and span != "whole":
+        span = "to_end"
     made = sum(launch.steps for launch in launches)
-    acts = _acts(made, span, random) & _present(kind, parts, network.topology, launches)
+    acts = _acts(made, span, random)
+    if name not in _UNTIL_SEEN:
+        acts &= _present(kind, parts, network.topology, launches)
     if kind.does in {"flap", "hang"}:
         acts = _moments(kind, acts, random)
     return Fault(name, kind, parts, size, acts)

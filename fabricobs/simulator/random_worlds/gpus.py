@@ -1,7 +1,8 @@
 """What the GPUs of a random world do at any moment: clock, why it is low, heat, power, load.
 
-A GPU computes until it is done and has joined the first collective, then it exchanges. What bounds the clock of all GPUs is
-drawn: nothing, their power limit, or a clock that the site has set. A fault holds some lower.
+A GPU computes until it is done and has joined the first collective, then it exchanges. What bounds
+the clock of all GPUs is drawn: nothing, their power limit, or a clock that the site has set. A
+fault holds some lower.
 """
 
 import uuid

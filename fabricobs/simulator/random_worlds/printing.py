@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from fabricobs.simulator.random_worlds.ledger import Ledger
+from fabricobs.simulator.random_worlds.optics import optics_fields
 from fabricobs.simulator.random_worlds.ports import (
     Fields,
     counted_fields,
@@ -55,6 +56,11 @@ class Output(BaseModel):
     wrapped: dict[str, str] = {}
     within: tuple[str, ...] = ()
     listed: bool = False
+
+    @property
+    def tells_optics(self) -> bool:
+        """Whether the output says what the module of a port receives."""
+        return "{rx1" in self.row
 
     @property
     def tells_speed(self) -> bool:
@@ -168,6 +174,10 @@ def _write(
     if output.tells_speed:
         site.speed_told(device, moments)
     fields = _fields(site, ledger, device, moments, counted=output.when == "rounds")
+    if output.tells_optics:
+        for moment, row in zip(moments.tolist(), fields, strict=True):
+            for port, light in zip(row, optics_fields(site.world, device, moment), strict=True):
+                port |= light
     extension = output.extension or ("json" if output.style == "document" else "txt")
     extension = "tar" if tree else extension
     write = partial(

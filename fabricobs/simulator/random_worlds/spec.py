@@ -28,7 +28,7 @@ FEWEST_STEPS, FEWEST_ROUNDS = 60, 12
 # What a site lacks that collects one kind of evidence only.
 _NO_COUNTERS = {
     "switch_counters": "none", "host_form": "none", "lldp": False, "port_status": False,
-    "switch_log": "none", "switch_settings": False, "host_settings": "none",
+    "switch_log": "none", "switch_settings": False, "optics": False, "host_settings": "none",
 }  # fmt: skip
 _LACKS: dict[str, dict[str, Any]] = {
     "": {},
@@ -128,6 +128,7 @@ class Spec(BaseModel):
     switch_counters: Literal["all", "leaves", "none"]
     lldp: bool
     port_status: bool
+    optics: bool
     switch_settings: bool
     host_settings: Literal["none", "mlnx_qos", "dcb"]
     host_mtu: int
@@ -206,6 +207,11 @@ class Spec(BaseModel):
     def new_driver(self) -> bool:
         """Whether the driver is of branch 535 or later."""
         return not self.old_driver
+
+    @property
+    def asks_modules(self) -> bool:
+        """Whether the site keeps what ethtool prints of the modules of Ethernet NICs."""
+        return not self.infiniband and self.optics
 
     @property
     def asks_link(self) -> bool:
