@@ -23,14 +23,18 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.simulator.random_worlds.case import write_world
 from fabricobs.simulator.random_worlds.faults import fault_kinds
+from fabricobs.simulator.random_worlds.gpu_logs import write_gpus
 from fabricobs.simulator.random_worlds.gpus import IDLE, POWER_CAP, SETTING, Gpus, throttle_of
 from fabricobs.simulator.random_worlds.ledger import Ledger
+from fabricobs.simulator.random_worlds.optics import optics_fields
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.spec import Spec, distributions, draw_spec
+from fabricobs.simulator.random_worlds.switch_logs import write_switch_logs
 from fabricobs.simulator.random_worlds.trainer import step_fields
 from fabricobs.simulator.random_worlds.truth import ground_truth
 from fabricobs.simulator.random_worlds.world import World, come_true, without
 from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session
 
 SMALL = {"hosts": 6, "duration_minutes": 15.0, "step_seconds": 4.0, "hosts_per_leaf": 2}
 WORLDS = {
@@ -178,6 +182,53 @@ def test_a_dead_uplink_is_identifiable_only_where_counters_stand_still(
     assert ground_truth(site)["faults"][0]["identifiable"] is identifiable
 
 
+@pytest.mark.parametrize(
+    "form", [form for form in distributions()["gpu_form"].values if form != "none"]
+)
+@pytest.mark.parametrize("driver", ["525.147.05", "570.133.20"])
+def test_every_output_about_gpus_tells_their_clocks(form: str, driver: str, tmp_path: Path) -> None:
+    world = _with_fault(
+        "throttled_gpu", hosts=2, gpu_form=form, gpu_driver=driver, host_interval=60.0, only="",
+        clock_bound="none", zone="Asia/Shanghai", clock_spread=0.005,
+    )  # fmt: skip
+    site = Site(world, tmp_path / "logs")
+    write_gpus(site)
+    ingest([tmp_path / "logs"], Store(tmp_path / "store"), Options(zone="Asia/Shanghai"))
+    with open_session(tmp_path / "store") as session:
+        told = session.sql("FROM gpu_states").pl()
+    struck = world.faults[0].parts[0] % world.spec.gpus_per_host
+    busy = told.filter(pl.col("utilization_percent") > 50)
+    lowest = busy.filter(pl.col("sm_clock_mhz") < 0.9 * pl.col("sm_clock_mhz").max())
+    assert len(told) and set(lowest["gpu"]) == {struck}
+    assert told["ts"].min().replace(tzinfo=UTC) == pytest.approx(
+        site.start, abs=timedelta(minutes=5)
+    )
+    if form not in {"dcgm", "dmon"}:
+        _, cause = throttle_of(world, world.faults[0])
+        wanted = {"heat": 32, "overheat": 64, "brake": 128, "limit": 4}[cause]
+        assert all(reasons & wanted for reasons in lowest["throttle_reasons"])
+
+
+def test_a_dark_lane_is_told_by_its_module_and_the_log_of_its_switch(tmp_path: Path) -> None:
+    world = _with_fault("dim_leaf_optic", leaf_os="nxos", switch_log="each", optics=True, only="")
+    cable = world.faults[0].parts[0]
+    site = Site(world, tmp_path)
+    write_switch_logs(site)
+    (nic, port) = world.topology.ends[cable]
+    leaf = world.topology.devices[port.device]
+    place = port.number - 1
+    before, after = (
+        optics_fields(world, leaf, moment)[place] for moment in (-30.0, world.duration + 10)
+    )
+    assert {before[f"alarm{n}"] for n in (1, 2, 3, 4)} == {"Off"}
+    assert [after[f"alarm{n}"] for n in (1, 2, 3, 4)].count("On") == 1
+    far = optics_fields(world, world.topology.devices[nic.device], world.duration)
+    assert all(lane["alarm1"] == "Off" for lane in far)
+    said = [line for path in tmp_path.rglob("syslog.log") for line in path.read_text().splitlines()
+            if "Low Rx Power Alarm" in line and "cleared" not in line]  # fmt: skip
+    assert any(f"Interface {port.name}," in line and leaf.name in line for line in said)
+
+
 @pytest.mark.parametrize("bound", ["none", "power", "setting"])
 def test_a_throttled_gpu_alone_runs_below_the_clock_of_its_peers(bound: str) -> None:
     """Its computing time follows its clock; what bounds all GPUs alike leaves a small spread."""
@@ -254,6 +305,10 @@ def test_all_that_is_meant_to_be_read_is_read(name: str, tmp_path: Path) -> None
         only="",
         # A copied sysfs tree is a file a value: a few rounds hold all that a hundred hold.
         host_interval=120.0,
+        optics=True,
+        switch_settings=True,
+        host_settings="dcb" if name == "sonic" else "mlnx_qos",
+        gpu_form="q" if name == "sonic" else "dmon",
     )
     truth = write_world(tmp_path / "world", spec)
     store = tmp_path / "store"
