@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from fabricobs.bench.scoring import score_case
 from fabricobs.cli import app
 from fabricobs.diagnosis.verdict import QUESTIONS
 from fabricobs.exceptions import UserError
+from fabricobs.formats.values import VALUE_TYPES
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.simulator.random_worlds.case import write_world
@@ -27,6 +29,7 @@ from fabricobs.simulator.random_worlds.gpu_logs import write_gpus
 from fabricobs.simulator.random_worlds.gpus import IDLE, POWER_CAP, SETTING, Gpus, throttle_of
 from fabricobs.simulator.random_worlds.ledger import Ledger
 from fabricobs.simulator.random_worlds.optics import optics_fields
+from fabricobs.simulator.random_worlds.printing import outputs
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.spec import Spec, distributions, draw_spec
 from fabricobs.simulator.random_worlds.switch_logs import write_switch_logs
@@ -317,6 +320,18 @@ def test_all_that_is_meant_to_be_read_is_read(name: str, tmp_path: Path) -> None
     unread = files.filter(pl.col("unparsed") > 0)
     assert not len(unread), unread.select("path", "lines", "unparsed").head(5).to_dicts()
     assert files["parsed"].sum() > 0
+
+
+@pytest.mark.parametrize("file", ["outputs.toml", "gpu_outputs.toml"])
+def test_the_banner_above_an_output_is_read(file: str) -> None:
+    """Without it the rows below have no time."""
+    command = re.compile(VALUE_TYPES["command"].pattern)
+    names = {
+        output.name
+        for output in outputs(file)
+        if output.style != "document" and not output.extension and "ethtool" not in output.name
+    }
+    assert {name for name in names if not command.fullmatch(name)} == set()
 
 
 def test_a_copied_sysfs_tree_tells_what_the_printed_one_does(tmp_path: Path) -> None:

@@ -123,7 +123,8 @@ _PROMPTED = (
 # Commands of hosts and switches, as a loop over hosts prints them above their output.
 _COMMAND = (
     r"(?:show|rdma|mlxlink|ip|lldptool|dcb|mlnx_qos|nvidia-smi|cat) .+?|"
-    r"(?:ibstat|ibstatus|ibdev2netdev|perfquery|lldpctl|dmesg)(?: .+?)?"
+    r"(?:ibstat|ibstatus|ibdev2netdev|perfquery|ibqueryerrors|iblinkinfo|snmpwalk|sysfs|lldpctl|dmesg)"
+    r"(?: .+?)?"
 )
 _CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
 

@@ -29,10 +29,6 @@ _FROM_THE_FIRST_STEP = {
 }  # fmt: skip
 
 
-# What nobody notices lasts until somebody reads the module.
-_UNTIL_SEEN = {"dim_nic_optic", "dim_leaf_optic"}
-
-
 class FaultKind(BaseModel):
     """One entry of `faults.toml`."""
 
@@ -46,6 +42,7 @@ class FaultKind(BaseModel):
     strikes: Literal["gpu", "host", "nic", "uplink", "leaf", "job"]
     does: str
     throttles: bool = False
+    lasts: bool = False
     natural: float
     most: float
     shown_by: tuple[tuple[str, ...], ...]
@@ -142,11 +139,11 @@ def _put(
     span = fault_draw(spec, "fault_span", number)
     if name in _FROM_THE_FIRST_STEP:
         span = "whole"
-    if name in _UNTIL_SEEN and span != "whole":
+    if kind.lasts and span != "whole":
         span = "to_end"
     made = sum(launch.steps for launch in launches)
     acts = _acts(made, span, random)
-    if name not in _UNTIL_SEEN:
+    if not kind.lasts:
         acts &= _present(kind, parts, network.topology, launches)
     if kind.does in {"flap", "hang"}:
         acts = _moments(kind, acts, random)

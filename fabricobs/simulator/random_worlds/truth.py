@@ -26,6 +26,7 @@ SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act o
 _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
 _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
+_ASKED_LAST = 60.0  # seconds after the job until which devices are asked
 _FEWEST_CLOCKS = 4  # readings of a GPU that computes: its peers are read at other instants
 _FEWEST_HOSTS = 3  # that show what is usual
 _MOST_ODD = 0.25  # share of the hosts with another setting above which none is usual
@@ -97,6 +98,8 @@ def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
     else:
         first, last = int(acting[0]), int(acting[-1])
         begin, end = float(begins[first]), float(ends[last])
+    if fault.kind.lasts:
+        end = world.duration + _ASKED_LAST
     shown = shown if _clocks_show(site, fault) else shown - {"gpu_clocks"}
     sets = [names for names in fault.kind.shown_by if set(names) <= shown]
     clear = _clear(site, fault, loss, end - begin)
