@@ -16,7 +16,7 @@ busy AS (
     power_watts AS watts, power_limit_watts AS limit_watts, throttle_reasons AS reasons, utilization_percent IS NOT NULL AS used,
     lag(ts) OVER (PARTITION BY host, gpu ORDER BY ts) AS ts_before
   FROM gpu_states s
-  WHERE sm_clock_mhz > 0 AND gpu IS NOT NULL
+  WHERE sm_clock_mhz > 0 AND gpu IS NOT NULL AND host IS NOT NULL
     AND coalesce(utilization_percent, 100) >= 50 AND coalesce(throttle_reasons, 0) & 1 = 0
     AND (NOT EXISTS (SELECT 1 FROM numbered n JOIN gpu_states o ON o.host = n.host AND o.gpu = n.gpu)
       OR EXISTS (SELECT 1 FROM numbered n WHERE n.host = s.host AND n.gpu = s.gpu))
