@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,17 +20,24 @@ from fabricobs.bench.scoring import score_case
 from fabricobs.cli import app
 from fabricobs.diagnosis.verdict import QUESTIONS
 from fabricobs.exceptions import UserError
+from fabricobs.formats.values import VALUE_TYPES
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.simulator.random_worlds.case import write_world
 from fabricobs.simulator.random_worlds.faults import fault_kinds
+from fabricobs.simulator.random_worlds.gpu_logs import write_gpus
+from fabricobs.simulator.random_worlds.gpus import IDLE, POWER_CAP, SETTING, Gpus, throttle_of
 from fabricobs.simulator.random_worlds.ledger import Ledger
+from fabricobs.simulator.random_worlds.optics import optics_fields
+from fabricobs.simulator.random_worlds.printing import outputs
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.spec import Spec, distributions, draw_spec
+from fabricobs.simulator.random_worlds.switch_logs import write_switch_logs
 from fabricobs.simulator.random_worlds.trainer import step_fields
 from fabricobs.simulator.random_worlds.truth import ground_truth
 from fabricobs.simulator.random_worlds.world import World, come_true, without
 from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session
 
 SMALL = {"hosts": 6, "duration_minutes": 15.0, "step_seconds": 4.0, "hosts_per_leaf": 2}
 WORLDS = {
@@ -49,7 +58,7 @@ def _small(name: str, **more: object) -> Spec:
 def test_each_property_is_drawn_by_a_seed() -> None:
     specs = [draw_spec(seed, only="").model_dump() for seed in range(1, 201)]
     for name, drawn in distributions().items():
-        if name == "only":
+        if name in {"only", "fault"}:
             continue
         wanted = set(drawn.values) if drawn.values and 0 not in drawn.weights else None
         found = {spec[name] for spec in specs}
@@ -120,8 +129,11 @@ def test_a_fault_costs_what_the_twin_saves(kind: str) -> None:
     acts = fault.acts[: len(own)]
     assert not twin.faults
     assert np.allclose(own[~acts], sound[~acts]), "outside of it nothing changes"
-    if fault.kind.does in {"unused", "polarised", "half_speed"}:
+    if fault.kind.does in {"unused", "polarised", "half_speed", "swapped"} or kind == "small_mtu":
         return  # as large as they are, and balancing may hide them
+    if fault.kind.does == "nothing":
+        assert np.allclose(own, sound)
+        return
     cost = 1 - sound[acts].mean() / own[acts].mean()
     assert cost == pytest.approx(1 - 1 / 1.2, abs=0.06)
 
@@ -133,7 +145,8 @@ def _with_fault(kind: str, **more: object) -> World:
         "fault_parts": "one", "job_kind": "dp", "overlap": 0.0, "tenants": 0.0, "gc_tails": 0.0,
         "rank_noise": 0.001, "communication": 0.4, "restarts": 0, "nics_per_host": 8,
         "gpus_per_host": 8, "tensor": 1, "uplink_ratio": 1, "fault_span": "to_end",
-        "parallel_links": 1, "rails": False, "oversubscription": 1.0,
+        "parallel_links": 1, "rails": kind == "swapped_rails", "oversubscription": 1.0,
+        "leaf_os": "sonic",
     }  # fmt: skip
     spec = draw_spec(5, **(plain | more))
     return come_true(spec, (kind,))
@@ -172,6 +185,110 @@ def test_a_dead_uplink_is_identifiable_only_where_counters_stand_still(
     assert ground_truth(site)["faults"][0]["identifiable"] is identifiable
 
 
+@pytest.mark.parametrize(
+    "form", [form for form in distributions()["gpu_form"].values if form != "none"]
+)
+@pytest.mark.parametrize("driver", ["525.147.05", "570.133.20"])
+def test_every_output_about_gpus_tells_their_clocks(form: str, driver: str, tmp_path: Path) -> None:
+    world = _with_fault(
+        "throttled_gpu", hosts=2, gpu_form=form, gpu_driver=driver, host_interval=60.0, only="",
+        clock_bound="none", zone="Asia/Shanghai", clock_spread=0.005,
+    )  # fmt: skip
+    site = Site(world, tmp_path / "logs")
+    write_gpus(site)
+    ingest([tmp_path / "logs"], Store(tmp_path / "store"), Options(zone="Asia/Shanghai"))
+    with open_session(tmp_path / "store") as session:
+        told = session.sql("FROM gpu_states").pl()
+    struck = world.faults[0].parts[0] % world.spec.gpus_per_host
+    busy = told.filter(pl.col("utilization_percent") > 50)
+    lowest = busy.filter(pl.col("sm_clock_mhz") < 0.9 * pl.col("sm_clock_mhz").max())
+    assert len(told) and set(lowest["gpu"]) == {struck}
+    assert told["ts"].min().replace(tzinfo=UTC) == pytest.approx(
+        site.start, abs=timedelta(minutes=5)
+    )
+    if form not in {"dcgm", "dmon"}:
+        _, cause = throttle_of(world, world.faults[0])
+        wanted = {"heat": 32, "overheat": 64, "brake": 128, "limit": 4}[cause]
+        assert all(reasons & wanted for reasons in lowest["throttle_reasons"])
+
+
+def test_a_dark_lane_is_told_by_its_module_and_the_log_of_its_switch(tmp_path: Path) -> None:
+    world = _with_fault("dim_leaf_optic", leaf_os="nxos", switch_log="each", optics=True, only="")
+    cable = world.faults[0].parts[0]
+    site = Site(world, tmp_path)
+    write_switch_logs(site)
+    (nic, port) = world.topology.ends[cable]
+    leaf = world.topology.devices[port.device]
+    place = port.number - 1
+    before, after = (
+        optics_fields(world, leaf, moment)[place] for moment in (-30.0, world.duration + 10)
+    )
+    assert {before[f"alarm{n}"] for n in (1, 2, 3, 4)} == {"Off"}
+    assert [after[f"alarm{n}"] for n in (1, 2, 3, 4)].count("On") == 1
+    far = optics_fields(world, world.topology.devices[nic.device], world.duration)
+    assert all(lane["alarm1"] == "Off" for lane in far)
+    said = [line for path in tmp_path.rglob("syslog.log") for line in path.read_text().splitlines()
+            if "Low Rx Power Alarm" in line and "cleared" not in line]  # fmt: skip
+    assert any(f"Interface {port.name}," in line and leaf.name in line for line in said)
+
+
+@pytest.mark.parametrize("bound", ["none", "power", "setting"])
+def test_a_throttled_gpu_alone_runs_below_the_clock_of_its_peers(bound: str) -> None:
+    """Its computing time follows its clock; what bounds all GPUs alike leaves a small spread."""
+    world = _with_fault("throttled_gpu", clock_bound=bound, silicon_spread=0.005, gpu_form="query")
+    fault, course = world.faults[0], world.courses[0]
+    ((struck, ratio, cause),) = [(fault.parts[0], *throttle_of(world, fault))]
+    gpus, each = Gpus(world), world.spec.gpus_per_host
+    clocks = {False: [], True: []}
+    for step in (5, course.steps - 5):
+        moment = np.array(
+            [course.begin[step] + 0.3 * (course.arrival[step].min() - course.begin[step])]
+        )
+        for host in world.topology.switches(0)[: len(course.launch.hosts)]:
+            for local, told in enumerate(gpus.read(host, moment)[0]):
+                hit = host.index * each + local == struck and bool(fault.acts[step])
+                clocks[hit].append(told["clock"])
+                assert (told["reasons"] & ~(POWER_CAP | SETTING) > 0) == (hit and cause != "limit")
+    usual = np.median(clocks[False])
+    assert min(clocks[False]) > 0.93 * usual
+    assert clocks[True] == pytest.approx([ratio * usual], rel=0.05)
+    assert 1 / ratio > 1 + fault.size > 1
+
+
+def test_idle_gpus_are_told_as_idle() -> None:
+    """Those of spare hosts, and all of them before the job."""
+    world = come_true(draw_spec(5, **(SMALL | {"spare_hosts": 2, "restarts": 0})), ())
+    gpus, hosts = Gpus(world), world.topology.switches(0)
+    spare = gpus.read(hosts[-1], np.array([world.duration / 2]))[0]
+    early = gpus.read(hosts[0], np.array([-300.0]))[0]
+    assert {(told["reasons"], told["utilization"] < 5) for told in spare + early} == {(IDLE, True)}
+    assert {told["clock"] for told in spare} == {gpus.model.idle_clock}
+
+
+def test_swapped_rails_are_cabled_to_the_leaf_of_the_other() -> None:
+    world = _with_fault("swapped_rails", hosts_per_leaf=8)
+    one, other = world.faults[0].parts
+    planned = without(world, world.faults[0]).topology
+    assert world.topology.leaf[one] == planned.leaf[other] != planned.leaf[one]
+    assert world.topology.ends[one][1] == planned.ends[other][1]
+    told = ground_truth(Site(world, Path("logs")))["faults"][0]
+    assert told["identifiable"] == bool(told["shown_by"])
+    assert {c["type"] for c in told["culprits"]} == {"nic", "port"}
+
+
+@pytest.mark.parametrize(("parts", "identifiable"), [("one", True), ("batch", False)])
+def test_another_variable_is_identifiable_where_the_others_agree(
+    parts: str, identifiable: bool
+) -> None:
+    world = _with_fault("other_variable", hosts=6 if parts == "one" else 4, nccl_level="info",
+                        fault_parts=parts, spare_hosts=0, only="")  # fmt: skip
+    world = world if identifiable else replace(
+        world, faults=(replace(world.faults[0], parts=(0, 1)),)
+    )  # fmt: skip
+    told = ground_truth(Site(world, Path("logs")))["faults"][0]
+    assert told["loss_share"] == 0 and told["identifiable"] is identifiable
+
+
 def test_nobody_sends_over_a_dead_uplink() -> None:
     world = _with_fault("dead_uplink", tenants=0.2)
     (dead,) = world.faults[0].parts
@@ -191,6 +308,10 @@ def test_all_that_is_meant_to_be_read_is_read(name: str, tmp_path: Path) -> None
         only="",
         # A copied sysfs tree is a file a value: a few rounds hold all that a hundred hold.
         host_interval=120.0,
+        optics=True,
+        switch_settings=True,
+        host_settings="dcb" if name == "sonic" else "mlnx_qos",
+        gpu_form="q" if name == "sonic" else "dmon",
     )
     truth = write_world(tmp_path / "world", spec)
     store = tmp_path / "store"
@@ -199,6 +320,18 @@ def test_all_that_is_meant_to_be_read_is_read(name: str, tmp_path: Path) -> None
     unread = files.filter(pl.col("unparsed") > 0)
     assert not len(unread), unread.select("path", "lines", "unparsed").head(5).to_dicts()
     assert files["parsed"].sum() > 0
+
+
+@pytest.mark.parametrize("file", ["outputs.toml", "gpu_outputs.toml"])
+def test_the_banner_above_an_output_is_read(file: str) -> None:
+    """Without it the rows below have no time."""
+    command = re.compile(VALUE_TYPES["command"].pattern)
+    names = {
+        output.name
+        for output in outputs(file)
+        if output.style != "document" and not output.extension and "ethtool" not in output.name
+    }
+    assert {name for name in names if not command.fullmatch(name)} == set()
 
 
 def test_a_copied_sysfs_tree_tells_what_the_printed_one_does(tmp_path: Path) -> None:

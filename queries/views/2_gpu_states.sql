@@ -1,9 +1,14 @@
--- A GPU at one time: exports of metrics may hold each of its values in a file of its own.
+-- A GPU at one time: exports of metrics, and `nvidia-smi -q`, hold each of its values in a row of its own.
+-- Where no output tells its number, it is its place among the PCI addresses of the host: nvidia-smi's order.
 CREATE OR REPLACE VIEW gpu_states AS
-SELECT host_name(host) AS host, gpu, ts, max(model) AS model, max(sm_clock_mhz) AS sm_clock_mhz,
-  max(sm_clock_max_mhz) AS sm_clock_max_mhz, max(power_watts) AS power_watts,
+WITH numbered AS (
+  SELECT * REPLACE (host_name(host) AS host, coalesce(gpu,
+    CASE WHEN bus_id IS NOT NULL THEN dense_rank() OVER (PARTITION BY host_name(host), gpu IS NULL ORDER BY bus_id) - 1 END) AS gpu)
+  FROM gpu_samples WHERE ts IS NOT NULL
+)
+SELECT host, gpu, ts, max(model) AS model, max(sm_clock_mhz) AS sm_clock_mhz,
+  max(sm_clock_max_mhz) AS sm_clock_max_mhz, max(power_watts) AS power_watts, max(power_limit_watts) AS power_limit_watts,
   max(temperature_celsius) AS temperature_celsius, max(utilization_percent) AS utilization_percent,
   bit_or(throttle_reasons) AS throttle_reasons
-FROM gpu_samples
-WHERE ts IS NOT NULL
-GROUP BY host_name(host), gpu, ts;
+FROM numbered
+GROUP BY host, gpu, ts;

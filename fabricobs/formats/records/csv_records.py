@@ -1,4 +1,4 @@
-"""Records of CSV or TSV: the first line that is not blank is the header."""
+"""Records of CSV or TSV: the first line that is not blank is the header, which may come again."""
 
 import csv
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def _reader(text: str, sink: RecordSink) -> "_Reader":
     names, delimiter = split_header(text)
     wanted = tuple(sink.record_format.sources_of(names))
     sink.dropped = tuple(name for name in names if name not in wanted)
-    return _Reader(sink, names, delimiter, wanted)
+    return _Reader(sink, text, names, delimiter, wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class _Reader:
     """What reads the lines below a header."""
 
     sink: RecordSink
+    header: str
     names: list[str]
     delimiter: str
     wanted: tuple[str, ...]
@@ -81,6 +82,9 @@ class _Reader:
                 continue
             if not text:
                 self.sink.tally.skip()
+                continue
+            if text == self.header:
+                self.sink.tally.skip(1, "headers that come again")
                 continue
             cells = split_line(text, self.delimiter)
             if len(cells) != len(self.names):
@@ -112,6 +116,8 @@ class _Reader:
         """Return the texts of the lines; None if a line has other cells to `by_line`."""
         from pyarrow import csv as arrow_csv
 
+        if self.header.encode() in data:
+            return None
         if b"\x00" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
             return None
         if b'"' in data and any(line.count(b'"') % 2 for line in data.split(b"\n")):

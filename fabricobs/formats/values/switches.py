@@ -104,6 +104,12 @@ def parse_class_bits(text: str) -> str:
     return ",".join(str(bit) for bit in range(4) if int(text) >> bit & 1) or "none"
 
 
+def parse_low_or_high(text: str) -> str:
+    """Read the marks that NX-OS puts behind a received power out of bounds."""
+    side = "high" if text[0] == "+" else "low"
+    return f"Rx Power {side} {'alarm' if len(text) > 1 else 'warning'}"
+
+
 # What EOS and NX-OS print in the Status column, and the states of IF-MIB.
 _STATES = (
     r"connected|notconnect|notconnec|disabled|inactive|err-?disabled|errdisable|up|down|"
@@ -117,7 +123,8 @@ _PROMPTED = (
 # Commands of hosts and switches, as a loop over hosts prints them above their output.
 _COMMAND = (
     r"(?:show|rdma|mlxlink|ip|lldptool|dcb|mlnx_qos|nvidia-smi|cat) .+?|"
-    r"(?:ibstat|ibstatus|ibdev2netdev|perfquery|lldpctl|dmesg)(?: .+?)?"
+    r"(?:ibstat|ibstatus|ibdev2netdev|perfquery|ibqueryerrors|iblinkinfo|snmpwalk|sysfs|lldpctl|dmesg)"
+    r"(?: .+?)?"
 )
 _CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
 
@@ -125,6 +132,7 @@ _CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
 TYPES: dict[str, ValueType] = {
     "switch_port": ValueType(r"[A-Za-z][A-Za-z-]*\d[\w/.:-]*", parse_switch_port, ("VARCHAR",)),
     "ethernet_port": ValueType(r"Ethernet\d+/\d+(?:/\d+)?", parse_switch_port, ("VARCHAR",)),
+    "rx_mark": ValueType(r"\+\+?|--?", parse_low_or_high, ("VARCHAR",)),
     "sonic_port": ValueType(r"[A-Za-z][A-Za-z-]*\d+", parse_text, ("VARCHAR",)),
     "link_state": ValueType(_STATES, parse_link_state, ("VARCHAR",)),
     "cli_speed": ValueType(_CLI_SPEEDS, parse_cli_speed, ("DOUBLE",)),

@@ -19,10 +19,22 @@ def parse_flag(text: str) -> bool:
     raise ValueError(f"{text!r} is neither 0 nor 1")
 
 
+def parse_active(text: str) -> int | None:
+    """Read `Active` as 1; `Not Active` is no value, so that another key may tell one."""
+    return _ACTIVE[text.strip().lower()] or None
+
+
+def parse_active_or_not(text: str) -> int:
+    """Read `Active` as 1 and `Not Active` as 0."""
+    return _ACTIVE[text.strip().lower()]
+
+
 def parse_program(text: str) -> str | None:
     """Read the name of a program from how it was called; an option is none."""
     return None if text.startswith("-") else text.rpartition("/")[2] or None
 
+
+_ACTIVE = {"active": 1, "not active": 0}
 
 TYPES: dict[str, ValueType] = {
     "word": ValueType(r"\S+?", parse_text, ("VARCHAR",)),
@@ -41,6 +53,8 @@ TYPES: dict[str, ValueType] = {
     "bar": ValueType(r"[-━╸╺ ]+", parse_text, ("VARCHAR",)),  # of rich
     "rule": ValueType(r"-{7,}|={7,}", parse_text, ("VARCHAR",)),
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
+    "active": ValueType(r"(?:Not )?Active", parse_active, ("BIGINT",)),
+    "active_or_not": ValueType(r"(?:Not )?Active", parse_active_or_not, ("BIGINT",)),
     "program": ValueType(r"\S+", parse_program, ("VARCHAR",)),
     "loop_step": ValueType(r"(?:[Ss]tep|STEP|[Ii]ter(?:ation)?)", parse_text, ("VARCHAR",)),
     "micro_step": ValueType(

@@ -18,7 +18,7 @@ SHORT_TIME_PATTERN = r"(?:\d{4} +)?[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d{
 # Month first, as Python's loggers have it in the United States; some leave the year out.
 US_TIME_PATTERN = r"\d\d/\d\d(?:/(?:\d\d)?\d\d)? \d\d:\d\d:\d\d|\d\d-\d\d \d\d:\d\d:\d\d"
 _ISO = re.compile(
-    r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
+    r"(\d{4})[-/]?(\d\d)[-/]?(\d\d)[ T_]+(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
     r" ?(Z|[+-]\d\d(?::?\d\d)?)?"
 )
 _DATE_AND_TIME = re.compile(
@@ -210,13 +210,14 @@ def _day_first(words: list[str], zone: tzinfo) -> int:
 
 _CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,6})? [A-Z]{2,5} [A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{4}"
 # Types of text that needs a time zone to be a moment.
-ZONED = frozenset({"time", "short_time", "us_time"})
+ZONED = frozenset({"time", "short_time", "us_time", "compact_time"})
 
 
 TYPES: dict[str, ValueType] = {
     "time": ValueType(TIME_PATTERN, time_of, ("TIMESTAMP",)),
     "short_time": ValueType(SHORT_TIME_PATTERN, time_of, ("TIMESTAMP",)),
     "us_time": ValueType(US_TIME_PATTERN, time_of, ("TIMESTAMP",)),
+    "compact_time": ValueType(r"20\d{6} +\d\d:\d\d:\d\d", time_of, ("TIMESTAMP",)),
     "stamp": ValueType(r"20\d{6}[-_T]\d{6}Z?", parse_stamp, ("TIMESTAMP",)),
     "show_clock": ValueType(_CLOCK, parse_show_clock, ("TIMESTAMP",)),
     "date_and_time": ValueType(r"\S+", parse_date_and_time, ("TIMESTAMP",)),

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fabricobs.simulator.random_worlds.gpu_logs import write_gpus
 from fabricobs.simulator.random_worlds.host_logs import write_foreign, write_kernel_logs
 from fabricobs.simulator.random_worlds.inspector import write_inspector
 from fabricobs.simulator.random_worlds.ledger import Ledger
@@ -34,6 +35,7 @@ def write_world(directory: Path, spec: Spec) -> dict[str, Any]:
     write_inspector(site)
     write_watchdog(site)
     write_kernel_logs(site)
+    write_gpus(site)
     write_switch_logs(site)
     write_foreign(site)
     truth = ground_truth(site)

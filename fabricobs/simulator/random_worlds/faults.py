@@ -17,12 +17,16 @@ from fabricobs.simulator.random_worlds.topology import Topology
 from fabricobs.simulator.random_worlds.workload import Launch
 from fabricobs.simulator.randomness import Random
 
+ANY = "any"  # the property `fault` of a world whose faults are drawn
 _BISECTIONS = 10
 _BATCH = 0.25  # share of the hosts that a bad batch of firmware is on
 _FLAPS = 6
 _SENDERS = 12  # foreign NICs that fill one port
 # Faults that are set up with the job act from its first step to its last.
-_FROM_THE_FIRST_STEP = {"gdr_off", "socket_transport", "foreign_nics"}
+_FROM_THE_FIRST_STEP = {
+    "gdr_off", "socket_transport", "foreign_nics", "swapped_rails", "other_variable", "small_mtu",
+    "other_priority", "no_watchdog",
+}  # fmt: skip
 
 
 class FaultKind(BaseModel):
@@ -33,9 +37,12 @@ class FaultKind(BaseModel):
     weight: float
     kind: str
     also: tuple[str, ...] = ()
+    leaf_os: str | None = None
     only: Literal["ethernet", "infiniband"] | None = None
     strikes: Literal["gpu", "host", "nic", "uplink", "leaf", "job"]
     does: str
+    throttles: bool = False
+    lasts: bool = False
     natural: float
     most: float
     shown_by: tuple[tuple[str, ...], ...]
@@ -57,6 +64,10 @@ class Fault:
     def state(self, topology: Topology) -> State:
         """What the cluster is like while the fault acts."""
         return _state(self.kind, self.parts, self.size, topology)
+
+    def gpus(self, topology: Topology) -> np.ndarray:
+        """GPUs of the cluster it acts on."""
+        return _gpus(self.kind, self.parts, topology)
 
     def cables(self, topology: Topology) -> np.ndarray:
         """Cables it acts on."""
@@ -90,8 +101,12 @@ def _names(spec: Spec, network: Network) -> tuple[str, ...]:
     fitting = {
         name: kind
         for name, kind in fault_kinds().items()
-        if kind.only in {None, spec.fabric} and _has(kind, topology, network)
+        if kind.only in {None, spec.fabric}
+        and kind.leaf_os in {None, topology.switches(1)[0].os}
+        and _has(kind, topology, network)
     }
+    if spec.fault != ANY:
+        return (spec.fault,) if spec.fault in fitting else ()
     random = spec.stream("faults")
     weights = np.array([kind.weight for kind in fitting.values()])
     chosen = random.choice(
@@ -104,6 +119,8 @@ def _has(kind: FaultKind, topology: Topology, network: Network) -> bool:
     """Whether the job uses what the kind strikes, and enough of it."""
     if kind.does == "polarised":
         return bool(_wide_leaves(topology, network.launch))
+    if kind.does == "swapped":
+        return bool(_rails_apart(topology, network.launch.hosts[0]))
     if kind.strikes == "uplink":
         fewest = 4 if kind.does == "unused" else 1
         return len(_uplinks_used(topology, network.launch)) >= fewest
@@ -122,8 +139,12 @@ def _put(
     span = fault_draw(spec, "fault_span", number)
     if name in _FROM_THE_FIRST_STEP:
         span = "whole"
+    if kind.lasts and span != "whole":
+        span = "to_end"
     made = sum(launch.steps for launch in launches)
-    acts = _acts(made, span, random) & _present(kind, parts, network.topology, launches)
+    acts = _acts(made, span, random)
+    if not kind.lasts:
+        acts &= _present(kind, parts, network.topology, launches)
     if kind.does in {"flap", "hang"}:
         acts = _moments(kind, acts, random)
     return Fault(name, kind, parts, size, acts)
@@ -143,6 +164,9 @@ def _parts(
     if kind.strikes == "uplink":
         return (int(random.choice(_uplinks_used(topology, launch))),)
     first = int(random.choice(hosts))
+    if kind.does == "swapped":
+        pairs = _rails_apart(topology, first)
+        return pairs[int(random.randint(len(pairs)))]
     chosen = [first]
     if several == "two" and len(hosts) > 3:
         chosen = [first, int(random.choice([h for h in hosts if h != first]))]
@@ -168,6 +192,29 @@ def _wide_leaves(topology: Topology, launch: Launch) -> list[int]:
         [topology.ends[cable][0].device for cable in _uplinks_used(topology, launch)]
     )
     return [int(leaf) for leaf in leaves if len(topology.uplinks_of(int(leaf))) >= 4]
+
+
+def _rails_apart(topology: Topology, host: int) -> list[tuple[int, int]]:
+    """Pairs of NICs, one of a host, that a hand may swap: on other rails of the same racks.
+
+    Their leaves have ways to each other.
+    """
+    rails = min(topology.nics_per_host, int(topology.spec.rails) * topology.nics_per_host)
+    if rails < 2 or not len(topology.uplinks_of(int(topology.leaf[topology.nics_of(host)[0]]))):
+        return []
+    own = {int(leaf) for leaf in topology.leaf[list(topology.nics_of(host))]}
+    near = [
+        nic
+        for nic, leaf in enumerate(topology.leaf.tolist())
+        if leaf in own and nic // topology.nics_per_host in {host, host + 1, host - 1}
+    ]
+    return [
+        (nic, other)
+        for nic in topology.nics_of(host)
+        for other in near
+        if topology.leaf[nic] != topology.leaf[other]
+        and nic % topology.nics_per_host != other % topology.nics_per_host
+    ]
 
 
 def _uplinks_used(topology: Topology, launch: Launch) -> list[int]:

@@ -5,16 +5,15 @@ import numpy as np
 from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.run import Course
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.topology import Device
+from fabricobs.simulator.random_worlds.topology import GPU_BUSES, Device
 
 _XID = 63  # a remapped row
 _XIDS = 5
 _FLAP_SECONDS = 4.0
-_GPU_BUSES = (0x18, 0x2A, 0x3A, 0x5D, 0x9A, 0xAB, 0xBA, 0xDB)
 _BOOT = (
     "Linux version 6.8.0-85-generic (buildd@lcy02-amd64-071)",
     "Command line: BOOT_IMAGE=/vmlinuz-6.8.0-85-generic root=/dev/md0 ro iommu=pt",
-    "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.133.20",
+    "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  {driver}",
     "systemd[1]: Started Journal Service.",
 )
 _FOREIGN = {
@@ -34,7 +33,10 @@ def write_kernel_logs(site: Site) -> None:
     used = sorted({host for course in site.world.courses for host in course.launch.hosts})
     for host in used:
         device = topology.devices[host]
-        lines = [(-86_400.0 + place, text) for place, text in enumerate(_BOOT)]
+        lines = [
+            (-86_400.0 + place, text.format(driver=site.spec.gpu_driver))
+            for place, text in enumerate(_BOOT)
+        ]
         for fault in site.world.faults:
             for course in site.world.courses:
                 lines += _events(site, fault, course, device)
@@ -67,7 +69,7 @@ def _events(site: Site, fault: Fault, course: Course, host: Device) -> list[tupl
         return [
             (
                 float(course.begin[step]) + 0.1,
-                f"NVRM: Xid (PCI:0000:{_GPU_BUSES[gpu]:02x}:00): {_XID}, pid=4012, name=python3, "
+                f"NVRM: Xid (PCI:0000:{GPU_BUSES[gpu]:02x}:00): {_XID}, pid=4012, name=python3, "
                 f"Row Remapper: New row (0x{int(step) * 4096 + 77:016x}) marked for remapping, "
                 "reset gpu to activate.",
             )

@@ -6,7 +6,7 @@ import numpy as np
 
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.topology import Topology
+from fabricobs.simulator.random_worlds.topology import GPU_BUSES, Topology
 from fabricobs.simulator.random_worlds.trainer import (
     Line,
     printing_ranks,
@@ -17,6 +17,13 @@ from fabricobs.simulator.random_worlds.workload import Launch, Phase
 from fabricobs.simulator.random_worlds.world import HANG_SECONDS
 
 _SINGLE = 7  # NCCL's number of float32
+# Variables with two values of which a host may have the one that the others do not have.
+_OTHER_VARIABLES = (
+    ("NCCL_IB_TC", "160", "96"),
+    ("NCCL_IB_QPS_PER_CONNECTION", "4", "1"),
+    ("NCCL_IB_TIMEOUT", "18", "14"),
+    ("NCCL_BUFFSIZE", "8388608", "2097152"),
+)
 _INIT_SECONDS = 12.0
 _HEAD_LINES = 25  # of each rank, that a log cut short still has
 
@@ -122,6 +129,9 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
     if release >= (2, 22):
         yield f"NCCL version {spec.nccl_release}+cuda12.4"
     yield "NCCL_IB_HCA set by environment to " + topology.ends[0][0].name.rstrip("0123456789")
+    for variable in _variables(site, struck):
+        name, _, value = variable.partition("=")
+        yield f"{name} set by environment to {value}."
     devices = [topology.ends[nic][0].name for nic in topology.nics_of(host)]
     kind = "IB" if spec.infiniband else "RoCE"
     if socket:
@@ -139,7 +149,7 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
         own = int(np.flatnonzero(members == rank)[0])
         key = f"0x{comm_hash(site, launch, phase, group):x}"
         pointer = f"0x{0x5560_0000_0000 + 0x10_0000 * rank + 0x1000 * number:x}"
-        busy = f"{0x18 + 0x12 * local:x}000"
+        busy = f"{GPU_BUSES[local]:x}000"
         what = "ncclCommInitRank comm" if release >= (2, 21) else "comm"
         common = (
             f"{what} {pointer} rank {own} nranks {len(members)} cudaDev {local} nvmlDev {local} "
@@ -168,6 +178,16 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
                 "(kernels 0.21, alloc 0.10, bootstrap 0.55, allgathers 0.02, topo 0.41, "
                 "graphs 0.02, connections 0.55, rest 0.06)"
             )
+
+
+def _variables(site: Site, struck: set[str]) -> list[str]:
+    """Variables that a host has, as NAME=VALUE: those of the job, one of another value or more."""
+    own = dict(text.split("=") for text in site.spec.nccl_variables.split())
+    if "other_variable" in struck:
+        random = site.spec.stream("variable")
+        name, *values = _OTHER_VARIABLES[int(random.randint(len(_OTHER_VARIABLES)))]
+        own[name] = next(value for value in values if value != own.get(name))
+    return [f"{name}={value}" for name, value in own.items()]
 
 
 def _channels(

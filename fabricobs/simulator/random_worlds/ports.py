@@ -6,6 +6,7 @@ import numpy as np
 
 from fabricobs.simulator.cluster import Integers
 from fabricobs.simulator.effects import Floats
+from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.ledger import CONTROL_PACKET_BYTES, Ledger
 from fabricobs.simulator.random_worlds.topology import Device, Topology
 from fabricobs.simulator.random_worlds.world import World
@@ -13,6 +14,7 @@ from fabricobs.simulator.random_worlds.world import World
 _TICKS_PER_MICROSECOND = 46  # of PortXmitWait
 _LANE_GBPS = {100: 25.78125, 200: 53.125, 400: 106.25, 800: 212.5}
 _IB_NAMES = {50: "4X FDR", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: "4X XDR"}
+_SMALL_MTU = 1500
 _FIRMWARES = ("28.39.1002", "28.43.2026")
 
 Fields = dict[str, Any]
@@ -22,6 +24,7 @@ def fixed_fields(world: World, device: Device) -> list[Fields]:
     """What never changes of a device's ports, in port order."""
     topology = world.topology
     found = []
+    lossless, mtu, unwatched = _settings(world, device)
     for cable, side, port in topology.ports_of(device.index):
         other = topology.ends[cable][1 - side]
         peer = topology.devices[other.device]
@@ -52,9 +55,36 @@ def fixed_fields(world: World, device: Device) -> list[Fields]:
                 "prio": topology.spec.priority,
                 "prio_map": 1 << topology.spec.priority,
                 "zero": 0,
+                "interface": 3 + port.number,
+                "mtu": mtu,
+                "pfc_row": "   ".join(str(int(p == lossless)) for p in range(8)),
+                "pfc_words": " ".join(f"{p}:{'on' if p == lossless else 'off'}" for p in range(8)),
+                "watched": cable not in unwatched,
             }
         )
     return found
+
+
+def unwatched_ports(world: World, fault: Fault) -> list[int]:
+    """Cables of the ports that a leaf's PFC watchdog leaves out: the newer half of its NICs."""
+    own = np.flatnonzero(world.topology.leaf == fault.parts[0]).tolist()
+    return [int(cable) for cable in own[len(own) // 2 :]]
+
+
+def _settings(world: World, device: Device) -> tuple[int, int, set[int]]:
+    """Lossless priority of a device, MTU of its ports, and the cables its watchdog leaves out."""
+    spec = world.spec
+    lossless, mtu, unwatched = spec.priority, spec.host_mtu, set[int]()
+    for fault in world.faults:
+        if device.index not in fault.parts:
+            continue
+        if fault.name == "other_priority":
+            lossless = spec.priority + 1
+        elif fault.name == "small_mtu":
+            mtu = _SMALL_MTU
+        elif fault.name == "no_watchdog":
+            unwatched = set(unwatched_ports(world, fault))
+    return lossless, mtu, unwatched
 
 
 def speeds(world: World, device: Device, moment: float) -> list[int]:

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from fabricobs.simulator.random_worlds.ledger import Ledger
+from fabricobs.simulator.random_worlds.optics import optics_fields
 from fabricobs.simulator.random_worlds.ports import (
     Fields,
     counted_fields,
@@ -39,12 +40,14 @@ class Output(BaseModel):
     extension: str = ""
     per_port: bool = False
     self_timed: bool = False
+    head_once: bool = False
     head: str = ""
     row: str = ""
     foot: str = ""
     then: str = ""
     then_row: str = ""
     columns: tuple[tuple[str, str], ...] = ()
+    where: str = ""
     second: tuple[tuple[str, str], ...] = ()
     at: str = ""
     key: str = ""
@@ -55,25 +58,30 @@ class Output(BaseModel):
     listed: bool = False
 
     @property
+    def tells_optics(self) -> bool:
+        """Whether the output says what the module of a port receives."""
+        return "{rx1" in self.row
+
+    @property
     def tells_speed(self) -> bool:
         """Whether the output says how fast ports run."""
         text = self.model_dump_json()
         return any(f"{{{name}" in text for name in _SPEEDS)
 
-    def text(self, ports: list[Fields]) -> str:
+    def text(self, ports: list[Fields], *, head: bool = True) -> str:
         """The output for some ports at one moment."""
         if self.style == "document":
             return json.dumps(self._document(ports), indent=1) + "\n"
         if self.style == "table":
             tables = [
-                _table(self.columns, ports),
+                _table(self.columns, [p for p in ports if not self.where or p[self.where]]),
                 *([_table(self.second, ports)] if self.second else []),
             ]
             return "\n".join(tables)
-        blocks = [(self.head, self.row, self.foot), (self.then, self.then_row, "")]
+        blocks = [(self.head * head, self.row, self.foot), (self.then, self.then_row, "")]
         lines = []
-        for head, row, foot in blocks:
-            lines += [head.format_map(ports[0]).removeprefix("\n")] if head else []
+        for above, row, foot in blocks:
+            lines += [above.format_map(ports[0]).removeprefix("\n")] if above else []
             lines += [row.strip("\n").format_map(port) for port in ports] if row else []
             lines += [foot.format_map(ports[0]).removeprefix("\n")] if foot else []
         return "\n".join(lines) + "\n"
@@ -96,9 +104,9 @@ class Output(BaseModel):
 
 
 @cache
-def outputs() -> tuple[Output, ...]:
-    """All outputs."""
-    text = Path(__file__).with_name("outputs.toml").read_text(encoding="utf-8")
+def outputs(file: str = "outputs.toml") -> tuple[Output, ...]:
+    """All outputs of one kind of parts."""
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
     return tuple(Output.model_validate(entry) for entry in tomllib.loads(text)["output"])
 
 
@@ -166,6 +174,10 @@ def _write(
     if output.tells_speed:
         site.speed_told(device, moments)
     fields = _fields(site, ledger, device, moments, counted=output.when == "rounds")
+    if output.tells_optics:
+        for moment, row in zip(moments.tolist(), fields, strict=True):
+            for port, light in zip(row, optics_fields(site.world, device, moment), strict=True):
+                port |= light
     extension = output.extension or ("json" if output.style == "document" else "txt")
     extension = "tar" if tree else extension
     write = partial(

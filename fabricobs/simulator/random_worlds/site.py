@@ -50,6 +50,7 @@ class Site:
         self.zone = ZoneInfo(self.spec.zone)
         self._speeds_told: dict[int, list[float]] = {}
         self._counted: dict[int, set[float]] = {}
+        self._clocks_told: dict[int, list[float]] = {}
         self._clocks = {device.index: self._draw_clock(device) for device in world.topology.devices}
 
     @cached_property
@@ -72,6 +73,14 @@ class Site:
     def counted_at(self, device: int) -> list[float]:
         """When the outputs written told the counters of a device's ports, in order of time."""
         return sorted(self._counted.get(device, ()))
+
+    def clocks_told(self, host: Device, moments: Floats) -> None:
+        """Keep when an output told the clocks of a host's GPUs."""
+        self._clocks_told.setdefault(host.index, []).extend(moments.tolist())
+
+    def clocked_at(self, host: int) -> list[float]:
+        """When the outputs written told the clocks of a host's GPUs."""
+        return self._clocks_told.get(host, [])
 
     def clock(self, device: Device) -> Clock:
         """A device's clock."""

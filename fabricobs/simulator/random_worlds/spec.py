@@ -28,15 +28,15 @@ FEWEST_STEPS, FEWEST_ROUNDS = 60, 12
 # What a site lacks that collects one kind of evidence only.
 _NO_COUNTERS = {
     "switch_counters": "none", "host_form": "none", "lldp": False, "port_status": False,
-    "switch_log": "none",
+    "switch_log": "none", "switch_settings": False, "optics": False, "host_settings": "none",
 }  # fmt: skip
 _LACKS: dict[str, dict[str, Any]] = {
     "": {},
     "switches": {
         "host_form": "none", "nccl_level": "none", "inspector": False, "steps_from": "none",
-        "kernel_log": False,
+        "kernel_log": False, "gpu_form": "none", "host_settings": "none",
     },
-    "timing": _NO_COUNTERS | {"nccl_level": "none", "kernel_log": False},
+    "timing": _NO_COUNTERS | {"nccl_level": "none", "kernel_log": False, "gpu_form": "none"},
     "no_network": _NO_COUNTERS,
 }  # fmt: skip
 
@@ -107,6 +107,7 @@ class Spec(BaseModel):
     cumulus_form: str
     infiniband_form: str
     host_form: str
+    gpu_form: str
     trainer: str
     nccl_version: str
     nccl_prefix: str
@@ -127,6 +128,11 @@ class Spec(BaseModel):
     switch_counters: Literal["all", "leaves", "none"]
     lldp: bool
     port_status: bool
+    optics: bool
+    switch_settings: bool
+    host_settings: Literal["none", "mlnx_qos", "dcb"]
+    host_mtu: int
+    nccl_variables: str
     nccl_level: Literal["info", "coll", "warn", "truncated", "none"]
     nccl_files: Literal["rank", "host", "job"]
     nccl_timestamps: bool
@@ -163,6 +169,13 @@ class Spec(BaseModel):
     counter_resets: int
     old_errors: float
     background_errors: float
+    gpu_model: str
+    gpu_driver: str
+    clock_bound: Literal["none", "power", "setting"]
+    bound_clock: float
+    gpu_celsius: float
+    gpu_utilization: int
+    fault: str
     fault_count: int
     fault_effect: float
     fault_span: str
@@ -184,6 +197,36 @@ class Spec(BaseModel):
         wanted = round(self.duration_minutes * 60 / self.step_seconds)
         most = MOST_RANK_STEPS // (self.job_hosts * self.gpus_per_host)
         return max(FEWEST_STEPS, min(wanted, most))
+
+    @property
+    def old_driver(self) -> bool:
+        """Whether the driver is of a branch before 535, which renamed throttle reasons."""
+        return int(self.gpu_driver.split(".")[0]) < 535
+
+    @property
+    def new_driver(self) -> bool:
+        """Whether the driver is of branch 535 or later."""
+        return not self.old_driver
+
+    @property
+    def asks_modules(self) -> bool:
+        """Whether the site keeps what ethtool prints of the modules of Ethernet NICs."""
+        return not self.infiniband and self.optics
+
+    @property
+    def asks_link(self) -> bool:
+        """Whether the site keeps what `ip link` prints of Ethernet NICs."""
+        return not self.infiniband and self.host_settings != "none"
+
+    @property
+    def asks_mlnx_qos(self) -> bool:
+        """Whether the site keeps what mlnx_qos prints of Ethernet NICs."""
+        return not self.infiniband and self.host_settings == "mlnx_qos"
+
+    @property
+    def asks_dcb(self) -> bool:
+        """Whether the site keeps what `dcb` prints of Ethernet NICs."""
+        return not self.infiniband and self.host_settings == "dcb"
 
     @property
     def nccl_release(self) -> str:

@@ -99,11 +99,12 @@ def _dim(site: Site, device: Device) -> Iterator[tuple[float, Port]]:
     random = site.spec.stream("optics", device.index)
     for cable, _, port in topology.ports_of(device.index):
         for fault in world.faults:
-            if fault.kind.does != "lost" or cable not in fault.cables(topology):
+            certain = fault.name == "dim_leaf_optic"
+            if not (certain or fault.kind.does == "lost") or cable not in fault.cables(topology):
                 continue
             dim, late = random.random() < _ALARM_CHANCE, float(random.uniform(*_ALARM_SECONDS))
             begun = _begin(site, fault)
-            if dim and begun is not None:
+            if (dim or certain) and begun is not None:
                 yield begun + late, port
 
 

@@ -1,6 +1,6 @@
 """The cables of a random world: hosts, leaves, spines and cores, their ports and their names."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +10,7 @@ from fabricobs.simulator.effects import Floats
 from fabricobs.simulator.random_worlds.spec import Spec
 
 NONE = -1
+GPU_BUSES = (0x18, 0x2A, 0x3A, 0x5D, 0x9A, 0xAB, 0xBA, 0xDB)
 _BUSES = (0x1A, 0x3C, 0x4D, 0x5E, 0x9C, 0xBC, 0xCC, 0xDC)
 _TIERS = ("leaf", "spine", "core")
 _HOST_EFFICIENCY = 0.80  # bus bandwidth NCCL reaches on NDR: 75 to 85 % of line rate (METHODS 1)
@@ -125,6 +126,17 @@ class Topology:
     def nics_of(self, host: int) -> range:
         """NICs of a host."""
         return range(host * self.nics_per_host, (host + 1) * self.nics_per_host)
+
+    def swapped(self, nic: int, other: int) -> "Topology":
+        """The same devices, the cables of two NICs plugged where the other belongs."""
+        ends = list(self.ends)
+        ends[nic] = (self.ends[nic][0], self.ends[other][1])
+        ends[other] = (self.ends[other][0], self.ends[nic][1])
+        below: dict[tuple[int, int], list[int]] = {}
+        for cable, (lower, upper) in enumerate(ends):
+            below.setdefault((upper.device, lower.device), []).append(cable)
+        down = {pair: tuple(cables) for pair, cables in below.items()}
+        return replace(self, ends=tuple(ends), down=down)
 
     def rail_of(self, nic: int) -> Integers:
         """The same NIC of all other hosts."""

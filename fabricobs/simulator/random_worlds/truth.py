@@ -1,16 +1,19 @@
 """The answer of a random world: each fault, what it costs, and which evidence could show it."""
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from fabricobs.simulator.random_worlds.evidence import evidence_of
 from fabricobs.simulator.random_worlds.faults import Fault
+from fabricobs.simulator.random_worlds.gpus import Gpus, throttle_of
 from fabricobs.simulator.random_worlds.physics import State, calm
-from fabricobs.simulator.random_worlds.ports import acts_at
+from fabricobs.simulator.random_worlds.ports import acts_at, unwatched_ports
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.trainer import prints_phases, prints_work
+from fabricobs.simulator.random_worlds.trainer import prints_work
 from fabricobs.simulator.random_worlds.world import (
     World,
     tenants_alone,
@@ -23,6 +26,11 @@ SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act o
 _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
 _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
+_ASKED_LAST = 60.0  # seconds after the job until which devices are asked
+_FEWEST_CLOCKS = 4  # readings of a GPU that computes: its peers are read at other instants
+_FEWEST_HOSTS = 3  # that show what is usual
+_MOST_ODD = 0.25  # share of the hosts with another setting above which none is usual
+_LOW_CLOCK = 0.95  # of its usual clock: below, a GPU is told from those with worse silicon
 _SOUND_STEPS = 20  # without a fault, warm-up included, that tell the pace without it
 _PACE_CHANGES = 0.05  # share of the step time by which ordinary life changes the pace
 # What other tenants cost may be told of the steps, of the ports that fill, or of their class.
@@ -77,60 +85,6 @@ def loss_of(world: World, fault: Fault) -> float:
     return float(max(0.0, 1 - sound[: len(span)][span].mean() / faulty[span].mean()))
 
 
-def evidence_of(site: Site) -> set[str]:
-    """Names of the evidence that the world's files hold."""
-    spec = site.spec
-    found = {"watchdog"}
-    info = spec.nccl_level in {"info", "coll"}
-    timing = {
-        "inspector": spec.inspector,
-        "phases_of_ranks": spec.steps_from == "ranks" and prints_phases(site),
-        "phases_of_rank0": spec.steps_from == "rank0" and prints_phases(site),
-        "steps": spec.steps_from != "none",
-        "kernel_log": spec.kernel_log,
-        "switch_log": spec.switch_log != "none" and not spec.infiniband,
-        "nccl_channels": info,
-        "nccl_warnings": spec.nccl_level != "none",
-        "nic_status": spec.port_status
-        or spec.host_form in {"sysfs", "sysfs_tree", "node_exporter"},
-    }
-    found |= {name for name, there in timing.items() if there}
-    nic = spec.host_form
-    if nic in {"ethtool", "sysfs", "sysfs_tree", "node_exporter", "telegraf"} and (
-        nic != "ethtool" or not spec.infiniband
-    ):
-        found |= {"nic_errors", "nic_downs"}
-        # Of an Ethernet NIC, ethtool alone counts pauses by priority.
-        if spec.infiniband or nic == "ethtool":
-            found.add("nic_pauses")
-    if nic in {"sysfs", "sysfs_tree", "telegraf", "rdma"}:
-        found |= {"nic_losses"}
-    if spec.switch_counters != "none":
-        found |= _switch_evidence(site, 1, "leaf")
-    if spec.switch_counters == "all":
-        found |= _switch_evidence(site, 2, "spine")
-    return found
-
-
-def _switch_evidence(site: Site, tier: int, name: str) -> set[str]:
-    switches = site.world.topology.switches(tier)
-    if not switches:
-        return set()
-    system = switches[0].os
-    status = {f"{name}_status"} if site.spec.port_status and system != "cumulus" else set()
-    if system == "infiniband":
-        return status | {f"{name}_{w}" for w in ("bytes", "errors", "downs", "pauses", "drops")}
-    form = getattr(site.spec, f"{system}_form")
-    found = status | {f"{name}_bytes", f"{name}_errors", f"{name}_drops"}
-    if form in {"json", "snmp", "snmp_exporter"}:
-        found.add(f"{name}_status")
-    if not form.startswith("snmp"):
-        found.add(f"{name}_pauses")
-    if (system, form) == ("eos", "json"):
-        found.add(f"{name}_downs")
-    return found
-
-
 def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
     world = site.world
     made = _made(world)
@@ -144,6 +98,9 @@ def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
     else:
         first, last = int(acting[0]), int(acting[-1])
         begin, end = float(begins[first]), float(ends[last])
+    if fault.kind.lasts:
+        end = world.duration + _ASKED_LAST
+    shown = shown if _clocks_show(site, fault) else shown - {"gpu_clocks"}
     sets = [names for names in fault.kind.shown_by if set(names) <= shown]
     clear = _clear(site, fault, loss, end - begin)
     true = site.true_clock
@@ -173,22 +130,25 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
     if fault.kind.strikes == "job":
         return [{"type": "job", "job": spec.job_name}]
     if fault.kind.strikes == "host":
-        return [{"type": "host", "host": names[host]} for host in fault.parts]
+        hosts = [{"type": "host", "host": names[host]} for host in fault.parts]
+        if fault.kind.kind == "path_mismatch":  # of both ends of a path either may be named
+            hosts += _ports_named(site, fault.cables(topology).tolist())
+        return hosts + (_gpus_named(site, fault) if fault.kind.throttles else [])
     if fault.kind.strikes == "leaf":
-        return [{"type": "switch", "switch": names[fault.parts[0]]}]
+        struck = [{"type": "switch", "switch": names[fault.parts[0]]}]
+        cables = unwatched_ports(world, fault) if fault.name == "no_watchdog" else []
+        return struck + _ports_named(site, cables)
+    if fault.kind.strikes == "gpu":
+        return _gpus_named(site, fault)
+    return _ports_named(site, fault.parts)
+
+
+def _ports_named(site: Site, cables: Iterable[int]) -> list[dict[str, Any]]:
+    """Both ends of cables, each under all its names."""
+    topology = site.world.topology
     found: list[dict[str, Any]] = []
-    for part in fault.parts:
-        if fault.kind.strikes == "gpu":
-            host, local = divmod(part, spec.gpus_per_host)
-            where = {"type": "rank", "host": names[host]}
-            for launch in (course.launch for course in world.courses):
-                for rank in np.flatnonzero(launch.gpu == part).tolist():
-                    found.append(where | {"rank": rank})
-                    # Where no log tells the number, a rank is named by its process.
-                    found.append(where | {"pid": int(launch.pids[rank])})
-            found.append({"type": "gpu", "host": names[host], "gpu": local})
-            continue
-        for port in topology.ends[part]:
+    for cable in cables:
+        for port in topology.ends[cable]:
             device = topology.devices[port.device]
             if device.tier == 0:
                 found.append({"type": "nic", "host": device.name, "nic": port.name})
@@ -202,6 +162,37 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
     return found
 
 
+def _gpus_named(site: Site, fault: Fault) -> list[dict[str, Any]]:
+    """The GPUs that a fault strikes, and the ranks on them."""
+    world, found = site.world, list[dict[str, Any]]()
+    for gpu in fault.gpus(world.topology).tolist():
+        host, local = divmod(gpu, site.spec.gpus_per_host)
+        where = {"type": "rank", "host": world.topology.devices[host].name}
+        for launch in (course.launch for course in world.courses):
+            for rank in np.flatnonzero(launch.gpu == gpu).tolist():
+                found.append(where | {"rank": rank})
+                # Where no log tells the number, a rank is named by its process.
+                found.append(where | {"pid": int(launch.pids[rank])})
+        found.append(where | {"type": "gpu", "gpu": local})
+    return found
+
+
+def _clocks_show(site: Site, fault: Fault) -> bool:
+    """Whether clocks were told while a fault held them low, often enough and low enough to see."""
+    if not fault.kind.throttles or throttle_of(site.world, fault)[0] > _LOW_CLOCK:
+        return False
+    world, gpus, each = site.world, Gpus(site.world), site.spec.gpus_per_host
+    return any(
+        sum(
+            gpus.doing(host, moment)[local] == "computing"
+            for moment in site.clocked_at(host)
+            if acts_at(world, fault.acts, moment)
+        )
+        >= _FEWEST_CLOCKS
+        for host, local in (divmod(gpu, each) for gpu in fault.gpus(world.topology).tolist())
+    )
+
+
 def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
     """Whether there is enough of the fault: above noise in times, or enough readings and events."""
     world = site.world
@@ -210,8 +201,12 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         steps = int(fault.acts.sum())
         noise = max(spec.rank_noise, 1e-4) / np.sqrt(max(steps, 1)) + spec.silicon_spread
         return loss >= SMALLEST_LOSS or fault.size > _CLEAR * float(noise)
-    if fault.kind.does in {"hang", "flap", "nic_rate"}:
+    if fault.kind.kind == "config_mismatch":
+        return _shows_usual(world, fault)
+    if fault.kind.does in {"hang", "flap", "nic_rate", "nothing"}:
         return True
+    if fault.kind.does == "swapped":
+        return _shows_rails(world, fault)
     if fault.kind.does == "half_speed":
         ends = {end.device for part in fault.parts for end in world.topology.ends[part]}
         moments = [moment for end in ends for moment in site.speeds_told(end)]
@@ -225,6 +220,24 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         if packets * fault.size * fault.acts.sum() < _FEWEST_EVENTS:
             return False
     return seconds >= _FEWEST_ROUNDS * interval
+
+
+def _shows_usual(world: World, fault: Fault) -> bool:
+    """Whether enough hosts agree on a setting for those of the fault to be odd."""
+    used = set(world.courses[0].launch.hosts)
+    odd = len(used & set(fault.parts))
+    return len(used) >= _FEWEST_HOSTS and 0 < odd <= _MOST_ODD * len(used)
+
+
+def _shows_rails(world: World, fault: Fault) -> bool:
+    """Whether enough other hosts show which rail the leaves of two swapped NICs serve."""
+    topology = world.topology
+    rail = np.arange(topology.nics) % topology.nics_per_host
+    for nic, other in (fault.parts, fault.parts[::-1]):
+        others = (topology.leaf == topology.leaf[other]) & (rail == rail[nic])
+        if int(others.sum()) - int(others[other]) < _FEWEST_HOSTS:
+            return False
+    return True
 
 
 def _dead_intervals(site: Site, fault: Fault) -> int:

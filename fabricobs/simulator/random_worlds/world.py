@@ -57,17 +57,26 @@ class World:
 
 def come_true(spec: Spec, faults: tuple[str, ...] | None = None) -> World:
     """Build a world and run it; with the faults named instead of drawn ones, if given."""
+    launches = launches_of(spec, build_topology(spec))
+    return _laid(spec, draw_faults(spec, Network(launches[0]), launches, faults))
+
+
+def _laid(spec: Spec, faults: tuple[Fault, ...]) -> World:
+    """Lay the cables, the wrong ones as faults have them, and run the launches over them."""
     topology = build_topology(spec)
-    launches = launches_of(spec, topology)
-    networks = [Network(launch) for launch in launches]
-    struck = draw_faults(spec, networks[0], launches, faults)
+    for fault in faults:
+        if fault.kind.does == "swapped":
+            topology = topology.swapped(*fault.parts)
+    networks = [Network(launch) for launch in launches_of(spec, topology)]
     plans = tuple((network, draw_noise(network.launch)) for network in networks)
-    return _run(spec, topology, plans, struck)
+    return _run(spec, topology, plans, faults)
 
 
 def without(world: World, fault: Fault) -> World:
     """The world's twin without a fault: same noise, same hashes."""
     others = tuple(other for other in world.faults if other is not fault)
+    if fault.kind.does == "swapped":
+        return _laid(world.spec, others)
     return _run(world.spec, world.topology, world.plans, others)
 
 
