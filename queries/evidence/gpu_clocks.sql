@@ -1,29 +1,13 @@
 -- question: Which GPUs ran at a lower clock than the others at the same time, and why?
--- A sample is compared with the median of all busy GPUs of its model in the same round of sampling, of
--- those that carry a rank where ranks are known: a site's metrics are of its other GPUs too. `z` is its
+-- A sample is compared with the median of all busy GPUs of its model in the same round of sampling. `z` is its
 -- distance in robust standard deviations, floor 0.5 % of the median. Reasons are bits of NVML's clocks event
--- reasons (docs.nvidia.com/deploy/nvml-api, group nvmlClocksEventReasons). The n-th rank of a host runs on
--- its n-th GPU where no log tells. 96: heat, 132: power, 8: hardware, 192: hardware for one of these.
+-- reasons (docs.nvidia.com/deploy/nvml-api, group nvmlClocksEventReasons). 96: heat, 132: power, 8: hardware, 192: hardware for one of these.
 -- `used`: its utilization is told: else a GPU with a low clock may be idle. `own`: its reason, or a power limit below
 -- that of its peers, is of this GPU alone. `usual_low`: the median over GPUs of the lowest clock (quantile `$low`) of each: at
 -- their power limit all run slower while they compute than while they wait, and are not asked at the same instant.
-WITH numbered AS (
-  SELECT job, rank, host, coalesce(gpu, row_number() OVER (PARTITION BY job, host ORDER BY rank, pid) - 1) AS gpu
-  FROM job_ranks WHERE host IS NOT NULL
-),
-busy AS (
-  SELECT host, gpu, ts, model, sm_clock_mhz AS clock, temperature_celsius AS celsius,
-    power_watts AS watts, power_limit_watts AS limit_watts, throttle_reasons AS reasons, utilization_percent IS NOT NULL AS used,
-    lag(ts) OVER (PARTITION BY host, gpu ORDER BY ts) AS ts_before
-  FROM gpu_states s
-  WHERE sm_clock_mhz > 0 AND gpu IS NOT NULL AND host IS NOT NULL
-    AND coalesce(utilization_percent, 100) >= 50 AND coalesce(throttle_reasons, 0) & 1 = 0
-    AND (NOT EXISTS (SELECT 1 FROM numbered n JOIN gpu_states o ON o.host = n.host AND o.gpu = n.gpu)
-      OR EXISTS (SELECT 1 FROM numbered n WHERE n.host = s.host AND n.gpu = s.gpu))
-),
-rounds AS (
+WITH rounds AS (
   SELECT *, floor(epoch(ts) / greatest(median(epoch(ts) - epoch(ts_before)) OVER (), 1)) AS round
-  FROM busy
+  FROM evidence.busy_gpus
 ),
 peers AS (
   SELECT *, median(clock) OVER r AS peer_clock, count(*) OVER r AS peers,
@@ -32,7 +16,7 @@ peers AS (
 ),
 lows AS (
   SELECT model, median(low) AS usual_low
-  FROM (SELECT host, gpu, model, quantile_cont(clock, $low) AS low FROM busy GROUP BY host, gpu, model)
+  FROM (SELECT host, gpu, model, quantile_cont(clock, $low) AS low FROM evidence.busy_gpus GROUP BY host, gpu, model)
   GROUP BY model
 ),
 spread AS (
@@ -40,7 +24,7 @@ spread AS (
     1.4826 * median(abs(clock - peer_clock)) OVER (PARTITION BY round, model) AS deviation
   FROM peers
 )
-SELECT r.job, r.rank, s.host, s.gpu, s.ts_before, s.ts, s.clock, s.peer_clock, s.behind, s.peers,
+SELECT s.job, s.rank, s.host, s.gpu, s.ts_before, s.ts, s.clock, s.peer_clock, s.behind, s.peers,
   (s.peer_clock - s.clock) / greatest(s.deviation, 0.005 * s.peer_clock) AS z,
   coalesce(s.reasons & 232 > 0, false) OR coalesce(s.limit_watts < $limit * s.peer_limit_watts, false) AS own, l.usual_low,
   s.celsius, s.peer_celsius, s.watts, s.reasons IS NOT NULL AS told, s.used,
@@ -50,6 +34,5 @@ SELECT r.job, r.rank, s.host, s.gpu, s.ts_before, s.ts, s.clock, s.peer_clock, s
     CASE WHEN s.reasons & 8 > 0 AND s.reasons & 192 = 0 THEN 'a hardware slowdown' END), '') AS reason
 FROM spread s
 JOIN lows l ON l.model IS NOT DISTINCT FROM s.model
-LEFT JOIN numbered r ON r.host = s.host AND r.gpu = s.gpu
 WHERE s.ts_before IS NOT NULL
 ORDER BY s.host, s.gpu, s.ts

@@ -14,11 +14,11 @@ crews AS (
   GROUP BY j.job
 ),
 looks AS (
-  SELECT DISTINCT regexp_replace(host, '[0-9]+', '#', 'g') AS look FROM training_hosts
+  SELECT DISTINCT host_look(host) AS look FROM training_hosts
 )
 SELECT DISTINCT e.owner AS host,
   coalesce((SELECT bool_and(coalesce(placed >= nranks, false)) FROM crews), false) AS sure
 FROM cable_ends e
 WHERE host_name(e.owner) NOT IN (FROM trains)
-  AND (e.is_nic OR regexp_replace(host_name(e.owner), '[0-9]+', '#', 'g') IN (FROM looks))
+  AND (e.is_nic OR host_look(host_name(e.owner)) IN (FROM looks))
 ORDER BY host

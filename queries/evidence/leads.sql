@@ -43,7 +43,7 @@ clocks AS (
   SELECT median(clock) FILTER (during) AS now, median(clock) FILTER (NOT during) AS otherwise
   FROM (
     SELECT g.clock, g.ts BETWEEN $begin AND $end AS during
-    FROM evidence.gpu_clocks g JOIN run r ON g.ts BETWEEN r.first AND r.last
+    FROM evidence.busy_gpus g JOIN run r ON g.ts BETWEEN r.first AND r.last
   )
 ),
 uplinks AS (

@@ -135,7 +135,7 @@ cables AS (
   GROUP BY device, port
 ),
 host_patterns AS (
-  SELECT DISTINCT regexp_replace(host, '[0-9]+', '#', 'g') AS pattern FROM training_hosts
+  SELECT DISTINCT host_look(host) AS pattern FROM training_hosts
 ),
 switches AS (
   SELECT device FROM (
@@ -150,7 +150,7 @@ switches AS (
     )
   UNION
   SELECT remote_device FROM named_links
-  WHERE regexp_replace(host_name(remote_device), '[0-9]+', '#', 'g') NOT IN (FROM host_patterns)
+  WHERE host_look(host_name(remote_device)) NOT IN (FROM host_patterns)
     AND remote_device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
   GROUP BY remote_device
   HAVING count(DISTINCT device) >= least(2, (
@@ -168,7 +168,7 @@ leaves AS (
     ON host_name(c.remote_device) = t.host
   UNION
   SELECT DISTINCT c.device FROM cables c SEMI JOIN host_patterns t
-    ON regexp_replace(host_name(c.remote_device), '[0-9]+', '#', 'g') = t.pattern
+    ON host_look(host_name(c.remote_device)) = t.pattern
   ANTI JOIN switches s ON s.device = c.remote_device
 ),
 -- Where hosts tell no neighbours and no switch tells them: a leaf has ports without a known cable that carry

@@ -21,7 +21,7 @@ from fabricobs.diagnosis.findings import Driver, Finding, MethodResult
 from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.shifted_times import shifted_times
-from fabricobs.diagnosis.statistics import robust_z
+from fabricobs.diagnosis.statistics import at_least, robust_z
 
 # Messages of one event come from several processes and logs, within this time.
 _ONE_EVENT = timedelta(seconds=15)
@@ -109,11 +109,16 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
         nics = tuple(cable.near.label for cable in untimed if cable.far is None)
         untimed = [cable for cable in untimed if cable.far is not None]
         found = [replace(d, perhaps=nics) if _may_lead_to_nic(d) else d for d in found]
+    long, share = _long_steps(evidence, model)
+    hits = [_hit(long, downs.spans) for downs in found]
+    waited = [bool(hit) for downs, hit in zip(found, hits, strict=True) if downs.of_unknown_use]
+    # Steps are long for many reasons: of many events some meet one by chance.
+    by_chance = float(at_least(sum(waited), len(waited), share)) > model.limit("p")
     findings = [
         _finding(downs, hit, evidence, model, trends)
-        for downs in found
-        if (hit := _hit(evidence, downs.spans, model))
-        or not downs.of_unknown_use
+        for downs, hit in zip(found, hits, strict=True)
+        if not downs.of_unknown_use
+        or (hit and not by_chance)
         or not (timed or downs.cable.far is None)
     ]
     findings += [_without_times(cable, evidence, model, trends) for cable in untimed]
@@ -310,28 +315,43 @@ def _words_of(cable: Cable, times: int) -> dict[str, str | None]:
     }
 
 
-def _hit(evidence: Evidence, spans: Sequence[Span], model: Model) -> list[Span]:
-    """Return the steps that ran while the link was down and are far longer than the usual one.
+def _long_steps(evidence: Evidence, model: Model) -> tuple[list[Span], float]:
+    """Return the steps far longer than the usual one, and the share of the time that they fill.
 
-    A span each, of the step's end. Counters date an event to an interval of many steps, of which
-    one or two waited.
+    A span each, from begin to end; the time is widened by what clocks may differ.
     """
-    hit: list[Span] = []
+    spans: list[Span] = []
+    ran = covered = 0.0
     for steps in evidence.frame("job_steps").partition_by("job"):
         timed = steps.drop_nulls(["ts", "step_time_ms"]).sort("step").slice(WARM_UP_STEPS)
         if timed.is_empty():
             continue
         times = timed["step_time_ms"].to_numpy().astype(np.float64)
-        long = timed.with_columns(
+        long = timed.select(
             (pl.col("ts") - pl.duration(microseconds=pl.col("step_time_ms") * 1000)).alias("began"),
+            "ts",
             pl.Series("z", robust_z(times)),
         ).filter(pl.col("z") > model.limit("z"))
-        for begin, end in spans:
-            waited = long.filter(
-                pl.col("ts") >= begin - CLOCK_SLACK, pl.col("began") <= end + CLOCK_SLACK
-            )
-            hit += [(time, time) for time in waited["ts"]]
-    return hit
+        spans += long.select("began", "ts").sort("began").iter_rows()
+        ran += times.sum() / 1000
+        covered += sum(
+            (end - begin + 2 * CLOCK_SLACK).total_seconds()
+            for begin, end in long.select("began", "ts").iter_rows()
+        )
+    return spans, min(covered / ran, 1.0) if ran else 0.0
+
+
+def _hit(long: Sequence[Span], spans: Sequence[Span]) -> list[Span]:
+    """Return the long steps that ran while the link was down, each as a span of its end.
+
+    Counters date an event to an interval of many steps, of which one or two waited.
+    """
+    return [
+        (ended, ended)
+        for begin, end in spans
+        for began, ended in long
+        if ended >= begin - CLOCK_SLACK and began <= end + CLOCK_SLACK
+    ]
 
 
 def _shifted(
@@ -342,7 +362,7 @@ def _shifted(
     if shift is None:
         return {"shift": None, "waited": None}
     moved = [(begin + shift.ahead, end + shift.ahead) for begin, end in spans]
-    waited = len(set(_hit(evidence, moved, model)))
+    waited = len(set(_hit(_long_steps(evidence, model)[0], moved)))
     return {"shift": shift.words[0].upper() + shift.words[1:], "waited": waited or None}
 
 

@@ -30,6 +30,7 @@ _MOVED = (
 _SETTLED_BY = "LLDP neighbours of the switches, and NCCL_DEBUG=INFO logs of all ranks"
 # NICs of a ring carry the same, and their counters are read within an interval's few percent.
 _ALIKE = 0.03
+_PAIR = 2
 _EMPTY = 0.05  # of the mean: what the evidence calls silent
 
 
@@ -88,7 +89,9 @@ def find_one_way_uplinks(
         if p is not None and not unlikely and not stopped:
             continue
         found = _lasting(rows, counted, evidence, model)
-        if found and inferred and number is None and not _carried(rows, model):
+        # One flow leaves one of two links empty; the other alone does not tell how many there are.
+        is_open = number is None and (inferred or links == _PAIR) and not _carried(rows, model)
+        if found and is_open:
             opened.append(NotJudged(f"{device} {port}: it sends nothing, and {_FEW}", _SETTLED_BY))
         elif found:
             chance = _MOVED if stopped else _chance(counted, number, p)

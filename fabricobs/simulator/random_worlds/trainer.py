@@ -62,6 +62,12 @@ def prints_work(site: Site) -> bool:
     return any(f"{{{name}" in line for name in ("tokens", "tps", "rate", "tflops", "mfu"))
 
 
+def prints_times(site: Site) -> bool:
+    """Whether the trainer's log tells when a step was."""
+    line = trainers()[site.spec.trainer].line
+    return any(f"{{{name}" in line for name in ("at", "begun", "epoch"))
+
+
 def printing_ranks(site: Site, course: Course) -> range:
     """The ranks that print steps."""
     trainer = trainers()[site.spec.trainer]

@@ -13,7 +13,7 @@ from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import acts_at, unwatched_ports
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.trainer import prints_work
+from fabricobs.simulator.random_worlds.trainer import prints_times, prints_work
 from fabricobs.simulator.random_worlds.world import (
     World,
     tenants_alone,
@@ -31,6 +31,7 @@ _FEWEST_CLOCKS = 4  # readings of a GPU that computes: its peers are read at oth
 _FEWEST_HOSTS = 3  # that show what is usual
 _MOST_ODD = 0.25  # share of the hosts with another setting above which none is usual
 _LOW_CLOCK = 0.95  # of its usual clock: below, a GPU is told from those with worse silicon
+_FEWEST_NICS = 2  # of a host: with one there is no other to be taken for it
 _SOUND_STEPS = 20  # without a fault, warm-up included, that tell the pace without it
 _PACE_CHANGES = 0.05  # share of the step time by which ordinary life changes the pace
 # What other tenants cost may be told of the steps, of the ports that fill, or of their class.
@@ -135,9 +136,13 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
             hosts += _ports_named(site, fault.cables(topology).tolist())
         return hosts + (_gpus_named(site, fault) if fault.kind.throttles else [])
     if fault.kind.strikes == "leaf":
-        struck = [{"type": "switch", "switch": names[fault.parts[0]]}]
-        cables = unwatched_ports(world, fault) if fault.name == "no_watchdog" else []
-        return struck + _ports_named(site, cables)
+        leaf = fault.parts[0]
+        cables: Iterable[int] = []
+        if fault.name == "no_watchdog":
+            cables = unwatched_ports(world, fault)
+        elif fault.kind.does == "dropped":  # few ports of the leaf may have dropped anything
+            cables = [cable for cable, _, _ in topology.ports_of(leaf)]
+        return [{"type": "switch", "switch": names[leaf]}, *_ports_named(site, cables)]
     if fault.kind.strikes == "gpu":
         return _gpus_named(site, fault)
     return _ports_named(site, fault.parts)
@@ -203,6 +208,8 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         return loss >= SMALLEST_LOSS or fault.size > _CLEAR * float(noise)
     if fault.kind.kind == "config_mismatch":
         return _shows_usual(world, fault)
+    if fault.name == "foreign_nics" and world.spec.nics_per_host < _FEWEST_NICS:
+        return False
     if fault.kind.does in {"hang", "flap", "nic_rate", "nothing"}:
         return True
     if fault.kind.does == "swapped":
@@ -270,9 +277,12 @@ def _shows_loss(site: Site, fault: Fault, shown: set[str]) -> bool:
         return True
     if (world.spec.ramp_up or world.spec.curriculum) and not prints_work(site):
         return False
+    has_sound_steps = int((~fault.acts[_made(world)]).sum()) >= _SOUND_STEPS
     if fault.kind.does not in {"compute", "loading"}:
-        return True
-    if int((~fault.acts[_made(world)]).sum()) >= _SOUND_STEPS:
+        # What counters tell is joined to the pace by time alone.
+        timed = "inspector" in shown or ("steps" in shown and prints_times(site))
+        return timed and has_sound_steps
+    if has_sound_steps:
         return bool({"steps", "inspector"} & shown)
     begins_whole = world.spec.overlap == 0 and world.spec.job_kind != "rl"
     return "inspector" in shown and fault.kind.strikes != "job" and begins_whole
