@@ -5,8 +5,10 @@ The others that were quoted have their tests beside what they are about: slow ra
 `test_evidence_of_answers.py`, cables told twice in `test_link_diagnosis.py`.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -121,9 +123,10 @@ def test_a_skew_of_minutes_shows_where_ports_are_read_each_ten_seconds(
     assert [e["switch"] for e in skew["entities"]] == ["leaf01"]
 
 
-def flap(told_by: str, netdev: str = "eth2", nic: str = "mlx5_2") -> dict[str, list[str]]:
-    """What a NIC of node03 that goes down twice leaves in one kind of log."""
-    downs = (200, 320)
+def flap(
+    told_by: str, netdev: str = "eth2", nic: str = "mlx5_2", downs: Sequence[int] = (200, 320)
+) -> dict[str, list[str]]:
+    """What a NIC of node03 that goes down at these seconds leaves in one kind of log."""
     if told_by == "kernel":
         moments = [(s, word) for down in downs for s, word in ((down, "down"), (down + 5, "up"))]
         head = f"mlx5_core 0000:1a:00.0 {netdev}: Link"
@@ -159,6 +162,22 @@ def test_a_flap_is_found_by_whatever_tells_it(tell: Tell, told_by: str, has_step
     assert finding["kind"] == "link_flap"
     assert "node03" in finding["title"] and "2 times" in finding["title"]
     assert question(told, LINKS)["answer"] == "problem"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_of_flaps_close_together_is_told(tell: Tell, seed: int) -> None:
+    """Of five flaps, two of them 12 s apart, four were told and priced."""
+    draw = Random(seed)
+    downs = [100]
+    for _ in range(draw.randint(2, 5)):
+        downs.append(downs[-1] + draw.choice([draw.randint(6, 14), draw.randint(15, 60)]))
+    sources = [flap("kernel", downs=downs), flap("NCCL", downs=[d + 1 for d in downs])]
+    told = tell({"steps.csv": steps(600)} | sources[0] | sources[1])
+    # Without counters the NIC has two names, and no log says that they are one.
+    kernel = [f["explanation"] for f in told["findings"] if "kernel" in f["explanation"]]
+    assert kernel
+    moments = [f"{START + timedelta(seconds=down):%H:%M:%S}" for down in downs]
+    assert ", ".join(moments) in kernel[0]
 
 
 @pytest.mark.parametrize(

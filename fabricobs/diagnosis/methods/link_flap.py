@@ -25,6 +25,8 @@ from fabricobs.diagnosis.statistics import at_least, robust_z
 
 # Messages of one event come from several processes and logs, within this time.
 _ONE_EVENT = timedelta(seconds=15)
+# A log prints an event once, or in a few lines; ranks tell of it when each asks.
+_ONE_LINE = timedelta(seconds=2)
 _GUESSED = " No log names the cable: both ends went down at the same times."
 _CAME_AND_WENT = "It came and went: an optic or connector at its limit, or a port that retrains."
 _ONCE = "One event may have been a hand on a cable."
@@ -149,7 +151,7 @@ def _downs(evidence: Evidence) -> pl.DataFrame:
     """Return a row for each time something told that a port was down."""
     counted = evidence.frame("sick_intervals").filter(pl.col("counter") == "link_downed")
     told = evidence.frame("link_downs").with_columns(pl.lit(1.0).alias("risen"))
-    columns = ("owner", "part", "is_nic", "far_owner", "far_part", "far_is_nic")
+    columns = ("device", "owner", "part", "is_nic", "far_owner", "far_part", "far_is_nic")
     names = (*columns, "ts_before", "ts", "risen", "source")
     parts = [counted.with_columns(pl.lit("counter").alias("source")), told]
     return pl.concat([part.select(names) for part in parts], how="vertical_relaxed")
@@ -160,11 +162,19 @@ def _counted(cable: Cable) -> _Downs:
 
     What tells the time best comes first: a status is asked minutes later.
     """
-    exact = cable.rows.filter(pl.col("source").is_in(_EXACT)).sort("ts")
+    exact = cable.rows.filter(pl.col("source").is_in(_EXACT))
+    logs = [
+        _moments(rows["ts"], _ONE_LINE if source != "NCCL" else _ONE_EVENT)
+        for (_, source), rows in exact.group_by("device", "source", maintain_order=True)
+    ]
     spans: list[Span] = []
-    for time in exact["ts"]:
-        if not spans or time - spans[-1][1] > _ONE_EVENT:
-            spans.append((time, time))
+    for log in sorted(logs, key=len, reverse=True):
+        known = list(spans)
+        spans += [
+            (time, time)
+            for time in log
+            if not any(abs(time - other) <= _ONE_EVENT for other, _ in known)
+        ]
     rest = cable.rows.filter(pl.col("source").is_in(_EXACT).not_())
     rest = rest.sort(pl.col("ts") - pl.col("ts_before"), "ts")
     for begin, end in rest.select("ts_before", "ts").iter_rows():
@@ -176,6 +186,15 @@ def _counted(cable: Cable) -> _Downs:
     times = max(len(spans), _times(by_end.to_list()))
     told = tuple(sorted(cable.rows["source"].unique().to_list()))
     return _Downs(cable, tuple(sorted(spans)), times, told)
+
+
+def _moments(times: pl.Series, apart: timedelta) -> list[datetime]:
+    """Return the times of one log, of those nearer to each other than that the first."""
+    found: list[datetime] = []
+    for time in times.sort():
+        if not found or time - found[-1] > apart:
+            found.append(time)
+    return found
 
 
 def _to_its_end(
