@@ -169,11 +169,11 @@ def _counted(cable: Cable) -> _Downs:
     ]
     spans: list[Span] = []
     for log in sorted(logs, key=len, reverse=True):
-        known = list(spans)
+        earlier = list(spans)
         spans += [
             (time, time)
             for time in log
-            if not any(abs(time - other) <= _ONE_EVENT for other, _ in known)
+            if not any(abs(time - other) <= _ONE_EVENT for other, _ in earlier)
         ]
     rest = cable.rows.filter(pl.col("source").is_in(_EXACT).not_())
     rest = rest.sort(pl.col("ts") - pl.col("ts_before"), "ts")

@@ -31,6 +31,8 @@ from fabricobs.diagnosis.statistics import MAD_TO_SIGMA, Array, Integers, change
 
 # Hosts below this number are too few to say that another one is last each time; then ranks do.
 _FEWEST_HOSTS = 4
+# What shows waits for data of all ranks; the query of the model shows who waits for whom.
+_LOADING_QUERY = "parts_of_steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +365,7 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
         detected_at=moment_of(times, known),
         loss_share=round(form.loss, 4),
         drivers=form.drivers,
-        query=model.query,
+        query=_LOADING_QUERY if form.name == "loading" else model.query,
         refuted_by=model.refuted_by,
         next_steps=steps_of(model, words),
     )
