@@ -241,3 +241,26 @@ def test_a_switch_that_counts_ups_too_does_not_double_the_downs(
     told = tell({"cables.csv": cables, "counters.csv": lines, "steps.csv": steps(600)})
     (finding,) = told["findings"]
     assert ("once" if downs == 1 else f"{downs} times") in finding["title"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_gpu_error_counts_when_steps_became_longer_with_it(tell: Tell, seed: int) -> None:
+    """A remapped row of memory was information beside a loss of 17 % that began with it."""
+    draw = Random(seed)
+    onset, away = draw.randint(120, 200), draw.choice([-80, -40, 0, 3, 40, 90])
+    lines = ["step,rank,host,timestamp,step_time_ms,tokens_per_second"]
+    now = 0.0
+    for step in range(1, 301):
+        ms = (1000 if step < onset else 1200) + draw.gauss(0, 4)
+        now += ms / 1000
+        lines += [f"{step},{r},node{r:02d},{stamp(now)},{ms:.1f},{1e9 / ms:.1f}" for r in range(8)]
+        if step == onset + away:
+            failed = START + timedelta(seconds=now)
+    xid = "NVRM: Xid (PCI:0000:3a:00): 63, pid=4012, name=python3, Row Remapper: New row"
+    text = (
+        f"[{failed:%a %b %e %H:%M:%S %Y}] {xid} (0x4d) marked for remapping, reset gpu to activate."
+    )
+    told = tell({"train.csv": lines, "node03/dmesg.txt": [text]})
+    (error,) = [f for f in told["findings"] if f["kind"] == "gpu_error"]
+    assert error["severity"] == ("low" if abs(away) < 10 else "info")
+    assert ("may be chance" in error["explanation"]) == (abs(away) < 10)

@@ -37,6 +37,9 @@ from fabricobs.store.sandbox import QueryError
 _AT_ONCE = 0.5
 _FIELDS = ("job", "rank", "host", "gpu", "nic", "switch", "port")
 
+# Change points are as far off at most: what began within so many steps of another began with it.
+_ONSET_STEPS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class _Wrong:
@@ -219,7 +222,8 @@ def _finding(
     """Return the finding; what has no severity and no cost that is felt is left open."""
     entities = _entities(wrong.rows, rule)
     cost = _cost(wrong, entities[0], evidence, model, rule, trends)
-    facts = _facts(wrong, evidence, model, rule, priced=cost is not None)
+    told = {"priced": cost is not None, "slower": _slower_since(wrong, _own(trends, entities[0]))}
+    facts = _facts(wrong, evidence, model, rule, told)
     felt = cost is not None and cost.felt
     words = {**facts, "who": _listed(entities), **_times(wrong)}
     if facts["severity"] is None and not felt:
@@ -254,6 +258,19 @@ def _begun(wrong: _Wrong, trends: Sequence[StepTimeTrend]) -> _Wrong:
     return replace(wrong, start=min(begins)) if begins else wrong
 
 
+def _slower_since(wrong: _Wrong, trends: Sequence[StepTimeTrend]) -> bool:
+    """Say whether steps became longer when it began, and no log says that they did more work."""
+    if wrong.start is None:
+        return False
+    for trend in trends:
+        timed = trend.steps.drop_nulls("ts").sort("ts")
+        before = int((timed["ts"] < wrong.start).sum())
+        near = timed["step"].slice(max(before - _ONSET_STEPS, 0), 2 * _ONSET_STEPS).to_list()
+        if any(s.first_step in near and not s.more_work for s in trend.slowdowns):
+            return True
+    return False
+
+
 def _goes_on(wrong: _Wrong, rule: Rule) -> bool:
     return rule.lasts and _last(wrong.rows, "ended") is None
 
@@ -283,15 +300,15 @@ def _related(rows: pl.DataFrame, entities: Sequence[Entity]) -> list[Entity]:
 
 
 def _facts(
-    wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule, *, priced: bool
+    wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule, told: Mapping[str, bool]
 ) -> dict[str, Any]:
     """Return what the wording may name: the columns of the rows, and the facts of the rule."""
     facts: dict[str, Any] = {"intervals": len(wrong.rows)}
     for name in wrong.rows.columns:
-        told = wrong.rows[name].drop_nulls()
-        is_number = told.dtype.is_numeric() and name not in _FIELDS
-        fact: Any = None if told.is_empty() else told.median() if is_number else told[0]
-        whole = told.dtype.is_integer() and fact is not None
+        known = wrong.rows[name].drop_nulls()
+        is_number = known.dtype.is_numeric() and name not in _FIELDS
+        fact: Any = None if known.is_empty() else known.median() if is_number else known[0]
+        whole = known.dtype.is_integer() and fact is not None
         facts[name] = int(fact) if whole and fact == int(fact) else fact
     asked = {
         **rule.facts,
@@ -299,7 +316,7 @@ def _facts(
         "severity": rule.severity,
     }
     columns = ", ".join(f'{sql} AS "{name}"' for name, sql in asked.items())
-    limits = {**model.limits, "priced": float(priced)}
+    limits = {**model.limits, **{name: float(holds) for name, holds in told.items()}}
     answer = evidence.ask_of(wrong.rows, f"SELECT {columns} FROM evidence.rows", limits)
     return {**facts, **answer.row(0, named=True)}
 
