@@ -428,6 +428,18 @@ class TestUplinksThatStop:
         assert self.told(make_store, fabric) == []
 
     @pytest.mark.parametrize("seed", range(6))
+    def test_links_that_a_switch_balances_tell_of_no_new_flows(
+        self, make_store: Make, seed: int
+    ) -> None:
+        fabric, _ = self.fabric(seed)
+        assert fabric.up_later is not None
+        fabric.up[1:] = 1.5e9 * fabric.chance.normal(1, 0.01, fabric.up[1:].shape)
+        fabric.up_later[1:] = fabric.up[1:]
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            found = find_one_way_uplinks(evidence, load_models()["one_way_uplink"], [])
+        assert not [f for f in found.findings if "in the middle of a job" in f.explanation]
+
+    @pytest.mark.parametrize("seed", range(6))
     def test_a_flow_that_ends_leaves_its_link_empty(self, make_store: Make, seed: int) -> None:
         fabric, stopped = self.fabric(seed)
         assert fabric.up_later is not None

@@ -4,7 +4,8 @@
 -- so the bound is a tenth of that. What comes in is counted at the port, or as what the neighbour sends.
 -- `carried_ratio` is what the port sent of the mean before it fell silent, null without two such intervals.
 -- `moved`: others of the group took over what it had sent, and the shares of other groups stayed, as they do not
--- where a job starts anew and opens other flows. Eight intervals on either side are compared.
+-- where a job starts anew and opens other flows. Of these groups only uneven ones tell: links that a switch balances
+-- stay even whatever begins. Eight intervals on either side are compared.
 WITH members AS (
   SELECT job, device, uplink_group, inferred, port, members, ts_before, ts, seconds, gap,
     sent / seconds AS rate, avg(sent / seconds) OVER g AS usual, count(*) OVER g AS links
@@ -77,15 +78,19 @@ sides AS (
 ),
 shares AS (
   SELECT *, sum(before) OVER g AS all_before, sum(after) OVER g AS all_after,
-    abs(before / sum(before) OVER g - after / sum(after) OVER g) / 2 AS change
+    abs(before / sum(before) OVER g - after / sum(after) OVER g) / 2 AS change,
+    abs(before / sum(before) OVER g - 1 / count(*) OVER g) / 2 AS distance
   FROM sides WINDOW g AS (PARTITION BY switch, stopped, uplink_group)
 ),
 moves AS (
   SELECT switch AS device, stopped AS port,
     bool_or(is_own AND port = stopped AND all_after > all_before - before / 2)
-      AND count(DISTINCT uplink_group) FILTER (NOT is_own AND change IS NOT NULL) >= 2
-      AND quantile_cont(changed, 0.9) FILTER (NOT is_own) <= $moved AS moved
-  FROM (SELECT *, sum(change) OVER (PARTITION BY switch, stopped, uplink_group) AS changed FROM shares)
+      AND count(DISTINCT uplink_group) FILTER (NOT is_own AND uneven >= $moved) >= 2
+      AND quantile_cont(changed, 0.8) FILTER (NOT is_own AND uneven >= $moved) <= $moved AS moved
+  FROM (
+    SELECT *, sum(change) OVER g AS changed, sum(distance) OVER g AS uneven
+    FROM shares WINDOW g AS (PARTITION BY switch, stopped, uplink_group)
+  )
   GROUP BY switch, stopped
 ),
 state AS (
