@@ -71,7 +71,7 @@ def step_timeline(
         "Dashed lines are changes of pace." if len(segments) > 1 else "",
         "Bars at the top are the spans of the findings." if spans else "",
         f"{more:,} more findings have no bar here." if more > 0 else "",
-        f"{cut:,} longer steps (start-up, checkpoints) run out of the frame." if cut else "",
+        f"{cut:,} longer steps (start-up, checkpoints, waits) run out of the frame." if cut else "",
         f"{jobs:,} jobs, a line each." if jobs > 1 else "",
         joined(points, "steps", "steps"),
     )
