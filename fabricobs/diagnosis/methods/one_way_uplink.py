@@ -23,10 +23,6 @@ from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stret
 
 _INFERRED = "ports that look like parallel links (no log tells their cables)"
 _FEW = "a hash of few flows may leave an uplink so"
-_MOVED = (
-    "it stopped in the middle of a job: its switch sent as much as before, over the others, while "
-    "other switches kept their shares, as they do not where a job opens new flows"
-)
 _SETTLED_BY = "LLDP neighbours of the switches, and NCCL_DEBUG=INFO logs of all ranks"
 # NICs of a ring carry the same, and their counters are read within an interval's few percent.
 _ALIKE = 0.03
@@ -36,10 +32,11 @@ _EMPTY = 0.05  # of the mean: what the evidence calls silent
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """Why a silent link is no chance, in words, the p of it where flows are known, if sure."""
+    """Why a silent link is no chance: the p of its flows, or that it stopped; if it is sure."""
 
-    chance: str
+    flows: str
     p: float | None
+    stopped: bool
     is_sure: bool
 
 
@@ -94,10 +91,10 @@ def find_one_way_uplinks(
         if found and is_open:
             opened.append(NotJudged(f"{device} {port}: it sends nothing, and {_FEW}", _SETTLED_BY))
         elif found:
-            chance = _MOVED if stopped else _chance(counted, number, p)
             # Of several that stop at once the new hash may have left some empty.
             is_sure = moved[group] == 1 if stopped else unlikely
-            shown = _Shown(chance, p if unlikely else None, is_sure)
+            told = _flows_text(counted, number)
+            shown = _Shown(told, p if unlikely else None, stopped, is_sure)
             findings.append(
                 _finding(str(device), str(port), rows, found, shown, evidence, model, trends)
             )
@@ -170,19 +167,12 @@ def _p_empty(flows: int, links: int) -> float:
     return min(at_most(_EMPTY * flows / links, flows, 1 / links) * links, 1)
 
 
-def _chance(counted: int | None, estimated: float | None, p: float | None) -> str:
-    """Say how likely a hash leaves a link that empty."""
-    flows = "flows"
+def _flows_text(counted: int | None, estimated: float | None) -> str:
     if counted is not None:
-        flows = f"{counted:,} flows"
-    elif estimated is not None:
-        flows = f"about {estimated:,.0f} flows, estimated from the other links,"
-    likely = (
-        f"with p = {p:.1e}"
-        if p is not None
-        else "with a chance that is not known, because no log tells the flows"
-    )
-    return f"hashing {flows} leaves a link so empty {likely}"
+        return f"{counted:,} flows"
+    if estimated is not None:
+        return f"about {estimated:,.0f} flows, estimated from the other links,"
+    return "flows"
 
 
 def _lasting(
@@ -229,7 +219,9 @@ def _finding(
         "sign": f"received {received:.0%} of what the median of them did"
         if receives
         else f"sent {carried:.0%} of it before",
-        "chance": shown.chance,
+        "flows": shown.flows,
+        "p": shown.p,
+        "stopped": "" if shown.stopped else None,
     }
     families = {"counters", "topology"}
     if cost is not None and cost.felt:

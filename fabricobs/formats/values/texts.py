@@ -21,12 +21,15 @@ def parse_flag(text: str) -> bool:
 
 def parse_active(text: str) -> int | None:
     """Read `Active` as 1; `Not Active` is no value, so that another key may tell one."""
-    return _ACTIVE[text.strip().lower()] or None
+    return parse_active_or_not(text) or None
 
 
 def parse_active_or_not(text: str) -> int:
     """Read `Active` as 1 and `Not Active` as 0."""
-    return _ACTIVE[text.strip().lower()]
+    known = _ACTIVE.get(text.strip().lower())
+    if known is None:
+        raise ValueError(f"{text!r} is neither Active nor Not Active")
+    return known
 
 
 def parse_program(text: str) -> str | None:
