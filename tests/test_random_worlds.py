@@ -480,7 +480,7 @@ _FILLS = {
 _FORMS = [
     (name.removesuffix("_form"), form)
     for name, drawn in distributions().items()
-    if name.endswith("_form")
+    if name.endswith("_form") and name != "gpu_form"  # GPUs count no packets
     for form in drawn.values
     if form != "none"
 ]
