@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Rows
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import MethodResult
+from fabricobs.diagnosis.findings import Finding, MethodResult
 from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.methods.rule import find_by_rule
@@ -391,10 +391,13 @@ class TestSilentUplinks:
 class TestUplinksThatStop:
     """Of few hashed flows: a link that is empty may be chance, one that stops is not."""
 
-    def told(self, make_store: Make, fabric: Fabric) -> list[str]:
+    def findings(self, make_store: Make, fabric: Fabric) -> tuple[Finding, ...]:
         with closing(Evidence(make_store(fabric.write()))) as evidence:
-            found = find_one_way_uplinks(evidence, load_models()["one_way_uplink"], [])
-        return [f"{f.entities[0].label} {f.severity}" for f in found.findings]
+            return find_one_way_uplinks(evidence, load_models()["one_way_uplink"], []).findings
+
+    def told(self, make_store: Make, fabric: Fabric) -> list[str]:
+        found = self.findings(make_store, fabric)
+        return [f"{finding.entities[0].label} {finding.severity}" for finding in found]
 
     def fabric(self, seed: int) -> tuple[Fabric, int]:
         """Return one whose first leaf leaves out a link that carried a flow, and the link."""
@@ -435,9 +438,8 @@ class TestUplinksThatStop:
         assert fabric.up_later is not None
         fabric.up[1:] = 1.5e9 * fabric.chance.normal(1, 0.01, fabric.up[1:].shape)
         fabric.up_later[1:] = fabric.up[1:]
-        with closing(Evidence(make_store(fabric.write()))) as evidence:
-            found = find_one_way_uplinks(evidence, load_models()["one_way_uplink"], [])
-        assert not [f for f in found.findings if "in the middle of a job" in f.explanation]
+        found = self.findings(make_store, fabric)
+        assert not [f for f in found if "in the middle of a job" in f.explanation]
 
     @pytest.mark.parametrize("seed", range(6))
     def test_a_flow_that_ends_leaves_its_link_empty(self, make_store: Make, seed: int) -> None:

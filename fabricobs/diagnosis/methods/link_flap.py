@@ -111,13 +111,15 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
         nics = tuple(cable.near.label for cable in untimed if cable.far is None)
         untimed = [cable for cable in untimed if cable.far is not None]
         found = [replace(d, perhaps=nics) if _may_lead_to_nic(d) else d for d in found]
-    long, share = _long_steps(evidence, model)
+    long, share = _long_steps(evidence, model) if found else ([], 0.0)
     hits = [_hit(long, downs.spans) for downs in found]
     waited = [bool(hit) for downs, hit in zip(found, hits, strict=True) if downs.of_unknown_use]
     # Steps are long for many reasons: of many events some meet one by chance.
-    by_chance = float(at_least(sum(waited), len(waited), share)) > model.limit("p")
+    by_chance = any(waited) and (
+        float(at_least(sum(waited), len(waited), share)) > model.limit("p")
+    )
     findings = [
-        _finding(downs, hit, evidence, model, trends)
+        _finding(downs, hit, long, evidence, model, trends)
         for downs, hit in zip(found, hits, strict=True)
         if not downs.of_unknown_use
         or (hit and not by_chance)
@@ -262,6 +264,7 @@ def _at_once(one: _Downs, other: _Downs) -> bool:
 def _finding(
     downs: _Downs,
     hit: list[Span],
+    long: Sequence[Span],
     evidence: Evidence,
     model: Model,
     trends: list[StepTimeTrend],
@@ -280,7 +283,7 @@ def _finding(
         "once_for_good": "" if downs.stays and downs.times == 1 else None,
         "flaps": _flaps(downs, model) + (_GUESSED if downs.guessed else ""),
         "nics": " and ".join(downs.perhaps) or None,
-        **_shifted(evidence, spans, model, hit),
+        **_shifted(evidence, spans, hit, long),
     }
     return build_finding(
         model,
@@ -351,12 +354,10 @@ def _long_steps(evidence: Evidence, model: Model) -> tuple[list[Span], float]:
             "ts",
             pl.Series("z", robust_z(times)),
         ).filter(pl.col("z") > model.limit("z"))
-        spans += long.select("began", "ts").sort("began").iter_rows()
+        own: list[Span] = long.select("began", "ts").sort("began").rows()
+        spans += own
         ran += times.sum() / 1000
-        covered += sum(
-            (end - begin + 2 * CLOCK_SLACK).total_seconds()
-            for begin, end in long.select("began", "ts").iter_rows()
-        )
+        covered += sum((end - begin + 2 * CLOCK_SLACK).total_seconds() for begin, end in own)
     return spans, min(covered / ran, 1.0) if ran else 0.0
 
 
@@ -374,14 +375,14 @@ def _hit(long: Sequence[Span], spans: Sequence[Span]) -> list[Span]:
 
 
 def _shifted(
-    evidence: Evidence, spans: Sequence[Span], model: Model, hit: Sequence[Span]
+    evidence: Evidence, spans: Sequence[Span], hit: Sequence[Span], long: Sequence[Span]
 ) -> dict[str, str | int | None]:
     """Say how the steps' times look shifted, and how many long steps then fall into the spans."""
     shift = None if hit else shifted_times(evidence)
     if shift is None:
         return {"shift": None, "waited": None}
     moved = [(begin + shift.ahead, end + shift.ahead) for begin, end in spans]
-    waited = len(set(_hit(_long_steps(evidence, model)[0], moved)))
+    waited = len(set(_hit(long, moved)))
     return {"shift": shift.words[0].upper() + shift.words[1:], "waited": waited or None}
 
 
