@@ -1,6 +1,6 @@
 """Links that went down as the job ran, for seconds or for good: by counters, logs or status."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -166,16 +166,19 @@ def _counted(cable: Cable) -> _Downs:
     """
     exact = cable.rows.filter(pl.col("source").is_in(_EXACT))
     logs = [
-        _moments(rows["ts"], _ONE_LINE if source != "NCCL" else _ONE_EVENT)
+        _apart(
+            [(time, time) for time in rows["ts"].sort()],
+            _ONE_LINE if source != "NCCL" else _ONE_EVENT,
+        )
         for (_, source), rows in exact.group_by("device", "source", maintain_order=True)
     ]
     spans: list[Span] = []
     for log in sorted(logs, key=len, reverse=True):
         earlier = list(spans)
         spans += [
-            (time, time)
-            for time in log
-            if not any(abs(time - other) <= _ONE_EVENT for other, _ in earlier)
+            span
+            for span in log
+            if not any(abs(span[0] - other) <= _ONE_EVENT for other, _ in earlier)
         ]
     rest = cable.rows.filter(pl.col("source").is_in(_EXACT).not_())
     rest = rest.sort(pl.col("ts") - pl.col("ts_before"), "ts")
@@ -190,12 +193,12 @@ def _counted(cable: Cable) -> _Downs:
     return _Downs(cable, tuple(sorted(spans)), times, told)
 
 
-def _moments(times: pl.Series, apart: timedelta) -> list[datetime]:
-    """Return the times of one log, of those nearer to each other than that the first."""
-    found: list[datetime] = []
-    for time in times.sort():
-        if not found or time - found[-1] > apart:
-            found.append(time)
+def _apart(spans: Iterable[Span], least: timedelta) -> list[Span]:
+    """Return the spans, in order; of those that begin nearer to each other than that the first."""
+    found: list[Span] = []
+    for span in spans:
+        if not found or span[0] - found[-1][0] > least:
+            found.append(span)
     return found
 
 
@@ -246,17 +249,22 @@ def _joined(found: list[_Downs]) -> list[_Downs]:
 def _as_one(one: _Downs, other: _Downs) -> _Downs:
     near, far = sorted((one.cable, other.cable), key=lambda cable: not cable.near.is_nic)
     cable = Cable(near.near, far.near, pl.concat([near.rows, far.rows]))
-    return replace(one, cable=cable, told=tuple(sorted({*one.told, *other.told})), guessed=True)
+    fuller = max(one, other, key=lambda downs: len(downs.spans))
+    return replace(fuller, cable=cable, told=tuple(sorted({*one.told, *other.told})), guessed=True)
 
 
 def _at_once(one: _Downs, other: _Downs) -> bool:
-    """Say whether two ends went down as often, each time together, on two devices."""
+    """Say whether two ends went down as often, each time together, on two devices.
+
+    Several within the time of one event are one: NCCL's ranks do not tell them apart.
+    """
+    own, others = _apart(one.spans, _ONE_EVENT), _apart(other.spans, _ONE_EVENT)
     return (
         one.cable.near.owner != other.cable.near.owner
-        and len(one.spans) == len(other.spans) >= _FEWEST_SHARED
+        and len(own) == len(others) >= _FEWEST_SHARED
         and all(
             a[0] <= b[1] + _ONE_EVENT and b[0] <= a[1] + _ONE_EVENT
-            for a, b in zip(one.spans, other.spans, strict=True)
+            for a, b in zip(own, others, strict=True)
         )
     )
 

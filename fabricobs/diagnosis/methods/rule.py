@@ -222,7 +222,9 @@ def _finding(
     """Return the finding; what has no severity and no cost that is felt is left open."""
     entities = _entities(wrong.rows, rule)
     cost = _cost(wrong, entities[0], evidence, model, rule, trends)
-    told = {"priced": cost is not None, "slower": _slower_since(wrong, _own(trends, entities[0]))}
+    priced = cost is not None
+    slower = not priced and _slower_since(wrong, _own(trends, entities[0]))
+    told = {"priced": priced, "slower": slower}
     facts = _facts(wrong, evidence, model, rule, told)
     felt = cost is not None and cost.felt
     words = {**facts, "who": _listed(entities), **_times(wrong)}
