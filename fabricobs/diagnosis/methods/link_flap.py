@@ -254,18 +254,25 @@ def _as_one(one: _Downs, other: _Downs) -> _Downs:
 
 
 def _at_once(one: _Downs, other: _Downs) -> bool:
-    """Say whether two ends went down as often, each time together, on two devices.
+    """Say whether two ends, on two devices, went down together each time.
 
-    Several within the time of one event are one: NCCL's ranks do not tell them apart.
+    Several downs within the time of one event may be one of NCCL's, whose ranks do not tell them
+    apart.
     """
-    own, others = _apart(one.spans, _ONE_EVENT), _apart(other.spans, _ONE_EVENT)
+    own, others = one.spans, other.spans
     return (
         one.cable.near.owner != other.cable.near.owner
-        and len(own) == len(others) >= _FEWEST_SHARED
-        and all(
-            a[0] <= b[1] + _ONE_EVENT and b[0] <= a[1] + _ONE_EVENT
-            for a, b in zip(own, others, strict=True)
-        )
+        and min(len(_apart(spans, _ONE_EVENT)) for spans in (own, others)) >= _FEWEST_SHARED
+        and _each_meets(own, others)
+        and _each_meets(others, own)
+    )
+
+
+def _each_meets(spans: Sequence[Span], others: Sequence[Span]) -> bool:
+    within = _ONE_EVENT + _ONE_LINE
+    return all(
+        any(begin <= until + within and since <= end + within for since, until in others)
+        for begin, end in spans
     )
 
 
