@@ -243,6 +243,46 @@ def test_groups_of_one_job_are_one_run(launches: list[Launch], site: Site, order
         assert len({launch_of(part.file_id) for part in run.parts}) == 1
 
 
+def rail_traces(site: Site, launch: Launch, timed: int) -> list[Trace]:
+    """What NCCL logs of a job whose communicators are one a rail; `timed` of them say when."""
+    return [
+        replace(
+            trace,
+            told_by="process",
+            file_id=f"nccl-{launch.number}-{trace.host}-{local}",
+            comm_hash=f"0x{launch.number:08x}{local:08x}",
+            rank=index,
+            begin=launch.begin if local < timed else None,
+            end=launch.begin if local < timed else None,
+            calls=None,
+            gpu=f"{0x1A + 16 * local:x}000",
+        )
+        for local in range(GPUS)
+        for index, trace in enumerate(group_traces(site, launch)[: len(launch.hosts)])
+        for trace in [replace(trace, pid=(trace.pid or 0) + local)]
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    launches=drawn_launches(),
+    site=sites,
+    timed=st.integers(0, 1),
+    order=st.randoms(use_true_random=False),
+)
+def test_groups_without_times_are_one_run_by_their_gpus(
+    launches: list[Launch], site: Site, timed: int, order: object
+) -> None:
+    launches = [each for each in launches if len(each.hosts) > 1]
+    traces = [t for each in launches for t in rail_traces(site, each, timed)]
+    order.shuffle(traces)  # type: ignore[attr-defined]
+    runs = find_runs(traces)
+    for run in runs:
+        assert len({launch_of(part.file_id) for part in run.parts}) == 1
+    if site.layout in {"scheduler", "folders"} or len(launches) == 1:
+        assert sorted(run.hosts for run in runs) == sorted(each.hosts for each in launches)
+
+
 @settings(max_examples=100, deadline=None)
 @given(launches=drawn_launches(), site=sites, data=st.data())
 def test_logs_with_the_same_losses_are_of_one_run(

@@ -82,14 +82,15 @@ def are_siblings(a: Launch, b: Launch) -> bool:
 
     They have as many ranks, in other processes, and begin and end together: on the same hosts, two
     and more, or on others with files in one folder. As many collectives tell that too, where one
-    ends with the timeouts of a hang. Jobs of one size do so only where they are benchmarks.
+    ends with the timeouts of a hang. Jobs of one size do so only where they are benchmarks. Where a
+    log has no times, they are on other GPUs of the same hosts: the next run would take the same.
     """
     if not (a.hashes and b.hashes) or a.hashes & b.hashes or a.is_benchmark or b.is_benchmark:
         return False
     if not 1 < a.largest == b.largest or a.processes & b.processes:
         return False
     if a.begin is None or a.end is None or b.begin is None or b.end is None:
-        return False
+        return len(a.hosts) > 1 and a.hosts == b.hosts and _on_other_gpus(a, b)
     begins, ends = abs(a.begin - b.begin), abs(a.end - b.end)
     as_many = a.calls == b.calls >= _FEWEST_CALLS
     few, many = sorted((a.hosts, b.hosts), key=len)
@@ -97,6 +98,10 @@ def are_siblings(a: Launch, b: Launch) -> bool:
         return begins <= SAME_STEP and (as_many or ends <= SAME_STEP)
     beside = not few & many and bool(a.folders & b.folders)
     return beside and as_many and begins <= _IN_STEP and ends <= _IN_STEP
+
+
+def _on_other_gpus(a: Launch, b: Launch) -> bool:
+    return bool(a.gpus and b.gpus and a.folders & b.folders) and not a.gpus & b.gpus
 
 
 def _alike(a: Launch, b: Launch) -> bool:

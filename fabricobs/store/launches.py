@@ -14,7 +14,8 @@ Steps = tuple[int, int]
 _MOST_PARTS = 1_000
 # Fields of a launch that are sets of names.
 _SETS = (
-    "paths given hashes processes hosts versions printed folders families pods scheduled".split()
+    "paths given hashes processes hosts gpus versions printed".split()
+    + "folders families pods scheduled".split()
 )
 
 
@@ -43,6 +44,7 @@ class Trace:
     calls: int | None = None  # timed collectives
     printed: str | None = None  # digest of the losses of all its steps
     attempt: int = 0  # how often the rank went back to a checkpoint before these steps
+    gpu: str | None = None  # its bus id, or its number on the host
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Launch:
     hashes: set[str] = field(default_factory=set)
     processes: set[Process] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
+    gpus: set[tuple[str, str]] = field(default_factory=set)  # host and bus id
     versions: set[str] = field(default_factory=set)
     printed: set[str] = field(default_factory=set)
     nranks: int = 0
@@ -129,6 +132,8 @@ class Launch:
             self.processes.add((trace.host, trace.pid))
             if trace.comm is not None:
                 self.addresses.setdefault((trace.host, trace.pid), set()).add(trace.comm)
+        if trace.host is not None and trace.gpu is not None:
+            self.gpus.add((trace.host, trace.gpu))
         if trace.told_by == "process":
             self._add_place(trace)
         elif trace.rank is not None:
