@@ -442,6 +442,19 @@ class TestUplinksThatStop:
         assert not [f for f in found if "in the middle of a job" in f.explanation]
 
     @pytest.mark.parametrize("seed", range(6))
+    def test_switches_without_flows_do_not_tell_how_many_others_hash(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """What protocols send is even: it made 8 flows look like 60, which leave no link empty."""
+        fabric = Fabric(seed, leaves=30, told_by="switches")
+        chance = fabric.chance
+        fabric.up = chance.normal(1e5, 1e3, fabric.up.shape)
+        busy = chance.choice(30, 4, replace=False)
+        fabric.up[busy] = [hashed(chance, 8, 4, 4) for _ in busy]
+        fabric.up[busy[0]] = np.insert(hashed(chance, 8, 3, 3), chance.integers(4), 0.0)
+        assert self.told(make_store, fabric) == []
+
+    @pytest.mark.parametrize("seed", range(6))
     def test_a_flow_that_ends_leaves_its_link_empty(self, make_store: Make, seed: int) -> None:
         fabric, stopped = self.fabric(seed)
         assert fabric.up_later is not None

@@ -1,6 +1,6 @@
 """Stretches of time in which an uplink group shares alike, and the flows that would explain it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,6 +10,8 @@ import polars as pl
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.statistics import Array, change_points, flows_that_explain, jain
 
+# Of a group's rate; what carries less may be protocols alone, which are even without flows.
+WITH_FLOWS = 0.1
 _FEWEST_FLOWS = 4.0
 _LEAST_FREEDOM = 7
 _SPLIT_WINDOWS = 3
@@ -135,25 +137,37 @@ def _unevenness(rates: Iterable[Array]) -> _Unevenness:
 def estimated_flows(stretches: Mapping[str, Sequence[SharedStretch]]) -> dict[str, float | None]:
     """Estimate each group's flow number from others of as many links, else from its earlier times.
 
-    None where neither is enough. A group has one number of links at all times.
+    Of the others those count that carry flows, too. None where neither is enough. A group has one
+    number of links at all times.
     """
-    own = {
-        (group, len(parts[0].loads)): _unevenness(part.rates for part in parts)
-        for group, parts in stretches.items()
-        if parts
-    }
-    of_all: dict[int, _Unevenness] = {}
-    for (_, links), told in own.items():
-        of_all[links] = of_all.get(links, _Unevenness()) + told
+    alike: dict[int, list[tuple[str, float, _Unevenness]]] = {}
+    for group, parts in stretches.items():
+        if parts:
+            rate = float(np.median([float(np.sum(part.rates)) for part in parts]))
+            told = _unevenness(part.rates for part in parts)
+            alike.setdefault(len(parts[0].loads), []).append((group, rate, told))
     estimates: dict[str, float | None] = dict.fromkeys(stretches)
-    for (group, links), told in own.items():
+    for group, rate, told, of_all in _with_flows(alike.values()):
         parts = stretches[group]
-        rate = float(np.median([float(np.sum(part.rates)) for part in parts]))
-        flows = (of_all[links] - told).flows(rate)
+        flows = (of_all - told).flows(rate)
         if flows is None:
             flows = flows_of([part.rates for part in parts[:-1]], rate)
         estimates[group] = None if flows is None else max(flows, _FEWEST_FLOWS)
     return estimates
+
+
+def _with_flows(
+    alike: Iterable[list[tuple[str, float, _Unevenness]]],
+) -> Iterator[tuple[str, float, _Unevenness, _Unevenness]]:
+    """Yield each group, its rate, what it tells, and what all of its kind with flows tell."""
+    for groups in alike:
+        groups.sort(key=lambda each: -each[1])
+        of_all, taken = _Unevenness(), 0
+        for group, rate, told in groups:
+            while taken < len(groups) and groups[taken][1] >= WITH_FLOWS * rate:
+                of_all += groups[taken][2]
+                taken += 1
+            yield group, rate, told, of_all
 
 
 def flows_of_even(parts: Sequence[SharedStretch], model: Model) -> float | None:

@@ -18,7 +18,7 @@ from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.short_windows import hashing_holds, short_windows
 from fabricobs.diagnosis.statistics import at_most
-from fabricobs.diagnosis.uplink_stretches import flows_of
+from fabricobs.diagnosis.uplink_stretches import WITH_FLOWS, flows_of
 from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stretches
 
 _INFERRED = "ports that look like parallel links (no log tells their cables)"
@@ -58,8 +58,7 @@ def find_one_way_uplinks(
         if _is_hash(rows, flows.get(str(rows["device"][0])), evidence, model)
     ]
     windows = evidence.frame("uplink_windows")
-    told_shares = _shares(windows.filter(~pl.col("inferred")))
-    inferred_shares = _without_hosts(_shares(windows.filter("inferred")))
+    groups = dict(windows.group_by("inferred").agg(pl.col("uplink_group").n_unique()).iter_rows())
     moved = dict(
         silent.filter("moved").group_by("uplink_group").agg(pl.col("port").n_unique()).iter_rows()
     )
@@ -70,16 +69,15 @@ def find_one_way_uplinks(
     ).group_by("device", "port", maintain_order=True):
         counted = flows.get(str(device))
         inferred = bool(rows["inferred"][0])
-        shares = inferred_shares if inferred else told_shares
         group = str(rows["uplink_group"][0])
-        estimated = _estimated_flows(shares, group, str(port))
+        estimated = _estimated_flows(_shares_during(windows, rows), group, str(port))
         # Links as even as that carry more flows than NCCL opens: a switch moves flowlets.
         if estimated is not None and counted is not None and estimated > counted:
             counted = None
         number = counted or estimated
         links = int(rows["links"][0])
         # Where flows are estimated, all groups were looked at, not the one of the known flows.
-        tried = 1 if counted else len(shares)
+        tried = 1 if counted else groups[inferred]
         p = None if number is None else min(tried * _p_empty(int(number), links), 1.0)
         unlikely = p is not None and p < model.limit("p")
         stopped = bool(rows["moved"][0]) and not unlikely
@@ -122,8 +120,27 @@ def _is_hash(silent: pl.DataFrame, flows: int | None, evidence: Evidence, model:
     return not hashing_holds(during, flows, left_out=ports)
 
 
+def _shares_during(windows: pl.DataFrame, silent: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """Return what links of groups told alike sent while the port was silent.
+
+    A job that starts again hashes its flows anew: over both times its links look more even.
+    """
+    begin, end = silent["ts_before"].min(), silent["ts"].max()
+    inferred = bool(silent["inferred"][0])
+    # Readings of other devices come up to an interval apart.
+    apart = pl.col("ts") - pl.col("ts_before")
+    shares = _shares(
+        windows.filter(
+            pl.col("inferred") == inferred,
+            pl.col("ts_before") >= begin - apart,
+            pl.col("ts") <= end + apart,
+        )
+    )
+    return _without_hosts(shares) if inferred else shares
+
+
 def _shares(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
-    """Return what each link of each uplink group sent in all windows."""
+    """Return what each link of each uplink group sent in the windows."""
     rows = rows.select("uplink_group", "ports", "loads")
     totals = (
         rows.explode("ports", "loads").group_by("uplink_group", "ports").agg(pl.col("loads").sum())
@@ -153,13 +170,18 @@ def _estimated_flows(
 ) -> float | None:
     """Estimate how many flows are hashed, by how uneven the other links of the fabric are.
 
-    The group's links but for this one, and the groups with as many links.
+    The group's links but for this one, and the groups with as many links that carry flows, too.
     """
     own = shares.get(group, {})
+    sent = sum(own.values())
     parts = [[load for name, load in own.items() if name != port]]
-    parts += [[*o.values()] for g, o in shares.items() if g != group and len(o) == len(own)]
+    parts += [
+        [*other.values()]
+        for name, other in shares.items()
+        if name != group and len(other) == len(own) and sum(other.values()) >= WITH_FLOWS * sent
+    ]
     used = [np.asarray(part) for part in parts if len(part) > 1 and sum(part) > 0]
-    return flows_of(used, sum(own.values()))
+    return flows_of(used, sent)
 
 
 def _p_empty(flows: int, links: int) -> float:
