@@ -7,6 +7,7 @@ process, host and time) must join its files, and a file that may be of several j
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -158,9 +159,9 @@ def launch_of(file_id: str | None) -> int:
 
 @settings(max_examples=150, deadline=None)
 @given(launches=drawn_launches(), site=sites, order=st.randoms(use_true_random=False))
-def test_no_file_is_given_to_another_job(launches: list[Launch], site: Site, order: object) -> None:
+def test_no_file_is_given_to_another_job(launches: list[Launch], site: Site, order: Random) -> None:
     traces = [t for each in launches for t in (*nccl_traces(site, each), *step_traces(site, each))]
-    order.shuffle(traces)  # type: ignore[attr-defined]
+    order.shuffle(traces)
     runs = find_runs(traces)
     by_launch: dict[int, list[Run]] = {}
     for run in runs:
@@ -232,11 +233,11 @@ def group_traces(site: Site, launch: Launch) -> list[Trace]:
 
 @settings(max_examples=100, deadline=None)
 @given(launches=drawn_launches(), site=sites, order=st.randoms(use_true_random=False))
-def test_groups_of_one_job_are_one_run(launches: list[Launch], site: Site, order: object) -> None:
+def test_groups_of_one_job_are_one_run(launches: list[Launch], site: Site, order: Random) -> None:
     launches = [each for each in launches if len(each.hosts) > 1]
     told = replace(site, hashes=True)
     traces = [t for each in launches for t in group_traces(told, each)]
-    order.shuffle(traces)  # type: ignore[attr-defined]
+    order.shuffle(traces)
     runs = find_runs(traces)
     assert sorted(run.hosts for run in runs) == sorted(each.hosts for each in launches)
     for run in runs:
@@ -245,22 +246,15 @@ def test_groups_of_one_job_are_one_run(launches: list[Launch], site: Site, order
 
 def rail_traces(site: Site, launch: Launch, timed: int) -> list[Trace]:
     """What NCCL logs of a job whose communicators are one a rail; `timed` of them say when."""
-    return [
-        replace(
-            trace,
-            told_by="process",
-            file_id=f"nccl-{launch.number}-{trace.host}-{local}",
-            comm_hash=f"0x{launch.number:08x}{local:08x}",
-            rank=index,
-            begin=launch.begin if local < timed else None,
-            end=launch.begin if local < timed else None,
-            calls=None,
-            gpu=f"{0x1A + 16 * local:x}000",
-        )
-        for local in range(GPUS)
-        for index, trace in enumerate(group_traces(site, launch)[: len(launch.hosts)])
-        for trace in [replace(trace, pid=(trace.pid or 0) + local)]
-    ]
+    found = []
+    for trace in group_traces(site, launch):
+        local = int(str(trace.file_id).rpartition("-")[2])
+        moment = launch.begin if local < timed else None
+        rank = launch.hosts.index(str(trace.host))
+        gpu = f"{0x1A + 16 * local:x}000"
+        told = replace(trace, told_by="process", rank=rank, begin=moment, end=moment, gpu=gpu)
+        found.append(replace(told, calls=None))
+    return found
 
 
 @settings(max_examples=100, deadline=None)
@@ -271,11 +265,11 @@ def rail_traces(site: Site, launch: Launch, timed: int) -> list[Trace]:
     order=st.randoms(use_true_random=False),
 )
 def test_groups_without_times_are_one_run_by_their_gpus(
-    launches: list[Launch], site: Site, timed: int, order: object
+    launches: list[Launch], site: Site, timed: int, order: Random
 ) -> None:
     launches = [each for each in launches if len(each.hosts) > 1]
     traces = [t for each in launches for t in rail_traces(site, each, timed)]
-    order.shuffle(traces)  # type: ignore[attr-defined]
+    order.shuffle(traces)
     runs = find_runs(traces)
     for run in runs:
         assert len({launch_of(part.file_id) for part in run.parts}) == 1

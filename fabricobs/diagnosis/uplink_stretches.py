@@ -1,6 +1,6 @@
 """Stretches of time in which an uplink group shares alike, and the flows that would explain it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -115,9 +115,6 @@ class _Unevenness:
     def __add__(self, other: "_Unevenness") -> "_Unevenness":
         return _Unevenness(self.freedom + other.freedom, self.spread + other.spread)
 
-    def __sub__(self, other: "_Unevenness") -> "_Unevenness":
-        return _Unevenness(self.freedom - other.freedom, self.spread - other.spread)
-
     def flows(self, rate: float) -> float | None:
         """Return the flows that make a `rate`; None where the estimate would be worth nothing."""
         if self.freedom < _LEAST_FREEDOM:
@@ -140,34 +137,29 @@ def estimated_flows(stretches: Mapping[str, Sequence[SharedStretch]]) -> dict[st
     Of the others those count that carry flows, too. None where neither is enough. A group has one
     number of links at all times.
     """
-    alike: dict[int, list[tuple[str, float, _Unevenness]]] = {}
+    alike: dict[int, list[str]] = {}
     for group, parts in stretches.items():
         if parts:
-            rate = float(np.median([float(np.sum(part.rates)) for part in parts]))
-            told = _unevenness(part.rates for part in parts)
-            alike.setdefault(len(parts[0].loads), []).append((group, rate, told))
+            alike.setdefault(len(parts[0].loads), []).append(group)
     estimates: dict[str, float | None] = dict.fromkeys(stretches)
-    for group, rate, told, of_all in _with_flows(alike.values()):
-        parts = stretches[group]
-        flows = (of_all - told).flows(rate)
-        if flows is None:
-            flows = flows_of([part.rates for part in parts[:-1]], rate)
-        estimates[group] = None if flows is None else max(flows, _FEWEST_FLOWS)
+    for groups in alike.values():
+        rates = np.array([_usual_rate(stretches[group]) for group in groups])
+        told = [_unevenness(part.rates for part in stretches[group]) for group in groups]
+        freedom = np.array([each.freedom for each in told])
+        spread = np.array([each.spread for each in told])
+        for place, (group, rate) in enumerate(zip(groups, rates.tolist(), strict=True)):
+            others = rates >= WITH_FLOWS * rate
+            others[place] = False
+            of_others = _Unevenness(int(freedom[others].sum()), float(spread[others].sum()))
+            flows = of_others.flows(rate)
+            if flows is None:
+                flows = flows_of([part.rates for part in stretches[group][:-1]], rate)
+            estimates[group] = None if flows is None else max(flows, _FEWEST_FLOWS)
     return estimates
 
 
-def _with_flows(
-    alike: Iterable[list[tuple[str, float, _Unevenness]]],
-) -> Iterator[tuple[str, float, _Unevenness, _Unevenness]]:
-    """Yield each group, its rate, what it tells, and what all of its kind with flows tell."""
-    for groups in alike:
-        groups.sort(key=lambda each: -each[1])
-        of_all, taken = _Unevenness(), 0
-        for group, rate, told in groups:
-            while taken < len(groups) and groups[taken][1] >= WITH_FLOWS * rate:
-                of_all += groups[taken][2]
-                taken += 1
-            yield group, rate, told, of_all
+def _usual_rate(parts: Sequence[SharedStretch]) -> float:
+    return float(np.median([float(np.sum(part.rates)) for part in parts]))
 
 
 def flows_of_even(parts: Sequence[SharedStretch], model: Model) -> float | None:

@@ -14,9 +14,8 @@ Steps = tuple[int, int]
 _MOST_PARTS = 1_000
 # Fields of a launch that are sets of names.
 _SETS = (
-    "paths given hashes processes hosts gpus versions printed".split()
-    + "folders families pods scheduled".split()
-)
+    "paths given hashes processes hosts gpus versions printed folders families pods scheduled"
+).split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Launch:
     hashes: set[str] = field(default_factory=set)
     processes: set[Process] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
-    gpus: set[tuple[str, str]] = field(default_factory=set)  # host and bus id
+    gpus: set[tuple[str, str]] = field(default_factory=set)  # host, and bus id or number
     versions: set[str] = field(default_factory=set)
     printed: set[str] = field(default_factory=set)
     nranks: int = 0

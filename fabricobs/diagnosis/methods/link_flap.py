@@ -175,17 +175,13 @@ def _counted(cable: Cable) -> _Downs:
     spans: list[Span] = []
     for log in sorted(logs, key=len, reverse=True):
         earlier = list(spans)
-        spans += [
-            span
-            for span in log
-            if not any(abs(span[0] - other) <= _ONE_EVENT for other, _ in earlier)
-        ]
+        spans += [span for span in log if not _meets(span, earlier, _ONE_EVENT)]
     rest = cable.rows.filter(pl.col("source").is_in(_EXACT).not_())
     rest = rest.sort(pl.col("ts") - pl.col("ts_before"), "ts")
-    for begin, end in rest.select("ts_before", "ts").iter_rows():
-        known = any(a <= end + _ONE_EVENT and b >= begin - _ONE_EVENT for a, b in spans)
-        if not known:
-            spans.append((begin, end))
+    spans_of_rest: Iterable[Span] = rest.select("ts_before", "ts").iter_rows()
+    for span in spans_of_rest:
+        if not _meets(span, spans, _ONE_EVENT):
+            spans.append(span)
     counters = cable.rows.filter(pl.col("source") == "counter")
     by_end = counters.group_by("owner", "part").agg(pl.col("risen").sum())["risen"]
     times = max(len(spans), _times(by_end.to_list()))
@@ -229,12 +225,15 @@ def _times(by_end: Sequence[float]) -> int:
 def _joined(found: list[_Downs]) -> list[_Downs]:
     """Make one of two ends without a known cable that went down at the same times, no third."""
     alone = [downs for downs in found if downs.cable.far is None]
-    twins = [
-        [other for other in range(len(alone)) if _at_once(downs, alone[other])] for downs in alone
+    often = [
+        place
+        for place, downs in enumerate(alone)
+        if len(_apart(downs.spans, _ONE_EVENT)) >= _FEWEST_SHARED
     ]
+    twins = {one: [other for other in often if _at_once(alone[one], alone[other])] for one in often}
     pairs = [
         (one, other)
-        for one, own in enumerate(twins)
+        for one, own in twins.items()
         for other in own
         if one < other and own == [other] and twins[other] == [one]
     ]
@@ -256,24 +255,19 @@ def _as_one(one: _Downs, other: _Downs) -> _Downs:
 def _at_once(one: _Downs, other: _Downs) -> bool:
     """Say whether two ends, on two devices, went down together each time.
 
-    Several downs within the time of one event may be one of NCCL's, whose ranks do not tell them
-    apart.
+    Several downs of one may meet one of the other: NCCL's ranks do not tell close ones apart.
     """
-    own, others = one.spans, other.spans
+    within = _ONE_EVENT + _ONE_LINE
     return (
         one.cable.near.owner != other.cable.near.owner
-        and min(len(_apart(spans, _ONE_EVENT)) for spans in (own, others)) >= _FEWEST_SHARED
-        and _each_meets(own, others)
-        and _each_meets(others, own)
+        and all(_meets(span, other.spans, within) for span in one.spans)
+        and all(_meets(span, one.spans, within) for span in other.spans)
     )
 
 
-def _each_meets(spans: Sequence[Span], others: Sequence[Span]) -> bool:
-    within = _ONE_EVENT + _ONE_LINE
-    return all(
-        any(begin <= until + within and since <= end + within for since, until in others)
-        for begin, end in spans
-    )
+def _meets(span: Span, others: Iterable[Span], within: timedelta) -> bool:
+    begin, end = span
+    return any(begin <= until + within and since <= end + within for since, until in others)
 
 
 def _finding(

@@ -5,12 +5,12 @@ It receives like the others, or it sent like them before.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
 
-from fabricobs.diagnosis.cost import cost_of
+from fabricobs.diagnosis.cost import Span, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Entity, Finding, MethodResult, NotJudged
@@ -58,7 +58,8 @@ def find_one_way_uplinks(
         if _is_hash(rows, flows.get(str(rows["device"][0])), evidence, model)
     ]
     windows = evidence.frame("uplink_windows")
-    groups = dict(windows.group_by("inferred").agg(pl.col("uplink_group").n_unique()).iter_rows())
+    told_alike = {kind: windows.filter(pl.col("inferred") == kind) for kind in (False, True)}
+    shares: dict[tuple[bool, datetime, datetime], dict[str, dict[str, float]]] = {}
     moved = dict(
         silent.filter("moved").group_by("uplink_group").agg(pl.col("port").n_unique()).iter_rows()
     )
@@ -70,14 +71,18 @@ def find_one_way_uplinks(
         counted = flows.get(str(device))
         inferred = bool(rows["inferred"][0])
         group = str(rows["uplink_group"][0])
-        estimated = _estimated_flows(_shares_during(windows, rows), group, str(port))
+        begin, end = rows.select(pl.col("ts_before").min(), pl.col("ts").max()).row(0)
+        # Ports of one device mostly fall silent at once.
+        if (inferred, begin, end) not in shares:
+            shares[inferred, begin, end] = _shares_during(told_alike[inferred], (begin, end))
+        estimated = _estimated_flows(shares[inferred, begin, end], group, str(port))
         # Links as even as that carry more flows than NCCL opens: a switch moves flowlets.
         if estimated is not None and counted is not None and estimated > counted:
             counted = None
         number = counted or estimated
         links = int(rows["links"][0])
         # Where flows are estimated, all groups were looked at, not the one of the known flows.
-        tried = 1 if counted else groups[inferred]
+        tried = 1 if counted else told_alike[inferred]["uplink_group"].n_unique()
         p = None if number is None else min(tried * _p_empty(int(number), links), 1.0)
         unlikely = p is not None and p < model.limit("p")
         stopped = bool(rows["moved"][0]) and not unlikely
@@ -120,23 +125,17 @@ def _is_hash(silent: pl.DataFrame, flows: int | None, evidence: Evidence, model:
     return not hashing_holds(during, flows, left_out=ports)
 
 
-def _shares_during(windows: pl.DataFrame, silent: pl.DataFrame) -> dict[str, dict[str, float]]:
-    """Return what links of groups told alike sent while the port was silent.
+def _shares_during(windows: pl.DataFrame, times: Span) -> dict[str, dict[str, float]]:
+    """Return what links of groups told alike sent at the times at which a port was silent.
 
     A job that starts again hashes its flows anew: over both times its links look more even.
     """
-    begin, end = silent["ts_before"].min(), silent["ts"].max()
-    inferred = bool(silent["inferred"][0])
+    begin, end = times
     # Readings of other devices come up to an interval apart.
     apart = pl.col("ts") - pl.col("ts_before")
-    shares = _shares(
-        windows.filter(
-            pl.col("inferred") == inferred,
-            pl.col("ts_before") >= begin - apart,
-            pl.col("ts") <= end + apart,
-        )
-    )
-    return _without_hosts(shares) if inferred else shares
+    at_times = windows.filter(pl.col("ts_before") >= begin - apart, pl.col("ts") <= end + apart)
+    shares = _shares(at_times)
+    return _without_hosts(shares) if at_times["inferred"].any() else shares
 
 
 def _shares(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
