@@ -437,7 +437,8 @@ def simulate(
     check_folder("DIRECTORY", target)
     if world == "random":
         from fabricobs.simulator.random_worlds.case import write_world
-        from fabricobs.simulator.random_worlds.spec import draw_spec, given_of
+        from fabricobs.simulator.random_worlds.given import given_of
+        from fabricobs.simulator.random_worlds.spec import draw_spec
 
         if scenarios or only or without or gpus is not None:
             raise UserError("world: a random world takes a seed alone; leave out all else")

@@ -25,6 +25,7 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.simulator.random_worlds.case import write_world
 from fabricobs.simulator.random_worlds.faults import fault_kinds
+from fabricobs.simulator.random_worlds.given import given_of
 from fabricobs.simulator.random_worlds.gpu_logs import write_gpus
 from fabricobs.simulator.random_worlds.gpus import IDLE, POWER_CAP, SETTING, Gpus, throttle_of
 from fabricobs.simulator.random_worlds.ledger import Ledger
@@ -418,6 +419,31 @@ def test_what_others_cost_and_what_is_built_so_is_no_false_finding(kind: str, kn
     assert [(c.right, c.again) for c in score.claims] == [(False, known)]
 
 
+@pytest.mark.parametrize("balancing", ["static", "adaptive"])
+@pytest.mark.parametrize("severity", ["low", "medium", "high"])
+def test_uneven_links_by_chance_are_no_false_finding_while_no_alarm_is_made(
+    severity: str, balancing: str
+) -> None:
+    spec = draw_spec(
+        7,
+        tiers=2,
+        hosts=8,
+        oversubscription=1.0,
+        parallel_links=1,
+        balancing=balancing,
+        tenants=0.0,
+    )
+    truth = ground_truth(Site(come_true(spec, ()), Path("logs")))
+    claim = SimpleNamespace(
+        kind="ecmp_skew", severity=severity, confidence=0.9, start=None, end=None,
+        detected_at=None, loss_share=None, entities=[],
+    )  # fmt: skip
+    answers = [SimpleNamespace(answer="unknown")] * len(QUESTIONS)
+    found = SimpleNamespace(findings=[claim], verdict=SimpleNamespace(questions=answers))
+    score = score_case(truth, found, interval_seconds=10, step_seconds=1)  # type: ignore[arg-type]
+    assert [c.again for c in score.claims] == [severity == "low" and balancing == "static"]
+
+
 @pytest.mark.parametrize(("jobs", "right"), [(1, True), (2, False)])
 def test_the_only_job_is_right_under_any_name(jobs: int, right: bool) -> None:
     at = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -450,6 +476,27 @@ def test_the_command_writes_a_world(tmp_path: Path) -> None:
     assert not truth["faults"]
     refused = CliRunner().invoke(app, ["simulate", str(target), "--world", "random", "--gpus", "8"])
     assert isinstance(refused.exception, UserError)
+
+
+def _texts() -> list[str]:
+    """Names of the properties that are texts."""
+    fields = Spec.model_fields.items()
+    return sorted(
+        name
+        for name, field in fields
+        if name in distributions() and field.annotation not in {int, float, bool}
+    )
+
+
+@pytest.mark.parametrize("name", _texts())
+def test_a_value_that_nothing_is_written_for_is_refused(name: str) -> None:
+    """All texts that are drawn, and all kinds of fault, can be given; no other can."""
+    known = [*fault_kinds()] if name == "fault" else distributions()[name].values
+    for value in known:
+        assert given_of([f"{name}={value}"]) == {name: value}
+    said = f"--given {name}=nonesuch: {name} is one of "
+    with pytest.raises(UserError, match=re.escape(said) + f".*{re.escape(known[0])}"):
+        given_of([f"{name}=nonesuch"])
 
 
 def test_trainers_tell_the_work_of_a_step() -> None:

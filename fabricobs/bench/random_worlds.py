@@ -25,7 +25,8 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.simulator.random_worlds.case import write_world
-from fabricobs.simulator.random_worlds.spec import SCORING_SEEDS, Spec, draw_spec, given_of
+from fabricobs.simulator.random_worlds.given import given_of
+from fabricobs.simulator.random_worlds.spec import SCORING_SEEDS, Spec, draw_spec
 from fabricobs.store.parts import Store
 
 # Losses by the effects that faults aim at: 2, 3, 5, 10, 20 % and larger.

@@ -2,16 +2,13 @@
 
 import tomllib
 import zlib
-from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from fabricobs.exceptions import UserError
 from fabricobs.simulator.randomness import Random, stream
 
 _DRAWS = Path(__file__).with_name("draws.toml")
@@ -254,30 +251,6 @@ def draw_spec(seed: int, **given: Any) -> Spec:
     }
     only = given.get("only", drawn["only"])
     return Spec.model_validate(drawn | _LACKS[only] | given | {"seed": seed})
-
-
-def given_of(texts: Sequence[str]) -> dict[str, Any]:
-    """Properties given as NAME=VALUE; UserError for a name or value that is none."""
-    given: dict[str, Any] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        if name not in distributions():
-            near = get_close_matches(name, distributions(), 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UserError(f"--given {text}: no property {name!r} of random worlds{hint}")
-        given[name] = value
-    try:
-        draw_spec(1, **given)
-    except (ValidationError, KeyError) as error:
-        raise UserError(f"--given {' '.join(texts)}: {_first(error)}") from error
-    return given
-
-
-def _first(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        wrong = error.errors()[0]
-        return f"{wrong['loc'][0]}: {wrong['msg']}"
-    return f"only: no such value {error}"
 
 
 def fault_draw(spec: Spec, name: str, number: int) -> Any:

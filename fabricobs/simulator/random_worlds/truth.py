@@ -13,6 +13,7 @@ from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import acts_at, unwatched_ports
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.spec import Spec
 from fabricobs.simulator.random_worlds.trainer import prints_times, prints_work
 from fabricobs.simulator.random_worlds.world import (
     World,
@@ -68,6 +69,7 @@ def ground_truth(site: Site) -> dict[str, Any]:
         ],
         "faults": [_fault(site, fault, shown) for fault in world.faults],
         "by_design": _by_design(world),
+        "by_chance": ["ecmp_skew", "hash_collisions"] if _is_hashed(world.spec) else [],
         "benign": _ordinary(world),
         "pace_changes": _pace_changes(site),
     }
@@ -307,13 +309,10 @@ def _by_design(world: World) -> list[str]:
     """Kinds of finding that are true of the cluster as it is: its uplinks, or other tenants, queue.
 
     What tenants send fills ports from time to time; whoever says so of a port is right. So is who
-    says that the uplinks carry less than the NICs, or that hashed flows share some links.
+    says that the uplinks carry less than the NICs, or that flows that share links fill them.
     """
     network, _ = world.plans[0]
-    # Leaves alone balance: spines always hash, among parallel links and to the tier above.
     spec = world.spec
-    hashed = spec.balancing == "static" or spec.parallel_links > 1 or spec.tiers > 2
-    uneven = ["hash_collisions"] if hashed else []
     is_narrow = spec.tiers > 1 and spec.oversubscription > 1
     narrow = ["oversubscription", "slow_collectives"] if is_narrow else []
 
@@ -321,11 +320,19 @@ def _by_design(world: World) -> list[str]:
         return max(float(t.paused.max()) for t in network.transfers(state)) >= _QUEUES
 
     if queues(calm(world.topology)):
-        skew = ["ecmp_skew"] if hashed else []
-        return ["congestion", "oversubscription", "slow_collectives", *skew, *uneven]
+        shared = ["hash_collisions"] if _is_hashed(spec) else []
+        return ["congestion", "oversubscription", "slow_collectives", *shared]
     busy = world.busy[_made(world)].any()
     filled = ["congestion"] if busy and queues(tenants_alone(world)) else []
-    return [*narrow, *filled, *uneven]
+    return [*narrow, *filled]
+
+
+def _is_hashed(spec: Spec) -> bool:
+    """Whether flows share links by chance: whoever says so without alarm is right.
+
+    Leaves alone balance: spines always hash, among parallel links and to the tier above.
+    """
+    return spec.balancing == "static" or spec.parallel_links > 1 or spec.tiers > 2
 
 
 def _ordinary(world: World) -> list[str]:
