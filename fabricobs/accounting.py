@@ -33,7 +33,8 @@ class RowFacts:
     """Facts about the rows of a batch that the accounts of its files need."""
 
     spans: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # first and last time by file
-    unknown: set[str] = field(default_factory=set)  # devices and ports that nothing names
+    unknown_ports: set[str] = field(default_factory=set)  # what stands for those nothing names
+    unknown_devices: set[str] = field(default_factory=set)
     untimed_steps: Counter[str] = field(default_factory=Counter)  # by file
 
     def add(self, table: str, part: pa.Table) -> None:
@@ -42,11 +43,13 @@ class RowFacts:
         if table == "steps":
             self.untimed_steps.update(_untimed_steps(part))
         if table != "files":  # they may have an identity that no row needed
-            self.unknown.update(_unknown_names(part))
+            self.unknown_ports.update(_unknown_names(part, "port"))
+            for column in ("device", "host"):
+                self.unknown_devices.update(_unknown_names(part, column))
 
     def completed(self, planned: PlannedFile, result: FileResult, rows: Rows) -> FileResult:
         """Return the result of a file with the problems that only its rows show."""
-        if result.problem is None and f"{UNKNOWN}{path_text(planned.path)}" in self.unknown:
+        if result.problem is None and f"{UNKNOWN}{path_text(planned.path)}" in self.unknown_ports:
             result = result.with_note(_NO_PORT)
         result = result.with_note(rows.unfit.of_file(planned.file_id))
         return replace(result, untimed_steps=self.untimed_steps[planned.file_id])
@@ -73,14 +76,13 @@ def _times(rows: pa.Table) -> list[tuple[str, Any, Any]]:
     return [(row["file_id"], row["ts_min"], row["ts_max"]) for row in grouped]
 
 
-def _unknown_names(part: pa.Table) -> Iterator[str]:
-    """Yield the devices and ports of some rows that nothing names."""
-    for column in ("device", "host", "port"):
-        if column in part.column_names:
-            for chunk in part[column].chunks:
-                texts = chunk.dictionary if isinstance(chunk, pa.DictionaryArray) else chunk
-                found = pc.filter(texts, pc.starts_with(texts, UNKNOWN))
-                yield from (name for name in found.to_pylist() if name is not None)
+def _unknown_names(part: pa.Table, column: str) -> Iterator[str]:
+    """Yield what stands in a column for names that nothing tells."""
+    if column in part.column_names:
+        for chunk in part[column].chunks:
+            texts = chunk.dictionary if isinstance(chunk, pa.DictionaryArray) else chunk
+            found = pc.filter(texts, pc.starts_with(texts, UNKNOWN))
+            yield from (name for name in found.to_pylist() if name is not None)
 
 
 def _untimed_steps(steps: pa.Table) -> Iterator[str]:
@@ -184,7 +186,7 @@ def outcome_of(planned: PlannedFile, result: FileResult, facts: RowFacts) -> Fil
         shapes=tuple(tally.shapes.most_common(_SHAPES)),
         untimed_steps=result.untimed_steps,
         unknown_device=planned.identity.device
-        if planned.identity.device in facts.unknown
+        if planned.identity.device in facts.unknown_devices
         else None,
         doubt=planned.identity.doubt,
         timed_by_change=_is_timed_by_change(planned, facts),

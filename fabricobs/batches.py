@@ -20,7 +20,7 @@ from fabricobs.formats.context import Context
 from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.failures import Failure, failure_of
 from fabricobs.formats.reading import FileResult, count_lines, read_file, result_of
-from fabricobs.formats.recognition.catalogue import CONTAINERS, load_catalogue
+from fabricobs.formats.recognition.catalogue import CONTAINERS, Catalogue, load_catalogue
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.identities import identities_within
 from fabricobs.inputs import FileOutcome, Options, path_text
@@ -153,6 +153,7 @@ def _read_batch(
     read = _ReadFiles()
     sizes = [(planned.path, planned.size_bytes) for planned in batch]
     kept = [planned.kept for planned in batch]
+    catalogue = load_catalogue(options.content)
     with closing(local_copies(sizes, kept)) as copies:
         for planned, copy in zip(batch, copies, strict=True):
             stopping.check()
@@ -163,7 +164,7 @@ def _read_batch(
                 continue
             if planned.recognised.syntax in CONTAINERS:
                 with store.workplace() as folder:
-                    inside = _read_members(planned, path, folder, options, rows, flush)
+                    inside = _read_members(planned, path, folder, catalogue, options, rows, flush)
             else:
                 inside = _ReadFiles([(planned, _read_one(planned, path, options, rows, flush))])
             if is_as_planned(planned, path):
@@ -177,6 +178,7 @@ def _read_members(
     container: PlannedFile,
     path: Path,
     folder: Path,
+    catalogue: Catalogue,
     options: Options,
     rows: Rows,
     flush: Callable[[], None],
@@ -185,7 +187,6 @@ def _read_members(
 
     The container is accounted for as a file of no lines of its own.
     """
-    catalogue = load_catalogue(options.content)
     read = _ReadFiles()
     seen: set[str] = set()
     failure = None
@@ -195,7 +196,7 @@ def _read_members(
         allowance = Allowance(path)
         given = partial(_members, container, path, folder, options)
         identities = identities_within(
-            given, container.path, container.identity, options, allowance
+            given, container.path, container.identity, catalogue, options, allowance
         )
         for member in given(lambda name: True):
             allowance.next_member()
@@ -208,7 +209,9 @@ def _read_members(
                     if container.recognised.combination is not None:
                         read.refused.append(FileOutcome(planned.path, problem=_NESTED))
                         continue
-                    read.add(_read_members(planned, member.path, within, options, rows, flush))
+                    read.add(
+                        _read_members(planned, member.path, within, catalogue, options, rows, flush)
+                    )
                     continue
                 result = _read_one(planned, member.path, options, rows, flush)
                 if member.modified_us is None:

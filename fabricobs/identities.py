@@ -16,7 +16,7 @@ from fabricobs.formats.identity.naming import (
     named_after,
     read_bundle_file,
 )
-from fabricobs.formats.recognition.catalogue import load_catalogue
+from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
 from fabricobs.host_maps import MOST_BYTES, aliases_in, may_be_host_map
 from fabricobs.inputs import InputFile, Options, path_text
 from fabricobs.remote import local_copies
@@ -109,6 +109,7 @@ def identities_within(
     members: Callable[[Callable[[str], bool]], Iterable[Member]],
     shown: Path,
     origin: Identity,
+    catalogue: Catalogue,
     options: Options,
     allowance: Allowance,
 ) -> Naming:
@@ -119,7 +120,6 @@ def identities_within(
     map among them counts for them beside those of the input.
     """
     aliases = dict(options.aliases)
-    catalogue = load_catalogue(options.content)
     paths: list[str] = []
     texts: dict[str, str] = {}
     modified: dict[str, int] = {}

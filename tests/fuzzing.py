@@ -248,7 +248,9 @@ def _read(root: Path, path: Path, folder: Path) -> Iterator[str]:
         return
     try:
         given = partial(_members, planned, path, folder)
-        within = identities_within(given, path, planned.identity, options, Allowance(path))
+        within = identities_within(
+            given, path, planned.identity, catalogue(), options, Allowance(path)
+        )
         for member in given(lambda name: True):
             told = within.of(member.name)
             inner = plan_member(planned, member, told, catalogue(), options)

@@ -111,6 +111,17 @@ def test_archives_nested_without_end_are_refused(tmp_path: Path) -> None:
     assert any("inside one another" in str(o.problem) for o in report.problems)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_counters_of_an_archive_without_a_host_are_not_said_to_name_no_port(
+    named: bool, tmp_path: Path
+) -> None:
+    ports = {f"sys/class/infiniband/mlx5_{n}/ports/1/counters/symbol_error": b"0\n" for n in (0, 1)}
+    name = "gpu-07_sysfs.tar" if named else "20260302_090000.tar"
+    report = read(write_tar(tmp_path / name, ports), tmp_path / "s")
+    assert not report.problems
+    assert bool(report.unknown_devices) is not named
+
+
 def test_a_zip_gives_its_local_time_and_the_hosts_of_its_folders(tmp_path: Path) -> None:
     stats = b"NIC statistics:\n     rx_bytes_phy: 1\n     tx_bytes_phy: 2\n"
     write_zip(tmp_path / "z.zip", {f"x/{host}/eth0.txt": stats for host in ("c1", "c2")})

@@ -43,6 +43,12 @@ class Member:
     problem: str | None = None
 
 
+def open_new(place: Path) -> BinaryIO:
+    """Open a file of that name that was not there: ext4 flushes one that is truncated (4 ms)."""
+    place.unlink(missing_ok=True)
+    return place.open("xb")
+
+
 def is_archive(head: bytes, name: str) -> bool:
     """Say whether the first (decompressed) bytes are those of a tar archive, or a zip's.
 
@@ -122,7 +128,7 @@ def _of_zip(
                 if entry.flag_bits & 1:
                     problem = "it needs a password: unpack it"
                 if problem is None and wanted(entry.filename):
-                    with zipped.open(entry) as source, place.open("wb") as file:
+                    with zipped.open(entry) as source, open_new(place) as file:
                         while piece := source.read(BLOCK):
                             left -= len(piece)
                             if left < 0:
@@ -200,7 +206,7 @@ def _modified_us(entry: tarfile.TarInfo) -> int | None:
 
 
 def _copy(source: BinaryIO, place: Path) -> None:
-    with place.open("wb") as file:
+    with open_new(place) as file:
         while piece := source.read(BLOCK):
             try:
                 file.write(piece)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from fabricobs.formats.archive import Member
+from fabricobs.formats.archive import Member, open_new
 from fabricobs.formats.decompression import open_text
 from fabricobs.formats.documents.jsontext import documents
 from fabricobs.formats.identity.layout import counter_tree
@@ -77,7 +77,8 @@ def parts(
     place = folder / "part"
     try:
         for name, part in _PARTS[combination.kind](text, combination.labels).items():
-            place.write_text(part, encoding="utf-8")
+            with open_new(place) as file:
+                file.write(part.encode())
             yield Member(name, place, modified_us)
     finally:
         place.unlink(missing_ok=True)
