@@ -149,7 +149,7 @@ def fold_symptoms(
     """Fold each symptom into the cause that explains it: one part, one cause, one finding.
 
     A cause takes what its model says it explains, where both touch the same NIC, port, host or
-    switch and the symptom did not begin before it.
+    switch and the symptom did not begin before it. What nobody felt explains no slow job.
     """
     explains: dict[str, set[str]] = {}
     for model in models.values():
@@ -164,6 +164,7 @@ def fold_symptoms(
                 if symptom is not other
                 and symptom.kind in explains.get(other.kind, ())
                 and _not_after(other, symptom)
+                and not (other.unfelt and symptom.entities[0].type == "job")
                 and places.touch(other, symptom)
             ),
             None,

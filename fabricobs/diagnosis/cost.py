@@ -1,6 +1,6 @@
 """What a cause in the network cost a job: its steps while it acted against those without it."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,6 +17,8 @@ Span = tuple[datetime, datetime]
 _USUAL_SHARE_OF_LINE_RATE = 0.80
 # NICs that receive less while the job transfers do not carry its transfers.
 _LEAST_SHARE = 0.05
+# Share of the usual rate below which transfers are slower than those of sound sites spread.
+_CLEARLY_LESS = 0.9
 _FEWEST_STEPS = 10
 _SIGNIFICANT = 0.001
 # Steps without a cause that vary by less: as far below the usual, a step of the cause is noise.
@@ -52,6 +54,7 @@ def cost_of(
     spans: Sequence[Span],
     *,
     whole_run: bool = False,
+    hosts: Set[str] = frozenset(),
     column: str = "transfer_ms",
 ) -> Cost | None:
     """Return what a cause that acted in `spans` cost the job that lost most, None if untold.
@@ -59,14 +62,21 @@ def cost_of(
     What is added to `column` of the job's steps (`transfer_ms`, or `step_time_ms` where that is not
     known) in the spans, over the usual outside them, is the loss; of collectives, whose transfer
     computation may hide, no more than is added to the steps. A cause of the `whole_run`, or with
-    too few steps outside, is compared with what the NICs' line rate lets expect.
+    too few steps outside, is compared with the collectives without the `hosts` it is at, where all
+    of a group are others; else with what the NICs' line rate lets expect.
     """
-    costs = [cost for pace in trends if (cost := _cost(evidence, pace, spans, whole_run, column))]
+    told = (_cost(evidence, pace, spans, whole_run, hosts, column) for pace in trends)
+    costs = [cost for cost in told if cost is not None]
     return max(costs, key=lambda cost: cost.loss_share, default=None)
 
 
 def _cost(
-    evidence: Evidence, pace: StepTimeTrend, spans: Sequence[Span], whole_run: bool, column: str
+    evidence: Evidence,
+    pace: StepTimeTrend,
+    spans: Sequence[Span],
+    whole_run: bool,
+    hosts: Set[str],
+    column: str,
 ) -> Cost | None:
     steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(pace.job)))
     steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
@@ -87,13 +97,17 @@ def _cost(
         felt = _stand_out(times, others)
         longest = _usual_step(acting) - _usual_step(calm) if hidden else np.inf
     else:
-        share = None
-        if column != "step_time_ms" and not hidden:
+        if column == "step_time_ms" or hidden:
+            return None
+        share = _share_of_groups_without(evidence, pace.job, hosts)
+        against = "collectives without it"
+        if share is None:
             share = _share_of_usual(evidence, pace.job) or _share_by_counters(evidence, steps)
+            against = "the line rate of the NICs"
         if share is None:
             return None
         usual = float(np.median(times)) * min(share, 1.0)
-        against, felt, noise = "the line rate of the NICs", share < 0.9, 0.0
+        felt, noise = share < _CLEARLY_LESS, 0.0
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
@@ -155,6 +169,18 @@ def _share_of_usual(evidence: Evidence, job: str | None) -> float | None:
     rows = evidence.frame("bus_bandwidth").filter(pl.col("job").eq_missing(pl.lit(job)))
     share = rows["share_of_usual"].drop_nulls().median()
     return None if share is None else float(share)  # type: ignore[arg-type]
+
+
+def _share_of_groups_without(evidence: Evidence, job: str | None, hosts: Set[str]) -> float | None:
+    """Return the rate of groups with some of the hosts over that of groups like them without."""
+    rows = evidence.frame("bus_bandwidth").filter(pl.col("job").eq_missing(pl.lit(job)))
+    rows = rows.drop_nulls(["hosts", "gbytes_per_second"])
+    within = pl.col("hosts").list.set_intersection(sorted(hosts)).list.len() > 0
+    rates = [rows.filter(each)["gbytes_per_second"] for each in (within, ~within)]
+    if min(map(len, rates)) < _FEWEST_STEPS:
+        return None
+    with_it, without = (float(np.median(each.to_numpy())) for each in rates)
+    return with_it / without
 
 
 def _share_by_counters(evidence: Evidence, steps: pl.DataFrame) -> float | None:

@@ -71,6 +71,7 @@ def build_finding(
         end_step=cost.end_step if cost and felt else None,
         detected_at=detected_at,
         loss_share=loss,
+        unfelt=cost is not None and not felt,
         drivers=tuple(drivers),
         bursts=cost.bursts if cost and felt else (),
         query=model.query,

@@ -105,6 +105,7 @@ class Finding:
     `bursts` are first and last step of each stretch in which a cause that comes and goes acts.
     `slower_from` are the first longer steps where they begin in the interval of the counters that
     tell `start`: the cause began between both. `to_its_end` is one over only as its job ended.
+    `unfelt` is one whose cost was measured and is none: it slows no whole job.
     """
 
     kind: str
@@ -134,6 +135,7 @@ class Finding:
     bursts: tuple[tuple[int, int], ...] = ()
     slower_from: tuple[int, datetime] | None = None
     to_its_end: bool = False
+    unfelt: bool = False
 
     @property
     def id(self) -> str:

@@ -221,7 +221,7 @@ def _finding(
 ) -> Finding | NotJudged:
     """Return the finding; what has no severity and no cost that is felt is left open."""
     entities = _entities(wrong.rows, rule)
-    cost = _cost(wrong, entities[0], evidence, model, rule, trends)
+    cost = _cost(wrong, entities, evidence, model, rule, trends)
     priced = cost is not None
     slower = not priced and _slower_since(wrong, _own(trends, entities[0]))
     told = {"priced": priced, "slower": slower}
@@ -352,13 +352,14 @@ def _drivers(model: Model, rule: Rule, words: Mapping[str, Any]) -> Iterator[Dri
 
 def _cost(
     wrong: _Wrong,
-    entity: Entity,
+    entities: Sequence[Entity],
     evidence: Evidence,
     model: Model,
     rule: Rule,
     trends: Sequence[StepTimeTrend],
 ) -> Cost | None:
     """Return the first cost that is felt, else the first that is known; a rank's own decides."""
+    entity = entities[0]
     own = _own(trends, entity)
     known = None
     for way in rule.price:
@@ -366,7 +367,8 @@ def _cost(
         if way == "rank":
             cost = _cost_of_rank(entity, wrong, evidence, model, rule)
         elif way == "run":
-            cost = cost_of(evidence, own, spans(wrong.stretches), whole_run=True)
+            hosts = {e.host for e in entities if e.host is not None}
+            cost = cost_of(evidence, own, spans(wrong.stretches), whole_run=True, hosts=hosts)
         elif way == "intervals" and _spans(wrong, rule):
             cost = cost_of(evidence, own, _spans(wrong, rule))
         if cost is not None and (cost.felt or way == "rank"):

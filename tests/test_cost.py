@@ -1,0 +1,87 @@
+"""What a fault of the whole run costs: against collectives without it, else against line rate."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fabricobs.diagnosis.attribution import fold_symptoms
+from fabricobs.diagnosis.cost import Cost, cost_of
+from fabricobs.diagnosis.findings import Entity, Finding
+from fabricobs.diagnosis.model import load_models
+
+START = datetime(2026, 3, 2, 9)
+STEPS = 60
+TRANSFER, STEP = 600.0, 2000.0
+
+
+def priced(rows: pl.DataFrame, hosts: set[str]) -> Cost | None:
+    """What the fault of some hosts cost a job of which these are the collectives."""
+    moments = [START + timedelta(seconds=2 * step) for step in range(STEPS)]
+    steps = pl.DataFrame(
+        {
+            "job": ["run"] * STEPS, "step": range(STEPS), "ts": moments,
+            "step_time_ms": [STEP] * STEPS, "transfer_ms": [TRANSFER] * STEPS,
+            "by_collectives": [False] * STEPS,
+        }
+    )  # fmt: skip
+    frames = {"job_steps": steps, "bus_bandwidth": rows}
+    evidence: Any = SimpleNamespace(frame=frames.__getitem__)
+    trend: Any = SimpleNamespace(job="run")
+    return cost_of(evidence, [trend], [], whole_run=True, hosts=hosts)
+
+
+def collectives(
+    groups: list[list[str] | None], rates: list[float], usual: float, seed: int
+) -> pl.DataFrame:
+    """Ten calls of each group of hosts, at its rate with some noise."""
+    chance = np.random.default_rng(seed)
+    rows = [
+        {"job": "run", "hosts": hosts, "gbytes_per_second": rate * noise,
+         "share_of_usual": rate * noise / usual}
+        for hosts, rate in zip(groups, rates, strict=True)
+        for noise in chance.lognormal(0, 0.03, 10)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides={"hosts": pl.List(pl.String)})
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_groups_without_the_host_tell_what_it_costs(seed: int) -> None:
+    """Stages of a pipeline, of which one holds the host: all may be slow for another reason."""
+    chance = np.random.default_rng(seed)
+    stages, size = chance.integers(2, 6), chance.integers(2, 10)
+    groups: list[list[str] | None] = [
+        [f"n{stage * size + place}" for place in range(size)] for stage in range(stages)
+    ]
+    culprit = f"n{chance.integers(stages * size)}"
+    sound = float(chance.uniform(5, 40))
+    left = float(chance.choice([1.0, 0.7, 0.4]))
+    rates = [sound * (left if culprit in (group or ()) else 1.0) for group in groups]
+    cost = priced(collectives(groups, rates, 40.0, seed), {culprit})
+    assert cost is not None and cost.against == "collectives without it"
+    assert cost.felt is (left < 0.9)
+    assert cost.loss_share == pytest.approx((1 - left) * TRANSFER / STEP, abs=0.02)
+
+
+@pytest.mark.parametrize("groups", [[["n0", "n1"]], [None, None]])
+def test_the_line_rate_tells_where_no_group_is_without_it(groups: list[list[str] | None]) -> None:
+    """All groups hold the host, or no log tells which do."""
+    cost = priced(collectives(groups, [20.0] * len(groups), 40.0, 1), {"n1"})
+    assert cost is not None and cost.against == "the line rate of the NICs"
+    assert cost.loss_share == pytest.approx(0.5 * TRANSFER / STEP, abs=0.02)
+
+
+@pytest.mark.parametrize("unfelt", [True, False])
+def test_what_nobody_felt_explains_no_slow_job(unfelt: bool) -> None:
+    def found(kind: str, entity: Entity, loss: float | None) -> Finding:
+        return Finding(kind, (entity,), "medium", 0.9, kind, kind, loss_share=loss)
+
+    cause = replace(found("nic_affinity", Entity("host", host="n1"), None), unfelt=unfelt)
+    slow = found("slow_collectives", Entity("job", job="run"), 0.4)
+    evidence: Any = SimpleNamespace(frame=lambda name: pl.DataFrame())
+    kept = [f.kind for f in fold_symptoms([cause, slow], load_models(), evidence)]
+    assert kept == ["nic_affinity", *(["slow_collectives"] if unfelt else [])]
