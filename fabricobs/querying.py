@@ -18,8 +18,9 @@ from fabricobs.json_values import as_json
 from fabricobs.output_files import replacing
 from fabricobs.printing import escaped, show
 from fabricobs.store.sandbox import QueryError, check_read_only
-from fabricobs.store.session import derived, rounded
+from fabricobs.store.session import rounded
 from fabricobs.store.tables import TABLES
+from fabricobs.store.views import derived
 from fabricobs.waiting import Waiting
 
 _NO_TABLE = re.compile(r"Table with name (\w+) does not exist")

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricobs.store.session import view_scripts
+from fabricobs.store.views import view_scripts
 
-MACRO = dict(view_scripts())["views/1_rise"]
+MACRO = view_scripts()["views/1_rise"]
 SESSION = duckdb.connect()
 SESSION.execute(MACRO)
 

@@ -63,6 +63,7 @@ class Evidence:
         self._paths = content.files("queries", ".sql", extra)
         self._frames: dict[tuple[str, str], pl.DataFrame] = {}
         self._given: dict[str, pl.DataFrame] = {}
+        self._shown: dict[str, pl.DataFrame] = {}
         self._ahead: dict[str, float] = {}
 
     def close(self) -> None:
@@ -143,6 +144,10 @@ class Evidence:
         return statement
 
     def _show(self, name: str, rows: pl.DataFrame) -> None:
+        """Make `evidence.NAME` of these rows, unless it is made of them already."""
+        if self._shown.get(name) is rows:
+            return
+        self._shown[name] = rows
         self._session.register("shown", rows.to_arrow())
         with within_memory(self._session):
             self._session.execute(f"CREATE OR REPLACE TABLE evidence.{name} AS FROM shown")

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from fabricobs.report.markdown import page, table
 from fabricobs.store.parts import Store
-from fabricobs.store.session import columns_by_name, derived, open_session
+from fabricobs.store.session import columns_by_name, open_session
 from fabricobs.store.tables import TABLES, Table
+from fabricobs.store.views import derived
 
 
 def tables_page() -> str:

@@ -10,11 +10,9 @@ import duckdb
 from fabricobs.printing import show
 from fabricobs.querying import OUTPUTS, check_output, find_query, stored_queries, write_rows
 from fabricobs.store.sandbox import QueryError, check_read_only
-from fabricobs.store.session import (
-    columns_by_name,
-    derived,
-)
+from fabricobs.store.session import columns_by_name
 from fabricobs.store.tables import TABLES
+from fabricobs.store.views import derived
 
 _PRINTED = tuple(name for name in OUTPUTS if name != "parquet")
 

@@ -1,6 +1,5 @@
 """DuckDB over the store: base views on the Parquet, the derived views, read-only statements."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +8,7 @@ from typing import TYPE_CHECKING
 
 from fabricobs import content, stopping
 from fabricobs.store import scoping
-from fabricobs.store.counter_sql import (
-    FAMILIES,
-    families_script,
-    make_kept_rates,
-    with_each_counter,
-)
+from fabricobs.store.counter_sql import make_kept_rates
 from fabricobs.store.inspection import PartError, odd_columns, odd_part, one_line, refuse_links
 from fabricobs.store.jobs import Run, Trace, find_runs
 from fabricobs.store.log import Snapshot
@@ -31,18 +25,18 @@ from fabricobs.store.sandbox import (
 )
 from fabricobs.store.storage import storage_of
 from fabricobs.store.tables import TABLES
+from fabricobs.store.views import (
+    kept,
+    reached_scripts,
+    reached_statements,
+    statements_of,
+    view_scripts,
+)
 
 if TYPE_CHECKING:
     import duckdb
 
 _MOST_LOOKS = 5
-_CREATES = re.compile(r"create\s+(?:or\s+replace\s+)?(?:view|macro|table)\s+(\w+)", re.IGNORECASE)
-_VIEW = re.compile(r"create\s+(?:or\s+replace\s+)?view\s+(\w+)", re.IGNORECASE)
-_DERIVED = re.compile(
-    r"((?:^--.*\n)*)^create\s+(?:or\s+replace\s+)?(?:view|table)\s+(\w+)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_WORD = re.compile(r"\w+")
 _TRACES = "jobs/traces"
 # Tables whose rows tell nothing of jobs. Who asks any other is told which job a row is of.
 _OF_NO_JOB = {
@@ -60,13 +54,6 @@ _OF_NO_JOB = {
 _SITE_SCRIPT = "views/0_site"
 # A table larger than this on disk stays there, to be read by column.
 _MOST_LOADED_BYTES = 256_000_000
-# Samples are asked once for their rises, uplink_ports once for its windows, and few questions need
-# the rows of NCCL by rank: to hold them costs more than to read them again.
-_NEVER_KEPT = {
-    *("error_rises", "uplink_ports"),
-    *("port_samples", "priority_samples", "named_samples", "named_priority_samples"),
-    *("env_by_rank", "nics_by_rank", "channels_by_rank", "events_by_rank"),
-}
 # Views that a session which asks many questions makes otherwise, with the same rows.
 _KEPT_RATES = {"views/2_port_rates": "port", "views/2_priority_rates": "priority"}
 
@@ -130,19 +117,6 @@ def _paths(store: Path, keys: Sequence[str]) -> list[str]:
     return [literal(escaped(str(store / key))) for key in keys]
 
 
-def view_scripts(extra: Sequence[Path] = ()) -> list[tuple[str, str]]:
-    """Return name and text of every view script, in the order they build on each other."""
-    found = content.files("queries", ".sql", extra)
-    return [
-        (FAMILIES, families_script()),
-        *(
-            (name, with_each_counter(content.read_text(path)))
-            for name, path in found.items()
-            if name.startswith("views/")
-        ),
-    ]
-
-
 def init_script(store: Path, extra: Sequence[Path] = ()) -> str:
     """Return what a plain `duckdb -init FILE` needs to run the queries over the store."""
     seen = snapshot_of(store)
@@ -151,7 +125,7 @@ def init_script(store: Path, extra: Sequence[Path] = ()) -> str:
     lines = [
         "SET TimeZone = 'UTC';",
         *(base_view(table, store, seen, replaced) for table in TABLES),
-        *(text for _, text in view_scripts(extra)),
+        *view_scripts(extra).values(),
     ]
     return "\n".join(lines) + "\n"
 
@@ -190,13 +164,12 @@ def open_session(
     connection = connect([place, *files], limits(memory_mb) if keep else None)
     stopping.interruptible(connection)
     _check_content(connection, extra)
-    scripts = view_scripts(extra)
-    needed = None if sql is None else _needed(sql, scripts)
-    tables = [table for table in TABLES if needed is None or table in needed]
+    texts = view_scripts(extra)
+    scripts, tables = _asked(connection, texts, sql, keep=keep)
     if runs is None:
-        asked = needed is None or scoping.SCRIPT in needed or set(tables) - _OF_NO_JOB
+        asked = scoping.SCRIPT in scripts or set(tables) - _OF_NO_JOB
         runs = runs_of(store) if asked else ()
-    connection.execute(dict(scripts)[scoping.SCRIPT])
+    connection.execute(texts[scoping.SCRIPT])
     scoping.fill_jobs(connection, runs, runs if scope is None or scope.run is None else [scope.run])
     if scope is not None:
         scoping.fill_scope(connection, scope)
@@ -208,13 +181,32 @@ def open_session(
         return scoping.of_runs(shown, table, runs or (), scope)
 
     _make_tables(connection, {table: view_of(table) for table in tables}, place, seen, keep=keep)
-    for name, text in scripts:
-        if name != scoping.SCRIPT and (needed is None or name in needed):
+    for name, statements in scripts.items():
+        if name != scoping.SCRIPT:
             own = any((each / "queries" / f"{name}.sql").is_file() for each in extra)
-            _make_views(connection, name, text, keep=keep, own=own)
+            _make_views(connection, name, statements, keep=keep, own=own)
             if name == _SITE_SCRIPT:
                 _fill_site(connection, site)
     return connection
+
+
+def _asked(
+    connection: "duckdb.DuckDBPyConnection",
+    texts: dict[str, str],
+    sql: str | None,
+    *,
+    keep: bool,
+) -> tuple[dict[str, list["duckdb.Statement"]], list[str]]:
+    """Return the statements of views, by script, and the tables that the SQL reaches; None: all."""
+    reached = texts if sql is None else reached_scripts(sql, texts)
+    scripts = {
+        name: statements_of(connection, name, kept(text) if keep else text)
+        for name, text in reached.items()
+    }
+    if sql is None:
+        return scripts, list(TABLES)
+    scripts, told = reached_statements(sql, scripts, whole={_SITE_SCRIPT})
+    return scripts, [table for table in TABLES if table in told]
 
 
 def _stored_bytes(seen: Snapshot) -> int:
@@ -263,7 +255,7 @@ def _make_tables(
         loads = keep and sum(part.size_bytes for part in parts.values()) <= _MOST_LOADED_BYTES
         try:
             with within_memory(connection):
-                connection.execute(_kept(view) if loads else view)
+                connection.execute(kept(view) if loads else view)
         except duckdb.Error as error:
             odd = odd_part(connection, table, [store / key for key in parts])
             if odd is None:
@@ -276,7 +268,12 @@ def _make_tables(
 
 
 def _make_views(
-    connection: "duckdb.DuckDBPyConnection", name: str, text: str, *, keep: bool, own: bool
+    connection: "duckdb.DuckDBPyConnection",
+    name: str,
+    statements: Sequence["duckdb.Statement"],
+    *,
+    keep: bool,
+    own: bool,
 ) -> None:
     """Make the views of a script; `own` says that it is of the user's content."""
     import duckdb
@@ -286,21 +283,13 @@ def _make_views(
             with within_memory(connection):
                 make_kept_rates(connection, _KEPT_RATES[name])
             return
-        for statement in connection.extract_statements(text):
+        for statement in statements:
             with within_memory(connection):
-                connection.execute(_kept(statement.query) if keep else statement)
+                connection.execute(statement)
     except duckdb.IOException:
         raise  # a writer beside this one replaced a batch: `newest_time` looks again
     except duckdb.Error as error:
         raise content.ContentError(f"queries/{name}.sql: {one_line(error)}") from error
-
-
-def _kept(statement: str) -> str:
-    """Return the statement that works out once what a view would work out each time."""
-    made = _VIEW.search(statement)
-    if made is None or made[1] in _NEVER_KEPT:
-        return statement
-    return _VIEW.sub(r"CREATE OR REPLACE TABLE \1", statement, count=1)
 
 
 def _fill_site(connection: "duckdb.DuckDBPyConnection", site: Site) -> None:
@@ -311,11 +300,6 @@ def _fill_site(connection: "duckdb.DuckDBPyConnection", site: Site) -> None:
         )
     for priority in site.priorities:
         connection.execute("INSERT INTO site_priorities VALUES (?)", [priority])
-
-
-def _made(text: str) -> set[str]:
-    """Return what a script creates."""
-    return {created.lower() for created in _CREATES.findall(text)}
 
 
 def columns_by_name(connection: "duckdb.DuckDBPyConnection") -> dict[str, list[tuple[str, str]]]:
@@ -333,16 +317,6 @@ def keywords(connection: "duckdb.DuckDBPyConnection") -> list[str]:
     """Return the words of DuckDB's SQL, in small letters."""
     rows = connection.execute("SELECT keyword_name FROM duckdb_keywords() ORDER BY 1").fetchall()
     return [row[0] for row in rows]
-
-
-def derived(extra: Sequence[Path] = ()) -> dict[str, str]:
-    """Return what the comment above each view, and each table worked out, says of it."""
-    found: dict[str, str] = {}
-    for _, text in view_scripts(extra):
-        for comment, name in _DERIVED.findall(text):
-            lines = [line.removeprefix("--").strip() for line in comment.splitlines()]
-            found[name] = " ".join(lines)
-    return found
 
 
 def newest_time(store: Path, no_later_than: datetime) -> datetime | None:
@@ -379,17 +353,6 @@ def _newest_times(
             + ") WHERE ts <= ?",
             [no_later_than],
         ).fetchone()
-
-
-def _needed(sql: str, scripts: Sequence[tuple[str, str]]) -> set[str]:
-    """Return the tables and view scripts whose names the statement reaches."""
-    words = {word.lower() for word in _WORD.findall(sql)}
-    needed: set[str] = set()
-    for name, text in reversed(scripts):
-        if _made(text) & words:
-            needed.add(name)
-            words |= {word.lower() for word in _WORD.findall(text)}
-    return needed | {table for table in TABLES if table in words}
 
 
 def rounded(rows: "duckdb.DuckDBPyRelation") -> "duckdb.DuckDBPyRelation":

@@ -139,8 +139,6 @@ class _Scores:
 
 
 def _outliers(parts: pl.DataFrame, subject: _Subject, model: Model) -> list[Finding]:
-    from sklearn.ensemble import IsolationForest
-
     told = tuple(f for f in subject.features if parts[f.name].null_count() == 0)
     if not told:
         return []
@@ -157,6 +155,9 @@ def _outliers(parts: pl.DataFrame, subject: _Subject, model: Model) -> list[Find
     far = (np.abs(z) > model.limit("z")) & (excess > model.limit("excess"))
     if not far.any():
         return []
+    # Loading it takes a CPU second; where nothing is far, as in most sound clusters, it has no use.
+    from sklearn.ensemble import IsolationForest
+
     # One forest of 100 trees: scores have converged by then (Liu, Ting, Zhou 2008, 4.3).
     clipped = np.clip(z, -_CLIP, _CLIP)
     forest = IsolationForest(n_estimators=100, random_state=0).fit(clipped)
