@@ -7,12 +7,18 @@ LEAVES, RAILS, GPUS = 4, 8, 8
 
 
 def write_sweep(
-    folder: Path, seed: int, bad: str = "", effect: float = 0.05, runs: int = 64, hosts: int = 32
+    folder: Path,
+    seed: int,
+    bad: str = "",
+    effect: float = 0.05,
+    runs: int = 64,
+    hosts: int = 32,
+    by_chance: float = 0.05,
 ) -> str:
     """Write logs of runs on pairs or groups of hosts; return the name of the slow part.
 
     `bad` is the type of the slow part: host, nic, switch or none. A run with it reaches `effect`
-    less. Noise is 1 %, and one run of twenty is up to a fifth slower for no reason.
+    less. Noise is 1 %, and `by_chance` of the runs are up to a fifth slower for no reason.
     """
     chance = random.Random(seed)
     names = [f"node{number:02d}" for number in range(hosts)]
@@ -32,7 +38,7 @@ def write_sweep(
         leaves = {f"leaf{names.index(host) * LEAVES // hosts}" for host in own}
         busbw = 46.0 * chance.lognormvariate(0, 0.01)
         busbw *= 1 - effect * (slow in {*own, *leaves, rail})
-        if chance.random() < 0.05:
+        if chance.random() < by_chance:
             busbw *= chance.uniform(0.8, 1)
         (folder / f"run{number:02d}.out").write_text(_output(own, rail, busbw))
     return slow

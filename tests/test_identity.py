@@ -3,11 +3,13 @@
 import io
 import json
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -503,3 +505,76 @@ def test_a_time_of_copying_is_told_and_dates_no_finding(tmp_path: Path) -> None:
     (finding,) = [f for f in json.loads(result.stdout)["findings"] if f["kind"] == "degraded_link"]
     assert finding["start"] is None
     assert "When it began is not known" in finding["explanation"]
+
+
+# Files whose inside names no host, in a folder that is the host's: what it says, and its table.
+UNNAMED = {
+    "gpu_query.csv": (
+        "gpu_samples",
+        "timestamp, index, clocks.sm [MHz], utilization.gpu [%]\n"
+        "2026/03/02 09:00:00.000, 0, {} MHz, 99 %\n",
+    ),
+    "nvidia-smi_q.txt": (
+        "gpu_samples",
+        "==============NVSMI LOG==============\n\nTimestamp : Mon Mar  2 09:00:00 2026\n"
+        "Attached GPUs : 1\nGPU 00000000:1B:00.0\n    Clocks\n        SM : {} MHz\n",
+    ),
+    "train.log": ("steps", "step 7 | loss 0.25 | time: {}.0s | lr: 0.1\n"),
+}
+# Names of which only the first are surely hosts by their looks.
+FOLDER_NAMES = ("gpu-{:02}", "x1000c0s{}b0n0", "r{}n", "q{}")
+
+
+@st.composite
+def folders_of_hosts(draw: st.DrawFn) -> tuple[dict[str, str], str]:
+    """Draw the folders of a site by host, and the file that lies in each."""
+    file = draw(st.sampled_from(sorted(UNNAMED)))
+    words = draw(st.booleans())
+    many = draw(st.integers(1, 4))
+    pattern = draw(st.sampled_from(FOLDER_NAMES))
+    hosts = ["alpha", "hydra", "beta", "crux"] if words else [pattern.format(n) for n in range(4)]
+    # A log in a folder that no word of the path calls a host's may be that of an experiment.
+    outer = ["hosts/", "run7/nodes/", "site/servers/"]
+    if file != "train.log" and not (words and many == 1):
+        outer += ["", "collected/"]
+    above = draw(st.sampled_from(outer))
+    return {host: f"{above}{host}/{file}" for host in hosts[:many]}, file
+
+
+@settings(max_examples=20, deadline=None)
+@given(folders_of_hosts())
+def test_a_file_that_names_no_host_is_of_the_host_of_its_folder(
+    site: tuple[dict[str, str], str],
+) -> None:
+    paths, file = site
+    table, text = UNNAMED[file]
+    with tempfile.TemporaryDirectory() as folder:
+        for number, path in enumerate(paths.values()):
+            place = Path(folder, "logs", path)
+            place.parent.mkdir(parents=True)
+            # Two hosts may say the very same.
+            place.write_text(text.format(1700 + number // 2))
+        ingest([Path(folder, "logs")], Store(Path(folder, "store")), Options())
+        parts = [pq.read_table(part) for part in Path(folder, "store").rglob(f"{table}*.parquet")]
+        found = [host for part in parts for host in part["host"].to_pylist()]
+    assert {*found} == {*paths}
+    assert len({found.count(host) for host in found}) == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "hosts/rack3/gpu_query.csv", "switches/show_interfaces.txt", "nodes/run1/gpu_query.csv",
+        "hosts/logs/gpu_query.csv", "exp/alpha/gpu_query.csv",
+    ],
+)  # fmt: skip
+def test_a_folder_of_hosts_makes_no_host_of_what_is_none(path: str) -> None:
+    assert infer([path]).roles(path).host is None
+
+
+def test_the_name_that_looks_most_like_a_host_wins_below_a_folder_of_hosts() -> None:
+    paths = [
+        f"nodes/{group}/gpu-{n:02}/gpu_query.csv" for group in ("alpha", "beta") for n in (1, 2)
+    ]
+    layout = infer(paths)
+    assert [layout.roles(path).host for path in paths] == ["gpu-01", "gpu-02"] * 2

@@ -57,6 +57,20 @@ class Together(_Part):
     unless: str = ""
 
 
+class Whole(_Part):
+    """When so many parts are wrong that what holds them is named instead, as a host for its GPUs.
+
+    `entity` is the type of what holds them, `by` the column that names it, `of` the column with the
+    number of its parts, and `share` the threshold of the share that must be wrong. The parts are
+    then related.
+    """
+
+    entity: str
+    by: Literal["host", "switch"]
+    of: str
+    share: str
+
+
 class Rule(_Part):
     """A diagnosis stated as data: which rows of the evidence are wrong, and what they name.
 
@@ -76,11 +90,12 @@ class Rule(_Part):
     - `at_once`: an aggregate; findings that are wrong at the same times are one, whose parts it
       orders, the largest first.
     - `together`: how many parts must be wrong at once; one finding has all of them.
+    - `whole`: when what holds the parts of a finding is named instead of them.
     - `facts`: what the wording names, as aggregates over the rows of a finding. Every
       column is a fact too: the median of numbers, else the first value.
-    - `price`: how the loss is measured, the first that is felt: `rank` (against the rank's peers),
-      `intervals` (steps in these intervals against those outside), `run` (the whole
-      run against what the NICs can carry), or `none`.
+    - `price`: how the loss is measured, the first that is felt: `rank` (all ranks of the finding
+      against their peers), `intervals` (steps in these intervals against those outside), `run`
+      (the whole run against what the NICs can carry), or `none`.
     - `lasts`: the cause goes on after its last row, unless the column `ended` says when it was
       over.
     - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`
@@ -101,6 +116,7 @@ class Rule(_Part):
     finding: tuple[str, ...] = ()
     at_once: str = ""
     together: Together | None = None
+    whole: Whole | None = None
     entity: str = ""
     facts: dict[str, str] = {}
     price: tuple[Literal["rank", "intervals", "run", "none"], ...] = ("intervals",)

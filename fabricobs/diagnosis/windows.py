@@ -59,13 +59,25 @@ def _inside(found: Sequence[Stretch]) -> pl.Expr:
 
 def shared_time(one: Sequence[Stretch], other: Sequence[Stretch]) -> float:
     """Return the time that lies in stretches of both over that in either, 0 to 1."""
+    ours, theirs = _united(one), _united(other)
     both = sum(
-        max((min(a.end, b.end) - max(a.begin, b.begin)).total_seconds(), 0.0)
-        for a in one
-        for b in other
+        max((min(a_end, b_end) - max(a, b)).total_seconds(), 0.0)
+        for a, a_end in ours
+        for b, b_end in theirs
     )
-    whole = sum((each.end - each.begin).total_seconds() for each in (*one, *other))
+    whole = sum((end - begin).total_seconds() for begin, end in (*ours, *theirs))
     return both / (whole - both) if both else 0.0
+
+
+def _united(found: Sequence[Stretch]) -> list[tuple[datetime, datetime]]:
+    """Return the time in any of the stretches: those of several parts overlap."""
+    united: list[tuple[datetime, datetime]] = []
+    for begin, end in sorted(spans(found)):
+        if united and begin <= united[-1][1]:
+            united[-1] = (united[-1][0], max(united[-1][1], end))
+        else:
+            united.append((begin, end))
+    return united
 
 
 def spans(found: Sequence[Stretch]) -> list[tuple[datetime, datetime]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from inspect import getdoc
 
 from fabricobs.content import files, read_text, shipped
-from fabricobs.diagnosis.model import Case, Rule, RuleDriver, Together, Wording
+from fabricobs.diagnosis.model import Case, Rule, RuleDriver, Together, Whole, Wording
 from fabricobs.report.markdown import code, page, table
 
 _EXAMPLE = "full_receiver"
@@ -15,7 +15,12 @@ def rules_page() -> str:
     """Return docs/rules.md."""
     model = (shipped("models") / f"{_EXAMPLE}.toml").read_text(encoding="utf-8")
     query = (shipped("queries") / "evidence" / f"{_QUERY}.sql").read_text(encoding="utf-8")
-    parts = (("rule", Rule), ("rule.together", Together), ("rule.driver", RuleDriver))
+    parts = (
+        ("rule", Rule),
+        ("rule.together", Together),
+        ("rule.whole", Whole),
+        ("rule.driver", RuleDriver),
+    )
     return page(
         "# Rules",
         "A diagnosis is a rule: one SQL that gives the evidence, one TOML that says what is wrong "
@@ -34,10 +39,12 @@ def rules_page() -> str:
         *(page(f"## [{name}]", getdoc(part) or "") for name, part in parts),
         "## [wording]",
         getdoc(Wording) or "",
-        "`{who}` names the entities, `{since}` and `{start}` the time it began, `{intervals}` the "
-        "number of wrong rows, `{device}` the first NIC among them. `title`, `explanation` and "
-        "`next_steps` may name facts and phrases. Commands in `next_steps` and `refuted_by` stand "
-        "in backticks: pages give them a button to copy, tickets keep them as code.",
+        "`{who}` names the parts, GPUs by host, `{place}` what holds their hosts (a leaf, or a "
+        "common name), `{ranks}` the ranks of GPUs, `{since}` and `{start}` the time it began, "
+        "`{intervals}` the number of wrong rows, `{device}` the first NIC among them. `title`, "
+        "`explanation` and `next_steps` may name facts and phrases. Commands in `next_steps` and "
+        "`refuted_by` stand in backticks: pages give them a button to copy, tickets keep them as "
+        "code.",
         "## [[case]]",
         getdoc(Case) or "",
         "## Evidence",

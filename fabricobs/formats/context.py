@@ -17,6 +17,8 @@ from fabricobs.formats.values import Unfit
 from fabricobs.store.tables import TABLES
 
 # Their rows belong to a port of a device, whatever reads them.
+# Samples of a host's own parts: whoever collects them by host names the folder or file after it.
+HOST_TABLES = frozenset({"gpu_samples"})
 _PORT_TABLES = frozenset({"port_samples", "priority_samples", "optics"})
 # Tables in which `rank` is the rank in the job.
 _RANKED_TABLES = frozenset({"steps", "phases"})
@@ -137,6 +139,8 @@ class Context:
             base["format"] = format_name
         counts = table in _PORT_TABLES
         placed = "snapshot" if snapshot or counts else self.placed.get(format_name)
+        if placed is None and table in HOST_TABLES:
+            placed = "device"
         identity = self.identity
         # The tables of hosts call `host` what the others call `device`.
         named = "device" if "device" in names else "host"

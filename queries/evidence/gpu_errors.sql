@@ -48,7 +48,8 @@ SELECT coalesce(e.job, j.job) AS job, e.host, coalesce(e.gpu, g.gpu) AS gpu,
   coalesce(coalesce(e.gpu, g.gpu)::VARCHAR, any_value(e.part)) AS which,
   string_agg(DISTINCT e.code::VARCHAR, ', ' ORDER BY e.code::VARCHAR) AS codes,
   string_agg(DISTINCT e.meaning, ', ' ORDER BY e.meaning) AS meanings,
-  bool_or(e.fatal) AS severe, count(*) AS events, min(e.ts) AS ts_before, max(e.ts) AS ts
+  bool_or(e.fatal) AS severe, count(*) AS events,
+  (SELECT count(*) FROM gpus o WHERE o.host = e.host) AS gpus, min(e.ts) AS ts_before, max(e.ts) AS ts
 FROM reported e
 LEFT JOIN gpus g ON g.host = e.host AND g.bus_id = lower(e.bus_id)
 LEFT JOIN job_ranks j ON j.host = e.host AND j.gpu = coalesce(e.gpu, g.gpu)

@@ -4,52 +4,31 @@ The evidence has one row a part and interval. The rule says which rows are wrong
 long they must be, which parts are one finding, and how the loss is priced.
 """
 
-import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from fabricobs.content import ContentError
 from fabricobs.diagnosis.cables import CLOCK_SLACK
-from fabricobs.diagnosis.cost import Cost, cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phrases
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, NotJudged
 from fabricobs.diagnosis.job import StepTimeTrend
+from fabricobs.diagnosis.methods.rule_parts import Wrong, as_findings, first, having, wrong_parts
+from fabricobs.diagnosis.methods.rule_price import goes_on, price
 from fabricobs.diagnosis.model import Model, Rule
-from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
-from fabricobs.diagnosis.windows import (
-    Stretch,
-    earliest,
-    overlapping,
-    shared_time,
-    spans,
-    stretches,
-)
+from fabricobs.diagnosis.naming import listed, numbered, place_of
 from fabricobs.store.inspection import one_line
 from fabricobs.store.sandbox import QueryError
 
-# Parts wrong for more of the same time than of times apart share a cause.
-_AT_ONCE = 0.5
 _FIELDS = ("job", "rank", "host", "gpu", "nic", "switch", "port")
 
 # Change points are as far off at most: what began within so many steps of another began with it.
 _ONSET_STEPS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class _Wrong:
-    """What is wrong of one finding: its rows, when, and when that was first sure."""
-
-    rows: pl.DataFrame
-    stretches: tuple[Stretch, ...]
-    start: datetime | None
-    end: datetime | None
-    sure: datetime | None
 
 
 def find_by_rule(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]) -> MethodResult:
@@ -73,10 +52,10 @@ def _found(
     counts = f"SELECT {judged}, {rule.of or judged}, count(*) FROM evidence.rows"
     told, of, _ = evidence.ask_of(rows, counts, model.limits).row(0)
     wrong = evidence.ask_of(rows, f"FROM evidence.rows WHERE {rule.when}", model.limits)
-    parts = _having([*_parts(wrong, columns, model, rule)], columns, evidence, model, rule)
+    parts = having([*wrong_parts(wrong, columns, model, rule)], columns, evidence, model, rule)
     found = [
         _finding(_begun(one, trends), evidence, model, rule, trends)
-        for one in _findings(parts, columns, evidence, model, rule)
+        for one in as_findings(parts, columns, evidence, model, rule)
     ]
     return MethodResult(
         tuple(each for each in found if isinstance(each, Finding)),
@@ -86,148 +65,26 @@ def _found(
     )
 
 
-def _parts(rows: pl.DataFrame, columns: list[str], model: Model, rule: Rule) -> Iterator[_Wrong]:
-    """Yield each part that is wrong for long enough, with the rows of that time."""
-    for own in rows.partition_by(columns, maintain_order=True):
-        if not rule.for_:
-            yield _of_any_time(own)
-            continue
-        found = _lasting(own, model, rule)
-        if found:
-            yield _Wrong(overlapping(own, found), tuple(found), *earliest(found))
-
-
-def _of_any_time(rows: pl.DataFrame) -> _Wrong:
-    """Return rows that are wrong however short: `sure` says when that was clear, else the first."""
-    begin, end = _first(rows, "ts_before"), _last(rows, "ts")
-    times = begin is not None and end is not None
-    found = tuple(stretches(rows, 1)) if times else ()
-    # The ends of a cable are read at other times: the one that was sure first tells the begin.
-    begin = found[0].begin if found else begin
-    sure = _first(rows, "sure") or _first(rows, "begun_by") or begin
-    return _Wrong(rows, found, begin, end, sure)
-
-
-def _lasting(rows: pl.DataFrame, model: Model, rule: Rule) -> list[Stretch]:
-    threshold = model.threshold[rule.for_]
-    if threshold.unit != "s":
-        return stretches(rows, int(threshold.value))
-    enough = timedelta(seconds=threshold.value)
-    return [
-        replace(each, detected_at=each.begin + enough)
-        for each in stretches(rows, 1)
-        if each.end - each.begin >= enough
-    ]
-
-
-def _first(rows: pl.DataFrame, column: str) -> Any:
-    return rows[column].min() if column in rows.columns else None
-
-
-def _last(rows: pl.DataFrame, column: str) -> Any:
-    return rows[column].max() if column in rows.columns else None
-
-
-def _having(
-    parts: list[_Wrong], columns: list[str], evidence: Evidence, model: Model, rule: Rule
-) -> list[_Wrong]:
-    """Return the parts whose rows satisfy `having`."""
-    if not rule.having or not parts:
-        return parts
-    rows = pl.concat([part.rows for part in parts])
-    names = ", ".join(columns)
-    sql = f"SELECT {names} FROM evidence.rows GROUP BY {names} HAVING {rule.having}"
-    kept = set(evidence.ask_of(rows, sql, model.limits).rows())
-    return [part for part in parts if part.rows.select(columns).row(0) in kept]
-
-
-def _findings(
-    parts: list[_Wrong], columns: list[str], evidence: Evidence, model: Model, rule: Rule
-) -> list[_Wrong]:
-    """Join the parts of one finding."""
-    if rule.together is not None:
-        return _together(parts, evidence, model, rule)
-    shared: dict[tuple[Any, ...], list[_Wrong]] = {}
-    for part in parts:
-        key = part.rows.select(rule.finding or columns).row(0)
-        shared.setdefault(key, []).append(part)
-    found = [_joined(own, 1) for own in shared.values()]
-    return _at_once(found, evidence, model, rule) if rule.at_once else found
-
-
-def _at_once(found: list[_Wrong], evidence: Evidence, model: Model, rule: Rule) -> list[_Wrong]:
-    """Join what is wrong at the same times as the largest of it, largest first."""
-
-    def size(wrong: _Wrong) -> float:
-        sql = f"SELECT {rule.at_once} FROM evidence.rows"
-        return float(evidence.ask_of(wrong.rows, sql, model.limits).item() or 0.0)
-
-    groups: list[list[_Wrong]] = []
-    for each in sorted(found, key=size, reverse=True):
-        same = (g for g in groups if shared_time(g[0].stretches, each.stretches) >= _AT_ONCE)
-        group = next(same, None)
-        if group is None:
-            groups.append([each])
-        else:
-            group.append(each)
-    return [_joined(group, 1) for group in groups]
-
-
-def _together(parts: list[_Wrong], evidence: Evidence, model: Model, rule: Rule) -> list[_Wrong]:
-    """Return one finding of all parts if enough of them are wrong at one time."""
-    together = rule.together
-    if together is None or not parts:
-        return []
-    total = int(_last(parts[0].rows, together.of))
-    needed = max(math.ceil(model.limit(together.share) * total), 1)
-    if together.fewest:
-        needed = max(needed, int(model.limit(together.fewest)))
-    rows = pl.concat([part.rows for part in parts])
-    if together.unless:
-        sql = f"SELECT {together.unless} FROM evidence.rows"
-        if evidence.ask_of(rows, sql, model.limits).item():
-            return [_joined(parts, len(parts))]
-    if len(parts) < needed:
-        return []
-    joined = _joined(parts, needed)
-    sure = joined.sure
-    # Parts that are wrong one after another do not share a cause.
-    at_once = sum(
-        sure is None or part.end is None or part.end >= sure - CLOCK_SLACK for part in parts
-    )
-    return [joined] if at_once >= needed else []
-
-
-def _joined(parts: Sequence[_Wrong], needed: int) -> _Wrong:
-    """Return parts as one, sure when the `needed` ones are, begun when half of them have."""
-    if len(parts) == 1:
-        return parts[0]
-    begins = sorted(part.start for part in parts if part.start is not None)
-    ends = [part.end for part in parts if part.end is not None]
-    sure = sorted(part.sure for part in parts if part.sure is not None)
-    start = begins[len(begins) // 2 if needed > 1 else 0] if begins else None
-    found = (each for part in parts for each in part.stretches)
-    return _Wrong(
-        rows=pl.concat([part.rows for part in parts]),
-        stretches=tuple(s for s in found if start is None or s.end >= start),
-        start=start,
-        end=max(ends, default=None),
-        sure=sure[min(needed, len(sure)) - 1] if sure else None,
-    )
-
-
 def _finding(
-    wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule, trends: Sequence[StepTimeTrend]
+    wrong: Wrong, evidence: Evidence, model: Model, rule: Rule, trends: Sequence[StepTimeTrend]
 ) -> Finding | NotJudged:
     """Return the finding; what has no severity and no cost that is felt is left open."""
-    entities = _entities(wrong.rows, rule)
-    cost = _cost(wrong, entities, evidence, model, rule, trends)
+    parts = _entities(wrong.rows, rule)
+    entities = _with_wholes(parts, wrong.rows, model, rule)
+    own = _own(trends, parts)
+    cost = price(wrong, evidence, model, rule, own)
     priced = cost is not None
-    slower = not priced and _slower_since(wrong, _own(trends, entities[0]))
+    slower = not priced and _slower_since(wrong, own)
     told = {"priced": priced, "slower": slower}
     facts = _facts(wrong, evidence, model, rule, told)
     felt = cost is not None and cost.felt
-    words = {**facts, "who": _listed(entities), **_times(wrong)}
+    words = {
+        **facts,
+        "who": listed(parts),
+        "place": place_of((part.host for part in parts), evidence),
+        **_ranks(parts),
+        **_times(wrong),
+    }
     if facts["severity"] is None and not felt:
         title = model.wording.title.format(**with_phrases(model, words))
         return NotJudged(title, rule.settled_by)
@@ -237,22 +94,22 @@ def _finding(
         evidence,
         words,
         entities=entities,
-        related=_related(wrong.rows, entities),
+        related=_related(wrong.rows, parts, entities),
         families=families | ({"timing"} if felt else set()),
         drivers=[*_drivers(model, rule, with_phrases(model, words))],
         start=wrong.start,
-        end=None if felt and _goes_on(wrong, rule) else wrong.end,
+        end=None if felt and goes_on(wrong, rule) else wrong.end,
         # What has no time holds for the whole run: it is known from the first step on.
-        detected_at=wrong.sure or _first_step(_own(trends, entities[0])),
+        detected_at=wrong.sure or _first_step(own),
         cost=cost,
         unmeasured=facts["severity"] or "info",
     )
-    return replace(finding, bursts=()) if _goes_on(wrong, rule) else finding
+    return replace(finding, bursts=()) if goes_on(wrong, rule) else finding
 
 
-def _begun(wrong: _Wrong, trends: Sequence[StepTimeTrend]) -> _Wrong:
+def _begun(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> Wrong:
     """Return what is wrong from the slowdown that began between two readings, where one did."""
-    begun_by = _first(wrong.rows, "begun_by")
+    begun_by = first(wrong.rows, "begun_by")
     if begun_by is None or wrong.start is None:
         return wrong
     slower = (s.start for trend in trends for s in trend.slowdowns if s.start is not None)
@@ -260,7 +117,7 @@ def _begun(wrong: _Wrong, trends: Sequence[StepTimeTrend]) -> _Wrong:
     return replace(wrong, start=min(begins)) if begins else wrong
 
 
-def _slower_since(wrong: _Wrong, trends: Sequence[StepTimeTrend]) -> bool:
+def _slower_since(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> bool:
     """Say whether steps became longer when it began, and no log says that they did more work."""
     if wrong.start is None:
         return False
@@ -273,10 +130,6 @@ def _slower_since(wrong: _Wrong, trends: Sequence[StepTimeTrend]) -> bool:
     return False
 
 
-def _goes_on(wrong: _Wrong, rule: Rule) -> bool:
-    return rule.lasts and _last(wrong.rows, "ended") is None
-
-
 def _entities(rows: pl.DataFrame, rule: Rule) -> tuple[Entity, ...]:
     if "entities" in rows.columns:
         several = (rule.finding or rule.part) if rule.at_once else ()
@@ -287,22 +140,52 @@ def _entities(rows: pl.DataFrame, rule: Rule) -> tuple[Entity, ...]:
     return tuple(dict.fromkeys(Entity(**{"type": rule.entity, **row}) for row in named))
 
 
-def _related(rows: pl.DataFrame, entities: Sequence[Entity]) -> list[Entity]:
-    """Return what `related` lists, and the ranks of GPUs."""
+def _with_wholes(
+    parts: tuple[Entity, ...], rows: pl.DataFrame, model: Model, rule: Rule
+) -> tuple[Entity, ...]:
+    """Return the parts, or what holds them where enough of its parts are wrong."""
+    whole = rule.whole
+    if whole is None:
+        return parts
+    counts = dict(rows.select(whole.by, pl.col(whole.of)).unique(whole.by).iter_rows())
+    wrong = Counter(getattr(part, whole.by) for part in parts)
+
+    def holder(part: Entity) -> Entity:
+        name = getattr(part, whole.by)
+        of = counts.get(name)
+        if of is None or of < 2 or wrong[name] < model.limit(whole.share) * of:
+            return part
+        return Entity(whole.entity, job=part.job, **{whole.by: name})
+
+    return tuple(dict.fromkeys(map(holder, parts)))
+
+
+def _ranks(parts: Sequence[Entity]) -> dict[str, str | None]:
+    """Return what the wording may say of the ranks of GPUs."""
+    ranks = {part.rank for part in parts if part.type != "rank" and part.rank is not None}
+    named = f"Rank{'s' if len(ranks) > 1 else ''} {numbered(ranks)}" if ranks else None
+    return {"ranks": named}
+
+
+def _related(
+    rows: pl.DataFrame, parts: Sequence[Entity], entities: Sequence[Entity]
+) -> list[Entity]:
+    """Return parts of which the whole is named, what `related` lists, and the ranks of GPUs."""
+    held = [part for part in parts if part not in entities]
     ranks = [
-        Entity("rank", rank=e.rank, host=e.host)
-        for e in entities
-        if e.type != "rank" and e.rank is not None
+        Entity("rank", rank=part.rank, host=part.host)
+        for part in parts
+        if part.type != "rank" and part.rank is not None
     ]
     if "related" not in rows.columns:
-        return ranks
-    listed = rows["related"].drop_nulls().explode().drop_nulls().unique()
-    related = {Entity(**row) for row in listed} - {*entities}
-    return [*ranks, *sorted(related, key=lambda entity: entity.label)]
+        return [*held, *ranks]
+    named = rows["related"].drop_nulls().explode().drop_nulls().unique()
+    related = {Entity(**row) for row in named} - {*entities}
+    return [*held, *ranks, *sorted(related, key=lambda entity: entity.label)]
 
 
 def _facts(
-    wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule, told: Mapping[str, bool]
+    wrong: Wrong, evidence: Evidence, model: Model, rule: Rule, told: Mapping[str, bool]
 ) -> dict[str, Any]:
     """Return what the wording may name: the columns of the rows, and the facts of the rule."""
     facts: dict[str, Any] = {"intervals": len(wrong.rows)}
@@ -323,21 +206,12 @@ def _facts(
     return {**facts, **answer.row(0, named=True)}
 
 
-def _times(wrong: _Wrong) -> dict[str, str]:
+def _times(wrong: Wrong) -> dict[str, str]:
     start = wrong.start
     return {
         "start": f"{start:%Y-%m-%d %H:%M:%S} UTC" if start else "an unknown time",
         "since": f"{start:%H:%M:%S} UTC" if start else "an unknown time",
     }
-
-
-def _listed(entities: Sequence[Entity], most: int = 3) -> str:
-    # The job is named where it is the culprit; a host of it has a name of its own.
-    parts = [replace(e, job=None) if e.host is not None else e for e in entities]
-    names = [part.label for part in parts]
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return " and ".join(names)
 
 
 def _drivers(model: Model, rule: Rule, words: Mapping[str, Any]) -> Iterator[Driver]:
@@ -350,75 +224,12 @@ def _drivers(model: Model, rule: Rule, words: Mapping[str, Any]) -> Iterator[Dri
         yield driver(model, told.threshold, feature, value, peer=peer, unit=told.unit)
 
 
-def _cost(
-    wrong: _Wrong,
-    entities: Sequence[Entity],
-    evidence: Evidence,
-    model: Model,
-    rule: Rule,
-    trends: Sequence[StepTimeTrend],
-) -> Cost | None:
-    """Return the first cost that is felt, else the first that is known; a rank's own decides."""
-    entity = entities[0]
-    own = _own(trends, entity)
-    known = None
-    for way in rule.price:
-        cost = None
-        if way == "rank":
-            cost = _cost_of_rank(entity, wrong, evidence, model, rule)
-        elif way == "run":
-            hosts = {e.host for e in entities if e.host is not None}
-            cost = cost_of(evidence, own, spans(wrong.stretches), whole_run=True, hosts=hosts)
-        elif way == "intervals" and _spans(wrong, rule):
-            cost = cost_of(evidence, own, _spans(wrong, rule))
-        if cost is not None and (cost.felt or way == "rank"):
-            return cost
-        known = known or cost
-    return known
-
-
-def _own(trends: Sequence[StepTimeTrend], entity: Entity) -> Sequence[StepTimeTrend]:
-    return trends if entity.job is None else [each for each in trends if each.job == entity.job]
+def _own(trends: Sequence[StepTimeTrend], parts: Sequence[Entity]) -> Sequence[StepTimeTrend]:
+    """Return the steps of the jobs that parts name, of all where one names none."""
+    jobs = {part.job for part in parts}
+    return trends if None in jobs else [each for each in trends if each.job in jobs]
 
 
 def _first_step(trends: Sequence[StepTimeTrend]) -> datetime | None:
     times: list[Any] = [trend.steps["ts"].min() for trend in trends]
     return min((time for time in times if time is not None), default=None)
-
-
-def _spans(wrong: _Wrong, rule: Rule) -> list[tuple[datetime, datetime]]:
-    """Return when the cause acted; nothing where no row has a time."""
-    if wrong.start is None:
-        return []
-    if _goes_on(wrong, rule):
-        return [(wrong.start, datetime.max)]
-    if wrong.stretches:
-        return spans(wrong.stretches)
-    return [(wrong.start, wrong.end)] if wrong.end is not None else []
-
-
-def _cost_of_rank(
-    entity: Entity, wrong: _Wrong, evidence: Evidence, model: Model, rule: Rule
-) -> Cost | None:
-    """Return what the part's rank cost its job while it was wrong; None without its times."""
-    for job in rank_compute_times(evidence) if entity.rank is not None else ():
-        if job.job != entity.job or entity.rank not in job.ranks:
-            continue
-        last = len(job.steps) - 1
-        begin = _index(job, wrong.start, 0)
-        end = _index(job, None if _goes_on(wrong, rule) else wrong.end, last)
-        if np.isnat(job.ends[[begin, end]]).any():
-            return None
-        steps = int(job.steps[begin]), int(job.steps[end])
-        loss = job.lost_share(np.flatnonzero(job.ranks == entity.rank), *steps)
-        start, stop = job.ends[[begin, end]].astype("datetime64[us]").tolist()
-        felt = loss >= model.limit("least_loss")
-        return Cost(job.job, round(loss, 4), *steps, start, stop, felt, "the rank's peers")
-    return None
-
-
-def _index(times: RankTimes, moment: datetime | None, otherwise: int) -> int:
-    """Index of the step that ran at a moment; `otherwise` where the moment is not known."""
-    if moment is None or np.isnat(times.ends).all():
-        return otherwise
-    return min(int(np.searchsorted(times.ends, np.datetime64(moment))), len(times.steps) - 1)

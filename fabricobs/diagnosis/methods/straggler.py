@@ -26,6 +26,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.naming import listed, place_of
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
 from fabricobs.diagnosis.slow_ranks import (
     SlowUnit,
@@ -226,16 +227,10 @@ def _ranks_of(times: RankTimes, unit: SlowUnit, job: str | None = None) -> tuple
 
 
 def _who(culprits: Sequence[Entity], evidence: Evidence) -> str:
-    """Name the culprits, and the leaf below which all hosts of the job are."""
-    names = [e.host or "" if e.type == "host" else e.label for e in culprits]
-    if len(names) > _MOST_NAMES:
-        named = f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
-    else:
-        named = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-    below = evidence.frame("leaf_hosts").group_by("leaf").agg(pl.col("host").sort())
-    own = sorted({e.host for e in culprits if e.type == "host" and e.host is not None})
-    leaves = [leaf for leaf, hosts in below.sort("leaf").iter_rows() if hosts == own]
-    return f"{named} (all hosts below {leaves[0]})" if leaves and len(own) > 1 else named
+    """Name the culprits, and the part of the cluster that holds their hosts."""
+    places = place_of((e.host if e.type == "host" else None for e in culprits), evidence)
+    names = [replace(e, job=None) for e in culprits]
+    return listed(names, _MOST_NAMES) + places
 
 
 def _of_gpu(culprits: Sequence[Entity], evidence: Evidence) -> str:

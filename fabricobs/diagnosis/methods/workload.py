@@ -25,6 +25,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.straggler import moment_of
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.naming import ranges
 from fabricobs.diagnosis.rank_compute_times import RankTimes, nan_max, rank_compute_times
 from fabricobs.diagnosis.standing import in_past
 from fabricobs.diagnosis.statistics import MAD_TO_SIGMA, Array, Integers, change_points, nan_median
@@ -108,7 +109,7 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
         float(np.nansum(np.nanmax(of_rank) - of_rank)),
     )
     added = by_stage[times.steady, slowest] - others[times.steady]
-    ranks = _ranges(times.ranks[times.stages == stages[slowest]])
+    ranks = ranges(times.ranks[times.stages == stages[slowest]])
     needed = f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms"
     if times.staged_by_time:
         what = f"the last ranks ({ranks}) compute {longer:.0%} longer than the others"
@@ -326,12 +327,6 @@ def _kind(times: RankTimes) -> str:
 
 def _share(part: float, whole: float) -> float:
     return float(min(max(part / whole, 0.0), 1.0)) if whole > 0 else 0.0
-
-
-def _ranges(ranks: Integers) -> str:
-    """Ranks as a person writes them: 0-7, 12."""
-    runs = np.split(ranks, np.flatnonzero(np.diff(ranks) != 1) + 1)
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: Evidence) -> Finding:

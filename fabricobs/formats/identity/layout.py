@@ -20,6 +20,9 @@ _NUMBERED = re.compile(r"(?P<stem>.+)(?P<number>\.\d{1,3})(?:\.(?:gz|zst|xz|bz2)
 _OWN_TREES = frozenset({"sys", "proc", "sos_commands"})
 _OWN_TREE = "(own tree)"
 _LEAST_ALONE = 3  # likeness of a name that no sibling supports
+_LEAST_WITHIN = 2  # of a folder's within one of hosts: a word
+# Folders that say that each folder in them is of one host or switch.
+_OF_DEVICES = frozenset({"hosts", "nodes", "servers", "switches"})
 _STATED = 5
 
 
@@ -86,8 +89,10 @@ class Layout:
         """Work out which places hold hosts: what one file shows holds for all in its folder."""
         for (skeleton, place), slot in self._slots.items():
             is_file = place == len(skeleton) - 1
+            least = _LEAST_WITHIN if not is_file and _is_within(skeleton, place) else None
             for name in slot.above:
-                if _supports(likeness(name), slot, is_file=is_file):
+                looks = likeness(name)
+                if _supports(looks, slot, is_file=is_file) or (least and looks >= least):
                     self._hosts.setdefault((skeleton[: place + 1], place), set()).add(name)
 
     def roles(self, path: str) -> Roles:
@@ -104,8 +109,15 @@ class Layout:
             port=ports[-1] if ports else None,
             rank=ranks[-1] if ranks else None,
             rest="/".join(filter(None, (name.rest for name in names))) + self._number(path),
-            is_stated=best is not None and names[best[2]].is_stated,
+            is_stated=best is not None and self._is_stated(names, best[2]),
         )
+
+    def _is_stated(self, names: Sequence[Name], place: int) -> bool:
+        """Say whether a path itself says that its name at a place is a host's."""
+        if names[place].is_stated:
+            return True
+        skeleton = tuple(name.skeleton for name in names)
+        return place < len(names) - 1 and _is_within(skeleton, place)
 
     def _number(self, path: str) -> str:
         """Return the number that tells a file from others of its name, unless it was rotated."""
@@ -173,6 +185,11 @@ def _supports(looks: int, slot: _Slot, *, is_file: bool) -> bool:
     if looks == 3:
         return slot.differs
     return looks == 2 and slot.differs and not is_file
+
+
+def _is_within(skeleton: Skeleton, place: int) -> bool:
+    """Say whether a component stands directly in a folder of hosts."""
+    return place > 0 and skeleton[place - 1].lower() in _OF_DEVICES
 
 
 def _names_of(path: str) -> list[Name]:

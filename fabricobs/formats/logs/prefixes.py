@@ -31,9 +31,11 @@ NOTHING: Told = MappingProxyType({})
 
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _DAY = r"\d{4}-\d\d-\d\d"
-_ISO = rf"{_DAY}[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?"
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
+_ISO = rf"{_DAY}[T ]{_CLOCK}{_ZONE}?"
 _SHORT = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
 _NAME = r"[A-Za-z0-9][\w.-]*"
+_TAG = r"[A-Za-z0-9][\w./@-]*"  # of syslog: a program, or the id of a container
 _LEVEL = r"(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)"
 _LAUNCHERS = (
     r"\[\d+,mpirank:(?P<rank>\d{1,7}),(?P<host>[\w-]+)\]<std\w+>: ?",  # SageMaker
@@ -56,11 +58,11 @@ _LAUNCHERS = (
 _SERVICES = (
     r"<\d{1,3}>1 (?P<ts>\S+) (?P<host>\S+) \S+ \S+ \S+ (?:-|(?:\[[^\]]*\])+) ?",  # RFC 5424
     # RFC 3164, journalctl.
-    rf"(?:<\d{{1,3}}>)?(?P<ts>{_SHORT})(?:\.\d+)? (?P<host>{_NAME}) [A-Za-z][\w./@-]*\[\d+\]: ?",
-    rf"(?P<ts>{_ISO}) (?P<host>{_NAME}) [A-Za-z][\w./@-]*\[\d+\]: ?",
-    rf"[A-Z][a-z]{{2}} (?P<ts>{_DAY} {_CLOCK} UTC) (?P<host>{_NAME}) [A-Za-z][\w./@-]*\[\d+\]: ?",
-    rf"(?P<ts>\d{{10}}\.\d{{6}}) (?P<host>{_NAME}) [A-Za-z][\w./@-]*\[\d+\]: ?",
-    rf"\[ *\d+\.\d{{6}}\] (?P<host>{_NAME}) [A-Za-z][\w./@-]*\[\d+\]: ?",
+    rf"(?:<\d{{1,3}}>)?(?P<ts>{_SHORT})(?:\.\d+)? (?P<host>{_NAME}) {_TAG}\[\d+\]: ?",
+    rf"(?P<ts>{_ISO}) (?P<host>{_NAME}) {_TAG}\[\d+\]: ?",
+    rf"[A-Z][a-z]{{2}} (?P<ts>{_DAY} {_CLOCK} UTC) (?P<host>{_NAME}) {_TAG}\[\d+\]: ?",
+    rf"(?P<ts>\d{{10}}\.\d{{6}}) (?P<host>{_NAME}) {_TAG}\[\d+\]: ?",
+    rf"\[ *\d+\.\d{{6}}\] (?P<host>{_NAME}) {_TAG}\[\d+\]: ?",
     rf"(?P<ts>{_ISO}) \{{(?P<labels>[^}}]*)\}} ",  # logcli
     rf"(?P<ts>{_ISO}) std(?:out|err) F ",  # containerd
     rf"(?P<ts>{_ISO}) (?P<stream>[\w.-]+(?:/[\w.=-]+)+) ",  # aws logs tail
@@ -77,7 +79,8 @@ _SERVICES = (
     # mpirun --timestamp-output, alone or with the tag.
     r"(?P<ts>[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})"
     r"(?:\[\d+,(?P<rank>\d{1,7})\])?<std\w+>: ?",
-    r"\[(?P<ts>\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)\] ",  # NCCL 2.26 and newer
+    # NCCL 2.26 and newer, and other brackets.
+    rf"\[(?P<ts>{_DAY}[ T_]{_CLOCK}{_ZONE}?)\] ",
     rf"(?P<ts>{_SHORT}) ",  # ts
     r"EVENTS\t(?P<ts>\d{13})\t",  # aws logs get-log-events --output text
     r"> ",  # quoted
@@ -93,15 +96,19 @@ def unnamed(expression: str) -> str:
 _LABELS = {
     "word": r"(?P<host>[A-Za-z][A-Za-z-]+): ",  # pdsh, above outputs of commands alone
     "task": r" *(?P<rank>\d{1,7}): ",  # srun --label, right-aligned
-    "bracket": r"\[(?P<rank>\d{1,7})\]:? ?",  # mpiexec -prepend-rank
+    "bracket": r"\[(?P<rank>\d{1,7})\](?!<std):? ?",  # mpiexec -prepend-rank, not Horovod
     "rank": r"[Rr]ank[ _-]?(?P<rank>\d{1,7})(?: *[:|] ?| )",
     "host": r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d+(?:\.\d+){3}): ",  # pdsh, clush, DeepSpeed
+    # syslog of a program that tells no process: what stands there may be a trainer's own words.
+    "tag": rf"(?P<ts>{_SHORT}(?:\.\d+)?|{_DAY}T{_CLOCK}{_ZONE}) "
+    rf"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d+(?:\.\d+){{3}}) {_TAG}: ",
     "tab": r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d+(?:\.\d+){3})\t",  # parallel --tag
     "column": r"(?P<host>[A-Za-z][\w.@-]*\d[\w.@-]*) +\| ",  # docker compose
     "stern": r"(?P<pod>[a-z][a-z0-9.]*(?:-[a-z0-9.]+)+) (?:› )?[a-z][a-z0-9.-]* (?:› )?",
     "number": r" *(?P<number>\d{1,9})(?:\t| (?! )|:)",  # cat -n, less -N, grep -n
     "file": r"(?P<file>[\w./-]+\.(?:log|out|err|txt)):(?:\d+:)?",  # grep -H
 }
+_HOST_LABELS, _RANK_LABELS = ("host", "tag", "tab", "column", "stern"), ("task", "rank")
 # A line that begins with a label or with anything below which one may stand.
 _BEGINNING = re.compile(
     "\n(?=" + "|".join(map(unnamed, (*_LABELS.values(), *_LAUNCHERS, *_SERVICES))) + ")"
@@ -120,6 +127,7 @@ _SHOWN_LINES = 2_000
 _COUNTED_AT_ONCE = 32
 _FEWEST_LABELS = 3
 _RANKS_PER_SHOWN = 64
+_PAIRED_LINES = 400
 # Between two messages that share a line only what cannot be part of the first is a prefix.
 _INNER = re.compile("(?:" + "|".join(map(unnamed, (*_LAUNCHERS[:9], *_SERVICES[-5:-3]))) + ")+$")
 
@@ -243,11 +251,43 @@ def labels_of(text: str) -> Labels:
         if 2 * bare > len(lines):
             return ()
     rests = [[line, *(rest for rest, _ in strip_prefix(line))][:_MOST] for line in lines]
-    return tuple(
+    shown = (
         name
         for name in _LABELS
         if name != "word" and _is_shown(name, _values(name, rests), len(lines))
-    )[:1]
+    )
+    first = next(shown, None)
+    return () if first is None else _with_second(first, lines[:_PAIRED_LINES])
+
+
+def _with_second(first: str, lines: Sequence[str]) -> Labels:
+    """Return a label with the one beside it: that of the hosts of its ranks, or of their ranks.
+
+    A number that stands behind several hosts counts each host's own: it is no rank of the job.
+    """
+    others = (
+        _HOST_LABELS if first in _RANK_LABELS else _RANK_LABELS if first in _HOST_LABELS else ()
+    )
+    for other in others:
+        pair = (other, first) if first in _RANK_LABELS else (first, other)
+        if 2 * len(_host_and_rank(pair, lines[:_COUNTED_AT_ONCE])) < len(lines[:_COUNTED_AT_ONCE]):
+            continue
+        told = _host_and_rank(pair, lines)
+        by_label = zip(pair, zip(*told, strict=True), strict=True)
+        if not all(_is_shown(name, values, len(lines)) for name, values in by_label):
+            continue
+        return pair if len(set(told)) == len({rank for _, rank in told}) else pair[:1]
+    return (first,)
+
+
+def _host_and_rank(pair: Labels, lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what the lines say of both, of those that do."""
+    said = ((NOTHING, *(told for _, told in strip_prefix(line, pair)))[-1] for line in lines)
+    return [
+        (told.get("pod") or told["host"], told["rank"])
+        for told in said
+        if "rank" in told and ("pod" in told or "host" in told)
+    ]
 
 
 def words_before(text: str) -> Labels:
@@ -276,7 +316,7 @@ def _values(name: str, rests: Sequence[Sequence[str]]) -> list[str]:
 
     most = 1 if name == "bracket" else _MOST
     found = (next(filter(None, map(match, some[:most])), None) for some in rests)
-    return [hit[1] for hit in found if hit is not None]
+    return [hit[hit.lastgroup or 1] for hit in found if hit is not None]
 
 
 def _is_shown(name: str, values: Sequence[str], lines: int) -> bool:

@@ -12,6 +12,7 @@ from fabricobs.content import ContentError
 from fabricobs.formats import ENGINE_VERSION
 from fabricobs.formats.archive import is_archive
 from fabricobs.formats.combined import Combination, combination_of
+from fabricobs.formats.context import HOST_TABLES
 from fabricobs.formats.definition import Definition, load_definitions
 from fabricobs.formats.documents.json_documents import JsonFormat
 from fabricobs.formats.documents.prometheus import PrometheusFormat
@@ -74,7 +75,7 @@ _COMPILED: dict[str, Callable[[Definition], Compiled]] = {
     **dict.fromkeys(RECORD_READERS, RecordFormat),
 }
 _LINED = frozenset({"lines", *SNAPSHOT_READERS})
-_COUNTER_TABLES = frozenset({"port_samples", "priority_samples"})
+_DEVICE_TABLES = frozenset({"port_samples", "priority_samples", *HOST_TABLES})
 _PARQUET_MAGIC = b"PAR1"
 _LFS_POINTER = b"version https://git-lfs"
 _MAGIC_BYTES = 256
@@ -130,8 +131,8 @@ class Format:
 
     @property
     def takes_identity(self) -> bool:
-        """Say whether its rows are a device's that the path may name: counters, or a snapshot."""
-        return self.takes_place or bool(_COUNTER_TABLES & self.definition.tables)
+        """Say whether its rows are a device's that the path may name: samples, or a snapshot."""
+        return self.takes_place or bool(_DEVICE_TABLES & self.definition.tables)
 
     @property
     def is_one_value(self) -> bool:
