@@ -41,7 +41,8 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.report import documents, wording
 from fabricobs.report.html import script
 from fabricobs.report.page import write_page
-from fabricobs.report.terminal import diagnosis_text, in_colour, summary_text
+from fabricobs.report.screen import summary_text
+from fabricobs.report.terminal import diagnosis_text, in_colour
 from fabricobs.store.session import open_session
 
 

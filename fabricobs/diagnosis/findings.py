@@ -33,6 +33,7 @@ UNEXPLAINED = "throughput_drop"
 Answer = Literal["ok", "problem", "unknown"]
 _SHOWN = ("severity", "state", "finding", "since", "lost", "of the run", "id")
 State = Literal["ongoing", "over", ""]  # at the end of the data; empty where no end is known
+TO_THE_END = "until the end of the logs"  # what "ongoing" is to a reader: no log tells what follows
 
 
 def severity_of_loss(loss_share: float | None) -> Severity:
@@ -105,6 +106,7 @@ class Finding:
     `bursts` are first and last step of each stretch in which a cause that comes and goes acts.
     `slower_from` are the first longer steps where they begin in the interval of the counters that
     tell `start`: the cause began between both. `to_its_end` is one over only as its job ended.
+    `after_step` is the last step of a job that stands still: `start_step`, the next, never ran.
     """
 
     kind: str
@@ -134,6 +136,7 @@ class Finding:
     bursts: tuple[tuple[int, int], ...] = ()
     slower_from: tuple[int, datetime] | None = None
     to_its_end: bool = False
+    after_step: int | None = None
 
     @property
     def id(self) -> str:
@@ -382,6 +385,9 @@ class Loss:
 
     cost: float | None = None  # of the lost GPU hours, None without a price
     unexplained_cost: float | None = None
+    # Share of the throughput lost at the last steps, and what of it each finding costs, by id.
+    at_end: float | None = None
+    at_end_of: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

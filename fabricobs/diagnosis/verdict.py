@@ -144,7 +144,9 @@ def _named(question: Question, kinds: set[str], findings: Sequence[Finding]) -> 
     if not causes:
         return None
     more = f" {len(causes) - 1} more." if len(causes) > 1 else ""
-    text = f"{causes[0].title}.{end_of(causes[0])}{more}"
+    # That it lasts, the headline says once.
+    ended = end_of(causes[0]) if causes[0].state == "over" else ""
+    text = f"{causes[0].title}.{ended}{more}"
     return Question(question.question, "problem", text)
 
 

@@ -173,6 +173,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         refuted_by=model.refuted_by,
         next_steps=steps_of(model, words),
         to_its_end=stall.taken_down > 0,
+        after_step=stall.last_step,
     )
 
 
