@@ -385,7 +385,7 @@ class Loss:
 
     cost: float | None = None  # of the lost GPU hours, None without a price
     unexplained_cost: float | None = None
-    # Share of the throughput lost at the last steps, and what of it each finding costs, by id.
+    # Share of the throughput lost at the last steps, and what each finding costs by itself, by id.
     at_end: float | None = None
     at_end_of: tuple[tuple[str, float], ...] = ()
 

@@ -101,7 +101,7 @@ def give_verdict(
         sentence = f"Cannot tell: there is too little data since {evidence.since:%H:%M:%S} UTC."
         return Verdict(sentence, questions, judged=False)
     judged = bool(findings) or any(question.answer != "unknown" for question in questions)
-    return Verdict(_sentence(findings, questions, trends), questions, judged)
+    return Verdict(sentence_of(findings, questions, trends), questions, judged)
 
 
 def _is_told_by_time(questions: tuple[Question, ...]) -> bool:
@@ -109,9 +109,10 @@ def _is_told_by_time(questions: tuple[Question, ...]) -> bool:
     return any(q.answer != "unknown" for q in (*questions[:4], *questions[6:]))
 
 
-def _sentence(
+def sentence_of(
     findings: tuple[Finding, ...], questions: tuple[Question, ...], trends: list[StepTimeTrend]
 ) -> str:
+    """Return the sentence over the answers: the worst finding, or what was and was not judged."""
     serious = [finding for finding in findings if finding.severity != "info"]
     if serious:
         top = serious[0]

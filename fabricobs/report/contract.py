@@ -153,7 +153,9 @@ class LossDocument(TypedDict):
     at_end_share: Annotated[
         Share | None, Field(description="of the throughput, at the last steps; null: not known")
     ]
-    at_end_findings: Annotated[list[PartOfLossDocument], Field(description="what of it each costs")]
+    at_end_findings: Annotated[
+        list[PartOfLossDocument], Field(description="what each costs by itself")
+    ]
 
 
 class WhatIfDocument(TypedDict):

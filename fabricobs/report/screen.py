@@ -35,9 +35,7 @@ def summary_text(found: "Diagnosis") -> str:
     sentence = wrapped(found.verdict.sentence)
     blocks = [
         f"{sentence}\n{wrapped(lost)}" if lost else sentence,
-        _jobs(found.jobs, found.findings)
-        if found.jobs
-        else _answers(found.verdict.questions, found.findings),
+        _jobs(found) if found.jobs else _answers(found.verdict.questions, found.findings),
         _findings(found.findings) if found.findings else none_found(found),
         *failures(found),
         _data(found.coverage),
@@ -83,18 +81,21 @@ def _answers(questions: Sequence["Question"], findings: Sequence["Finding"]) -> 
     return "\n".join(lines)
 
 
-def _jobs(jobs: Sequence["JobVerdict"], findings: Sequence["Finding"]) -> str:
+def _jobs(found: "Diagnosis") -> str:
     """Return the jobs that have a problem, the worst first, and how many have none."""
+    jobs, top = found.jobs, found.verdict.sentence
     judged = [each for each in jobs if each.verdict.judged]
     wrong = [each for each in judged if _problems(each)][:_MOST_JOBS]
     lines = ["Jobs"]
     for each in wrong:
         lost = wording.amount_words(each.loss)
-        lines.append(wrapped(f"{name_of(each.run)}: {each.verdict.sentence}", "  ", hang=4))
-        lines += [wrapped(f"Lost over its run: {lost}.", "    ")] if lost else []
+        told = [] if each.verdict.sentence in top else [each.verdict.sentence]
+        told += [f"Lost over its run: {lost}."] if lost else []
+        lines.append(wrapped(f"{name_of(each.run)}: {' '.join(told)}", "  ", hang=4))
         lines += [
             wrapped(
-                f"{question.question} {short_answer(question, findings)}", f"    {'problem':<9}"
+                f"{question.question} {short_answer(question, found.findings)}",
+                f"    {'problem':<9}",
             )
             for question in _problems(each)
             if question.evidence.rstrip(".") not in each.verdict.sentence

@@ -211,7 +211,8 @@ def loss_words(diagnosis: Diagnosis) -> str:
             by += f" + {percent(rest)} by {len(costly) - _MOST_SUMMED:,} more"
         split = f": {by} by the findings, {percent(loss.unexplained_share)} in none of them"
     open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
-    return f"Lost over {runs}: {lost}{split}.{_at_the_end(diagnosis)}{_by_run(diagnosis)}{open_}"
+    sum_ = f"Lost over {runs}: {lost}{split}.{_at_the_end(diagnosis)}"
+    return f"{_by_run(diagnosis)}{sum_}{open_}"
 
 
 def _at_the_end(diagnosis: Diagnosis) -> str:
@@ -221,7 +222,9 @@ def _at_the_end(diagnosis: Diagnosis) -> str:
         return ""
     named = {f.id: f.entities[0].label if f.entities else f.title for f in diagnosis.findings}
     each = [f"{percent(share)} by {named[id_]}" for id_, share in loss.at_end_of if id_ in named]
-    return f" At the end of the logs {percent(loss.at_end)} is lost: {' and '.join(each)}."
+    shared = round(sum(share for _, share in loss.at_end_of) - loss.at_end, 3) > 0
+    once = "; what they share is counted once" if shared else ""
+    return f" At the end of the logs {percent(loss.at_end)} is lost: {' and '.join(each)}{once}."
 
 
 def amount_words(loss: Loss) -> str:
@@ -245,7 +248,7 @@ def _by_run(diagnosis: Diagnosis) -> str:
     ]
     worst = sorted(lost, reverse=True)[:_MOST_SUMMED]
     told = [f"{name} lost {percent(share)} of its own run" for share, name in worst]
-    return f" {', '.join(told)}." if told else ""
+    return f"{', '.join(told)}. " if told else ""
 
 
 def break_words(broken: CounterBreak) -> str:
