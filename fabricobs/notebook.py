@@ -49,6 +49,11 @@ def text(value: object) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
+def share_words(share: float) -> str:
+    """Return a share of throughput as it is told everywhere: per cent, to a tenth of one."""
+    return f"{share:.1%}"
+
+
 def percent(share: float | None) -> str | None:
     """Return a share of 1 as per cent."""
-    return None if share is None else f"{share:.1%}"
+    return None if share is None else share_words(share)

@@ -149,7 +149,7 @@ def said(found: Diagnosis, job: str | None = None) -> list[tuple[object, ...]]:
 
     def timeless(text: str) -> str:
         for f in own:
-            for words in (headline(f), f"{f.title}.{end_of(f)}", f.title):
+            for words in (headline(f), f"{f.title}.{end_of(f)}", f"{f.title}.", f.title):
                 text = text.replace(words, f.kind)
         return in_past(text, LOSS_PAST)
 

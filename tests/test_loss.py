@@ -20,7 +20,7 @@ from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.standing import headline, with_states
 from fabricobs.report.documents import diagnosis_json
-from fabricobs.report.terminal import summary_text
+from fabricobs.report.screen import summary_text
 from fabricobs.report.wording import loss_words, since_words, standing_words, until_words
 
 START = datetime(2026, 3, 2, 9)

@@ -32,7 +32,7 @@ def diagnose(
         bool, typer.Option("--list-jobs", help="List the jobs in the store, without a diagnosis.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print every finding in full.")
+        bool, typer.Option("--verbose", "-v", help="Print all answers and findings in full.")
     ] = False,
     content: ContentOption = None,
     config: ConfigOption = None,
@@ -49,7 +49,8 @@ def diagnose(
         return
     from fabricobs.report.documents import diagnosis_json
     from fabricobs.report.history import keep_findings
-    from fabricobs.report.terminal import diagnosis_text, in_colour, summary_text
+    from fabricobs.report.screen import summary_text
+    from fabricobs.report.terminal import diagnosis_text, in_colour
 
     with working("diagnosing"):
         found = asked.diagnose(job, window)

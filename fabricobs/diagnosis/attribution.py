@@ -16,6 +16,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.places import Places
+from fabricobs.notebook import share_words
 
 # A loss that is over weighs by what the run lost, yet its cause is worth a look; less so where
 # nothing but steps tells of it: noise looks like that, and no part can be tested for it any more.
@@ -214,7 +215,7 @@ def _at_the_loss_of(cause: Finding, symptom: Finding) -> Finding:
         end_step=symptom.end_step,
         bursts=symptom.bursts,
         explanation=cause.explanation.replace(
-            COST_UNKNOWN, f"It costs {symptom.loss_share:.1%} of the throughput."
+            COST_UNKNOWN, f"It costs {share_words(symptom.loss_share)} of the throughput."
         ),
     )
 

@@ -45,7 +45,10 @@ def _extent(ranks: int | None, expected: int | None, hosts: int | None) -> str:
     told = f"{ranks:,}" if ranks else "not known"
     of = f" of {expected:,}" if expected and expected >= (ranks or 0) else ""
     where = "1 host" if hosts == 1 else f"{hosts or 0:,} hosts"
-    return f"{told}{of} on {where}" if hosts else f"{told}{of}, their hosts not known"
+    if hosts:
+        return f"{told}{of} on {where}"
+    # Hosts may be known all the same, by cables and counters.
+    return f"{told}{of}, no log of a job tells {'their hosts' if ranks else 'them'}"
 
 
 def describe_coverage(

@@ -19,6 +19,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.switch_commands import commands_of
+from fabricobs.notebook import share_words
 
 # The kernel's drivers of RDMA devices, and rdma-core's names by place.
 _RDMA = re.compile(r"(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d")
@@ -145,4 +146,4 @@ def _cost_sentence(cost: Cost | None) -> str:
         return COST_UNKNOWN
     if not cost.felt:
         return f"The job did not measurably feel it, against {cost.against}."
-    return f"It cost {cost.loss_share:.1%} of the throughput, against {cost.against}."
+    return f"It cost {share_words(cost.loss_share)} of the throughput, against {cost.against}."

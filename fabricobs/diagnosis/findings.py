@@ -33,6 +33,7 @@ UNEXPLAINED = "throughput_drop"
 Answer = Literal["ok", "problem", "unknown"]
 _SHOWN = ("severity", "state", "finding", "since", "lost", "of the run", "id")
 State = Literal["ongoing", "over", ""]  # at the end of the data; empty where no end is known
+TO_THE_END = "until the end of the logs"  # what "ongoing" is to a reader: no log tells what follows
 
 
 def severity_of_loss(loss_share: float | None) -> Severity:
@@ -106,6 +107,7 @@ class Finding:
     `slower_from` are the first longer steps where they begin in the interval of the counters that
     tell `start`: the cause began between both. `to_its_end` is one over only as its job ended.
     `unfelt` is one whose cost was measured and is none: it slows no whole job.
+    `after_step` is the last step of a job that stands still: `start_step`, the next, never ran.
     """
 
     kind: str
@@ -136,6 +138,7 @@ class Finding:
     slower_from: tuple[int, datetime] | None = None
     to_its_end: bool = False
     unfelt: bool = False
+    after_step: int | None = None
 
     @property
     def id(self) -> str:
@@ -384,6 +387,9 @@ class Loss:
 
     cost: float | None = None  # of the lost GPU hours, None without a price
     unexplained_cost: float | None = None
+    # Share of the throughput lost at the last steps, and what each finding costs by itself, by id.
+    at_end: float | None = None
+    at_end_of: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

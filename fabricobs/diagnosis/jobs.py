@@ -5,6 +5,7 @@ the jobs that cross it; what no run has used is judged apart, and told as of no 
 """
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -108,11 +109,15 @@ def _told(job: JobVerdict, alone: Diagnosis, findings: Sequence[Finding]) -> Job
     if not pairs:
         return job
 
+    told_then = {}
+    for before, after in pairs:
+        told_then[headline(before)] = headline(after)
+        told_then[f"{before.title}."] = f"{after.title}.{end_of(after)}"
+    longest_first = sorted(told_then, key=len, reverse=True)
+
     def past(text: str) -> str:
-        for before, after in pairs:
-            text = text.replace(headline(before), headline(after))
-            text = text.replace(f"{before.title}.", f"{after.title}.{end_of(after)}")
-        return text
+        known = "|".join(map(re.escape, longest_first))
+        return re.sub(known, lambda match: told_then[match[0]], text)
 
     first, *others = job.verdict.questions
     lost = in_past(past(first.evidence), LOSS_PAST) if first.answer == "problem" else first.evidence

@@ -12,7 +12,14 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from fabricobs.diagnosis.findings import UNEXPLAINED, Finding, Loss, Price, Segment
+from fabricobs.diagnosis.findings import (
+    LOSS_CLASSES,
+    UNEXPLAINED,
+    Finding,
+    Loss,
+    Price,
+    Segment,
+)
 from fabricobs.diagnosis.job import PAUSE, Slowdown, StepTimeTrend
 from fabricobs.diagnosis.statistics import Array
 
@@ -20,6 +27,9 @@ from fabricobs.diagnosis.statistics import Array
 _NEARLY_ALL = 0.9
 _SHARE_DIGITS, _HOUR_DIGITS = 3, 2  # as they are shown: what is shown adds up
 _MS_OF_HOUR = 3.6e6
+# Causes that explain what a pace lost but for less than the least loss that is told are its loss.
+_SAME = LOSS_CLASSES[-1][0]
+_LAST_STEPS = 0.05  # of the run: what acts in them acts at its end
 
 Ranks = Callable[[str | None], int | None]
 
@@ -35,13 +45,16 @@ def account(
     hours: dict[str, float | None] = {}
     run_ms = unexplained_ms = 0.0
     rests, runs = [], []
-    for job, trend, own in _by_job(findings, trends):
+    at_end: Loss | None = None
+    by_job = list(_by_job(findings, trends))
+    for job, trend, own in by_job:
         ranks = ranks_of(job)
         parts, rest_ms, total = _of_run(own, trend)
         shares |= parts
         hours |= {id_: _gpu_hours(ms, ranks) for id_, ms in parts.items()}
         if trend is not None:
             run_ms, unexplained_ms = run_ms + total, unexplained_ms + rest_ms
+            at_end = _at_the_end(own, trend) if len(by_job) == 1 else None
             rests.append(_gpu_hours(rest_ms, ranks))
             runs.append(_gpu_hours(total, ranks))
 
@@ -55,7 +68,8 @@ def account(
             finding = replace(finding, run_share=share_of(shares[finding.id]), gpu_hours_lost=lost)
             finding = replace(finding, **price.of(lost))
         told.append(finding)
-    rest = Loss(
+    rest = replace(
+        at_end or Loss(),
         unexplained_share=share_of(unexplained_ms),
         unexplained_gpu_hours=_sum(rests),
         run_gpu_hours=_sum(runs),
@@ -186,6 +200,42 @@ def _of_run(
         parts[finding.id] = float(taken @ usual)
     run_ms = float(np.sum(usual)) + pauses_ms + sum(waits.values())
     return parts, float(left @ usual), run_ms
+
+
+def _at_the_end(findings: Sequence[Finding], trend: StepTimeTrend) -> Loss:
+    """Return what is lost at the last steps of a run, by all causes together and by each."""
+    steps = trend.steps.drop_nulls("step_time_ms")["step"].to_numpy().astype(np.float64)
+    if not len(steps):
+        return Loss()
+    first, last = float(steps.min()), float(steps.max())
+    near = last - _LAST_STEPS * (last - first)
+    acting = {
+        f.id: f.loss_share or 0.0
+        for f in findings
+        if (f.start_step is not None and f.start_step <= last)
+        and (f.end_step is None or f.end_step >= near)
+    }
+    seen = [
+        share
+        for slowdown in trend.slowdowns
+        if not slowdown.is_lead
+        for _, end, share in paces_of(slowdown, trend.segments)
+        if end >= near
+    ]
+    lost = one_loss(max(seen, default=0.0), list(acting.values()))
+    if any(f.loss_share and f.start_step is None for f in findings):
+        return Loss()
+    return Loss(at_end=round(lost, _SHARE_DIGITS), at_end_of=tuple(acting.items()))
+
+
+def one_loss(seen: float, causes: Sequence[float]) -> float:
+    """Return what a pace lost: the sum of its causes where that is the same within what is told.
+
+    Causes that act at once may hide each other: together they cost no more than was seen, and no
+    less than the worst of them.
+    """
+    together = sum(causes)
+    return together if abs(together - seen) < _SAME else max([seen, *causes])
 
 
 def paces_of(slowdown: Slowdown, segments: Sequence[Segment]) -> Iterator[tuple[int, int, float]]:

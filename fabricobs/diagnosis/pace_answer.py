@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import UNEXPLAINED, Finding, Question
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
-from fabricobs.diagnosis.loss import paces_of
+from fabricobs.diagnosis.loss import one_loss, paces_of
 from fabricobs.diagnosis.shifted_times import shifted_times
 from fabricobs.diagnosis.standing import LOSS_PAST, in_past
+from fabricobs.notebook import share_words
 
 # Greyhound (arXiv 2410.12588): a change of 10 % is one to act on. What hides one is no "ok".
 LARGEST_UNSEEN = 0.10
@@ -69,7 +70,7 @@ def everywhere(
             question, findings, trends, reached(), aside
         )
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
-    by_pace = _by_pace(worst, trends)
+    by_pace = _by_pace(worst, trends, findings)
     restart = ", when the job was restarted" if worst.restarted else ""
     cause = _cause_of(worst, findings)
     lost = worst.loss_share if cause is None else cause.loss_share
@@ -82,7 +83,9 @@ def everywhere(
     if not (worst.goes_on or when.startswith("in ")):
         when = f"in the steps {worst.first_step} to {worst.last_step}"
     is_lost = "is lost" if worst.goes_on else "was lost"
-    text = f"{lost:.0%} of the throughput {is_lost} {when}{restart}{by_pace}."
+    text = f"{share_words(lost or 0.0)} of the throughput {is_lost} {when}{restart}."
+    if by_pace:
+        text = f"{by_pace}{restart}."
     if worst.by_collectives:
         text += " Of the added time most is longer collectives; no log tells steps."
     elif worst.network_part is not None and worst.network_part >= 0.8:
@@ -94,17 +97,37 @@ def everywhere(
     return Question(question, "problem", text if worst.goes_on else in_past(text, LOSS_PAST))
 
 
-def _by_pace(slowdown: Slowdown, trends: Sequence[StepTimeTrend]) -> str:
+def _by_pace(
+    slowdown: Slowdown, trends: Sequence[StepTimeTrend], findings: Sequence[Finding]
+) -> str:
     """Say what each pace of a slowdown loses, where a second fault began in it or a first ended."""
     segments = next(trend.segments for trend in trends if slowdown in trend.slowdowns)
     paces = list(paces_of(slowdown, segments))
     if not 1 < len(paces) <= _MOST_PACES:
         return ""
-    told = [f"{lost:.0%} in the steps {first} to {last}" for first, last, lost in paces]
+    shares = [
+        share_words(one_loss(lost, _costs_in(first, last, findings))) for first, last, lost in paces
+    ]
+    told = [
+        f"{share} of the throughput was lost in the steps {first} to {last}"
+        for share, (first, last, _) in zip(shares, paces, strict=True)
+    ]
     if slowdown.goes_on:
-        first, _, lost = paces[-1]
-        told[-1] = f"{lost:.0%} since step {first}"
-    return f": {', '.join(told)}"
+        told[-1] = f"{shares[-1]} is lost since step {paces[-1][0]}"
+    return ", ".join(told)
+
+
+def _costs_in(first: int, last: int, findings: Sequence[Finding]) -> list[float]:
+    """Return what the named causes cost that act in most of some steps."""
+    costs = []
+    for finding in findings:
+        begin, end = finding.start_step, finding.end_step
+        if finding.kind == UNEXPLAINED or finding.severity == "info" or begin is None:
+            continue
+        shared = min(last, last if end is None else end) - max(first, begin) + 1
+        if 2 * shared > last - first + 1:
+            costs.append(finding.loss_share or 0.0)
+    return costs
 
 
 def _cause_of(slowdown: Slowdown, findings: Sequence[Finding]) -> Finding | None:
@@ -160,7 +183,7 @@ def _pace_holds(
     costly = [f for f in findings if (f.loss_share or 0.0) >= _LEAST_LOSS and _is_fault(f)]
     if costly:
         over = "was" if costly[0].state == "over" else "is"
-        lost = f"{costly[0].loss_share:.0%} of the throughput {over} lost"
+        lost = f"{share_words(costly[0].loss_share or 0.0)} of the throughput {over} lost"
         text = (
             f"The {trends[0].pace} is steady over {steps:,} {unit}, yet {lost}: {costly[0].title}."
         )

@@ -7,8 +7,9 @@ from datetime import datetime
 from itertools import pairwise
 
 from fabricobs.diagnosis.cables import CLOCK_SLACK
-from fabricobs.diagnosis.findings import Coverage, Finding, Segment, State
+from fabricobs.diagnosis.findings import TO_THE_END, Coverage, Finding, Segment, State
 from fabricobs.diagnosis.model import Model
+from fabricobs.notebook import share_words
 
 # Of the steps or the time of the data: the last interval of counters and the steps a test needs to
 # see an end.
@@ -101,17 +102,20 @@ def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) ->
 def headline(finding: Finding) -> str:
     """Return a finding as a sentence: what, what it costs or has cost, when it ended."""
     costs = "cost" if finding.state == "over" else "costs"
-    share = (
-        f", which {costs} {finding.loss_share:.0%} of the throughput" if finding.loss_share else ""
-    )
+    lost = finding.loss_share
+    share = f", which {costs} {share_words(lost)} of the throughput" if lost else ""
     return f"{finding.title}{share}.{end_of(finding)}"
 
 
 def end_of(finding: Finding) -> str:
-    """Say when a fault that is over ended, or that its job did; empty of others."""
+    """Say when a fault ended, that its job did, or that it lasts as far as the logs go."""
+    if finding.state == "ongoing":
+        return f" It lasts {TO_THE_END}."
     if finding.state != "over":
         return ""
-    when = f" at step {finding.end_step:,}" if finding.end_step is not None else ""
+    # Of a job that stands still no step ends.
+    step = None if finding.after_step is not None else finding.end_step
+    when = "" if step is None else f" at step {step:,}"
     if not when and finding.end is not None:
         when = f" at {finding.end:%Y-%m-%d %H:%M:%S} UTC"
     return f" It lasted until its job ended{when}." if finding.to_its_end else f" It ended{when}."

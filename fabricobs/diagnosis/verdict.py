@@ -14,7 +14,7 @@ from fabricobs.diagnosis.fabric_answers import (
     sick_link,
     uneven_routing,
 )
-from fabricobs.diagnosis.findings import Finding, MethodResult, Power, Question, Verdict
+from fabricobs.diagnosis.findings import Answer, Finding, MethodResult, Power, Question, Verdict
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Answers, Model
 from fabricobs.diagnosis.nccl_answers import gpudirect, nccl_choice, size_of
@@ -48,6 +48,17 @@ QUESTIONS = (
     "Is GPUDirect on everywhere?",
     "Is the fabric congested?",
     "Do collectives reach what the hardware allows?",
+)
+# What each question is about.
+TOPICS = (
+    "the job's pace",
+    "ranks",
+    "links",
+    "routing",
+    "NCCL's choices",
+    "GPUDirect",
+    "congestion",
+    "bandwidth of collectives",
 )
 _REPORT = "A corrected version of fabricobs, or of the rule that failed."
 
@@ -90,7 +101,7 @@ def give_verdict(
         sentence = f"Cannot tell: there is too little data since {evidence.since:%H:%M:%S} UTC."
         return Verdict(sentence, questions, judged=False)
     judged = bool(findings) or any(question.answer != "unknown" for question in questions)
-    return Verdict(_sentence(findings, questions, trends), questions, judged)
+    return Verdict(sentence_of(findings, questions, trends), questions, judged)
 
 
 def _is_told_by_time(questions: tuple[Question, ...]) -> bool:
@@ -98,9 +109,10 @@ def _is_told_by_time(questions: tuple[Question, ...]) -> bool:
     return any(q.answer != "unknown" for q in (*questions[:4], *questions[6:]))
 
 
-def _sentence(
+def sentence_of(
     findings: tuple[Finding, ...], questions: tuple[Question, ...], trends: list[StepTimeTrend]
 ) -> str:
+    """Return the sentence over the answers: the worst finding, or what was and was not judged."""
     serious = [finding for finding in findings if finding.severity != "info"]
     if serious:
         top = serious[0]
@@ -118,13 +130,18 @@ def _sentence(
             "Nothing wrong: the job's pace is steady, no part differs from its peers, and "
             "collectives reach what the hardware allows."
         )
-    pace = ": the job's pace is steady" if questions[0].answer == "ok" else ""
-    if pace and questions[7].answer != "ok":
-        pace += f", but {SLOW_FROM_THE_START}"
+    pace = questions[0].answer == "ok" and questions[7].answer != "ok"
+    but = f", but {SLOW_FROM_THE_START}" if pace else ""
     return (
-        f"Nothing wrong in what can be judged{pace}; "
-        f"{unknown} of {len(questions)} questions cannot be answered."
+        f"Nothing wrong in {_topics(questions, 'ok')}{but}. "
+        f"Not judged: {_topics(questions, 'unknown')}."
     )
+
+
+def _topics(questions: tuple[Question, ...], answer: Answer) -> str:
+    """Return what the questions with this answer are about, as a list in a sentence."""
+    *most, last = (t for t, q in zip(TOPICS, questions, strict=True) if q.answer == answer)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _only_workload(serious: list[Finding], questions: tuple[Question, ...]) -> bool:
@@ -144,7 +161,9 @@ def _named(question: Question, kinds: set[str], findings: Sequence[Finding]) -> 
     if not causes:
         return None
     more = f" {len(causes) - 1} more." if len(causes) > 1 else ""
-    text = f"{causes[0].title}.{end_of(causes[0])}{more}"
+    # That it lasts, the headline says once.
+    ended = end_of(causes[0]) if causes[0].state == "over" else ""
+    text = f"{causes[0].title}.{ended}{more}"
     return Question(question.question, "problem", text)
 
 

@@ -81,6 +81,9 @@ class FindingDocument(TypedDict):
     to_its_end: Annotated[
         bool, Field(description="over only as its job ended; whether it lasts is not known")
     ]
+    after_step: Annotated[
+        int | None, Field(description="last step of a job that stands still; null: it does not")
+    ]
     title: str
     explanation: str
     drivers: list[DriverDocument]
@@ -129,6 +132,13 @@ class SegmentDocument(TypedDict):
     job: Annotated[str | None, Field(description="whose steps they are")]
 
 
+class PartOfLossDocument(TypedDict):
+    """What a finding costs at the last steps, where several act."""
+
+    id: str
+    loss_share: Share
+
+
 class LossDocument(TypedDict):
     """What the whole run lost: the findings' `run_share` and `gpu_hours_lost`, and unexplained."""
 
@@ -140,6 +150,12 @@ class LossDocument(TypedDict):
     unexplained_gpu_hours: float | None
     unexplained_cost: float | None
     run_gpu_hours: Annotated[float | None, Field(description="all of the run, lost or not")]
+    at_end_share: Annotated[
+        Share | None, Field(description="of the throughput, at the last steps; null: not known")
+    ]
+    at_end_findings: Annotated[
+        list[PartOfLossDocument], Field(description="what each costs by itself")
+    ]
 
 
 class WhatIfDocument(TypedDict):

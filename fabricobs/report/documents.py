@@ -90,6 +90,7 @@ def finding_of(document: Mapping[str, Any]) -> Finding:
     made |= {name: _moment(document[name]) for name in ("start", "end", "detected_at")}
     made |= {name: document.get(name) for name in ("cost", "run_share")}
     made["to_its_end"] = document.get("to_its_end", False)
+    made["after_step"] = document.get("after_step")
     made["of_runs"] = document.get("of_runs", 1)
     if longer := document.get("slower_from"):
         made["slower_from"] = longer["step"], _moment(longer["time"])
@@ -193,6 +194,7 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuery"]) -> "FindingDo
         "state": finding.state,
         "slower_from": _longer_steps(finding),
         "to_its_end": finding.to_its_end,
+        "after_step": finding.after_step,
         "title": finding.title,
         "explanation": finding.explanation,
         "drivers": [_driver(driver) for driver in finding.drivers],
@@ -242,6 +244,8 @@ def _loss(loss: Loss) -> "LossDocument":
         "unexplained_gpu_hours": as_json(loss.unexplained_gpu_hours),
         "unexplained_cost": as_json(loss.unexplained_cost),
         "run_gpu_hours": as_json(loss.run_gpu_hours),
+        "at_end_share": as_json(loss.at_end),
+        "at_end_findings": [{"id": id_, "loss_share": share} for id_, share in loss.at_end_of],
     }
 
 

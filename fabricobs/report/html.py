@@ -116,6 +116,7 @@ def environment() -> Environment:
         wording.confidence_words,
         wording.loss_words,
         wording.since_words,
+        wording.end_moment_words,
         wording.standing_words,
         wording.state_words,
         wording.until_words,
@@ -129,6 +130,5 @@ def environment() -> Environment:
         made.filters[function.__name__] = function
     made.globals["money"] = wording.money
     made.globals["far_end"] = _far_end
-    made.globals["moment_words"] = wording.moment_words
     made.globals |= {"facts_of": facts_of, "named_words": named_words}
     return made

@@ -69,7 +69,7 @@ def named_words(run: Run) -> str:
 
 def facts_of(run: Run) -> str:
     """Return what is known of a run, in the order a reader asks: size, steps, version, time."""
-    parts = [counted(len(run.hosts), "host") if run.hosts else "hosts not known"]
+    parts = [counted(len(run.hosts), "host") if run.hosts else "no log tells its hosts"]
     if run.ranks:
         world = f" of {run.nranks:,} ranks" if run.nranks else ""
         parts.append(f"{run.ranks:,}{world}" if world else counted(run.ranks, "rank"))

@@ -4,12 +4,22 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from fabricobs.diagnosis.findings import CounterBreak, Diagnosis, Entity, Finding, Loss, WhatIf
+from fabricobs.diagnosis.findings import (
+    TO_THE_END,
+    CounterBreak,
+    Diagnosis,
+    Entity,
+    Finding,
+    Loss,
+    WhatIf,
+)
+from fabricobs.notebook import share_words
 
 SEEN = "Also seen, at no cost that was measured"
 _OUTLIVED = "its job ended then; whether it lasts is not known"
 _EVIDENCE_NAMES = {"log": "log messages"}
 _MOST_SUMMED = 3  # in one sentence
+_STEPS = "The trainer's log, or per-rank step records."
 _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
 
 
@@ -26,7 +36,7 @@ def number(value: float | None, unit: str = "") -> str:
 
 def percent(share: float | None) -> str:
     """Return a share of 0 to 1 in percent."""
-    return "-" if share is None or not math.isfinite(share) else f"{share:.1%}"
+    return "-" if share is None or not math.isfinite(share) else share_words(share)
 
 
 def utc(moment: datetime | None) -> str:
@@ -66,6 +76,8 @@ def moment_words(moment: datetime | None, step: int | None) -> str:
 
 def since_words(finding: Finding) -> str:
     """Return when a finding began: between two times where counters and step times tell it."""
+    if finding.after_step is not None:
+        return f"after {moment_words(finding.start, finding.after_step)}"
     first = moment_words(finding.start, finding.start_step)
     if finding.slower_from is None:
         return first
@@ -75,30 +87,37 @@ def since_words(finding: Finding) -> str:
     return f"between {first} and {last}"
 
 
+def end_moment_words(finding: Finding) -> str:
+    """Return when a finding ended, by step and time; a job that stood still did no step then."""
+    return moment_words(finding.end, None if finding.after_step is not None else finding.end_step)
+
+
 def state_words(finding: Finding) -> str:
-    """Return whether a finding is ongoing or over; empty where that is not known."""
-    return "until its job ended" if finding.to_its_end else finding.state
+    """Return whether a finding lasts as far as the logs go or is over; empty where none tells."""
+    if finding.to_its_end:
+        return "until its job ended"
+    return TO_THE_END if finding.state == "ongoing" else finding.state
 
 
 def standing_words(finding: Finding) -> str:
-    """Return whether a finding is ongoing, since when, until when."""
+    """Return since when a finding lasts, and until when."""
     since = since_words(finding)
     begun = f"began {since}" if finding.slower_from else ""
     if finding.start is None and finding.start_step is None and not finding.state:
         return "when is not known"
     if finding.state == "over":
-        until = moment_words(finding.end, finding.end_step)
-        return f"{state_words(finding)}: {begun or f'from {since}'} until {until}"
-    return f"{finding.state or 'end not known'}, {begun or f'since {since}'}"
+        from_ = begun or (since if finding.after_step is not None else f"from {since}")
+        until = f"{from_} until {end_moment_words(finding)}"
+        return f"{until}, when its job ended" if finding.to_its_end else f"over: {until}"
+    lasts = begun or (since if finding.after_step is not None else f"since {since}")
+    return f"{lasts}, {state_words(finding) or 'end not known'}"
 
 
 def until_words(finding: Finding) -> str:
-    """Return when a finding ended, or that it was ongoing when the steps or the data end."""
+    """Return when a finding ended, or that it lasts as far as the logs go."""
     if finding.state == "ongoing":
-        # Counters go on after a job: what its steps show ends with them.
-        steps = finding.end_step is not None
-        return f"ongoing when {'the steps' if steps else 'the data'} end"
-    until = moment_words(finding.end, finding.end_step)
+        return TO_THE_END.removeprefix("until ")
+    until = end_moment_words(finding)
     if finding.state != "over":
         return until
     return f"{until}: {_OUTLIVED if finding.to_its_end else 'over, the data go on without it'}"
@@ -174,12 +193,13 @@ def loss_words(diagnosis: Diagnosis) -> str:
     lost = amount_words(loss)
     runs = "all runs" if diagnosis.jobs else "the whole run"
     unpriced = sum(f.loss_share is None and f.severity != "info" for f in diagnosis.findings)
+    if not lost and unpriced:
+        told = f"Lost over {runs}: not known; "
+        if loss.unexplained_share is not None:
+            return f"{told}no file tells what {counted(unpriced, 'finding')} cost."
+        return f"{told}the logs hold no step times. To know it, provide: {_STEPS}"
     if not lost:
-        has_steps = loss.unexplained_share is not None
-        told = (
-            f"Lost over {runs}: not known; no file tells what {counted(unpriced, 'finding')} cost."
-        )
-        return told if unpriced and has_steps else ""
+        return ""
     costly = [f for f in diagnosis.findings if f.run_share]
     split = ""
     if costly and loss.unexplained_share == 0 and len(costly) == 1:
@@ -191,7 +211,20 @@ def loss_words(diagnosis: Diagnosis) -> str:
             by += f" + {percent(rest)} by {len(costly) - _MOST_SUMMED:,} more"
         split = f": {by} by the findings, {percent(loss.unexplained_share)} in none of them"
     open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
-    return f"Lost over {runs}: {lost}{split}.{_by_run(diagnosis)}{open_}"
+    sum_ = f"Lost over {runs}: {lost}{split}.{_at_the_end(diagnosis)}"
+    return f"{_by_run(diagnosis)}{sum_}{open_}"
+
+
+def _at_the_end(diagnosis: Diagnosis) -> str:
+    """Return what several findings cost at the last steps, together and each; empty of one."""
+    loss = diagnosis.loss
+    if loss.at_end is None or len(loss.at_end_of) < 2:
+        return ""
+    named = {f.id: f.entities[0].label if f.entities else f.title for f in diagnosis.findings}
+    each = [f"{percent(share)} by {named[id_]}" for id_, share in loss.at_end_of if id_ in named]
+    shared = round(sum(share for _, share in loss.at_end_of) - loss.at_end, 3) > 0
+    once = "; what they share is counted once" if shared else ""
+    return f" At the end of the logs {percent(loss.at_end)} is lost: {' and '.join(each)}{once}."
 
 
 def amount_words(loss: Loss) -> str:
@@ -215,7 +248,7 @@ def _by_run(diagnosis: Diagnosis) -> str:
     ]
     worst = sorted(lost, reverse=True)[:_MOST_SUMMED]
     told = [f"{name} lost {percent(share)} of its own run" for share, name in worst]
-    return f" {', '.join(told)}." if told else ""
+    return f"{', '.join(told)}. " if told else ""
 
 
 def break_words(broken: CounterBreak) -> str:

@@ -391,15 +391,15 @@ def _drivers(
             thresholds["p"].source,
         ),
     ]
-    if rise is not None:
+    # What does not reach its threshold is no evidence.
+    limit_rise, limit_burst = limit("collective_rise"), limit("burst_utilisation")
+    if rise is not None and rise >= limit_rise:
         source = thresholds["collective_rise"].source
-        limit_rise = limit("collective_rise")
         drivers.append(
             Driver("rise of collective time", round(rise, 3), 0.0, "", None, limit_rise, source)
         )
-    if burst is not None:
+    if burst is not None and burst >= limit_burst:
         source = thresholds["burst_utilisation"].source
-        limit_burst = limit("burst_utilisation")
         drivers.append(
             Driver("burst utilisation", round(burst, 3), None, "", None, limit_burst, source)
         )

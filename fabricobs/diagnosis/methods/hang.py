@@ -141,6 +141,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         "pid": _pid(stall) if named and not stall.taken_down else "PID",
         "stands": _stands(stall, named=named),
         "since": "" if stall.last_step is None else f" after step {stall.last_step}",
+        "when": "" if stall.start is None else f" (from {stall.start:%H:%M:%S} UTC on)",
         "waiting": len(stall.waiting),
         "ranks": _ranks_of(stall.job, ranks, evidence),
         "call": _calls(stall.waiting),
@@ -173,6 +174,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         refuted_by=model.refuted_by,
         next_steps=steps_of(model, words),
         to_its_end=stall.taken_down > 0,
+        after_step=stall.last_step,
     )
 
 

@@ -141,7 +141,7 @@ def _finding(
     words = {
         "who": _who(culprits, evidence),
         "host": culprits[0].host or "the host",
-        "of_gpu": _of_gpu(culprits, evidence),
+        **_gpus(culprits, evidence),
         "work": _work(times, several=len(culprits) > 1),
         "wait": "wait" if len(culprits) > 1 else "waits",
         "loading": numbers["loading_ms"],
@@ -233,15 +233,27 @@ def _who(culprits: Sequence[Entity], evidence: Evidence) -> str:
     return listed(names, _MOST_NAMES) + places
 
 
-def _of_gpu(culprits: Sequence[Entity], evidence: Evidence) -> str:
-    """Return the option of nvidia-smi that asks the GPU of the one culprit, empty if unknown."""
+def _gpus(culprits: Sequence[Entity], evidence: Evidence) -> dict[str, str]:
+    """Return `of_gpu`, nvidia-smi's option for the GPU of the one culprit and one to compare with.
+
+    `sibling` says which is which; both are words of any GPU of the host where none is known.
+    """
+    told = {"of_gpu": "", "sibling": "another GPU of the host"}
     if len(culprits) != 1 or culprits[0].rank is None:
-        return ""
-    gpus = evidence.frame("rank_gpus")
-    own = gpus.filter(
-        pl.col("job").eq_missing(pl.lit(culprits[0].job)) & (pl.col("rank") == culprits[0].rank)
-    )
-    return f" -i {own['gpu'][0]}" if len(own) else ""
+        return told
+    gpus = evidence.frame("rank_gpus").filter(pl.col("job").eq_missing(pl.lit(culprits[0].job)))
+    own = gpus.filter(pl.col("rank") == culprits[0].rank)
+    if own.is_empty():
+        return told
+    gpu, host = int(own["gpu"][0]), culprits[0].host
+    others = gpus.filter((pl.col("host") == host) & (pl.col("gpu") != gpu)).sort("gpu")
+    if others.is_empty():
+        return told | {"of_gpu": f" -i {gpu}"}
+    beside = others.sort((pl.col("gpu") - gpu).abs()).row(0, named=True)
+    return {
+        "of_gpu": f" -i {gpu},{beside['gpu']}",
+        "sibling": f"GPU {beside['gpu']} (rank {beside['rank']}) of the host",
+    }
 
 
 def _since(unit: SlowUnit, begin: int) -> str:
@@ -322,6 +334,11 @@ def _drivers(numbers: dict[str, Any], model: Model) -> tuple[Driver, ...]:
         value, peer = round(numbers[name], 1), round(numbers[f"peer_{name}"], 1)
         return Driver(feature, value, peer, "ms", None, None, source)
 
+    def scored(feature: str, name: str) -> tuple[Driver, ...]:
+        """A score of NVIDIA's detection, where it calls the rank a straggler, too."""
+        below = numbers[name] <= model.limit("score")
+        return (given("score", feature, name),) if below else ()
+
     loading: tuple[Driver, ...] = ()
     if numbers["loading_ms"] is not None:
         source = "More than half of what the rank takes longer than its peers"
@@ -343,13 +360,11 @@ def _drivers(numbers: dict[str, Any], model: Model) -> tuple[Driver, ...]:
             "comm_ms",
             "The rank that arrives last communicates least",
         ),
-        given(
-            "score",
+        *scored(
             "for comparison, relative score: the fastest peer's time over its (1: as fast)",
             "relative",
         ),
-        given(
-            "score",
+        *scored(
             "for comparison, individual score: its best time over its own (1: as fast)",
             "individual",
         ),

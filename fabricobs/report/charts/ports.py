@@ -8,6 +8,7 @@ from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.report.charts.drawing import sentences, titled
 from fabricobs.report.charts.lanes import Lane, draw_lanes
 from fabricobs.report.charts.source import Row, Source
+from fabricobs.report.wording import iso
 
 _MOST_BINS = 120
 _MOST_LANES = 12
@@ -40,6 +41,7 @@ def link_ends(source: Source, finding: Finding) -> alt.LayerChart | None:
     """Draw what both ends of the accused link counted: errors, and the traffic beside them."""
     culprits = _parts(finding.entities)
     counted = [row for row in _signals(source, finding, ends=True) if row["peak"] > 0]
+    counted.sort(key=lambda row: -_during(row, finding))
     errors = [row for row in counted if row["signal"] not in {*_TRAFFIC, *_QUEUES}]
     errors += [row for row in counted if row["signal"] in _DROPS]
     traffic = [row for row in counted if row["signal"] in _TRAFFIC]
@@ -57,7 +59,11 @@ def queue_signals(source: Source, finding: Finding) -> alt.LayerChart | None:
     culprits = _parts(finding.entities)
     rows = [row for row in _signals(source, finding, ends=False) if row["signal"] in _QUEUES]
     order = list(_QUEUES)
-    rows.sort(key=lambda row: order.index(row["signal"]))
+    most: dict[str, float] = {}
+    for row in rows:
+        if row["signal"] not in _TRAFFIC:
+            most[row["part"]] = most.get(row["part"], 0.0) + _during(row, finding)
+    rows.sort(key=lambda row: (-most.get(row["part"], 0.0), order.index(row["signal"])))
     # That a switch marks nothing is what some findings are about; that it drops nothing is not.
     told = [row for row in rows if row["peak"] > 0 or row["signal"] not in _DROPS]
     queues = [row for row in told if row["signal"] not in _TRAFFIC]
@@ -90,6 +96,17 @@ def _signals(source: Source, finding: Finding, *, ends: bool) -> list[Row]:
         ends=ends,
         bins=_MOST_BINS,
     )
+
+
+def _during(row: Row, finding: Finding) -> float:
+    """Return how much a counter rose on average while a finding lasts: what matters of its port."""
+    first, last = iso(finding.start) or "", iso(finding.end) or "~"
+    rates = [
+        rate
+        for begin, end, rate in zip(row["begins"], row["ends"], row["rates"], strict=True)
+        if end >= first and begin <= last
+    ]
+    return sum(rates) / len(rates) if rates else 0.0
 
 
 def _parts(entities: Sequence[Entity]) -> set[str]:

@@ -1,0 +1,265 @@
+"""What is read first: a loss is one number, an end one sentence, a diagnosis one screen."""
+
+import random
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from test_loss import finding, told, trend
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import (
+    TO_THE_END,
+    Answer,
+    Coverage,
+    Diagnosis,
+    Entity,
+    Finding,
+    Loss,
+    Power,
+    Question,
+    Segment,
+    Verdict,
+    WhatIf,
+)
+from fabricobs.diagnosis.job import Slowdown
+from fabricobs.diagnosis.loss import one_loss
+from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.pace_answer import everywhere
+from fabricobs.diagnosis.standing import headline, with_states
+from fabricobs.diagnosis.verdict import QUESTIONS, TOPICS, sentence_of
+from fabricobs.report import wording
+from fabricobs.report.charts.ports import link_ends, queue_signals
+from fabricobs.report.charts.source import Source
+from fabricobs.report.documents import diagnosis_json, finding_document, finding_of
+from fabricobs.report.screen import summary_text
+from fabricobs.report.terminal import diagnosis_text
+
+START = datetime(2026, 3, 2, 9)
+SEEDS = range(25)
+PER_CENT = re.compile(r"(\d+(?:\.\d+)?)% of the throughput")
+UNASKED = Question(QUESTIONS[7], "unknown", "")
+ANSWERS: tuple[Answer, ...] = ("ok", "problem", "unknown")
+
+
+def drawn_finding(draw: random.Random, number: int = 0) -> Finding:
+    first = draw.randrange(10, 200)
+    last = first + draw.randrange(20, 90)
+    kind, part = draw.choice(
+        [
+            ("link_errors", Entity("nic", host=f"node{number:02}", nic="mlx5_4")),
+            ("straggler", Entity("rank", rank=number, host="node07")),
+            ("ecmp_skew", Entity("switch", switch=f"leaf{number:02}")),
+        ]
+    )
+    words = draw.choice(["breaks data", "computes 31% longer than its peers", "sends unevenly"])
+    where = " and the far end of it" * draw.randrange(3)
+    return Finding(
+        kind=kind,
+        entities=(part,),
+        severity=draw.choice(["low", "medium", "high", "critical"]),
+        confidence=0.75,
+        title=f"{part.label}{where} {words} since step {first}",
+        explanation="Because.",
+        start=START + timedelta(seconds=4 * first),
+        end=START + timedelta(seconds=4 * last),
+        start_step=first,
+        end_step=last,
+        loss_share=draw.choice([None, draw.uniform(0.02, 0.6)]),
+        run_share=draw.uniform(0.0, 0.3),
+        gpu_hours_lost=draw.uniform(0.0, 30.0),
+        next_steps=("On the host: `ethtool -S eth0`, twice, 10 s apart. " * draw.randrange(1, 4),),
+    )
+
+
+def drawn_diagnosis(seed: int) -> Diagnosis:
+    draw = random.Random(seed)
+    findings = [drawn_finding(draw, n) for n in range(draw.randrange(13))]
+    seen = Coverage((("steps", "300"), ("ports", "512 on 28 devices")), ())
+    found = tuple(with_states(findings, seen, [Segment(0, 280, START, 1000.0)], load_models()))
+    power = Power(0.03, "longer", "a rank that computes {}", steps=40)
+    questions = []
+    for asked in QUESTIONS:
+        answer = draw.choice(ANSWERS)
+        evidence = f"{draw.randrange(1, 2048):,} ports (of 28 devices) are alike: {power.words}."
+        if answer == "problem" and found:
+            evidence = f"{draw.choice(found).title}. It ended at step 7."
+        settled = "Step records of every rank." if answer == "unknown" else ""
+        questions.append(Question(asked, answer, evidence, settled, (power,)))
+    verdict = Verdict(sentence_of(found, tuple(questions), []), tuple(questions), judged=True)
+    return Diagnosis(verdict, found, coverage=seen, loss=Loss(0.2, 5.0, 0.01, 1.0, 25.0))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_drawn_diagnosis_fits_a_screen(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    found = drawn_diagnosis(seed)
+    lines = summary_text(found).splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+    text = " ".join(" ".join(lines).split())
+    assert all(asked in text for asked in QUESTIONS)
+    serious = [each for each in found.findings if each.severity != "info"]
+    assert all(each.id in text for each in serious[:5])
+    # Every answer is whole in the full text, so that what the screen leaves out is not lost.
+    full = " ".join(diagnosis_text(found).split())
+    assert all(question.evidence in full for question in found.verdict.questions)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_loss_is_one_number_wherever_it_stands(seed: int) -> None:
+    one = replace(drawn_finding(random.Random(seed)), loss_share=random.Random(seed).uniform(0, 1))
+    share = f"{one.loss_share:.1%}"
+    what_if = WhatIf(one.entities[0], one.loss_share or 0.0, "", "")
+    assert PER_CENT.findall(headline(one)) == [share.rstrip("%")]
+    assert PER_CENT.findall(wording.cost_words(one))[0] == share.rstrip("%")
+    assert f"{100 * what_if.saved_share:.1f}%" == share
+    again = finding_of(finding_document(one))
+    assert wording.percent(again.loss_share) == share
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_faults_are_told_together_and_each_with_the_numbers_of_their_findings(
+    seed: int,
+) -> None:
+    draw = random.Random(seed)
+    early, late = draw.uniform(0.03, 0.2), draw.uniform(0.03, 0.2)
+    noise = draw.uniform(-0.015, 0.015)
+    paces = [1000.0, 1000 / (1 - early - noise / 2), 1000 / (1 - early - late - noise)]
+    segments = tuple(Segment(100 * n, 100 * n + 99, None, pace) for n, pace in enumerate(paces))
+    slow = Slowdown(
+        *(None, 100, 299, None, None, paces[0], sum(paces[1:]) / 2, None, None),
+        per_work=True, goes_on=True,
+    )  # fmt: skip
+    run = trend([pace for pace in paces for _ in range(100)])
+    run = replace(run, slowdowns=(slow,), segments=segments)
+    faults = [finding(100, 299, early, 1), finding(200, 299, late, 2)]
+    found, loss = told(faults, run)
+    assert loss.at_end == pytest.approx(early + late, abs=0.001)
+    assert dict(loss.at_end_of) == {each.id: each.loss_share for each in faults}
+    words = wording.loss_words(Diagnosis(Verdict("", (), judged=True), tuple(found), loss=loss))
+    for part in (f"{loss.at_end:.1%} is lost", f"{early:.1%} by node1", f"{late:.1%} by node2"):
+        assert part in words
+    asked = cast("Evidence", SimpleNamespace(frame=lambda _: run.steps))
+    answer = everywhere(QUESTIONS[0], asked, tuple(faults), [run], lambda: UNASKED)
+    assert answer.evidence.startswith(f"{early:.1%} of the throughput was lost in the steps 100")
+    assert f"{loss.at_end:.1%} is lost since step 200" in answer.evidence
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_causes_that_hide_each_other_cost_no_more_than_was_seen(seed: int) -> None:
+    draw = random.Random(seed)
+    causes = [draw.uniform(0.02, 0.3) for _ in range(draw.randrange(4))]
+    seen = draw.uniform(0.0, 0.5)
+    lost = one_loss(seen, causes)
+    assert lost == pytest.approx(sum(causes)) or lost == max([seen, *causes])
+    assert abs(lost - seen) < 0.02 or lost >= seen
+
+
+@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_end_is_the_same_in_verdict_and_finding(seed: int, *, ended: bool) -> None:
+    draw = random.Random(seed)
+    one = drawn_finding(draw)
+    last = (one.end_step or 0) + (200 if ended else draw.randrange(3))
+    (known,) = with_states(
+        [one], Coverage((), ()), [Segment(0, last, START, 1000.0)], load_models()
+    )
+    texts = (headline(known), wording.standing_words(known), wording.state_words(known))
+    assert all((TO_THE_END in text) != ended for text in texts)
+    assert not any("ongoing" in text for text in texts)
+    assert (f"at step {known.end_step}" in headline(known)) == ended
+    assert (f"until step {known.end_step}" in wording.standing_words(known)) == ended
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_hang_is_told_after_its_last_step(seed: int) -> None:
+    draw = random.Random(seed)
+    last, waited = draw.randrange(5, 9000), draw.randrange(60, 1800)
+    hang = Finding(
+        kind="hang", entities=(Entity("rank", rank=3, host="node01"),), severity="critical",
+        confidence=0.9, title=f"rank 3 never came after step {last}", explanation="",
+        start=START, end=START + timedelta(seconds=waited), start_step=last + 1, end_step=last + 1,
+        loss_share=1.0, after_step=last, to_its_end=True, state="over",
+    )  # fmt: skip
+    texts = (
+        headline(hang), wording.since_words(hang), wording.standing_words(hang),
+        wording.until_words(hang), wording.end_moment_words(hang),
+    )  # fmt: skip
+    assert not any(f"{last + 1:,}" in text or f" {last + 1}" in text for text in texts)
+    assert texts[1] == f"after step {last:,}, 2026-03-02 09:00:00 UTC"
+    end = f"{hang.end:%Y-%m-%d %H:%M:%S} UTC"
+    assert all(end in text for text in (texts[0], *texts[2:]))
+    assert finding_of(finding_document(hang)).after_step == last
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_without_steps_the_first_screen_says_what_would_tell_the_cost(seed: int) -> None:
+    draw = random.Random(seed)
+    findings = tuple(
+        replace(drawn_finding(draw, n), loss_share=None, run_share=None, gpu_hours_lost=None)
+        for n in range(draw.randrange(1, 4))
+    )
+    found = Diagnosis(Verdict("Something.", (), judged=True), findings)
+    screen = " ".join(summary_text(found).split())
+    assert "not known; the logs hold no step times" in screen
+    assert "provide: The trainer's log, or per-rank step records." in screen
+    assert diagnosis_json(found)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_wrong_names_what_was_judged_and_what_was_not(seed: int) -> None:
+    draw = random.Random(seed)
+    answers = [draw.choice(("ok", "unknown")) for _ in QUESTIONS]
+    answers[draw.randrange(8)], answers[draw.randrange(8)] = "ok", "unknown"
+    questions = tuple(
+        Question(asked, answer, "") for asked, answer in zip(QUESTIONS, answers, strict=True)
+    )
+    sentence = sentence_of((), questions, [])
+    if len(set(answers)) == 1:
+        assert sentence.startswith("Nothing wrong" if answers[0] == "ok" else "Cannot tell")
+        return
+    judged, not_judged = sentence.split("Not judged: ")
+    for topic, answer in zip(TOPICS, answers, strict=True):
+        assert (topic in judged) == (answer == "ok")
+        assert (topic in not_judged) == (answer == "unknown")
+
+
+@pytest.mark.parametrize("chart", [link_ends, queue_signals])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_ports_that_are_drawn_are_those_that_counted_most_meanwhile(
+    chart: Any, seed: int
+) -> None:
+    draw = random.Random(seed)
+    ports = [f"Ethernet{8 * n}" for n in range(20)]
+    during = dict(zip(ports, draw.sample(range(1, 500), len(ports)), strict=True))
+    before = dict(zip(ports, draw.sample(range(1, 5000), len(ports)), strict=True))
+    accused = Finding(
+        kind="k", entities=(Entity("port", switch="leaf01", port=ports[3]),), severity="high",
+        confidence=0.5, title="", explanation="", start=START, end=START + timedelta(minutes=9),
+    )  # fmt: skip
+    times = [
+        START - timedelta(minutes=5),
+        START + timedelta(minutes=1),
+        START + timedelta(minutes=5),
+    ]
+    moments = [wording.iso(moment) for moment in times]
+    rows = [
+        {
+            "part": f"leaf01 {port}",
+            "signal": "rx_errors" if chart is link_ends else "pfc_rx_frames",
+            "peak": max(before[port], during[port]),
+            "begins": moments[:2],
+            "ends": [moments[0], moments[2]],
+            "rates": [float(before[port]), float(during[port])],
+        }
+        for port in ports
+    ]
+    source = cast("Source", SimpleNamespace(rows=lambda _, **__: list(rows)))
+    spec = str(chart(source, accused).to_dict())
+    most = sorted(set(ports) - {ports[3]}, key=during.__getitem__, reverse=True)
+    shown = {port for port in ports if re.search(rf"{port}\b", spec)}
+    assert shown == {ports[3], *most[:3]}
