@@ -111,8 +111,10 @@ def test_each_pace_of_a_slowdown_says_what_it_loses(make_store: Make) -> None:
     found = diagnose(make_store(job(computing(8), transfer)))
     told = found.verdict.questions[0].evidence
     early, late = "of the throughput was lost in the steps 50 to 99", "is lost since step 100"
-    paces = rf"1\d\.\d% {early}, 3\d\.\d% {late}\."
-    assert re.match(paces, told)
+    lost = re.match(rf"(\d+\.\d)% {early}, (\d+\.\d)% {late}\.", told)
+    # Of 1,000 ms come 200 more, then 500: 16.7 and 33.3 %, but for the noise of the ranks.
+    assert lost is not None, told
+    assert [float(share) for share in lost.groups()] == pytest.approx([16.7, 33.3], abs=0.5)
 
 
 def test_losses_of_different_sizes_stay_apart(make_store: Make) -> None:
