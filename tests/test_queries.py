@@ -1,6 +1,5 @@
 """Every query of queries/: its header, its cases in tests/queries/, and DuckDB alone."""
 
-import random
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -15,9 +14,8 @@ from fabricobs.querying import StoredQuery, stored_queries
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
 from fabricobs.store.sandbox import check_read_only
-from fabricobs.store.session import columns_by_name, init_script, open_session
-from fabricobs.store.tables import PORT_COUNTERS, PRIORITY_COUNTERS, TABLES
-from fabricobs.store.views import derived
+from fabricobs.store.session import init_script, open_session
+from fabricobs.store.tables import PORT_COUNTERS, PRIORITY_COUNTERS
 
 CASES = Path(__file__).parent / "queries"
 QUERIES = stored_queries()
@@ -146,14 +144,3 @@ def test_times_of_cases_are_naive() -> None:
             cells = [v for rows in case["rows"].values() for row in rows for v in row.values()]
             zoned = [cell for cell in cells if isinstance(cell, datetime) and cell.tzinfo]
             assert not zoned, f"{path.name}: times are UTC, without a zone"
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_a_session_for_one_question_makes_the_views_it_reaches_and_few_others(
-    seed: int, sample_store: Path
-) -> None:
-    drawn = random.Random(seed).sample(sorted(derived()), 2)
-    sql = " UNION ALL ".join(f"SELECT count(*) FROM {view}" for view in drawn)
-    with open_session(sample_store, sql) as session:
-        assert session.execute(f"EXPLAIN {sql}").fetchall()
-        assert {*drawn} <= {*columns_by_name(session)} < {*derived(), *TABLES}

@@ -63,7 +63,7 @@ def cluster(hosts: int) -> Rows:
             ):
                 told = {"device": device, "port": name, "ts": moment, "format": f"of {device[:4]}"}
                 add("port_samples", device, **told, rx_bytes=sent, tx_bytes=sent, rx_errors=7,
-                    cnp_handled=50 * sample, cnp_sent=40 * sample)  # fmt: skip
+                    rp_cnp_handled=50 * sample, np_cnp_sent=40 * sample)  # fmt: skip
                 add("priority_samples", device, **told, priority=3, rx_bytes=sent, tx_bytes=sent,
                     pause_tx=9 * sample, pause_rx=9 * sample)  # fmt: skip
         for step in range(40):
