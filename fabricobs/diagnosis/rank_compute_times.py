@@ -129,7 +129,7 @@ def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:
     recorded = [_of_job(_staged(job, groups), measured=True) for job in _jobs(rows)]
     by_job = {times.job: times for times in recorded if times is not None}
     for job in _jobs(evidence.frame("rank_calls")):
-        times = _of_job(job, measured=False)
+        times = _of_calls(job)
         known = by_job.get(job["job"][0])
         if times is not None and (known is None or len(known.ranks) < len(times.ranks)):
             by_job[times.job] = _numbered(times, job, evidence)
@@ -173,20 +173,74 @@ def _staged(rows: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     ranks = rows["rank"].unique().sort()
     own = own.filter(pl.col("rank").is_in(ranks.implode()))
     at_rank = ranks.search_sorted(own["rank"]).to_numpy()
-    at_group = own["comm_id"].rank("dense").to_numpy() - 1 + len(ranks)
-    nodes = len(ranks) + own["comm_id"].n_unique()
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    links = coo_matrix((np.ones(len(own)), (at_rank, at_group)), shape=(nodes, nodes))
-    _, labels = connected_components(links, directed=False)
-    # Stages count in the order of their first ranks.
-    _, first, stages = np.unique(labels[: len(ranks)], return_index=True, return_inverse=True)
-    stages = np.argsort(np.argsort(first))[stages]
+    at_group = own["comm_id"].rank("dense").to_numpy() - 1
+    stages = _connected(at_rank, at_group, len(ranks))
     if np.bincount(stages).min() < _FEWEST_PEERS:
         return rows
     of_rank = pl.DataFrame({"rank": ranks, "stage": stages})
     return rows.drop("stage").join(of_rank, on="rank", how="left", maintain_order="left")
+
+
+def _connected(ranks: Integers, groups: Integers, count: int) -> Integers:
+    """Number the parts of `count` ranks that groups connect, in the order of their first ranks."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    nodes = count + int(groups.max()) + 1
+    links = coo_matrix((np.ones(len(ranks)), (ranks, groups + count)), shape=(nodes, nodes))
+    _, labels = connected_components(links, directed=False)
+    _, first, parts = np.unique(labels[:count], return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[parts])
+
+
+def _of_calls(rows: pl.DataFrame) -> RankTimes | None:
+    """Return how late ranks are at their collectives: between hosts, and within them if told."""
+    kinds = {
+        within: _of_job(own, measured=False)
+        for (within,), own in rows.partition_by("within_host", as_dict=True).items()
+    }
+    between, within = kinds.get(False), kinds.get(True)
+    if between is None or within is None:
+        return between or within
+    if not np.isin(within.ranks, between.ranks).all() or np.isnan(between.peer_ms).all():
+        return within
+    return _of_both(between, within)
+
+
+def _of_both(between: RankTimes, within: RankTimes) -> RankTimes:
+    """Tell late hosts from late ranks: all mates of a late rank are late between hosts with it.
+
+    What a host is late beyond its last rank within, all its ranks are. Ranks that any groups
+    connect are peers.
+    """
+    steps, at_step, of_step = np.intersect1d(between.steps, within.steps, return_indices=True)
+    at_rank = np.searchsorted(between.ranks, within.ranks)
+    alone = np.zeros((len(steps), len(between.ranks)))
+    alone[:, at_rank] = np.nan_to_num((within.own_ms - within.peer_ms)[of_step])
+    together = (between.own_ms - between.peer_ms)[at_step]
+    late = alone.copy()
+    for host in set(between.hosts):
+        mates = np.flatnonzero([name == host for name in between.hosts])
+        whole = nan_median(together[:, mates], axis=1)
+        last = alone[:, mates].max(axis=1)
+        late[:, mates] += (whole - np.clip(last, 0, np.fmax(whole, 0)))[:, None]
+    columns = np.arange(len(between.ranks))
+    links = np.concatenate([columns, at_rank])
+    groups = np.concatenate([between.stages, within.stages + between.stages.max() + 1])
+    step_ms = between.step_ms[at_step]
+    own = nan_median(between.own_ms[at_step], axis=1)[:, None] + late
+    both = replace(
+        between,
+        steps=steps,
+        ends=between.ends[at_step],
+        step_ms=step_ms,
+        stages=_connected(links, groups, len(columns)),
+        own_ms=own,
+        comm_ms=step_ms[:, None] - own,
+        data_ms=between.data_ms[at_step],
+        slower=(),
+    )
+    return _grouped(both)
 
 
 def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:

@@ -135,8 +135,10 @@ def alike(times: RankTimes, units: list[SlowUnit]) -> list[SlowUnit]:
         for group in groups:
             top = group[0]
             shared = (top.late & unit.late).sum() / min(top.late.sum(), unit.late.sum())
-            stage = times.stages[top.columns[0]] == times.stages[unit.columns[0]]
-            if stage and shared >= _SHARED and excess[id(unit)] >= _ALIKE * excess[id(top)]:
+            # Other stages wait for a late one, and are late at their own collectives with it.
+            peers = times.stages[top.columns[0]] == times.stages[unit.columns[0]]
+            near = excess[id(unit)] >= _ALIKE * excess[id(top)]
+            if (peers or not times.measured) and shared >= _SHARED and near:
                 group.append(unit)
                 break
         else:

@@ -1,10 +1,10 @@
 -- question: Which rank came late to its collectives, where step records tell of few ranks' computation?
 -- A rank that arrives late has the shorter collective: by how much its calls are shorter than those of the
 -- median rank, it is late. Only differences of `own_ms`, what is left of a step, between the ranks of a group
--- (`stage`: communicators of the same ranks) mean anything. One kind of group is chosen: where a job has groups
--- within hosts and several between them, those within hosts tell: between hosts all mates of a late rank are late
--- with it. Else it is a kind with much waiting for the last rank, the first in a step, and of those the one of most
--- groups: a rank late in a small group makes that group late in a larger one.
+-- (`stage`: communicators of the same ranks) mean anything. Of groups between hosts one kind is chosen: one with much
+-- waiting for the last rank, the first in a step, and of those the one of most groups: a rank late in a small group
+-- makes that group late in a larger one. Where a job has several of these, groups `within_host` tell, too: between hosts
+-- all mates of a late rank are late with it, within the host it is late alone.
 --
 -- A step has all calls of a group that begin in it. Where each call lets the ranks go on together, the
 -- lateness of its calls adds up. Where ranks compute on meanwhile, a call repeats the lateness of the one
@@ -62,16 +62,21 @@ between_hosts AS (
   SELECT job, max(groups) AS groups, max(wait_ms) AS wait_ms FROM kinds
   WHERE within_host IS DISTINCT FROM true GROUP BY job
 ),
-chosen AS (
-  SELECT k.*
+candidates AS (
+  SELECT k.* REPLACE (k.within_host IS NOT DISTINCT FROM true AS within_host),
+    k.nranks >= 4 AND b.groups > 1 AS is_small, b.groups IS NULL AS is_alone, 2 * k.wait_ms >= b.wait_ms AS waits
   FROM kinds k
   LEFT JOIN between_hosts b ON b.job IS NOT DISTINCT FROM k.job
-  QUALIFY row_number() OVER (
-    PARTITION BY k.job
-    ORDER BY (k.within_host AND k.nranks >= 4 AND b.groups > 1) DESC NULLS LAST,
-      k.within_host IS DISTINCT FROM true DESC, 2 * k.wait_ms >= b.wait_ms DESC, k.groups DESC,
-      total_ms DESC, k.nranks
-  ) = 1
+),
+chosen AS (
+  SELECT *, count(*) OVER (PARTITION BY job) AS kinds
+  FROM (
+    FROM candidates
+    WHERE NOT within_host OR is_small OR is_alone
+    QUALIFY row_number() OVER (
+      PARTITION BY job, within_host ORDER BY waits DESC, groups DESC, total_ms DESC, nranks
+    ) = 1
+  )
 ),
 lines AS (
   SELECT job, step, ts, step_time_ms, step - lag(step) OVER (PARTITION BY job ORDER BY step) AS steps
@@ -100,11 +105,11 @@ spans AS (
   FROM lines l ANTI JOIN by_rhythm b ON b.job IS NOT DISTINCT FROM l.job
 ),
 placed AS (
-  SELECT w.job, w.comm_id, w.op, w.seq, w.members, w.usual_ms, w.wait_ms, w.begun,
+  SELECT w.job, c.within_host, w.comm_id, w.op, w.seq, w.members, w.usual_ms, w.wait_ms, w.begun,
     s.step, s.ts, s.step_time_ms, s.steps, s.by_rhythm
   FROM waits w
   JOIN chosen c ON c.job IS NOT DISTINCT FROM w.job AND c.nranks = w.nranks
-    AND c.within_host IS NOT DISTINCT FROM w.within_host
+    AND c.within_host = (w.within_host IS NOT DISTINCT FROM true)
   ASOF JOIN spans s ON coalesce(s.job, '') = coalesce(w.job, '') AND s.ts >= w.begun
 ),
 rates AS (
@@ -125,45 +130,45 @@ calls AS (
   WINDOW s AS (PARTITION BY p.job, p.members, p.step)
 ),
 late AS (
-  SELECT c.job, c.stage, c.step, c.ts, c.step_time_ms, c.covered, c.by_rhythm, c.waits_most,
+  SELECT c.job, c.within_host, c.stage, c.step, c.ts, c.step_time_ms, c.covered, c.by_rhythm, c.waits_most,
     c.usual_ms, c.all_ms, c.begun, t.host, t.pid, c.usual_ms - t.ms AS late_ms,
     -- Without the job's rank numbers those of its one communicator stand for them.
-    coalesce(t.job_rank, CASE WHEN k.communicators = 1 THEN t.comm_rank END) AS told_rank,
+    coalesce(t.job_rank, CASE WHEN k.communicators = 1 AND k.kinds = 1 THEN t.comm_rank END) AS told_rank,
     dense_rank() OVER (PARTITION BY t.job ORDER BY t.host, t.pid) - 1 AS counted,
-    bool_or(t.job_rank IS NOT NULL OR k.communicators = 1 OR t.host IS NULL OR t.pid IS NULL)
+    bool_or(t.job_rank IS NOT NULL OR k.communicators = 1 AND k.kinds = 1 OR t.host IS NULL OR t.pid IS NULL)
       OVER (PARTITION BY t.job) AS is_told
   FROM timed t
   JOIN calls c ON c.job IS NOT DISTINCT FROM t.job AND c.comm_id IS NOT DISTINCT FROM t.comm_id
     AND c.op = t.op AND c.seq = t.seq
-  JOIN chosen k ON k.job IS NOT DISTINCT FROM c.job
+  JOIN chosen k ON k.job IS NOT DISTINCT FROM c.job AND k.within_host = c.within_host
 ),
 ranked AS (
   SELECT *, CASE WHEN is_told THEN told_rank ELSE counted END AS rank FROM late
   WHERE told_rank IS NOT NULL OR NOT is_told
 ),
 repeated AS (
-  SELECT job, median(alike) > 0.5 AS is_repeated
+  SELECT job, within_host, median(alike) > 0.5 AS is_repeated
   FROM (
-    SELECT job, rank, corr(late_ms, before_ms) AS alike
+    SELECT job, within_host, rank, corr(late_ms, before_ms) AS alike
     FROM (
-      SELECT job, rank, late_ms, lag(late_ms) OVER (PARTITION BY job, stage, rank, step ORDER BY begun)
+      SELECT job, within_host, rank, late_ms, lag(late_ms) OVER (PARTITION BY job, stage, rank, step ORDER BY begun)
         AS before_ms
       FROM ranked
     )
     WHERE before_ms IS NOT NULL
-    GROUP BY job, rank
+    GROUP BY job, within_host, rank
   )
   WHERE isfinite(alike)
-  GROUP BY job
+  GROUP BY job, within_host
 )
-SELECT r.job, r.step, r.rank, any_value(r.host) AS host, any_value(CASE WHEN NOT r.is_told THEN r.pid END) AS pid,
+SELECT r.job, r.within_host, r.step, r.rank, any_value(r.host) AS host, any_value(CASE WHEN NOT r.is_told THEN r.pid END) AS pid,
   r.stage, any_value(r.ts) AS ts, any_value(r.step_time_ms) AS step_time_ms,
   CASE WHEN any_value(p.is_repeated) THEN any_value(r.usual_ms - r.late_ms) FILTER (r.waits_most)
     ELSE (any_value(r.all_ms) - sum(r.late_ms)) / any_value(r.covered) END AS comm_ms,
   any_value(r.step_time_ms) - comm_ms AS own_ms,
   NULL::DOUBLE AS data_ms, any_value(r.by_rhythm) AS by_rhythm
 FROM ranked r
-LEFT JOIN repeated p ON p.job IS NOT DISTINCT FROM r.job
+LEFT JOIN repeated p ON p.job IS NOT DISTINCT FROM r.job AND p.within_host = r.within_host
 WHERE r.step_time_ms > 0
-GROUP BY r.job, r.stage, r.step, r.rank
-ORDER BY r.job, r.step, r.rank
+GROUP BY r.job, r.within_host, r.stage, r.step, r.rank
+ORDER BY r.job, r.within_host, r.step, r.rank

@@ -161,6 +161,7 @@ def _finding(
         "loss": loss,
         "hidden": "" if hidden else None,
         "groups": groups,
+        "late_stages": _late_stages(times, unit),
         "by_rest": "" if times.by_rest else None,
     }
     words = with_phrases(model, words)
@@ -196,6 +197,12 @@ def _severity(unit: SlowUnit, loss: float, *, throughout: bool, groups: bool) ->
     passing = not throughout and longest < _LEAST_BURST_STEPS
     most: Severity = "low" if passing else "medium" if groups else "critical"
     return min(severity_of_loss(loss), most, key=SEVERITIES.index)
+
+
+def _late_stages(times: RankTimes, unit: SlowUnit) -> int | None:
+    """Count the stages of a unit that is late at collectives, None if it is of one."""
+    stages = len(np.unique(times.stages[unit.columns]))
+    return stages if stages > 1 and not times.measured else None
 
 
 def _reaches_end(times: RankTimes, unit: SlowUnit) -> bool:
