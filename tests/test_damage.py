@@ -227,7 +227,7 @@ def test_a_part_that_fails_within_a_query_is_named(
     part.write_bytes(data)
     # As of a table too large to be held: each query of a method reads the part.
     monkeypatch.setattr("fabricobs.store.session._MOST_LOADED_BYTES", 0)
-    monkeypatch.setattr("fabricobs.store.session._kept", lambda statement: statement)
+    monkeypatch.setattr("fabricobs.store.session.kept", lambda statement: statement)
     arguments = {"sql": ["FROM steps"], "report": ["--out", str(store.path.parent / "r.html")]}
     monkeypatch.setattr("sys.argv", ["fabricobs", command, *arguments.get(command, [])])
     monkeypatch.setenv("FABRICOBS_STORE", str(store.path))

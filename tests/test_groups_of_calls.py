@@ -146,5 +146,5 @@ def test_stages_that_wait_for_a_late_one_are_told_with_it(seed: int, tmp_path: P
     finding = late(judged(job, tmp_path))
     names = {f"node{host:02d}", f"node{job.hosts + host:02d}"}
     assert {e.host for e in finding.entities} == names
-    assert "the cause is in one of the groups" in finding.explanation
+    assert "The cause was in one of the groups" in finding.explanation
     assert finding.loss_share == pytest.approx(loss_of(job), abs=0.03)
