@@ -7,7 +7,7 @@ A file that cannot be read costs no other file anything: what its reader raises 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from fabricobs import stopping
@@ -153,7 +153,8 @@ def _read_batch(
     read = _ReadFiles()
     sizes = [(planned.path, planned.size_bytes) for planned in batch]
     kept = [planned.kept for planned in batch]
-    catalogue = load_catalogue(options.content)
+    # Few batches hold a container: the formats are loaded with the first one.
+    catalogue = cache(partial(load_catalogue, options.content))
     with closing(local_copies(sizes, kept)) as copies:
         for planned, copy in zip(batch, copies, strict=True):
             stopping.check()
@@ -164,7 +165,7 @@ def _read_batch(
                 continue
             if planned.recognised.syntax in CONTAINERS:
                 with store.workplace() as folder:
-                    inside = _read_members(planned, path, folder, catalogue, options, rows, flush)
+                    inside = _read_members(planned, path, folder, catalogue(), options, rows, flush)
             else:
                 inside = _ReadFiles([(planned, _read_one(planned, path, options, rows, flush))])
             if is_as_planned(planned, path):

@@ -3,10 +3,12 @@
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from fabricobs.bench.random_worlds import WorldResult, tables
-from fabricobs.bench.scoring import score_case
+from fabricobs.bench.scoring import Score, score_case
 from fabricobs.cli import app
 from fabricobs.diagnosis.verdict import QUESTIONS
 from fabricobs.exceptions import UserError
@@ -351,6 +353,15 @@ def test_a_copied_sysfs_tree_tells_what_the_printed_one_does(tmp_path: Path) -> 
     assert rows["sysfs"] == rows["sysfs_tree"] != []
 
 
+def scored(
+    truth: Mapping[str, Any], findings: list[SimpleNamespace], answer: str = "unknown"
+) -> Score:
+    """Score what a diagnosis would hold that gives all questions one answer."""
+    questions = [SimpleNamespace(answer=answer)] * len(QUESTIONS)
+    found: Any = SimpleNamespace(findings=findings, verdict=SimpleNamespace(questions=questions))
+    return score_case(truth, found, interval_seconds=10, step_seconds=1)
+
+
 def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
     at = datetime(2026, 3, 2, 9, tzinfo=UTC)
     port = {"type": "port", "switch": "leaf01", "port": "Ethernet8"}
@@ -378,9 +389,7 @@ def test_the_score_knows_a_fault_said_twice_and_the_loss_of_a_fault() -> None:
     lead.severity, lead.loss_share = "low", None
     lead.start = loss.start = later
     said = [finding("congestion", port), finding("pfc_storm", port), wrong, lead, loss]
-    answers = tuple(SimpleNamespace(answer="ok") for _ in QUESTIONS)
-    found = SimpleNamespace(findings=said, verdict=SimpleNamespace(questions=answers))
-    score = score_case(truth, found, interval_seconds=10, step_seconds=1)  # type: ignore[arg-type]
+    score = scored(truth, said, answer="ok")
     assert [(c.right, c.again) for c in score.claims] == [
         (True, True),
         (False, True),
@@ -413,9 +422,7 @@ def test_what_others_cost_and_what_is_built_so_is_no_false_finding(kind: str, kn
         kind=kind, severity="high", confidence=0.9, start=datetime.fromisoformat(change["start"]),
         end=None, detected_at=None, loss_share=0.1, entities=[],
     )  # fmt: skip
-    answers = [SimpleNamespace(answer="unknown")] * len(QUESTIONS)
-    found = SimpleNamespace(findings=[claim], verdict=SimpleNamespace(questions=answers))
-    score = score_case(truth, found, interval_seconds=10, step_seconds=1)  # type: ignore[arg-type]
+    score = scored(truth, [claim])
     assert [(c.right, c.again) for c in score.claims] == [(False, known)]
 
 
@@ -438,9 +445,7 @@ def test_uneven_links_by_chance_are_no_false_finding_while_no_alarm_is_made(
         kind="ecmp_skew", severity=severity, confidence=0.9, start=None, end=None,
         detected_at=None, loss_share=None, entities=[],
     )  # fmt: skip
-    answers = [SimpleNamespace(answer="unknown")] * len(QUESTIONS)
-    found = SimpleNamespace(findings=[claim], verdict=SimpleNamespace(questions=answers))
-    score = score_case(truth, found, interval_seconds=10, step_seconds=1)  # type: ignore[arg-type]
+    score = scored(truth, [claim])
     assert [c.again for c in score.claims] == [severity == "low" and balancing == "static"]
 
 
@@ -458,9 +463,7 @@ def test_the_only_job_is_right_under_any_name(jobs: int, right: bool) -> None:
         detected_at=None, loss_share=0.2,
         entities=[SimpleNamespace(as_dict=lambda: {"type": "job", "job": "logs"})],
     )  # fmt: skip
-    answers = [SimpleNamespace(answer="unknown")] * len(QUESTIONS)
-    found = SimpleNamespace(findings=[said], verdict=SimpleNamespace(questions=answers))
-    score = score_case(truth, found, interval_seconds=10, step_seconds=1)  # type: ignore[arg-type]
+    score = scored(truth, [said])
     assert score.outcomes[0].right_first is right
 
 

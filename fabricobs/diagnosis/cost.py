@@ -62,8 +62,8 @@ def cost_of(
     What is added to `column` of the job's steps (`transfer_ms`, or `step_time_ms` where that is not
     known) in the spans, over the usual outside them, is the loss; of collectives, whose transfer
     computation may hide, no more than is added to the steps. A cause of the `whole_run`, or with
-    too few steps outside, is compared with the collectives without the `hosts` it is at, where all
-    of a group are others; else with what the NICs' line rate lets expect.
+    too few steps outside, is compared with the collectives of groups without its `hosts`, where
+    there are any; else with what the NICs' line rate lets expect.
     """
     told = (_cost(evidence, pace, spans, whole_run, hosts, column) for pace in trends)
     costs = [cost for cost in told if cost is not None]
@@ -165,16 +165,19 @@ def _cap(steps: pl.DataFrame) -> float:
     return 10 * _usual_step(steps)
 
 
+def _bandwidth(evidence: Evidence, job: str | None) -> pl.DataFrame:
+    """Return the calls of a job's main collective with their rates."""
+    return evidence.frame("bus_bandwidth").filter(pl.col("job").eq_missing(pl.lit(job)))
+
+
 def _share_of_usual(evidence: Evidence, job: str | None) -> float | None:
-    rows = evidence.frame("bus_bandwidth").filter(pl.col("job").eq_missing(pl.lit(job)))
-    share = rows["share_of_usual"].drop_nulls().median()
+    share = _bandwidth(evidence, job)["share_of_usual"].drop_nulls().median()
     return None if share is None else float(share)  # type: ignore[arg-type]
 
 
 def _share_of_groups_without(evidence: Evidence, job: str | None, hosts: Set[str]) -> float | None:
     """Return the rate of groups with some of the hosts over that of groups like them without."""
-    rows = evidence.frame("bus_bandwidth").filter(pl.col("job").eq_missing(pl.lit(job)))
-    rows = rows.drop_nulls(["hosts", "gbytes_per_second"])
+    rows = _bandwidth(evidence, job).drop_nulls(["hosts", "gbytes_per_second"])
     within = pl.col("hosts").list.set_intersection(sorted(hosts)).list.len() > 0
     rates = [rows.filter(each)["gbytes_per_second"] for each in (within, ~within)]
     if min(map(len, rates)) < _FEWEST_STEPS:

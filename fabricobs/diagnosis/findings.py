@@ -33,6 +33,7 @@ UNEXPLAINED = "throughput_drop"
 Answer = Literal["ok", "problem", "unknown"]
 _SHOWN = ("severity", "state", "finding", "since", "lost", "of the run", "id")
 State = Literal["ongoing", "over", ""]  # at the end of the data; empty where no end is known
+STEPS_WANTED = "The trainer's log, or per-rank step records."  # where no step times are known
 TO_THE_END = "until the end of the logs"  # what "ongoing" is to a reader: no log tells what follows
 
 

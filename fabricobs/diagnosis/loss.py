@@ -205,7 +205,8 @@ def _of_run(
 def _at_the_end(findings: Sequence[Finding], trend: StepTimeTrend) -> Loss:
     """Return what is lost at the last steps of a run, by all causes together and by each."""
     steps = trend.steps.drop_nulls("step_time_ms")["step"].to_numpy().astype(np.float64)
-    if not len(steps):
+    undated = any(f.loss_share and f.start_step is None for f in findings)
+    if undated or not len(steps):
         return Loss()
     first, last = float(steps.min()), float(steps.max())
     near = last - _LAST_STEPS * (last - first)
@@ -223,8 +224,6 @@ def _at_the_end(findings: Sequence[Finding], trend: StepTimeTrend) -> Loss:
         if end >= near
     ]
     lost = one_loss(max(seen, default=0.0), list(acting.values()))
-    if any(f.loss_share and f.start_step is None for f in findings):
-        return Loss()
     return Loss(at_end=round(lost, _SHARE_DIGITS), at_end_of=tuple(acting.items()))
 
 

@@ -95,7 +95,7 @@ class Rule(_Part):
       column is a fact too: the median of numbers, else the first value.
     - `price`: how the loss is measured, the first that is felt: `rank` (all ranks of the finding
       against their peers), `intervals` (steps in these intervals against those outside), `run`
-      (the whole run against what the NICs can carry), or `none`.
+      (the whole run against the groups without the rows' hosts, or what NICs can carry), or `none`.
     - `lasts`: the cause goes on after its last row, unless the column `ended` says when it was
       over.
     - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`

@@ -22,7 +22,7 @@ def ranges(numbers: Integers) -> str:
 def numbered(numbers: Iterable[int]) -> str:
     """Numbers within a sentence: 3; 1 and 5; 0-3, 5 and 7."""
     parts = ranges(np.array(sorted(set(numbers)), dtype=np.int64)).split(", ")
-    return _enumerated(parts)
+    return enumerated(parts)
 
 
 def listed(entities: Sequence[Entity], most: int = 3) -> str:
@@ -58,10 +58,11 @@ def _is_gpu(entity: Entity) -> bool:
 def _at_most(names: Sequence[str], most: int) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return _enumerated(names)
+    return enumerated(names)
 
 
-def _enumerated(names: Sequence[str]) -> str:
+def enumerated(names: Sequence[str]) -> str:
+    """Names within a sentence: a; a and b; a, b and c."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import UNEXPLAINED, Finding, Question
+from fabricobs.diagnosis.findings import STEPS_WANTED, UNEXPLAINED, Finding, Question
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.loss import one_loss, paces_of
 from fabricobs.diagnosis.shifted_times import shifted_times
@@ -47,9 +47,7 @@ def everywhere(
     if not trends and steps:
         return _too_few(question, steps)
     if not trends:
-        return Question(
-            question, "unknown", "No step times.", "The trainer's log, or per-rank step records."
-        )
+        return Question(question, "unknown", "No step times.", STEPS_WANTED)
     # What a named cause costs is lost, whatever work the steps did.
     costs = any(f.loss_share for f in findings if f.severity != "info")
     # What no cause explains of them is a finding of its own, without a loss.
@@ -83,9 +81,8 @@ def everywhere(
     if not (worst.goes_on or when.startswith("in ")):
         when = f"in the steps {worst.first_step} to {worst.last_step}"
     is_lost = "is lost" if worst.goes_on else "was lost"
-    text = f"{share_words(lost or 0.0)} of the throughput {is_lost} {when}{restart}."
-    if by_pace:
-        text = f"{by_pace}{restart}."
+    told = by_pace or f"{share_words(lost or 0.0)} of the throughput {is_lost} {when}"
+    text = f"{told}{restart}."
     if worst.by_collectives:
         text += " Of the added time most is longer collectives; no log tells steps."
     elif worst.network_part is not None and worst.network_part >= 0.8:

@@ -60,6 +60,14 @@ class RankTimes:
         return Entity("rank", job=self.job, rank=rank, host=host, pid=pid)
 
     @cached_property
+    def by_host(self) -> dict[str | None, Integers]:
+        """The columns of each host's ranks, of those without a known host too."""
+        found: dict[str | None, list[int]] = {}
+        for column, host in enumerate(self.hosts):
+            found.setdefault(host, []).append(column)
+        return {host: np.array(columns, dtype=np.int64) for host, columns in found.items()}
+
+    @cached_property
     def peer_ms(self) -> Array:
         """Median of a rank's stage in each step, [S, R]: of the faster where many are slower."""
         peers = np.full_like(self.own_ms, np.nan)
@@ -219,8 +227,7 @@ def _of_both(between: RankTimes, within: RankTimes) -> RankTimes:
     alone[:, at_rank] = np.nan_to_num((within.own_ms - within.peer_ms)[of_step])
     together = (between.own_ms - between.peer_ms)[at_step]
     late = alone.copy()
-    for host in set(between.hosts):
-        mates = np.flatnonzero([name == host for name in between.hosts])
+    for mates in between.by_host.values():
         whole = nan_median(together[:, mates], axis=1)
         last = alone[:, mates].max(axis=1)
         late[:, mates] += (whole - np.clip(last, 0, np.fmax(whole, 0)))[:, None]

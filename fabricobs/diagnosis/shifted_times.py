@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.naming import enumerated
 
 # Zones differ by quarters of an hour, by 14 hours at most (RFC 9557 and the tz database).
 _QUARTER = timedelta(minutes=15)
@@ -56,7 +57,7 @@ class Shift:
     @property
     def words(self) -> str:
         """Say how the times differ."""
-        named = " and ".join(filter(None, [", ".join(self.sources[:-1]), self.sources[-1]]))
+        named = enumerated(self.sources)
         low, high = sorted(self.between, key=abs)
         by = _told(self.ahead) if low == high else f"{_told(low)} to {_told(high)}"
         side = "late" if self.ahead > timedelta() else "early"

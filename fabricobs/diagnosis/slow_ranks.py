@@ -201,8 +201,8 @@ def smallest_excess(times: RankTimes, model: Model) -> Power | None:
 
 
 def _hosts(times: RankTimes) -> dict[str | None, Integers]:
-    names = sorted({host for host in times.hosts if host is not None})
-    return {name: np.flatnonzero([host == name for host in times.hosts]) for name in names}
+    names = sorted(host for host in times.by_host if host is not None)
+    return {name: times.by_host[name] for name in names}
 
 
 def _sustained(times: RankTimes, model: Model) -> Integers:

@@ -17,6 +17,7 @@ from fabricobs.diagnosis.fabric_answers import (
 from fabricobs.diagnosis.findings import Answer, Finding, MethodResult, Power, Question, Verdict
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Answers, Model
+from fabricobs.diagnosis.naming import enumerated
 from fabricobs.diagnosis.nccl_answers import gpudirect, nccl_choice, size_of
 from fabricobs.diagnosis.pace_answer import (
     LARGEST_UNSEEN,
@@ -140,8 +141,7 @@ def sentence_of(
 
 def _topics(questions: tuple[Question, ...], answer: Answer) -> str:
     """Return what the questions with this answer are about, as a list in a sentence."""
-    *most, last = (t for t, q in zip(TOPICS, questions, strict=True) if q.answer == answer)
-    return f"{', '.join(most)} and {last}" if most else last
+    return enumerated([t for t, q in zip(TOPICS, questions, strict=True) if q.answer == answer])
 
 
 def _only_workload(serious: list[Finding], questions: tuple[Question, ...]) -> bool:

@@ -16,9 +16,9 @@ from fabricobs.formats.templates import Template
 from fabricobs.formats.values import Unfit
 from fabricobs.store.tables import TABLES
 
-# Their rows belong to a port of a device, whatever reads them.
 # Samples of a host's own parts: whoever collects them by host names the folder or file after it.
 HOST_TABLES = frozenset({"gpu_samples"})
+# Their rows belong to a port of a device, whatever reads them.
 _PORT_TABLES = frozenset({"port_samples", "priority_samples", "optics"})
 # Tables in which `rank` is the rank in the job.
 _RANKED_TABLES = frozenset({"steps", "phases"})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fabricobs.printing import escaped
 from fabricobs.report import wording
 from fabricobs.report.jobs import name_of
-from fabricobs.report.layout import few, in_line, width, wrapped
+from fabricobs.report.layout import few, in_line, listed, width, wrapped
 
 if TYPE_CHECKING:
     from fabricobs.diagnosis.findings import Coverage, Diagnosis, Finding, JobVerdict, Question
@@ -52,10 +52,8 @@ def none_found(found: "Diagnosis") -> str:
 
 def failures(found: "Diagnosis") -> list[str]:
     """Return the parts that failed as a block of text; nothing where none did."""
-    if not found.failures:
-        return []
-    lines = [wrapped(str(failure), "    - ") for failure in found.failures]
-    return ["\n".join(["  Failed, please report it", *lines])]
+    lines = listed("Failed, please report it", list(map(str, found.failures)))
+    return ["\n".join(lines)] if lines else []
 
 
 def short_answer(question: "Question", findings: Sequence["Finding"]) -> str:

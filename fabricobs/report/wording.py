@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from fabricobs.diagnosis.findings import (
+    STEPS_WANTED,
     TO_THE_END,
     CounterBreak,
     Diagnosis,
@@ -19,7 +20,6 @@ SEEN = "Also seen, at no cost that was measured"
 _OUTLIVED = "its job ended then; whether it lasts is not known"
 _EVIDENCE_NAMES = {"log": "log messages"}
 _MOST_SUMMED = 3  # in one sentence
-_STEPS = "The trainer's log, or per-rank step records."
 _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
 
 
@@ -197,7 +197,7 @@ def loss_words(diagnosis: Diagnosis) -> str:
         told = f"Lost over {runs}: not known; "
         if loss.unexplained_share is not None:
             return f"{told}no file tells what {counted(unpriced, 'finding')} cost."
-        return f"{told}the logs hold no step times. To know it, provide: {_STEPS}"
+        return f"{told}the logs hold no step times. To know it, provide: {STEPS_WANTED}"
     if not lost:
         return ""
     costly = [f for f in diagnosis.findings if f.run_share]

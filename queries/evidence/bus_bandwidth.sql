@@ -1,6 +1,6 @@
 -- question: Which share of the usual bandwidth does the main collective reach on each job?
 -- Usual is what sound sites reach of the link rate of the NICs that the ranks of the communicator can use.
--- Of a job whose hosts run others too it is not known.
+-- Of a job whose hosts run others too it is not known. `hosts` are those of the communicator.
 WITH sizes AS (
   SELECT job, max(ranks) AS host_ranks
   FROM (SELECT job, host, count(DISTINCT rank) AS ranks FROM job_ranks WHERE host IS NOT NULL GROUP BY job, host)
