@@ -85,3 +85,18 @@ def test_what_nobody_felt_explains_no_slow_job(unfelt: bool) -> None:
     evidence: Any = SimpleNamespace(frame=lambda name: pl.DataFrame())
     kept = [f.kind for f in fold_symptoms([cause, slow], load_models(), evidence)]
     assert kept == ["nic_affinity", *(["slow_collectives"] if unfelt else [])]
+
+
+@pytest.mark.parametrize("computes", [True, False])
+@pytest.mark.parametrize(
+    "kind", sorted(model.kind for model in load_models().values() if "straggler" in model.explains)
+)
+def test_no_network_explains_a_longer_computation(kind: str, computes: bool) -> None:
+    """A host on sockets that also computed 45 % longer was told as one cause, at half its loss."""
+    host = Entity("host", host="n1")
+    cause = Finding(kind, (host,), "medium", 0.9, kind, kind, loss_share=0.2)
+    late = replace(cause, kind="straggler", computes=computes)
+    evidence: Any = SimpleNamespace(frame=lambda name: pl.DataFrame())
+    kept = [f.kind for f in fold_symptoms([cause, late], load_models(), evidence)]
+    of_the_rank = kind in {"gpu_error", "gpu_throttle"}
+    assert kept == [kind, *(["straggler"] if computes and not of_the_rank else [])]

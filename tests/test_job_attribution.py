@@ -6,7 +6,7 @@ process, host and time) must join its files, and a file that may be of several j
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import count, pairwise
 from random import Random
 
 import pytest
@@ -180,6 +180,77 @@ def test_no_file_is_given_to_another_job(launches: list[Launch], site: Site, ord
         for run in found:
             if len(launches) > 1 and not run.processes and site.hashes:
                 assert run.candidates, "files without a job say of how many they may be"
+
+
+@settings(max_examples=100, deadline=None)
+@given(launches=drawn_launches(), site=sites, data=st.data())
+def test_a_restart_that_no_step_tells_of_is_the_next_run(
+    launches: list[Launch], site: Site, data: st.DataObject
+) -> None:
+    """Restarts replace a host, or go on without one: each was a job of its own."""
+    restarted = []
+    for launch in launches:
+        if launch.run == 2 and len(launch.hosts) > 2 and data.draw(st.booleans(), "replaced"):
+            launch = replace(launch, hosts=(*launch.hosts[:-1], f"{launch.job}spare9"))
+        restarted.append(launch)
+    site = replace(site, hashes=True)
+    runs = {
+        launch_of(run.parts[0].file_id): run
+        for run in find_runs([t for each in restarted for t in timed_traces(site, each)])
+    }
+    names = {(runs[each.number].name, each.job) for each in restarted}
+    if site.layout in {"folders", "scheduler"}:
+        assert len({name for name, _ in names}) == len(names), "a name is of one job"
+    for first, second in pairwise(restarted):
+        soon = second.begin - first.end < timedelta(minutes=30)
+        if second.run == 2 and soon and site.layout != "scheduler":
+            assert runs[second.number].name == runs[first.number].name
+            assert runs[second.number].number == runs[first.number].number + 1
+
+
+def timed_traces(site: Site, launch: Launch) -> list[Trace]:
+    """What the Inspector shows of the communicator of all ranks from begin to end."""
+    return [
+        replace(
+            trace,
+            told_by="collective",
+            rank=None,
+            version=None,
+            first_line=None,
+            last_line=None,
+            comm=None,
+            begin=launch.begin,
+            end=launch.end,
+        )
+        for trace in nccl_traces(site, launch)
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    launches=drawn_launches(),
+    site=sites,
+    name=st.sampled_from(["nccl.{host}.{pid}.log", "{host}-pid{pid}.txt", "w_{pid}_{host}.log"]),
+    order=st.randoms(use_true_random=False),
+)
+def test_a_file_named_after_a_process_is_of_its_launch(
+    launches: list[Launch], site: Site, name: str, order: Random
+) -> None:
+    """The watchdog of torch writes into the file that %h and %p name, and tells no process."""
+    site = replace(site, hashes=True, same_pids=False, layout="flat")
+    traces = []
+    for launch in launches:
+        for trace in timed_traces(site, launch):
+            trace = replace(trace, pid=(trace.pid or 0) + 2000)
+            path = "/watchdog/" + name.format(host=trace.host, pid=trace.pid)
+            file = f"watchdog-{launch.number}-{trace.host}-{trace.pid}"
+            told = replace(trace, told_by="process", file_id=file, path=path, pid=None, nranks=None)
+            traces += [trace, replace(told, comm_hash=None, begin=None, end=None)]
+    order.shuffle(traces)
+    runs = find_runs(traces)
+    assert len(runs) == len(launches)
+    for run in runs:
+        assert len({launch_of(part.file_id) for part in run.parts}) == 1
 
 
 @settings(max_examples=50, deadline=None)

@@ -150,9 +150,11 @@ def fold_symptoms(
     """Fold each symptom into the cause that explains it: one part, one cause, one finding.
 
     A cause takes what its model says it explains, where both touch the same NIC, port, host or
-    switch and the symptom did not begin before it. What nobody felt explains no slow job.
+    switch and the symptom did not begin before it. What nobody felt explains no slow job, and a
+    longer computation is explained by what answers whether a rank is slow, not by the network.
     """
     explains: dict[str, set[str]] = {}
+    of_ranks = {model.kind for model in models.values() if model.answers == "slow_rank"}
     for model in models.values():
         explains.setdefault(model.kind, set()).update(model.explains)
     places = Places(evidence)
@@ -166,6 +168,7 @@ def fold_symptoms(
                 and symptom.kind in explains.get(other.kind, ())
                 and _not_after(other, symptom)
                 and not (other.unfelt and symptom.entities[0].type == "job")
+                and not (symptom.computes and other.kind not in of_ranks)
                 and places.touch(other, symptom)
             ),
             None,

@@ -108,6 +108,7 @@ class Finding:
     `slower_from` are the first longer steps where they begin in the interval of the counters that
     tell `start`: the cause began between both. `to_its_end` is one over only as its job ended.
     `unfelt` is one whose cost was measured and is none: it slows no whole job.
+    `computes` is one of parts whose recorded computation is longer: no network makes it so.
     `after_step` is the last step of a job that stands still: `start_step`, the next, never ran.
     """
 
@@ -139,6 +140,7 @@ class Finding:
     slower_from: tuple[int, datetime] | None = None
     to_its_end: bool = False
     unfelt: bool = False
+    computes: bool = False
     after_step: int | None = None
 
     @property

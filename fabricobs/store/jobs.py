@@ -7,17 +7,20 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from os.path import commonprefix
 from pathlib import PurePath
 from typing import ClassVar
 
 from fabricobs.store.joining import find_launches
+from fabricobs.store.launch_evidence import gap
 from fabricobs.store.launch_paths import common_folder, folders_above, names_of, pod_of, scheduled
 from fabricobs.store.launches import Launch, Lines
 from fabricobs.store.launches import Trace as Trace
 
 _RUN = "#"
+# A failed host is found and replaced, containers start and a checkpoint is read.
+_RESTARTED_WITHIN = timedelta(minutes=30)
 # What names a launch where neither a person nor a scheduler did.
 _OF_FILES = frozenset({"file name", "file names", "no name"})
 # Folders that name what is in them, or a time, and no job.
@@ -128,9 +131,23 @@ def _is_next_run(last: Launch, launch: Launch) -> bool:
         return False
     if not last.families & launch.families:
         return False
+    if bool(last.hosts & launch.hosts) and _resumes(last, launch):
+        return True
+    if last.scheduled and launch.scheduled:
+        return False  # numbered anew
     if last.hosts == launch.hosts and last.nranks == launch.nranks:
         return True
-    return bool(last.hosts & launch.hosts) and _resumes(last, launch)
+    return not (last.steps or launch.steps) and _takes_over(last, launch)
+
+
+def _takes_over(last: Launch, launch: Launch) -> bool:
+    """Say whether a launch soon follows on most hosts of another: restarts replace a few hosts."""
+    if last.versions and launch.versions and not last.versions & launch.versions:
+        return False
+    shared = len(last.hosts & launch.hosts)
+    most = 2 * shared > min(len(last.hosts), len(launch.hosts))
+    between = gap(last, launch)
+    return most and between is not None and between <= _RESTARTED_WITHIN
 
 
 def _resumes(last: Launch, launch: Launch) -> bool:

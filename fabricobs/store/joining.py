@@ -7,6 +7,7 @@ launch it can be of; where several could be meant, it stays apart.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
@@ -20,7 +21,7 @@ from fabricobs.store.launch_evidence import (
     is_same_print,
     same_processes,
 )
-from fabricobs.store.launch_paths import folders_above
+from fabricobs.store.launch_paths import folders_above, pids_in
 from fabricobs.store.launches import Launch, Lines, Process, Trace, attempts_of
 
 Signs = tuple[int, int, bool]
@@ -32,7 +33,7 @@ _APART = (timedelta(minutes=10), timedelta(minutes=1), timedelta(0))
 def find_launches(traces: Sequence[Trace]) -> list[Launch]:
     """Return the launches behind the traces, in the order of their first times and files."""
     files: dict[tuple[str | None, str | None], list[Trace]] = {}
-    for trace in traces:
+    for trace in _with_pids_of_names(traces):
         files.setdefault((trace.file_id, trace.given), []).append(trace)
     proven = _joined_by_proof([unit for rows in files.values() for unit in _units(rows)])
     proven.sort(key=lambda each: (min(each.paths, default=""), each.order))
@@ -45,6 +46,23 @@ def find_launches(traces: Sequence[Trace]) -> list[Launch]:
     return sorted(
         launches, key=lambda each: (each.begin or latest, min(each.paths, default=""), each.order)
     )
+
+
+def _with_pids_of_names(traces: Sequence[Trace]) -> list[Trace]:
+    """Return the traces, those without a process with the one of their host that names their file.
+
+    A library that shares the file of NCCL, as the watchdog of torch does, tells no process.
+    """
+    known: dict[str | None, set[int]] = {}
+    for trace in traces:
+        if trace.pid is not None:
+            known.setdefault(trace.host, set()).add(trace.pid)
+    found = []
+    for trace in traces:
+        pids = known.get(trace.host, set()) if trace.pid is None and trace.path else set()
+        named = pids & pids_in(trace.path) if pids and trace.path else set()
+        found.append(replace(trace, pid=named.pop()) if len(named) == 1 else trace)
+    return found
 
 
 def _units(rows: Sequence[Trace]) -> list[Launch]:

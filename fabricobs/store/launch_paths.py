@@ -15,6 +15,8 @@ _SCHEDULED = re.compile(
 _DATE = re.compile(r"20\d\d[01]\d[0-3]\d$")
 # What an operator of Kubernetes puts behind the name of a job to name its pods.
 _POD = re.compile(r"[-_.](?:master|worker|launcher|chief|leader|ps)(?:[-_.]\d+)*(?=[-_./]|$)")
+_PID = re.compile(r"pid[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:^|[-_.])([1-9]\d{3,6})(?=[-_.]|$)")
 _SUFFIXES = re.compile(r"(?:\.(?:log|txt|out|err|jsonl?|csv|parquet|gz|zst|xz|bz2))+$")
 
 
@@ -38,6 +40,16 @@ def pod_of(path: str) -> str | None:
     name = _SUFFIXES.sub("", PurePath(path).name)
     stem = _POD.split(name)[0]
     return stem if stem and stem != name else None
+
+
+def pids_in(path: str) -> set[int]:
+    """Return the numbers in the name of a file that may be a process id, as by %p of NCCL or torch.
+
+    Numbers below 1,000 without `pid` before them are rather ranks or parts of host names.
+    """
+    name = _SUFFIXES.sub("", PurePath(path).name)
+    told = {int(number) for number in _PID.findall(name)}
+    return told or {int(number) for number in _NUMBER.findall(name)}
 
 
 def names_of(paths: Iterable[str]) -> list[str]:

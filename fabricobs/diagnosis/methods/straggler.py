@@ -181,6 +181,7 @@ def _finding(
         end_step=end,
         detected_at=moment_of(times, unit.detected),
         loss_share=round(loss, 4),
+        computes=times.measured and not times.by_rest and not loads,
         drivers=_drivers(numbers, model),
         query=model.query,
         refuted_by=model.refuted_by,
