@@ -578,6 +578,9 @@ class TestSeveralSlowAtOnce:
         assert finding.title == (
             "rank 5 on node00 and rank 37 on node04 compute 15% longer than their peers"
         )
+        assert (
+            found.verdict.questions[0].evidence == "Some: rank 5 on node00 and rank 37 on node04."
+        )
         assert found.verdict.questions[1].answer == "problem"
 
     @pytest.mark.parametrize("seed", range(3))

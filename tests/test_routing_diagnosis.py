@@ -276,6 +276,24 @@ class TestCollisions:
         assert self.judged(make_store, fabric).findings == ()
 
 
+class TestTooFewReadings:
+    """Counters read each two minutes beside a run of two minutes were "too little traffic"."""
+
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize(("readings", "few"), [(2, True), (SAMPLES, False)])
+    def test_the_reason_is_the_one_that_holds(
+        self, make_store: Make, seed: int, readings: int, few: bool
+    ) -> None:
+        rows = Fabric(seed, told_by="switches").write()
+        last = at(readings - 0.5)
+        rows["port_samples"] = [row for row in rows["port_samples"] if row["ts"] < last]
+        with closing(Evidence(make_store(rows))) as evidence:
+            found = find_ecmp_skew(evidence, load_models()["ecmp_skew"], [])
+        reasons = " ".join(each.reason for each in found.open)
+        assert ("too few readings" in reasons) is few
+        assert "too little traffic" not in reasons
+
+
 class TestOneLeafAmongEvenOnes:
     """Flows are not known, no step is, and adaptive routing makes all other leaves even."""
 

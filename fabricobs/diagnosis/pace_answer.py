@@ -6,6 +6,7 @@ from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import STEPS_WANTED, UNEXPLAINED, Finding, Question
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.loss import one_loss, paces_of
+from fabricobs.diagnosis.naming import listed
 from fabricobs.diagnosis.shifted_times import shifted_times
 from fabricobs.diagnosis.standing import LOSS_PAST, in_past
 from fabricobs.notebook import share_words
@@ -61,7 +62,8 @@ def everywhere(
     if not slowdowns:
         culprits = [f for f in findings if f.kind == "straggler" and f.severity != "info"]
         if culprits:
-            return Question(question, "problem", f"Some: {culprits[0].entities[0].label}.")
+            late = list(dict.fromkeys(e for finding in culprits for e in finding.entities))
+            return Question(question, "problem", f"Some: {listed(late)}.")
         shift = shifted_times(evidence)
         aside = _BESIDE_IT if shift is None else shift.remedy
         return _work_grew(question, trends) or _pace_holds(

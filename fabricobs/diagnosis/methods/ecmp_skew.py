@@ -54,6 +54,8 @@ _OTHERS = (
     "NCCL_DEBUG=INFO logs of every job whose traffic crosses these switches",
 )
 _TRAFFIC = "there is too little traffic", _BUSY
+_MORE_READINGS = "counters read more often, or over more time"
+_READINGS = "too few readings of their counters lie within the job's time", _MORE_READINGS
 _MOSTLY = 0.5  # of what steps took longer: then the network slowed them
 
 
@@ -80,7 +82,8 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
     intervals = intervals.filter(~pl.col("inferred"))
     device_of = dict(intervals.select("uplink_group", "device").unique().iter_rows())
     flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
-    stretches = {group: shared_stretches(rows, model) for group, rows in by_group(intervals)}
+    groups = dict(by_group(intervals))
+    stretches = {group: shared_stretches(rows, model) for group, rows in groups.items()}
     estimated = estimated_flows(stretches)
     findings: list[Finding] = []
     powers: list[Power] = []
@@ -99,8 +102,12 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
             counted = None  # links so even carry more flows than NCCL's connections
         even = flows_of_even(parts, model)
         known = counted or estimated[group] or even
-        if known is None or not parts:
-            opened.setdefault(_FLOWS if parts else _TRAFFIC, []).append(device)
+        if not parts:
+            used = _is_used(groups[group], model)
+            opened.setdefault(_READINGS if used else _TRAFFIC, []).append(device)
+            continue
+        if known is None:
+            opened.setdefault(_FLOWS, []).append(device)
             continue
         # Many groups are judged at once: one run in a thousand may err, not one group.
         largest_p = model.limit("p") / len(stretches)
@@ -211,7 +218,7 @@ def _too_weak(parts: Sequence[SharedStretch], power: Power, model: Model) -> tup
         return "links are uneven, and as few flows as theirs may explain it", _MORE_FLOWS
     if power.seconds > model.limit("most_unseen") * lasted:
         rare = f"counters are read too rarely to show a skew of less than {power.seconds:,.0f} s"
-        return rare, "counters read more often, or over more time"
+        return rare, _MORE_READINGS
     return None
 
 
@@ -219,6 +226,14 @@ def _is_idle(parts: Sequence[SharedStretch], model: Model) -> bool:
     """Say whether a group carries too little of its rate to slow anyone."""
     uses = [part.tx_gbps / part.capacity_gbps for part in parts if part.capacity_gbps]
     return bool(uses) and max(uses) < model.limit("least_use")
+
+
+def _is_used(intervals: pl.DataFrame, model: Model) -> bool:
+    """Say whether a group of too few intervals to judge carries what could slow somebody."""
+    least_gbps = (model.limit("least_use") * pl.col("capacity_gbps")).fill_null(0.0)
+    return not intervals.filter(
+        (pl.col("tx_gbps") > 0) & (pl.col("tx_gbps") >= least_gbps)
+    ).is_empty()
 
 
 def _judge(
