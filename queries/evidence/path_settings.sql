@@ -6,10 +6,12 @@
 WITH last_settings AS (
   SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part, s.name,
     arg_max(s.value, coalesce(s.ts, '1970-01-01'::TIMESTAMP)) AS value
-  FROM settings s LEFT JOIN port_parts p USING (device, port)
-  WHERE s.name IN ('lossless_priorities', 'ACTION') AND s.port IS NOT NULL GROUP BY ALL
+  FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
+  WHERE s.name IN ('lossless_priorities', 'watchdog') AND s.port IS NOT NULL GROUP BY ALL
 ),
-protecting AS (SELECT owner, part, value FROM last_settings WHERE name = 'lossless_priorities'),
+-- What a port does by default no configuration prints.
+protecting AS (SELECT owner, part, value FROM last_settings WHERE name = 'lossless_priorities' AND value <> 'not set'),
+watched AS (SELECT owner, part, value FROM last_settings WHERE name = 'watchdog' AND value = 'on'),
 -- mlnx_qos prints a flag by priority, dcb `3:on`; of a host whose NICs differ the port is not known.
 host_priorities AS (
   SELECT host_name(host) AS host, any_value(value) AS value
@@ -27,6 +29,12 @@ mtus AS (
     arg_max(s.mtu, coalesce(s.ts, '1970-01-01'::TIMESTAMP)) AS mtu
   FROM named_status s LEFT JOIN port_parts p USING (device, port)
   WHERE s.mtu > 0 AND s.link_layer IS DISTINCT FROM 'InfiniBand' GROUP BY ALL
+  UNION ALL
+  -- Vendors count headers differently: by configurations a switch is compared with its hosts, not with another switch.
+  SELECT coalesce(p.owner, s.device), coalesce(p.part, s.port), 'configuration of ' || s.device,
+    arg_max(try_cast(s.value AS BIGINT), coalesce(s.ts, '1970-01-01'::TIMESTAMP))
+  FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
+  WHERE s.name = 'mtu' AND s.port IS NOT NULL AND try_cast(s.value AS BIGINT) > 0 GROUP BY ALL
 ),
 cables AS (SELECT DISTINCT owner, part, is_nic, far_owner, far_part, far_is_nic FROM cable_ends),
 told AS (
@@ -37,8 +45,8 @@ told AS (
   FROM protecting p JOIN cables c USING (owner, part) JOIN host_priorities h ON h.host = host_name(c.far_owner)
   UNION ALL
   SELECT 'watchdog', p.owner, p.part, NULL, p.value, coalesce(w.value, 'not watched'), w.value IS NULL
-  FROM protecting p LEFT JOIN last_settings w ON w.name = 'ACTION' AND w.owner = p.owner AND w.part = p.part
-  WHERE p.value <> 'none' AND p.owner IN (SELECT owner FROM last_settings WHERE name = 'ACTION')
+  FROM protecting p LEFT JOIN watched w USING (owner, part)
+  WHERE p.value <> 'none' AND p.owner IN (SELECT owner FROM watched)
   UNION ALL
   SELECT 'MTU', a.owner, a.part, c.far_owner || ' ' || c.far_part, a.mtu::VARCHAR, b.mtu::VARCHAR,
     CASE WHEN b.is_host THEN b.mtu > a.mtu ELSE b.mtu <> a.mtu END

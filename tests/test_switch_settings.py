@@ -1,0 +1,190 @@
+"""Settings of EOS, NX-OS and Cumulus switches: exactly the odd ports and switches are told."""
+
+import random
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from switch_configurations import (
+    CHECKS,
+    KINDS,
+    MINIMUM,
+    STAMP,
+    VENDORS,
+    Odd,
+    draw_switches,
+    make_odd,
+    write_switch,
+)
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.methods.rule import find_by_rule
+from fabricobs.diagnosis.model import load_models
+from fabricobs.formats.definition import load_definitions
+from fabricobs.ingestion import ingest
+from fabricobs.inputs import Options
+from fabricobs.querying import stored_queries
+from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session
+
+AUDIT = stored_queries()["configuration_audit"].sql
+SITES = [*((vendor,) for vendor in VENDORS), ("eos", "nxos"), ("nxos", "nvue"), VENDORS]
+
+
+def read(folder: Path) -> Path:
+    """Ingest a folder and return its store."""
+    store = Store(folder.parent / "store")
+    ingest([folder], store, Options())
+    return store.path
+
+
+def told(store: Path) -> set[Odd]:
+    """Return what the audit tells of odd parts."""
+    with open_session(store, AUDIT) as session:
+        rows = session.sql(f"SELECT \"check\", odd FROM ({AUDIT.rstrip().rstrip(';')})").fetchall()
+    found = set[Odd]()
+    for check, odd in rows:
+        for each in (odd or "").split("; ") if check in CHECKS else ():
+            if each:
+                part, _, value = each.rpartition(": ")
+                found.add((check, part, value))
+    return found
+
+
+@pytest.mark.parametrize("vendors", SITES, ids=" and ".join)
+@pytest.mark.parametrize("seed", range(4))
+def test_odd_ports_and_switches_are_told(
+    vendors: tuple[str, ...], seed: int, tmp_path: Path
+) -> None:
+    draw = random.Random(f"{vendors} {seed}")
+    switches = draw_switches([draw.choice(vendors) for _ in range(8)])
+    expected = set[Odd]()
+    # Seed 0 is a healthy site. Of each kind there is one, so that most are usual.
+    for kind in draw.sample(KINDS, min(2 * seed, len(KINDS))):
+        switch = draw.choice(switches)
+        if kind == "priority" and switch.vendor == "nxos":
+            switch = next((s for s in switches if s.vendor != "nxos"), switch)
+            if switch.vendor == "nxos":  # the listing of odd ports ends at five
+                continue
+        used = {part for _, part, _ in expected}
+        free = [p for p in switch.ports if f"{switch.name} {p.name}" not in used]
+        expected.update(make_odd(switch, draw.choice(free), kind))
+    for switch in switches:
+        write_switch(tmp_path / "site", switch, draw)
+    assert told(read(tmp_path / "site")) == expected
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_thresholds_above_any_buffer_reach_the_rule(vendor: str, tmp_path: Path) -> None:
+    draw = random.Random(vendor)
+    switches = draw_switches([vendor] * 4)
+    ((check, part, _),) = make_odd(switches[2], switches[2].ports[5], "thresholds")
+    assert check == MINIMUM
+    for switch in switches:
+        write_switch(tmp_path / "site", switch, draw)
+    store = read(tmp_path / "site")
+    most = load_models()["ecn_misconfigured"].threshold["most_bytes"].value
+    sql = f"SELECT DISTINCT device FROM evidence.ecn_settings WHERE min_threshold_bytes > {most}"
+    with closing(Evidence(store)) as evidence:
+        assert evidence.session.sql(sql).fetchall() == [(part.split()[0],)]
+
+
+def write_hosts(folder: Path, names: dict[str, str], odd: str) -> None:
+    """Write cables to the ports of `leaf1`, and PFC of the host behind each; one pauses on 4."""
+    rows = ["device,port,remote_device,remote_port"]
+    for host, port in names.items():
+        rows.append(f"leaf1,{port},{host},ens1")
+        (folder / host).mkdir()
+        states = " ".join(f"{p}:{'on' if p == (4 if host == odd else 3) else 'off'}" for p in range(8))
+        (folder / host / f"dcb_pfc-{STAMP}.txt").write_text(
+            f"pfc-cap 8 macsec-bypass off delay 0\nprio-pfc {states}\n"
+        )
+    (folder / "cables.csv").write_text("\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("sick", [True, False])
+def test_paths_that_do_not_fit(vendor: str, sick: bool, tmp_path: Path) -> None:
+    draw = random.Random(f"{vendor} {sick}")
+    (switch,) = draw_switches([vendor])
+    hosts = {f"node{n}": port.name for n, port in enumerate(switch.ports)}
+    wrong, unwatched = draw.sample(sorted(hosts), 2)
+    expected = set[tuple[str, str]]()
+    if sick:
+        port = next(p for p in switch.ports if p.name == hosts[unwatched])
+        make_odd(switch, port, "watchdog off")
+        expected = {("PFC", hosts[wrong]), ("watchdog", hosts[unwatched])}
+    folder = tmp_path / "site"
+    write_switch(folder, switch, draw)
+    write_hosts(folder, hosts, wrong if sick else "")
+    with closing(Evidence(read(folder))) as evidence:
+        sql = "SELECT what, port FROM evidence.path_settings WHERE wrong"
+        assert set(evidence.session.sql(sql).fetchall()) == expected
+        found = find_by_rule(evidence, load_models()["path_mismatch"], []).findings
+    assert len(found) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("written", "ports"),
+    [
+        ("swp1-4,swp6", "swp1 swp2 swp3 swp4 swp6"),
+        ("swp1-swp3", "swp1 swp2 swp3"),
+        ("swp1s0-2", "swp1s0 swp1s1 swp1s2"),
+        ("swp1-2s0-1", "swp1s0 swp1s1 swp2s0 swp2s1"),
+        ("Ethernet1/31-33", "Ethernet1/31 Ethernet1/32 Ethernet1/33"),
+        ("Eth1/1, Et1/2", "Ethernet1/1 Ethernet1/2"),
+        ("Port-Channel10", "Port-Channel10"),
+        ("swp1-99999", "swp1-99999"),
+    ],
+)
+def test_names_of_several_ports(written: str, ports: str, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "leaf1.txt").write_text(f"nv set interface {written} link mtu 9000\n")
+    assert {port for port, _, _ in settings(read(tmp_path / "site"), "mtu")} == set(ports.split()) or (
+        " " in written
+    )
+
+
+def settings(store: Path, name: str) -> set[tuple[str | None, str | None, str]]:
+    """Return port, profile and value of a setting."""
+    sql = f"SELECT port, profile, value FROM switch_settings WHERE name = '{name}'"
+    with open_session(store, sql) as session:
+        return set(session.sql(sql).fetchall())
+
+
+TWO_DEVICES = """\
+! Command: show running-config
+! device: leaf1 (DCS-7060DX5-64S, EOS-4.31.2F)
+interface Ethernet1/1
+   mtu 9214
+!
+priority-flow-control pause watchdog default timeout 0.2
+end
+!Command: show running-config
+hostname leaf2
+interface Ethernet1/1
+  mtu 9216
+"""
+
+
+def test_configurations_of_two_devices_in_one_file(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "all.txt").write_text(TWO_DEVICES)
+    sql = "SELECT device, port, name, value FROM switch_settings ORDER BY ALL"
+    with open_session(read(tmp_path / "site"), sql) as session:
+        rows = session.sql(sql).fetchall()
+    assert rows == [
+        ("leaf1", "Ethernet1/1", "mtu", "9214"),
+        ("leaf1", None, "DETECTION TIME", "200"),
+        ("leaf2", "Ethernet1/1", "mtu", "9216"),
+    ]
+
+
+def test_a_configuration_ends_at_the_next_prompt(tmp_path: Path) -> None:
+    (tmp_path / "site" / "leaf1").mkdir(parents=True)
+    (tmp_path / "site" / "leaf1" / "outputs.txt").write_text(
+        "leaf1#show running-config\ninterface Ethernet1/1\n   mtu 9214\nend\n"
+        "leaf1#show something\nmtu is what nobody knows\nunread line\n"
+    )
+    with open_session(read(tmp_path / "site"), "SELECT FROM files") as session:
+        assert session.sql("SELECT unparsed FROM files").fetchall() == [(2,)]
