@@ -24,7 +24,7 @@ WITH told AS (
       WHEN name = 'mtu' THEN 'MTU'
       WHEN name LIKE 'adaptive_routing%' THEN 'adaptive routing'
       WHEN regexp_matches(name, '^(service-profile|RoCE mode|(qos|queuing) policy|(pfc|ecn|mapping) profile)$') THEN 'QoS policies of switch ports'
-      WHEN profile IS NOT NULL AND profile <> 'route' THEN 'buffer profiles' END AS name,
+      WHEN profile <> 'route' OR name = 'mmu queue profile' THEN 'buffer profiles' END AS name,
     device, port, CASE WHEN name = 'mtu' THEN 'MTU' ELSE concat_ws(' ', profile, CASE WHEN name <> 'hash_field' THEN name END) END AS fact, value, ts
   FROM switch_settings
   UNION ALL

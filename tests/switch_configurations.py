@@ -1,4 +1,4 @@
-"""Configurations of drawn switches, written as EOS, NX-OS and NVUE document them, some ports and switches odd.
+"""Configurations of drawn switches as EOS, NX-OS and NVUE document them, some of them odd.
 
 Healthy switches of all vendors are set alike, so that they can stand in one site.
 """
@@ -59,7 +59,7 @@ def draw_switches(vendors: list[str]) -> list[Switch]:
 
 
 def make_odd(switch: Switch, port: Port, kind: str) -> list[Odd]:
-    """Set a port, or what the vendor sets for the whole switch, oddly; return what is to be told."""
+    """Set a port, or what the vendor sets for a whole switch, oddly; return what is to be told."""
     part = f"{switch.name} {port.name}"
     if kind == "no PFC":
         port.priorities = None
@@ -76,10 +76,10 @@ def make_odd(switch: Switch, port: Port, kind: str) -> list[Odd]:
         return [(WATCHDOG, part, "off")]
     if kind == "thresholds" and switch.vendor == "nxos":
         switch.minimum = 300_000_000
-        return [(MINIMUM, switch.name, "300000000")]
+        return [(check, switch.name, "300000000") for check in (MINIMUM, MAXIMUM)]
     if kind == "thresholds":
         port.minimum = 300_000_000
-        return [(MINIMUM, part, "300000000")]
+        return [(check, part, "300000000") for check in (MINIMUM, MAXIMUM)]
     if kind == "mtu":
         port.mtu = 1500
         return [("MTU", part, "1500")]

@@ -28,7 +28,7 @@ SELECT * FROM (VALUES
     'show switch-hash global', 'show running-config, show load-balance profile', 'show running-config, show ip load-sharing, show port-channel load-balance', 'nv config show, traffic.conf', NULL, NULL,
     'load-balance policies of EOS; whether leaves and spines share a seed'),
   ('adaptive routing', NULL, 'Static routes collide; switches and NICs must agree on it',
-    NULL, 'show running-config (ip hardware fib load-balance distribution)', 'show running-config (hardware profile dlb)', 'nv config show', NULL, 'NCCL_DEBUG=INFO (NCCL_IB_ADAPTIVE_ROUTING)', 'SONiC; cluster load balancing of EOS; the subnet manager'),
+    NULL, NULL, 'show running-config (hardware profile dlb)', 'nv config show', NULL, 'NCCL_DEBUG=INFO (NCCL_IB_ADAPTIVE_ROUTING)', 'SONiC; dynamic and cluster load balancing of EOS; the subnet manager'),
   ('ACS', 'off', 'It redirects traffic between GPU and NIC through the root complex; virtual machines may need it',
     NULL, NULL, NULL, NULL, NULL, 'lspci -vvv as root (ACSCtl of bridges)', NULL),
   ('relaxed ordering', NULL, 'Without it PCIe limits a fast NIC on some CPUs',

@@ -1,4 +1,4 @@
--- The ports that a configuration names by one text: `swp1-4,swp6`, `swp1s0-3`, `Ethernet1/1-32`.
+-- The ports that a configuration names by one text: `swp1-4,swp6`, `swp1-4,6`, `swp1s0-3`, `Ethernet1/1-32`.
 CREATE OR REPLACE MACRO ports_of(written) AS flatten([
   CASE WHEN regexp_full_match(p, '[A-Za-z]+\d+-(?:[A-Za-z]+)?\d+s\d+-\d+')
       THEN flatten([[regexp_extract(p, '^[A-Za-z]+') || i || 's' || j FOR j IN range(regexp_extract(p, 's(\d+)-\d+$', 1)::INT, regexp_extract(p, '-(\d+)$', 1)::INT + 1)]
@@ -6,7 +6,9 @@ CREATE OR REPLACE MACRO ports_of(written) AS flatten([
     WHEN regexp_full_match(p, '.*?[^0-9]\d{1,4}-(?:[^0-9,-][^,-]*?)??\d{1,4}')
       THEN [regexp_extract(p, '^(.*?[^0-9])\d+-', 1) || i FOR i IN range(regexp_extract(p, '^.*?[^0-9](\d+)-', 1)::INT, regexp_extract(p, '(\d+)$', 1)::INT + 1)]
     ELSE [p] END
-  FOR p IN [regexp_replace(trim(w), '^Eth?(\d)', 'Ethernet\1') FOR w IN string_split(written, ',')]
+  FOR p IN [regexp_replace(CASE WHEN NOT regexp_matches(trim(w), '^\d') THEN trim(w)
+      WHEN contains(w, '/') THEN regexp_extract(trim(written), '^[A-Za-z]+') || trim(w)
+      ELSE regexp_extract(trim(written), '^[A-Za-z]+(?:\d+/)*') || trim(w) END, '^Eth?(\d)', 'Ethernet\1') FOR w IN string_split(written, ',')]
 ]);
 -- The numbers of a list: `24,26`, `0-7`, `af31`, `cs6`.
 CREATE OR REPLACE MACRO dscps_of(written) AS flatten([

@@ -1,8 +1,8 @@
 """The configuration reader: lines whose indentation says what they belong to.
 
-`interface Ethernet1` and the lines indented below it, as switches print their configuration. The
-rules are those of `lines`, but what a line sets by `context` holds only for the lines indented below
-it. Lines that no rule reads are known and not kept, up to the next date or prompt.
+`interface Ethernet1` and the lines indented below it, as switches print their configuration. Rules
+are those of `lines`, but what a line sets by `context` holds only for the lines indented below it.
+Lines that no rule reads are known and not kept, up to the next date or prompt.
 """
 
 from typing import Any

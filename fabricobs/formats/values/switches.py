@@ -105,7 +105,7 @@ def parse_class_bits(text: str) -> str:
 
 
 def parse_class_list(text: str) -> str:
-    """Read a list of classes, which some commands part with blanks, as that of `show pfc priority`."""
+    """Read a list of classes that commas or blanks separate, as one with commas."""
     return ",".join(re.findall(r"\d", text))
 
 
