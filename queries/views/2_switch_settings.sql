@@ -38,11 +38,11 @@ CREATE OR REPLACE MACRO on_or_off(value) AS CASE
 CREATE OR REPLACE TABLE switch_settings AS
 WITH raw AS (
   SELECT * FROM settings
-  WHERE format IN ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nvue_roce')
+  WHERE format IN ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nxos_settings_json', 'nvue_roce', 'nvue_settings_json')
     AND value IS NOT NULL AND device IS NOT NULL
   -- A section of a configuration is printed as a whole: what it said before holds no more.
   QUALIFY ts IS NOT DISTINCT FROM max(ts) OVER (PARTITION BY format, device, port, profile,
-    CASE WHEN format NOT IN ('running_config', 'nvue_config') OR (port IS NULL AND profile IS NULL) THEN concat_ws(' ', name, queue) END)
+    CASE WHEN format NOT IN ('running_config', 'nvue_config', 'nvue_settings_json') OR (port IS NULL AND profile IS NULL) THEN concat_ws(' ', name, queue) END)
 ),
 written AS (SELECT port AS written, unnest(ports_of(port)) AS port FROM (SELECT DISTINCT port FROM raw WHERE port IS NOT NULL)),
 ported AS (
@@ -229,4 +229,4 @@ UNION ALL SELECT device, port, profile, name, value, ts, NULL FROM unset
 UNION ALL SELECT device, port, NULL, 'watchdog', 'on', ts, format FROM settings WHERE name = 'ACTION' AND value IS NOT NULL
 UNION ALL
 SELECT device, port, profile, name, value, ts, format FROM settings
-WHERE coalesce(format, '') NOT IN ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nvue_roce');
+WHERE coalesce(format, '') NOT IN ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nxos_settings_json', 'nvue_roce', 'nvue_settings_json');
