@@ -243,8 +243,14 @@ def test_what_nvue_shows_of_roce_is_comparable_with_a_configuration(tmp_path: Pa
 
 FORMATS_OF = {
     "eos": ("EOS", ("running_config", "eos_pfc_status", "eos_qos", "eos_interfaces")),
-    "nxos": ("NX-OS", ("running_config", "nxos_settings", "nxos_pfc", "nxos_interface")),
-    "cumulus": ("Cumulus", ("nvue_config", "nvue_roce", "cumulus_qos_files", "nvue_interfaces")),
+    "nxos": (
+        "NX-OS",
+        ("running_config", "nxos_settings", "nxos_settings_json", "nxos_pfc", "nxos_interface"),
+    ),
+    "cumulus": (
+        "Cumulus",
+        ("nvue_config", "nvue_settings_json", "nvue_roce", "cumulus_qos_files", "nvue_interfaces"),
+    ),
 }
 # Told by formats of modules and of the state of ports, whose samples are not among these.
 ELSEWHERE = {"firmware", "FEC"}
@@ -272,6 +278,74 @@ def test_the_manual_names_what_is_read_of_each_vendor(vendor: str, tmp_path: Pat
         seen = {name for (name,) in session.sql(sql).fetchall()} - ELSEWHERE
         cells = session.sql(f"SELECT name FROM configuration_checks WHERE {vendor} IS NOT NULL")
         assert {name for (name,) in cells.fetchall()} - ELSEWHERE == seen
+
+
+def test_two_switches_of_a_cable_protect_different_priorities(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    leaf, spine = draw_switches(["eos", "nvue"])
+    make_odd(leaf, leaf.ports[4], "priority")
+    rows = [f"leaf1,{a.name},leaf2,{b.name}" for a, b in zip(leaf.ports, spine.ports, strict=True)]
+    for switch in (leaf, spine):
+        write_switch(tmp_path / "site", switch, draw)
+    header = "device,port,remote_device,remote_port\n"
+    (tmp_path / "site" / "cables.csv").write_text(header + "\n".join(rows) + "\n")
+    with closing(Evidence(read(tmp_path / "site"))) as evidence:
+        wrong = evidence.frame("path_settings").filter("wrong").select("what", "port", "said")
+    said = "leaf1 Ethernet1/5 protects priority 4, leaf2 swp5 at the other end 3"
+    assert wrong.rows() == [("PFC between switches", "Ethernet1/5", said)]
+
+
+NXOS_PORTS = """\
+!Command: show running-config interface
+hostname leaf1
+interface Ethernet1/1
+  priority-flow-control mode on
+interface Ethernet1/2
+  priority-flow-control mode off
+interface Ethernet1/3
+  mtu 9216
+interface Ethernet1/3.100
+  mtu 9216
+"""
+
+
+def test_priorities_that_a_part_of_a_configuration_does_not_tell(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "leaf1.txt").write_text(NXOS_PORTS)
+    assert settings(read(tmp_path / "site"), "lossless_priorities") == {
+        ("Ethernet1/1", None, "on"),
+        ("Ethernet1/2", None, "none"),
+        ("Ethernet1/3", None, "not set"),
+    }
+
+
+NXOS_POLICIES = """\
+!Command: show running-config
+policy-map type queuing ALL
+  class type queuing c-out-8q-q3
+    random-detect minimum-threshold 150 kbytes maximum-threshold 300 kbytes ecn
+policy-map type queuing ONE
+  class type queuing c-out-8q-q3
+    random-detect minimum-threshold 500 kbytes maximum-threshold 900 kbytes ecn
+system qos
+  service-policy type queuing output ALL
+interface Ethernet1/1
+  mtu 9216
+  service-policy type queuing output ONE
+interface Ethernet1/2
+  mtu 9216
+"""
+
+
+def test_a_policy_of_the_system_holds_for_the_other_ports(tmp_path: Path) -> None:
+    (tmp_path / "site" / "leaf1").mkdir(parents=True)
+    (tmp_path / "site" / "leaf1" / "running.txt").write_text(NXOS_POLICIES)
+    store = read(tmp_path / "site")
+    assert settings(store, "min_threshold") == {
+        (None, "queue 3", "150000"),
+        ("Ethernet1/1", "queue 3", "500000"),
+    }
+    assert {value for _, _, value in settings(store, "ecn")} == {"on"}
 
 
 TWO_DEVICES = """\

@@ -1,7 +1,7 @@
 -- question: Do both ends of a cable agree on PFC and MTU, and does a watchdog guard each lossless port?
 -- A row is a port of a switch and one setting of which both sides are known. PFC is wrong where the host pauses on a
--- priority that its leaf port does not protect, or on none where the port protects one; MTU where a host sends
--- larger packets than its port takes, or two switches of one kind differ; the watchdog where a lossless port of a switch
+-- priority that its leaf port does not protect, or on none where the port protects one, or where two switches of a cable
+-- protect different priorities; MTU where a host sends larger packets than its port takes, or two switches of one kind differ; the watchdog where a lossless port of a switch
 -- that has one is not watched.
 WITH last_settings AS (
   SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part, s.name,
@@ -10,7 +10,7 @@ WITH last_settings AS (
   WHERE s.name IN ('lossless_priorities', 'watchdog') AND s.port IS NOT NULL GROUP BY ALL
 ),
 -- What a port does by default no configuration prints.
-protecting AS (SELECT owner, part, value FROM last_settings WHERE name = 'lossless_priorities' AND value <> 'not set'),
+protecting AS (SELECT owner, part, value FROM last_settings WHERE name = 'lossless_priorities' AND regexp_full_match(value, 'none|\d(,\d)*')),
 watched AS (SELECT owner, part, value FROM last_settings WHERE name = 'watchdog' AND value = 'on'),
 -- mlnx_qos prints a flag by priority, dcb `3:on`; of a host whose NICs differ the port is not known.
 host_priorities AS (
@@ -44,6 +44,10 @@ told AS (
       OR (h.value <> 'none' AND len(list_filter(string_split(h.value, ','), lambda x: NOT list_contains(string_split(p.value, ','), x))) > 0) AS wrong
   FROM protecting p JOIN cables c USING (owner, part) JOIN host_priorities h ON h.host = host_name(c.far_owner)
   UNION ALL
+  SELECT 'PFC between switches', a.owner, a.part, c.far_owner || ' ' || c.far_part, a.value, b.value, a.value <> b.value
+  FROM protecting a JOIN cables c ON c.owner = a.owner AND c.part = a.part AND NOT c.is_nic AND NOT c.far_is_nic
+  JOIN protecting b ON b.owner = c.far_owner AND b.part = c.far_part AND a.owner < b.owner
+  UNION ALL
   SELECT 'watchdog', p.owner, p.part, NULL, p.value, coalesce(w.value, 'not watched'), w.value IS NULL
   FROM protecting p LEFT JOIN watched w USING (owner, part)
   WHERE p.value <> 'none' AND p.owner IN (SELECT owner FROM watched)
@@ -57,11 +61,13 @@ told AS (
 )
 SELECT *, CASE what
     WHEN 'PFC' THEN format('{} pauses on priority {}, its port {} {} protects {}', far, far_value, switch, port, value)
+    WHEN 'PFC between switches' THEN format('{} {} protects priority {}, {} at the other end {}', switch, port, value, far, far_value)
     WHEN 'watchdog' THEN format('{} {} protects priority {} and no watchdog guards it', switch, port, value)
     ELSE format('{} {} has an MTU of {}, {} one of {}', switch, port, value, far, far_value)
   END AS said,
   CASE what
     WHEN 'PFC' THEN 'A pause of a priority that the other end does not protect is not honoured: queues overflow, packets are lost and sent again.'
+    WHEN 'PFC between switches' THEN 'A pause of a priority that the other end does not protect is not honoured: queues overflow, packets are lost and sent again.'
     WHEN 'watchdog' THEN 'A NIC that pauses without end stops the switch, and the switches behind it, until somebody unplugs it.'
     ELSE 'Packets larger than the MTU of the next port are dropped; small ones pass, so that only transfers fail.'
   END AS why

@@ -69,7 +69,7 @@ by_device AS (
 -- Ports that carry traffic, as far as their configuration tells.
 used AS (
   SELECT device, port, max(ts) AS ts FROM ported
-  WHERE regexp_matches(port, '^(Ethernet\d|swp\d)')
+  WHERE regexp_full_match(port, 'Ethernet[\d/]+|swp\d+(s\d+)?')
   GROUP BY device, port
   HAVING count(*) FILTER (name = 'interface') > 0 AND count(*) FILTER (name NOT IN ('interface', 'shutdown')) > 0 AND count(*) FILTER (name = 'shutdown') = 0
 ),
@@ -89,7 +89,8 @@ protecting AS (
   SELECT p.device, p.port, p.ts, CASE
       WHEN p.pfc = 'off' OR p.mode = 'off' OR p.is_deaf THEN 'none'
       WHEN p.mode = 'on' AND n.device IS NOT NULL THEN coalesce(d.classes, 'none')
-      WHEN p.mode IS NOT NULL THEN NULL
+      -- Of which priorities is not told.
+      WHEN p.mode IS NOT NULL THEN p.mode
       WHEN p.pfc = 'on' THEN coalesce(nullif(p.classes, ''), 'none')
       WHEN p.classes <> '' AND EXISTS (FROM raw r WHERE r.device = p.device AND r.name = 'pfc') THEN NULL
       ELSE nullif(p.classes, '') END AS value
@@ -221,7 +222,9 @@ unset AS (
   FROM (SELECT DISTINCT device, profile, name FROM told
     WHERE port IS NOT NULL AND (name IN ('lossless_priorities', 'watchdog', 'trust', 'mtu', 'service-profile', 'qos policy', 'pfc profile', 'ecn profile') OR name = 'ecn')) s
   JOIN used u ON u.device = s.device
-  WHERE NOT EXISTS (FROM told t WHERE t.device = u.device AND t.port = u.port AND t.name = s.name AND t.profile IS NOT DISTINCT FROM s.profile)
+  -- What the whole switch is set to holds for its ports.
+  WHERE NOT EXISTS (FROM told t WHERE t.device = u.device AND (t.port = u.port OR t.port IS NULL) AND t.name = s.name AND t.profile IS NOT DISTINCT FROM s.profile)
+    AND NOT EXISTS (FROM raw r WHERE r.device = u.device AND r.profile = 'system qos' AND r.name = s.name)
 )
 SELECT device, port, profile, name, value, ts, NULL AS format FROM told WHERE value IS NOT NULL AND device IS NOT NULL
 UNION ALL SELECT device, port, profile, name, value, ts, NULL FROM unset
