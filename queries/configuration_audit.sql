@@ -16,13 +16,17 @@
 -- tells it, not that it is right. What does not fit along a path (PFC, watchdog, MTU) is a finding, `path_mismatch`.
 WITH told AS (
   SELECT CASE WHEN name = 'lossless_priorities' THEN 'PFC priorities of switch ports'
-      WHEN name IN ('ACTION', 'DETECTION TIME', 'RESTORATION TIME') THEN 'PFC watchdog'
-      WHEN name = 'pfcwd polling interval' THEN 'PFC watchdog'
-      WHEN format LIKE 'sonic_switch_hash%' THEN 'hash fields'
+      WHEN name IN ('watchdog', 'ACTION', 'DETECTION TIME', 'RESTORATION TIME', 'pfcwd polling interval', 'watchdog polls') THEN 'PFC watchdog'
+      WHEN format LIKE 'sonic_switch_hash%' OR profile IN ('ECMP', 'LAG') THEN 'hash fields'
       WHEN regexp_matches(name, '_threshold|^ecn$|probability|^wred_') THEN 'ECN thresholds'
-      WHEN profile IS NOT NULL AND profile <> 'route' THEN 'buffer profiles' END AS name,
-    device, port, concat_ws(' ', profile, CASE WHEN name <> 'hash_field' THEN name END) AS fact, value, ts
-  FROM settings
+      WHEN name = 'trust' THEN 'trust of switch ports'
+      WHEN name LIKE 'DSCP %' THEN 'DSCP maps'
+      WHEN name = 'mtu' THEN 'MTU'
+      WHEN name LIKE 'adaptive_routing%' THEN 'adaptive routing'
+      WHEN regexp_matches(name, '^(service-profile|RoCE mode|(qos|queuing) policy|(pfc|ecn|mapping) profile)$') THEN 'QoS policies of switch ports'
+      WHEN profile <> 'route' OR name = 'mmu queue profile' THEN 'buffer profiles' END AS name,
+    device, port, CASE WHEN name = 'mtu' THEN 'MTU' ELSE concat_ws(' ', profile, CASE WHEN name <> 'hash_field' THEN name END) END AS fact, value, ts
+  FROM switch_settings
   UNION ALL
   SELECT CASE WHEN fact = 'PFC enabled by priority' THEN 'PFC priorities of hosts' WHEN fact = 'trust' THEN 'trust of hosts'
       WHEN fact = 'dma_buf' THEN 'GPUDirect module'
@@ -59,11 +63,25 @@ last_told AS (
   WHERE name IS NOT NULL AND value IS NOT NULL AND device IS NOT NULL
   QUALIFY ts IS NOT DISTINCT FROM max(ts) OVER (PARTITION BY name, device, port, fact)
 ),
-parts AS (
+named_parts AS (
   SELECT name, fact, device, port, string_agg(DISTINCT value, ', ' ORDER BY value) AS value,
     CASE WHEN device IN (SELECT host FROM training_hosts) THEN 'hosts'
       ELSE regexp_replace(device, '^0x[0-9a-f]+$|\d+', '#', 'g') END AS role
   FROM last_told GROUP BY name, fact, device, port
+),
+-- Values of DSCP that all switches called alike map as they map another are one line.
+maps AS (
+  SELECT role, fact, string_agg(concat_ws(' ', device, value), '; ' ORDER BY device) AS said
+  FROM named_parts WHERE fact LIKE 'DSCP %' GROUP BY role, fact
+),
+mapped AS (
+  SELECT role, fact, 'DSCP ' || string_agg(fact[6:], ',' ORDER BY try_cast(fact[6:] AS INT)) OVER (PARTITION BY role, said
+    ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS facts
+  FROM maps
+),
+parts AS (
+  SELECT DISTINCT p.name, coalesce(m.facts, p.fact) AS fact, p.device, p.port, p.value, p.role
+  FROM named_parts p LEFT JOIN mapped m USING (role, fact)
 ),
 counted AS (
   SELECT name, role, fact, value, count(*) AS holders, sum(count(*)) OVER g AS told,

@@ -17,7 +17,7 @@ from fabricobs.short_files import parsed
 from fabricobs.validation import explain
 
 Reader = Literal[
-    "lines", "table", "keyvalue", "paragraphs", "walk", "sections",
+    "lines", "configuration", "table", "keyvalue", "paragraphs", "walk", "sections",
     "matrix", "prometheus",
     "csv", "jsonl", "parquet", "json", "yaml",
     # Whole files, one function each: `formats/readers/`.

@@ -24,6 +24,7 @@ from fabricobs.formats.logs.lines import LineReader, TextReader
 from fabricobs.formats.logs.messages import REPEATED_MARK
 from fabricobs.formats.logs.wrapping import LogLine, log_lines, order_problem
 from fabricobs.formats.outputs.captures import CaptureReader
+from fabricobs.formats.outputs.configuration import ConfigurationReader
 from fabricobs.formats.outputs.keyvalue import KeyValueReader
 from fabricobs.formats.outputs.matrix import MatrixReader
 from fabricobs.formats.outputs.paragraphs import ParagraphReader
@@ -50,6 +51,7 @@ from fabricobs.formats.whole import WholeFile, WholeFormat
 # What reads a text line by line, by the reader its definition names.
 _READERS: dict[str, Callable[[Any, Context, Rows], TextReader]] = {
     "lines": LineReader,
+    "configuration": ConfigurationReader,
     "table": TableReader,
     "keyvalue": KeyValueReader,
     "paragraphs": ParagraphReader,
@@ -386,8 +388,8 @@ def _text_readers(formats: tuple[Format, ...], context: Context, rows: Rows) -> 
     others = [_text_reader(f, context, rows) for f in formats if not f.definition.separator]
     if not separators:
         return others
-    captured = [reader for reader in others if not isinstance(reader, LineReader)]
-    lines = [reader for reader in others if isinstance(reader, LineReader)]
+    lines = [reader for reader in others if type(reader) is LineReader]
+    captured = [reader for reader in others if reader not in lines]
     return [CaptureReader(separators, captured, context), *lines]
 
 

@@ -17,7 +17,7 @@ facts AS (
   UNION ALL SELECT 'setting', format, device, port, 'MTU', mtu::VARCHAR, ts FROM named_status
   UNION ALL SELECT 'setting', format, device, port, 'FEC', fec, ts FROM named_status WHERE oper IS DISTINCT FROM 'down'
   UNION ALL SELECT CASE WHEN s.profile = 'route' THEN 'route' ELSE 'setting' END, s.format, coalesce(n.device, s.device), s.port,
-    CASE WHEN s.profile = 'route' THEN s.name ELSE concat_ws(' ', s.profile, s.name) END, s.value, s.ts
+    CASE WHEN s.profile = 'route' THEN s.name ELSE concat_ws(' ', s.profile, s.queue, s.name) END, s.value, s.ts
   FROM settings s LEFT JOIN device_names n ON n.id = s.device
   UNION ALL SELECT CASE WHEN regexp_matches(fact, '(?i)firmware|fw_ver|psid') THEN 'firmware'
       WHEN regexp_matches(fact, '(?i)driver|^module$') THEN 'driver' ELSE 'setting' END,

@@ -2,8 +2,8 @@
 WITH told AS (
   SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part,
     arg_max(s.value, coalesce(s.ts, '1970-01-01'::TIMESTAMP)) AS classes
-  FROM settings s LEFT JOIN port_parts p USING (device, port)
-  WHERE s.name = 'lossless_priorities'
+  FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
+  WHERE s.name = 'lossless_priorities' AND regexp_full_match(s.value, 'none|\d(,\d)*')
   GROUP BY ALL
 )
 SELECT t.owner AS switch, count(*) AS ports, count(*) FILTER (t.classes = 'none') AS lossy,

@@ -1,15 +1,17 @@
 -- question: Do both ends of a cable agree on PFC and MTU, and does a watchdog guard each lossless port?
 -- A row is a port of a switch and one setting of which both sides are known. PFC is wrong where the host pauses on a
--- priority that its leaf port does not protect, or on none where the port protects one; MTU where a host sends
--- larger packets than its port takes, or two switches of one kind differ; the watchdog where a lossless port of a switch
+-- priority that its leaf port does not protect, or on none where the port protects one, or where two switches of a cable
+-- protect different priorities; MTU where a host sends larger packets than its port takes, or two switches of one kind differ; the watchdog where a lossless port of a switch
 -- that has one is not watched.
 WITH last_settings AS (
   SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part, s.name,
     arg_max(s.value, coalesce(s.ts, '1970-01-01'::TIMESTAMP)) AS value
-  FROM settings s LEFT JOIN port_parts p USING (device, port)
-  WHERE s.name IN ('lossless_priorities', 'ACTION') AND s.port IS NOT NULL GROUP BY ALL
+  FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
+  WHERE s.name IN ('lossless_priorities', 'watchdog') AND s.port IS NOT NULL GROUP BY ALL
 ),
-protecting AS (SELECT owner, part, value FROM last_settings WHERE name = 'lossless_priorities'),
+-- What a port does by default no configuration prints.
+protecting AS (SELECT owner, part, value FROM last_settings WHERE name = 'lossless_priorities' AND regexp_full_match(value, 'none|\d(,\d)*')),
+watched AS (SELECT owner, part, value FROM last_settings WHERE name = 'watchdog' AND value = 'on'),
 -- mlnx_qos prints a flag by priority, dcb `3:on`; of a host whose NICs differ the port is not known.
 host_priorities AS (
   SELECT host_name(host) AS host, any_value(value) AS value
@@ -27,6 +29,12 @@ mtus AS (
     arg_max(s.mtu, coalesce(s.ts, '1970-01-01'::TIMESTAMP)) AS mtu
   FROM named_status s LEFT JOIN port_parts p USING (device, port)
   WHERE s.mtu > 0 AND s.link_layer IS DISTINCT FROM 'InfiniBand' GROUP BY ALL
+  UNION ALL
+  -- Vendors count headers differently: by configurations a switch is compared with its hosts, not with another switch.
+  SELECT coalesce(p.owner, s.device), coalesce(p.part, s.port), 'configuration of ' || s.device,
+    arg_max(try_cast(s.value AS BIGINT), coalesce(s.ts, '1970-01-01'::TIMESTAMP))
+  FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
+  WHERE s.name = 'mtu' AND s.port IS NOT NULL AND try_cast(s.value AS BIGINT) > 0 GROUP BY ALL
 ),
 cables AS (SELECT DISTINCT owner, part, is_nic, far_owner, far_part, far_is_nic FROM cable_ends),
 told AS (
@@ -36,9 +44,13 @@ told AS (
       OR (h.value <> 'none' AND len(list_filter(string_split(h.value, ','), lambda x: NOT list_contains(string_split(p.value, ','), x))) > 0) AS wrong
   FROM protecting p JOIN cables c USING (owner, part) JOIN host_priorities h ON h.host = host_name(c.far_owner)
   UNION ALL
+  SELECT 'PFC between switches', a.owner, a.part, c.far_owner || ' ' || c.far_part, a.value, b.value, a.value <> b.value
+  FROM protecting a JOIN cables c ON c.owner = a.owner AND c.part = a.part AND NOT c.is_nic AND NOT c.far_is_nic
+  JOIN protecting b ON b.owner = c.far_owner AND b.part = c.far_part AND a.owner < b.owner
+  UNION ALL
   SELECT 'watchdog', p.owner, p.part, NULL, p.value, coalesce(w.value, 'not watched'), w.value IS NULL
-  FROM protecting p LEFT JOIN last_settings w ON w.name = 'ACTION' AND w.owner = p.owner AND w.part = p.part
-  WHERE p.value <> 'none' AND p.owner IN (SELECT owner FROM last_settings WHERE name = 'ACTION')
+  FROM protecting p LEFT JOIN watched w USING (owner, part)
+  WHERE p.value <> 'none' AND p.owner IN (SELECT owner FROM watched)
   UNION ALL
   SELECT 'MTU', a.owner, a.part, c.far_owner || ' ' || c.far_part, a.mtu::VARCHAR, b.mtu::VARCHAR,
     CASE WHEN b.is_host THEN b.mtu > a.mtu ELSE b.mtu <> a.mtu END
@@ -49,11 +61,13 @@ told AS (
 )
 SELECT *, CASE what
     WHEN 'PFC' THEN format('{} pauses on priority {}, its port {} {} protects {}', far, far_value, switch, port, value)
+    WHEN 'PFC between switches' THEN format('{} {} protects priority {}, {} at the other end {}', switch, port, value, far, far_value)
     WHEN 'watchdog' THEN format('{} {} protects priority {} and no watchdog guards it', switch, port, value)
     ELSE format('{} {} has an MTU of {}, {} one of {}', switch, port, value, far, far_value)
   END AS said,
   CASE what
     WHEN 'PFC' THEN 'A pause of a priority that the other end does not protect is not honoured: queues overflow, packets are lost and sent again.'
+    WHEN 'PFC between switches' THEN 'A pause of a priority that the other end does not protect is not honoured: queues overflow, packets are lost and sent again.'
     WHEN 'watchdog' THEN 'A NIC that pauses without end stops the switch, and the switches behind it, until somebody unplugs it.'
     ELSE 'Packets larger than the MTU of the next port are dropped; small ones pass, so that only transfers fail.'
   END AS why

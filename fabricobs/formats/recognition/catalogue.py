@@ -59,10 +59,20 @@ CONTAINERS = frozenset({ARCHIVE, COMBINED})
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}
 SNAPSHOT_READERS = frozenset(
-    {"table", "keyvalue", "paragraphs", "walk", "sections", "matrix", "prometheus"}
+    {
+        "configuration",
+        "table",
+        "keyvalue",
+        "paragraphs",
+        "walk",
+        "sections",
+        "matrix",
+        "prometheus",
+    }
 )
 _COMPILED: dict[str, Callable[[Definition], Compiled]] = {
     "lines": LineFormat,
+    "configuration": LineFormat,
     "table": TableFormat,
     "keyvalue": KeyValueFormat,
     "paragraphs": ParagraphFormat,
@@ -434,7 +444,7 @@ def _compile(definition: Definition) -> Compiled:
     reader = definition.reader[0]
     if reader in READERS:
         return WholeFormat(definition)
-    if reader != "lines" and not definition.block:
+    if _COMPILED[reader] is not LineFormat and not definition.block:
         raise TemplateError(f"reader {reader!r} needs a [[block]]")
     return _COMPILED[reader](definition)
 

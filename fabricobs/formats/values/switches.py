@@ -104,6 +104,11 @@ def parse_class_bits(text: str) -> str:
     return ",".join(str(bit) for bit in range(4) if int(text) >> bit & 1) or "none"
 
 
+def parse_class_list(text: str) -> str:
+    """Read a list of classes that commas or blanks separate, as one with commas."""
+    return ",".join(re.findall(r"\d", text))
+
+
 def parse_low_or_high(text: str) -> str:
     """Read the marks that NX-OS puts behind a received power out of bounds."""
     side = "high" if text[0] == "+" else "low"
@@ -149,6 +154,8 @@ TYPES: dict[str, ValueType] = {
     "yang": ValueType(r"(?:\S*[/.:])?", parse_text, ("VARCHAR",)),
     "yang_port": ValueType(r"\S+", parse_yang_port, ("VARCHAR",)),
     "classes": ValueType(r"\d(?:,\d)*|N/A", parse_classes, ("VARCHAR",)),
+    "class_list": ValueType(r"\d(?:(?:,| ) ?\d)*", parse_class_list, ("VARCHAR",)),
+    "number_word": ValueType(r"\d[\d.]*", parse_text, ("VARCHAR",)),
     "class_bits": ValueType(r"\d|Off", parse_class_bits, ("VARCHAR",)),
     "psu": ValueType(r"PSU ?\d+", parse_text, ("VARCHAR",)),
     "supply": ValueType(r"\d+", "PSU {}".format, ("VARCHAR",)),

@@ -117,10 +117,11 @@ PORTS = (
             *TIMED,
             *_PORT,
             text("profile", "Profile the setting belongs to; null for a setting of a port"),
+            text("queue", "Queue, traffic class or class of the profile, where it is set for each"),
             text("name", "lossless_priorities of a port; else as the command prints it"),
             text("value", "Its value, as printed"),
         ),
-        ("device", "port", "profile", "name"),
+        ("device", "port", "profile", "queue", "name"),
     ),
     Table(
         "links",

@@ -1,0 +1,235 @@
+-- The ports that a configuration names by one text: `swp1-4,swp6`, `swp1-4,6`, `swp1s0-3`, `Ethernet1/1-32`.
+CREATE OR REPLACE MACRO ports_of(written) AS flatten([
+  CASE WHEN regexp_full_match(p, '[A-Za-z]+\d+-(?:[A-Za-z]+)?\d+s\d+-\d+')
+      THEN flatten([[regexp_extract(p, '^[A-Za-z]+') || i || 's' || j FOR j IN range(regexp_extract(p, 's(\d+)-\d+$', 1)::INT, regexp_extract(p, '-(\d+)$', 1)::INT + 1)]
+        FOR i IN range(regexp_extract(p, '^[A-Za-z]+(\d+)-', 1)::INT, regexp_extract(p, '-(?:[A-Za-z]+)?(\d+)s', 1)::INT + 1)])
+    WHEN regexp_full_match(p, '.*?[^0-9]\d{1,4}-(?:[^0-9,-][^,-]*?)??\d{1,4}')
+      THEN [regexp_extract(p, '^(.*?[^0-9])\d+-', 1) || i FOR i IN range(regexp_extract(p, '^.*?[^0-9](\d+)-', 1)::INT, regexp_extract(p, '(\d+)$', 1)::INT + 1)]
+    ELSE [p] END
+  FOR p IN [regexp_replace(CASE WHEN NOT regexp_matches(trim(w), '^\d') THEN trim(w)
+      WHEN contains(w, '/') THEN regexp_extract(trim(written), '^[A-Za-z]+') || trim(w)
+      ELSE regexp_extract(trim(written), '^[A-Za-z]+(?:\d+/)*') || trim(w) END, '^Eth?(\d)', 'Ethernet\1') FOR w IN string_split(written, ',')]
+]);
+-- The numbers of a list: `24,26`, `0-7`, `af31`, `cs6`.
+CREATE OR REPLACE MACRO dscps_of(written) AS flatten([
+  CASE WHEN regexp_full_match(w, '\d+-\d+') THEN [i::VARCHAR FOR i IN range(split_part(w, '-', 1)::INT, split_part(w, '-', 2)::INT + 1)]
+    WHEN w LIKE 'af__' THEN [(8 * try_cast(w[3] AS INT) + 2 * try_cast(w[4] AS INT))::VARCHAR]
+    WHEN w LIKE 'cs_' THEN [(8 * try_cast(w[3] AS INT))::VARCHAR]
+    WHEN w = 'ef' THEN ['46'] WHEN w = 'default' THEN ['0'] ELSE [w] END
+  FOR w IN regexp_extract_all(lower(written), '[\w-]+')
+]);
+-- Bytes of a threshold; what is rounded (146.48 KB) to three digits. A unit that differs by ASIC (segments) stays.
+CREATE OR REPLACE MACRO threshold_of(name, value) AS CASE
+  WHEN regexp_matches(name, ' [KM]B$') THEN (round(value::DOUBLE * (CASE WHEN name LIKE '% KB' THEN 1024 ELSE 1048576 END) / pow(10, floor(log10(greatest(value::DOUBLE * CASE WHEN name LIKE '% KB' THEN 1024 ELSE 1048576 END, 1))) - 2))
+    * pow(10, floor(log10(greatest(value::DOUBLE * CASE WHEN name LIKE '% KB' THEN 1024 ELSE 1048576 END, 1))) - 2))::BIGINT::VARCHAR
+  WHEN name LIKE '% kbytes' THEN (value::DOUBLE * 1000)::BIGINT::VARCHAR
+  WHEN regexp_full_match(value, '\d+ [kKmMgG]?bytes')
+    THEN (split_part(value, ' ', 1)::BIGINT * CASE lower(split_part(value, ' ', 2))[1] WHEN 'k' THEN 1000 WHEN 'm' THEN 1000000 WHEN 'g' THEN 1000000000 ELSE 1 END)::VARCHAR
+  ELSE value
+END;
+CREATE OR REPLACE MACRO on_or_off(value) AS CASE
+  WHEN lower(value) IN ('on', 'enable', 'enabled', 'true', 'yes', 'dynamic') THEN 'on'
+  WHEN lower(value) IN ('off', 'disable', 'disabled', 'false', 'no', 'hash') THEN 'off' ELSE lower(value) END;
+
+-- What switches are set to do, whatever profiles, policies and ranges of ports their configurations say it by, in the names
+-- and units of SONiC's commands. A port has `not set` where its configuration was read, says nothing of the setting, and
+-- other ports of its switch are set: what it does then is the default of its system, which is not printed.
+-- `profile` is the profile, the queue an ECN threshold is of, or what a hash is for.
+CREATE OR REPLACE TABLE switch_settings AS
+WITH raw AS (
+  SELECT * FROM settings
+  WHERE format IN ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nxos_settings_json', 'nvue_roce', 'nvue_settings_json')
+    AND value IS NOT NULL AND device IS NOT NULL
+  -- A section of a configuration is printed as a whole: what it said before holds no more.
+  QUALIFY ts IS NOT DISTINCT FROM max(ts) OVER (PARTITION BY format, device, port, profile,
+    CASE WHEN format NOT IN ('running_config', 'nvue_config', 'nvue_settings_json') OR (port IS NULL AND profile IS NULL) THEN concat_ws(' ', name, queue) END)
+),
+written AS (SELECT port AS written, unnest(ports_of(port)) AS port FROM (SELECT DISTINCT port FROM raw WHERE port IS NOT NULL)),
+ported AS (
+  SELECT r.device, w.port, r.profile, r.queue, r.name, r.value, r.ts
+  FROM raw r JOIN written w ON w.written = r.port
+),
+-- What a port says itself, and what the profiles and policies that it names say.
+reached AS (
+  SELECT device, port, queue, name, value, ts, 0 AS depth FROM ported
+  UNION ALL
+  SELECT p.device, p.port, r.queue, r.name, r.value, p.ts, 1
+  FROM ported p JOIN raw r ON r.device = p.device AND r.port IS NULL AND r.profile = CASE WHEN p.value = 'applied' THEN p.profile ELSE p.value END
+  WHERE p.name IN ('service-profile', 'pfc profile', 'ecn profile', 'mapping profile', 'queuing policy')
+),
+by_port AS (SELECT * FROM reached QUALIFY depth = min(depth) OVER (PARTITION BY device, port, name, queue)),
+-- What holds for the whole switch: outside of profiles, in the default one, and in the policies of the system.
+by_device AS (
+  SELECT device, queue, name, value, ts FROM raw WHERE port IS NULL AND (profile IS NULL OR profile = 'default-global')
+  UNION ALL
+  SELECT s.device, r.queue, r.name, r.value, s.ts
+  FROM raw s JOIN raw r ON r.device = s.device AND r.port IS NULL AND r.profile = s.value
+  WHERE s.profile = 'system qos' AND s.name LIKE '% policy'
+),
+-- Ports that carry traffic, as far as their configuration tells.
+used AS (
+  SELECT device, port, max(ts) AS ts FROM ported
+  WHERE regexp_full_match(port, 'Ethernet[\d/]+|swp\d+(s\d+)?')
+  GROUP BY device, port
+  HAVING count(*) FILTER (name = 'interface') > 0 AND count(*) FILTER (name NOT IN ('interface', 'shutdown')) > 0 AND count(*) FILTER (name = 'shutdown') = 0
+),
+pfc AS (
+  SELECT p.device, p.port, max(p.ts) AS ts, any_value(p.value) FILTER (p.name = 'pfc') AS pfc, any_value(p.value) FILTER (p.name = 'pfc mode') AS mode,
+    count(*) FILTER (p.name IN ('rx', 'tx') AND on_or_off(p.value) = 'off') = 2 AS is_deaf,
+    array_to_string(list_sort(list_distinct(flatten(list(string_split(replace(p.value, ' ', ''), ',')) FILTER (p.name = 'pfc_priority')))), ',') AS classes
+  FROM by_port p GROUP BY p.device, p.port
+),
+device_pfc AS (
+  SELECT device, max(ts) AS ts, array_to_string(list_sort(list_distinct(flatten(list(string_split(replace(value, ' ', ''), ','))))), ',') AS classes
+  FROM by_device WHERE name = 'pfc_priority' GROUP BY device
+),
+policies AS (SELECT DISTINCT device FROM raw WHERE name = 'network-qos policy'),
+-- EOS drops nothing of the priorities listed if PFC is on, NX-OS nothing of those of its network-qos policy.
+protecting AS (
+  SELECT p.device, p.port, p.ts, CASE
+      WHEN p.pfc = 'off' OR p.mode = 'off' OR p.is_deaf THEN 'none'
+      WHEN p.mode = 'on' AND n.device IS NOT NULL THEN coalesce(d.classes, 'none')
+      -- Of which priorities is not told.
+      WHEN p.mode IS NOT NULL THEN p.mode
+      WHEN p.pfc = 'on' THEN coalesce(nullif(p.classes, ''), 'none')
+      WHEN p.classes <> '' AND EXISTS (FROM raw r WHERE r.device = p.device AND r.name = 'pfc') THEN NULL
+      ELSE nullif(p.classes, '') END AS value
+  FROM pfc p LEFT JOIN device_pfc d USING (device) LEFT JOIN policies n USING (device)
+),
+watchdogs AS (
+  SELECT device, any_value(on_or_off(value)) FILTER (name = 'watchdog') AS state,
+    any_value(value) FILTER (name = 'watchdog timeout') AS timeout, any_value(value) FILTER (name = 'watchdog action') AS action,
+    try_cast(any_value(value) FILTER (name = 'watchdog poll interval') AS INT) AS interval_ms,
+    try_cast(any_value(value) FILTER (name IN ('watchdog shutdown-multiplier', 'watchdog robustness')) AS INT) AS polls,
+    try_cast(any_value(value) FILTER (name = 'watchdog auto-restore multiplier') AS INT) AS restore_polls,
+    any_value(value) FILTER (name = 'watchdog recovery-time') AS recovery, any_value(value) FILTER (name = 'watchdog polling-interval') AS polling, max(ts) AS ts
+  FROM by_device WHERE name LIKE 'watchdog%' GROUP BY device
+),
+port_watchdogs AS (
+  SELECT p.device, p.port, max(p.ts) AS ts, any_value(on_or_off(p.value)) FILTER (p.name = 'watchdog') AS state,
+    any_value(p.value) FILTER (p.name = 'watchdog timeout') AS timeout, any_value(p.value) FILTER (p.name = 'watchdog action') AS action,
+    any_value(p.value) FILTER (p.name = 'watchdog recovery-time') AS recovery
+  FROM by_port p GROUP BY p.device, p.port
+),
+-- EOS watches all ports that pause once there is a timeout; NX-OS and Cumulus watch those that say so.
+watched AS (
+  SELECT p.device, p.port, greatest(p.ts, w.ts) AS ts, CASE
+      WHEN p.state = 'off' OR (w.state = 'off' AND p.state IS NOT NULL) THEN 'off'
+      WHEN p.state = 'on' THEN 'on'
+      WHEN coalesce(w.timeout, p.timeout) IS NOT NULL AND q.pfc = 'on' THEN 'on' END AS value,
+    coalesce(p.action, w.action) AS action
+  FROM port_watchdogs p LEFT JOIN watchdogs w USING (device) LEFT JOIN pfc q USING (device, port)
+),
+times AS (
+  SELECT device, NULL AS port, ts, timeout, recovery, polling, interval_ms, polls, restore_polls FROM watchdogs
+  UNION ALL SELECT device, port, ts, timeout, recovery, NULL, NULL, NULL, NULL FROM port_watchdogs
+),
+ecn AS (
+  SELECT device, port, unnest(string_split(coalesce(CASE WHEN queue ~ '^\d(,\d)*$' THEN queue ELSE regexp_extract(queue, '-q-?(\d|default)$', 1) END, ''), ',')) AS queue,
+    regexp_extract(name, '^\w+') AS name, CASE WHEN name = 'ecn' THEN on_or_off(value) WHEN name = 'probability' THEN value ELSE threshold_of(name, value) END AS value, ts
+  FROM (SELECT device, port, queue, name, value, ts FROM by_port UNION ALL SELECT device, NULL, queue, name, value, ts FROM by_device)
+  WHERE regexp_matches(name, '^(ecn|min_threshold|max_threshold|probability)( |$)') AND name NOT IN ('ecn queues', 'ecn profile')
+),
+-- `nv show qos roce` and the files of Cumulus tell the queues apart from the thresholds.
+ecn_queues AS (SELECT device, unnest(string_split(replace(value, ' ', ''), ',')) AS queue FROM by_device WHERE name = 'ecn queues'),
+marking AS (
+  SELECT e.device, e.port, coalesce(nullif(e.queue, ''), q.queue) AS queue, e.name, e.value, e.ts
+  FROM ecn e LEFT JOIN ecn_queues q ON q.device = e.device AND e.queue = ''
+),
+maps AS (
+  SELECT device, unnest(dscps_of(name)) AS dscp, value AS class, ts FROM raw WHERE queue = 'dscp'
+  UNION ALL
+  SELECT device, (10 * try_cast(name AS INT) + generate_subscripts(regexp_extract_all(value, '\d+'), 1) - 1)::VARCHAR,
+    unnest(regexp_extract_all(value, '\d+')), ts
+  FROM raw WHERE queue = 'dscp decade'
+  UNION ALL
+  SELECT c.device, unnest(dscps_of(c.value)), p.value, p.ts
+  FROM raw c JOIN raw p ON p.device = c.device AND p.queue = c.profile AND p.name = 'set class'
+  WHERE c.name = 'match dscp' AND EXISTS (FROM raw a WHERE a.device = c.device AND a.name = 'qos policy' AND a.value = p.profile)
+),
+fields AS (
+  SELECT * FROM (VALUES ('source-ip', 'SRC_IP'), ('destination-ip', 'DST_IP'), ('source-port', 'L4_SRC_PORT'), ('destination-port', 'L4_DST_PORT'),
+    ('ip-protocol', 'IP_PROTOCOL'), ('protocol', 'IP_PROTOCOL'), ('ipv6-label', 'IPV6_FLOW_LABEL'), ('ingress-interface', 'IN_PORT'), ('vlan', 'VLAN_ID'),
+    ('source-mac', 'SRC_MAC'), ('destination-mac', 'DST_MAC'), ('ether-type', 'ETHERTYPE'),
+    ('source ipv4 address', 'SRC_IP'), ('destination ipv4 address', 'DST_IP'), ('source port', 'L4_SRC_PORT'), ('destination port', 'L4_DST_PORT'),
+    ('sip', 'SRC_IP'), ('dip', 'DST_IP'), ('sport', 'L4_SRC_PORT'), ('dport', 'L4_DST_PORT'), ('ip_prot', 'IP_PROTOCOL'), ('ip6_label', 'IPV6_FLOW_LABEL'),
+    ('ing_intf', 'IN_PORT'), ('smac', 'SRC_MAC'), ('dmac', 'DST_MAC'), ('ether_type', 'ETHERTYPE'), ('vlan_id', 'VLAN_ID')) AS t(word, field)
+),
+flags AS (
+  SELECT r.device, r.profile, r.format, coalesce(f.field, upper(r.name)) AS field, on_or_off(r.value) AS value, r.ts
+  FROM raw r LEFT JOIN fields f ON f.word = lower(r.name)
+  WHERE r.queue = 'hash' AND r.name <> 'enable'
+    AND (r.format <> 'cumulus_qos_files' OR EXISTS (FROM raw e WHERE e.device = r.device AND e.profile = r.profile AND e.queue = 'hash' AND e.name = 'enable' AND e.value = 'true'))
+),
+hashes AS (
+  SELECT r.device, r.profile, 'hash_field' AS name, coalesce(f.field, upper(r.value)) AS value, r.ts
+  FROM raw r LEFT JOIN fields f ON f.word = lower(r.value) WHERE r.name = 'hash_field'
+  UNION ALL
+  SELECT device, profile, 'hash_field', unnest(list_concat(
+      CASE WHEN regexp_matches(value, 'source|src') THEN ['SRC_IP'] ELSE [] END, CASE WHEN regexp_matches(value, 'destination|dst') THEN ['DST_IP'] ELSE [] END,
+      CASE WHEN regexp_matches(value, 'port source|src.*l4port') THEN ['L4_SRC_PORT'] ELSE [] END,
+      CASE WHEN regexp_matches(value, 'port (source-)?destination|dst.*l4port') THEN ['L4_DST_PORT'] ELSE [] END)), ts
+  FROM raw WHERE name = 'load-sharing' AND NOT regexp_matches(value, 'mac|gre|udf')
+  UNION ALL
+  SELECT device, profile, 'load-sharing', value, ts FROM raw WHERE name = 'load-sharing' AND regexp_matches(value, 'mac|gre|udf')
+  UNION ALL
+  SELECT device, profile, 'hash_seed', coalesce(nullif(regexp_extract(value, 'universal-id (\S+)', 1), ''), value), ts
+  FROM raw WHERE name = 'hash_seed' OR (name = 'load-sharing' AND value LIKE '%universal-id %')
+  UNION ALL
+  -- Where not all fields are told, the others are defaults.
+  SELECT device, profile, 'hash_field', field, ts FROM flags WHERE value = 'on' QUALIFY count(*) OVER (PARTITION BY device, profile, format) >= 1
+    AND (device, profile) IN (SELECT (device, profile) FROM flags GROUP BY device, profile HAVING count(*) FILTER (field IN ('SRC_IP', 'DST_IP', 'L4_SRC_PORT', 'L4_DST_PORT')) = 4)
+  UNION ALL
+  SELECT device, profile, field, value, ts FROM flags
+  WHERE (device, profile) IN (SELECT (device, profile) FROM flags GROUP BY device, profile HAVING count(*) FILTER (field IN ('SRC_IP', 'DST_IP', 'L4_SRC_PORT', 'L4_DST_PORT')) < 4)
+),
+told AS (
+  SELECT device, port, NULL AS profile, 'lossless_priorities' AS name, value, ts FROM protecting WHERE value IS NOT NULL
+  UNION ALL
+  SELECT d.device, NULL, NULL, 'lossless_priorities', d.classes, d.ts FROM device_pfc d ANTI JOIN policies n USING (device)
+  UNION ALL SELECT device, NULL, NULL, name, value, ts FROM by_device WHERE name = 'lossless_priorities'
+  UNION ALL SELECT device, port, NULL, name, value, ts FROM by_port WHERE name = 'lossless_priorities'
+  UNION ALL SELECT device, port, NULL, 'watchdog', value, ts FROM watched WHERE value IS NOT NULL
+  UNION ALL SELECT device, port, NULL, 'ACTION', action, ts FROM watched WHERE value = 'on'
+  UNION ALL SELECT device, port, NULL, 'ACTION', value, ts FROM by_port WHERE name = 'ACTION'
+  UNION ALL
+  SELECT device, port, NULL, 'DETECTION TIME', coalesce((1000 * try_cast(timeout AS DOUBLE))::INT, interval_ms * polls)::VARCHAR, ts FROM times
+  UNION ALL
+  SELECT device, port, NULL, 'RESTORATION TIME', coalesce((1000 * try_cast(recovery AS DOUBLE))::INT, interval_ms * restore_polls)::VARCHAR, ts FROM times
+  UNION ALL
+  SELECT device, port, NULL, 'pfcwd polling interval', coalesce((1000 * try_cast(polling AS DOUBLE))::INT, interval_ms) || 'ms', ts FROM times
+  UNION ALL
+  SELECT device, NULL, NULL, 'watchdog polls', polls::VARCHAR, ts FROM watchdogs WHERE polls IS NOT NULL AND interval_ms IS NULL
+  UNION ALL SELECT device, port, 'queue ' || coalesce(queue, 'all'), name, value, ts FROM marking
+  UNION ALL
+  SELECT device, port, NULL, 'trust', CASE lower(value) WHEN 'l3' THEN 'dscp' WHEN 'l2' THEN 'pcp' WHEN 'cos' THEN 'pcp' WHEN '802.1p' THEN 'pcp'
+      WHEN 'both' THEN 'pcp,dscp' WHEN '802.1p,dscp' THEN 'pcp,dscp' WHEN 'untrusted' THEN 'nothing' ELSE lower(value) END, ts
+  FROM (SELECT device, port, value, ts FROM by_port WHERE name = 'trust' UNION ALL SELECT device, NULL, value, ts FROM by_device WHERE name = 'trust')
+  UNION ALL SELECT device, NULL, NULL, 'DSCP ' || dscp, class, ts FROM maps
+  UNION ALL SELECT device, NULL, profile, name, value, ts FROM hashes
+  UNION ALL SELECT device, port, NULL, name, CASE WHEN name = 'adaptive_routing' THEN on_or_off(value) ELSE value END, ts FROM by_port WHERE name LIKE 'adaptive_routing%'
+  UNION ALL SELECT device, NULL, NULL, name, CASE WHEN name = 'adaptive_routing' THEN on_or_off(value) ELSE value END, ts FROM raw WHERE port IS NULL AND name LIKE 'adaptive_routing%'
+  UNION ALL SELECT device, port, NULL, 'mtu', value, ts FROM ported WHERE name = 'mtu'
+  UNION ALL SELECT device, port, NULL, name, value, ts FROM by_port WHERE name IN ('service-profile', 'qos policy', 'queuing policy', 'pfc profile', 'ecn profile', 'mapping profile') AND value <> 'applied'
+  UNION ALL SELECT device, NULL, NULL, 'RoCE mode', value, ts FROM raw WHERE profile = 'roce' AND name = 'mode'
+  UNION ALL
+  SELECT device, NULL, concat_ws(' ', profile, queue), name, value, ts FROM raw
+  WHERE name IN ('memory-percent', 'xoff-threshold', 'xon-threshold', 'port-buffer', 'cable-length', 'queue-limit', 'pause buffer-size', 'mmu queue profile')
+),
+-- Settings that ports of a switch should share, where a used port says nothing.
+unset AS (
+  SELECT u.device, u.port, s.profile, s.name, 'not set' AS value, u.ts
+  FROM (SELECT DISTINCT device, profile, name FROM told
+    WHERE port IS NOT NULL AND (name IN ('lossless_priorities', 'watchdog', 'trust', 'mtu', 'service-profile', 'qos policy', 'pfc profile', 'ecn profile') OR name = 'ecn')) s
+  JOIN used u ON u.device = s.device
+  -- What the whole switch is set to holds for its ports.
+  WHERE NOT EXISTS (FROM told t WHERE t.device = u.device AND (t.port = u.port OR t.port IS NULL) AND t.name = s.name AND t.profile IS NOT DISTINCT FROM s.profile)
+    AND NOT EXISTS (FROM raw r WHERE r.device = u.device AND r.profile = 'system qos' AND r.name = s.name)
+)
+SELECT device, port, profile, name, value, ts, NULL AS format FROM told WHERE value IS NOT NULL AND device IS NOT NULL
+UNION ALL SELECT device, port, profile, name, value, ts, NULL FROM unset
+-- A watchdog that does something is on.
+UNION ALL SELECT device, port, NULL, 'watchdog', 'on', ts, format FROM settings WHERE name = 'ACTION' AND value IS NOT NULL
+UNION ALL
+SELECT device, port, profile, name, value, ts, format FROM settings
+WHERE coalesce(format, '') NOT IN ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nxos_settings_json', 'nvue_roce', 'nvue_settings_json');
