@@ -118,7 +118,7 @@ PORTS = (
             *_PORT,
             text("profile", "Profile the setting belongs to; null for a setting of a port"),
             text("queue", "Queue, traffic class or class of the profile, where it is set for each"),
-            text("name", "lossless_priorities of a port; else as the command prints it"),
+            text("name", "As the command prints it; `switch_settings` has common names for all systems"),
             text("value", "Its value, as printed"),
         ),
         ("device", "port", "profile", "queue", "name"),
