@@ -1,6 +1,7 @@
 """Settings of EOS, NX-OS and Cumulus switches: exactly the odd ports and switches are told."""
 
 import random
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -346,6 +347,24 @@ def test_a_policy_of_the_system_holds_for_the_other_ports(tmp_path: Path) -> Non
         ("Ethernet1/1", "queue 3", "500000"),
     }
     assert {value for _, _, value in settings(store, "ecn")} == {"on"}
+
+
+DAMAGE = ("", "-", "9" * 40, "1.2.3", "nan", "swp1-99999999999s0-1", "0-99999999999", ",,", "é")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_values_stop_no_audit(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    for name in sorted({n for _, names in FORMATS_OF.values() for n in names}):
+        for number, sample in enumerate(load_definitions()[name].sample):
+            path = tmp_path / "site" / f"leaf{number}" / name / Path(sample.path).name
+            path.parent.mkdir(parents=True)
+            words = re.split(r"(\s+)", sample.text)
+            for place in draw.sample(range(len(words)), len(words) // 10):
+                if words[place].strip() and "\n" not in words[place]:
+                    words[place] = draw.choice(DAMAGE)
+            path.write_text("".join(words))
+    told(read(tmp_path / "site"))
 
 
 TWO_DEVICES = """\

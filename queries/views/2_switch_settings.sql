@@ -1,6 +1,6 @@
 -- The ports that a configuration names by one text: `swp1-4,swp6`, `swp1-4,6`, `swp1s0-3`, `Ethernet1/1-32`.
 CREATE OR REPLACE MACRO ports_of(written) AS flatten([
-  CASE WHEN regexp_full_match(p, '[A-Za-z]+\d+-(?:[A-Za-z]+)?\d+s\d+-\d+')
+  CASE WHEN regexp_full_match(p, '[A-Za-z]+\d{1,3}-(?:[A-Za-z]+)?\d{1,3}s\d{1,2}-\d{1,2}')
       THEN flatten([[regexp_extract(p, '^[A-Za-z]+') || i || 's' || j FOR j IN range(regexp_extract(p, 's(\d+)-\d+$', 1)::INT, regexp_extract(p, '-(\d+)$', 1)::INT + 1)]
         FOR i IN range(regexp_extract(p, '^[A-Za-z]+(\d+)-', 1)::INT, regexp_extract(p, '-(?:[A-Za-z]+)?(\d+)s', 1)::INT + 1)])
     WHEN regexp_full_match(p, '.*?[^0-9]\d{1,4}-(?:[^0-9,-][^,-]*?)??\d{1,4}')
@@ -12,19 +12,21 @@ CREATE OR REPLACE MACRO ports_of(written) AS flatten([
 ]);
 -- The numbers of a list: `24,26`, `0-7`, `af31`, `cs6`.
 CREATE OR REPLACE MACRO dscps_of(written) AS flatten([
-  CASE WHEN regexp_full_match(w, '\d+-\d+') THEN [i::VARCHAR FOR i IN range(split_part(w, '-', 1)::INT, split_part(w, '-', 2)::INT + 1)]
+  CASE WHEN regexp_full_match(w, '\d{1,2}-\d{1,2}') THEN [i::VARCHAR FOR i IN range(split_part(w, '-', 1)::INT, split_part(w, '-', 2)::INT + 1)]
     WHEN w LIKE 'af__' THEN [(8 * try_cast(w[3] AS INT) + 2 * try_cast(w[4] AS INT))::VARCHAR]
     WHEN w LIKE 'cs_' THEN [(8 * try_cast(w[3] AS INT))::VARCHAR]
     WHEN w = 'ef' THEN ['46'] WHEN w = 'default' THEN ['0'] ELSE [w] END
   FOR w IN regexp_extract_all(lower(written), '[\w-]+')
 ]);
 -- Bytes of a threshold; what is rounded (146.48 KB) to three digits. A unit that differs by ASIC (segments) stays.
+CREATE OR REPLACE MACRO three_digits(number) AS try_cast(
+  round(number / pow(10, floor(log10(greatest(number, 1))) - 2)) * pow(10, floor(log10(greatest(number, 1))) - 2) AS BIGINT);
 CREATE OR REPLACE MACRO threshold_of(name, value) AS CASE
-  WHEN regexp_matches(name, ' [KM]B$') THEN (round(value::DOUBLE * (CASE WHEN name LIKE '% KB' THEN 1024 ELSE 1048576 END) / pow(10, floor(log10(greatest(value::DOUBLE * CASE WHEN name LIKE '% KB' THEN 1024 ELSE 1048576 END, 1))) - 2))
-    * pow(10, floor(log10(greatest(value::DOUBLE * CASE WHEN name LIKE '% KB' THEN 1024 ELSE 1048576 END, 1))) - 2))::BIGINT::VARCHAR
-  WHEN name LIKE '% kbytes' THEN (value::DOUBLE * 1000)::BIGINT::VARCHAR
+  WHEN name LIKE '% KB' THEN three_digits(1024 * try_cast(value AS DOUBLE))::VARCHAR
+  WHEN name LIKE '% MB' THEN three_digits(1048576 * try_cast(value AS DOUBLE))::VARCHAR
+  WHEN name LIKE '% kbytes' THEN try_cast(1000 * try_cast(value AS DOUBLE) AS BIGINT)::VARCHAR
   WHEN regexp_full_match(value, '\d+ [kKmMgG]?bytes')
-    THEN (split_part(value, ' ', 1)::BIGINT * CASE lower(split_part(value, ' ', 2))[1] WHEN 'k' THEN 1000 WHEN 'm' THEN 1000000 WHEN 'g' THEN 1000000000 ELSE 1 END)::VARCHAR
+    THEN try_cast(try_cast(split_part(value, ' ', 1) AS DOUBLE) * CASE lower(split_part(value, ' ', 2))[1] WHEN 'k' THEN 1000 WHEN 'm' THEN 1000000 WHEN 'g' THEN 1000000000 ELSE 1 END AS BIGINT)::VARCHAR
   ELSE value
 END;
 CREATE OR REPLACE MACRO on_or_off(value) AS CASE
@@ -99,9 +101,9 @@ protecting AS (
 watchdogs AS (
   SELECT device, any_value(on_or_off(value)) FILTER (name = 'watchdog') AS state,
     any_value(value) FILTER (name = 'watchdog timeout') AS timeout, any_value(value) FILTER (name = 'watchdog action') AS action,
-    try_cast(any_value(value) FILTER (name = 'watchdog poll interval') AS INT) AS interval_ms,
-    try_cast(any_value(value) FILTER (name IN ('watchdog shutdown-multiplier', 'watchdog robustness')) AS INT) AS polls,
-    try_cast(any_value(value) FILTER (name = 'watchdog auto-restore multiplier') AS INT) AS restore_polls,
+    try_cast(any_value(value) FILTER (name = 'watchdog poll interval') AS SMALLINT)::BIGINT AS interval_ms,
+    try_cast(any_value(value) FILTER (name IN ('watchdog shutdown-multiplier', 'watchdog robustness')) AS SMALLINT)::BIGINT AS polls,
+    try_cast(any_value(value) FILTER (name = 'watchdog auto-restore multiplier') AS SMALLINT)::BIGINT AS restore_polls,
     any_value(value) FILTER (name = 'watchdog recovery-time') AS recovery, any_value(value) FILTER (name = 'watchdog polling-interval') AS polling, max(ts) AS ts
   FROM by_device WHERE name LIKE 'watchdog%' GROUP BY device
 ),
@@ -193,11 +195,11 @@ told AS (
   UNION ALL SELECT device, port, NULL, 'ACTION', action, ts FROM watched WHERE value = 'on'
   UNION ALL SELECT device, port, NULL, 'ACTION', value, ts FROM by_port WHERE name = 'ACTION'
   UNION ALL
-  SELECT device, port, NULL, 'DETECTION TIME', coalesce((1000 * try_cast(timeout AS DOUBLE))::INT, interval_ms * polls)::VARCHAR, ts FROM times
+  SELECT device, port, NULL, 'DETECTION TIME', coalesce(try_cast(1000 * try_cast(timeout AS DOUBLE) AS BIGINT), interval_ms * polls)::VARCHAR, ts FROM times
   UNION ALL
-  SELECT device, port, NULL, 'RESTORATION TIME', coalesce((1000 * try_cast(recovery AS DOUBLE))::INT, interval_ms * restore_polls)::VARCHAR, ts FROM times
+  SELECT device, port, NULL, 'RESTORATION TIME', coalesce(try_cast(1000 * try_cast(recovery AS DOUBLE) AS BIGINT), interval_ms * restore_polls)::VARCHAR, ts FROM times
   UNION ALL
-  SELECT device, port, NULL, 'pfcwd polling interval', coalesce((1000 * try_cast(polling AS DOUBLE))::INT, interval_ms) || 'ms', ts FROM times
+  SELECT device, port, NULL, 'pfcwd polling interval', coalesce(try_cast(1000 * try_cast(polling AS DOUBLE) AS BIGINT), interval_ms) || 'ms', ts FROM times
   UNION ALL
   SELECT device, NULL, NULL, 'watchdog polls', polls::VARCHAR, ts FROM watchdogs WHERE polls IS NOT NULL AND interval_ms IS NULL
   UNION ALL SELECT device, port, 'queue ' || coalesce(queue, 'all'), name, value, ts FROM marking
