@@ -5,7 +5,8 @@ Content is what a network engineer reads and edits without Python: `ingest/`, `q
 name there takes the place of the shipped one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -33,9 +34,9 @@ def files(kind: Kind, suffix: str, extra: Sequence[Path] = ()) -> dict[str, Path
     `extra` are the user's content folders, later ones winning; a folder without a sub-folder
     of this kind adds nothing.
     """
-    found: dict[str, Path] = {}
-    for folder in (shipped(kind), *(directory / kind for directory in extra)):
-        found.update(_named(folder, suffix))
+    found = dict(_shipped_files(kind, suffix))
+    for directory in extra:
+        found.update(_named(directory / kind, suffix))
     return dict(sorted(found.items()))
 
 
@@ -47,6 +48,12 @@ def read_text(path: Path) -> str:
     if path.is_symlink():
         raise ContentError(f"{path}: no plain file; put a copy in its place")
     return decoded(path, read_short(path, ContentError), ContentError)
+
+
+# A diagnosis asks ten times; what was shipped stays as it is.
+@cache
+def _shipped_files(kind: Kind, suffix: str) -> Mapping[str, Path]:
+    return dict(_named(shipped(kind), suffix))
 
 
 def _named(folder: Path, suffix: str) -> Iterator[tuple[str, Path]]:

@@ -1,6 +1,7 @@
 """Models: what a file of `models/` says about one diagnosis, and loading it."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -215,7 +216,13 @@ def load_models(extra: Sequence[Path] = ()) -> dict[str, Model]:
 
 def load_model(path: Path) -> Model:
     """Load one model."""
-    document = parsed(path, content.read_text(path), ContentError)
+    return _read_model(path, content.read_text(path))
+
+
+# As definitions: a watch loads them anew every round.
+@lru_cache(maxsize=256)
+def _read_model(path: Path, text: str) -> Model:
+    document = parsed(path, text, ContentError)
     document.setdefault("name", path.stem)
     try:
         return Model.model_validate(document)
