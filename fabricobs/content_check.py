@@ -87,7 +87,7 @@ def _check_queries(known: Mapping[str, StoredQuery], extra: Sequence[Path]) -> I
     with TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")
         store.create()
-        with open_session(store.path, extra=extra) as connection:
+        with open_session(store.path, extra=extra, keep=True) as connection:
             for query in known.values():
                 for part in ("question", "columns", "example"):
                     if not getattr(query, part):

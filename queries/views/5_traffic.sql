@@ -44,9 +44,12 @@ QUALIFY row_number() OVER (PARTITION BY host, nic ORDER BY port, format) = 1
 -- read at one moment, and headers are up to 6 % more. Where rings cross uplinks, these may carry what a NIC does,
 -- too: then the ports that are ten times as near to a NIC as all others.
 CREATE OR REPLACE VIEW ports_to_nics AS
-WITH like_nics AS (
+WITH nics AS (
+  FROM uncabled_nics
+),
+like_nics AS (
   SELECT p.device, p.port, min(greatest(abs(ln(p.received / n.sent)), abs(ln(p.sent / n.received)))) AS distance
-  FROM switch_port_totals p JOIN uncabled_nics n
+  FROM switch_port_totals p JOIN nics n
     ON p.received BETWEEN 0.98 * n.sent AND 1.08 * n.sent AND p.sent BETWEEN 0.98 * n.received AND 1.08 * n.received
   WHERE p.in_bytes AND least(p.sent, p.received, n.sent, n.received) > 0
   GROUP BY p.device, p.port
@@ -58,8 +61,8 @@ nearest AS (
 SELECT owner AS device, part AS port FROM cable_ends WHERE far_is_nic AND NOT is_nic
 UNION ALL
 SELECT device, port FROM nearest
-WHERE place <= (SELECT count(*) FROM uncabled_nics)
-  AND EXISTS (FROM nearest WHERE place = (SELECT count(*) FROM uncabled_nics) AND (next IS NULL OR next > 10 * distance));
+WHERE place <= (SELECT count(*) FROM nics)
+  AND EXISTS (FROM nearest WHERE place = (SELECT count(*) FROM nics) AND (next IS NULL OR next > 10 * distance));
 
 -- Uplinks that no log tells, of leaves of which the ports to NICs are known: all other ports of the leaf that count
 -- anything, if each of them sends what a port of a switch without hosts receives, and the other way round,
@@ -71,14 +74,17 @@ WITH alive AS (
   SELECT *, 0.001 * max(greatest(sent, received)) OVER (PARTITION BY device) AS idle
   FROM switch_port_totals WHERE sent + received > 0
 ),
+below AS (
+  FROM ports_to_nics
+),
 near AS (
   SELECT a.* FROM alive a
-  SEMI JOIN ports_to_nics d ON d.device = a.device
-  ANTI JOIN ports_to_nics b ON b.device = a.device AND b.port = a.port
+  SEMI JOIN below d ON d.device = a.device
+  ANTI JOIN below b ON b.device = a.device AND b.port = a.port
   ANTI JOIN uplink_groups g ON g.device = a.device
 ),
 far AS (
-  SELECT * FROM alive a ANTI JOIN ports_to_nics b ON b.device = a.device
+  SELECT * FROM alive a ANTI JOIN below b ON b.device = a.device
 ),
 matched AS (
   SELECT n.device, n.port, f.device AS far_device, f.port AS far_port
@@ -120,14 +126,17 @@ inferred AS (
     device || ' ports like ' || first_value(port) OVER (w ORDER BY length(port), port) AS uplink_group
   FROM alike
   WINDOW w AS (PARTITION BY device, family, speed_gbps, in_bytes, part)
+),
+counted AS (
+  FROM counted_uplinks
 )
 SELECT device, port, speed_gbps, uplink_group, members, false AS inferred FROM uplink_groups
 UNION ALL
 SELECT device, port, s.speed_gbps, device || ' uplinks', count(*) OVER (PARTITION BY device), false
-FROM counted_uplinks LEFT JOIN told_speeds s USING (device, port)
+FROM counted LEFT JOIN told_speeds s USING (device, port)
 UNION ALL
 SELECT device, port, speed_gbps, uplink_group, members, true FROM inferred
-WHERE members >= 4 AND device NOT IN (SELECT device FROM counted_uplinks);
+WHERE members >= 4 AND device NOT IN (SELECT device FROM counted);
 
 -- Ports of parallel links in every interval, from the one source that counts most: bytes before
 -- packets. `window_us` is what intervals are summed to (see uplink_port_windows), 0: they stand.
@@ -136,7 +145,7 @@ WITH members AS (
   SELECT g.*, n.name
   FROM (
     SELECT t.device, t.port AS name, coalesce(a.port, t.port) AS port
-    FROM (SELECT DISTINCT device, port FROM port_traffic) t
+    FROM counting_ports t
     LEFT JOIN port_aliases a ON a.device = host_name(t.device) AND a.name = t.port
   ) n JOIN parallel_ports g USING (device, port)
 ),

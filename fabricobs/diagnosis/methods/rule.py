@@ -51,7 +51,8 @@ def _found(
     judged = rule.judged or parts_told
     counts = f"SELECT {judged}, {rule.of or judged}, count(*) FROM evidence.rows"
     told, of, _ = evidence.ask_of(rows, counts, model.limits).row(0)
-    wrong = evidence.ask_of(rows, f"FROM evidence.rows WHERE {rule.when}", model.limits)
+    asked = f"FROM evidence.rows WHERE {rule.when}"
+    wrong = rows if rows.is_empty() else evidence.ask_of(rows, asked, model.limits)
     parts = having([*wrong_parts(wrong, columns, model, rule)], columns, evidence, model, rule)
     found = [
         _finding(_begun(one, trends), evidence, model, rule, trends)
