@@ -30,7 +30,7 @@ def write_days(folder: Path, days: int, store: Path | None = None) -> None:
 
 def steps(store: Store) -> list[int]:
     """Return the steps that a reader of the store finds."""
-    rows = open_session(store.path).sql("SELECT step FROM steps ORDER BY step").fetchall()
+    rows = open_session(store.path, "steps").sql("SELECT step FROM steps ORDER BY step").fetchall()
     return [step for (step,) in rows]
 
 

@@ -43,7 +43,7 @@ def read(path: Path, store: Path) -> IngestReport:
 
 
 def counts(store: Path) -> list[tuple[object, ...]]:
-    with open_session(store) as session:
+    with open_session(store, "port_samples steps") as session:
         return session.sql(
             "SELECT 'port', count(*), sum(tx_bytes)::BIGINT, min(ts), count(DISTINCT device) "
             "FROM port_samples UNION ALL SELECT 'step', count(*), sum(step)::BIGINT, min(ts), "
@@ -127,7 +127,7 @@ def test_a_zip_gives_its_local_time_and_the_hosts_of_its_folders(tmp_path: Path)
     write_zip(tmp_path / "z.zip", {f"x/{host}/eth0.txt": stats for host in ("c1", "c2")})
     singapore = Options(zone="Asia/Singapore")
     ingest([tmp_path / "z.zip"], Store(tmp_path / "s"), singapore)
-    with open_session(tmp_path / "s") as session:
+    with open_session(tmp_path / "s", "port_samples") as session:
         got = session.sql("SELECT device, port, ts::TEXT, ts_source FROM port_samples ORDER BY 1")
         assert got.fetchall() == [
             (host, "eth0", "2026-03-02 01:00:00", "mtime") for host in ("c1", "c2")

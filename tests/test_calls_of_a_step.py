@@ -250,7 +250,7 @@ class TestNothingButCollectives:
         store = Store(tmp_path / "store")
         store.create()
         store.append("given", rows)
-        with open_session(store.path) as session:
+        with open_session(store.path, "step_times") as session:
             told = session.sql("SELECT max(step), median(step_time_ms) FROM step_times")
             steps, usual_ms = told.fetchall()[0]
         assert steps == pytest.approx(job.steps, rel=0.03)

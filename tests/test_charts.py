@@ -129,7 +129,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
             rule("priority_samples", "pfc_rx_frames"),
         ],
     )
-    with open_session(store) as connection:
+    with open_session(store, keep=True) as connection:
         yield Source(connection)
 
 
@@ -241,7 +241,7 @@ def test_a_sweep_shows_the_runs_with_the_slow_part_apart(tmp_path: Path, bad: st
     name = write_sweep(tmp_path / "logs", 147, bad, runs=16, hosts=8, effect=0.15)
     ingest([tmp_path / "logs"], Store(tmp_path / "store"), Options())
     part = Entity(bad, **{bad: name})
-    with open_session(tmp_path / "store") as connection:
+    with open_session(tmp_path / "store", keep=True) as connection:
         chosen = chart_of(Source(connection), of("slow_part", "acceptance", part, start=None))
     assert chosen is not None
     assert chosen[0] == "runs_with_part"
@@ -255,7 +255,7 @@ def test_a_sweep_shows_the_runs_with_the_slow_part_apart(tmp_path: Path, bad: st
 
 
 def test_a_finding_without_data_for_its_charts_has_none(tmp_path: Path) -> None:
-    with open_session(make_store(tmp_path / "store")) as connection:
+    with open_session(make_store(tmp_path / "store"), keep=True) as connection:
         empty = Source(connection)
         for name, draw in CHARTS.items():
             assert draw(empty, of("straggler", "slowest_ranks")) is None, name
@@ -299,7 +299,7 @@ def test_a_cable_between_switches_accuses_their_ports(source: Source) -> None:
 
 def test_a_big_fabric_is_drawn_in_groups_and_leaves_nothing_out(tmp_path: Path) -> None:
     culprit = finding("straggler", Entity("rank", rank=9, host="node1"))
-    with open_session(big_store(tmp_path / "store")) as connection:
+    with open_session(big_store(tmp_path / "store"), keep=True) as connection:
         fabric = draw_topology(Source(connection), [culprit])
     assert fabric is not None
     _, rows = drawn(fabric.chart)

@@ -133,7 +133,7 @@ def test_values_below_headings_of_their_paths_are_a_sysfs_tree(tmp_path: Path) -
         text = "".join(f"==> {tree}/{key} <==\n{value}\n\n" for key, value in values.items())
         path.write_text(text, encoding="utf-8")
     ingest([tmp_path / "logs"], Store(tmp_path / "s"), Options())
-    with open_session(tmp_path / "s") as session:
+    with open_session(tmp_path / "s", "port_samples") as session:
         rows = session.sql(
             "SELECT device, port, max(tx_bytes), max(np_cnp_sent), count(DISTINCT ts) "
             "FROM port_samples GROUP BY ALL ORDER BY ALL"

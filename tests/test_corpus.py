@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 def asker(inputs: list[Path], store: Path):
     ingest(inputs, Store(store), Options())
-    session = open_session(store)
+    session = open_session(store, keep=True)
     return lambda statement: session.sql(statement).fetchall()
 
 

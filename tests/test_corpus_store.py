@@ -54,7 +54,7 @@ def store(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ask(store: Path) -> Any:
-    session = open_session(store)
+    session = open_session(store, keep=True)
     return lambda statement: session.sql(statement).fetchall()
 
 

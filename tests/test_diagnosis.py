@@ -103,7 +103,8 @@ def test_hosts_match_on_their_short_name(tmp_path: Path) -> None:
             widened.append(longer if hosts else line[:25] + filler + line[25:])
         table.write_text("\n".join(widened) + "\n")
     ingest([logs], Store(tmp_path / "s"), Options())
-    found = open_session(tmp_path / "s").sql("SELECT DISTINCT remote_device FROM links").fetchall()
+    asked = "SELECT DISTINCT remote_device FROM links"
+    found = open_session(tmp_path / "s", asked).sql(asked).fetchall()
     assert ("node01.cluster.local",) in found
     assert at_least(diagnose(tmp_path / "s"), "low") == ["ecmp_skew"]
 

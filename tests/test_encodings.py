@@ -29,7 +29,7 @@ def test_the_rows_are_those_of_utf_8(tmp_path: Path, encoding: str, packed: bool
     (tmp_path / "gpu-a07" / "nic.txt").write_bytes(gzip.compress(data) if packed else data)
     report = ingest([tmp_path / "gpu-a07"], Store(tmp_path / "s"), Options())
     assert not report.problems
-    with open_session(tmp_path / "s") as session:
+    with open_session(tmp_path / "s", "port_samples") as session:
         rows = session.sql("SELECT device, port, rx_bytes FROM port_samples").fetchall()
     assert rows == [("gpu-a07", "eth0", 900719925474)]
 
@@ -67,7 +67,7 @@ def test_a_rotated_copy_counts_once(tmp_path: Path, encoding: str) -> None:
     ingest([logs], Store(tmp_path / "s"), Options())
     (logs / "job.log").rename(logs / "job.log.1")
     ingest([logs], Store(tmp_path / "s"), Options())
-    with open_session(tmp_path / "s") as session:
+    with open_session(tmp_path / "s", "steps") as session:
         assert session.sql("SELECT count(*) FROM steps").fetchall() == [(9,)]
 
 

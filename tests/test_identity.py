@@ -372,7 +372,7 @@ def test_a_stamp_above_an_output_is_in_the_zone_given(tmp_path: Path) -> None:
 
 
 def sources(store: Path) -> set[tuple[str, str]]:
-    with open_session(store) as session:
+    with open_session(store, "port_samples files") as session:
         return set(
             session.sql(
                 "SELECT p.device, f.device_source FROM port_samples p JOIN files f USING (file_id)"
@@ -426,7 +426,7 @@ def test_an_address_that_lines_state_goes_by_its_host_in_the_views(tmp_path: Pat
     nccl = "gpu-a:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.20.3.1<0>\n"
     (tmp_path / "logs" / "nccl.log").write_text(nccl)
     read(tmp_path / "logs", tmp_path / "s")
-    with open_session(tmp_path / "s") as session:
+    with open_session(tmp_path / "s", "named_samples") as session:
         found = session.sql("SELECT device, port, rx_bytes FROM named_samples").fetchall()
     assert found == [("gpu-a", "eth0", 7)]
 
@@ -444,7 +444,7 @@ def test_a_record_is_of_the_host_that_its_path_names(name: str, text: str, tmp_p
         (tmp_path / "logs" / host).mkdir(parents=True)
         (tmp_path / "logs" / host / name).write_text(text)
     read(tmp_path / "logs", tmp_path / "s")
-    with open_session(tmp_path / "s") as session:
+    with open_session(tmp_path / "s", "steps") as session:
         found = session.sql("SELECT host, rank, step_time_ms FROM steps ORDER BY ALL").fetchall()
     assert found == [("gpu-01", 3, 7.5), ("gpu-02", 3, 7.5)]
 
@@ -457,7 +457,7 @@ def test_records_of_counters_are_of_the_time_that_their_path_tells(tmp_path: Pat
             f"device,port,timestamp,rx_bytes\nleaf07,Ethernet0,{text},{minute}\n"
         )
     read(folder, tmp_path / "s")
-    with open_session(tmp_path / "s") as session:
+    with open_session(tmp_path / "s", "port_samples") as session:
         found = session.sql(
             "SELECT strftime(ts, '%H:%M'), ts_source, rx_bytes FROM port_samples ORDER BY rx_bytes"
         ).fetchall()

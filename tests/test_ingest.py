@@ -41,7 +41,7 @@ def parts_of(store: Path) -> dict[str, pa.Table]:
 
 
 def rows_of(store: Path) -> dict[str, list[tuple[object, ...]]]:
-    session = open_session(store)
+    session = open_session(store, " ".join(TABLES))
     return {table: sorted(session.sql(f"FROM {table}").fetchall(), key=repr) for table in TABLES}
 
 

@@ -270,7 +270,7 @@ def test_a_restart_is_the_next_run_and_repeated_steps_count_once(tmp_path: Path)
     assert [f.entities[0].job for f in found.findings] == ["first"]
     assert found.verdict.sentence.startswith("1 job in 2 runs: 1 with a problem")
     assert said(found, "first#2") == said(diagnose(made(tmp_path / "b", AGAIN.rows())))
-    with open_session(store) as session:
+    with open_session(store, "step_times jobs") as session:
         rows = session.sql("SELECT job, count(*) FROM step_times GROUP BY job ORDER BY job")
         assert rows.fetchall() == [("first", 120), ("first#2", 120)]
         rows = session.sql("SELECT job, run, replayed_steps FROM jobs ORDER BY run")
@@ -330,7 +330,7 @@ def test_a_series_with_a_replay_is_split_at_the_restart(
     assert [(run.first_step, run.last_step) for run in runs] == steps
     assert [run.name for run in runs] == [runs[0].name] * 2
     assert [set(run.hosts) for run in runs] == [set(job.hosts) for job in jobs]
-    with open_session(store) as session:
+    with open_session(store, "steps") as session:
         counted = session.sql(
             "SELECT job, count(*) FROM steps GROUP BY job ORDER BY job"
         ).fetchall()

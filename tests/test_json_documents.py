@@ -45,7 +45,7 @@ def document(*, indent: int | None = 1) -> str:
 
 def told(path: Path, store: Path) -> dict[str, list[tuple[Any, ...]]]:
     ingest([path], Store(store), Options())
-    with open_session(store) as session:
+    with open_session(store, " ".join(TABLES)) as session:
         return {name: session.sql(f"SELECT * FROM {name}").fetchall() for name in TABLES}
 
 
@@ -73,7 +73,7 @@ def test_nor_does_one_of_a_file_that_breaks_off(tmp_path: Path) -> None:
 def test_a_file_that_breaks_off_is_accounted_for(tmp_path: Path) -> None:
     (tmp_path / "out.json").write_text(document()[:-60])
     ingest([tmp_path / "out.json"], Store(tmp_path / "store"), Options())
-    with open_session(tmp_path / "store") as session:
+    with open_session(tmp_path / "store", " ".join(TABLES)) as session:
         ((lines, parsed, ignored, unparsed),) = session.sql(
             "SELECT lines, parsed, ignored, unparsed FROM files"
         ).fetchall()
@@ -98,7 +98,7 @@ def test_outputs_of_several_commands_stand_in_one_capture(tmp_path: Path) -> Non
         "leaf21#show weather\nnobody knows\n"
     )
     ingest([tmp_path / "leaf21.log"], Store(tmp_path / "store"), Options())
-    with open_session(tmp_path / "store") as session:
+    with open_session(tmp_path / "store", " ".join(TABLES)) as session:
         samples = session.sql("SELECT device, port, rx_bytes, hour(ts) FROM port_samples")
         assert samples.fetchall() == [("leaf21", "Ethernet1", 5, 10)]
         pfc = session.sql("SELECT device, pfc_rx_frames, pfc_tx_frames FROM priority_samples")
@@ -119,7 +119,7 @@ def test_outputs_of_several_commands_stand_in_one_capture(tmp_path: Path) -> Non
 def test_an_odd_document_is_accounted_for(tmp_path: Path, text: str) -> None:
     (tmp_path / "odd.json").write_text(text)
     ingest([tmp_path / "odd.json"], Store(tmp_path / "store"), Options())
-    with open_session(tmp_path / "store") as session:
+    with open_session(tmp_path / "store", " ".join(TABLES)) as session:
         ((lines, summed, problem),) = session.sql(
             "SELECT lines, parsed + ignored + unparsed, problem FROM files"
         ).fetchall()

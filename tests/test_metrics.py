@@ -17,7 +17,7 @@ def ask(tmp_path: Path, name: str, text: str, sql: str) -> list[tuple[Any, ...]]
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
     ingest([folder], Store(tmp_path / "store"), Options())
-    with open_session(tmp_path / "store") as session:
+    with open_session(tmp_path / "store", sql) as session:
         return session.sql(sql).fetchall()
 
 
@@ -47,7 +47,7 @@ def test_a_number_is_read_as_it_is_meant_and_garbage_is_told(tmp_path: Path) -> 
     ]
     sql = "SELECT port, rx_bytes, xmit_wait, link_downed FROM port_samples ORDER BY port"
     assert ask(tmp_path, "x.prom", "\n".join(lines), sql) == [('a"b/1', 1500, None, None)]
-    with open_session(tmp_path / "store") as session:
+    with open_session(tmp_path / "store", "unparsed") as session:
         said = session.sql("SELECT line, reason FROM unparsed ORDER BY line").fetchall()
     assert said == [
         (4, "node_exporter_infiniband: no label names the port"),

@@ -34,7 +34,7 @@ def define(folder: Path, mark: str) -> Path:
 
 
 def stored(store: Path) -> list[tuple[object, ...]]:
-    with open_session(store) as session:
+    with open_session(store, "files") as session:
         files = session.sql("SELECT parse_filename(path), formats, rows FROM files ORDER BY 1, 2")
         return files.fetchall()
 
@@ -53,7 +53,7 @@ def test_a_file_that_a_new_definition_claims_is_read_again(text: str, tmp_path: 
     nccl, ours = stored(store)
     assert nccl == before[0]
     assert "ourtrainer" in str(ours[1])
-    with open_session(store) as session:
+    with open_session(store, "steps") as session:
         assert session.sql("SELECT step, step_time_ms FROM steps").fetchall() == [(7, 250.0)]
     again = ingest([logs], Store(store), Options(content=(content,)))
     assert all(outcome.unchanged for outcome in again.outcomes)

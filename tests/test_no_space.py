@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Path:
 
 def check_whole(store: Path, steps: int = DAYS) -> None:
     assert not [fault for batch in verification.verify(store) for fault in batch.faults]
-    assert open_session(store).sql("SELECT count(*) FROM steps").fetchall() == [(steps,)]
+    assert open_session(store, "steps").sql("SELECT count(*) FROM steps").fetchall() == [(steps,)]
     assert not list((store / ".incoming").iterdir())
 
 

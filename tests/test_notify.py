@@ -140,7 +140,9 @@ def test_history_in_the_store_knows_an_event_it_has(tmp_path: Path) -> None:
     site.send(NEW)
     from fabricobs.store.session import open_session
 
-    rows = open_session(site.path).sql("SELECT news, severity FROM findings ORDER BY run")
+    rows = open_session(site.path, "findings").sql(
+        "SELECT news, severity FROM findings ORDER BY run"
+    )
     assert rows.fetchall() == [("new", "high"), ("resolved", "high")]
 
 

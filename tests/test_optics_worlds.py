@@ -33,7 +33,7 @@ def test_only_the_port_of_a_bad_cable_is_warned_of(fault: str, spares: int, tmp_
         topology, folder = world.topology, tmp_path / str(seed)
         write_switch_logs(Site(world, folder / "logs"))
         ingest([folder / "logs"], Store(folder / "store"), Options(zone=spec.zone))
-        with open_session(folder / "store") as session:
+        with open_session(folder / "store", "events") as session:
             alarms = "SELECT count(*) FROM events WHERE kind = 'optics_alarm'"
             logged += session.sql(alarms).fetchall()[0][0]
         found = diagnose(folder / "store").findings

@@ -127,7 +127,7 @@ def test_leaves_are_alike_whichever_hosts_left_logs(seed: int, tmp_path: Path) -
         )
     )
     store = _stored(tmp_path / "logs", tmp_path)
-    with open_session(store) as session:
+    with open_session(store, "uplink_groups") as session:
         groups = session.sql("SELECT uplink_group, count(*) FROM uplink_groups GROUP BY ALL")
         leaves = {group: links for group, links in groups.fetchall() if group.startswith("lf")}
         assert leaves == {f"{leaf} uplinks": 2 * len(spines) for leaf in below}

@@ -200,7 +200,7 @@ def test_every_output_about_gpus_tells_their_clocks(form: str, driver: str, tmp_
     site = Site(world, tmp_path / "logs")
     write_gpus(site)
     ingest([tmp_path / "logs"], Store(tmp_path / "store"), Options(zone="Asia/Shanghai"))
-    with open_session(tmp_path / "store") as session:
+    with open_session(tmp_path / "store", "gpu_states") as session:
         told = session.sql("FROM gpu_states").pl()
     struck = world.faults[0].parts[0] % world.spec.gpus_per_host
     busy = told.filter(pl.col("utilization_percent") > 50)

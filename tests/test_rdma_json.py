@@ -28,7 +28,7 @@ def rows(name: str, text: str, select: str) -> list[tuple[Any, ...]]:
         path.parent.mkdir()
         path.write_text(text)
         ingest([path.parent], Store(Path(folder, "store")), Options())
-        with open_session(Path(folder, "store")) as session:
+        with open_session(Path(folder, "store"), f"{select} files") as session:
             found = session.sql(f"{select} ORDER BY ALL").fetchall()
             assert session.sql("SELECT sum(unparsed) FROM files").fetchall() == [(0,)]
     return found

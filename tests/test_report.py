@@ -424,10 +424,9 @@ def test_page_leaves_charts_out_before_it_grows_too_big(
 
 def test_heat_map_holds_the_slow_rank(store: Path) -> None:
     path = content.files("queries", ".sql")["report/rank_compute"]
-    with open_session(store) as connection:
-        answer = connection.execute(
-            path.read_text(), {"job": JOB, "step_bins": 60, "rank_bins": 128}
-        )
+    sql = path.read_text()
+    with open_session(store, sql) as connection:
+        answer = connection.execute(sql, {"job": JOB, "step_bins": 60, "rank_bins": 128})
         names = [column[0] for column in answer.description]
         cells = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
     slow = [cell for cell in cells if cell["excess"] > 0.1]
@@ -438,8 +437,9 @@ def test_heat_map_holds_the_slow_rank(store: Path) -> None:
 
 def test_uplink_shares_add_up(store: Path) -> None:
     path = content.files("queries", ".sql")["report/uplink_shares"]
-    with open_session(store) as connection:
-        rows = connection.execute(path.read_text(), {"switch": LEAF, "most": 2000}).fetchall()
+    sql = path.read_text()
+    with open_session(store, sql) as connection:
+        rows = connection.execute(sql, {"switch": LEAF, "most": 2000}).fetchall()
     by_moment: dict[datetime, float] = {}
     for *_, moment, _, share in rows:
         by_moment[moment] = by_moment.get(moment, 0.0) + share

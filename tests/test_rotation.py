@@ -179,7 +179,7 @@ def test_each_row_names_its_line(tmp_path: Path) -> None:
     log.write(2)
     log.compress(3, lambda: None)
     log.look()
-    rows = open_session(log.store.path).sql(
+    rows = open_session(log.store.path, "steps files").sql(
         "SELECT parse_filename(path), line, step FROM steps JOIN files USING (file_id) "
         "WHERE step > 0 ORDER BY step"
     )
@@ -225,7 +225,7 @@ def test_samples_that_are_equal_are_several(tmp_path: Path) -> None:
         os.utime(logs / name, (at, at))
         ingest([logs], store, Options())
     formats = "SELECT count(*) FROM files WHERE repeats IS NOT NULL AND formats <> ''"
-    assert open_session(store.path).sql(formats).fetchall() == [(0,)]
+    assert open_session(store.path, formats).sql(formats).fetchall() == [(0,)]
 
 
 def test_a_log_that_is_rotated_while_it_is_read(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ MakeStore = Callable[[Rows], Path]
 
 
 def step_times(store: Path) -> list[tuple[int, float, str]]:
-    with open_session(store) as session:
+    with open_session(store, "step_times") as session:
         return session.sql(
             "SELECT step, step_time_ms, source FROM step_times ORDER BY step"
         ).fetchall()

@@ -68,7 +68,7 @@ def assert_sound(store: Path, said: str) -> None:
     assert all(line.startswith("fabricobs: ") for line in lines), said
     assert not list((store / ".incoming").glob("*")), said
     counted = "SELECT count(*) FROM files WHERE lines <> parsed + ignored + unparsed"
-    assert open_session(store).sql(counted).fetchall() == [(0,)]
+    assert open_session(store, counted).sql(counted).fetchall() == [(0,)]
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("FABRICOBS_STOPS", "6"))))
@@ -133,7 +133,8 @@ def test_an_ingest_ends_and_the_next_one_brings_the_rest(tmp_path: Path, whole: 
         assert_sound(store, said)
     ingest([LOGS], Store(store), Options())
     count = "SELECT (SELECT count(*) FROM files), (SELECT count(*) FROM port_samples)"
-    assert open_session(store).sql(count).fetchall() == open_session(whole).sql(count).fetchall()
+    own, expected = (open_session(each, count).sql(count).fetchall() for each in (store, whole))
+    assert own == expected
 
 
 def test_a_signal_that_was_ignored_stays_ignored(tmp_path: Path) -> None:

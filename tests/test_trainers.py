@@ -188,7 +188,7 @@ def test_steps_are_those_the_trainer_took(tmp_path: Path, name: str) -> None:
     written = now.replace(tzinfo=UTC).timestamp() + 60
     os.utime(path, (written, written))
     ingest([path], Store(tmp_path / "store"), Options())
-    with open_session(tmp_path / "store") as session:
+    with open_session(tmp_path / "store", "steps step_times files") as session:
         rows = session.sql("SELECT step, ts, loss, format FROM steps").fetchall()
         times = session.sql("SELECT step, step_time_ms FROM step_times").fetchall()
         assert session.sql("SELECT sum(unparsed) FROM files").fetchall() == [(0,)]

@@ -135,7 +135,7 @@ def test_a_step_is_read_right_behind_any_prefix(
         path.write_text(log, encoding="utf-8")
         os.utime(path, (1_772_500_000, 1_772_500_000))
         ingest([path], Store(Path(folder, "store")), Options())
-        with open_session(Path(folder, "store")) as session:
+        with open_session(Path(folder, "store"), "steps files") as session:
             rows = session.sql("SELECT step, step_time_ms, elapsed_ms FROM steps").fetchall()
             (unread,) = session.sql("SELECT sum(unparsed) FROM files").fetchall()[0]
     expected = {

@@ -89,7 +89,7 @@ def test_merged_findings_are_still_known(sample_store: Path, tmp_path: Path) -> 
         keep_findings(changed, store.path)
     assert upkeep.compact(store, later()) >= 3
     keep_findings(diagnose(store.path, gpu_hour_price=2.0), store.path)
-    rows = open_session(store.path).sql("SELECT count(*) FROM findings").fetchall()
+    rows = open_session(store.path, "findings").sql("SELECT count(*) FROM findings").fetchall()
     assert rows == [(4 * len(found.findings),)]
 
 
@@ -98,7 +98,7 @@ def test_pruning_takes_old_rows_and_keeps_their_accounts(store: Store, tmp_path:
     assert pruned.files == DAYS - 5
     assert pruned.freed_bytes > 0
     assert steps(store) == list(range(8, 13))
-    session = open_session(store.path)
+    session = open_session(store.path, "files")
     assert session.sql("SELECT count(*), count(pruned) FROM files").fetchall() == [(DAYS, DAYS - 5)]
     assert not ingest([tmp_path / "logs"], store, Options()).read, "pruned is not read again"
     assert upkeep.prune(store, timedelta(days=4), later()).files == 0
@@ -111,13 +111,13 @@ def test_the_last_that_is_known_of_a_device_stays(store: Store, tmp_path: Path) 
     os.utime(cables, (0, 0))
     ingest([cables], store, Options())
     links = "SELECT count(*) FROM links"
-    assert open_session(store.path).sql(links).fetchall() == [(1,)]
+    assert open_session(store.path, links).sql(links).fetchall() == [(1,)]
     upkeep.prune(store, timedelta(days=4), later())
-    assert open_session(store.path).sql(links).fetchall() == [(1,)]
+    assert open_session(store.path, links).sql(links).fetchall() == [(1,)]
 
 
 def test_who_began_to_read_keeps_what_was_there_for_an_hour(store: Store) -> None:
-    rows = open_session(store.path).sql("SELECT step FROM steps ORDER BY step")
+    rows = open_session(store.path, "steps").sql("SELECT step FROM steps ORDER BY step")
     upkeep.prune(store, timedelta(days=4))
     upkeep.compact(store, later() - timedelta(hours=2))
     assert rows.fetchall() == [(step,) for step in range(1, DAYS + 1)]
@@ -198,6 +198,8 @@ def test_a_store_of_an_older_version_lacks_columns_and_is_read(tmp_path: Path) -
         older = pq.read_table(part).drop_columns(["samples"])
         pq.write_table(older, part)
     rebuild(tmp_path / "store")
-    rows = open_session(tmp_path / "store").sql("SELECT step, samples FROM steps ORDER BY step")
+    rows = open_session(tmp_path / "store", "steps").sql(
+        "SELECT step, samples FROM steps ORDER BY step"
+    )
     assert rows.fetchall() == [(1, None), (2, None)]
     assert diagnose(tmp_path / "store").failures == ()

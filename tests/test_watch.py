@@ -20,6 +20,7 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.operate import watch as operation
 from fabricobs.operate.state import only_watch
 from fabricobs.store.session import LinkRate, Site, newest_time, open_session
+from fabricobs.store.tables import TABLES
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +35,7 @@ def own_store(sample_store: Path, tmp_path: Path) -> Path:
 
 
 def steps(store: Path) -> list[int]:
-    rows = open_session(store).sql("SELECT step FROM steps ORDER BY step").fetchall()
+    rows = open_session(store, "steps").sql("SELECT step FROM steps ORDER BY step").fetchall()
     return [step for (step,) in rows]
 
 
@@ -80,14 +81,16 @@ class TestWindow:
     BEGIN = datetime(2026, 3, 2, 9, 10)
 
     def test_what_happened_before_is_out_of_sight(self, sample_store: Path) -> None:
-        session = open_session(sample_store, since=self.BEGIN)
+        session = open_session(sample_store, " ".join(TABLES), since=self.BEGIN)
         for table in ("steps", "collectives", "port_samples", "priority_samples"):
             dated = "ts_source <> 'mtime'"
             first = session.sql(f"SELECT min(ts) FROM {table} WHERE {dated}").fetchall()[0][0]
             assert first >= self.BEGIN
 
     def test_what_is_so_stays(self, sample_store: Path) -> None:
-        whole, window = open_session(sample_store), open_session(sample_store, since=self.BEGIN)
+        tables = " ".join(TABLES)
+        whole = open_session(sample_store, tables)
+        window = open_session(sample_store, tables, since=self.BEGIN)
         for table in ("links", "nccl_ranks", "nccl_channels", "port_status", "files"):
             count = f"SELECT count(*) FROM {table}"
             assert whole.sql(count).fetchall() == window.sql(count).fetchall()
@@ -126,13 +129,13 @@ def test_a_page_left_by_a_kill_goes(tmp_path: Path) -> None:
 def test_a_sites_rates_stand_where_no_log_tells(sample_store: Path) -> None:
     site = Site((LinkRate("spine*", "Four*", 123.0), LinkRate("leaf01", "*", 1.0)))
     rates = "SELECT DISTINCT speed_gbps FROM named_status WHERE device = ? AND speed_gbps > 0"
-    session = open_session(sample_store, site=site)
+    session = open_session(sample_store, rates, site=site)
     assert session.execute(rates, ["spine01"]).fetchall() == [(123.0,)]
     assert (1.0,) not in session.execute(rates, ["leaf01"]).fetchall()
 
 
 def test_pauses_of_other_priorities_are_not_the_jobs(sample_store: Path) -> None:
-    session = open_session(sample_store, site=Site(priorities=(3,)))
+    session = open_session(sample_store, "priority_rates", site=Site(priorities=(3,)))
     priorities = session.sql("SELECT DISTINCT priority FROM priority_rates ORDER BY 1").fetchall()
     assert priorities == [(3,), (None,)]
 

@@ -27,7 +27,7 @@ KILLS = int(os.environ.get("FABRICOBS_ROUNDS", "13"))
 
 def measured(store: Path) -> dict[str, list[tuple[object, ...]]]:
     """The rows of the log, free of what tells which state of a file they are from."""
-    session = open_session(store)
+    session = open_session(store, "steps priority_samples port_samples nccl_channels")
     columns = {
         "steps": "step, rank, host, ts, step_time_ms, compute_ms, comm_ms, data_ms",
         "priority_samples": "device, port, priority, queue, ts, tx_bytes, pfc_rx_frames",
@@ -115,5 +115,7 @@ def test_killed_and_restarted_it_tells_each_event_once(tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     ingest([logs], Store(alone), Options())
     assert measured(tmp_path / "store") == measured(alone)
-    history = open_session(tmp_path / "store").sql("SELECT news FROM findings ORDER BY told")
+    history = open_session(tmp_path / "store", "findings").sql(
+        "SELECT news FROM findings ORDER BY told"
+    )
     assert history.fetchall() == [("new",), ("resolved",)]
