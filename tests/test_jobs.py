@@ -277,6 +277,38 @@ def test_a_restart_is_the_next_run_and_repeated_steps_count_once(tmp_path: Path)
         assert rows.fetchall() == [("first", 1, 0), ("first#2", 2, 40)]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fault_that_outlives_restarts_is_one_finding(tmp_path: Path, seed: int) -> None:
+    """It was one a run: the same host twice, with half of its cost each."""
+    chance = random.Random(seed)
+    rank, first_step, begin, runs = chance.randrange(SLOW.ranks), 1, START, list[Job]()
+    sick = chance.choice([(True, True), (True, False, True), (False, True, True), (True,) * 3])
+    for number, is_sick in enumerate(sick, start=1):
+        job = replace(SLOW, run=number, begin=begin, first_step=first_step)
+        runs.append(replace(job, slow=rank if is_sick else None))
+        first_step += job.steps - chance.randrange(0, 60)
+        begin = job.end + timedelta(minutes=chance.randint(1, 20))
+    found = diagnose(made(tmp_path / "s", together(*(run.rows() for run in runs))))
+    alone = [
+        diagnose(made(tmp_path / f"{run.run}", run.rows())).findings[0]
+        for run in runs
+        if run.slow is not None
+    ]
+    (one,) = found.findings
+    assert {one.id} == {finding.id for finding in alone}
+    assert one.gpu_hours_lost == pytest.approx(sum(f.gpu_hours_lost or 0 for f in alone), abs=0.02)
+    assert one.loss_share == pytest.approx(max(f.loss_share or 0.0 for f in alone), abs=0.005)
+    spans = [(finding.start, finding.end, finding.start_step) for finding in alone]
+    assert (one.start, one.end, one.start_step) == (spans[0][0], spans[-1][1], spans[0][2])
+    assert one.state == ("ongoing" if sick[-1] else "over")
+    labels = {each.run.number: each.run.label for each in found.jobs}
+    for run in runs:
+        has = one.id in next(j for j in found.jobs if j.run.number == run.run).findings
+        assert has == (run.slow is not None)
+        assert (f" {labels[run.run]} 1" in one.explanation) == has
+    assert found.jobs[0].run.number == (len(runs) if sick[-1] else 2)
+
+
 def test_steps_of_one_of_two_launches_are_said_to_be_of_either(make_store: MakeStore) -> None:
     untimed = [replace(job, by_host=False, nccl=True) for job in (SLOW, AGAIN)]
     rows = together(*(job.rows() for job in untimed))

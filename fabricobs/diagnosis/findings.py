@@ -8,7 +8,7 @@ from html import escape
 from typing import Any, ClassVar, Literal
 
 from fabricobs.notebook import Listing, percent, table
-from fabricobs.store.jobs import Run
+from fabricobs.store.jobs import Run, name_in
 
 SCHEMA_VERSION = 1
 
@@ -86,6 +86,13 @@ class Entity:
         names = "type", "job", "rank", "host", "gpu", "nic", "switch", "port", "priority", "pid"
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
+    def of_any_run(self) -> dict[str, Any]:
+        """Return the fields that are set, of a part with the job's name in place of a run's."""
+        fields = self.as_dict()
+        if self.job is not None and self.type != "job":
+            fields["job"] = name_in(self.job)
+        return fields
+
 
 @dataclass(frozen=True, slots=True)
 class Driver:
@@ -145,8 +152,11 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """Return a name that a rerun on the same fault gives again: kind and culprits."""
-        parts = [self.kind, *sorted(str(sorted(e.as_dict().items())) for e in self.entities)]
+        """Return a name that a rerun on the same fault gives again: kind and culprits.
+
+        A part is the same in every run of a job; a loss without one is that of its run.
+        """
+        parts = [self.kind, *sorted(str(sorted(e.of_any_run().items())) for e in self.entities)]
         return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
 
     @property

@@ -6,8 +6,9 @@ the jobs that cross it; what no run has used is judged apart, and told as of no 
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from fabricobs.diagnosis.attribution import in_order
 from fabricobs.diagnosis.findings import (
@@ -25,6 +26,7 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past, with_states
 from fabricobs.diagnosis.verdict import with_causes
 from fabricobs.exceptions import UserError
+from fabricobs.notebook import share_words
 from fabricobs.store.jobs import Run
 
 _MOST_NAMES = 3
@@ -63,23 +65,31 @@ def joined(
         return by_run[0][1]
     if not by_run and rest is not None:
         return replace(rest, coverage=coverage or rest.coverage)
-    found: dict[str, Finding] = {}
-    jobs = []
-    weighted, loss = joined_losses([(each.findings, each.loss) for _, each in by_run])
-    for (run, diagnosis), findings_of_run in zip(by_run, weighted, strict=True):
-        own = [_of_run(finding, run) for finding in findings_of_run]
-        jobs.append(JobVerdict(run, diagnosis.verdict, tuple(f.id for f in own), diagnosis.loss))
-        for finding in own:
-            found[finding.id] = _merged(found.get(finding.id), finding)
-    if rest is not None:
-        for finding in rest.findings:
-            found.setdefault(finding.id, finding)
     # A run that ended took its faults along, where others go on.
     seen = coverage or by_run[0][1].coverage
-    findings = in_order(with_states(found.values(), seen, (), models))
-    jobs = [_told(job, each, findings) for job, (_, each) in zip(jobs, by_run, strict=True)]
+    shown: dict[str, list[tuple[Run, Finding]]] = {}
+    jobs, lasting = [], set[str | None]()
+    weighted, loss = joined_losses([(each.findings, each.loss) for _, each in by_run])
+    for (run, diagnosis), findings_of_run in zip(by_run, weighted, strict=True):
+        in_run = (_of_run(finding, run) for finding in findings_of_run)
+        own = with_states(in_run, seen, (), models)
+        jobs.append(_told(run, diagnosis, own))
+        if any(finding.state == "ongoing" for finding in own):
+            lasting.add(run.label)
+        for finding in own:
+            shown.setdefault(finding.id, []).append((run, finding))
+    found = {id_: _of_runs(told) for id_, told in shown.items()}
+    if rest is not None:
+        for finding in with_states(rest.findings, seen, (), models):
+            found.setdefault(finding.id, finding)
+    findings = in_order([*found.values()])
     worst_first = {id_: place for place, id_ in enumerate(f.id for f in findings)}
-    jobs.sort(key=lambda job: min(map(worst_first.__getitem__, job.findings), default=len(found)))
+
+    def order(job: JobVerdict) -> tuple[int, bool]:
+        worst = min(map(worst_first.__getitem__, job.findings), default=len(found))
+        return worst, job.run.label not in lasting
+
+    jobs.sort(key=order)
     diagnoses = [diagnosis for _, diagnosis in by_run]
     rests = [] if rest is None else [rest]
     return Diagnosis(
@@ -98,13 +108,16 @@ def joined(
     )
 
 
-def _told(job: JobVerdict, alone: Diagnosis, findings: Sequence[Finding]) -> JobVerdict:
-    """Return the verdict of a run in the past tense where its end took its faults along."""
-    now = {finding.id: finding for finding in findings}
+def _told(run: Run, alone: Diagnosis, own: Sequence[Finding]) -> JobVerdict:
+    """Return the verdict of a run in the past tense where its end took its faults along.
+
+    `own` are its findings, in order, as they stand at the end of all data.
+    """
+    job = JobVerdict(run, alone.verdict, tuple(f.id for f in own), alone.loss)
     pairs = [
-        (before, now[id_])
-        for before, id_ in zip(alone.findings, job.findings, strict=True)
-        if id_ in now and now[id_].to_its_end and before.state != "over"
+        (before, after)
+        for before, after in zip(alone.findings, own, strict=True)
+        if after.to_its_end and before.state != "over"
     ]
     if not pairs:
         return job
@@ -158,23 +171,59 @@ def _of_run(finding: Finding, run: Run) -> Finding:
     return replace(finding, entities=(job,))
 
 
-def _merged(known: Finding | None, finding: Finding) -> Finding:
-    """One finding of two runs: the larger share, what both lost, and the victims of both."""
-    if known is None:
-        return finding
-    first, second = sorted((known, finding), key=lambda f: -(f.loss_share or 0.0))
-    victims = [entity for entity in second.related if entity not in first.related]
+def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
+    """Return one finding of what runs show of one fault, from its first start to its last end.
+
+    It has the words and the share of the run that lost most, of those in which it stands as it does
+    in the last; what all lost, and the victims of all.
+    """
+    ((run, one), *others) = told
+    if not others:
+        return one
+    findings = [finding for _, finding in told]
+    last = max(findings, key=lambda f: (f.state == "ongoing", f.end or datetime.min))
+    alike = [finding for finding in findings if finding.state == last.state]
+    worst = max(alike, key=lambda finding: finding.loss_share or 0.0)
+    merged = replace(
+        worst,
+        explanation=f"{worst.explanation} {_in_each(told)}".rstrip(),
+        related=tuple(dict.fromkeys(e for f in (worst, *findings) for e in f.related)),
+        start=min((f.start for f in findings if f.start), default=None),
+        end=last.end,
+        detected_at=min((f.detected_at for f in findings if f.detected_at), default=None),
+        run_share=_sum(finding.run_share for finding in findings),
+        gpu_hours_lost=_sum(finding.gpu_hours_lost for finding in findings),
+        cost=_sum(finding.cost for finding in findings),
+        to_its_end=last.to_its_end,
+    )
+    if any(other.name != run.name for other, _ in others):
+        return merged
+    # Only steps of one job are of one count.
     return replace(
-        first,
-        related=(*first.related, *victims),
-        run_share=_both(first.run_share, second.run_share),
-        gpu_hours_lost=_both(first.gpu_hours_lost, second.gpu_hours_lost),
-        cost=_both(first.cost, second.cost),
+        merged,
+        start_step=min((f.start_step for f in findings if f.start_step is not None), default=None),
+        end_step=last.end_step,
+        bursts=tuple(burst for finding in findings for burst in finding.bursts),
+        slower_from=one.slower_from,
     )
 
 
-def _both(one: float | None, other: float | None) -> float | None:
-    return one if other is None else other if one is None else one + other
+def _in_each(told: Sequence[tuple[Run, Finding]]) -> str:
+    """Say what one fault costs each of some runs, where that is known of each."""
+    parts = [
+        f"{run.label or run.name} {share_words(finding.loss_share)}"
+        + ("" if finding.start_step is None else f" from step {finding.start_step:,}")
+        for run, finding in told
+        if finding.loss_share is not None
+    ]
+    if len(parts) < len(told):
+        return f"{len(told):,} runs show it."
+    return f"{len(told):,} runs show it, and lost of their throughput: {'; '.join(parts)}."
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _verdict(

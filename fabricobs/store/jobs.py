@@ -119,6 +119,12 @@ def find_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
     return tuple(found)
 
 
+def name_in(label: str) -> str:
+    """Return the name of the job that the label of one of its runs tells."""
+    name, mark, number = label.rpartition(_RUN)
+    return name if mark and number.isdecimal() else label
+
+
 def _is_next_run(last: Launch, launch: Launch) -> bool:
     """Say whether a launch is the next run of the job of another: same name, file or place."""
     if last.given or launch.given:
@@ -131,7 +137,7 @@ def _is_next_run(last: Launch, launch: Launch) -> bool:
         return False
     if not last.families & launch.families:
         return False
-    if bool(last.hosts & launch.hosts) and _resumes(last, launch):
+    if last.hosts & launch.hosts and _resumes(last, launch):
         return True
     if last.scheduled and launch.scheduled:
         return False  # numbered anew

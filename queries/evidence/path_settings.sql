@@ -3,15 +3,8 @@
 -- priority that its leaf port does not protect, or on none where the port protects one, or where two switches of a cable
 -- protect different priorities; MTU where a host sends larger packets than its port takes, or two switches of one kind differ; the watchdog where a lossless port of a switch
 -- that has one is not watched.
-WITH last_settings AS (
-  SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part, s.name,
-    arg_max(s.value, coalesce(s.ts, '1970-01-01'::TIMESTAMP)) AS value
-  FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
-  WHERE s.name IN ('lossless_priorities', 'watchdog') AND s.port IS NOT NULL GROUP BY ALL
-),
--- What a port does by default no configuration prints.
-protecting AS (SELECT owner, part, value FROM last_settings WHERE name = 'lossless_priorities' AND regexp_full_match(value, 'none|\d(,\d)*')),
-watched AS (SELECT owner, part, value FROM last_settings WHERE name = 'watchdog' AND value = 'on'),
+WITH protecting AS (SELECT owner, part, classes AS value FROM protecting_ports WHERE part IS NOT NULL),
+watched AS (SELECT owner, part, value FROM port_settings WHERE name = 'watchdog' AND value = 'on' AND part IS NOT NULL),
 -- mlnx_qos prints a flag by priority, dcb `3:on`; of a host whose NICs differ the port is not known.
 host_priorities AS (
   SELECT host_name(host) AS host, any_value(value) AS value
@@ -31,10 +24,8 @@ mtus AS (
   WHERE s.mtu > 0 AND s.link_layer IS DISTINCT FROM 'InfiniBand' GROUP BY ALL
   UNION ALL
   -- Vendors count headers differently: by configurations a switch is compared with its hosts, not with another switch.
-  SELECT coalesce(p.owner, s.device), coalesce(p.part, s.port), 'configuration of ' || s.device,
-    arg_max(try_cast(s.value AS BIGINT), coalesce(s.ts, '1970-01-01'::TIMESTAMP))
-  FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
-  WHERE s.name = 'mtu' AND s.port IS NOT NULL AND try_cast(s.value AS BIGINT) > 0 GROUP BY ALL
+  SELECT owner, part, 'configuration of ' || owner, try_cast(value AS BIGINT) FROM port_settings
+  WHERE name = 'mtu' AND part IS NOT NULL AND try_cast(value AS BIGINT) > 0
 ),
 cables AS (SELECT DISTINCT owner, part, is_nic, far_owner, far_part, far_is_nic FROM cable_ends),
 told AS (
@@ -65,10 +56,9 @@ SELECT *, CASE what
     WHEN 'watchdog' THEN format('{} {} protects priority {} and no watchdog guards it', switch, port, value)
     ELSE format('{} {} has an MTU of {}, {} one of {}', switch, port, value, far, far_value)
   END AS said,
-  CASE what
-    WHEN 'PFC' THEN 'A pause of a priority that the other end does not protect is not honoured: queues overflow, packets are lost and sent again.'
-    WHEN 'PFC between switches' THEN 'A pause of a priority that the other end does not protect is not honoured: queues overflow, packets are lost and sent again.'
-    WHEN 'watchdog' THEN 'A NIC that pauses without end stops the switch, and the switches behind it, until somebody unplugs it.'
+  CASE
+    WHEN what LIKE 'PFC%' THEN 'A pause of a priority that the other end does not protect is not honoured: queues overflow, packets are lost and sent again.'
+    WHEN what = 'watchdog' THEN 'A NIC that pauses without end stops the switch, and the switches behind it, until somebody unplugs it.'
     ELSE 'Packets larger than the MTU of the next port are dropped; small ones pass, so that only transfers fail.'
   END AS why
 FROM told

@@ -33,6 +33,13 @@ CREATE OR REPLACE MACRO on_or_off(value) AS CASE
   WHEN lower(value) IN ('on', 'enable', 'enabled', 'true', 'yes', 'dynamic') THEN 'on'
   WHEN lower(value) IN ('off', 'disable', 'disabled', 'false', 'no', 'hash') THEN 'off' ELSE lower(value) END;
 
+-- Formats of what is worked out below; others tell settings by the names that SONiC gives them.
+CREATE OR REPLACE MACRO is_configuration(format) AS coalesce(format, '') IN
+  ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nxos_settings_json', 'nvue_roce', 'nvue_settings_json');
+-- The priorities that lists like `3, 4` name together.
+CREATE OR REPLACE MACRO classes_in(written) AS
+  array_to_string(list_sort(list_distinct(flatten([string_split(replace(w, ' ', ''), ',') FOR w IN written]))), ',');
+
 -- What switches are set to do, whatever profiles, policies and ranges of ports their configurations say it by, in the names
 -- and units of SONiC's commands. A port has `not set` where its configuration was read, says nothing of the setting, and
 -- other ports of its switch are set: what it does then is the default of its system, which is not printed.
@@ -40,7 +47,7 @@ CREATE OR REPLACE MACRO on_or_off(value) AS CASE
 CREATE OR REPLACE TABLE switch_settings AS
 WITH raw AS (
   SELECT * FROM settings
-  WHERE format IN ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nxos_settings_json', 'nvue_roce', 'nvue_settings_json')
+  WHERE is_configuration(format)
     AND value IS NOT NULL AND device IS NOT NULL
   -- A section of a configuration is printed as a whole: what it said before holds no more.
   QUALIFY ts IS NOT DISTINCT FROM max(ts) OVER (PARTITION BY format, device, port, profile,
@@ -78,11 +85,11 @@ used AS (
 pfc AS (
   SELECT p.device, p.port, max(p.ts) AS ts, any_value(p.value) FILTER (p.name = 'pfc') AS pfc, any_value(p.value) FILTER (p.name = 'pfc mode') AS mode,
     count(*) FILTER (p.name IN ('rx', 'tx') AND on_or_off(p.value) = 'off') = 2 AS is_deaf,
-    array_to_string(list_sort(list_distinct(flatten(list(string_split(replace(p.value, ' ', ''), ',')) FILTER (p.name = 'pfc_priority')))), ',') AS classes
+    classes_in(list(p.value) FILTER (p.name = 'pfc_priority')) AS classes
   FROM by_port p GROUP BY p.device, p.port
 ),
 device_pfc AS (
-  SELECT device, max(ts) AS ts, array_to_string(list_sort(list_distinct(flatten(list(string_split(replace(value, ' ', ''), ','))))), ',') AS classes
+  SELECT device, max(ts) AS ts, classes_in(list(value)) AS classes
   FROM by_device WHERE name = 'pfc_priority' GROUP BY device
 ),
 policies AS (SELECT DISTINCT device FROM raw WHERE name = 'network-qos policy'),
@@ -157,8 +164,10 @@ fields AS (
     ('sip', 'SRC_IP'), ('dip', 'DST_IP'), ('sport', 'L4_SRC_PORT'), ('dport', 'L4_DST_PORT'), ('ip_prot', 'IP_PROTOCOL'), ('ip6_label', 'IPV6_FLOW_LABEL'),
     ('ing_intf', 'IN_PORT'), ('smac', 'SRC_MAC'), ('dmac', 'DST_MAC'), ('ether_type', 'ETHERTYPE'), ('vlan_id', 'VLAN_ID')) AS t(word, field)
 ),
+-- Where not all fields are told (`is_whole`), the others are defaults.
 flags AS (
-  SELECT r.device, r.profile, r.format, coalesce(f.field, upper(r.name)) AS field, on_or_off(r.value) AS value, r.ts
+  SELECT r.device, r.profile, coalesce(f.field, upper(r.name)) AS field, on_or_off(r.value) AS value, r.ts,
+    count(*) FILTER (coalesce(f.field, upper(r.name)) IN ('SRC_IP', 'DST_IP', 'L4_SRC_PORT', 'L4_DST_PORT')) OVER (PARTITION BY r.device, r.profile) = 4 AS is_whole
   FROM raw r LEFT JOIN fields f ON f.word = lower(r.name)
   WHERE r.queue = 'hash' AND r.name <> 'enable'
     AND (r.format <> 'cumulus_qos_files' OR EXISTS (FROM raw e WHERE e.device = r.device AND e.profile = r.profile AND e.queue = 'hash' AND e.name = 'enable' AND e.value = 'true'))
@@ -178,12 +187,8 @@ hashes AS (
   SELECT device, profile, 'hash_seed', coalesce(nullif(regexp_extract(value, 'universal-id (\S+)', 1), ''), value), ts
   FROM raw WHERE name = 'hash_seed' OR (name = 'load-sharing' AND value LIKE '%universal-id %')
   UNION ALL
-  -- Where not all fields are told, the others are defaults.
-  SELECT device, profile, 'hash_field', field, ts FROM flags WHERE value = 'on' QUALIFY count(*) OVER (PARTITION BY device, profile, format) >= 1
-    AND (device, profile) IN (SELECT (device, profile) FROM flags GROUP BY device, profile HAVING count(*) FILTER (field IN ('SRC_IP', 'DST_IP', 'L4_SRC_PORT', 'L4_DST_PORT')) = 4)
-  UNION ALL
-  SELECT device, profile, field, value, ts FROM flags
-  WHERE (device, profile) IN (SELECT (device, profile) FROM flags GROUP BY device, profile HAVING count(*) FILTER (field IN ('SRC_IP', 'DST_IP', 'L4_SRC_PORT', 'L4_DST_PORT')) < 4)
+  SELECT device, profile, CASE WHEN is_whole THEN 'hash_field' ELSE field END, CASE WHEN is_whole THEN field ELSE value END, ts
+  FROM flags WHERE NOT is_whole OR value = 'on'
 ),
 told AS (
   SELECT device, port, NULL AS profile, 'lossless_priorities' AS name, value, ts FROM protecting WHERE value IS NOT NULL
@@ -209,8 +214,10 @@ told AS (
   FROM (SELECT device, port, value, ts FROM by_port WHERE name = 'trust' UNION ALL SELECT device, NULL, value, ts FROM by_device WHERE name = 'trust')
   UNION ALL SELECT device, NULL, NULL, 'DSCP ' || dscp, class, ts FROM maps
   UNION ALL SELECT device, NULL, profile, name, value, ts FROM hashes
-  UNION ALL SELECT device, port, NULL, name, CASE WHEN name = 'adaptive_routing' THEN on_or_off(value) ELSE value END, ts FROM by_port WHERE name LIKE 'adaptive_routing%'
-  UNION ALL SELECT device, NULL, NULL, name, CASE WHEN name = 'adaptive_routing' THEN on_or_off(value) ELSE value END, ts FROM raw WHERE port IS NULL AND name LIKE 'adaptive_routing%'
+  UNION ALL
+  SELECT device, port, NULL, name, CASE WHEN name = 'adaptive_routing' THEN on_or_off(value) ELSE value END, ts
+  FROM (SELECT device, port, name, value, ts FROM by_port UNION ALL SELECT device, NULL, name, value, ts FROM raw WHERE port IS NULL)
+  WHERE name LIKE 'adaptive_routing%'
   UNION ALL SELECT device, port, NULL, 'mtu', value, ts FROM ported WHERE name = 'mtu'
   UNION ALL SELECT device, port, NULL, name, value, ts FROM by_port WHERE name IN ('service-profile', 'qos policy', 'queuing policy', 'pfc profile', 'ecn profile', 'mapping profile') AND value <> 'applied'
   UNION ALL SELECT device, NULL, NULL, 'RoCE mode', value, ts FROM raw WHERE profile = 'roce' AND name = 'mode'
@@ -234,4 +241,4 @@ UNION ALL SELECT device, port, profile, name, value, ts, NULL FROM unset
 UNION ALL SELECT device, port, NULL, 'watchdog', 'on', ts, format FROM settings WHERE name = 'ACTION' AND value IS NOT NULL
 UNION ALL
 SELECT device, port, profile, name, value, ts, format FROM settings
-WHERE coalesce(format, '') NOT IN ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nxos_settings_json', 'nvue_roce', 'nvue_settings_json');
+WHERE NOT is_configuration(format);

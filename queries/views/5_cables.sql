@@ -45,6 +45,19 @@ LEFT JOIN port_aliases a ON a.device = host_name(c.device) AND a.name = c.port
 LEFT JOIN hosts h ON h.host = host_name(c.device)
 WHERE c.device IS NOT NULL AND c.port IS NOT NULL;
 
+-- What each port of a switch is set to, by its part, as last told; `part` is null of what the whole switch is set to.
+CREATE OR REPLACE VIEW port_settings AS
+SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part, s.name,
+  arg_max(s.value, coalesce(s.ts, '1970-01-01'::TIMESTAMP)) AS value
+FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
+GROUP BY ALL;
+
+-- The priorities that each port of a switch protects from drops, `none` or `3,4`. What a port does by default no
+-- configuration prints.
+CREATE OR REPLACE VIEW protecting_ports AS
+SELECT owner, part, value AS classes FROM port_settings
+WHERE name = 'lossless_priorities' AND regexp_full_match(value, 'none|\d(,\d)*');
+
 -- Each end of a known cable once, with the part at its other end, as last told by either end.
 CREATE OR REPLACE TABLE cable_ends AS
 WITH told AS (
