@@ -14,7 +14,7 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.job import StepTimeTrend
-from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.model import Model, kinds_that_answer
 from fabricobs.diagnosis.places import Places
 from fabricobs.notebook import share_words
 
@@ -154,7 +154,7 @@ def fold_symptoms(
     longer computation is explained by what answers whether a rank is slow, not by the network.
     """
     explains: dict[str, set[str]] = {}
-    of_ranks = {model.kind for model in models.values() if model.answers == "slow_rank"}
+    of_ranks = kinds_that_answer("slow_rank", models)
     for model in models.values():
         explains.setdefault(model.kind, set()).update(model.explains)
     places = Places(evidence)

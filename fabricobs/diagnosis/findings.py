@@ -86,11 +86,12 @@ class Entity:
         names = "type", "job", "rank", "host", "gpu", "nic", "switch", "port", "priority", "pid"
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
-    def of_any_run(self) -> dict[str, Any]:
-        """Return the fields that are set, of a part with the job's name in place of a run's."""
+    def as_part(self) -> dict[str, Any]:
+        """Return the fields that name it in any run: a rank is its job's, a host the site's."""
         fields = self.as_dict()
-        if self.job is not None and self.type != "job":
-            fields["job"] = name_in(self.job)
+        job = fields.pop("job", None)
+        if job is not None and self.type in {"rank", "job"}:
+            fields["job"] = name_in(job) if self.type == "rank" else job
         return fields
 
 
@@ -154,9 +155,9 @@ class Finding:
     def id(self) -> str:
         """Return a name that a rerun on the same fault gives again: kind and culprits.
 
-        A part is the same in every run of a job; a loss without one is that of its run.
+        A loss without a part is that of its run.
         """
-        parts = [self.kind, *sorted(str(sorted(e.of_any_run().items())) for e in self.entities)]
+        parts = [self.kind, *sorted(str(sorted(e.as_part().items())) for e in self.entities)]
         return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
 
     @property

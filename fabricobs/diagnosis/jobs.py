@@ -184,10 +184,12 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
     last = max(findings, key=lambda f: (f.state == "ongoing", f.end or datetime.min))
     alike = [finding for finding in findings if finding.state == last.state]
     worst = max(alike, key=lambda finding: finding.loss_share or 0.0)
+    of_one = all(other.name == run.name for other, _ in others)
+    jobs = [] if of_one else [Entity("job", job=each.label) for each, _ in told]
     merged = replace(
         worst,
         explanation=f"{worst.explanation} {_in_each(told)}".rstrip(),
-        related=tuple(dict.fromkeys(e for f in (worst, *findings) for e in f.related)),
+        related=tuple(dict.fromkeys([*(e for f in (worst, *findings) for e in f.related), *jobs])),
         start=min((f.start for f in findings if f.start), default=None),
         end=last.end,
         detected_at=min((f.detected_at for f in findings if f.detected_at), default=None),
@@ -196,7 +198,7 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
         cost=_sum(finding.cost for finding in findings),
         to_its_end=last.to_its_end,
     )
-    if any(other.name != run.name for other, _ in others):
+    if not of_one:
         return merged
     # Only steps of one job are of one count.
     return replace(

@@ -214,6 +214,11 @@ def load_models(extra: Sequence[Path] = ()) -> dict[str, Model]:
     return {name: load_model(path) for name, path in found.items()}
 
 
+def kinds_that_answer(answers: Answers | None, models: Mapping[str, Model]) -> set[str]:
+    """Return the kinds of finding that answer a question of the verdict."""
+    return {m.kind for m in models.values() if answers is not None and m.answers == answers}
+
+
 def load_model(path: Path) -> Model:
     """Load one model."""
     return _read_model(path, content.read_text(path))

@@ -16,7 +16,7 @@ from fabricobs.diagnosis.fabric_answers import (
 )
 from fabricobs.diagnosis.findings import Answer, Finding, MethodResult, Power, Question, Verdict
 from fabricobs.diagnosis.job import StepTimeTrend
-from fabricobs.diagnosis.model import Answers, Model
+from fabricobs.diagnosis.model import Answers, Model, kinds_that_answer
 from fabricobs.diagnosis.naming import enumerated
 from fabricobs.diagnosis.nccl_answers import gpudirect, nccl_choice, size_of
 from fabricobs.diagnosis.pace_answer import (
@@ -89,6 +89,7 @@ def give_verdict(
         lambda: congested(QUESTIONS[6], evidence, judgements, models["congestion"]),
         reached,
     )
+    kinds_of_each = [kinds_that_answer(each, models) for each in ANSWERED_BY]
     said = [
         attempts.attempt(f"answer to {title!r}", answer, Question(title, "unknown", ""), title)
         for title, answer in zip(QUESTIONS, answers, strict=True)
@@ -96,7 +97,7 @@ def give_verdict(
     questions = tuple(
         _named(question, kinds, findings)
         or _failed(question, attempts.reason({*kinds, question.question}))
-        for question, kinds in zip(said, map(partial(_kinds, models), ANSWERED_BY), strict=True)
+        for question, kinds in zip(said, kinds_of_each, strict=True)
     )
     if evidence.since is not None and not findings and not _is_told_by_time(questions):
         sentence = f"Cannot tell: there is too little data since {evidence.since:%H:%M:%S} UTC."
@@ -150,11 +151,6 @@ def _only_workload(serious: list[Finding], questions: tuple[Question, ...]) -> b
     return judged_ok and all(finding.kind == NOT_THE_NETWORK for finding in serious)
 
 
-def _kinds(models: Mapping[str, Model], answers: Answers | None) -> set[str]:
-    """Return the kinds of finding that answer a question."""
-    return {m.kind for m in models.values() if answers is not None and m.answers == answers}
-
-
 def _named(question: Question, kinds: set[str], findings: Sequence[Finding]) -> Question | None:
     """The answer a named cause gives, None where none does."""
     causes = [f for f in findings if f.kind in kinds and f.severity != "info"]
@@ -171,10 +167,11 @@ def with_causes(
     questions: tuple[Question, ...], findings: Sequence[Finding], models: Mapping[str, Model]
 ) -> tuple[Question, ...]:
     """Return the questions with `problem` where a finding is the cause."""
-    kinds = map(partial(_kinds, models), ANSWERED_BY)
     return tuple(
-        question if question.answer == "problem" else _named(question, own, findings) or question
-        for question, own in zip(questions, kinds, strict=True)
+        question
+        if question.answer == "problem"
+        else _named(question, kinds_that_answer(each, models), findings) or question
+        for question, each in zip(questions, ANSWERED_BY, strict=True)
     )
 
 

@@ -1,7 +1,7 @@
 """Reading one file: the only place where an input is opened, and every line is accounted for."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -384,13 +384,17 @@ def _pieces(line: str) -> Sequence[str]:
 
 def _text_readers(formats: tuple[Format, ...], context: Context, rows: Rows) -> list[TextReader]:
     """Return a reader for each format; those of captures with separators are one."""
-    separators = [_text_reader(f, context, rows) for f in formats if f.definition.separator]
-    others = [_text_reader(f, context, rows) for f in formats if not f.definition.separator]
+    separators = [f for f in formats if f.definition.separator]
+    others = [f for f in formats if f not in separators]
+
+    def readers(chosen: Iterable[Format]) -> list[TextReader]:
+        return [_text_reader(f, context, rows) for f in chosen]
+
     if not separators:
-        return others
-    lines = [reader for reader in others if type(reader) is LineReader]
-    captured = [reader for reader in others if reader not in lines]
-    return [CaptureReader(separators, captured, context), *lines]
+        return readers(others)
+    captured = readers(f for f in others if f.is_captured)
+    lines = readers(f for f in others if not f.is_captured)
+    return [CaptureReader(readers(separators), captured, context), *lines]
 
 
 def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:

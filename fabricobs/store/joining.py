@@ -59,8 +59,9 @@ def _with_pids_of_names(traces: Sequence[Trace]) -> list[Trace]:
             known.setdefault(trace.host, set()).add(trace.pid)
     found = []
     for trace in traces:
-        pids = known.get(trace.host, set()) if trace.pid is None and trace.path else set()
-        named = pids & pids_in(trace.path) if pids and trace.path else set()
+        named = set[int]()
+        if trace.pid is None and trace.path:
+            named = known.get(trace.host, set()) & pids_in(trace.path)
         found.append(replace(trace, pid=named.pop()) if len(named) == 1 else trace)
     return found
 

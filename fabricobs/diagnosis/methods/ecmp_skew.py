@@ -1,7 +1,7 @@
 """ECMP skew: an uplink group less even than hashing the job's flows explains, and harmful."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -93,7 +93,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         device = device_of[group]
         counted = flows.get(device)
         if counted == 0:
-            if _is_idle(parts, model):
+            if _is_idle(map(_rate, parts), model):
                 idle += 1
             else:
                 opened.setdefault(_OTHERS, []).append(device)
@@ -103,8 +103,8 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         even = flows_of_even(parts, model)
         known = counted or estimated[group] or even
         if not parts:
-            used = _is_used(groups[group], model)
-            opened.setdefault(_READINGS if used else _TRAFFIC, []).append(device)
+            read = groups[group].select("tx_gbps", "capacity_gbps").iter_rows()
+            opened.setdefault(_TRAFFIC if _is_idle(read, model) else _READINGS, []).append(device)
             continue
         if known is None:
             opened.setdefault(_FLOWS, []).append(device)
@@ -212,7 +212,7 @@ def _power(parts: Sequence[SharedStretch], flows: float, model: Model) -> Power:
 def _too_weak(parts: Sequence[SharedStretch], power: Power, model: Model) -> tuple[str, str] | None:
     """Say why a group's data would show no skew that matters, and what would; None if they do."""
     lasted = sum((part.end - part.begin).total_seconds() for part in parts)
-    if _is_idle(parts, model):
+    if _is_idle(map(_rate, parts), model):
         return f"uplinks carry less than {model.limit('least_use'):.1%} of their rate", _BUSY
     if power.effect >= 1:
         return "links are uneven, and as few flows as theirs may explain it", _MORE_FLOWS
@@ -222,18 +222,14 @@ def _too_weak(parts: Sequence[SharedStretch], power: Power, model: Model) -> tup
     return None
 
 
-def _is_idle(parts: Sequence[SharedStretch], model: Model) -> bool:
-    """Say whether a group carries too little of its rate to slow anyone."""
-    uses = [part.tx_gbps / part.capacity_gbps for part in parts if part.capacity_gbps]
+def _rate(part: SharedStretch) -> tuple[float | None, float | None]:
+    return part.tx_gbps, part.capacity_gbps
+
+
+def _is_idle(rates: Iterable[tuple[float | None, float | None]], model: Model) -> bool:
+    """Say whether a group carries too little of its capacity, both in Gb/s, to slow anyone."""
+    uses = [gbps / capacity for gbps, capacity in rates if gbps is not None and capacity]
     return bool(uses) and max(uses) < model.limit("least_use")
-
-
-def _is_used(intervals: pl.DataFrame, model: Model) -> bool:
-    """Say whether a group of too few intervals to judge carries what could slow somebody."""
-    least_gbps = (model.limit("least_use") * pl.col("capacity_gbps")).fill_null(0.0)
-    return not intervals.filter(
-        (pl.col("tx_gbps") > 0) & (pl.col("tx_gbps") >= least_gbps)
-    ).is_empty()
 
 
 def _judge(

@@ -59,16 +59,7 @@ CONTAINERS = frozenset({ARCHIVE, COMBINED})
 RECORD_READERS = frozenset({"csv", "jsonl", "parquet"})
 _OWN_SYNTAX = RECORD_READERS | {"json", "yaml"}
 SNAPSHOT_READERS = frozenset(
-    {
-        "configuration",
-        "table",
-        "keyvalue",
-        "paragraphs",
-        "walk",
-        "sections",
-        "matrix",
-        "prometheus",
-    }
+    "configuration table keyvalue paragraphs walk sections matrix prometheus".split()
 )
 _COMPILED: dict[str, Callable[[Definition], Compiled]] = {
     "lines": LineFormat,
@@ -138,6 +129,11 @@ class Format:
     def takes_place(self) -> bool:
         """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
         return self.reader in SNAPSHOT_READERS or self.definition.identity_from_path is not None
+
+    @property
+    def is_captured(self) -> bool:
+        """Say whether a separator, a prompt say, ends what it reads, unlike lines of a log."""
+        return self.reader in SNAPSHOT_READERS
 
     @property
     def takes_identity(self) -> bool:
