@@ -74,23 +74,14 @@ class OpenStore:
         It reads the store and `allow_files`, no other file; a relation cannot write one either:
         `.pl().write_parquet(FILE)` does.
         """
-        import duckdb
-
-        from fabricobs.querying import reason_of
-        from fabricobs.store.sandbox import QueryError, check_read_only
-
-        connection = self.session(statement)
-        check_read_only(connection, statement)
-        try:
-            return connection.sql(statement, params=parameters)
-        except duckdb.Error as error:
-            raise QueryError(reason_of(error)) from error
+        return self._rows(self.session(statement), statement, parameters)
 
     def query(self, name: str) -> "duckdb.DuckDBPyRelation":
         """Return the rows of the query `name` of `queries/`; UserError names the nearest."""
         from fabricobs.querying import find_query
 
-        return self.sql(find_query(name, self.content).sql)
+        statement = find_query(name, self.content).sql
+        return self._rows(self.session(statement, keep=True), statement)
 
     def queries(self) -> dict[str, str]:
         """Return the questions by name."""
@@ -134,19 +125,20 @@ class OpenStore:
             kept = kept_findings(self.path, self.content)
             return Listing(known_findings(kept, self._judge))
 
-    def explain(self, finding: str, *, anew: bool = False) -> "Explanation":
-        """Return one finding with its SQL and its rows; `finding` is its id or how that begins.
+    def explain(self, finding: "str | Finding", *, anew: bool = False) -> "Explanation":
+        """Return a finding with its SQL and its rows; `finding` is one, an id, or how that begins.
 
-        With `anew` the store is judged again, rather than to look among kept findings first.
+        An id is looked for among kept findings first; with `anew`, or where there are none, the store is judged again.
         UserError names the nearest ids.
         """
         from fabricobs.report.explanation import explain, find_finding
         from fabricobs.report.history import kept_findings
 
         with reading(self.path):
-            kept = [] if anew else kept_findings(self.path, self.content)
-            found = find_finding(finding, kept, self._judge)
-            return explain(found, self.path, self.content, site=self.basics.site)
+            if isinstance(finding, str):
+                kept = [] if anew else kept_findings(self.path, self.content)
+                finding = find_finding(finding, kept, self._judge)
+            return explain(finding, self.path, self.content, site=self.basics.site)
 
     def compare(self, a: str, b: str, job: str | None = None) -> "Comparison":
         """Return what changed from side `a` to side `b`: jobs, days, windows or step ranges.
@@ -214,7 +206,7 @@ class OpenStore:
         """
         from fabricobs.report.charts.by_question import draw
 
-        with reading(self.path), self.session() as connection:
+        with reading(self.path), self.session(keep=True) as connection:
             return draw(name, connection, self.content, finding, switch, job)
 
     def charts(self) -> list[str]:
@@ -247,11 +239,34 @@ class OpenStore:
 
         return Listing(verify(self.path))
 
-    def session(self, statement: str | None = None) -> "duckdb.DuckDBPyConnection":
-        """Return a connection of DuckDB with all tables and views, or those a `statement` needs."""
+    def session(
+        self, statement: str | None = None, *, keep: bool = False
+    ) -> "duckdb.DuckDBPyConnection":
+        """Return a connection of DuckDB with all tables and views, or those a `statement` needs.
+
+        With `keep` views are worked out once and held in memory: for views upon views, or several
+        questions.
+        """
         return open_session(
-            self.path, statement, self.content, site=self.basics.site, files=self.files
+            self.path, statement, self.content, keep=keep, site=self.basics.site, files=self.files
         )
+
+    def _rows(
+        self,
+        connection: "duckdb.DuckDBPyConnection",
+        statement: str,
+        parameters: Mapping[str, Any] | Sequence[Any] | None = None,
+    ) -> "duckdb.DuckDBPyRelation":
+        import duckdb
+
+        from fabricobs.querying import reason_of
+        from fabricobs.store.sandbox import QueryError, check_read_only
+
+        check_read_only(connection, statement)
+        try:
+            return connection.sql(statement, params=parameters)
+        except duckdb.Error as error:
+            raise QueryError(reason_of(error)) from error
 
     def _given(self, **options: Any) -> Given:
         return Given(self.given.file, {**self.given.options, **options})

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,7 +77,7 @@ def query(
             show(fitted(f"{query.name:34}  {query.question}"))
         return
     asked = opened(store, content, config, allow_files)
-    _ask(find_query(name, asked.content).sql, asked, format, out)
+    _ask(find_query(name, asked.content).sql, asked, format, out, keep=True)
 
 
 def compare(
@@ -160,7 +161,9 @@ def _statement(given: str | None) -> str:
     return given
 
 
-def _ask(statement: str, asked: "OpenStore", format: str | None, out: Path | None) -> None:
+def _ask(
+    statement: str, asked: "OpenStore", format: str | None, out: Path | None, *, keep: bool = False
+) -> None:
     from fabricobs.output_files import check_target
     from fabricobs.querying import output_of, run_statement
     from fabricobs.store.reading import reading
@@ -168,4 +171,4 @@ def _ask(statement: str, asked: "OpenStore", format: str | None, out: Path | Non
     check_target("--out", out)
     output = output_of(format, out)
     with reading(asked.path):
-        run_statement(asked.session, statement, output, out)
+        run_statement(partial(asked.session, keep=keep), statement, output, out)

@@ -111,7 +111,7 @@ def explain(
         return Explanation(finding, sql, None)
     names_nic = any(entity.nic for entity in finding.entities)
     asked = f"{sql}\n{NIC_NAMES}" if names_nic else sql
-    with open_session(store, asked, extra, site=site) as connection:
+    with open_session(store, asked, extra, keep=True, site=site) as connection:
         aliases = nic_aliases(connection) if names_nic else {}
         rows = evidence_rows(finding, sql, connection.sql(sql).pl(), aliases)
         return Explanation(finding, sql, rows)
