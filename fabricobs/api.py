@@ -126,9 +126,10 @@ class OpenStore:
             return Listing(known_findings(kept, self._judge))
 
     def explain(self, finding: "str | Finding", *, anew: bool = False) -> "Explanation":
-        """Return a finding with its SQL and its rows; `finding` is one, an id, or how that begins.
+        """Return a finding with its SQL and rows; `finding` is one, an id, or how an id begins.
 
-        An id is looked for among kept findings first; with `anew`, or where there are none, the store is judged again.
+        An id is looked for among kept findings first; with `anew`, or where there are none, the
+        store is judged again.
         UserError names the nearest ids.
         """
         from fabricobs.report.explanation import explain, find_finding

@@ -434,6 +434,18 @@ def test_one_job_is_chosen(tmp_path: Path, fabricobs: Run) -> None:
         diagnose(store, job="third")
 
 
+@pytest.mark.parametrize("others", [[LATER], [AGAIN], [WELL], [AGAIN, LATER]], ids=len)
+def test_a_fault_ended_with_its_job_whoever_asks(tmp_path: Path, others: list[Job]) -> None:
+    """With --job the fault of a job that is over lasted "until the end of the logs"."""
+    store = made(tmp_path / "s", together(*(job.rows() for job in (SLOW, *others))))
+    (of_all,), (of_job,) = (diagnose(store, job=job).findings for job in (None, "first"))
+    assert (of_job.state, of_job.title) == (of_all.state, of_all.title)
+    assert (of_job.state == "over") == (others != [WELL])
+    told = diagnose(store, job="first").verdict
+    assert headline(of_job) in told.sentence
+    assert of_job.title in told.questions[1].evidence
+
+
 def test_jobs_are_listed(tmp_path: Path, fabricobs: Run) -> None:
     store = made(tmp_path / "s", together(SLOW.rows(), AGAIN.rows(), WELL.rows()))
     listed = fabricobs("diagnose", "--store", store, "--list-jobs")

@@ -56,23 +56,26 @@ def joined(
     rest: Diagnosis | None = None,
     coverage: Coverage | None = None,
     unattributed: Sequence[str] = (),
+    last_time: datetime | None = None,
 ) -> Diagnosis:
     """Return the diagnoses of the runs as one; `rest` is of what no run has used.
 
     `coverage` is of all rows, `unattributed` are the devices that no run is known to have used.
+    Where no coverage is given, `last_time` is that of all rows.
     """
-    if rest is None and len(by_run) == 1:
-        return by_run[0][1]
     if not by_run and rest is not None:
         return replace(rest, coverage=coverage or rest.coverage)
     # A run that ended took its faults along, where others go on.
     seen = coverage or by_run[0][1].coverage
+    at_end = replace(seen, last_time=max(filter(None, (seen.last_time, last_time)), default=None))
+    if rest is None and len(by_run) == 1:
+        return _alone(*by_run[0], at_end, models)
     shown: dict[str, list[tuple[Run, Finding]]] = {}
     jobs, lasting = [], set[str | None]()
     weighted, loss = joined_losses([(each.findings, each.loss) for _, each in by_run])
     for (run, diagnosis), findings_of_run in zip(by_run, weighted, strict=True):
         in_run = (_of_run(finding, run) for finding in findings_of_run)
-        own = with_states(in_run, seen, (), models)
+        own = with_states(in_run, at_end, (), models)
         jobs.append(_told(run, diagnosis, own))
         if any(finding.state == "ongoing" for finding in own):
             lasting.add(run.label)
@@ -80,7 +83,7 @@ def joined(
             shown.setdefault(finding.id, []).append((run, finding))
     found = {id_: _of_runs(told) for id_, told in shown.items()}
     if rest is not None:
-        for finding in with_states(rest.findings, seen, (), models):
+        for finding in with_states(rest.findings, at_end, (), models):
             found.setdefault(finding.id, finding)
     findings = in_order([*found.values()])
     worst_first = {id_: place for place, id_ in enumerate(f.id for f in findings)}
@@ -106,6 +109,15 @@ def joined(
         jobs=tuple(jobs),
         loss=loss,
     )
+
+
+def _alone(
+    run: Run, diagnosis: Diagnosis, at_end: Coverage, models: Mapping[str, Model]
+) -> Diagnosis:
+    """Return the diagnosis of the one run asked for, as it stands at the end of all data."""
+    own = with_states(diagnosis.findings, at_end, (), models)
+    verdict = _told(run, diagnosis, own).verdict
+    return replace(diagnosis, verdict=verdict, findings=in_order(own))
 
 
 def _told(run: Run, alone: Diagnosis, own: Sequence[Finding]) -> JobVerdict:

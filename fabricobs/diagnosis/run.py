@@ -44,7 +44,7 @@ from fabricobs.diagnosis.unexplained import unexplained
 from fabricobs.diagnosis.verdict import QUESTIONS, give_verdict
 from fabricobs.diagnosis.what_if import what_if
 from fabricobs.store.scoping import Scope
-from fabricobs.store.session import NO_SITE, Site, runs_of
+from fabricobs.store.session import NO_SITE, Site, newest_time, runs_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -111,7 +111,8 @@ def diagnose(
     scopes = scopes_of(store, extra, site, runs, chosen)
     by_run = [(run, judge(scope)) for run, scope in scopes.of_runs]
     if job is not None and by_run:
-        return replace(joined(by_run, models), runs=chosen)
+        last_time = newest_time(store, datetime.max)
+        return replace(joined(by_run, models, last_time=last_time), runs=chosen)
     with closing(open_evidence(None)) as evidence:
         coverage = describe_coverage(evidence)
         found = _over_runs(evidence, models, calibration)
