@@ -90,7 +90,7 @@ def _same(value: object) -> object:
 def test_case(name: str, case: Row, tmp_path: Path) -> None:
     query = QUERIES[name]
     store = _store(tmp_path / "store", _tables(case))
-    rows = _answer(open_session(store, query.sql), query)
+    rows = _answer(open_session(store, query.sql, keep=True), query)
     expected = case["expected"]
     compared = [{c: row[c] for c in want} for row, want in zip(rows, expected, strict=False)]
     assert compared == [{c: _same(value) for c, value in want.items()} for want in expected]
@@ -114,7 +114,7 @@ def test_header_names_what_duckdb_returns(name: str, empty: Path) -> None:
     assert query.question.endswith("?")
     assert query.example == f"fabricobs query {name}"
     assert all(meaning for _, meaning in query.columns)
-    cursor = open_session(empty, query.sql).execute(query.sql)
+    cursor = open_session(empty, query.sql, keep=True).execute(query.sql)
     assert cursor.description is not None
     assert [column for column, _ in query.columns] == [c[0] for c in cursor.description]
     assert cursor.fetchall() == []
