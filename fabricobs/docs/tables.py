@@ -36,7 +36,7 @@ def _views() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")
         store.create()
-        with open_session(store.path) as connection:
+        with open_session(store.path, keep=True) as connection:
             columns = columns_by_name(connection)
     return [
         page(
