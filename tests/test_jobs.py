@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +63,7 @@ class Job:
 
     def rows(self) -> Rows:
         """The rows its files would give: per-rank steps, and NCCL's ranks where it logs."""
-        chance = np.random.default_rng(abs(hash((self.name, self.run))) % 2**32)
+        chance = np.random.default_rng(crc32(f"{self.name} {self.run}".encode()))
         rows: Rows = {"files": [], "steps": [], "nccl_ranks": []}
         for rank in range(self.ranks):
             file = f"{self.name}-{self.run}-steps-{rank}"
@@ -95,7 +96,7 @@ class Job:
         return rows
 
     def _add_nccl(self, rows: Rows) -> None:
-        world = f"0x{abs(hash((self.name, self.run, 'world'))) % 16**15:015x}"
+        world = f"0x{crc32(f'{self.name} {self.run} world'.encode()):015x}"
         for number, host in enumerate(self.hosts):
             file = f"{self.name}-{self.run}-nccl-{host}"
             path = self.path(host, f"nccl-{host}")

@@ -132,7 +132,8 @@ def _finding(
     begin, end = int(times.steps[first]), int(times.steps[unit.last])
     loss = times.lost_share(unit.columns, begin, end, priced)
     hidden = longer is not None and longer.loss_share > loss
-    loss = longer.loss_share if longer is not None and hidden else loss
+    # Rounded once: the text and the finding tell one share.
+    loss = round(longer.loss_share if longer is not None and hidden else loss, 4)
     numbers = _numbers(times, unit)
     culprits = _culprits(times, unit)
     all_along = throughout and not _since(unit, begin) and _reaches_end(times, unit)
@@ -180,7 +181,7 @@ def _finding(
         start_step=begin,
         end_step=end,
         detected_at=moment_of(times, unit.detected),
-        loss_share=round(loss, 4),
+        loss_share=loss,
         computes=times.measured and not times.by_rest and not loads,
         drivers=_drivers(numbers, model),
         query=model.query,

@@ -326,7 +326,8 @@ def _kind(times: RankTimes) -> str:
 
 
 def _share(part: float, whole: float) -> float:
-    return float(min(max(part / whole, 0.0), 1.0)) if whole > 0 else 0.0
+    # Rounded once: the text and the finding tell one share.
+    return round(float(min(max(part / whole, 0.0), 1.0)), 4) if whole > 0 else 0.0
 
 
 def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: Evidence) -> Finding:
@@ -358,7 +359,7 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
         start_step=begin,
         end_step=end,
         detected_at=moment_of(times, known),
-        loss_share=round(form.loss, 4),
+        loss_share=form.loss,
         drivers=form.drivers,
         query=_LOADING_QUERY if form.name == "loading" else model.query,
         refuted_by=model.refuted_by,
