@@ -74,14 +74,16 @@ class OpenStore:
         It reads the store and `allow_files`, no other file; a relation cannot write one either:
         `.pl().write_parquet(FILE)` does.
         """
-        return self._rows(self.session(statement), statement, parameters)
+        from fabricobs.querying import rows_of
+
+        return rows_of(self.session(statement), statement, parameters)
 
     def query(self, name: str) -> "duckdb.DuckDBPyRelation":
         """Return the rows of the query `name` of `queries/`; UserError names the nearest."""
-        from fabricobs.querying import find_query
+        from fabricobs.querying import find_query, rows_of
 
         statement = find_query(name, self.content).sql
-        return self._rows(self.session(statement, keep=True), statement)
+        return rows_of(self.session(statement, keep=True), statement)
 
     def queries(self) -> dict[str, str]:
         """Return the questions by name."""
@@ -251,23 +253,6 @@ class OpenStore:
         return open_session(
             self.path, statement, self.content, keep=keep, site=self.basics.site, files=self.files
         )
-
-    def _rows(
-        self,
-        connection: "duckdb.DuckDBPyConnection",
-        statement: str,
-        parameters: Mapping[str, Any] | Sequence[Any] | None = None,
-    ) -> "duckdb.DuckDBPyRelation":
-        import duckdb
-
-        from fabricobs.querying import reason_of
-        from fabricobs.store.sandbox import QueryError, check_read_only
-
-        check_read_only(connection, statement)
-        try:
-            return connection.sql(statement, params=parameters)
-        except duckdb.Error as error:
-            raise QueryError(reason_of(error)) from error
 
     def _given(self, **options: Any) -> Given:
         return Given(self.given.file, {**self.given.options, **options})

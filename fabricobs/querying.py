@@ -5,11 +5,11 @@ import difflib
 import io
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import duckdb
 
@@ -108,6 +108,19 @@ def run_statement(session: OpenSession, sql: str, output: str, out: Path | None)
         connection = session(sql)
         check_read_only(connection, sql)
         write_rows(connection, sql, output, out, waiting)
+
+
+def rows_of(
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    parameters: Mapping[str, Any] | Sequence[Any] | None = None,
+) -> duckdb.DuckDBPyRelation:
+    """Return the rows of a statement; QueryError if it writes, does not parse or does not bind."""
+    check_read_only(connection, sql)
+    try:
+        return connection.sql(sql, params=parameters)
+    except duckdb.Error as error:
+        raise QueryError(reason_of(error)) from error
 
 
 def output_of(output: str | None, out: Path | None) -> str:

@@ -26,6 +26,7 @@ Limits = Mapping[str, float | datetime]
 _NO_LIMITS: Limits = MappingProxyType({})
 _PARAMETER = re.compile(r"\$([A-Za-z]\w*)")
 _OTHERS = re.compile(r"\bevidence\.(\w+)")
+_ANSWER = 'evidence."the answer"'  # which no query is called
 
 
 class Evidence:
@@ -133,10 +134,8 @@ class Evidence:
     def _answer(self, sql: str, asked: Limits) -> pl.DataFrame:
         # A relation of the query itself would be planned twice, once for the names of its columns.
         with within_memory(self._session):
-            self._session.execute(
-                f"CREATE OR REPLACE TABLE evidence.answer AS {sql}", asked or None
-            )
-            rows: pl.DataFrame = self._session.table("evidence.answer").pl()
+            self._session.execute(f"CREATE OR REPLACE TABLE {_ANSWER} AS {sql}", asked or None)
+            rows: pl.DataFrame = self._session.table(_ANSWER).pl()
         # A NaN in a log is no number: it must not win every comparison.
         return rows.fill_nan(None)
 

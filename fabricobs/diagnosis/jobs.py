@@ -71,14 +71,12 @@ def joined(
     if rest is None and len(by_run) == 1:
         return _alone(*by_run[0], at_end, models)
     shown: dict[str, list[tuple[Run, Finding]]] = {}
-    jobs, lasting = [], set[str | None]()
+    jobs = []
     weighted, loss = joined_losses([(each.findings, each.loss) for _, each in by_run])
     for (run, diagnosis), findings_of_run in zip(by_run, weighted, strict=True):
         in_run = (_of_run(finding, run) for finding in findings_of_run)
         own = with_states(in_run, at_end, (), models)
         jobs.append(_told(run, diagnosis, own))
-        if any(finding.state == "ongoing" for finding in own):
-            lasting.add(run.label)
         for finding in own:
             shown.setdefault(finding.id, []).append((run, finding))
     found = {id_: _of_runs(told) for id_, told in shown.items()}
@@ -87,6 +85,7 @@ def joined(
             found.setdefault(finding.id, finding)
     findings = in_order([*found.values()])
     worst_first = {id_: place for place, id_ in enumerate(f.id for f in findings)}
+    lasting = {run.label for told in shown.values() for run, f in told if f.state == "ongoing"}
 
     def order(job: JobVerdict) -> tuple[int, bool]:
         worst = min(map(worst_first.__getitem__, job.findings), default=len(found))
@@ -205,9 +204,9 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
         start=min((f.start for f in findings if f.start), default=None),
         end=last.end,
         detected_at=min((f.detected_at for f in findings if f.detected_at), default=None),
-        run_share=_sum(finding.run_share for finding in findings),
-        gpu_hours_lost=_sum(finding.gpu_hours_lost for finding in findings),
-        cost=_sum(finding.cost for finding in findings),
+        run_share=_sum_of_known(finding.run_share for finding in findings),
+        gpu_hours_lost=_sum_of_known(finding.gpu_hours_lost for finding in findings),
+        cost=_sum_of_known(finding.cost for finding in findings),
         to_its_end=last.to_its_end,
     )
     if not of_one:
@@ -235,7 +234,7 @@ def _in_each(told: Sequence[tuple[Run, Finding]]) -> str:
     return f"{len(told):,} runs show it, and lost of their throughput: {'; '.join(parts)}."
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def _sum_of_known(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

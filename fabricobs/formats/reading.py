@@ -385,7 +385,7 @@ def _pieces(line: str) -> Sequence[str]:
 def _text_readers(formats: tuple[Format, ...], context: Context, rows: Rows) -> list[TextReader]:
     """Return a reader for each format; those of captures with separators are one."""
     separators = [f for f in formats if f.definition.separator]
-    others = [f for f in formats if f not in separators]
+    others = [f for f in formats if not f.definition.separator]
 
     def readers(chosen: Iterable[Format]) -> list[TextReader]:
         return [_text_reader(f, context, rows) for f in chosen]

@@ -45,9 +45,10 @@ LEFT JOIN port_aliases a ON a.device = host_name(c.device) AND a.name = c.port
 LEFT JOIN hosts h ON h.host = host_name(c.device)
 WHERE c.device IS NOT NULL AND c.port IS NOT NULL;
 
--- What each port of a switch is set to, by its part, as last told; `part` is null of what the whole switch is set to.
+-- What each port of a switch is set to, by its part, as last told (`profile` as in switch_settings); `part` is null
+-- of what the whole switch is set to.
 CREATE OR REPLACE VIEW port_settings AS
-SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part, s.name,
+SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part, s.profile, s.name,
   arg_max(s.value, coalesce(s.ts, '1970-01-01'::TIMESTAMP)) AS value
 FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
 GROUP BY ALL;

@@ -1,3 +1,5 @@
+-- A view that is named twice is bound twice, with all views below it: `WITH nics AS (FROM uncabled_nics)` names it once.
+
 -- Bytes and packets of every port between two samples, whichever source counts them. A SONiC
 -- switch counts packets by port and bytes by queue; a queue's bytes are sent bytes only.
 CREATE OR REPLACE VIEW port_traffic AS

@@ -126,14 +126,14 @@ class Format:
             raise ContentError(f"ingest/{self.name}.toml: {error}") from error
 
     @property
-    def takes_place(self) -> bool:
-        """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
-        return self.reader in SNAPSHOT_READERS or self.definition.identity_from_path is not None
-
-    @property
     def is_captured(self) -> bool:
         """Say whether a separator, a prompt say, ends what it reads, unlike lines of a log."""
         return self.reader in SNAPSHOT_READERS
+
+    @property
+    def takes_place(self) -> bool:
+        """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
+        return self.is_captured or self.definition.identity_from_path is not None
 
     @property
     def takes_identity(self) -> bool:
