@@ -102,6 +102,34 @@ def told(found: Diagnosis) -> list[Finding]:
     return [finding for finding in found.findings if finding.kind in KINDS]
 
 
+def uncabled_switch(draw: np.random.Generator, *, but: str = "") -> tuple[Rows, str]:
+    """A job slower since SINCE; of a switch without a known cable one port sends more then.
+
+    The switch pauses the others meanwhile; `but` makes it no sign of a full queue at that port.
+    Other ports carry what they may, at the pace of the job.
+    """
+    rows = cluster(slower=1.5)
+    rows["links"] = []
+    number = int(draw.integers(3, 40))
+    culprit, other = draw.choice(number, 2, replace=False)
+    grows, pace = draw.uniform(1.6, 6.0), draw.uniform(0.6, 1.0)
+    least = 0 if but == "pauses are as before" else SINCE
+    parts = []
+    for place in range(number):
+        port = f"{place + 1}/1"
+        usual = 10 ** draw.uniform(10.3, 11)
+        more = place == culprit or (but == "two grow" and place == other)
+        now = usual * pace * (grows if more else 1.0) * draw.normal(1, 0.002, SAMPLES)
+        rates = np.where(np.arange(SAMPLES) > SINCE, now, usual)
+        parts.append(samples("sw-x7", port, {"tx_bytes": np.cumsum(rates).astype(int).tolist()}))
+        sent = 0 if place == culprit else round(draw.uniform(40, 4000)) * INTERVAL
+        got = 500 * INTERVAL if place == culprit and but == "it is paused itself" else 0
+        counters = {"pfc_tx_frames": int(sent), "pfc_rx_frames": int(got)}
+        totals = {name: rising(by, since=least) for name, by in counters.items()}
+        parts.append(priority("sw-x7", port, totals))
+    return together(rows, *parts), f"{culprit + 1}/1"
+
+
 class TestStorms:
     def test_the_nic_that_pauses_and_is_not_paused_is_named(self, make_store: Make) -> None:
         storm = pauses("node02", "ens1np0", sent=40_000, got=5)
@@ -219,8 +247,31 @@ class TestCongestion:
         rows = together(cluster(slower=1.5), received([1, 1, 3, 1]), marks([1, 1, 900, 1]))
         (finding,) = told(diagnose(make_store(rows)))
         assert finding.kind == "congestion"
-        assert finding.entities[0].label == "leaf00 Ethernet16"
-        assert finding.related[0].label == "node02 mlx5_0"
+        assert [e.label for e in finding.entities] == ["leaf00 Ethernet16", "node02 mlx5_0"]
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_a_port_that_no_log_names_is_told_by_what_it_sends_while_its_switch_pauses(
+        self, make_store: Make, seed: int
+    ) -> None:
+        rows, port = uncabled_switch(np.random.default_rng(seed))
+        (finding,) = told(diagnose(make_store(rows)))
+        assert finding.kind == "congestion"
+        assert [e.label for e in finding.entities] == [f"sw-x7 {port}"]
+        assert "times what came before" in finding.title
+        assert finding.start_step is not None and (finding.loss_share or 0) > 0.05
+
+    @pytest.mark.parametrize("seed", range(2))
+    @pytest.mark.parametrize("but", ["it is paused itself", "two grow", "pauses are as before"])
+    def test_a_port_that_no_log_names_may_lead_to_the_full_queue_or_away_from_it(
+        self, make_store: Make, seed: int, but: str
+    ) -> None:
+        rows, _ = uncabled_switch(np.random.default_rng(100 + seed), but=but)
+        found = diagnose(make_store(rows))
+        assert told(found) == []
+        (drop,) = (f for f in found.findings if f.kind == "throughput_drop")
+        leads = ("pause frames of switches", "most at sw-x7")
+        rose = but != "pauses are as before"
+        assert all((lead in drop.explanation) == rose for lead in leads), drop.explanation
 
     @pytest.mark.parametrize(
         ("ratios", "cnps", "slower"),

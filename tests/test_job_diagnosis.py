@@ -115,6 +115,24 @@ class TestStragglers:
         lost = (own.max(axis=1) - without.max(axis=1)).sum()
         assert finding.loss_share == pytest.approx(lost / (own.max(axis=1) + 220).sum(), rel=0.05)
 
+    @pytest.mark.parametrize("seed", range(4))
+    def test_bursts_that_cost_little_silence_no_slowdown(self, make_store: Make, seed: int) -> None:
+        """They cover most steps; the transfers of all become longer meanwhile."""
+        draw = np.random.default_rng(seed)
+        compute = quiet(steps=200)
+        for begin in range(10, 200, 30):
+            compute[begin : begin + 24, 3] *= draw.uniform(1.03, 1.06)
+        rows = records(compute)
+        since, longer = int(draw.integers(60, 120)), draw.uniform(200, 600)
+        for row in rows["steps"]:
+            steps = max(0, int(row["step"]) - since)
+            row["ts"] += timedelta(milliseconds=longer * steps)
+            row["step_time_ms"] += longer * (steps > 0)
+            row["comm_ms"] += longer * (steps > 0)
+        (finding,) = of_kind(diagnose(make_store(rows)), "throughput_drop")
+        assert abs((finding.start_step or 0) - since) <= 2
+        assert (finding.loss_share or 0) > 0.1
+
     @pytest.mark.parametrize(("length", "severity"), [(3, "low"), (12, "medium")])
     def test_short_bursts_name_nobody_at_medium(
         self, make_store: Make, length: int, severity: str

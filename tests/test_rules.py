@@ -197,15 +197,34 @@ def test_leads_are_what_changed_with_a_slowdown_strongest_first(tmp_path: Path) 
         f"leaf2  leaf2 up  {begin}  {end}  {[8, 1, 1, 1] if slow else [2, 2, 2, 2]}\n"
         for begin, end, slow in minutes
     )
-    tables = {"job_steps": steps, "sick_intervals": sick, "uplink_windows": uplinks}
-    limits = {"rise": 2.0, "shift": 0.05}
+    # One switch pauses less than before, another begins to.
+    senders = "switch  device  ts_before  ts  frames_per_second\n" + "".join(
+        f"{switch}  {switch}  {begin}  {end}  {rate}\n"
+        for begin, end, slow in minutes
+        for switch, rate in (("leaf3", 90 if slow else 100), ("leaf4", 40 if slow else 0))
+    )
+    excess = "host  nic  ts_before  ts  seconds  excess_gbps  exceeding\n" + "".join(
+        f"node1  mlx5_0  {begin}  {end}  60  {30 if slow else 2}  1\n"
+        for begin, end, slow in minutes
+    )
+    tables = {
+        "job_steps": steps,
+        "sick_intervals": sick,
+        "uplink_windows": uplinks,
+        "pause_senders": senders,
+        "nic_excess": excess,
+    }
+    limits = {"rise": 2.0, "part_rise": 10.0, "shift": 0.05}
     with closing(Evidence(store.path)) as empty:
         evidence = empty.with_rows({name: rows_of(text) for name, text in tables.items()}, limits)
         times = {"begin": datetime(2026, 1, 1, 9, 40), "end": datetime(2026, 1, 1, 9, 50)}
         leads = evidence.frame("leads", {**limits, **times})["lead"].to_list()
     assert leads == [
+        "pause frames of switches 40 a second, 0 in the rest of the run, on 1 part"
+        " (as often as before on the others, or less), most at leaf4",
         "tx_discards 10 a second, 0.1 in the rest of the run, on 1 part, most at leaf1 Eth1",
         "the busiest uplink of leaf2 191 % above the mean, 0 % in the rest of the run",
+        "node1 mlx5_0 received 30 Gb/s more than its peers, 2 in the rest of the run",
     ]
 
 

@@ -41,7 +41,7 @@ def unexplained(
             is_small = slowdown.loss_share < model.limit("loss")
             if is_small and (slowdown.is_lead or rest < model.limit("change")):
                 continue
-            if any(_is_burst(finding, slowdown) for finding in findings):
+            if any(_is_burst(f, slowdown, model.limit("explained")) for f in findings):
                 continue
             if explained < model.limit("explained") * slowdown.loss_share:
                 left.append((slowdown, rest))
@@ -121,17 +121,24 @@ def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:
     return any(earliest <= first <= slowdown.last_step for first in begins)
 
 
-def _is_burst(finding: Finding, slowdown: Slowdown) -> bool:
+def _is_burst(finding: Finding, slowdown: Slowdown, explained: float) -> bool:
     """Say whether a slowdown is made of bursts of a cause that comes and goes.
 
-    More than half of its steps: then the median that made it a slowdown is theirs.
+    They are more than half of its steps, whose median made it a slowdown, and what they lost,
+    spread evenly over them, is the share `explained` of its loss.
     """
     jobs = {entity.job for entity in finding.entities if entity.type in {"rank", "host", "job"}}
-    if jobs and slowdown.job not in jobs:
+    begin, end, loss = finding.start_step, finding.end_step, finding.loss_share
+    if begin is None or end is None or not loss or (jobs and slowdown.job not in jobs):
         return False
     first, last = slowdown.first_step, slowdown.last_step
-    covered = sum(max(0, min(last, end) - max(first, begin) + 1) for begin, end in finding.bursts)
-    return 2 * covered > last - first + 1
+    covered = sum(max(0, min(last, stop) - max(first, start) + 1) for start, stop in finding.bursts)
+    steps = last - first + 1
+    if 2 * covered <= steps:
+        return False
+    in_bursts = sum(stop - start + 1 for start, stop in finding.bursts)
+    lost = loss * (end - begin + 1) * covered / in_bursts
+    return lost >= explained * slowdown.loss_share * steps
 
 
 def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:

@@ -1,14 +1,22 @@
 -- question: Which NICs received more than the others read at the same moment, and did queues fill meanwhile?
 -- A row is an interval of a NIC that received `$ratio` of its peers or more, and `$excess_share` of its
 -- line rate beyond them; few NICs of the snapshot do. A switch port without a known cable must be the
--- only one: uplinks that are not even are several. A line rate that no file tells is the highest rate at
+-- only one: uplinks that are not even are several (`than_before`: of one that is compared with itself). A line rate that no file tells is the highest rate at
 -- which a NIC received, and `$least_gbps` at least. `cnp` are the CNPs a second it sent, `usual_cnp` those
 -- of the median NIC; `marked` the packets a second its switch port marked, `usual_marked` those of the
 -- median port; `paused` the frames a second with which its switch paused the worst of its neighbours (where
 -- the switch is not known, the worst of all), `calm` outside such intervals, or at the median of the other
 -- switches if that is less. `many_cnp`, `many_marked` and `many_paused` are signs of a full queue.
-WITH rates AS (
-  SELECT max(received_gbps) AS most FROM evidence.nic_rates
+WITH excess AS (
+  FROM evidence.nic_excess ANTI JOIN evidence.port_excess USING (format, switch, port)
+  UNION ALL BY NAME
+  SELECT * EXCLUDE (stopped), true AS than_before
+  FROM evidence.port_excess
+  WHERE coalesce(stopped, 0) < $pause_rate
+),
+rates AS (
+  SELECT max(received_gbps) AS most
+  FROM (SELECT received_gbps FROM evidence.nic_rates UNION ALL SELECT received_gbps FROM excess WHERE than_before)
 ),
 -- Where the job begins or ends within an interval, less arrives in it: a tenth of the most belongs to it.
 wrong AS (
@@ -18,7 +26,7 @@ wrong AS (
       e.ts_before + (e.ts - e.ts_before) / 2 AS middle,
       e.excess_gbps >= $excess_share
         * coalesce(e.speed_gbps, s.speed_gbps, greatest((SELECT most FROM rates), $least_gbps)) AS much
-    FROM evidence.nic_excess e
+    FROM excess e
     LEFT JOIN evidence.port_speeds s ON s.owner = e.host AND s.part = e.nic
     WHERE e.ratio >= $ratio
       AND e.exceeding <= CASE WHEN e.host IS NULL THEN 1 ELSE $most * e.peers END
@@ -89,16 +97,19 @@ marked AS (
   ASOF LEFT JOIN evidence.port_marks m
     ON m.device = n.switch AND m.port = n.port AND m.ts_before <= n.middle
 )
-SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.ts_before, m.ts,
+SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.ts_before, m.ts,
   min(m.ts) OVER (PARTITION BY m.part) AS begun_by, m.ratio, m.peers - 1 AS others,
   m.received_gbps, m.received_gbps - m.excess_gbps AS usual_gbps, m.excess_gbps, m.speed_gbps,
   m.cnp, c.usual AS usual_cnp, greatest($mark_ratio * c.usual, $mark_rate) AS many_cnp,
   m.marked, k.usual AS usual_marked, greatest($mark_ratio * k.usual, $mark_rate) AS many_marked,
   CASE WHEN l.ts >= m.middle THEN l.frames END AS paused, m.calm,
   CASE WHEN m.calm IS NOT NULL THEN greatest($pause_ratio * m.calm, $pause_rate) END AS many_paused,
-  [CASE WHEN m.port IS NULL THEN {'type': 'nic', 'host': m.host, 'nic': m.nic, 'switch': NULL, 'port': NULL}
-    ELSE {'type': 'port', 'host': NULL, 'nic': NULL, 'switch': m.switch, 'port': m.port} END] AS entities,
-  CASE WHEN m.host IS NULL THEN [] ELSE [{'type': 'nic', 'host': m.host, 'nic': m.nic}] END AS related
+  list_concat(
+    CASE WHEN m.port IS NOT NULL
+      THEN [{'type': 'port', 'host': NULL, 'nic': NULL, 'switch': m.switch, 'port': m.port}] END,
+    CASE WHEN m.host IS NOT NULL
+      THEN [{'type': 'nic', 'host': m.host, 'nic': m.nic, 'switch': NULL, 'port': NULL}] END
+  ) AS entities
 FROM marked m CROSS JOIN cnps c CROSS JOIN marks k
 ASOF LEFT JOIN pauses l ON l.place = m.place AND l.ts_before <= m.middle
 ORDER BY m.host, m.nic, m.switch, m.port, m.format, m.ts
