@@ -486,3 +486,33 @@ def test_files_of_other_communicators_are_joined_by_their_processes(
     ]  # fmt: skip
     runs = find_runs([*world, *inspector])
     assert len(runs) == launches
+
+
+@settings(max_examples=100, deadline=None)
+@given(launches=drawn_launches(), site=sites, order=st.randoms(use_true_random=False))
+def test_a_log_without_times_is_of_the_job_of_its_processes(
+    launches: list[Launch], site: Site, order: Random
+) -> None:
+    """NCCL's log has no times, Inspector tells of groups within hosts: a job was two or more."""
+    site = replace(site, hashes=True, nccl_times=False)
+    launches = [each for each in launches if len(each.hosts) > 1]
+    traces = []
+    for launch in launches:
+        for trace in nccl_traces(site, launch):
+            # Hosts number their processes on their own, containers alike.
+            own = 0 if site.same_pids else 10_000 * launch.hosts.index(str(trace.host))
+            world = replace(trace, pid=(trace.pid or 0) + own)
+            timed = replace(
+                world, told_by="collective", file_id=f"inspector-{launch.number}-{trace.host}",
+                path=f"/logs/inspector/{trace.host}-pid{world.pid}.log",
+                comm_hash=f"0xabc{launch.number:08x}{launch.hosts.index(str(trace.host)):05x}",
+                nranks=None, rank=None, version=None, comm=None, first_line=None, last_line=None,
+                begin=launch.begin, end=launch.end,
+            )  # fmt: skip
+            traces += [world, timed]
+    order.shuffle(traces)
+    runs = find_runs(traces)
+    for run in runs:
+        assert len({launch_of(part.file_id) for part in run.parts}) == 1
+    if not site.same_pids:
+        assert sorted(run.hosts for run in runs) == sorted(each.hosts for each in launches)

@@ -150,8 +150,9 @@ def fold_symptoms(
     """Fold each symptom into the cause that explains it: one part, one cause, one finding.
 
     A cause takes what its model says it explains, where both touch the same NIC, port, host or
-    switch and the symptom did not begin before it. What nobody felt explains no slow job, and a
-    longer computation is explained by what answers whether a rank is slow, not by the network.
+    switch and the symptom did not begin before it nor lasts long after it. What nobody felt
+    explains no slow job, and a longer computation is explained by what answers whether a rank is
+    slow, not by the network.
     """
     explains: dict[str, set[str]] = {}
     of_ranks = kinds_that_answer("slow_rank", models)
@@ -167,6 +168,7 @@ def fold_symptoms(
                 if symptom is not other
                 and symptom.kind in explains.get(other.kind, ())
                 and _not_after(other, symptom)
+                and not _outlasts(symptom, other)
                 and not (other.unfelt and symptom.entities[0].type == "job")
                 and not (symptom.computes and other.kind not in of_ranks)
                 and places.touch(other, symptom)
@@ -183,6 +185,12 @@ def _not_after(cause: Finding, symptom: Finding) -> bool:
     if cause.start is None or symptom.start is None:
         return True
     return cause.start <= symptom.start + _SLACK_TIME
+
+
+def _outlasts(symptom: Finding, cause: Finding) -> bool:
+    """Say whether the cause had ended in half of the symptom's steps: then it is not the cause."""
+    first, last, end = symptom.start_step, symptom.end_step, cause.end_step
+    return None not in {first, last, end} and end < (first + last) / 2  # type: ignore[operator]
 
 
 def _with_symptom(cause: Finding, symptom: Finding) -> Finding:

@@ -2,8 +2,8 @@
 
 The time of a run is that of its steps, and of a job that waits in vain after the last. The loss of
 a step is what its pace lost against the best before, or the most that one finding claims of it,
-whichever is more; findings take their part in order of loss, so that causes at work at once are
-counted once.
+whichever is more; findings take their part in order of length, then of loss, so that causes at
+work at once are counted once, and one that acts a while is not lost in one that always acts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -194,7 +194,10 @@ def _of_run(
         inside = during[finding.id]
         most[inside] = np.maximum(most[inside], finding.loss_share or 0.0)
     left, parts = most, dict(waits)
-    for finding in sorted(acting, key=lambda f: (f.kind == UNEXPLAINED, -(f.loss_share or 0.0))):
+    for finding in sorted(
+        acting,
+        key=lambda f: (f.kind == UNEXPLAINED, int(during[f.id].sum()), -(f.loss_share or 0.0)),
+    ):
         taken = np.where(during[finding.id], np.minimum(left, finding.loss_share or 0.0), 0.0)
         left = left - taken
         parts[finding.id] = float(taken @ usual)

@@ -1,9 +1,11 @@
 """Evidence that two groups of files are of one launch, and evidence that they are not."""
 
+from collections import Counter
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import PurePath
 
-from fabricobs.store.launches import Launch
+from fabricobs.store.launches import Launch, Process
 
 # Logs of one launch may begin or end apart: initialisation before, a dump after the last step.
 _APART = timedelta(hours=1)
@@ -54,17 +56,27 @@ def same_processes(a: Launch, b: Launch) -> bool:
     """Say whether all processes of one, two and more, are processes of the other at that time.
 
     Process ids come again, and in containers every job has the same: not all of them at once. A log
-    that ends when the communicators are made is followed by what they do.
+    that ends when the communicators are made is followed by what they do. Where one has no times,
+    ids tell that differ between its hosts: no container gave them.
     """
     few, many = sorted((a.processes, b.processes), key=len)
     between = gap(a, b)
-    if len(few) < 2 or not few <= many or between is None:
+    if len(few) < 2 or not few <= many:
         return False
+    if between is None:
+        return _differ_by_host(many)
     made, follows = (a, b) if a.nranks else (b, a)
     if not made.nranks or follows.nranks:
         return between <= timedelta(0)
     is_made = made.begin is not None and follows.begin is not None and made.begin < follows.begin
     return between <= (_MADE_BEFORE if is_made else timedelta(0))
+
+
+def _differ_by_host(processes: Collection[Process]) -> bool:
+    """Say whether there are several hosts, and most process ids are of one of them alone."""
+    hosts = Counter(pid for _, pid in processes)
+    alone = sum(number == 1 for number in hosts.values())
+    return len({host for host, _ in processes}) > 1 and 2 * alone > len(hosts)
 
 
 def is_same_print(a: Launch, b: Launch) -> bool:
