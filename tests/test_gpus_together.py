@@ -14,7 +14,7 @@ from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.diagnosis.methods.rule import find_by_rule
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.naming import listed, place_of
-from fabricobs.diagnosis.run import REST, trends_of
+from fabricobs.diagnosis.run import REST, diagnose, trends_of
 
 START = datetime(2026, 3, 2, 9)
 SAMPLE = timedelta(seconds=5)
@@ -148,6 +148,24 @@ def test_throttled_gpus_of_a_host_are_one_finding_with_what_all_cost(
     subject = finding.title.split(" at ")[0]
     assert subject.endswith(f"of {job.names[host]} run{'s' if many == 'one' else ''}")
     assert subject.startswith("GPU " if many == "one" else "GPUs ")
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sampled", [True, False])
+def test_a_slow_host_whose_clocks_are_its_peers_is_not_sent_to_look_for_throttling(
+    make_store: Make, seed: int, sampled: bool
+) -> None:
+    job = Job(seed)
+    host = int(job.draw.integers(job.hosts))
+    job.slow([(host, gpu) for gpu in range(job.each)], 30, told=False)
+    rows = job.rows()
+    if not sampled:
+        del rows["gpu_samples"]
+    (finding,) = (f for f in diagnose(make_store(rows)).findings if f.kind == "straggler")
+    assert labels(finding) == {job.names[host]}
+    assert ("no lower clock made it slow" in finding.explanation) == sampled
+    asks = [step for step in finding.next_steps if "CLOCK" in step or "DCGM" in step]
+    assert bool(asks) != sampled
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -58,11 +58,20 @@ def gpudirect(question: str, evidence: Evidence) -> Question:
         where = f" on {', '.join(hosts)}" if hosts else ""
         return Question(question, "problem", f"Off for {_ranks(int(off['ranks'].sum()))}{where}.")
     told, size = int(processes["ranks"].sum()), size_of(evidence)
+    on = _ranks(int(known["ranks"].sum()))
+    without = processes.filter(pl.col("gdr").is_null() & (pl.col("network") == "Socket"))
+    if not without.is_empty():
+        hosts = without["host"].drop_nulls().unique().sort().to_list()
+        where = f" on {', '.join(hosts)}" if hosts else ""
+        number = int(without["ranks"].sum())
+        use = "uses" if number == 1 else "use"
+        text = f"On for {on}; {_ranks(number)}{where} {use} sockets, without it."
+        return Question(question, "problem", text)
     if size is None or told < size:
         of = "of a job of unknown size" if size is None else f"of {size:,}"
-        text = f"On for {_ranks(int(known['ranks'].sum()))} {of}; the others are not known."
+        text = f"On for {on} {of}; the others are not known."
         return Question(question, "unknown", text, "NCCL_DEBUG=INFO logs of all ranks.")
-    return Question(question, "ok", f"On for {_ranks(int(known['ranks'].sum()))}.")
+    return Question(question, "ok", f"On for {on}.")
 
 
 def size_of(evidence: Evidence) -> int | None:

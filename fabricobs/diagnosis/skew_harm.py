@@ -1,6 +1,6 @@
 """What harm an uneven uplink group does: collectives, bursts on its hottest link, pauses."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -10,16 +10,36 @@ from fabricobs.diagnosis.job import Slowdown
 from fabricobs.diagnosis.statistics import differs, relative_shift
 from fabricobs.diagnosis.uplink_stretches import SharedStretch
 
+_NEAR = 4
+_FEWEST_CALLS = 10
+_CHANCE = 0.001
 
-def collective_rise(evidence: Evidence, onset: datetime, slowdown: Slowdown | None) -> float | None:
-    """Return by how much pure collective time rose at the onset, None if it cannot be told."""
+
+def collective_rise(
+    evidence: Evidence, stretch: SharedStretch, slowdown: Slowdown | None
+) -> float | None:
+    """Return by how much pure collective time rose as a stretch began, None if it cannot be told.
+
+    Compared is as long before as the stretch lasts, and the quarter of it next to the onset: what
+    rose earlier rose for another reason.
+    """
     calls = evidence.frame("collective_times").drop_nulls("ts")
-    moment = slowdown.start if slowdown and slowdown.start else onset
-    before = calls.filter(pl.col("ts") < moment)["pure_us"].to_numpy().astype(np.float64)
-    after = calls.filter(pl.col("ts") >= moment)["pure_us"].to_numpy().astype(np.float64)
-    if len(before) < 10 or len(after) < 10 or differs(before, after) >= 0.001:
+    onset = slowdown.start if slowdown and slowdown.start else stretch.begin
+    length = stretch.end - stretch.begin
+    rises = [_rise_within(calls, onset, span) for span in (length, length / _NEAR)]
+    known = [rise for rise in rises if rise is not None]
+    return min(known) if len(known) == len(rises) else None
+
+
+def _rise_within(calls: pl.DataFrame, onset: datetime, span: timedelta) -> float | None:
+    """Return the rise from calls at most `span` before the onset to those after; 0 if by chance."""
+    since = pl.col("ts") - onset
+    before = calls.filter(since.is_between(-span, timedelta(0), closed="left"))["pure_us"]
+    after = calls.filter(since.is_between(timedelta(0), span))["pure_us"]
+    if min(len(before), len(after)) < _FEWEST_CALLS:
         return None
-    return relative_shift(before, after)
+    times = [each.to_numpy().astype(np.float64) for each in (before, after)]
+    return 0.0 if differs(*times) >= _CHANCE else relative_shift(*times)
 
 
 def burst_utilisation(stretch: SharedStretch, evidence: Evidence) -> float | None:
@@ -37,12 +57,12 @@ def burst_utilisation(stretch: SharedStretch, evidence: Evidence) -> float | Non
     return float(np.max(share)) * stretch.tx_gbps / link_gbps / max(busy, 0.01)
 
 
-def pause_rise(evidence: Evidence, onset: datetime) -> tuple[float, float] | None:
-    """Return the mean pause frames a second of a device before and after the onset."""
+def pause_rise(evidence: Evidence, stretch: SharedStretch) -> tuple[float, float] | None:
+    """Return the mean pause frames a second of a device before a stretch, as long as it, and in it."""
     pauses = evidence.frame("pauses")
-    total = pl.col("rx_frames_per_second").fill_null(0) + pl.col("tx_frames_per_second").fill_null(
-        0
-    )
-    before = pauses.filter(pl.col("ts") <= onset).select(total.mean()).item()
-    after = pauses.filter(pl.col("ts_before") >= onset).select(total.mean()).item()
-    return None if before is None or after is None else (float(before), float(after))
+    total = pl.sum_horizontal(pl.col("rx_frames_per_second", "tx_frames_per_second").fill_null(0))
+    begin, length = stretch.begin, stretch.end - stretch.begin
+    before = pauses.filter(pl.col("ts").is_between(begin - length, begin)).select(total.mean())
+    after = pauses.filter(pl.col("ts_before").is_between(begin, stretch.end)).select(total.mean())
+    means = before.item(), after.item()
+    return None if None in means else means

@@ -111,7 +111,8 @@ def _problems(each: "JobVerdict") -> list["Question"]:
 
 def _others(what: str, jobs: Sequence["JobVerdict"]) -> list[str]:
     named = few([name_of(each.run) for each in jobs])
-    told = f"{wording.counted(len(jobs), 'job')}, {what}: {named}"
+    one = "run" if len({each.run.name for each in jobs}) < len(jobs) else "job"
+    told = f"{wording.counted(len(jobs), one)}, {what}: {named}"
     return [wrapped(told, "  ", hang=4)] if jobs else []
 
 

@@ -6,9 +6,8 @@ SELECT
   (SELECT coalesce(sum(lines), 0) FROM files) AS lines,
   (SELECT coalesce(sum(unparsed - unclaimed), 0) FROM files) AS unread_lines,
   (SELECT coalesce(sum(unclaimed), 0) FROM files) AS unclaimed_lines,
-  greatest((SELECT count(*) FROM job_ranks), told.ranks) AS ranks,
-  greatest((SELECT count(*) FROM job_ranks),
-    (SELECT sum(nranks)::BIGINT FROM (SELECT max(nranks) AS nranks FROM ranks GROUP BY job)), told.nranks) AS ranks_expected,
+  greatest(seen.ranks, told.ranks) AS ranks,
+  greatest(seen.ranks, seen.nranks, told.nranks) AS ranks_expected,
   greatest((SELECT count(DISTINCT host) FROM job_ranks), told.hosts) AS hosts,
   (SELECT count(DISTINCT (job, step)) FROM step_times WHERE source NOT LIKE 'collective%') AS steps,
   (SELECT count(*) FROM collectives) AS collectives,
@@ -21,6 +20,16 @@ SELECT
   (SELECT count(*) FROM port_rates WHERE gap) AS gaps,
   times.first_time, times.last_time, times.measured_from
 FROM (
+  SELECT coalesce(sum(ranks), 0)::BIGINT AS ranks, coalesce(sum(nranks), 0)::BIGINT AS nranks
+  FROM (
+    SELECT max(r.ranks) AS ranks, max(n.nranks) AS nranks
+    FROM (SELECT job, count(*) AS ranks FROM job_ranks GROUP BY job) r
+    FULL JOIN (SELECT job, max(nranks) AS nranks FROM ranks GROUP BY job) n ON n.job IS NOT DISTINCT FROM r.job
+    LEFT JOIN jobs j ON j.job = coalesce(r.job, n.job)
+    GROUP BY coalesce(j.name, r.job, n.job)
+  )
+) seen,
+(
   -- Runs of one job have the same ranks.
   SELECT sum(ranks)::BIGINT AS ranks, sum(nranks)::BIGINT AS nranks, sum(hosts)::BIGINT AS hosts
   FROM (SELECT max(ranks) AS ranks, max(nranks) AS nranks, max(hosts) AS hosts FROM jobs GROUP BY name)

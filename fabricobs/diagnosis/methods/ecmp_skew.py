@@ -266,9 +266,9 @@ def _finding(
     skew = skews[0]
     stretch = skew.stretch
     slowdown, pace = _slowdown_at(skew, trends)
-    rise = collective_rise(evidence, stretch.begin, slowdown)
+    rise = collective_rise(evidence, stretch, slowdown)
     burst = burst_utilisation(stretch, evidence)
-    pauses = pause_rise(evidence, stretch.begin)
+    pauses = pause_rise(evidence, stretch)
     families = {"counters", "topology"}
     harms: list[str] = []
     if rise is not None and rise >= model.limit("collective_rise"):

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import driver, steps_of, with_phrases
@@ -25,6 +24,7 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.methods.slow_gpus import clocks_of, gpus_of
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.naming import listed, place_of
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
@@ -139,16 +139,23 @@ def _finding(
     all_along = throughout and not _since(unit, begin) and _reaches_end(times, unit)
     groups = _groups(times, unit) if all_along else ""
     loads = numbers["loading_ms"] is not None
+    started, ended = moment_of(times, first), moment_of(times, unit.last)
+    ranks = times.ranks[list(unit.columns)].tolist()
+    clocks = {} if loads else clocks_of(times.job, ranks, started, ended, model, evidence)
     words = {
         "who": _who(culprits, evidence),
         "host": culprits[0].host or "the host",
-        **_gpus(culprits, evidence),
+        **gpus_of(culprits, evidence),
         "work": _work(times, several=len(culprits) > 1),
         "wait": "wait" if len(culprits) > 1 else "waits",
         "loading": numbers["loading_ms"],
         "loading_peer": numbers["peer_loading_ms"],
         "computing": None if loads else "",
         "waiting": "" if loads else None,
+        "clocked": "" if clocks else None,
+        "unclocked": None if loads or clocks else "",
+        "clock": clocks.get("clock"),
+        "peer_clock": clocks.get("peer_clock"),
         "their": "their" if len(culprits) > 1 else "its",
         "longer": _longer(times),
         "excess": numbers["excess"],
@@ -176,8 +183,8 @@ def _finding(
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
         explanation=model.wording.explanation.format(**words),
-        start=moment_of(times, first),
-        end=moment_of(times, unit.last),
+        start=started,
+        end=ended,
         start_step=begin,
         end_step=end,
         detected_at=moment_of(times, unit.detected),
@@ -240,29 +247,6 @@ def _who(culprits: Sequence[Entity], evidence: Evidence) -> str:
     places = place_of((e.host if e.type == "host" else None for e in culprits), evidence)
     names = [replace(e, job=None) for e in culprits]
     return listed(names, _MOST_NAMES) + places
-
-
-def _gpus(culprits: Sequence[Entity], evidence: Evidence) -> dict[str, str]:
-    """Return `of_gpu`, nvidia-smi's option for the GPU of the one culprit and one to compare with.
-
-    `sibling` says which is which; both are words of any GPU of the host where none is known.
-    """
-    told = {"of_gpu": "", "sibling": "another GPU of the host"}
-    if len(culprits) != 1 or culprits[0].rank is None:
-        return told
-    gpus = evidence.frame("rank_gpus").filter(pl.col("job").eq_missing(pl.lit(culprits[0].job)))
-    own = gpus.filter(pl.col("rank") == culprits[0].rank)
-    if own.is_empty():
-        return told
-    gpu, host = int(own["gpu"][0]), culprits[0].host
-    others = gpus.filter((pl.col("host") == host) & (pl.col("gpu") != gpu)).sort("gpu")
-    if others.is_empty():
-        return told | {"of_gpu": f" -i {gpu}"}
-    beside = others.sort((pl.col("gpu") - gpu).abs()).row(0, named=True)
-    return {
-        "of_gpu": f" -i {gpu},{beside['gpu']}",
-        "sibling": f"GPU {beside['gpu']} (rank {beside['rank']}) of the host",
-    }
 
 
 def _since(unit: SlowUnit, begin: int) -> str:
