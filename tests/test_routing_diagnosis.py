@@ -4,6 +4,8 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +19,7 @@ from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.methods.rule import find_by_rule
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.scopes import scopes_of
+from fabricobs.diagnosis.skew_harm import collective_rise
 from fabricobs.store.jobs import Run
 from fabricobs.store.launches import Lines
 from fabricobs.store.session import NO_SITE
@@ -479,3 +482,24 @@ class TestUplinksThatStop:
         fabric.up_later[0] = fabric.up[0]
         fabric.up_later[0, stopped] = 0.0
         assert self.told(make_store, fabric) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("with_it", [True, False])
+def test_collectives_that_rose_for_another_reason_are_no_harm_of_a_skew(
+    seed: int, with_it: bool
+) -> None:
+    """A pause storm had made them longer minutes before."""
+    draw = np.random.default_rng(seed)
+    seconds = float(draw.uniform(1, 10))
+    rose = int(draw.integers(150, 250))
+    apart = 0 if with_it else int(draw.integers(20, 100))
+    lasts = int(draw.integers(60, 150))
+    times = draw.normal(400, 8, 400) * np.where(np.arange(400) < rose, 1.0, draw.uniform(1.2, 2))
+    stamps = [START + timedelta(seconds=seconds * call) for call in range(400)]
+    calls = pl.DataFrame({"ts": stamps, "pure_us": times})
+    begin = stamps[rose + apart]
+    skew: Any = SimpleNamespace(begin=begin, end=begin + timedelta(seconds=seconds * lasts))
+    evidence: Any = SimpleNamespace(frame=lambda name: calls)
+    rise = collective_rise(evidence, skew, None)
+    assert rise is not None and (rise > 0.1) == with_it

@@ -58,7 +58,7 @@ def burst_utilisation(stretch: SharedStretch, evidence: Evidence) -> float | Non
 
 
 def pause_rise(evidence: Evidence, stretch: SharedStretch) -> tuple[float, float] | None:
-    """Return the mean pause frames a second of a device before a stretch, as long as it, and in it."""
+    """Return the mean pause frames a second of a device as long before a stretch, and in it."""
     pauses = evidence.frame("pauses")
     total = pl.sum_horizontal(pl.col("rx_frames_per_second", "tx_frames_per_second").fill_null(0))
     begin, length = stretch.begin, stretch.end - stretch.begin
