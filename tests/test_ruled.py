@@ -105,3 +105,29 @@ def test_lines_of_all_samples_in_any_order(
     lines: list[str], end: str, tmp_path_factory: Any
 ) -> None:
     assert_same("\n".join(lines) + end, tmp_path_factory.mktemp("tables"))
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_rows_that_are_padded_wrongly_are_told_by_their_words(
+    data: st.DataObject, tmp_path_factory: Any
+) -> None:
+    """As many words as columns are the cells; with a cell left empty nobody knows which."""
+    names = ["LocalPort", "RemoteDevice", "RemotePortID", "Capability", "RemotePortDescr"]
+    rules = ["-" * (len(name) + data.draw(st.integers(0, 3))) for name in names]
+    text = "Capability codes: (R) Router, (B) Bridge, (O) Other\n"
+    text += f"{'  '.join(n.ljust(len(r)) for n, r in zip(names, rules, strict=True))}\n"
+    text += "  ".join(rules) + "\n"
+    wanted = []
+    for row in range(data.draw(st.integers(1, 6))):
+        host, nic = f"worker-{row}", f"enp{data.draw(st.integers(2, 168))}s0f0np0"
+        cells = [f"Ethernet{8 * row}", host, nic, "O", nic]
+        pads = [" " * data.draw(st.integers(2, 9)) for _ in cells]
+        text += "".join(c + p for c, p in zip(cells, pads, strict=True)).rstrip() + "\n"
+        wanted.append((cells[0], host, nic))
+    path = tmp_path_factory.mktemp("padded") / "tables.txt"
+    path.write_text(text)
+    tables, tally, _ = read(path, text, MANY_BYTES)
+    told = {(r["port"], r["remote_device"], r["remote_port"]) for r in tables.get("links", [])}
+    assert told <= set(wanted)
+    assert len(told) + tally.lines - tally.parsed - tally.ignored == len(wanted)

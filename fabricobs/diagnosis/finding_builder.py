@@ -136,9 +136,13 @@ def driver(
     unit: str = "",
     robust_z: float | None = None,
 ) -> Driver:
-    """Return a number beside the threshold of the model that it is compared with."""
+    """Return a number beside the threshold of the model that it is compared with.
+
+    Of a threshold in another unit, such as times the peers' rate, only the source is told.
+    """
     limit = model.threshold[threshold]
-    return Driver(feature, value, peer, unit, robust_z, limit.value, limit.source)
+    bound = limit.value if limit.unit == unit else None
+    return Driver(feature, value, peer, unit, robust_z, bound, limit.source)
 
 
 def _cost_sentence(cost: Cost | None) -> str:

@@ -192,7 +192,11 @@ class TableReader:
             more = not any(text for _, text in cells[:-1])
             return Outcome.IGNORED if more else Outcome.NOT_MINE
         if not ruled.fits(line):
-            return f"{self._format.name}: the cells do not stand under the ruler"
+            # A tool that pads a long cell wrongly moves the others: as many words as columns tell.
+            words = line.split()
+            if len(words) != len(ruled.columns):
+                return f"{self._format.name}: the cells do not stand under the ruler"
+            cells = [(name, word) for (_, _, name), word in zip(ruled.columns, words, strict=True)]
         return self._add(block, cells, number)
 
     def _offer_words(self, block: TableBlock, line: str, number: int) -> Outcome | str:
