@@ -111,6 +111,8 @@ def test_a_job_that_waits_after_its_last_step_lost_all_of_that() -> None:
     hang = replace(finding(100, 100, 1.0), start=START, end=START + timedelta(seconds=100))
     (found,), loss = told([hang], trend([1000.0] * 100))
     assert (found.run_share, loss.share, loss.run_gpu_hours) == (0.5, 0.5, 200.0)
+    _, both = told([hang, finding(10, 99, 0.3)], trend([1000.0] * 100))
+    assert (both.at_end, both.at_end_of) == (1.0, ((hang.id, 1.0),))
     (alone,), unknown = told([hang])
     assert (alone.gpu_hours_lost, alone.run_share, unknown.share) == (100.0, None, None)
 

@@ -211,6 +211,9 @@ def _at_the_end(findings: Sequence[Finding], trend: StepTimeTrend) -> Loss:
     undated = any(f.loss_share and f.start_step is None for f in findings)
     if undated or not len(steps):
         return Loss()
+    stops = {f.id: f.loss_share or 0.0 for f in findings if _wait_after(f, steps) is not None}
+    if stops:  # what stands still loses all, whatever slowed it before
+        return Loss(at_end=max(stops.values()), at_end_of=tuple(stops.items()))
     first, last = float(steps.min()), float(steps.max())
     near = last - _LAST_STEPS * (last - first)
     acting = {

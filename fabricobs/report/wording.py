@@ -220,7 +220,8 @@ def _at_the_end(diagnosis: Diagnosis) -> str:
     loss = diagnosis.loss
     if loss.at_end is None or len(loss.at_end_of) < 2:
         return ""
-    named = {f.id: f.entities[0].label if f.entities else f.title for f in diagnosis.findings}
+    unnamed = "a slowdown without a known cause"
+    named = {f.id: f.entities[0].label if f.entities else unnamed for f in diagnosis.findings}
     each = [f"{percent(share)} by {named[id_]}" for id_, share in loss.at_end_of if id_ in named]
     shared = round(sum(share for _, share in loss.at_end_of) - loss.at_end, 3) > 0
     once = "; what they share is counted once" if shared else ""
