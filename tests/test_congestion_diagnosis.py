@@ -162,6 +162,28 @@ class TestStorms:
         assert f"up to {share}" in finding.title
         assert "upper estimate" in finding.explanation
 
+    @pytest.mark.parametrize("seed", range(6))
+    def test_a_switch_that_no_log_shows_pauses_all_links_to_it(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """42 uplinks of leaves below spines without logs were 42 devices that storm."""
+        draw = np.random.default_rng(seed)
+        rows = cluster()
+        rows["links"] = []
+        links, frames = int(draw.integers(2, 9)), draw.uniform(3_000, 40_000)
+        paused = set(draw.choice(40, links, replace=False).tolist())
+        seen = [
+            pauses(
+                "leaf00",
+                f"Ethernet{8 * port}",
+                sent=0,
+                got=frames * draw.uniform(0.8, 1.2) if port in paused else 0,
+                measured=bool(seed % 2),
+            )
+            for port in range(40)
+        ]
+        assert told(diagnose(make_store(together(rows, *seen)))) == []
+
     @pytest.mark.parametrize("peer", ["storage01", "node99"])
     def test_a_host_that_no_job_uses_is_named_by_its_cable(
         self, make_store: Make, peer: str

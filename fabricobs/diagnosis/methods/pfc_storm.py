@@ -22,6 +22,7 @@ from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, s
 _RATED_GBPS = 400.0
 _VICTIM_FRAMES = 100.0  # a second: 0.8 % of the time at 400 Gb/s
 _MOST_VICTIMS = 16
+_ABOUT = 2
 _FEWEST_PEERS = 3  # to say that a port pauses more than others: as many as a quartile needs
 _QUIET = 0.05  # of a port's rate: next to no traffic
 
@@ -60,7 +61,7 @@ def find_pfc_storms(evidence: Evidence, model: Model, trends: list[StepTimeTrend
         <= model.limit("root") * pl.col("frames_per_second")
     )
     loud = roots.filter(pl.col("share") >= model.limit("pause_share"))
-    loud = _alone(loud, overlapping(roots, stretches(loud, 1)), model)
+    loud = _without_uplinks(_alone(loud, overlapping(roots, stretches(loud, 1)), model))
     warnings = evidence.frame("storm_warnings")
     detected = evidence.frame("watchdogs").filter(
         (pl.col("detected") > 0) & pl.col("host").is_not_null()
@@ -125,6 +126,27 @@ def _alone(loud: pl.DataFrame, roots: pl.DataFrame, model: Model) -> pl.DataFram
     keys = loud.select("seen_at", "end", "frames_per_second").iter_rows()
     kept = pl.Series([is_alone(*key) for key in keys], dtype=pl.Boolean)
     return loud.filter(~pl.col("estimate") | kept)
+
+
+def _without_uplinks(loud: pl.DataFrame) -> pl.DataFrame:
+    """Drop ports without a known cable of whose switch another is paused about as often.
+
+    A switch that no log shows pauses all links to it; a NIC that storms has one.
+    """
+    usual = (
+        loud.filter(pl.col("nic").is_null())
+        .group_by("switch", "port")
+        .agg(pl.col("frames_per_second").median())
+    )
+    pairs = usual.join(usual, on="switch", suffix="_other").filter(
+        pl.col("port") != pl.col("port_other"),
+        (pl.col("frames_per_second") / pl.col("frames_per_second_other")).is_between(
+            1 / _ABOUT, _ABOUT
+        ),
+    )
+    return loud.join(
+        pairs.filter(pl.col("switch").is_not_null()), on=["switch", "port"], how="anti"
+    )
 
 
 def _ends(*frames: pl.DataFrame) -> Iterable[tuple[str | None, str | None, str, str]]:
