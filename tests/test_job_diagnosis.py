@@ -797,8 +797,11 @@ class TestOddOnesOut:
 
     def test_sockets_beside_rdma(self, make_store: Make) -> None:
         rows = nccl(network=(range(16, 24), "Socket"), ring_gdr=(range(16, 24), False))
+        fact = {"file_id": "n", "host": "node02", "fact": "rdma_device", "value": "none found"}
+        rows["hosts"] = [fact]
         (finding,) = diagnose(make_store(rows)).findings
         assert (finding.kind, finding.entities[0].host) == ("socket_fallback", "node02")
+        assert "none found, but found on 3 of 4 hosts" in finding.explanation
 
     def test_a_peer_of_sockets_has_gpudirect_all_the_same(self, make_store: Make) -> None:
         rows = nccl(network=(range(16, 24), "Socket"), ring_gdr=(range(16, 24), False))
@@ -818,7 +821,9 @@ class TestOddOnesOut:
         ]
         found = diagnose(make_store(rows))
         assert [f.kind for f in found.findings] == ["socket_fallback"]
-        assert found.verdict.questions[5].answer == "ok"
+        asked = found.verdict.questions[5]
+        assert asked.answer == "problem"
+        assert asked.evidence == "On for 24 ranks; 8 ranks on node02 use sockets, without it."
 
     def test_sockets_where_there_is_nothing_else(self, make_store: Make) -> None:
         rows = nccl(network=(range(32), "Socket"), ring_gdr=(range(32), False))

@@ -189,8 +189,9 @@ def _not_after(cause: Finding, symptom: Finding) -> bool:
 
 def _outlasts(symptom: Finding, cause: Finding) -> bool:
     """Say whether the cause had ended in half of the symptom's steps: then it is not the cause."""
-    first, last, end = symptom.start_step, symptom.end_step, cause.end_step
-    return None not in {first, last, end} and end < (first + last) / 2  # type: ignore[operator]
+    if symptom.start_step is None or symptom.end_step is None or cause.end_step is None:
+        return False
+    return 2 * cause.end_step < symptom.start_step + symptom.end_step
 
 
 def _with_symptom(cause: Finding, symptom: Finding) -> Finding:

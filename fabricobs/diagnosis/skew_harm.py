@@ -10,9 +10,9 @@ from fabricobs.diagnosis.job import Slowdown
 from fabricobs.diagnosis.statistics import differs, relative_shift
 from fabricobs.diagnosis.uplink_stretches import SharedStretch
 
-_NEAR = 4
-_FEWEST_CALLS = 10
-_CHANCE = 0.001
+_NEAR = 4  # the part of a stretch next to its onset: a quarter
+_FEWEST_CALLS = 10  # on each side, to compare their times
+_CHANCE = 0.001  # p from which two sides are alike
 
 
 def collective_rise(

@@ -24,3 +24,12 @@ SELECT c.job, c.host, c.rank, 'network of NCCL' AS fact, NULL::VARCHAR AS part, 
 FROM chosen c
 SEMI JOIN devices d ON d.job IS NOT DISTINCT FROM c.job
 WHERE (SELECT count(DISTINCT o.host) FROM chosen o WHERE o.job IS NOT DISTINCT FROM c.job) > 1
+UNION ALL
+-- What NCCL says where it finds none tells why it took sockets.
+SELECT c.job, c.host, NULL, 'RDMA devices for NCCL', NULL,
+  coalesce(d.value, CASE WHEN bool_or(c.network <> 'Socket') THEN 'found' ELSE 'not told' END), NULL, false
+FROM chosen c LEFT JOIN (
+  SELECT host_name(host) AS host, any_value(value) AS value FROM hosts WHERE fact = 'rdma_device' GROUP BY host_name(host)
+) d ON d.host = c.host
+WHERE EXISTS (SELECT 1 FROM hosts WHERE fact = 'rdma_device')
+GROUP BY c.job, c.host, d.value

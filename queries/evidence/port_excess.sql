@@ -1,9 +1,9 @@
 -- question: Which ports of switches without a known cable send more while their switch pauses or marks than while it does not?
--- Where no log tells what ports lead to, each is compared with itself: with its median rate while no queue of
--- its switch fills (`$pause_rate`; `$mark_rate`, and `$mark_ratio` times what it marks in a calm quarter), times what the others of the switch send now over theirs
--- then, for the pace of the job moves all alike. Of three ports or more that carry a hundredth of the busiest,
--- in two intervals of each kind or more. `stopped` are the pause frames a second that the port received: then it
--- waits for its neighbour, and the full queue is beyond.
+-- Where no log tells what ports lead to, each is compared with itself: with its median rate while no queue of its
+-- switch fills (`$pause_rate`; `$mark_rate`, and `$mark_ratio` times what it marks in a calm quarter of the time),
+-- times what the other ports send now over theirs then, for the pace of the job moves all alike. Of three ports or
+-- more that carry a hundredth of the busiest, in two intervals of each kind or more. `stopped` are the pause frames
+-- a second that the port received: then it waits for its neighbour, and the full queue is beyond.
 WITH rates AS (
   SELECT t.format, t.device, t.port, t.ts_before, t.ts, t.ts_before + (t.ts - t.ts_before) / 2 AS middle,
     t.tx_bytes / t.seconds AS rate

@@ -22,7 +22,7 @@ from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, s
 _RATED_GBPS = 400.0
 _VICTIM_FRAMES = 100.0  # a second: 0.8 % of the time at 400 Gb/s
 _MOST_VICTIMS = 16
-_ABOUT = 2
+_ABOUT = 2  # times as often, up to which two links are paused alike
 _FEWEST_PEERS = 3  # to say that a port pauses more than others: as many as a quartile needs
 _QUIET = 0.05  # of a port's rate: next to no traffic
 
@@ -144,9 +144,7 @@ def _without_uplinks(loud: pl.DataFrame) -> pl.DataFrame:
             1 / _ABOUT, _ABOUT
         ),
     )
-    return loud.join(
-        pairs.filter(pl.col("switch").is_not_null()), on=["switch", "port"], how="anti"
-    )
+    return loud.join(pairs, on=["switch", "port"], how="anti")
 
 
 def _ends(*frames: pl.DataFrame) -> Iterable[tuple[str | None, str | None, str, str]]:
