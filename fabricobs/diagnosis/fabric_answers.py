@@ -137,7 +137,9 @@ def congested(
     if excess.judged:
         counted = _counted_of(evidence, "traffic")
         seconds = model.limit("windows") * (counted.usual_seconds if counted else 0.0)
-        more = Power(model.limit("ratio") - 1, "more", "a NIC that receives {}", seconds)
+        share = f"{model.limit('excess_share'):.0%} of its line rate"
+        what = f"a NIC that receives {share} on top, {{}}"
+        more = Power(model.limit("ratio") - 1, "more", what, seconds)
         powers.append(more)
     shown = " and ".join(power.words for power in powers)
     partly, settled_by = _partly_counted(evidence, stops.counts), _often(evidence)

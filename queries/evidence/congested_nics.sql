@@ -1,6 +1,6 @@
 -- question: Which NICs received more than the others read at the same moment, and did queues fill meanwhile?
--- A row is an interval of a NIC that received `$ratio` of its peers or more, and `$excess_share` of its
--- line rate beyond them; few NICs of the snapshot do. A switch port without a known cable must be the
+-- A row is an interval of a NIC that received `$ratio` of its peers or more, and `$excess_share` of its line
+-- rate beyond them, or `$small_share` and `$many_times` what they received (`is_small`); few NICs of the snapshot do. A switch port without a known cable must be the
 -- only one: uplinks that are not even are several (`than_before`: of one that is compared with itself). A line rate that no file tells is the highest rate at
 -- which a NIC received, and `$least_gbps` at least. `cnp` are the CNPs a second it sent, `usual_cnp` those
 -- of the median NIC; `marked` the packets a second its switch port marked, `usual_marked` those of the
@@ -19,20 +19,38 @@ rates AS (
   FROM (SELECT received_gbps FROM evidence.nic_rates UNION ALL SELECT received_gbps FROM excess WHERE than_before)
 ),
 -- Where the job begins or ends within an interval, less arrives in it: a tenth of the most belongs to it.
-wrong AS (
-  SELECT *
+much AS (
+  SELECT *, NOT bool_or(share >= $excess_share) OVER p AS is_small
   FROM (
     SELECT e.*, coalesce(e.host || ' ' || e.nic, e.switch || ' ' || e.port) AS part,
       e.ts_before + (e.ts - e.ts_before) / 2 AS middle,
-      e.excess_gbps >= $excess_share
-        * coalesce(e.speed_gbps, s.speed_gbps, greatest((SELECT most FROM rates), $least_gbps)) AS much
+      e.excess_gbps / coalesce(e.speed_gbps, s.speed_gbps, greatest((SELECT most FROM rates), $least_gbps)) AS share
     FROM excess e
     LEFT JOIN evidence.port_speeds s ON s.owner = e.host AND s.part = e.nic
     WHERE e.ratio >= $ratio
       AND e.exceeding <= CASE WHEN e.host IS NULL THEN 1 ELSE $most * e.peers END
   )
   WINDOW p AS (PARTITION BY part, format)
-  QUALIFY count(*) FILTER (much) OVER p >= $windows AND excess_gbps >= 0.1 * max(excess_gbps) OVER p
+  QUALIFY count(*) FILTER (share >= $excess_share OR (share >= $small_share AND ratio >= $many_times)) OVER p
+      >= $windows AND excess_gbps >= 0.1 * max(excess_gbps) OVER p
+),
+-- A NIC without a known cable and the one port without one that sends as much are its two ends.
+spans AS (
+  SELECT part, any_value(host) AS host, any_value(switch) AS switch, any_value(port) AS port,
+    median(received_gbps) AS gbps, min(ts_before) AS begins, max(ts) AS ends
+  FROM much WHERE host IS NULL OR switch IS NULL GROUP BY part
+),
+cables AS (
+  SELECT n.part AS nic_part, p.part AS port_part, p.switch, p.port
+  FROM spans n JOIN spans p
+    ON n.host IS NOT NULL AND p.host IS NULL AND p.gbps BETWEEN 0.9 * n.gbps AND 1.1 * n.gbps
+    AND n.begins < p.ends AND p.begins < n.ends
+  QUALIFY count(*) OVER (PARTITION BY n.part) = 1 AND count(*) OVER (PARTITION BY p.part) = 1
+),
+wrong AS (
+  SELECT m.* REPLACE (coalesce(m.switch, c.switch) AS switch, coalesce(m.port, c.port) AS port)
+  FROM much m LEFT JOIN cables c ON c.nic_part = m.part
+  WHERE m.part NOT IN (SELECT port_part FROM cables)
 ),
 cnps AS (
   SELECT median(cnp_per_second) AS usual FROM evidence.nic_marks
@@ -97,7 +115,7 @@ marked AS (
   ASOF LEFT JOIN evidence.port_marks m
     ON m.device = n.switch AND m.port = n.port AND m.ts_before <= n.middle
 )
-SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.ts_before, m.ts,
+SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.is_small, m.ts_before, m.ts,
   min(m.ts) OVER (PARTITION BY m.part) AS begun_by, m.ratio, m.peers - 1 AS others,
   m.received_gbps, m.received_gbps - m.excess_gbps AS usual_gbps, m.excess_gbps, m.speed_gbps,
   m.cnp, c.usual AS usual_cnp, greatest($mark_ratio * c.usual, $mark_rate) AS many_cnp,
