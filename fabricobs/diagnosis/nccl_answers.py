@@ -18,9 +18,7 @@ def nccl_choice(question: str, evidence: Evidence) -> Question:
         )
     fell_back = chosen.filter((pl.col("network") == "Socket") & pl.col("several"))
     if not fell_back.is_empty():
-        hosts = fell_back["host"].drop_nulls().unique().sort().to_list()
-        where = f" on {', '.join(hosts)}" if hosts else ""
-        return Question(question, "problem", f"Sockets instead of RDMA{where}.")
+        return Question(question, "problem", f"Sockets instead of RDMA{_where(fell_back)}.")
     versions = sorted({version for row in chosen["versions"].drop_nulls() for version in row})
     networks = chosen["network"].unique().sort().to_list()
     for values, what in ((networks, "networks"), (versions, "NCCL versions")):
@@ -54,18 +52,15 @@ def gpudirect(question: str, evidence: Evidence) -> Question:
         )
     off = known.filter(~pl.col("gdr"))
     if not off.is_empty():
-        hosts = off["host"].drop_nulls().unique().sort().to_list()
-        where = f" on {', '.join(hosts)}" if hosts else ""
-        return Question(question, "problem", f"Off for {_ranks(int(off['ranks'].sum()))}{where}.")
+        text = f"Off for {_ranks(int(off['ranks'].sum()))}{_where(off)}."
+        return Question(question, "problem", text)
     told, size = int(processes["ranks"].sum()), size_of(evidence)
     on = _ranks(int(known["ranks"].sum()))
     without = processes.filter(pl.col("gdr").is_null() & (pl.col("network") == "Socket"))
     if not without.is_empty():
-        hosts = without["host"].drop_nulls().unique().sort().to_list()
-        where = f" on {', '.join(hosts)}" if hosts else ""
         number = int(without["ranks"].sum())
         use = "uses" if number == 1 else "use"
-        text = f"On for {on}; {_ranks(number)}{where} {use} sockets, without it."
+        text = f"On for {on}; {_ranks(number)}{_where(without)} {use} sockets, without it."
         return Question(question, "problem", text)
     if size is None or told < size:
         of = "of a job of unknown size" if size is None else f"of {size:,}"
@@ -84,6 +79,12 @@ def _hosts_of(processes: pl.DataFrame) -> int:
     """Return on how many hosts the processes are, as NCCL or their own number tells."""
     nodes = processes["nodes"].max()
     return max(nodes if isinstance(nodes, int) else 0, processes["host"].n_unique())
+
+
+def _where(processes: pl.DataFrame) -> str:
+    """Return on which hosts processes are, for a sentence; empty where none is known."""
+    hosts = processes["host"].drop_nulls().unique().sort().to_list()
+    return f" on {', '.join(hosts)}" if hosts else ""
 
 
 def _ranks(count: int) -> str:

@@ -1,12 +1,13 @@
 -- question: Which NICs received more than the others read at the same moment, and did queues fill meanwhile?
--- A row is an interval of a NIC that received `$ratio` of its peers or more, and `$excess_share` of its line
--- rate beyond them, or `$small_share` and `$many_times` what they received (`is_small`); few NICs of the snapshot do. A switch port without a known cable must be the
--- only one: uplinks that are not even are several (`than_before`: of one that is compared with itself). A line rate that no file tells is the highest rate at
--- which a NIC received, and `$least_gbps` at least. `cnp` are the CNPs a second it sent, `usual_cnp` those
--- of the median NIC; `marked` the packets a second its switch port marked, `usual_marked` those of the
--- median port; `paused` the frames a second with which its switch paused the worst of its neighbours (where
--- the switch is not known, the worst of all), `calm` outside such intervals, or at the median of the other
--- switches if that is less. `many_cnp`, `many_marked` and `many_paused` are signs of a full queue.
+-- A row is an interval of a NIC that received `$ratio` of its peers or more, and `$excess_share` of its line rate
+-- beyond them, or `$small_share` and `$many_times` what they received (`is_small`); few NICs of the snapshot do. A
+-- switch port without a known cable must be the only one: uplinks that are not even are several (`than_before`: of
+-- one that is compared with itself). A line rate that no file tells is the highest rate at which a NIC received, and
+-- `$least_gbps` at least. `cnp` are the CNPs a second it sent, `usual_cnp` those of the median NIC; `marked` the
+-- packets a second its switch port marked, `usual_marked` those of the median port; `paused` the frames a second
+-- with which its switch paused the worst of its neighbours (where the switch is not known, the worst of all), `calm`
+-- outside such intervals, or at the median of the other switches if that is less. `many_cnp`, `many_marked` and
+-- `many_paused` are signs of a full queue.
 WITH excess AS (
   FROM evidence.nic_excess ANTI JOIN evidence.port_excess USING (format, switch, port)
   UNION ALL BY NAME

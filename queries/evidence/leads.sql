@@ -35,11 +35,9 @@ placed AS (
   WHERE c.risen > 0
 ),
 parts AS (
-  SELECT p.signal, p.part, coalesce(sum(p.risen) FILTER (p.during), 0) AS inside,
-    coalesce(sum(p.risen) FILTER (NOT p.during), 0) AS outside,
-    coalesce(sum(p.risen) FILTER (p.during), 0) / any_value(r.inside)
-      / ((coalesce(sum(p.risen) FILTER (NOT p.during), 0) + 1) / any_value(r.outside)) AS factor
-  FROM placed p CROSS JOIN run r GROUP BY p.signal, p.part
+  SELECT signal, part, coalesce(sum(risen) FILTER (during), 0) AS inside,
+    coalesce(sum(risen) FILTER (NOT during), 0) AS outside
+  FROM placed GROUP BY signal, part
 ),
 -- All parts together, or those of which each alone came more often by far: others may have come less often.
 signals AS (
@@ -48,7 +46,7 @@ signals AS (
     now / ((sum(p.outside) + 1) / any_value(r.outside)) AS factor,
     count(*) FILTER (p.inside > 0) AS parts, arg_max(p.part, p.inside) AS most
   FROM parts p CROSS JOIN run r CROSS JOIN (VALUES (false), (true)) o(only_risen)
-  WHERE NOT o.only_risen OR p.factor >= $part_rise
+  WHERE NOT o.only_risen OR p.inside / r.inside >= $part_rise * (p.outside + 1) / r.outside
   GROUP BY p.signal, o.only_risen
   HAVING factor >= $rise AND (many >= 3 OR p.signal LIKE '% messages: %')
   QUALIFY row_number() OVER (PARTITION BY p.signal ORDER BY o.only_risen) = 1

@@ -23,14 +23,8 @@ pauses AS (
   FROM pause_intervals WHERE tx_frames_per_second IS NOT NULL GROUP BY device, ts_before, ts
 ),
 marks AS (
-  SELECT device, ts_before, ts, max(marked) AS marked
-  FROM (
-    SELECT device, ts_before, ts, sum(ecn_marked_packets) / any_value(seconds) AS marked
-    FROM priority_rates
-    WHERE ecn_marked_packets IS NOT NULL AND queue IS NOT NULL AND seconds > 0
-    GROUP BY format, device, port, ts_before, ts
-  )
-  GROUP BY device, ts_before, ts
+  SELECT device, ts_before, ts, max(marked_per_second) AS marked
+  FROM mark_intervals GROUP BY device, ts_before, ts
 ),
 told AS (
   SELECT s.*, CASE WHEN p.ts >= s.middle THEN p.frames >= $pause_rate END AS pauses
