@@ -1,6 +1,6 @@
 -- question: What failed in a job, as NCCL's warnings tell, and on which host?
--- A row is a part that failed. Of a job's warnings those count that are nearest to a cause, by `class`: 1 an error of
--- CUDA, 2 an event of a NIC, 3 a transfer that the sender's NIC refused, 4 one that the receiver refused, 5 one that
+-- A row is a part that failed. Of a job's warnings those count that are nearest to a cause, by `class`: 0 what NCCL
+-- refuses to start with, 1 an error of CUDA, 2 an event of a NIC, 3 a transfer that the sender's NIC refused, 4 one that the receiver refused, 5 one that
 -- was not answered, 6 a connection that the other end closed, 7 a benchmark that gave up; `others` follow from them.
 -- Status numbers are those of ibv_wc_status (libibverbs/verbs.h). Of transfers between two, the host that has part in most pairs is named. After
 -- a watchdog's time-out processes end and close connections: that is no failure. `survived`: steps follow the last warning.
@@ -16,6 +16,7 @@ warned AS (
   SELECT e.job, e.ts, host_name(e.host) AS host, e.nic, e.status, trim(e.text, ' ''') AS text, s.meaning,
     coalesce(a.host, n.host, host_name(split_part(e.peer, '<', 1)), e.remote_gid) AS far,
     CASE
+      WHEN e.kind = 'mismatch' AND regexp_matches(e.text, 'both on CUDA device|^rank \d+ version|^receiving \d+ bytes') THEN 0
       WHEN e.kind = 'cuda' THEN 1
       WHEN e.kind = 'failover' THEN 2
       WHEN e.kind = 'async_event' AND e.text NOT ILIKE '%non-fatal%'
@@ -57,6 +58,9 @@ placed AS (
     CASE WHEN of_pair THEN coalesce(h.host, CASE WHEN class <> 5 THEN far END, n.host) ELSE n.host END AS culprit,
     CASE WHEN class IN (2, 3) OR (class = 5 AND h.host IS NULL) THEN nic END AS culprit_nic,
     CASE
+      WHEN class = 0 AND text LIKE '%CUDA device%' THEN 'two ranks use one GPU: ' || text
+      WHEN class = 0 AND text LIKE '% version %' THEN 'ranks have different versions of it: ' || text
+      WHEN class = 0 THEN 'ranks disagree on the size of a collective: ' || text
       WHEN class = 1 THEN 'CUDA says: ' || CASE WHEN text ILIKE '% bytes' THEN 'out of memory' ELSE text END
       WHEN class = 2 THEN 'the NIC reports: ' || text
       WHEN class = 6 THEN 'it closed its connections'
@@ -66,6 +70,7 @@ placed AS (
       ELSE meaning
     END AS what,
     CASE class
+      WHEN 0 THEN 'CUDA_VISIBLE_DEVICES and torch.cuda.set_device(local_rank); NCCL of each container; the order of the calls of collectives.'
       WHEN 1 THEN 'nvidia-smi -q -d MEMORY,ECC and dmesg -T | grep -i xid: another process on the GPU, or the GPU itself?'
       WHEN 2 THEN 'dmesg -T | grep -i mlx5, ibstat, ulimit -l, and whether nvidia_peermem or DMA-BUF of the driver fits the kernel.'
       WHEN 3 THEN 'ulimit -l unlimited in the container, nvidia_peermem loaded or DMA-BUF there; NCCL_NET_GDR_LEVEL=LOC tells whether GPUDirect is at fault.'

@@ -49,6 +49,12 @@ TYPES: dict[str, ValueType] = {
     "source": ValueType(r"[^\s:]+:\d+", parse_text, ("VARCHAR",)),
     "address": ValueType(r"[0-9a-fA-F:.]+", parse_text, ("VARCHAR",)),
     "suffix": ValueType(r"(?:[-_]\d[\d_T-]*)?(?:\.\w+)?", parse_text, ("VARCHAR",)),
+    "exception": ValueType(
+        r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Timeout|Failure|Abort)",
+        parse_text,
+        ("VARCHAR",),
+    ),
+    "carets": ValueType(r"[~^ ]*\^[~^ ]*", parse_text, ("VARCHAR",)),  # below a line of Python
     "dots": ValueType(r"\.+", parse_text, ("VARCHAR",)),
     "is": ValueType(r" *(?:[:=] *)?", parse_text, ("VARCHAR",)),
     # What stands before a key that begins an item: `total time` and `data_time` are other keys.

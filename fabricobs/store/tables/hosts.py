@@ -46,7 +46,7 @@ HOSTS = (
             whole("rank", "Rank"),
             whole("step", "Step"),
             text("kind", "What happened"),
-            text("part", "GPU, NIC, port or PCI address it happened to"),
+            text("part", "GPU, NIC, port or PCI address it happened to; the type of an exception"),
             whole("code", "Its number, as of an Xid, or the queue of a storm"),
             text("text", "The line"),
         ),
