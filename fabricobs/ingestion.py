@@ -277,7 +277,9 @@ def _note_copies(
         note_copies(held, store.path, options)
     noted = {planned.file_id for planned in held}
     return [
-        FileOutcome(c.path, c.recognised.names, unchanged=True, stored=c.file_id in noted)
+        FileOutcome(
+            c.path, c.recognised.names, unchanged=True, is_copy=True, stored=c.file_id in noted
+        )
         for c in copies
     ]
 

@@ -87,6 +87,7 @@ class FileOutcome:
     unclaimed: int = 0
     rows: int = 0
     unchanged: bool = False
+    is_copy: bool = False  # unchanged: another file of the input has the same lines
     problem: str | None = None
     unexpected: bool = False  # the problem is an error of fabricobs
     unrecognised: str | None = None
@@ -170,9 +171,19 @@ class IngestReport:
     def _repr_html_(self) -> str:
         rows = [(name, *sums, *(span or (None, None))) for name, sums, span in self.by_format()]
         said = [(outcome.path, outcome.problem) for outcome in self.problems]
-        unchanged = sum(outcome.unchanged for outcome in self.outcomes)
         shown = table(self.COLUMNS, rows) + (table(("file", "problem"), said) if said else "")
-        return shown + (f"<p>already in the store: {unchanged:,}</p>" if unchanged else "")
+        again = "".join(f"<p>files {why}: {number:,}</p>" for why, number in self.not_read_again())
+        return shown + again
+
+    def not_read_again(self) -> list[tuple[str, int]]:
+        """Return why files were not read, and how many."""
+        unchanged = [outcome for outcome in self.outcomes if outcome.unchanged]
+        copies = sum(outcome.is_copy for outcome in unchanged)
+        why = {
+            "already in the store, unchanged": len(unchanged) - copies,
+            "with the content of another, read once": copies,
+        }
+        return [(reason, number) for reason, number in why.items() if number]
 
     @property
     def unknown_devices(self) -> list[FileOutcome]:

@@ -218,7 +218,9 @@ def beside_known(
     if planned.file_id in known.troubled:
         return _as_before(planned.path, known.troubled[planned.file_id])
     if planned.file_id in known.ids:
-        return FileOutcome(planned.path, planned.recognised.names, unchanged=True, stored=True)
+        copied = path_text(planned.path) not in known.by_path
+        names = planned.recognised.names
+        return FileOutcome(planned.path, names, unchanged=True, is_copy=copied, stored=True)
     try:
         for before in known.by_path.get(path_text(planned.path), []):
             if before.repeats is None and _succeeds(planned, before):

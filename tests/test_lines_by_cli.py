@@ -193,6 +193,13 @@ def test_unchanged_files_are_told_without_a_table(tmp_path: Path) -> None:
     )
 
 
+def test_files_with_the_content_of_another_are_told(tmp_path: Path) -> None:
+    line = f"{NCCL}INFO Using network IB\n"
+    told = Ingested(tmp_path, {"a/x.log": line, "a/y.log": line, "a/z.log": line}).output
+    assert "2 files with the content of another, read once." in told
+    assert "already in the store" not in told
+
+
 @pytest.mark.parametrize(
     ("names", "job"),
     [

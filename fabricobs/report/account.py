@@ -16,11 +16,10 @@ def ingest_table(report: IngestReport) -> str:
     rows = [
         (name, *(f"{n:,}" for n in sums), *_times(span)) for name, sums, span in report.by_format()
     ]
-    unchanged = sum(outcome.unchanged for outcome in report.outcomes)
+    said = [f"{counted(number, 'file')} {why}." for why, number in report.not_read_again()]
     # A table of nothing says less than the sentence below it.
-    lines = [aligned([report.COLUMNS, *rows])] if report.read or not unchanged else []
-    if unchanged:
-        lines.append(f"{counted(unchanged, 'file')} already in the store, unchanged.")
+    lines = [aligned([report.COLUMNS, *rows])] if report.read or not said else []
+    lines.extend(said)
     dropped: Counter[str] = Counter()
     for outcome in report.read:
         dropped.update(dict(outcome.not_kept))
