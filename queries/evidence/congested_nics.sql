@@ -2,7 +2,8 @@
 -- A row is an interval of a NIC that received `$ratio` of its peers or more, and `$excess_share` of its line rate
 -- beyond them, or `$small_share` and `$many_times` what they received (`is_small`); few NICs of the snapshot do. A
 -- switch port without a known cable must be the only one: uplinks that are not even are several (`than_before`: of
--- one that is compared with itself). A line rate that no file tells is the highest rate at which a NIC received, and
+-- one that is compared with itself). Where its queue fills and few others do, `$ratio` alone will do (`fills`), and
+-- where no log counts its bytes that it fills. A line rate that no file tells is the highest rate at which a NIC received, and
 -- `$least_gbps` at least. `cnp` are the CNPs a second it sent, `usual_cnp` those of the median NIC; `marked` the
 -- packets a second its switch port marked, `usual_marked` those of the median port; `paused` the frames a second
 -- with which its switch paused the worst of its neighbours (where the switch is not known, the worst of all), `calm`
@@ -14,6 +15,9 @@ WITH excess AS (
   SELECT * EXCLUDE (stopped), true AS than_before
   FROM evidence.port_excess
   WHERE coalesce(stopped, 0) < $pause_rate
+  UNION ALL BY NAME
+  SELECT sign AS format, host, nic, switch, port, ts_before, ts, true AS fills
+  FROM evidence.full_queues WHERE NOT counted
 ),
 rates AS (
   SELECT max(received_gbps) AS most
@@ -21,19 +25,27 @@ rates AS (
 ),
 -- Where the job begins or ends within an interval, less arrives in it: a tenth of the most belongs to it.
 much AS (
-  SELECT *, NOT bool_or(share >= $excess_share) OVER p AS is_small
+  SELECT *, coalesce(NOT bool_or(share >= $excess_share) OVER p, false) AS is_small
   FROM (
-    SELECT e.*, coalesce(e.host || ' ' || e.nic, e.switch || ' ' || e.port) AS part,
+    SELECT e.* EXCLUDE (fills), coalesce(e.host || ' ' || e.nic, e.switch || ' ' || e.port) AS part,
+      coalesce(e.fills, false) AS is_uncounted,
+      coalesce(e.fills, EXISTS (
+        FROM evidence.full_queues q
+        WHERE q.part = coalesce(e.host || ' ' || e.nic, e.switch || ' ' || e.port) AND q.ts_before < e.ts AND q.ts > e.ts_before
+      )) AS fills,
       e.ts_before + (e.ts - e.ts_before) / 2 AS middle,
       e.excess_gbps / coalesce(e.speed_gbps, s.speed_gbps, greatest((SELECT most FROM rates), $least_gbps)) AS share
     FROM excess e
     LEFT JOIN evidence.port_speeds s ON s.owner = e.host AND s.part = e.nic
-    WHERE e.ratio >= $ratio
-      AND e.exceeding <= CASE WHEN e.host IS NULL THEN 1 ELSE $most * e.peers END
+    WHERE e.fills OR (
+      e.ratio >= $ratio AND e.exceeding <= CASE WHEN e.host IS NULL THEN 1 ELSE $most * e.peers END)
   )
   WINDOW p AS (PARTITION BY part, format)
-  QUALIFY count(*) FILTER (share >= $excess_share OR (share >= $small_share AND ratio >= $many_times)) OVER p
-      >= $windows AND excess_gbps >= 0.1 * max(excess_gbps) OVER p
+  QUALIFY (
+      count(*) FILTER (fills OR (share >= $small_share AND ratio >= $many_times)) OVER p >= $windows
+      -- An interval in which it begins or ends has a part of it only.
+      OR (max(share) OVER p >= $excess_share AND count(*) FILTER (share >= $small_share) OVER p >= $windows)
+    ) AND (is_uncounted OR excess_gbps >= 0.1 * max(excess_gbps) OVER p)
 ),
 -- A NIC without a known cable and the one port without one that sends as much are its two ends.
 spans AS (
@@ -83,10 +95,16 @@ places AS (
     AS place
   FROM wrong GROUP BY part
 ),
+-- Of hosts whose leaf is not known a few paused ones are half of all: the switches tell what is usual.
 elsewhere AS (
-  SELECT p.part, median(m.frames) AS frames
-  FROM places p JOIN means m ON m.sender <> p.place AND (p.place <> '' OR m.place = '')
-  GROUP BY p.part HAVING count(*) >= 3
+  SELECT part, median(frames) AS frames
+  FROM (
+    SELECT p.part, m.frames, m.place <> '' AS is_known, p.place = '' AND 3 <= count(*) FILTER (m.place <> '') OVER (PARTITION BY p.part) AS by_switches,
+      p.place
+    FROM places p JOIN means m ON m.sender <> p.place
+  )
+  WHERE place <> '' OR is_known = by_switches
+  GROUP BY part HAVING count(*) >= 3
 ),
 -- Outside: the last interval of the NIC that began before had ended. Idle minutes before and after the
 -- job tell nothing: outside counts from half of the time inside on.

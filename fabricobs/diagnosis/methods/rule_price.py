@@ -53,13 +53,17 @@ def goes_on(wrong: Wrong, rule: Rule) -> bool:
 
 
 def _spans(wrong: Wrong, rule: Rule) -> list[tuple[datetime, datetime]]:
-    """Return when the cause acted; nothing where no row has a time."""
+    """Return when the cause acted; nothing where no row has a time.
+
+    A cause that began between two readings acted from then on, not from the first reading.
+    """
     if wrong.start is None:
         return []
     if goes_on(wrong, rule):
         return [(wrong.start, datetime.max)]
     if wrong.stretches:
-        return spans(wrong.stretches)
+        acted = spans(wrong.stretches)
+        return [(max(begin, wrong.start), end) for begin, end in acted if end > wrong.start]
     return [(wrong.start, wrong.end)] if wrong.end is not None else []
 
 
