@@ -120,3 +120,15 @@ def test_processes_that_end_after_a_time_out_are_no_failure(fabricobs: Run, tmp_
     torchrun = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"
     lines = [*steps(1, 9), timed_out, *traceback(0, OF_PEERS[0], 2), torchrun, *ended]
     assert not failures(fabricobs, tmp_path, lines)
+
+
+def test_of_several_jobs_one_that_failed_is_not_without_a_problem(
+    fabricobs: Run, tmp_path: Path
+) -> None:
+    for name, end in (("sound", []), ("failed", traceback(3, OUT_OF_MEMORY, 4))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.log").write_text("\n".join([*steps(1, 60), *end]) + "\n")
+    fabricobs("ingest", str(tmp_path), "--store", str(tmp_path / "store"))
+    shown = " ".join(fabricobs("diagnose", "--store", str(tmp_path / "store")).stdout.split())
+    assert f"Worst is failed/train: rank 3 ended by an error: {OUT_OF_MEMORY}" in shown
+    assert "1 job, no problem: sound/train `--job" in shown

@@ -152,6 +152,11 @@ class Finding:
     after_step: int | None = None
 
     @property
+    def is_moment(self) -> bool:
+        """Say whether it happened at one time, as the end of a process."""
+        return self.start is not None and (self.start, self.start_step) == (self.end, self.end_step)
+
+    @property
     def id(self) -> str:
         """Return a name that a rerun on the same fault gives again: kind and culprits.
 

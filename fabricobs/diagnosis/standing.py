@@ -109,6 +109,8 @@ def headline(finding: Finding) -> str:
 
 def end_of(finding: Finding) -> str:
     """Say when a fault ended, that its job did, or that it lasts as far as the logs go."""
+    if finding.is_moment:
+        return ""
     if finding.state == "ongoing":
         return f" It lasts {TO_THE_END}."
     if finding.state != "over":

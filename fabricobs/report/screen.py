@@ -83,7 +83,10 @@ def _jobs(found: "Diagnosis") -> str:
     """Return the jobs that have a problem, the worst first, and how many have none."""
     jobs, top = found.jobs, found.verdict.sentence
     judged = [each for each in jobs if each.verdict.judged]
-    wrong = [each for each in judged if _problems(each)][:_MOST_JOBS]
+    # A finding need not answer one of the questions: NCCL that fails, a rank that ends.
+    serious = {finding.id for finding in found.findings if finding.severity != "info"}
+    sick = [each for each in judged if _problems(each) or serious.intersection(each.findings)]
+    wrong = sick[:_MOST_JOBS]
     lines = ["Jobs"]
     for each in wrong:
         lost = wording.amount_words(each.loss)
@@ -98,8 +101,8 @@ def _jobs(found: "Diagnosis") -> str:
             for question in _problems(each)
             if question.evidence.rstrip(".") not in each.verdict.sentence
         ]
-    lines += _others("no problem", [e for e in judged if not _problems(e)])
-    lines += _others("more with a problem", [e for e in judged if _problems(e) and e not in wrong])
+    lines += _others("no problem", [each for each in judged if each not in sick])
+    lines += _others("more with a problem", sick[_MOST_JOBS:])
     lines += _others("too little is known", [e for e in jobs if not e.verdict.judged])
     lines.append(wrapped("`--job NAME` shows the answers of one, `--verbose` of all.", "  "))
     return "\n".join(lines)

@@ -105,6 +105,8 @@ def standing_words(finding: Finding) -> str:
     begun = f"began {since}" if finding.slower_from else ""
     if finding.start is None and finding.start_step is None and not finding.state:
         return "when is not known"
+    if finding.is_moment:
+        return f"at {since}"
     if finding.state == "over":
         from_ = begun or (since if finding.after_step is not None else f"from {since}")
         until = f"{from_} until {end_moment_words(finding)}"
@@ -118,7 +120,7 @@ def until_words(finding: Finding) -> str:
     if finding.state == "ongoing":
         return TO_THE_END.removeprefix("until ")
     until = end_moment_words(finding)
-    if finding.state != "over":
+    if finding.state != "over" or finding.is_moment:
         return until
     return f"{until}: {_OUTLIVED if finding.to_its_end else 'over, the data go on without it'}"
 

@@ -3,7 +3,7 @@
 -- `class`: 1 an exception of the program or its GPU, and memory that ran out; 2 a signal that nobody sends to stop a
 -- job (signal.h: 4, 7, 8, 9, 11); 3 an exit with an error that no log explains; 4 an exception of communication,
 -- which ranks get whose peers ended. What a launcher raises, or a stop by hand, the end by SIGTERM and, after a watchdog's
--- time-out, by SIGABRT are consequences. `survived`: steps follow in the file.
+-- time-out, by SIGABRT are consequences; so is the exit code 1 of a benchmark that counts wrong results. `survived`: steps follow in the file.
 WITH last_steps AS (SELECT file_id, max(line) AS line FROM steps GROUP BY file_id),
 timed_out AS (SELECT DISTINCT job FROM nccl_events WHERE kind IN ('watchdog_timeout', 'watchdog_stuck')),
 signals (signal, meaning) AS (
@@ -16,7 +16,8 @@ ended AS (
     coalesce(e.part || coalesce(': ' || e.text, ''), e.text, '') AS said,
     -- A shell adds 128 to the number of a signal, Python makes it negative.
     CASE WHEN e.code > 128 THEN e.code - 128 WHEN e.code < 0 THEN -e.code END AS signal, e.code,
-    EXISTS (FROM timed_out t WHERE t.job IS NOT DISTINCT FROM e.job) AS after_watchdog
+    EXISTS (FROM timed_out t WHERE t.job IS NOT DISTINCT FROM e.job) AS after_watchdog,
+    EXISTS (FROM benchmarks b WHERE b.job IS NOT DISTINCT FROM e.job AND greatest(b.wrong, b.in_place_wrong) > 0) AS is_wrong
   FROM events e
   LEFT JOIN last_steps l USING (file_id)
   WHERE e.kind IN ('exception', 'root_cause', 'killed') OR (e.kind = 'out_of_memory' AND e.rank IS NOT NULL)
@@ -30,7 +31,7 @@ classed AS (
         THEN CASE WHEN NOT after_watchdog THEN 4 END
       WHEN kind = 'exception' THEN 1
       WHEN signal IN (4, 7, 8, 9, 11) AND kind = 'root_cause' THEN 2
-      WHEN coalesce(e.code, 0) = 0 OR after_watchdog OR signal IN (1, 2, 9, 15) THEN NULL
+      WHEN coalesce(e.code, 0) = 0 OR after_watchdog OR is_wrong OR signal IN (1, 2, 9, 15) THEN NULL
       ELSE 3
     END AS class,
     CASE
