@@ -14,8 +14,9 @@ WITH processes AS (
   UNION ALL BY NAME
   SELECT file_id, job, host, pid, comm_id, line, ts, ts_source FROM nccl_events
 ),
--- A step series that a rank or job begins again before its end is told by attempt, in the order of lines. What
--- goes back more often than jobs restart is not in that order.
+-- A step series that a rank or job begins again before its end is told by attempt, in the order of lines; the last
+-- step again is a restart where half a minute lies between, else it is printed twice. What goes back more often
+-- than jobs restart is not in that order.
 stepped AS (
   SELECT file_id, job, host, rank, CASE WHEN rank IS NULL THEN host END AS whose, step, loss, line, ts, ts_source
   FROM steps
@@ -25,10 +26,12 @@ stepped AS (
 replayed AS (
   SELECT file_id, job, rank, CASE WHEN rank IS NULL THEN host END AS whose FROM steps
   WHERE line IS NOT NULL
-  GROUP BY ALL HAVING count(*) > max(step) - min(step) + 1
+  -- Not more rows than steps: a trainer may print one of ten.
+  GROUP BY ALL HAVING count(*) > count(DISTINCT step)
 ),
 begun AS (
-  SELECT s.*, coalesce(s.step < lag(s.step) OVER w, false) AS again
+  SELECT s.*, coalesce(s.step < lag(s.step) OVER w
+    OR (s.step = lag(s.step) OVER w AND s.ts - lag(s.ts) OVER w > INTERVAL 30 SECOND), false) AS again
   FROM stepped s SEMI JOIN replayed r ON r.file_id IS NOT DISTINCT FROM s.file_id
     AND r.job IS NOT DISTINCT FROM s.job AND r.rank IS NOT DISTINCT FROM s.rank
     AND r.whose IS NOT DISTINCT FROM s.whose
