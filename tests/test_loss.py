@@ -94,6 +94,20 @@ def test_what_no_finding_claims_is_unexplained() -> None:
     assert (found.run_share, loss.unexplained_share, loss.share) == (0.05, 0.05, 0.1)
 
 
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_longer_steps_of_unknown_work_make_the_loss_unknown(goes_on: bool) -> None:
+    """It was "0.0% of the throughput" beside "whether throughput was lost is not known"."""
+    pace = trend([100.0] * 50 + [107.0] * 50, (50, 99, 0.07))
+    lead = replace(pace.slowdowns[0], per_work=False, goes_on=goes_on)
+    _, loss = told([], replace(pace, slowdowns=(lead,)))
+    assert (loss.share, loss.unexplained_share) == (None, 0.0)
+    assert "longer" in loss.untold
+    # A finding that has the price of these steps tells what was lost.
+    _, loss = told([finding(45, 99, 0.07)], replace(pace, slowdowns=(lead,)))
+    assert loss.share == pytest.approx(0.04, abs=0.002)
+    assert not loss.untold
+
+
 def test_a_fault_of_the_whole_run_is_lost_though_no_pace_changed() -> None:
     (found,), loss = told([finding(None, None, 0.3)], trend([1000.0] * 100))
     assert (found.run_share, loss.share, loss.unexplained_share) == (0.3, 0.3, 0.0)

@@ -87,7 +87,7 @@ def test_what_a_program_survives_and_a_stop_by_hand_are_no_failure(
 
 def test_errors_of_communication_alone_accuse_nobody(fabricobs: Run, tmp_path: Path) -> None:
     (found,) = failures(fabricobs, tmp_path, [*steps(1, 9), *traceback(1, OF_PEERS[0], 4)])
-    assert "What ended first no log here tells" in found["explanation"]
+    assert "What ended first no log here told" in found["explanation"]
 
 
 @pytest.mark.parametrize(

@@ -394,7 +394,7 @@ class Loss:
     """What a run lost: the sum over the findings, and what none of them explains.
 
     Shares are of the time of the whole run, 0 to 1; None where no step times or no size are known,
-    or where nothing but findings without a cost can have lost anything.
+    or where nothing but findings without a cost, or what `untold` says, can have lost anything.
     """
 
     share: float | None = None
@@ -409,6 +409,7 @@ class Loss:
     # Share of the throughput lost at the last steps, and what each finding costs by itself, by id.
     at_end: float | None = None
     at_end_of: tuple[tuple[str, float], ...] = ()
+    untold: str = ""  # what may have lost more: longer steps of which no log tells the work
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ def account(
     hours: dict[str, float | None] = {}
     run_ms = unexplained_ms = 0.0
     rests, runs = [], []
+    untold = ""
     at_end: Loss | None = None
     by_job = list(_by_job(findings, trends))
     for job, trend, own in by_job:
@@ -53,6 +54,7 @@ def account(
         shares |= parts
         hours |= {id_: _gpu_hours(ms, ranks) for id_, ms in parts.items()}
         if trend is not None:
+            untold = untold or _untold(trend, own)
             run_ms, unexplained_ms = run_ms + total, unexplained_ms + rest_ms
             at_end = _at_the_end(own, trend) if len(by_job) == 1 else None
             rests.append(_gpu_hours(rest_ms, ranks))
@@ -74,8 +76,34 @@ def account(
         unexplained_gpu_hours=_sum(rests),
         run_gpu_hours=_sum(runs),
         price=price,
+        untold=untold,
     )
     return told, with_findings(rest, told)
+
+
+def _untold(trend: StepTimeTrend, findings: Sequence[Finding]) -> str:
+    """Say which longer steps may have lost throughput, where no finding has their price."""
+
+    def is_priced(first: int, last: int) -> bool:
+        return any(
+            (f.start_step is None or f.start_step <= last)
+            and (f.end_step is None or f.end_step >= first)
+            for f in findings
+        )
+
+    for slow in trend.slowdowns:
+        if slow.is_lead and not is_priced(slow.first_step, slow.last_step):
+            share = slow.after_ms / slow.before_ms - 1
+            when = f"take {share:.0%} longer since step {slow.first_step:,}"
+            if not slow.goes_on:
+                when = f"{slow.first_step:,} to {slow.last_step:,} took {share:.0%} longer"
+            return f"steps {when}, and no log tells whether each did more work"
+    best = trend.speed_up
+    if best is not None and not is_priced(trend.segments[0].first_step, best.first_step - 1):
+        return (
+            f"the steps before step {best.first_step:,} were slower, for a reason that no log tells"
+        )
+    return ""
 
 
 def _gpu_hours(ms: float, ranks: int | None) -> float | None:
@@ -91,7 +119,8 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def with_findings(unexplained: Loss, findings: Iterable[Finding]) -> Loss:
     """Return the loss with that of findings added to what none of them explains.
 
-    It is not known where nothing is lost but what a finding without a cost may cost.
+    It is not known where nothing is lost but what a finding without a cost may cost, or longer
+    steps of which no log tells the work.
     """
     found = list(findings)
     share, hours = unexplained.unexplained_share, unexplained.unexplained_gpu_hours
@@ -99,9 +128,8 @@ def with_findings(unexplained: Loss, findings: Iterable[Finding]) -> Loss:
     costs = [f.cost for f in found if f.cost is not None]
     rest_cost = unexplained.price.of(hours)["cost"]
     lost = [f.gpu_hours_lost for f in found if f.gpu_hours_lost is not None]
-    if not (share or any(shares)) and any(
-        f.loss_share is None and f.severity != "info" for f in found
-    ):
+    unpriced = any(f.loss_share is None and f.severity != "info" for f in found)
+    if not (share or any(shares)) and (unpriced or unexplained.untold):
         return replace(unexplained, unexplained_cost=rest_cost)
     return replace(
         unexplained,
@@ -142,6 +170,7 @@ def joined_losses(
         unexplained_gpu_hours=_sum([loss.unexplained_gpu_hours for loss in losses]),
         run_gpu_hours=total,
         price=losses[0].price if losses else Price(),
+        untold=next((loss.untold for loss in losses if loss.untold), ""),
     )
     return weighted, with_findings(rest, (finding for own in weighted for finding in own))
 

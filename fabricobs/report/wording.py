@@ -201,7 +201,7 @@ def loss_words(diagnosis: Diagnosis) -> str:
             return f"{told}no file tells what {counted(unpriced, 'finding')} cost."
         return f"{told}the logs hold no step times. To know it, provide: {STEPS_WANTED}"
     if not lost:
-        return ""
+        return f"Lost over {runs}: not known; {loss.untold}." if loss.untold else ""
     costly = [f for f in diagnosis.findings if f.run_share]
     split = ""
     if costly and loss.unexplained_share == 0 and len(costly) == 1:
@@ -213,6 +213,8 @@ def loss_words(diagnosis: Diagnosis) -> str:
             by += f" + {percent(rest)} by {len(costly) - _MOST_SUMMED:,} more"
         split = f": {by} by the findings, {percent(loss.unexplained_share)} in none of them"
     open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
+    if loss.untold and not unpriced:
+        open_ = f" It may be more: {loss.untold}."
     sum_ = f"Lost over {runs}: {lost}{split}.{_at_the_end(diagnosis)}"
     return f"{_by_run(diagnosis)}{sum_}{open_}"
 
