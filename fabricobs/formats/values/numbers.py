@@ -160,6 +160,12 @@ def parse_bits(text: str) -> int | Unfit | None:
     return in_64_bits(int(text, 0), text)
 
 
+def parse_above_zero(text: str) -> int | None:
+    """Read a number above zero as 1; zero and no value say nothing."""
+    value = parse_number(text)
+    return 1 if isinstance(value, float) and value > 0 else None
+
+
 def parse_lowest(text: str) -> float | None:
     """Read the lowest of several numbers: `1.2,0.9 [-8..5]` are two lanes and their limits."""
     given = [part.strip() for part in text.partition("[")[0].split(",")]
@@ -185,6 +191,7 @@ TYPES: dict[str, ValueType] = {
     "lowest": ValueType(r"\S.*", parse_lowest, ("DOUBLE",)),
     "measure": ValueType(r"\S.*", parse_measure, ("DOUBLE",)),
     "bits": ValueType(r"\S+", parse_bits, ("BIGINT",)),
+    "above_zero": ValueType(r"\S+", parse_above_zero, ("BIGINT",)),
     "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
     "rounded": ValueType(r"\d+(?:\.\d*)?[KMBGT]?", parse_rounded, ("DOUBLE",)),
     "epoch_step": ValueType(_EPOCH_STEP, parse_epoch_step, ("BIGINT",)),

@@ -1,0 +1,131 @@
+"""Outputs of nvidia-smi in the layouts that its options and versions give: the rows are those drawn."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabricobs.formats.context import Context
+from fabricobs.formats.identity import Identity
+from fabricobs.formats.reading import read_file
+from fabricobs.formats.recognition.catalogue import load_catalogue
+from fabricobs.formats.rows import Rows, Tally
+
+CATALOGUE = load_catalogue()
+START = datetime(2026, 3, 3, 23, 59, 50, tzinfo=UTC)
+# `nvidia-smi dmon -h` of driver 580: the columns and units of each group.
+GROUPS = {
+    "p": ["pwr W", "gtemp C", "mtemp C"],
+    "u": ["sm %", "mem %", "enc %", "dec %", "jpg %", "ofa %"],
+    "c": ["mclk MHz", "pclk MHz"],
+    "v": ["pviol %", "tviol bool"],
+    "m": ["fb MB", "bar1 MB", "ccpm MB"],
+    "e": ["sbecc errs", "dbecc errs", "pci errs"],
+    "t": ["rxpci MB/s", "txpci MB/s"],
+}
+OLD = {"jpg", "ofa", "ccpm"}  # that drivers before 525 do not print
+KEPT = {
+    "pwr": "power_watts",
+    "gtemp": "temperature_celsius",
+    "sm": "utilization_percent",
+    "mclk": "memory_clock_mhz",
+    "pclk": "sm_clock_mhz",
+}
+
+
+def read(
+    folder: Path, text: str, modified: datetime | None = None
+) -> tuple[dict[str, list[dict[str, Any]]], Tally]:
+    """Read a text as an output that lies in a folder of host gpu-a07."""
+    path = folder / "output.txt"
+    path.write_text(text)
+    recognised = CATALOGUE.recognise(text.encode(), "/logs/gpu-a07/output.txt")
+    modified_us = None if modified is None else int(modified.timestamp() * 1e6)
+    told = Identity("gpu-a07", "path", ts=modified_us, ts_source="mtime")
+    context = Context("f", identity=told, modified_us=modified_us)
+    rows = Rows()
+    result = read_file(path, recognised, context, rows, lambda: None)
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for table, part in rows.drain():
+        tables.setdefault(table, []).extend(part.to_pylist())
+    for some in tables.values():
+        some.sort(key=lambda row: row["line"])
+    assert result.problem is None
+    return tables, result.tally
+
+
+@st.composite
+def monitored(draw: st.DrawFn) -> tuple[str, str, list[dict[str, Any]]]:
+    """Return what dmon prints with some options, the times it prints, and the rows it tells."""
+    groups = draw(st.sets(st.sampled_from(sorted(GROUPS)), min_size=1))
+    times = draw(st.sampled_from(["", "T", "DT"]))
+    as_csv, is_old, units = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+    named = [each.split() for group in GROUPS if group in groups for each in GROUPS[group]]
+    named = [(name, unit) for name, unit in named if not (is_old and name in OLD)]
+    titles = [*(["Date"] if "D" in times else []), *(["Time"] if times else []), "gpu"]
+    marked = [*(["YYYYMMDD"] if "D" in times else []), *(["HH:MM:SS"] if times else []), "Idx"]
+    head = [_line([*titles, *(name for name, _ in named)], "#" if times else "# ", as_csv)]
+    if units or not as_csv:
+        mark = "#" if times else "# "
+        head.append(_line([*marked, *(unit for _, unit in named)], mark, as_csv))
+    again = draw(st.integers(1, 5))
+    lines: list[str] = []
+    rows: list[dict[str, Any]] = []
+    gpus = draw(st.integers(1, 4))
+    for sample in range(draw(st.integers(1, 12))):
+        if sample % again == 0:
+            lines += head
+        moment = START + timedelta(seconds=2 * sample)
+        for gpu in range(gpus):
+            cells = {name: draw(st.sampled_from(["-", "0", "1", "690"])) for name, _ in named}
+            if "tviol" in cells:
+                cells["tviol"] = draw(st.sampled_from(["-", "0", "1"]))
+            clock = [f"{moment:%Y%m%d}"] if "D" in times else []
+            clock += [f"{moment:%H:%M:%S}"] if times else []
+            lines.append(_line([*clock, str(gpu), *cells.values()], " ", as_csv))
+            row = {
+                column: None if (text := cells.get(name, "-")) == "-" else float(text)
+                for name, column in KEPT.items()
+            }
+            hot, limited = (cells.get(name, "-") not in {"-", "0"} for name in ("tviol", "pviol"))
+            reasons = 32 if hot else 4 if limited else None
+            told = moment.replace(tzinfo=None) if times else None
+            rows.append({"gpu": gpu, "ts": told, **row, "throttle_reasons": reasons})
+    return "\n".join(lines) + "\n", times, rows
+
+
+def _line(cells: list[str], mark: str, as_csv: bool) -> str:
+    if as_csv:
+        return mark + ", ".join(cells)
+    return mark + " ".join([cells[0].ljust(10), *(cell.rjust(6) for cell in cells[1:])]) + " "
+
+
+@settings(max_examples=120)
+@given(monitored())
+def test_dmon_is_read_by_its_header(
+    tmp_path_factory: Any, drawn: tuple[str, str, list[dict[str, Any]]]
+) -> None:
+    text, times, expected = drawn
+    written = START + timedelta(minutes=1)
+    tables, tally = read(tmp_path_factory.getbasetemp(), text, written)
+    assert tally.unparsed == 0
+    rows = tables["gpu_samples"]
+    assert [
+        {name: row[name] for name in want} for row, want in zip(rows, expected, strict=True)
+    ] == [{**want, "ts": want["ts"] or written.replace(tzinfo=None)} for want in expected]
+    assert {row["host"] for row in rows} == {"gpu-a07"}
+    source = {"": "mtime", "T": "derived", "DT": "inline"}[times]
+    assert {row["ts_source"] for row in rows} == {source}
+
+
+def test_dmon_without_a_header_is_not_recognised() -> None:
+    text = " 0, 79, 34, 35, 0, 0, 0, 0, 0, 0, 3201, 345, 34, 42\n" * 5
+    assert not CATALOGUE.recognise(text.encode(), "/logs/gpu-a07/dmon.csv").formats
+
+
+def test_a_line_of_dmon_that_breaks_off_is_unread(tmp_path: Path) -> None:
+    text = "#Time        gpu     sm    mem\n#HH:MM:SS    Idx      %      %\n 22:13:47      0     99     23\n 22:13:49      0"
+    tables, tally = read(tmp_path, text, START)
+    assert (len(tables["gpu_samples"]), tally.unparsed) == (1, 1)
