@@ -1,4 +1,4 @@
-"""Outputs of nvidia-smi in the layouts that its options and versions give: the rows are those drawn."""
+"""Outputs of nvidia-smi in the layouts of its options and versions: the rows are those drawn."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -126,6 +126,89 @@ def test_dmon_without_a_header_is_not_recognised() -> None:
 
 
 def test_a_line_of_dmon_that_breaks_off_is_unread(tmp_path: Path) -> None:
-    text = "#Time        gpu     sm    mem\n#HH:MM:SS    Idx      %      %\n 22:13:47      0     99     23\n 22:13:49      0"
+    head = "#Time        gpu     sm    mem\n#HH:MM:SS    Idx      %      %\n"
+    text = f"{head} 22:13:47      0     99     23\n 22:13:49      0"
     tables, tally = read(tmp_path, text, START)
     assert (len(tables["gpu_samples"]), tally.unparsed) == (1, 1)
+
+
+# A section of `nvidia-smi -q`: the title, the element of its XML (-x), and key, element and unit
+# of what stands in it. Drivers before 535 have the names behind the stroke.
+Section = tuple[str, str, list[tuple[str, str, str]]]
+REASONS = ["Idle", "SW Power Cap", "HW Slowdown", "HW Thermal Slowdown", "SW Thermal Slowdown"]
+NEW: list[Section] = [
+    ("Utilization", "utilization", [("GPU", "gpu_util", " %"), ("Memory", "memory_util", " %")]),
+    ("Temperature", "temperature", [("GPU Current Temp", "gpu_temp", " C")]),
+    (
+        "GPU Power Readings",
+        "gpu_power_readings",
+        [
+            ("Average Power Draw", "average_power_draw", " W"),
+            ("Current Power Limit", "current_power_limit", " W"),
+            ("Max Power Limit", "max_power_limit", " W"),
+        ],
+    ),
+    (
+        "GPU Memory Power Readings",
+        "gpu_memory_power_readings",
+        [("Average Power Draw", "average_power_draw", " W")],
+    ),
+    ("Clocks", "clocks", [("SM", "sm_clock", " MHz"), ("Memory", "mem_clock", " MHz")]),
+    ("Applications Clocks", "applications_clocks", [("Memory", "mem_clock", " MHz")]),
+    ("Max Clocks", "max_clocks", [("SM", "sm_clock", " MHz"), ("Memory", "mem_clock", " MHz")]),
+]
+OLD_POWER: Section = (
+    "Power Readings",
+    "power_readings",
+    [("Power Draw", "power_draw", " W"), ("Enforced Power Limit", "enforced_power_limit", " W")],
+)
+
+
+@st.composite
+def one_state(draw: st.DrawFn) -> tuple[str, str]:
+    """Return what -q and -q -x print of the same state of some GPUs."""
+    is_old = draw(st.booleans())
+    moment = f"{START:%a %b %d %H:%M:%S %Y}"
+    plain = ["", "==============NVSMI LOG==============", "", f"Timestamp  : {moment}"]
+    xml = ["<nvidia_smi_log>", f"\t<timestamp>{moment}</timestamp>"]
+    word = "throttle" if is_old else "event"
+    sections = [s for s in NEW if "Power" not in s[0]] + [OLD_POWER] if is_old else NEW
+    for gpu in range(draw(st.integers(1, 4))):
+        bus = f"00000000:{0x18 + gpu:02X}:00.0"
+        plain += [f"GPU {bus}", "    Product Name      : NVIDIA H200"]
+        xml += [f'\t<gpu id="{bus}">', "\t\t<product_name>NVIDIA H200</product_name>"]
+        plain.append(f"    Clocks {word.title()} Reasons")
+        xml.append(f"\t\t<clocks_{word}_reasons>")
+        for reason in REASONS:
+            told = draw(st.sampled_from(["Active", "Not Active", "N/A"]))
+            name = reason.lower().replace("idle", "gpu_idle").replace(" ", "_")
+            element = f"clocks_{word}_reason_{name}"
+            plain.append(f"        {reason:30}: {told}")
+            xml.append(f"\t\t\t<{element}>{told}</{element}>")
+        xml.append(f"\t\t</clocks_{word}_reasons>")
+        for title, element, keys in draw(st.permutations(sections)):
+            plain.append(f"    {title}")
+            xml.append(f"\t\t<{element}>")
+            for key, name, unit in keys:
+                told = draw(st.sampled_from(["N/A", f"31{unit}", f"1980{unit}", f"700.5{unit}"]))
+                plain.append(f"        {key:30}: {told}")
+                xml.append(f"\t\t\t<{name}>{told}</{name}>")
+            xml.append(f"\t\t</{element}>")
+        xml.append("\t</gpu>")
+    return "\n".join([*plain, ""]), "\n".join([*xml, "</nvidia_smi_log>", ""])
+
+
+@settings(max_examples=60)
+@given(one_state())
+def test_the_xml_of_a_state_gives_the_rows_of_its_text(
+    tmp_path_factory: Any, drawn: tuple[str, str]
+) -> None:
+    given_rows = []
+    for text in drawn:
+        tables, tally = read(tmp_path_factory.getbasetemp(), text)
+        assert tally.unparsed == 0
+        rows = [{**row, "line": None} for row in tables["gpu_samples"]]
+        assert {row["ts"] for row in rows} == {START.replace(tzinfo=None)}
+        assert {row["host"] for row in rows} == {"gpu-a07"}
+        given_rows.append(rows)
+    assert given_rows[0] == given_rows[1]
