@@ -212,3 +212,118 @@ def test_the_xml_of_a_state_gives_the_rows_of_its_text(
         assert {row["host"] for row in rows} == {"gpu-a07"}
         given_rows.append(rows)
     assert given_rows[0] == given_rows[1]
+
+
+RULES = {
+    is_new: f"+{'-' * (41 if is_new else 31)}+{'-' * (24 if is_new else 22)}+{'-' * 22}+"
+    for is_new in (True, False)
+}
+PROCESSES = """
++-----------------------------------------------------------------------------+
+| Processes:                                                                  |
+|  GPU   GI   CI        PID   Type   Process name                  GPU Memory |
+|        ID   ID                                                   Usage      |
+|=============================================================================|
+|    0   N/A  N/A      4711      C   /opt/conda/bin/python3.10       30126MiB |
++-----------------------------------------------------------------------------+
+""".strip("\n").split("\n")
+
+
+@st.composite
+def pasted(draw: st.DrawFn) -> tuple[str, list[dict[str, Any]]]:
+    """Return what nvidia-smi prints of some GPUs, perhaps with -l, and what it tells."""
+    is_new, dated = draw(st.booleans()), draw(st.booleans())
+    wide = 39 if is_new else 29
+    rule = RULES[is_new]
+    model, shown = draw(
+        st.sampled_from(
+            [("NVIDIA H200", "NVIDIA H200"), (None, "NVIDIA H100 80G..."), ("A100", "A100")]
+        )
+    )
+    lines: list[str] = []
+    told: list[dict[str, Any]] = []
+    for sample in range(draw(st.integers(1, 3))):
+        moment = START + timedelta(seconds=2 * sample)
+        if dated:
+            lines.append(f"{moment:%a %b %d %H:%M:%S %Y}       ")
+        lines += [
+            "+" + "-" * (len(rule) - 2) + "+",
+            "| NVIDIA-SMI 470.57.02    Driver Version: 470.57.02    CUDA Version: 11.4".ljust(
+                len(rule) - 1
+            )
+            + "|",
+            rule if is_new else rule.replace("+", "|", 1),
+            "| GPU  Name".ljust(wide) + " | Bus-Id        Disp.A | Volatile Uncorr. ECC |",
+            "| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |",
+            "|" + " " * (wide) + " |" + " " * 22 + "|               MIG M. |",
+            "|=====" + "=" * wide + "+========+====|",
+        ]
+        for gpu in range(draw(st.integers(1, 16))):
+            fan = draw(st.sampled_from(["N/A", "30%", "ERR!"]))
+            celsius = draw(st.sampled_from(["N/A", "56C", "ERR!", "101C"]))
+            watts = draw(st.sampled_from(["N/A", "690W", "ERR!", "Unknown Error", "7W"]))
+            limit = draw(st.sampled_from(["N/A", "700W", "ERR!"]))
+            busy = draw(st.sampled_from(["N/A", "100%", "0%", "ERR!"]))
+            errors = draw(st.sampled_from(["0", "12", "N/A", "Off", "ERR!", "Unknown Error"]))
+            bus = f"00000000:{0x18 + gpu:02X}:00.0"
+            lines += [
+                f"| {gpu:3}  {shown}  On ".ljust(wide) + f"| {bus} Off | {errors:>20} |",
+                ("|" if fan == "ERR!" else "| ")
+                + f"{fan:4} {celsius:>4}   P0 {watts:>14} / {limit:>5} |      0MiB / 32510MiB | "
+                + f"{busy:>7}      Default |",
+                "|" + " " * wide + " |" + " " * 22 + "|                  N/A |",
+                rule,
+            ]
+            cells = [fan, celsius, watts, limit, busy, errors]
+            told.append(
+                {
+                    "gpu": gpu,
+                    "bus_id": bus,
+                    "model": model,
+                    "ts": moment.replace(tzinfo=None) if dated else None,
+                    "temperature_celsius": _number(celsius),
+                    "power_watts": _number(watts),
+                    "power_limit_watts": _number(limit),
+                    "utilization_percent": _number(busy),
+                    "ecc_uncorrected": _number(errors),
+                    "faults": 1 if {"ERR!", "Unknown Error"} & set(cells) else None,
+                }
+            )
+        lines += ["", *PROCESSES]
+    return "\n".join(lines) + "\n", told
+
+
+def _number(cell: str) -> float | None:
+    digits = cell.rstrip("CW%")
+    return float(digits) if digits.isdecimal() else None
+
+
+@settings(max_examples=60)
+@given(pasted())
+def test_the_table_that_everybody_pastes(
+    tmp_path_factory: Any, drawn: tuple[str, list[dict[str, Any]]]
+) -> None:
+    text, expected = drawn
+    tables, tally = read(tmp_path_factory.getbasetemp(), text)
+    assert tally.unparsed == 0
+    # The lines of a GPU stand one below the other, and no line of another one between them.
+    gathered: list[dict[str, Any]] = []
+    line = 0
+    for row in tables["gpu_samples"]:
+        if not gathered or (row["line"] > line + 1):
+            gathered.append({})
+        line = row["line"]
+        gathered[-1].update({name: value for name, value in row.items() if value is not None})
+    assert [
+        {name: row.get(name) for name in want} for row, want in zip(gathered, expected, strict=True)
+    ] == expected
+
+
+def test_a_table_in_a_log_of_a_trainer_dates_no_steps(tmp_path: Path) -> None:
+    """The date above the table is that of the table alone, and the path names no host."""
+    sample = CATALOGUE.formats["nvidia_smi"].definition.sample[0].text
+    steps = CATALOGUE.formats["nanogpt"].definition.sample[0].text
+    tables, _ = read(tmp_path, f"{sample}\n{steps}")
+    assert {row["ts"] for row in tables["gpu_samples"]} == {datetime(2026, 11, 26, 22, 13, 52)}
+    assert tables["steps"]
+    assert {row["ts"] for row in tables["steps"]} == {None}
