@@ -352,3 +352,60 @@ def test_errors_of_memory_that_grow_are_no_wear(make_store: Callable[[Rows], Pat
     ] = 2
     (finding,) = diagnose(make_store(rows)).findings
     assert (finding.kind, finding.severity) == ("gpu_error", "medium")
+
+
+def capped_dmon(
+    draw: np.random.Generator, hosts: int, slow: tuple[int, int] | None
+) -> dict[str, str]:
+    """Return what `nvidia-smi dmon -s pucv -o DT` prints on hosts of H200s that compute.
+
+    At 700 W all of them run at 1455 to 1515 of 1980 MHz (measured, driver 580), and before they
+    compute at 345 MHz; one may run at 1200.
+    """
+    head = "#Date Time gpu pwr gtemp mtemp sm mem enc dec jpg ofa mclk pclk pviol tviol"
+    files = {}
+    for host in range(hosts):
+        lines = [head, "#YYYYMMDD HH:MM:SS Idx W C C % % % % % % MHz MHz % bool"]
+        for sample in range(24):
+            time = START + timedelta(seconds=5 * sample)
+            for gpu in range(8):
+                clock = (
+                    1200
+                    if (host, gpu) == slow
+                    else int(draw.choice([1455, 1470, 1485, 1500, 1515]))
+                )
+                watts, busy = int(draw.integers(686, 701)), int(draw.integers(98, 101))
+                state = (
+                    (watts, 56, 46, busy, 23, clock, 100)
+                    if sample > 3
+                    else (79, 34, 35, 0, 0, 345, 0)
+                )
+                watts, celsius, memory, busy, load, clock, limited = state
+                lines.append(
+                    f" {time:%Y%m%d %H:%M:%S} {gpu} {watts} {celsius} {memory} {busy} {load} "
+                    f"0 0 0 0 3201 {clock} {limited} 0"
+                )
+        files[f"gpu-a{host:02}/dmon.log"] = "\n".join(lines) + "\n"
+    return files
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("differs", [False, True])
+def test_a_power_limit_that_holds_all_alike_is_no_fault(
+    tmp_path: Path, seed: int, differs: bool
+) -> None:
+    draw = np.random.default_rng([seed, 700])
+    hosts = int(draw.integers(1, 5))
+    slow = (int(draw.integers(hosts)), int(draw.integers(8))) if differs else None
+    for name, text in capped_dmon(draw, hosts, slow).items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    report = ingest([tmp_path], Store(tmp_path / "store"), Options())
+    assert not report.problems
+    findings = diagnose(tmp_path / "store").findings
+    if slow is None:
+        assert not findings
+        return
+    (finding,) = findings
+    assert finding.title.startswith(f"GPU {slow[1]} of gpu-a{slow[0]:02} ")
+    assert "its power limit" in finding.title
