@@ -214,6 +214,15 @@ def test_the_xml_of_a_state_gives_the_rows_of_its_text(
     assert given_rows[0] == given_rows[1]
 
 
+def test_a_message_between_lines_of_dmon_costs_no_line(tmp_path: Path) -> None:
+    lines = ["#Time  gpu  sm", "#HH:MM:SS  Idx  %", " 23:59:50  0  99", "some other message", ", 0"]
+    tables, tally = read(tmp_path, "\n".join([*lines, " 23:59:52  0  98", ""]), START)
+    assert ([r["utilization_percent"] for r in tables["gpu_samples"]], tally.unparsed) == (
+        [99, 98],
+        2,
+    )
+
+
 RULES = {
     is_new: f"+{'-' * (41 if is_new else 31)}+{'-' * (24 if is_new else 22)}+{'-' * 22}+"
     for is_new in (True, False)

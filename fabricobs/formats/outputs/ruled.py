@@ -220,9 +220,10 @@ class TableReader:
         names, words = self._names, words_of(line)
         if not words:
             return Outcome.NOT_MINE
-        if words[0].startswith(_MARK) and self._header.lstrip().startswith(_MARK):
+        is_marked = self._header.lstrip().startswith(_MARK)
+        if is_marked and words[0].startswith(_MARK):
             return Outcome.IGNORED
-        if _is_header(words, names):
+        if not is_marked and _is_header(words, names):
             self._block = None
             return Outcome.NOT_MINE
         if len(words) == 1 and len(names) > 2 and line[0] not in " \t":
@@ -277,7 +278,7 @@ def _is_header(words: Sequence[str], names: Sequence[str]) -> bool:
         return False
     if len(words) > 1 and words[0].lower() == names[0].lower():
         return True
-    named = [w for w in words if w[0].isalpha() and w.lower() not in _NO_VALUES]
+    named = [w for w in words if w[:1].isalpha() and w.lower() not in _NO_VALUES]
     return len(named) > 1 and not any(c.isdigit() for word in words for c in word)
 
 
