@@ -33,8 +33,11 @@ MISFITS: dict[Type, str] = {
     "MAP(VARCHAR, BIGINT)": "is no whole number",
 }
 Value = str | int | float | bool | Unfit | None
-# Written for "no value" by the switch and NIC tools: never zero.
-NO_VALUE = frozenset({"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null", "unknown!"})
+# Written for "no value" by the tools of switches, NICs and, in brackets, GPUs: never zero.
+NO_VALUE = frozenset(
+    ["", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null", "unknown!"]
+    + ["[n/a]", "[not supported]", "[unknown error]", "[gpu is lost]", "[gpu requires reset]"]
+)
 
 
 @dataclass(frozen=True, slots=True)
