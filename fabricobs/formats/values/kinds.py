@@ -34,9 +34,15 @@ MISFITS: dict[Type, str] = {
 }
 Value = str | int | float | bool | Unfit | None
 # Written for "no value" by the tools of switches, NICs and, in brackets, GPUs: never zero.
+_IN_BRACKETS = (
+    "[n/a]",
+    "[not supported]",
+    "[unknown error]",
+    "[gpu is lost]",
+    "[gpu requires reset]",
+)
 NO_VALUE = frozenset(
-    ["", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null", "unknown!"]
-    + ["[n/a]", "[not supported]", "[unknown error]", "[gpu is lost]", "[gpu requires reset]"]
+    {"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null", "unknown!", *_IN_BRACKETS}
 )
 
 
