@@ -367,7 +367,7 @@ def _identity(told: Identity, recognised: Recognised, modified_us: int | None) -
     """Return what holds for the rows of a file, its time at worst that of the last change."""
     if recognised.syntax in CONTAINERS:
         return told
-    if not any(f.takes_identity for f in recognised.formats):
+    if not recognised.takes_identity:
         return told.of_log
     if modified_us is None:
         return told

@@ -1,7 +1,7 @@
 -- question: What did kernels of hosts and logs of switches report: GPU errors, link changes, storms, PCIe, memory?
 -- columns:
 --   host         host or switch
---   kind         xid, sxid, gpu_error, link_down, link_up, nic_error, pcie_error, port_down, pfc_storm, ...
+--   kind         xid, sxid, gpu_error, gpu_fault, link_down, link_up, nic_error, pcie_error, port_down, pfc_storm, ...
 --   code         its number, as of an Xid; the queue of a storm
 --   part         GPU, NIC, port or PCI address
 --   events       how often
@@ -11,12 +11,25 @@
 -- example: fabricobs query host_events
 --
 -- Xid 79: the GPU fell off the bus; 74: NVLink; 48, 63, 64, 92, 94, 95: its memory; 13, 31, 43, 45:
--- mostly the program or a consequence. Link changes while the hosts boot are usual.
+-- mostly the program or a consequence. Link changes while the hosts boot are usual. `gpu_fault`: what samples of GPUs tell
+-- (nvidia-smi, DCGM); its number is that of column `faults` of query `gpu_health`.
+WITH told AS (
+  SELECT host, kind, code, part, ts, text, line FROM events
+  UNION ALL
+  SELECT host, 'gpu_fault', nullif(faults, 0), gpu::VARCHAR, ts,
+    concat_ws(', ',
+      CASE WHEN faults & 1 > 0 THEN 'values that cannot be read' END,
+      CASE WHEN faults & 2 > 0 THEN 'memory that waits for a reset to be remapped' END,
+      CASE WHEN faults & 4 > 0 THEN 'memory that could not be remapped' END,
+      CASE WHEN faults & 8 > 0 THEN 'its driver asks for a reset' END,
+      CASE WHEN ecc_uncorrected > 0 THEN format('{} uncorrected errors of its memory', ecc_uncorrected) END), NULL
+  FROM gpu_states WHERE faults > 0 OR ecc_uncorrected > 0
+)
 SELECT host, kind, code, part, count(*) AS events, min(ts) AS first_seen, max(ts) AS last_seen,
-  arg_max(text, (coalesce(ts, '1970-01-01'::TIMESTAMP), line)) AS example
-FROM events
+  arg_max(text, (coalesce(ts, '1970-01-01'::TIMESTAMP), coalesce(line, 0))) AS example
+FROM told
 WHERE host IS NOT NULL AND kind IN (
-  'xid', 'sxid', 'gpu_error', 'link_down', 'link_up', 'nic_error', 'pcie_error', 'pcie_degraded',
+  'xid', 'sxid', 'gpu_error', 'gpu_fault', 'link_down', 'link_up', 'nic_error', 'pcie_error', 'pcie_degraded',
   'out_of_memory', 'memory_error', 'hung_task', 'storage', 'cpu_throttled',
   'port_down', 'port_up', 'port_disabled', 'pfc_storm', 'pfc_storm_over', 'optics_alarm',
   'link_downs_counted', 'port_alarm'

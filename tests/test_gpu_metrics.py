@@ -263,3 +263,149 @@ def test_a_low_clock_alone_accuses_only_a_busy_gpu(
             row["sm_clock_mhz"] = 1200.0
     found = [f for f in diagnose(make_store(rows)).findings if f.kind == "gpu_throttle"]
     assert len(found) == (busy is not None)
+
+
+# What each GPU of a fleet tells of its PCIe link: generation and lanes, now and at most.
+SOUND = {"pcie_gen": 5, "pcie_gen_max": 5, "pcie_width": 16, "pcie_width_max": 16}
+IDLE = {**SOUND, "pcie_gen": 1}
+
+
+def links(hosts: int, limited: dict[tuple[int, int], dict[str, int]], busy: float) -> Rows:
+    """Five samples of 8 GPUs a host, of which some have another link."""
+    return {
+        "gpu_samples": [
+            {
+                "file_id": "g",
+                "host": f"a{host}",
+                "gpu": gpu,
+                "bus_id": f"00000000:{0x18 + gpu:02X}:00.0",
+                "model": "H200",
+                "ts": (START + timedelta(seconds=30 * i)).replace(tzinfo=None),
+                "utilization_percent": busy,
+                **limited.get((host, gpu), SOUND if busy else IDLE),
+            }
+            for host in range(hosts)
+            for gpu in range(8)
+            for i in range(5)
+        ]
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "limit", [{"pcie_width": 8}, {"pcie_gen": 1}, {"pcie_gen": 4, "pcie_width": 4}]
+)
+def test_a_gpu_whose_link_trained_down_under_load_is_named(
+    make_store: Callable[[Rows], Path], limit: dict[str, int], seed: int
+) -> None:
+    draw = np.random.default_rng([seed, 16])
+    hosts = int(draw.integers(1, 5))
+    place = (int(draw.integers(hosts)), int(draw.integers(8)))
+    store = make_store(links(hosts, {place: {**SOUND, **limit}}, busy=99.0))
+    (finding,) = diagnose(store).findings
+    assert finding.kind == "degraded_link"
+    slot = f"0000:{0x18 + place[1]:02x}:00.0"
+    assert finding.title == f"PCIe device {slot} of a{place[0]} trained below what it can do"
+
+
+@pytest.mark.parametrize("case", ["idle", "all alike", "at its best once"])
+def test_a_link_that_is_low_for_a_reason_is_not_accused(
+    make_store: Callable[[Rows], Path], case: str
+) -> None:
+    """An idle GPU lowers its link; slots of half the lanes are how a fleet is built."""
+    narrow = {**SOUND, "pcie_width": 8}
+    every = {(host, gpu): narrow for host in range(2) for gpu in range(8)}
+    rows = {
+        "idle": links(2, {(0, 3): {**IDLE, "pcie_width": 8}}, busy=0.0),
+        "all alike": links(2, every, busy=99.0),
+        "at its best once": links(2, {(0, 3): narrow}, busy=99.0),
+    }[case]
+    if case == "at its best once":
+        rows["gpu_samples"][3 * 5]["pcie_width"] = 16
+    assert not diagnose(make_store(rows)).findings
+
+
+@pytest.mark.parametrize(
+    ("told", "severity", "words"),
+    [
+        ({"faults": 1}, "medium", "reports values that cannot be read"),
+        ({"faults": 2}, "info", "reports a row of its memory that waits for a reset"),
+        ({"faults": 4}, "medium", "reports a row of its memory that could not be remapped"),
+        ({"faults": 8}, "info", "reports that it needs a reset"),
+        ({"ecc_uncorrected": 3}, "info", "reports uncorrected errors of its memory"),
+        ({"faults": 0, "ecc_uncorrected": 0}, None, ""),
+    ],
+)
+def test_faults_of_a_gpu_are_told_by_what_they_ask_for(
+    make_store: Callable[[Rows], Path], told: dict[str, int], severity: str | None, words: str
+) -> None:
+    rows = links(2, {(1, 6): {**SOUND, **told}}, busy=99.0)
+    found = diagnose(make_store(rows)).findings
+    assert [f.severity for f in found] == ([severity] if severity else [])
+    assert all(f"GPU 6 of a1 {words}" in f.title for f in found)
+
+
+def test_errors_of_memory_that_grow_are_no_wear(make_store: Callable[[Rows], Path]) -> None:
+    rows = links(2, {(1, 6): {**SOUND, "ecc_uncorrected": 3}}, busy=99.0)
+    next(r for r in rows["gpu_samples"] if r["host"] == "a1" and r["gpu"] == 6)[
+        "ecc_uncorrected"
+    ] = 2
+    (finding,) = diagnose(make_store(rows)).findings
+    assert (finding.kind, finding.severity) == ("gpu_error", "medium")
+
+
+def capped_dmon(
+    draw: np.random.Generator, hosts: int, slow: tuple[int, int] | None
+) -> dict[str, str]:
+    """Return what `nvidia-smi dmon -s pucv -o DT` prints on hosts of H200s that compute.
+
+    At 700 W all of them run at 1455 to 1515 of 1980 MHz (measured, driver 580), and before they
+    compute at 345 MHz; one may run at 1200.
+    """
+    head = "#Date Time gpu pwr gtemp mtemp sm mem enc dec jpg ofa mclk pclk pviol tviol"
+    files = {}
+    for host in range(hosts):
+        lines = [head, "#YYYYMMDD HH:MM:SS Idx W C C % % % % % % MHz MHz % bool"]
+        for sample in range(24):
+            time = START + timedelta(seconds=5 * sample)
+            for gpu in range(8):
+                clock = (
+                    1200
+                    if (host, gpu) == slow
+                    else int(draw.choice([1455, 1470, 1485, 1500, 1515]))
+                )
+                watts, busy = int(draw.integers(686, 701)), int(draw.integers(98, 101))
+                state = (
+                    (watts, 56, 46, busy, 23, clock, 100)
+                    if sample > 3
+                    else (79, 34, 35, 0, 0, 345, 0)
+                )
+                watts, celsius, memory, busy, load, clock, limited = state
+                lines.append(
+                    f" {time:%Y%m%d %H:%M:%S} {gpu} {watts} {celsius} {memory} {busy} {load} "
+                    f"0 0 0 0 3201 {clock} {limited} 0"
+                )
+        files[f"gpu-a{host:02}/dmon.log"] = "\n".join(lines) + "\n"
+    return files
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("differs", [False, True])
+def test_a_power_limit_that_holds_all_alike_is_no_fault(
+    tmp_path: Path, seed: int, differs: bool
+) -> None:
+    draw = np.random.default_rng([seed, 700])
+    hosts = int(draw.integers(1, 5))
+    slow = (int(draw.integers(hosts)), int(draw.integers(8))) if differs else None
+    for name, text in capped_dmon(draw, hosts, slow).items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    report = ingest([tmp_path], Store(tmp_path / "store"), Options())
+    assert not report.problems
+    findings = diagnose(tmp_path / "store").findings
+    if slow is None:
+        assert not findings
+        return
+    (finding,) = findings
+    assert finding.title.startswith(f"GPU {slow[1]} of gpu-a{slow[0]:02} ")
+    assert "its power limit" in finding.title

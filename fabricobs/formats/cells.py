@@ -95,9 +95,12 @@ class CellRows:
         number: int,
         given: Mapping[str, Any],
     ) -> int:
-        """Add the cells of one line and return how many are known; ValueError for garbage."""
+        """Add the cells of one line and return how many are known; ValueError for garbage.
+
+        Of several that fill one column the first that says something counts.
+        """
         shared = dict(given)
-        measured: list[tuple[Target, Any]] = []
+        measured: dict[Any, tuple[Target, Any]] = {}
         others: dict[str, Value] = {}
         dropped: list[str] = []
         known = 0
@@ -108,7 +111,9 @@ class CellRows:
                 if target.column.name in IDENTITY:
                     shared[target.column.name] = value
                 elif value is not None:
-                    measured.append((target, value))
+                    measured.setdefault(
+                        (target.table, target.column.name, target.fields), (target, value)
+                    )
             elif target is False and (counted := other_counter(key, text)):
                 others |= counted
             else:
@@ -116,7 +121,7 @@ class CellRows:
             known += target is not False or key in others
         if known:
             self._context.drop_fields(dropped)
-        self.add_values(block, measured, others, number, shared)
+        self.add_values(block, measured.values(), others, number, shared)
         return known
 
     def add_values(
@@ -250,7 +255,7 @@ class CellRows:
             self._rows.add(table, row)
         row = self._open[key] = {**start, **told, "line": number}
         if identity.get("ts") is not None:
-            row["ts_source"] = "inline"
+            row["ts_source"] = identity.get("ts_source", "inline")
         return row
 
     def _start(self, block: CellBlock, table: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from fabricobs.formats.identity import NO_IDENTITY, UNKNOWN, Identity
 from fabricobs.formats.logs.prefixes import NOTHING, Labels, Told, prefix_columns
 from fabricobs.formats.shapes import shape_of
 from fabricobs.formats.templates import Template
-from fabricobs.formats.values import Unfit
+from fabricobs.formats.values import Unfit, parse_clock_alone, time_of
 from fabricobs.store.tables import TABLES
 
 # Samples of a host's own parts: whoever collects them by host names the folder or file after it.
@@ -24,6 +24,8 @@ _PORT_TABLES = frozenset({"port_samples", "priority_samples", "optics"})
 _RANKED_TABLES = frozenset({"steps", "phases"})
 _LONGEST_KIND = 40
 _KIND_END = re.compile(r"\s*(?:[:,(]|\.\.)")
+_MINUTE_US = 60_000_000
+_DAY_US = 1440 * _MINUTE_US
 _MOST_DROPPED = 1_000  # kinds of one file, whose names may be data
 
 
@@ -114,6 +116,25 @@ class Context:
         inner = replace(self, kept={}, outer=self, _base={}, _inner=[])
         self._inner.append(inner)
         return inner
+
+    def moment(self, text: str) -> dict[str, Any]:
+        """Return the columns of a time; the date of a clock alone (10:15:02) is that of the file.
+
+        It is the day that the path tells, the day nearest to the moment that it tells, or the last
+        one before the file was written. Without any of these nothing is told.
+        """
+        if " " in text:
+            return {"ts": time_of(text, self.zone), "ts_source": "inline"}
+        identity = self.identity
+        if identity.ts is not None and identity.ts_source == "day":
+            earliest_us: int | None = identity.ts
+        elif identity.ts is not None and identity.ts_source != "mtime":
+            earliest_us = identity.ts - _DAY_US // 2
+        else:
+            earliest_us = self.modified_us and self.modified_us - _DAY_US + _MINUTE_US
+        if earliest_us is None:
+            return {}
+        return {"ts": parse_clock_alone(text, self.zone, earliest_us), "ts_source": "derived"}
 
     def base(self, table: str, format_name: str, *, snapshot: bool) -> dict[str, Any]:
         """Return the columns a row of `table` starts with; a fresh copy.

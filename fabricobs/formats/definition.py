@@ -95,7 +95,7 @@ class Block(_Part):
     names: dict[str, Strings] = {}
     sticky: tuple[str, ...] = ()  # jsonl, sections: what holds until given again
     skip: Strings = ()  # keyvalue: templates of lines inside a dump that are no pairs
-    # keyvalue, prometheus: columns put together from what headers or labels tell
+    # table, keyvalue, prometheus: columns put together from what cells, headers or labels tell
     join: dict[str, Strings] = {}
 
 

@@ -48,7 +48,7 @@ def read_sample(
         if format_ not in recognised.formats:
             recognised = Recognised(recognised.syntax, (format_,))
         told = identity_of(sample.path, UTC)
-        takes = any(each.takes_identity for each in recognised.formats)
+        takes = recognised.takes_identity
         context = Context("sample", identity=told if takes else told.of_log)
         for companion in recognised.formats:
             context.from_path.update(companion.fields_of_path(shown) or {})

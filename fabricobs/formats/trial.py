@@ -153,8 +153,8 @@ def _try(
 
 def _context(path: Path, recognised: Recognised) -> Context:
     told = identity_of(f"{path.absolute().parent.name}/{path.name}", UTC)
-    takes = any(format_.takes_identity for format_ in recognised.formats)
-    context = Context("trial", identity=told if takes else told.of_log, file_name=str(path))
+    identity = told if recognised.takes_identity else told.of_log
+    context = Context("trial", identity=identity, file_name=str(path))
     for format_ in recognised.formats:
         context.from_path.update(format_.fields_of_path(str(path.resolve())) or {})
     return context

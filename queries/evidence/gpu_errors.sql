@@ -2,7 +2,9 @@
 -- Codes and what they ask for are those of NVIDIA's Xid catalogue
 -- (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html): `fatal` ends in a reset of the GPU, a
 -- reboot or a replacement; `wearing` is survived, and tells of memory or links that fail bit by bit.
--- Codes of programs (13, 31, 43, 45, ...) accuse no GPU and are left out.
+-- Codes of programs (13, 31, 43, 45, ...) accuse no GPU and are left out. `faults` are those of `gpu_samples`; what waits
+-- for a reset costs nothing until then (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt). Errors that no sample of a
+-- GPU is without are older than the logs, and tell of wear only.
 WITH codes (code, meaning, fatal) AS (
   VALUES
     (46, 'the GPU stopped processing', true),
@@ -28,6 +30,20 @@ WITH codes (code, meaning, fatal) AS (
     (149, 'an error of its NVLink (NETIR)', true),
     (150, 'an error of its NVLink (MSE)', true)
 ),
+faults (bit, meaning, fatal) AS (
+  VALUES
+    (1, 'values that cannot be read', true),
+    (2, 'a row of its memory that waits for a reset to be remapped', false),
+    (4, 'a row of its memory that could not be remapped', true),
+    (8, 'that it needs a reset', false)
+),
+sampled AS (
+  SELECT g.host, g.gpu, f.meaning, f.fatal, g.ts FROM gpu_states g JOIN faults f ON g.faults & f.bit > 0
+  UNION ALL
+  SELECT host, gpu, 'uncorrected errors of its memory', grown, ts
+  FROM (SELECT *, ecc_uncorrected > min(ecc_uncorrected) OVER (PARTITION BY host, gpu) AS grown FROM gpu_states)
+  WHERE ecc_uncorrected > 0
+),
 -- NCCL prints a bus id without marks and leading zeros: 0000:ba:00.0 is ba000.
 reported AS (
   SELECT e.job, host_name(e.host) AS host, e.part, e.code, c.meaning, c.fatal, e.ts,
@@ -35,6 +51,8 @@ reported AS (
     try_cast(e.part AS BIGINT) AS gpu
   FROM events e JOIN codes c USING (code)
   WHERE e.kind = 'xid' AND e.host IS NOT NULL
+  UNION ALL
+  SELECT NULL, host, gpu::VARCHAR, NULL, meaning, fatal, ts, NULL, gpu FROM sampled WHERE host IS NOT NULL AND gpu IS NOT NULL
 ),
 gpus AS (
   SELECT host, ltrim(lower(bus_id), '0') AS bus_id,
@@ -48,7 +66,7 @@ SELECT coalesce(e.job, j.job) AS job, e.host, coalesce(e.gpu, g.gpu) AS gpu,
   coalesce(coalesce(e.gpu, g.gpu)::VARCHAR, any_value(e.part)) AS which,
   string_agg(DISTINCT e.code::VARCHAR, ', ' ORDER BY e.code::VARCHAR) AS codes,
   string_agg(DISTINCT e.meaning, ', ' ORDER BY e.meaning) AS meanings,
-  bool_or(e.fatal) AS severe, count(*) AS events,
+  bool_or(e.fatal) AS severe, count(*) AS events, nullif(count(*) FILTER (e.code IS NULL), 0) AS samples,
   (SELECT count(*) FROM gpus o WHERE o.host = e.host) AS gpus, min(e.ts) AS ts_before, max(e.ts) AS ts
 FROM reported e
 LEFT JOIN gpus g ON g.host = e.host AND g.bus_id = lower(e.bus_id)

@@ -58,8 +58,8 @@ SELECT 'missing NIC', host || nic, 'nic', host, nic, NULL, NULL, NULL, NULL, NUL
 FROM missing
 UNION ALL
 SELECT 'PCIe', host || part, 'host', host, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-  format('{}. It was so on {} of {} hosts', text, limited, hosts), false, NULL, NULL, NULL, NULL, part, host,
+  format('{}. It was so on {} of {} {}', text, limited, peers, among), false, NULL, NULL, NULL, NULL, part, host,
   NULL, NULL, limited, 1
 FROM evidence.pcie_limits
-WHERE hosts > $peers AND limited <= (1 - $agreeing) * hosts
+WHERE peers > $peers AND limited <= (1 - $agreeing) * peers
 ORDER BY what, cable, number

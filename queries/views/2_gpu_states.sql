@@ -9,6 +9,8 @@ WITH numbered AS (
 SELECT host, gpu, ts, max(model) AS model, max(sm_clock_mhz) AS sm_clock_mhz,
   max(sm_clock_max_mhz) AS sm_clock_max_mhz, max(power_watts) AS power_watts, max(power_limit_watts) AS power_limit_watts,
   max(temperature_celsius) AS temperature_celsius, max(utilization_percent) AS utilization_percent,
-  bit_or(throttle_reasons) AS throttle_reasons
+  bit_or(throttle_reasons) AS throttle_reasons, max(bus_id) AS bus_id, max(ecc_uncorrected) AS ecc_uncorrected, bit_or(faults) AS faults,
+  max(pcie_gen) AS pcie_gen, max(pcie_gen_max) AS pcie_gen_max, max(pcie_width) AS pcie_width, max(pcie_width_max) AS pcie_width_max,
+  max(pcie_replays) AS pcie_replays
 FROM numbered
 GROUP BY host, gpu, ts;

@@ -2,7 +2,8 @@
 
 Cells hold blanks (`2000.00 MB/s`) and may be empty, so under a ruler only the ruler tells where
 they end. Where the rule runs from edge to edge or there is none, a row has as many words as the
-header; a name too long for its column stands alone on the line before.
+header; a name too long for its column stands alone on the line before. A comma may end a word, and
+a header may begin with `#`, as do then the lines of units below it.
 
 A line shaped like a header closes the table, as does a ruler of other columns: what stands below
 belongs to a table that the format does not know.
@@ -12,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +31,8 @@ _RULE = re.compile(r"^\s*(?:-+|=+)\s*$")
 _PORT = re.compile(r"[A-Za-z-]+\d[\d/.]*$")
 _DASHES = re.compile(r"-+")
 _BLANKS = re.compile(r"\s{2,}")
+_BETWEEN_WORDS = re.compile(r",?\s+")
+_MARK = "#"
 # Below this the line-by-line way is done before the compiled cutter is loaded, or else compiled.
 _LEAST_BYTES = 512 << 10
 _LEAST_TO_COMPILE = 4 << 20
@@ -58,7 +62,13 @@ class TableBlock(CellBlock):
         super().__init__(block, format_name)
         self.titles = tuple(compile_template(source) for source in block.title)
         self.by_ruler = block.split == "ruler"
+        self._places = {key: place for place, key in enumerate(block.columns)}
         self._ruled: dict[tuple[str, str], Ruled] = {}
+
+    def order_of(self, names: Sequence[str]) -> list[int]:
+        """Return the places of the columns in the order in which the definition names them."""
+        last = len(self._places)
+        return sorted(range(len(names)), key=lambda at: self._places.get(names[at], last))
 
     def ruled(self, header: str, ruler: str) -> Ruled | None:
         """Return what these two lines say; None if the second is no ruler."""
@@ -110,10 +120,13 @@ class TableReader:
         self.cuts_rows = pays(
             "ruled_kernel", rows.expected_bytes, loading=_LEAST_BYTES, compiling=_LEAST_TO_COMPILE
         )
+        self._context = context
         self._cells = CellRows(context, rows)
         self._titled: TableBlock | None = None
         self._block: TableBlock | None = None
         self._header = ""
+        self._names: list[str] = []
+        self._order: list[int] = []
         self._ruled: Ruled | None = None
         self._after_gap = False
         self._held = ""
@@ -128,6 +141,8 @@ class TableReader:
         block = self._format.block_of(line, self._titled)
         if block is not None:
             self._block, self._header, self._ruled = block, line, None
+            self._names = words_of(line.lstrip().removeprefix(_MARK))
+            self._order = block.order_of(self._names)
             self._titled, self._after_gap, self._held = None, False, ""
             return Outcome.IGNORED
         if self._block is None:
@@ -202,10 +217,13 @@ class TableReader:
     def _offer_words(self, block: TableBlock, line: str, number: int) -> Outcome | str:
         if _RULE.match(line):
             return Outcome.IGNORED
-        names, words = self._header.split(), line.split()
+        names, words = self._names, words_of(line)
         if not words:
             return Outcome.NOT_MINE
-        if _is_header(words, names):
+        is_marked = self._header.lstrip().startswith(_MARK)
+        if is_marked and words[0].startswith(_MARK):
+            return Outcome.IGNORED
+        if not is_marked and _is_header(words, names):
             self._block = None
             return Outcome.NOT_MINE
         if len(words) == 1 and len(names) > 2 and line[0] not in " \t":
@@ -218,17 +236,34 @@ class TableReader:
             if _PORT.match(words[0]):
                 return f"{self._format.name}: {len(words)} words under {len(names)} columns"
             return Outcome.NOT_MINE
-        outcome = self._add(block, list(zip(names, words, strict=True)), number)
+        outcome = self._add(block, [(names[at], words[at]) for at in self._order], number)
         return Outcome.JOINED if words[0] is held and outcome is Outcome.PARSED else outcome
 
     def _add(self, block: TableBlock, cells: list[tuple[str, str]], number: int) -> Outcome | str:
         if not block.mapping.table:
             return Outcome.IGNORED
         try:
-            known = self._cells.add(block, cells, number, {})
+            given = self._joined(block, cells)
+            if given:
+                cells = [(name, text) for name, text in cells if name not in block.join.parts]
+            known = self._cells.add(block, cells, number, given)
         except ValueError as error:
             return f"{self._format.name}: {error}"
         return Outcome.PARSED if known else f"{self._format.name}: no column is known"
+
+    def _joined(self, block: TableBlock, cells: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        """Return the columns that several cells tell together, as a date and a time do."""
+        if not block.join:
+            return {}
+        columns = block.join.columns(dict(cells))
+        moment = columns.pop("ts", None)
+        return columns | self._context.moment(moment) if moment else columns
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words of a line, without the commas that end them."""
+    stripped = line.strip()
+    return _BETWEEN_WORDS.split(stripped) if stripped else []
 
 
 def _first_words(blocks: Sequence[TableBlock]) -> list[list[str]]:
@@ -243,7 +278,7 @@ def _is_header(words: Sequence[str], names: Sequence[str]) -> bool:
         return False
     if len(words) > 1 and words[0].lower() == names[0].lower():
         return True
-    named = [w for w in words if w[0].isalpha() and w.lower() not in _NO_VALUES]
+    named = [w for w in words if w[:1].isalpha() and w.lower() not in _NO_VALUES]
     return len(named) > 1 and not any(c.isdigit() for word in words for c in word)
 
 

@@ -97,6 +97,16 @@ class Recognised:
         """Return the names of the formats; that of a container is its own."""
         return (self.syntax,) if self.syntax in CONTAINERS else tuple(f.name for f in self.formats)
 
+    @property
+    def takes_identity(self) -> bool:
+        """Say whether the path tells whose rows they are.
+
+        That of a log does not, whose lines do, if outputs of commands stand in it, too.
+        """
+        formats = [f for f in self.formats if not f.definition.separator]
+        is_log = any(f.reader == "lines" and not f.takes_identity for f in formats)
+        return not is_log and any(f.takes_identity for f in formats)
+
 
 class Format:
     """One definition and its compiled form, which is made when a file first needs it."""
@@ -301,13 +311,15 @@ class Catalogue:
         if wrapping.by_record or bare:
             look = self._look(f"{text}\n{bare}", look.path, look.magic)
         formats = _specific(self._shown(look, _LINED))
-        if not any(f.reader == "lines" and not f.takes_place for f in formats):
+        is_log = any(f.reader == "lines" and not f.takes_place for f in formats)
+        if not is_log:
             whole = written if wrapping.by_record else text
             before = labels or words_before(whole)
             combination = combination_of(whole, before, self._holds_outputs)
             if combination is not None:
                 return Recognised(COMBINED, (), combination=combination)
-        if any(f.has_companions for f in formats):
+        # A date that a script prints into a log is not that of the lines below it.
+        if not is_log and any(f.has_companions for f in formats):
             formats = (*formats, *(c for c in self.separators if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
         return Recognised(

@@ -33,8 +33,17 @@ MISFITS: dict[Type, str] = {
     "MAP(VARCHAR, BIGINT)": "is no whole number",
 }
 Value = str | int | float | bool | Unfit | None
-# Written for "no value" by the switch and NIC tools: never zero.
-NO_VALUE = frozenset({"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null", "unknown!"})
+# Written for "no value" by the tools of switches, NICs and, in brackets, GPUs: never zero.
+_IN_BRACKETS = (
+    "[n/a]",
+    "[not supported]",
+    "[unknown error]",
+    "[gpu is lost]",
+    "[gpu requires reset]",
+)
+NO_VALUE = frozenset(
+    {"", "-", "--", "n/a", "na", "n/a (no pma)", "none", "null", "unknown!", *_IN_BRACKETS}
+)
 
 
 @dataclass(frozen=True, slots=True)

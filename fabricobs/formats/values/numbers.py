@@ -153,11 +153,23 @@ def parse_measure(text: str) -> float | Unfit | None:
     return None if text.startswith("[") else parse_number(text.partition(" ")[0])
 
 
+def parse_reading(text: str) -> float | Unfit | None:
+    """Read a number that its unit touches (79W, 16x); what is no number (ERR!) says nothing."""
+    found = _READING.match(text)
+    return None if found is None else parse_number(found[0])
+
+
 def parse_bits(text: str) -> int | Unfit | None:
     """Read bits as hexadecimal (0x0000000000000020) or decimal; [N/A] and the like say nothing."""
     if text.startswith("[") or text.lower() in NO_VALUE:
         return None
     return in_64_bits(int(text, 0), text)
+
+
+def parse_above_zero(text: str) -> int | None:
+    """Read a number above zero as 1; zero and no value say nothing."""
+    value = parse_number(text)
+    return 1 if isinstance(value, float) and value > 0 else None
 
 
 def parse_lowest(text: str) -> float | None:
@@ -168,6 +180,7 @@ def parse_lowest(text: str) -> float | None:
 
 
 _ROUNDED_UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+_READING = re.compile(r"-?\d+(?:\.\d+)?")
 _WHOLE = re.compile(r"\d+")
 _EPOCH_STEP = r"\d+(?:/ *\d+)?\]?(?:, step:)? *\[ *\d+/ *\d+"
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
@@ -184,7 +197,9 @@ TYPES: dict[str, ValueType] = {
     "cell": ValueType(r"\S+", parse_number, ("DOUBLE",)),
     "lowest": ValueType(r"\S.*", parse_lowest, ("DOUBLE",)),
     "measure": ValueType(r"\S.*", parse_measure, ("DOUBLE",)),
+    "reading": ValueType(r"N/A|Unknown Error|[^\s|/]+", parse_reading, ("DOUBLE", "BIGINT")),
     "bits": ValueType(r"\S+", parse_bits, ("BIGINT",)),
+    "above_zero": ValueType(r"\S+", parse_above_zero, ("BIGINT",)),
     "percent": ValueType(r"\d+(?:\.\d*)?%?", parse_percent, ("DOUBLE",)),
     "rounded": ValueType(r"\d+(?:\.\d*)?[KMBGT]?", parse_rounded, ("DOUBLE",)),
     "epoch_step": ValueType(_EPOCH_STEP, parse_epoch_step, ("BIGINT",)),

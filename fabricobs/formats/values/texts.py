@@ -32,6 +32,17 @@ def parse_active_or_not(text: str) -> int:
     return known
 
 
+def parse_yes(text: str) -> int | None:
+    """Read `Yes` as 1; `No` is no value, so that another key may tell one."""
+    return 1 if text.strip().lower() == "yes" else None
+
+
+def parse_action(text: str) -> int | None:
+    """Read an action that is asked for (Reset) as 1; `None`, `[N/A]` and the like say nothing."""
+    stripped = text.strip()
+    return None if stripped.startswith("[") or stripped.lower() in NO_VALUE else 1
+
+
 def parse_program(text: str) -> str | None:
     """Read the name of a program from how it was called; an option is none."""
     return None if text.startswith("-") else text.rpartition("/")[2] or None
@@ -64,6 +75,8 @@ TYPES: dict[str, ValueType] = {
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "active": ValueType(r"(?:Not )?Active", parse_active, ("BIGINT",)),
     "active_or_not": ValueType(r"(?:Not )?Active", parse_active_or_not, ("BIGINT",)),
+    "yes": ValueType(r"Yes|No", parse_yes, ("BIGINT",)),
+    "action": ValueType(r"\S.*", parse_action, ("BIGINT",)),
     "program": ValueType(r"\S+", parse_program, ("VARCHAR",)),
     "loop_step": ValueType(r"(?:[Ss]tep|STEP|[Ii]ter(?:ation)?)", parse_text, ("VARCHAR",)),
     "micro_step": ValueType(

@@ -176,6 +176,16 @@ def parse_without_year(
     raise ValueError(f"{text!r} is no time")
 
 
+def parse_clock_alone(text: str, zone: tzinfo, earliest_us: int) -> int:
+    """Read `10:15:02` as the first such moment from `earliest_us` on; both in microseconds UTC."""
+    clock = datetime.strptime(text, "%H:%M:%S").time()
+    earliest = datetime.fromtimestamp(earliest_us / 1e6, UTC).astimezone(zone)
+    moment = datetime.combine(earliest.date(), clock, zone)
+    if moment < earliest:
+        moment = datetime.combine(earliest.date() + timedelta(days=1), clock, zone)
+    return int(moment.timestamp()) * 1_000_000
+
+
 def _month_first(text: str, zone: tzinfo, written_us: int | None) -> int:
     """Read `03/07/2025 14:02:11`; of `03/07 14:02:11` the latest not after the file was written.
 

@@ -55,7 +55,7 @@ HOSTS = (
     ),
     Table(
         "gpu_samples",
-        "one GPU of one host at one time: its clocks, power and temperature",
+        "one GPU of one host at one time: its clocks, power, temperature, PCIe link and errors",
         "nvidia-smi, DCGM",
         (
             *ORIGIN,
@@ -73,6 +73,19 @@ HOSTS = (
             number("temperature_celsius", "Temperature of the GPU", "degrees Celsius"),
             number("utilization_percent", "Share of the time in which a kernel ran", "%"),
             whole("throttle_reasons", "Bits of NVML's clocks event reasons; 0: none, 1: idle"),
+            whole(
+                "ecc_uncorrected", "Uncorrected errors of its memory since the driver was loaded"
+            ),
+            whole(
+                "faults",
+                "1: a value that cannot be read (ERR!), 2: memory that waits for a reset to be "
+                "remapped, 4: memory that could not be remapped, 8: its driver asks for a reset",
+            ),
+            whole("pcie_gen", "Generation of its PCIe link; lower while the GPU is idle"),
+            whole("pcie_gen_max", "Highest generation that GPU and host can have"),
+            whole("pcie_width", "Lanes of its PCIe link"),
+            whole("pcie_width_max", "Most lanes that GPU and host can have"),
+            whole("pcie_replays", "Packets sent again over PCIe since the driver was loaded"),
         ),
         ("host", "gpu", "ts"),
         dated=True,
