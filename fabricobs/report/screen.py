@@ -92,6 +92,7 @@ def _jobs(found: "Diagnosis") -> str:
         lost = wording.amount_words(each.loss)
         told = [] if each.verdict.sentence in top else [each.verdict.sentence]
         told += [f"Lost over its run: {lost}."] if lost else []
+        told = told or ["see above."]
         lines.append(wrapped(f"{name_of(each.run)}: {' '.join(told)}", "  ", hang=4))
         lines += [
             wrapped(

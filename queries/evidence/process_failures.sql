@@ -43,8 +43,9 @@ classed AS (
   LEFT JOIN signals s USING (signal)
 ),
 nearest AS (
-  FROM classed
-  WHERE class IS NOT NULL
+  FROM classed c
+  WHERE class IS NOT NULL AND NOT (class = 3 AND EXISTS (
+    FROM classed x WHERE x.kind = 'exception' AND x.job IS NOT DISTINCT FROM c.job AND x.rank IS NOT DISTINCT FROM c.rank))
   QUALIFY class = min(class) OVER (PARTITION BY job)
 ),
 by_rank AS (
