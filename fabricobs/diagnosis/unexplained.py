@@ -113,12 +113,17 @@ def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:
 
     A cause that comes and goes begins again and again.
     """
-    jobs = {entity.job for entity in finding.entities if entity.type in {"rank", "host"}}
+    jobs = _jobs(finding, "rank", "host")
     if finding.start_step is None or (jobs and slowdown.job not in jobs):
         return False
     earliest = slowdown.first_step - _SLACK_STEPS
     begins = [finding.start_step, *(first for first, _ in finding.bursts)]
     return any(earliest <= first <= slowdown.last_step for first in begins)
+
+
+def _jobs(finding: Finding, *types: str) -> set[str]:
+    """Return the jobs that a finding's entities of these types tell; counters tell none."""
+    return {e.job for e in finding.entities if e.type in types and e.job is not None}
 
 
 def _is_burst(finding: Finding, slowdown: Slowdown, explained: float) -> bool:
@@ -127,7 +132,7 @@ def _is_burst(finding: Finding, slowdown: Slowdown, explained: float) -> bool:
     They are more than half of its steps, whose median made it a slowdown, and what they lost,
     spread evenly over them, is the share `explained` of its loss.
     """
-    jobs = {entity.job for entity in finding.entities if entity.type in {"rank", "host", "job"}}
+    jobs = _jobs(finding, "rank", "host", "job")
     begin, end, loss = finding.start_step, finding.end_step, finding.loss_share
     if begin is None or end is None or not loss or (jobs and slowdown.job not in jobs):
         return False

@@ -13,9 +13,22 @@ windows AS (
   SELECT * FROM busy
   QUALIFY row_number() OVER (PARTITION BY uplink_group ORDER BY ts) > 1
 ),
+carried AS (
+  SELECT *, load < 0.01 * mean AND max(load / nullif(mean, 0)) OVER (PARTITION BY uplink_group, port) >= 0.25 AS is_lost
+  FROM (
+    SELECT *, avg(load) OVER (PARTITION BY uplink_group, ts) AS mean
+    FROM (SELECT uplink_group, ts, unnest(ports) AS port, unnest(loads) AS load FROM windows)
+  )
+),
+-- While a link that carries its part at other times carries nothing, the others have its load: the leaf is not
+-- narrow for that.
+shared AS (
+  SELECT uplink_group, ts, port,
+    CASE WHEN is_lost THEN mean ELSE load * (1 - avg(is_lost::INT) OVER (PARTITION BY uplink_group, ts)) END AS load
+  FROM carried
+),
 loads AS (
-  SELECT uplink_group, ts, sum(load) OVER (PARTITION BY uplink_group, port ORDER BY ts) AS load
-  FROM (SELECT uplink_group, ts, unnest(ports) AS port, unnest(loads) AS load FROM windows)
+  SELECT uplink_group, ts, sum(load) OVER (PARTITION BY uplink_group, port ORDER BY ts) AS load FROM shared
 ),
 evenness AS (
   SELECT uplink_group, ts, max(load) / avg(load) - 1 AS imbalance FROM loads GROUP BY ALL

@@ -1,7 +1,8 @@
 -- question: Does the collective between hosts that a job spends most time in reach what its NICs allow?
 -- A row is a job. `best_gbytes_per_s` is what the fastest 5 % of its calls reach, `low_gbytes_per_s` what sound
 -- sites reach at least. Jobs whose hosts also run others, and those of unknown NICs, have none. `reasons` lists
--- what the logs tell that would explain it, the likeliest first.
+-- what the logs tell that would explain it, the likeliest first. `narrow` is how many times less the uplinks of a leaf
+-- carry than its NICs, at least 1: that much less is as the fabric is built.
 WITH variables AS (
   SELECT job, string_agg(DISTINCT name || '=' || value, ', ' ORDER BY name || '=' || value) AS named
   FROM nccl_env
@@ -29,6 +30,7 @@ SELECT m.job, m.op, m.nranks, m.nodes, m.bytes, m.calls, m.busbw_p50_gbytes_per_
   m.busbw_p95_gbytes_per_s AS best_gbytes_per_s, m.expected_low_gbytes_per_s AS low_gbytes_per_s,
   m.expected_high_gbytes_per_s AS high_gbytes_per_s, m.limit_gbytes_per_s,
   m.link_gbytes_per_s * 8 AS link_gbps, m.nics, m.expected_source,
+  greatest(coalesce(u.ratio, 1), 1) AS narrow,
   list_filter([
     CASE WHEN f.sockets THEN 'NCCL uses sockets, not RDMA' END,
     CASE WHEN f.no_gdr THEN 'GPUDirect RDMA is off' END,
