@@ -85,6 +85,19 @@ def test_what_a_program_survives_and_a_stop_by_hand_are_no_failure(
     assert not failures(fabricobs, tmp_path, [*steps(1, 9), *survived, *steps(9, 20), *stop])
 
 
+def test_an_error_that_was_survived_hides_none_that_was_not(fabricobs: Run, tmp_path: Path) -> None:
+    survived = traceback(3, "TimeoutError: the bucket does not answer", 4)
+    lines = [*steps(1, 9), *survived, *steps(9, 20), *traceback(5, OF_PEERS[2], 2)]
+    (found,) = failures(fabricobs, tmp_path, lines)
+    assert [entity["rank"] for entity in found["entities"]] == [5]
+
+
+def test_what_python_ignores_is_no_failure(fabricobs: Run, tmp_path: Path) -> None:
+    ignored = "Exception ignored in: <function Loader.__del__ at 0x7fdd55a00000>"
+    lines = [*steps(1, 20), ignored, *traceback(0, "AttributeError: 'NoneType'", 2, prefix="")]
+    assert not failures(fabricobs, tmp_path, lines)
+
+
 def test_errors_of_communication_alone_accuse_nobody(fabricobs: Run, tmp_path: Path) -> None:
     (found,) = failures(fabricobs, tmp_path, [*steps(1, 9), *traceback(1, OF_PEERS[0], 4)])
     assert "What ended first no log here told" in found["explanation"]

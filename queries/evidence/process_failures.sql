@@ -1,9 +1,10 @@
--- question: Which ranks ended by an error, with what, and did the job go on?
+-- question: Which ranks ended by an error, and with what?
 -- A row is a rank, or a job whose log names none. Of a job's errors those count that are nearest to a cause, by
 -- `class`: 1 an exception of the program or its GPU, and memory that ran out; 2 a signal that nobody sends to stop a
 -- job (signal.h: 4, 7, 8, 9, 11); 3 an exit with an error that no log explains; 4 an exception of communication,
 -- which ranks get whose peers ended. What a launcher raises, or a stop by hand, the end by SIGTERM and, after a watchdog's
--- time-out, by SIGABRT are consequences; so is the exit code 1 of a benchmark that counts wrong results. `survived`: steps follow in the file.
+-- time-out, by SIGABRT are consequences; so is the exit code 1 of
+-- a benchmark that counts wrong results. An error that steps follow in its file was survived.
 WITH last_steps AS (SELECT file_id, max(line) AS line FROM steps GROUP BY file_id),
 timed_out AS (SELECT DISTINCT job FROM nccl_events WHERE kind IN ('watchdog_timeout', 'watchdog_stuck')),
 signals (signal, meaning) AS (
@@ -12,7 +13,7 @@ signals (signal, meaning) AS (
     (9, 'signal 9 (SIGKILL)'), (11, 'signal 11 (SIGSEGV)')
 ),
 ended AS (
-  SELECT e.job, e.line, e.ts, e.rank, e.kind, e.part, coalesce(l.line > e.line, false) AS survived,
+  SELECT e.job, e.line, e.ts, e.rank, e.kind, e.part,
     coalesce(e.part || coalesce(': ' || e.text, ''), e.text, '') AS said,
     -- A shell adds 128 to the number of a signal, Python makes it negative.
     CASE WHEN e.code > 128 THEN e.code - 128 WHEN e.code < 0 THEN -e.code END AS signal, e.code,
@@ -20,7 +21,8 @@ ended AS (
     EXISTS (FROM benchmarks b WHERE b.job IS NOT DISTINCT FROM e.job AND greatest(b.wrong, b.in_place_wrong) > 0) AS is_wrong
   FROM events e
   LEFT JOIN last_steps l USING (file_id)
-  WHERE e.kind IN ('exception', 'root_cause', 'killed') OR (e.kind = 'out_of_memory' AND e.rank IS NOT NULL)
+  WHERE (e.kind IN ('exception', 'root_cause', 'killed') OR (e.kind = 'out_of_memory' AND e.rank IS NOT NULL))
+    AND coalesce(l.line < e.line, true)
 ),
 classed AS (
   SELECT *,
@@ -49,7 +51,7 @@ nearest AS (
   QUALIFY class = min(class) OVER (PARTITION BY job)
 ),
 by_rank AS (
-  SELECT job, rank, class, arg_min(what, line) AS what, min(ts) AS ts, bool_and(survived) AS survived
+  SELECT job, rank, class, arg_min(what, line) AS what, min(ts) AS ts
   FROM nearest
   WHERE rank IS NOT NULL OR NOT EXISTS (FROM nearest o WHERE o.job IS NOT DISTINCT FROM nearest.job AND o.rank IS NOT NULL)
   GROUP BY job, rank, class
@@ -62,7 +64,7 @@ counted AS (
   LEFT JOIN evidence.job_sizes z ON z.job IS NOT DISTINCT FROM r.job
 )
 SELECT c.job, CASE WHEN c.is_job THEN 'job' ELSE 'rank' END AS type, CASE WHEN NOT c.is_job THEN c.rank END AS rank,
-  CASE WHEN NOT c.is_job THEN j.host END AS host, c.class, c.what, c.survived, c.failed, c.ranks,
+  CASE WHEN NOT c.is_job THEN j.host END AS host, c.class, c.what, c.failed, c.ranks,
   CASE WHEN k.host IS NOT NULL THEN 'the kernel of its host killed processes for want of memory' END AS killed_by,
   c.ts AS ts_before, c.ts
 FROM counted c
