@@ -100,3 +100,28 @@ def test_no_network_explains_a_longer_computation(kind: str, computes: bool) -> 
     kept = [f.kind for f in fold_symptoms([cause, late], load_models(), evidence)]
     of_the_rank = kind in {"gpu_error", "gpu_throttle"}
     assert kept == [kind, *(["straggler"] if computes and not of_the_rank else [])]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_cause_for_a_while_is_priced_by_steps_where_what_is_timed_takes_none(seed: int) -> None:
+    """A pipeline's transfers are not among the collectives that are timed: 7 % were "not felt"."""
+    chance = np.random.default_rng(seed)
+    lost = float(chance.choice([0.0, 0.05, 0.1]))
+    first, last = sorted(int(step) for step in chance.choice(range(20, 180), 2, replace=False))
+    last = max(last, first + 30)
+    acting = [first <= step <= last for step in range(200)]
+    times = [STEP / (1 - lost * acts) * chance.lognormal(0, 0.01) for acts in acting]
+    moments = [START + timedelta(seconds=2 * step) for step in range(200)]
+    steps = pl.DataFrame(
+        {
+            "job": ["run"] * 200, "step": range(200), "ts": moments, "step_time_ms": times,
+            "transfer_ms": chance.lognormal(1.0, 0.1, 200), "by_collectives": [True] * 200,
+        }
+    )  # fmt: skip
+    evidence: Any = SimpleNamespace(frame={"job_steps": steps}.__getitem__)
+    trend: Any = SimpleNamespace(job="run")
+    cost = cost_of(evidence, [trend], [(moments[first], moments[last])])
+    assert cost is not None
+    assert cost.felt is (lost > 0)
+    if lost:
+        assert cost.loss_share == pytest.approx(lost, abs=0.01)

@@ -19,6 +19,8 @@ _USUAL_SHARE_OF_LINE_RATE = 0.80
 _LEAST_SHARE = 0.05
 # Share of the usual rate below which transfers are slower than those of sound sites spread.
 _CLEARLY_LESS = 0.9
+# Of a step: what is transferred in less, by what is timed, cannot have cost what counts as a loss.
+_LEAST_TRANSFER = 0.02
 _FEWEST_STEPS = 10
 _SIGNIFICANT = 0.001
 # Steps without a cause that vary by less: as far below the usual, a step of the cause is noise.
@@ -81,10 +83,10 @@ def _cost(
     steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(pace.job)))
     steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
     steps = steps.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
-    if column != "step_time_ms" and steps[column].null_count() > len(steps) // 2:
+    inside = pl.any_horizontal(*(_during(begin, end) for begin, end in spans), pl.lit(whole_run))
+    if column != "step_time_ms" and not _is_timed(steps, inside, column):
         column = "step_time_ms"
     steps = steps.drop_nulls(column)
-    inside = pl.any_horizontal(*(_during(begin, end) for begin, end in spans), pl.lit(whole_run))
     acting, calm = steps.filter(inside), steps.filter(~inside)
     if acting.is_empty():
         return None
@@ -112,6 +114,18 @@ def _cost(
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
     return _told(pace.job, acting, added, felt, against, steps)
+
+
+def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:
+    """Say whether a column tells most steps, and those of the cause spend time in it.
+
+    The collectives that are timed need not be those a job waits for: a pipeline's are not.
+    """
+    if steps[column].null_count() > len(steps) // 2:
+        return False
+    acting = steps.filter(inside).drop_nulls(column)
+    share = (acting[column] / acting["step_time_ms"]).median()
+    return acting.is_empty() or float(share or 0.0) >= _LEAST_TRANSFER  # type: ignore[arg-type]
 
 
 def _told(
