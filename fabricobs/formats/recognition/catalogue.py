@@ -104,7 +104,7 @@ class Recognised:
         That of a log does not, whose lines do, if outputs of commands stand in it, too.
         """
         formats = [f for f in self.formats if not f.definition.separator]
-        is_log = any(f.reader == "lines" and not f.takes_identity for f in formats)
+        is_log = any(f.is_log and not f.takes_identity for f in formats)
         return not is_log and any(f.takes_identity for f in formats)
 
 
@@ -144,6 +144,11 @@ class Format:
     def takes_place(self) -> bool:
         """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
         return self.is_captured or self.definition.identity_from_path is not None
+
+    @property
+    def is_log(self) -> bool:
+        """Say whether its lines tell of events at their own times; a header tells of none."""
+        return self.reader == "lines" and not self.takes_place and bool(self.definition.tables)
 
     @property
     def takes_identity(self) -> bool:
@@ -311,14 +316,14 @@ class Catalogue:
         if wrapping.by_record or bare:
             look = self._look(f"{text}\n{bare}", look.path, look.magic)
         formats = _specific(self._shown(look, _LINED))
-        is_log = any(f.reader == "lines" and not f.takes_place for f in formats)
-        if not is_log:
+        if not any(f.reader == "lines" and not f.takes_place for f in formats):
             whole = written if wrapping.by_record else text
             before = labels or words_before(whole)
             combination = combination_of(whole, before, self._holds_outputs)
             if combination is not None:
                 return Recognised(COMBINED, (), combination=combination)
         # A date that a script prints into a log is not that of the lines below it.
+        is_log = any(f.is_log for f in formats)
         if not is_log and any(f.has_companions for f in formats):
             formats = (*formats, *(c for c in self.separators if c not in formats))
         reason = "" if formats else "shows no format that fabricobs knows"
