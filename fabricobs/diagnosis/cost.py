@@ -124,8 +124,10 @@ def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:
     if steps[column].null_count() > len(steps) // 2:
         return False
     acting = steps.filter(inside).drop_nulls(column)
-    share = (acting[column] / acting["step_time_ms"]).median()
-    return acting.is_empty() or float(share or 0.0) >= _LEAST_TRANSFER  # type: ignore[arg-type]
+    if acting.is_empty():
+        return True
+    share = np.median(_numbers(acting, column) / _numbers(acting, "step_time_ms"))
+    return bool(share >= _LEAST_TRANSFER)
 
 
 def _told(

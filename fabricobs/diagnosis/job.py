@@ -67,6 +67,11 @@ class Slowdown:
         return self.more_work or not (self.per_work or self.network_part is not None)
 
     @property
+    def rise(self) -> float:
+        """Return how much longer its steps are than those before, as a share of these."""
+        return self.after_ms / self.before_ms - 1
+
+    @property
     def loss_share(self) -> float:
         """Return the share of throughput lost."""
         return 1 - self.before_ms / self.after_ms

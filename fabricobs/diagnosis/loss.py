@@ -93,10 +93,9 @@ def _untold(trend: StepTimeTrend, findings: Sequence[Finding]) -> str:
 
     for slow in trend.slowdowns:
         if slow.is_lead and not is_priced(slow.first_step, slow.last_step):
-            share = slow.after_ms / slow.before_ms - 1
-            when = f"take {share:.0%} longer since step {slow.first_step:,}"
+            when = f"take {slow.rise:.0%} longer since step {slow.first_step:,}"
             if not slow.goes_on:
-                when = f"{slow.first_step:,} to {slow.last_step:,} took {share:.0%} longer"
+                when = f"{slow.first_step:,} to {slow.last_step:,} took {slow.rise:.0%} longer"
             return f"steps {when}, and no log tells whether each did more work"
     best = trend.speed_up
     if best is not None and not is_priced(trend.segments[0].first_step, best.first_step - 1):

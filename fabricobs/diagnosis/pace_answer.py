@@ -148,8 +148,7 @@ def _work_grew(question: str, trends: list[StepTimeTrend]) -> Question | None:
     first = grown[0]
     alike = "nearly every rank computes longer alike"
     text = (
-        f"Steps take {first.after_ms / first.before_ms - 1:.0%} longer since step "
-        f"{first.first_step}, and "
+        f"Steps take {first.rise:.0%} longer since step {first.first_step}, and "
         f"{alike if first.more_work else 'no log tells whether each does more work'}: whether "
         "throughput was lost is not known."
     )

@@ -153,7 +153,7 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
     words = with_phrases(
         model,
         {
-            "rise": slowdown.after_ms / slowdown.before_ms - 1,
+            "rise": slowdown.rise,
             "step": slowdown.first_step,
             "start": f"{slowdown.start:%Y-%m-%d %H:%M:%S} UTC"
             if slowdown.start

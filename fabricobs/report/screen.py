@@ -85,10 +85,13 @@ def _jobs(found: "Diagnosis") -> str:
     judged = [each for each in jobs if each.verdict.judged]
     # A finding need not answer one of the questions: NCCL that fails, a rank that ends.
     serious = {finding.id for finding in found.findings if finding.severity != "info"}
-    sick = [each for each in judged if _problems(each) or serious.intersection(each.findings)]
-    wrong = sick[:_MOST_JOBS]
+    sick: list[JobVerdict] = []
+    sound: list[JobVerdict] = []
+    for each in judged:
+        has_problem = _problems(each) or serious.intersection(each.findings)
+        (sick if has_problem else sound).append(each)
     lines = ["Jobs"]
-    for each in wrong:
+    for each in sick[:_MOST_JOBS]:
         lost = wording.amount_words(each.loss)
         told = [] if each.verdict.sentence in top else [each.verdict.sentence]
         told += [f"Lost over its run: {lost}."] if lost else []
@@ -102,7 +105,7 @@ def _jobs(found: "Diagnosis") -> str:
             for question in _problems(each)
             if question.evidence.rstrip(".") not in each.verdict.sentence
         ]
-    lines += _others("no problem", [each for each in judged if each not in sick])
+    lines += _others("no problem", sound)
     lines += _others("more with a problem", sick[_MOST_JOBS:])
     lines += _others("too little is known", [e for e in jobs if not e.verdict.judged])
     lines.append(wrapped("`--job NAME` shows the answers of one, `--verbose` of all.", "  "))

@@ -19,6 +19,11 @@ WITH excess AS (
   SELECT sign AS format, host, nic, switch, port, ts_before, ts, true AS fills
   FROM evidence.full_queues WHERE NOT counted
 ),
+named AS (
+  SELECT * EXCLUDE (fills), coalesce(fills, false) AS is_uncounted,
+    coalesce(host || ' ' || nic, switch || ' ' || port) AS part
+  FROM excess
+),
 rates AS (
   SELECT max(received_gbps) AS most
   FROM (SELECT received_gbps FROM evidence.nic_rates UNION ALL SELECT received_gbps FROM excess WHERE than_before)
@@ -27,17 +32,14 @@ rates AS (
 much AS (
   SELECT *, coalesce(NOT bool_or(share >= $excess_share) OVER p, false) AS is_small
   FROM (
-    SELECT e.* EXCLUDE (fills), coalesce(e.host || ' ' || e.nic, e.switch || ' ' || e.port) AS part,
-      coalesce(e.fills, false) AS is_uncounted,
-      coalesce(e.fills, EXISTS (
-        FROM evidence.full_queues q
-        WHERE q.part = coalesce(e.host || ' ' || e.nic, e.switch || ' ' || e.port) AND q.ts_before < e.ts AND q.ts > e.ts_before
-      )) AS fills,
+    SELECT e.*, e.is_uncounted OR EXISTS (
+        FROM evidence.full_queues q WHERE q.part = e.part AND q.ts_before < e.ts AND q.ts > e.ts_before
+      ) AS fills,
       e.ts_before + (e.ts - e.ts_before) / 2 AS middle,
       e.excess_gbps / coalesce(e.speed_gbps, s.speed_gbps, greatest((SELECT most FROM rates), $least_gbps)) AS share
-    FROM excess e
+    FROM named e
     LEFT JOIN evidence.port_speeds s ON s.owner = e.host AND s.part = e.nic
-    WHERE e.fills OR (
+    WHERE e.is_uncounted OR (
       e.ratio >= $ratio AND e.exceeding <= CASE WHEN e.host IS NULL THEN 1 ELSE $most * e.peers END)
   )
   WINDOW p AS (PARTITION BY part, format)
@@ -97,14 +99,10 @@ places AS (
 ),
 -- Of hosts whose leaf is not known a few paused ones are half of all: the switches tell what is usual.
 elsewhere AS (
-  SELECT part, median(frames) AS frames
-  FROM (
-    SELECT p.part, m.frames, m.place <> '' AS is_known, p.place = '' AND 3 <= count(*) FILTER (m.place <> '') OVER (PARTITION BY p.part) AS by_switches,
-      p.place
-    FROM places p JOIN means m ON m.sender <> p.place
-  )
-  WHERE place <> '' OR is_known = by_switches
-  GROUP BY part HAVING count(*) >= 3
+  SELECT p.part, median(m.frames) AS frames
+  FROM places p JOIN means m ON m.sender <> p.place
+    AND (p.place <> '' OR (m.place <> '') = (SELECT count(*) >= 3 FROM means WHERE place <> ''))
+  GROUP BY p.part HAVING count(*) >= 3
 ),
 -- Outside: the last interval of the NIC that began before had ended. Idle minutes before and after the
 -- job tell nothing: outside counts from half of the time inside on.

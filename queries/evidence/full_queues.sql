@@ -16,18 +16,17 @@ WITH marked AS (
   WHERE m.cnp_per_second IS NOT NULL
 ),
 named AS (
-  SELECT *, coalesce(host || ' ' || nic, switch || ' ' || port) AS part FROM marked
-),
-filled AS (
-  FROM named
-  WHERE rate >= greatest($mark_rate, $mark_ratio * usual)
+  SELECT *, coalesce(host || ' ' || nic, switch || ' ' || port) AS part,
+    coalesce(rate >= greatest($mark_rate, $mark_ratio * usual), false) AS is_full
+  FROM marked
 ),
 few AS (
-  SELECT sign FROM named LEFT JOIN (SELECT DISTINCT sign, part AS full_part FROM filled) USING (sign)
-  GROUP BY sign HAVING count(DISTINCT full_part) <= $most * count(DISTINCT part)
+  SELECT sign FROM named GROUP BY sign
+  HAVING count(DISTINCT part) FILTER (is_full) <= $most * count(DISTINCT part)
 )
 SELECT f.sign, f.part, f.host, f.nic, f.switch, f.port, f.ts_before, f.ts, f.rate,
   EXISTS (FROM nic_bytes b WHERE b.host = f.host AND b.nic = f.nic AND b.received IS NOT NULL)
     OR EXISTS (FROM port_traffic b WHERE b.device = f.switch AND b.port = f.port AND b.tx_bytes IS NOT NULL) AS counted
-FROM filled f SEMI JOIN few USING (sign)
+FROM named f SEMI JOIN few USING (sign)
+WHERE f.is_full
 ORDER BY f.part, f.sign, f.ts
