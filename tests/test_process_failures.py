@@ -122,6 +122,15 @@ def test_what_launchers_say_of_a_process(
     assert found["title"].endswith(f"ended by an error: {what}")
 
 
+def test_ranks_of_a_job_of_unknown_size_are_named(fabricobs: Run, tmp_path: Path) -> None:
+    """They were "process None", and 2 of 1 ranks."""
+    ended = [f"srun: error: gpu-b1: task {rank}: Exited with exit code 7" for rank in (3, 9)]
+    (found,) = failures(fabricobs, tmp_path, [*steps(1, 9), *ended])
+    assert [entity["rank"] for entity in found["entities"]] == [3, 9]
+    assert found["explanation"].startswith("2 ended so.")
+    assert not found["drivers"]
+
+
 def test_processes_that_end_after_a_time_out_are_no_failure(fabricobs: Run, tmp_path: Path) -> None:
     timed_out = (
         "[rank0]:[E101 10:00:00.000000000 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught "

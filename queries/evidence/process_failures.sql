@@ -51,15 +51,14 @@ nearest AS (
   QUALIFY class = min(class) OVER (PARTITION BY job)
 ),
 by_rank AS (
-  SELECT job, rank, class, arg_min(what, line) AS what, min(ts) AS ts
+  SELECT job, rank, class, arg_min(what, line) AS what, min(ts) AS ts, count(*) OVER (PARTITION BY job) AS failed
   FROM nearest
   WHERE rank IS NOT NULL OR NOT EXISTS (FROM nearest o WHERE o.job IS NOT DISTINCT FROM nearest.job AND o.rank IS NOT NULL)
   GROUP BY job, rank, class
 ),
 counted AS (
-  SELECT r.*, coalesce(z.ranks_expected, 1) AS ranks, count(*) OVER (PARTITION BY r.job) AS failed,
-    r.rank IS NULL OR (count(*) OVER (PARTITION BY r.job) > 1
-      AND count(*) OVER (PARTITION BY r.job) >= $job_share * z.ranks_expected) AS is_job
+  SELECT r.*, CASE WHEN z.ranks_expected >= r.failed THEN z.ranks_expected END AS ranks,
+    r.rank IS NULL OR coalesce(r.failed > 1 AND r.failed >= $job_share * ranks, false) AS is_job
   FROM by_rank r
   LEFT JOIN evidence.job_sizes z ON z.job IS NOT DISTINCT FROM r.job
 )
