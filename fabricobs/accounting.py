@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from fabricobs.formats.identity import UNKNOWN
 from fabricobs.formats.reading import FileResult
-from fabricobs.formats.recognition.catalogue import Format
+from fabricobs.formats.recognition.format import Format
 from fabricobs.formats.rows import Rows
 from fabricobs.inputs import FileOutcome, Options, not_kept, path_text
 from fabricobs.planning import PlannedFile

@@ -20,7 +20,8 @@ from fabricobs.formats.context import Context
 from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.failures import Failure, failure_of
 from fabricobs.formats.reading import FileResult, count_lines, read_file, result_of
-from fabricobs.formats.recognition.catalogue import CONTAINERS, Catalogue, load_catalogue
+from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
+from fabricobs.formats.recognition.format import CONTAINERS
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.identities import identities_within
 from fabricobs.inputs import FileOutcome, Options, path_text

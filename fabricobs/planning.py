@@ -19,15 +19,8 @@ from fabricobs.formats.budget import cpu_limit
 from fabricobs.formats.digests import digest, digest_of_unknown
 from fabricobs.formats.failures import OWN_ERROR, failure_of
 from fabricobs.formats.identity import Identity
-from fabricobs.formats.recognition.catalogue import (
-    ARCHIVE,
-    CONTAINERS,
-    Catalogue,
-    Format,
-    Recognised,
-    is_parquet,
-    load_catalogue,
-)
+from fabricobs.formats.recognition.catalogue import Catalogue, is_parquet, load_catalogue
+from fabricobs.formats.recognition.format import ARCHIVE, CONTAINERS, Format, Recognised
 from fabricobs.formats.source import read_ends
 from fabricobs.inputs import FileOutcome, InputFile, Options, path_text
 from fabricobs.remote import Shelf, local, local_copies

@@ -25,7 +25,8 @@ from fabricobs.formats.combined import parts
 from fabricobs.formats.context import Context
 from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.reading import FileResult, count_lines, read_file
-from fabricobs.formats.recognition.catalogue import CONTAINERS, Catalogue, load_catalogue
+from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
+from fabricobs.formats.recognition.format import CONTAINERS
 from fabricobs.formats.rows import Rows
 from fabricobs.identities import Identities, identities_within
 from fabricobs.inputs import FileOutcome, InputFile, Options

@@ -17,7 +17,8 @@ from fabricobs.formats.compiled.expressions import Compiler
 from fabricobs.formats.context import Context
 from fabricobs.formats.logs import bulk
 from fabricobs.formats.reading import read_file
-from fabricobs.formats.recognition.catalogue import Catalogue, Recognised, load_catalogue
+from fabricobs.formats.recognition.catalogue import Catalogue, load_catalogue
+from fabricobs.formats.recognition.format import Recognised
 from fabricobs.formats.rows import Rows, Tally
 
 CATALOGUE: Catalogue = load_catalogue()

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from conftest import mutate
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
-from fabricobs.formats.recognition.catalogue import Recognised, load_catalogue
+from fabricobs.formats.recognition.catalogue import load_catalogue
+from fabricobs.formats.recognition.format import Recognised
 from fabricobs.formats.records import blocks
 from fabricobs.formats.rows import Rows, Tally
 

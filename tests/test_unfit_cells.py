@@ -14,7 +14,8 @@ import pytest
 from conftest import Run
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
-from fabricobs.formats.recognition.catalogue import Recognised, load_catalogue
+from fabricobs.formats.recognition.catalogue import load_catalogue
+from fabricobs.formats.recognition.format import Recognised
 from fabricobs.formats.records import blocks
 from fabricobs.formats.rows import Rows
 

@@ -22,7 +22,8 @@ from fabricobs.bench.processes import Run, timed
 from fabricobs.formats.context import Context
 from fabricobs.formats.logs import bulk
 from fabricobs.formats.reading import FileResult, read_file
-from fabricobs.formats.recognition.catalogue import Recognised, load_catalogue
+from fabricobs.formats.recognition.catalogue import load_catalogue
+from fabricobs.formats.recognition.format import Recognised
 from fabricobs.formats.rows import Rows
 from fabricobs.resources import cores
 

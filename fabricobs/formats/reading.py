@@ -32,7 +32,7 @@ from fabricobs.formats.outputs.ruled import TableReader
 from fabricobs.formats.outputs.sections import SectionsReader
 from fabricobs.formats.outputs.walk import WalkReader
 from fabricobs.formats.readers import READERS
-from fabricobs.formats.recognition.catalogue import RECORD_READERS, Format, Recognised
+from fabricobs.formats.recognition.format import RECORD_READERS, Format, Recognised
 from fabricobs.formats.records.blocks import PART_BYTES
 from fabricobs.formats.records.csv_records import read_csv
 from fabricobs.formats.records.json_records import read_jsonl

@@ -12,7 +12,8 @@ from fabricobs.formats.context import Context
 from fabricobs.formats.definition import Sample
 from fabricobs.formats.identity.naming import identity_of
 from fabricobs.formats.reading import read_file
-from fabricobs.formats.recognition.catalogue import Catalogue, Format, Recognised
+from fabricobs.formats.recognition.catalogue import Catalogue
+from fabricobs.formats.recognition.format import Format, Recognised
 from fabricobs.formats.rows import Rows, Tally
 
 

@@ -14,7 +14,8 @@ from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.identity.naming import identity_of
 from fabricobs.formats.near_misses import NearMiss, near_misses
 from fabricobs.formats.reading import count_lines, read_file
-from fabricobs.formats.recognition.catalogue import Catalogue, Format, Recognised
+from fabricobs.formats.recognition.catalogue import Catalogue
+from fabricobs.formats.recognition.format import Format, Recognised
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.shapes import sampled, shape_of
 from fabricobs.formats.source import read_ends
