@@ -6,13 +6,14 @@ the shift that fits them best is its clock's. Where nothing fits better than any
 offset is refused, not guessed.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Clock, Finding
 from fabricobs.diagnosis.statistics import Array, nan_median
 
 _SEARCHED_SECONDS = 30.0
@@ -24,6 +25,7 @@ _FEWEST_STEPS = 20
 _AS_GOOD = 1.15
 _MOST_AT_ONCE = 1_000_000  # pairs of a shift and an interval: 8 MB an array
 _NAMED = 3
+_APART_SECONDS = 2.0  # from which a finding says that its part's own logs have other times
 _PAUSED = 1.5  # times the usual step: a checkpoint or another pause of the whole job
 _WIDEST = 0.5  # of an interval: beyond it the counters carry no rhythm to tell by
 
@@ -132,12 +134,39 @@ def _misfits(
     return costs
 
 
-def describe_offsets(offsets: Sequence[Offset]) -> str:
-    """Say in a line how far the clocks are off, the worst ones by name."""
+def with_clocks(findings: Iterable[Finding], clocks: Sequence[Clock]) -> list[Finding]:
+    """Return findings that say how far the clocks of their culprits are off the job's.
+
+    Who looks for a finding's time in the logs of its host or switch must know it.
+    """
+    off = {
+        clock.name: clock.seconds
+        for clock in clocks
+        if clock.seconds is not None and abs(clock.seconds) > max(_APART_SECONDS, 2 * clock.error)
+    }
+    return [replace(f, explanation=_with_clocks_of(f, off)) for f in findings]
+
+
+def _with_clocks_of(finding: Finding, off: Mapping[str, float]) -> str:
+    parts = dict.fromkeys(entity.host or entity.switch or "" for entity in finding.entities)
+    told = [f"{name} {off[name]:+.0f} s" for name in parts if name in off][:_NAMED]
+    if finding.start is None or not told:
+        return finding.explanation
+    return (
+        f"{finding.explanation} Clocks ahead of the job's (+) or behind it (-): {', '.join(told)}; "
+        "their own logs differ by that from the times here."
+    )
+
+
+def describe_offsets(offsets: Sequence[Offset], times: str) -> str:
+    """Say in a line how far the clocks are off, the worst ones by name.
+
+    `times` says what is done with the times of those that are off for sure.
+    """
     known = [offset for offset in offsets if offset.seconds is not None]
     if not known:
         return "not known: too few steps or counters, or values too constant"
     worst = sorted(known, key=lambda offset: -abs(offset.seconds or 0.0))[:_NAMED]
     named = ", ".join(f"{o.device} {o.seconds:+.1f} ± {o.error:.1f} s" for o in worst)
-    corrected = sum(offset.certain for offset in known)
-    return f"{len(known)} of {len(offsets)} known, {corrected} corrected; largest: {named}"
+    off = sum(offset.certain for offset in known)
+    return f"{len(known)} of {len(offsets)} known, {off} {times}; largest: {named}"

@@ -63,8 +63,13 @@ def describe_coverage(
     told_clocks: tuple[tuple[str, str], ...] = ()
     if devices is not None:
         told_clocks = (
-            ("clock offsets of switches and NICs", describe_offsets(devices)),
-            ("clock offsets of hosts", describe_offsets(hosts)),
+            ("clock offsets of switches and NICs", describe_offsets(devices, "corrected")),
+            (
+                "clock offsets of hosts",
+                describe_offsets(
+                    hosts, "off by more than 1 s (steps are timed by the median host)"
+                ),
+            ),
         )
     shift = shifted_times(evidence)
     times = () if shift is None else (("times", f"{shift.words}. {shift.remedy}"),)

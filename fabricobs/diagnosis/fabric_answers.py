@@ -18,6 +18,7 @@ from fabricobs.diagnosis.statistics import fewest_beyond
 _NOTHING = MethodResult()
 # What lasts half of the run must show, and half of it must have been counted.
 _HALF = 0.5
+_AS_WIDE = 1.05  # NICs over uplinks: above it a leaf is oversubscribed, as its rule has it
 _USED = 0.001  # of the busiest port's bits: ports that carry less are not used by the job
 _OFTEN = "Counters over the whole run, read more often."
 _USUAL_WAITS = "PortXmitWait of the same ports while a job runs at its usual speed."
@@ -259,11 +260,13 @@ def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Questi
     """Say whether collectives reach the bus bandwidth that sound sites have on such hardware.
 
     A job computes and runs other collectives at the same time: below what benchmarks reach it is
-    unknown, and slow only below the share of `model`.
+    unknown, and slow only below the share of `model`, of which uplinks that carry less than the NICs
+    of a leaf leave as much less.
     """
     rows = evidence.frame("reached_bandwidth").with_columns(
         reached=pl.col("best_gbytes_per_s") / pl.col("low_gbytes_per_s"),
-        slow_from=pl.when(measured_by="benchmark").then(1.0).otherwise(model.limit("share")),
+        slow_from=pl.when(measured_by="benchmark").then(1.0).otherwise(model.limit("share"))
+        / pl.col("narrow"),
     )
     if rows.is_empty():
         return Question(question, "unknown", *_no_bandwidth(evidence))
@@ -284,10 +287,13 @@ def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Questi
     more = f" {len(rows) - 1:,} more reach as much of it or more." if len(rows) > 1 else ""
     reached = float(rows["reached"][0])
     if reached < 1:
+        narrow = float(rows["narrow"][0])
+        design = f"uplinks that carry {narrow:.3g} times less than the NICs of a leaf, and "
+        rest = design if narrow > _AS_WIDE else ""
         return Question(
             question,
             "unknown",
-            f"{_reaches(rows)}; what the job does beside it may take the rest.{more}",
+            f"{_reaches(rows)}; {rest}what the job does beside it may take the rest.{more}",
             "nccl-tests on the same hosts while no job runs.",
         )
     power = Power(1 - 1 / reached, "less", "bandwidth that is {}")

@@ -115,6 +115,7 @@ class Finding:
     `bursts` are first and last step of each stretch in which a cause that comes and goes acts.
     `slower_from` are the first longer steps where they begin in the interval of the counters that
     tell `start`: the cause began between both. `to_its_end` is one over only as its job ended.
+    `from_first_step` is one whose `start_step` is the first that is judged: it may be older.
     `unfelt` is one whose cost was measured and is none: it slows no whole job.
     `computes` is one of parts whose recorded computation is longer: no network makes it so.
     `after_step` is the last step of a job that stands still: `start_step`, the next, never ran.
@@ -147,6 +148,7 @@ class Finding:
     bursts: tuple[tuple[int, int], ...] = ()
     slower_from: tuple[int, datetime] | None = None
     to_its_end: bool = False
+    from_first_step: bool = False
     unfelt: bool = False
     computes: bool = False
     after_step: int | None = None

@@ -208,6 +208,7 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
         gpu_hours_lost=_sum_of_known(finding.gpu_hours_lost for finding in findings),
         cost=_sum_of_known(finding.cost for finding in findings),
         to_its_end=last.to_its_end,
+        from_first_step=False,
     )
     if not of_one:
         return merged
@@ -218,6 +219,7 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
         end_step=last.end_step,
         bursts=tuple(burst for finding in findings for burst in finding.bursts),
         slower_from=one.slower_from,
+        from_first_step=one.from_first_step,
     )
 
 

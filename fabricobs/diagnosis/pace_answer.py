@@ -66,7 +66,7 @@ def everywhere(
             return Question(question, "problem", f"Some: {listed(late)}.")
         shift = shifted_times(evidence)
         aside = _BESIDE_IT if shift is None else shift.remedy
-        return _work_grew(question, trends) or _pace_holds(
+        return _work_grew(question, findings, trends) or _pace_holds(
             question, findings, trends, reached(), aside
         )
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
@@ -141,17 +141,24 @@ def _cause_of(slowdown: Slowdown, findings: Sequence[Finding]) -> Finding | None
     return None
 
 
-def _work_grew(question: str, trends: list[StepTimeTrend]) -> Question | None:
+def _work_grew(
+    question: str, findings: Sequence[Finding], trends: Sequence[StepTimeTrend]
+) -> Question | None:
+    """Answer where steps take longer of which no log tells the work; None where none do."""
     grown = [slowdown for pace in trends for slowdown in pace.slowdowns]
     if not grown:
         return None
     first = grown[0]
     alike = "nearly every rank computes longer alike"
-    text = (
+    longer = (
         f"Steps take {first.rise:.0%} longer since step {first.first_step}, and "
-        f"{alike if first.more_work else 'no log tells whether each does more work'}: whether "
-        "throughput was lost is not known."
+        f"{alike if first.more_work else 'no log tells whether each does more work'}"
     )
+    costly = [f for f in findings if (f.loss_share or 0.0) >= _LEAST_LOSS and _is_fault(f)]
+    if costly:
+        worst = max(costly, key=lambda finding: finding.loss_share or 0.0)
+        return Question(question, "problem", f"{worst.title}. {longer}.")
+    text = f"{longer}: whether throughput was lost is not known."
     return Question(question, "unknown", text, "Samples or tokens a second over the steps.")
 
 

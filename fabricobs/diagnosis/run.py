@@ -20,7 +20,7 @@ from fabricobs.diagnosis.attribution import (
     without_named,
 )
 from fabricobs.diagnosis.calibration import Point, calibrated, load_calibration
-from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets
+from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets, with_clocks
 from fabricobs.diagnosis.coverage import describe_coverage
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
@@ -187,6 +187,7 @@ def _judged(
     described = partial(describe_coverage, evidence, offsets, hosts)
     coverage = attempt("what the store holds", described, Coverage((), ()))
     segments = tuple(segment for pace in trends for segment in pace.segments)
+    findings = with_clocks(findings, coverage.clocks)
     ordered = in_order(with_states(findings, coverage, segments, models))
     estimates = attempt(
         "what if", lambda: what_if(rank_compute_times(evidence), ordered), _NO_ESTIMATES

@@ -35,6 +35,7 @@ def with_states(
 ) -> list[Finding]:
     """Return findings with their state at the end of the data; what is over, in the past tense."""
     past = {model.kind: _SINCE | model.wording.past for model in models.values()}
+    first_judged = min((segment.first_step for segment in segments), default=-1)
     told = []
     for finding in findings:
         # What was over when its job ended stays so, however long other data go on or began before.
@@ -50,7 +51,15 @@ def with_states(
         if state == "over" and finding.state == "ongoing":
             finding = replace(finding, to_its_end=True)
         slower = finding.slower_from or _slower_from(finding, segments)
-        told.append(replace(finding, state=state or finding.state, slower_from=slower))
+        from_first = finding.start_step is not None and finding.start_step <= first_judged
+        told.append(
+            replace(
+                finding,
+                state=state or finding.state,
+                slower_from=slower,
+                from_first_step=from_first or finding.from_first_step,
+            )
+        )
     return told
 
 

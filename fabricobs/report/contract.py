@@ -81,6 +81,9 @@ class FindingDocument(TypedDict):
     to_its_end: Annotated[
         bool, Field(description="over only as its job ended; whether it lasts is not known")
     ]
+    from_first_step: Annotated[
+        bool, Field(description="`start_step` is the first step judged; it may have begun before")
+    ]
     after_step: Annotated[
         int | None, Field(description="last step of a job that stands still; null: it does not")
     ]

@@ -89,7 +89,7 @@ def finding_of(document: Mapping[str, Any]) -> Finding:
     made: dict[str, Any] = {name: document[name] for name in _PLAIN}
     made |= {name: _moment(document[name]) for name in ("start", "end", "detected_at")}
     made |= {name: document.get(name) for name in ("cost", "run_share")}
-    made["to_its_end"] = document.get("to_its_end", False)
+    made |= {name: document.get(name, False) for name in ("to_its_end", "from_first_step")}
     made["after_step"] = document.get("after_step")
     made["of_runs"] = document.get("of_runs", 1)
     if longer := document.get("slower_from"):
@@ -194,6 +194,7 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuery"]) -> "FindingDo
         "state": finding.state,
         "slower_from": _longer_steps(finding),
         "to_its_end": finding.to_its_end,
+        "from_first_step": finding.from_first_step,
         "after_step": finding.after_step,
         "title": finding.title,
         "explanation": finding.explanation,

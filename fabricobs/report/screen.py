@@ -105,7 +105,7 @@ def _jobs(found: "Diagnosis") -> str:
             for question in _problems(each)
             if question.evidence.rstrip(".") not in each.verdict.sentence
         ]
-    lines += _others("no problem", sound)
+    lines += _others(f"no problem{_open_words(sound)}", sound)
     lines += _others("more with a problem", sick[_MOST_JOBS:])
     lines += _others("too little is known", [e for e in jobs if not e.verdict.judged])
     lines.append(wrapped("`--job NAME` shows the answers of one, `--verbose` of all.", "  "))
@@ -114,6 +114,16 @@ def _jobs(found: "Diagnosis") -> str:
 
 def _problems(each: "JobVerdict") -> list["Question"]:
     return [question for question in each.verdict.questions if question.answer == "problem"]
+
+
+def _open_words(sound: Sequence["JobVerdict"]) -> str:
+    """Say of how many questions about the jobs without a problem the answer is not known."""
+    counts = [sum(q.answer == "unknown" for q in e.verdict.questions) for e in sound]
+    if not any(counts):
+        return ""
+    least, most = min(counts), max(counts)
+    number = f"{most}" if least == most else f"{least} to {most}"
+    return f" in what can be judged, {number} of {len(sound[0].verdict.questions)} questions open"
 
 
 def _others(what: str, jobs: Sequence["JobVerdict"]) -> list[str]:

@@ -80,7 +80,7 @@ def since_words(finding: Finding) -> str:
         return f"after {moment_words(finding.start, finding.after_step)}"
     first = moment_words(finding.start, finding.start_step)
     if finding.slower_from is None:
-        return first
+        return f"{first} (the first step judged)" if finding.from_first_step else first
     step, moment = finding.slower_from
     same_day = finding.start is not None and finding.start.date() == moment.date()
     last = f"step {step:,}, {moment:%H:%M:%S} UTC" if same_day else moment_words(moment, step)
@@ -215,7 +215,9 @@ def loss_words(diagnosis: Diagnosis) -> str:
     open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
     if loss.untold and not unpriced:
         open_ = f" It may be more: {loss.untold}."
-    sum_ = f"Lost over {runs}: {lost}{split}.{_at_the_end(diagnosis)}"
+    # A job that was slow from its first step has no pace before it to lose against.
+    against = "" if loss.share or costly else ", against its own pace"
+    sum_ = f"Lost over {runs}{against}: {lost}{split}.{_at_the_end(diagnosis)}"
     return f"{_by_run(diagnosis)}{sum_}{open_}"
 
 

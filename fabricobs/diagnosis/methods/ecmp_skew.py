@@ -217,8 +217,9 @@ def _too_weak(parts: Sequence[SharedStretch], power: Power, model: Model) -> tup
     if power.effect >= 1:
         return "links are uneven, and as few flows as theirs may explain it", _MORE_FLOWS
     if power.seconds > model.limit("most_unseen") * lasted:
-        rare = f"counters are read too rarely to show a skew of less than {power.seconds:,.0f} s"
-        return rare, _MORE_READINGS
+        # In whole minutes, so that groups that are read alike are told as one.
+        minutes = f"{int(np.ceil(power.seconds / 60)):,} min"
+        return f"counters are read too rarely to show a skew of less than {minutes}", _MORE_READINGS
     return None
 
 
