@@ -260,8 +260,8 @@ def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Questi
     """Say whether collectives reach the bus bandwidth that sound sites have on such hardware.
 
     A job computes and runs other collectives at the same time: below what benchmarks reach it is
-    unknown, and slow only below the share of `model`, of which uplinks that carry less than the NICs
-    of a leaf leave as much less.
+    unknown, and slow only below the share of `model`; uplinks that carry less than the NICs of a
+    leaf leave as much less of it.
     """
     rows = evidence.frame("reached_bandwidth").with_columns(
         reached=pl.col("best_gbytes_per_s") / pl.col("low_gbytes_per_s"),

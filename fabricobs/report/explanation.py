@@ -22,7 +22,8 @@ from fabricobs.report.evidence_rows import (
     nic_aliases,
 )
 from fabricobs.report.layout import aligned, fitted_sql, labelled, listed, wrapped
-from fabricobs.store.session import NO_SITE, Site, open_session
+from fabricobs.report.source_files import NAMES, SourceFiles, source_files
+from fabricobs.store.session import NO_SITE, Site, open_session, tables_reached
 
 _MOST_ROWS = 12
 _MOST_LETTERS = 40  # of a cell
@@ -77,12 +78,14 @@ def _named(findings: Sequence[Finding], ids: Sequence[str] | dict[str, Finding])
 class Explanation:
     """A finding with what it rests on: the SQL behind it, its rows, and those about the culprits.
 
-    `rows` is None where the store's text is no query of this installation: it is never run.
+    `rows` is None where the store's text is no query of this installation: it is never run. `files`
+    are those of the input that tell of the culprits in its time.
     """
 
     finding: Finding
     sql: str | None
     rows: EvidenceRows | None
+    files: tuple[SourceFiles, ...] = ()
 
     @property
     def about(self) -> pl.DataFrame | None:
@@ -110,11 +113,12 @@ def explain(
     if not sql or sql == finding.query:
         return Explanation(finding, sql, None)
     names_nic = any(entity.nic for entity in finding.entities)
-    asked = f"{sql}\n{NIC_NAMES}" if names_nic else sql
+    asked = "\n".join([sql, *([NIC_NAMES] if names_nic else []), NAMES])
     with open_session(store, asked, extra, keep=True, site=site) as connection:
         aliases = nic_aliases(connection) if names_nic else {}
         rows = evidence_rows(finding, sql, connection.sql(sql).pl(), aliases)
-        return Explanation(finding, sql, rows)
+        files = source_files(connection, finding, tables_reached(connection, sql, extra), aliases)
+        return Explanation(finding, sql, rows, files)
 
 
 def explanation_text(explanation: Explanation) -> str:
@@ -130,6 +134,8 @@ def explanation_text(explanation: Explanation) -> str:
     ]
     if explanation.rows is not None:
         blocks.append(_rows_text(explanation.rows))
+    if explanation.files:
+        blocks.append(_files_text(explanation.files))
     if sql:
         named = f" ({finding.query})" if finding.query != sql else ""
         blocks.append(f"  SQL{named}\n{fitted_sql(sql, indent=4)}")
@@ -192,6 +198,15 @@ def _rows_text(rows: EvidenceRows) -> str:
     shown = rows.shown(_MOST_ROWS)
     table = [tuple(shown.columns), *(tuple(map(_cell, row)) for row in shown.iter_rows())]
     return f"{wrapped(title, '  ')}\n{aligned(table, indent=4)}"
+
+
+def _files_text(files: Sequence[SourceFiles]) -> str:
+    lines = ["  Input that tells of it, the first line of each kind"]
+    for each in files:
+        formats = escaped(each.formats.replace(",", ", "))
+        rows, files = wording.counted(each.rows, "row"), wording.counted(each.files, "file")
+        lines += [f"    {formats}: {rows} in {files}, from", f"      {escaped(each.place)}"]
+    return "\n".join(lines)
 
 
 def _cell(value: object) -> str:

@@ -23,8 +23,9 @@ from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.charts.theme import coloured
 from fabricobs.report.charts.timeline import step_timeline
 from fabricobs.report.charts.topology import Marked, draw_topology
-from fabricobs.report.evidence_rows import EvidenceRows, evidence_rows, nic_aliases
-from fabricobs.store.session import NO_SITE, Site, open_session
+from fabricobs.report.evidence_rows import Aliases, EvidenceRows, evidence_rows, nic_aliases
+from fabricobs.report.source_files import SourceFiles, source_files
+from fabricobs.store.session import NO_SITE, Site, open_session, tables_reached
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,6 +61,7 @@ class Figures:
     ports: tuple[Row, ...] = ()  # of every host and switch
     ranks: tuple[Row, ...] = ()  # and where each runs
     rows_of: Mapping[int, EvidenceRows] = field(default_factory=dict)  # findings, by place
+    files_of: Mapping[int, tuple[SourceFiles, ...]] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
 
     def __iter__(self) -> Iterator[Figure]:
@@ -114,6 +116,8 @@ def draw_figures(
             if drawn is not None:
                 of_findings[number] = drawn
         rows_of = {}
+        files_of: dict[int, tuple[SourceFiles, ...]] = {}
+        no_files: tuple[SourceFiles, ...] = ()
         known = stored_queries(extra)
         for number, finding in enumerate(diagnosis.findings[:_MOST_WITH_ROWS], start=1):
             stopping.check()
@@ -122,6 +126,11 @@ def draw_figures(
             )
             if rows is not None:
                 rows_of[number] = rows
+            if finding.severity != "info":
+                told = partial(_files_of, source, known, finding)
+                files_of[number] = attempts.attempt(
+                    f"files of finding {finding.id}", told, no_files
+                )
         return Figures(
             timeline=timeline,
             topology=None if topology is None else _figure("topology", topology.chart),
@@ -133,6 +142,7 @@ def draw_figures(
             ports=parts("ports"),
             ranks=parts("ranks"),
             rows_of=rows_of,
+            files_of=files_of,
             failures=tuple(attempts.failures),
         )
 
@@ -143,9 +153,21 @@ def _rows_of(
     if finding.query not in known:  # a statement of another installation is never run
         return None
     sql = known[finding.query].sql
+    return evidence_rows(finding, sql, source.answer(sql), _aliases_of(source, finding))
+
+
+def _files_of(
+    source: Source, known: Mapping[str, StoredQuery], finding: Finding
+) -> tuple[SourceFiles, ...]:
+    if finding.query not in known:
+        return ()
+    tables = tables_reached(source.connection, known[finding.query].sql, source.extra)
+    return source_files(source.connection, finding, tables, _aliases_of(source, finding))
+
+
+def _aliases_of(source: Source, finding: Finding) -> Aliases:
     names_nic = any(entity.nic for entity in finding.entities)
-    aliases = nic_aliases(source.connection) if names_nic else {}
-    return evidence_rows(finding, sql, source.answer(sql), aliases)
+    return nic_aliases(source.connection) if names_nic else {}
 
 
 def _of_questions(source: Source, diagnosis: Diagnosis, attempts: Attempts) -> dict[str, Figure]:

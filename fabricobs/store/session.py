@@ -209,6 +209,13 @@ def _asked(
     return scripts, [table for table in TABLES if table in told]
 
 
+def tables_reached(
+    connection: "duckdb.DuckDBPyConnection", sql: str, extra: Sequence[Path] = ()
+) -> list[str]:
+    """Return the tables of the store that some SQL reads, itself or through views."""
+    return _asked(connection, view_scripts(extra), sql, keep=False)[1]
+
+
 def _stored_bytes(seen: Snapshot) -> int:
     return sum(part.size_bytes for table in TABLES for part in seen.parts(table).values())
 
