@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from zlib import crc32
 
@@ -370,6 +371,63 @@ def test_a_series_with_a_replay_is_split_at_the_restart(
     assert counted == [
         (run.label, job.steps * job.ranks) for run, job in zip(runs, jobs, strict=True)
     ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_restarts_are_the_launches_of_logs_without_times(seed: int, make_store: MakeStore) -> None:
+    """NCCL prints no times by default, a file a process; one log of steps has all attempts.
+
+    What ran on other hosts, or fewer times than the steps began again, is not given any steps.
+    """
+    chance = random.Random(seed)
+    launches, hosts, timers = chance.choice([2, 2, 3]), chance.choice([1, 3]), chance.random() < 0.5
+    spoilt = chance.choice(["", "", "", "hosts", "number"])
+    rows: Rows = {"files": [{"file_id": "train", "path": "/logs/job/train_rank0.log"}]}
+    rows |= {"steps": [], "phases": [], "nccl_ranks": []}
+    now, line, first, spans = START, 0, 1, []
+    for number in range(launches):
+        last = first + chance.randint(25, 60)
+        if spoilt != "number" or not number:
+            spans.append((first, last))
+        for step in range(*((first, last + 1) if spans[-1][0] == first else (0, 0))):
+            now, line = now + timedelta(seconds=2), line + 1
+            told = {"file_id": "train", "step": step, "ts_source": "inline"}
+            rows["steps"].append(told | {"line": line, "ts": now, "rank": 0, "step_time_ms": 2e3})
+            for rank in range(4 * hosts if timers else 0):
+                timed = {"rank": rank, "phase": "forward", "duration_ms": 1e3}
+                rows["phases"].append(told | timed | {"line": line + 1 + rank, "ts": None})
+            line += 4 * hosts
+        first, now = last - chance.randint(3, 20), now + timedelta(seconds=90)
+        for host in range(hosts):
+            name = f"n{host + 10 * number if spoilt == 'hosts' else host:02}"
+            start = 2000 + 300 * number + chance.randrange(100)  # a host counts them up
+            for gpu in range(4):
+                file = f"nccl.{name}.{start + gpu}"
+                rows["files"].append({"file_id": file, "path": f"/logs/job/nccl/{file}.log"})
+                rows["nccl_ranks"].append(
+                    {
+                        "file_id": file,
+                        "line": 3,
+                        "ts_source": "none",
+                        "host": name,
+                        "pid": start + gpu,
+                        "comm": f"0x5{number}{host}{gpu}0",
+                        "comm_id": f"0x{number + 1:016x}",
+                        "rank": 4 * host + gpu,
+                        "nranks": 4 * hosts,
+                        "bus_id": f"{gpu}a000",
+                    }
+                )
+    chance.shuffle(rows["nccl_ranks"])
+    runs = runs_of(make_store(rows))
+    if spoilt:
+        assert len(runs) > launches
+        assert all(run.candidates or run.processes for run in runs)
+        return
+    assert [(run.first_step, run.last_step) for run in runs] == spans
+    assert {run.name for run in runs} == {runs[0].name}
+    pids = [{int(path.split(".")[-2]) for path in run.paths if "nccl" in path} for run in runs]
+    assert [max(a) < min(b) for a, b in pairwise(pids)] == [True] * (launches - 1)
 
 
 @pytest.mark.parametrize("seed", range(6))

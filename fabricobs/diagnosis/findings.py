@@ -87,8 +87,10 @@ class Entity:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def as_part(self) -> dict[str, Any]:
-        """Return the fields that name it in any run: a rank is its job's, a host the site's."""
+        """Return the fields that name it in any run: a rank is its job's, a GPU its host's."""
         fields = self.as_dict()
+        if self.type == "gpu" and self.gpu is not None:
+            fields.pop("rank", None)
         job = fields.pop("job", None)
         if job is not None and self.type in {"rank", "job"}:
             fields["job"] = name_in(job) if self.type == "rank" else job

@@ -204,8 +204,8 @@ def _files_text(files: Sequence[SourceFiles]) -> str:
     lines = ["  Input that tells of it, the first line of each kind"]
     for each in files:
         formats = escaped(each.formats.replace(",", ", "))
-        rows, files = wording.counted(each.rows, "row"), wording.counted(each.files, "file")
-        lines += [f"    {formats}: {rows} in {files}, from", f"      {escaped(each.place)}"]
+        count = f"{wording.counted(each.rows, 'row')} in {wording.counted(each.files, 'file')}"
+        lines += [f"    {formats}: {count}, from", f"      {escaped(each.place)}"]
     return "\n".join(lines)
 
 

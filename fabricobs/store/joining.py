@@ -19,6 +19,7 @@ from fabricobs.store.launch_evidence import (
     contradict,
     gap,
     is_same_print,
+    may_follow,
     same_processes,
 )
 from fabricobs.store.launch_paths import folders_above, pids_in
@@ -315,7 +316,8 @@ def _homes_of_attempts(
 ) -> list[Launch]:
     """Return the home of each attempt, none where that cannot be told.
 
-    Each has one of its own; or as many launches follow each other in a file as there are attempts.
+    Each has one of its own; or as many launches as attempts follow each other, in a file or on the
+    same GPUs.
     """
     if len(attempts) < 2:
         return []
@@ -327,9 +329,10 @@ def _homes_of_attempts(
         return only if len({id(home) for home in only}) == len(only) else []
     able_of = [{id(home) for home in able} for _, able in chosen]
     able = [home for home in homes if any(id(home) in own for own in able_of)]
-    able.sort(key=lambda home: home.order)
+    able.sort(key=lambda home: (home.order, min(home.folders, default=""), home.usual_pid))
     files = [{part.file_id for part in home.parts} for home in able]
-    follow = len({home.order for home in able}) == len(able) and bool(set.intersection(*files))
+    in_a_file = len({home.order for home in able}) == len(able) and bool(set.intersection(*files))
+    follow = in_a_file or all(may_follow(a, b) for a, b in pairwise(able))
     fit = len(able) == len(attempts) and all(
         id(home) in own for home, own in zip(able, able_of, strict=True)
     )

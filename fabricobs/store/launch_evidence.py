@@ -52,6 +52,17 @@ def are_runs(a: Launch, b: Launch) -> bool:
     return between > timedelta(0) and bool(a.families & b.families or a.hosts & b.hosts)
 
 
+def may_follow(a: Launch, b: Launch) -> bool:
+    """Say whether two launches without times are restarts of one job.
+
+    They are on the same hosts and GPUs, which cannot do both at once, and named alike.
+    """
+    if a.begin or b.begin or a.is_benchmark or b.is_benchmark or not a.families & b.families:
+        return False
+    same_gpus = bool(a.gpus & b.gpus) or not (a.gpus or b.gpus)
+    return same_gpus and a.hosts == b.hosts and a.nranks == b.nranks > 0
+
+
 def same_processes(a: Launch, b: Launch) -> bool:
     """Say whether all processes of one, two and more, are processes of the other at that time.
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePath
+from statistics import median
 
 from fabricobs.store.launch_paths import family_of, pod_of, scheduled
 
@@ -96,6 +97,11 @@ class Launch:
     def is_anchor(self) -> bool:
         """Say whether it names a communicator of NCCL, which other files may be joined to."""
         return bool(self.hashes or self.nranks)
+
+    @property
+    def usual_pid(self) -> float:
+        """Return the median of its process ids: a host counts them up, so a restart has larger."""
+        return median(pid for _, pid in self.processes) if self.processes else 0
 
     @property
     def is_split(self) -> bool:

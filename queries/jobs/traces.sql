@@ -28,6 +28,10 @@ replayed AS (
   WHERE line IS NOT NULL
   -- Not more rows than steps: a trainer may print one of ten.
   GROUP BY ALL HAVING count(*) > count(DISTINCT step)
+  UNION
+  SELECT file_id, job, rank, NULL FROM phases
+  WHERE line IS NOT NULL
+  GROUP BY file_id, job, rank, phase HAVING count(*) > count(DISTINCT step)
 ),
 begun AS (
   SELECT s.*, coalesce(s.step < lag(s.step) OVER w
