@@ -5,7 +5,8 @@
 -- reasons (docs.nvidia.com/deploy/nvml-api, group nvmlClocksEventReasons). 96: heat, 132: power, 8: hardware, 192: hardware for one of these.
 -- `used`: its utilization is told: else a GPU with a low clock may be idle. `own`: its reason, or a power limit below
 -- that of its peers, is of this GPU alone. `usual_low`: the median over GPUs of the lowest clock (quantile `$low`) of each: at
--- their power limit all run slower while they compute than while they wait, and are not asked at the same instant.
+-- their power limit all run slower while they compute than while they wait, and are not asked at the same instant. `low_z`
+-- is the distance below it in robust deviations of those lows: at one limit of power GPUs differ by their silicon.
 WITH rounds AS (
   SELECT *, floor(epoch(ts) / greatest(median(epoch(ts) - epoch(ts_before)) OVER (), 1)) AS round,
     coalesce(reasons & 232, 0) = 0 AS is_free
@@ -23,7 +24,7 @@ hosts AS (
   SELECT host, count(DISTINCT gpu) AS gpus FROM evidence.busy_gpus GROUP BY host
 ),
 lows AS (
-  SELECT model, median(low) AS usual_low
+  SELECT model, median(low) AS usual_low, 1.4826 * mad(low) AS deviation
   FROM (SELECT host, gpu, model, quantile_cont(clock, $low) AS low FROM evidence.busy_gpus GROUP BY host, gpu, model)
   GROUP BY model
 ),
@@ -35,6 +36,7 @@ spread AS (
 SELECT s.job, s.rank, s.host, s.gpu, s.ts_before, s.ts, s.clock, s.peer_clock, s.behind, s.peers, h.gpus,
   (s.peer_clock - s.clock) / greatest(s.deviation, 0.005 * s.peer_clock) AS z,
   coalesce(s.reasons & 232 > 0, false) OR coalesce(s.limit_watts < $limit * s.peer_limit_watts, false) AS own, l.usual_low,
+  (l.usual_low - s.clock) / greatest(l.deviation, 0.005 * l.usual_low) AS low_z,
   s.celsius, s.peer_celsius, s.watts, s.reasons IS NOT NULL AS told, s.used,
   nullif(concat_ws(' and ',
     CASE WHEN s.reasons & 96 > 0 THEN 'its temperature' END,

@@ -1,6 +1,6 @@
 """Step time over the steps, where its pace changes, and what the findings span."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
@@ -30,7 +30,9 @@ _MOST_POINTS = 800  # of a plot of 1,000 pixels
 _MOST_LANES = 8
 _LANE = 18  # pixels of height a finding's bar takes at the top of the timeline
 _ROOM_FOR_NAME = 0.25  # of the width: a bar shorter than that has its name beside it
-_LATE = 0.6  # of the width: on a telephone a label needs a third of it
+_LABEL = 0.33  # of the width: what a label needs on a telephone
+_LATE = 0.6  # of the width, from which labels stand left of their line
+_MOST_ROWS = 4  # of labels, above each other
 # Steps longer than this many times the slowest pace (start-up, checkpoints) run out of the frame:
 # they would press the rest to a flat line.
 _CUT_AT = 1.25
@@ -64,11 +66,13 @@ def step_timeline(
         _lane(span, place, names[2], color, first, max(width, 1))
         for place, span in enumerate(spans[:_MOST_LANES])
     ]
-    chart = layers(line, *_paces(segments, names[1], color, first + _LATE * width), *lanes)
+    paces, unnamed = _paces(segments, names[1], color, first, max(width, 1))
+    chart = layers(line, *paces, *lanes)
     jobs = len({point["job"] for point in points})
     more = len(spans) - _MOST_LANES
     caption = sentences(
         "Dashed lines are changes of pace." if len(segments) > 1 else "",
+        f"{unnamed:,} of them have no name here." if unnamed else "",
         "Bars at the top are the spans of the findings." if spans else "",
         f"{more:,} more findings have no bar here." if more > 0 else "",
         f"{cut:,} longer steps (start-up, checkpoints, waits) run out of the frame." if cut else "",
@@ -79,11 +83,12 @@ def step_timeline(
 
 
 def _paces(
-    segments: Sequence[Segment], name: str, color: alt.Color, late: float
-) -> list[alt.Chart]:
+    segments: Sequence[Segment], name: str, color: alt.Color, begin: int, width: int
+) -> tuple[list[alt.Chart], int]:
     """Draw the pace of each segment, and where and by how much one changes to the next.
 
-    What a change is called stands right of it; of changes after the step `late` left, a line above.
+    What a change is called stands right of it, of late ones left, in rows where names would meet.
+    With the charts comes the number of changes whose name has no room.
     """
     trends = [
         {
@@ -104,12 +109,8 @@ def _paces(
     ]
     level = series(trends, name).mark_rule(strokeWidth=3, clip=True)
     change = alt.Chart(data(changes)).encode(x="first:Q")
-    early = [each for each in changes if each["first"] <= late]
-    after = [each for each in changes if each["first"] > late]
-    named = alt.Chart().encode(x="first:Q", text="label:N")
-    right = named.mark_text(align="left", dx=5, color=INK).encode(y=alt.value(HEIGHT - 9))
-    left = named.mark_text(align="right", dx=-5, color=INK).encode(y=alt.value(HEIGHT - 9 - _LANE))
-    return [
+    labels = [_label(*placed) for placed in _placed(changes, begin, width)]
+    charts = [
         level.encode(
             x="first:Q",
             x2="last:Q",
@@ -118,8 +119,30 @@ def _paces(
             tooltip=tips(job="job", first="from step", last="to step", pace="pace (ms)"),
         ),
         change.mark_rule(strokeDash=DASHES, color=INK),
-        *(text.properties(data=data(own)) for text, own in ((right, early), (left, after)) if own),
+        *labels,
     ]
+    return charts, len(changes) - len(labels)
+
+
+def _placed(changes: Sequence[Row], begin: int, width: int) -> Iterator[tuple[Row, bool, int]]:
+    """Yield each change whose name has room, whether that stands left, and its row from below."""
+    taken: list[float] = []  # by row, up to where it is
+    for change in changes:
+        is_left = change["first"] > begin + _LATE * width
+        start = change["first"] - (_LABEL * width if is_left else 0)
+        row = next((n for n, end in enumerate(taken) if end <= start), len(taken))
+        if row < _MOST_ROWS:
+            taken[row : row + 1] = [start + _LABEL * width]
+            yield change, is_left, row
+
+
+def _label(change: Row, is_left: bool, row: int) -> alt.Chart:
+    height = alt.value(HEIGHT - 9 - row * _LANE)
+    named = alt.Chart(data([change])).mark_text(
+        color=INK, align="right" if is_left else "left", dx=-5 if is_left else 5
+    )
+    label: alt.Chart = named.encode(x="first:Q", y=height, text="label:N")
+    return label
 
 
 def _spans(points: Sequence[Row], findings: Sequence[Finding]) -> list[Row]:
