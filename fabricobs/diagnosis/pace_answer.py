@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
+import polars as pl
+
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import STEPS_WANTED, UNEXPLAINED, Finding, Question
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.long_steps import long_steps
 from fabricobs.diagnosis.loss import one_loss, paces_of
 from fabricobs.diagnosis.naming import listed
 from fabricobs.diagnosis.shifted_times import shifted_times
@@ -67,7 +70,7 @@ def everywhere(
         shift = shifted_times(evidence)
         aside = _BESIDE_IT if shift is None else shift.remedy
         return _work_grew(question, findings, trends) or _pace_holds(
-            question, findings, trends, reached(), aside
+            question, findings, trends, reached(), aside, evidence.frame("rank_steps")
         )
     worst = max(slowdowns, key=lambda slowdown: slowdown.loss_share)
     by_pace = _by_pace(worst, trends, findings)
@@ -168,6 +171,7 @@ def _pace_holds(
     trends: list[StepTimeTrend],
     reached: Question,
     aside: str,
+    rank_steps: pl.DataFrame,
 ) -> Question:
     """Answer for a pace without a slowdown; `reached` judges its level, from the first step on.
 
@@ -207,7 +211,9 @@ def _pace_holds(
         )
         return Question(question, "unknown", text, "The trainer's log of more steps.", (power,))
     pauses = [pause for pace in trends for pause in pace.irregular_pauses]
-    steady = f"The {weakest.pace} is steady over {steps:,} {unit}{_but_for(pauses)}"
+    longer = [told.words for pace in trends if (told := long_steps(pace, rank_steps))]
+    but = f", but {longer[0]}" if longer else _but_for(pauses)
+    steady = f"The {weakest.pace} is steady over {steps:,} {unit}{but}"
     transfers = max((pace.transfer_share or 0.0 for pace in trends), default=0.0)
     if reached.answer != "ok" and transfers > _MOSTLY_TRANSFERS:
         text = (

@@ -16,7 +16,7 @@ slow AS (
     || CASE WHEN speed_gbps IS NULL THEN '' ELSE format(' {} at {:g} Gb/s', CASE WHEN ended IS NULL THEN 'runs' ELSE 'ran' END, speed_gbps) END
     || CASE WHEN fell THEN format(' after {:g}', first_gbps) ELSE '' END
     || CASE WHEN peers IS NULL THEN '' ELSE format(
-      ', {} of the {} ports of its role ({}) at {:g}', agreeing, peers, role, usual_gbps) END
+      ', {} of the {} other ports of its role ({}) at {:g}', least(agreeing, peers - 1), peers - 1, role, usual_gbps) END
     || coalesce(', and the fabric says: ' || could_be, '') AS sentence
   FROM speeds
   WHERE could_be IS NOT NULL OR (speed_gbps < usual_gbps AND (has_usual OR fell))
