@@ -198,6 +198,39 @@ class TestErrors:
             labels = {entity.label for entity in found[0].entities}
             assert labels == {"leaf00 Ethernet120", "node02 eth2", "node02 mlx5_2"}
 
+    @pytest.mark.parametrize(("lone", "findings"), [(["mlx5_2"], 1), (["mlx5_2", "mlx5_3"], 3)])
+    def test_a_flap_that_nccl_tells_without_times_is_that_of_the_host(
+        self, make_store: Make, lone: list[str], findings: int
+    ) -> None:
+        """The switch counts it for eth2, NCCL says mlx5_2, and no log tells that both are one."""
+        rows = cluster()
+        rows["port_status"] += [status("node02", f"{nic}/1", 400.0) for nic in lone]
+        rows["links"].append(
+            {
+                "file_id": "l",
+                "line": 99,
+                "format": "lldp",
+                "device": "leaf00",
+                "port": "Ethernet120",
+                "remote_device": "node02",
+                "remote_port": "eth2",
+                "ts": START,
+            }
+        )
+        told = {"file_id": "n", "host": "node02", "pid": 7, "kind": "async_event"}
+        rows["nccl_events"] = [
+            told | {"line": line, "nic": nic, "text": "port error", "ts_source": "none"}
+            for nic in lone
+            for line in range(3)
+        ]
+        counted = [4 * sample // SAMPLES for sample in range(SAMPLES)]
+        downs = samples("leaf00", "Ethernet120", {"link_downed": counted})
+        found = of_links(diagnose(make_store(together(rows, quiet(), downs))))
+        assert len(found) == findings
+        if findings == 1:
+            labels = {entity.label for entity in found[0].entities}
+            assert labels == {"leaf00 Ethernet120", "node02 eth2", "node02 mlx5_2"}
+
     def test_old_totals_are_normal(self, make_store: Make) -> None:
         found = diagnose(make_store(together(cluster(), quiet())))
         assert of_links(found) == []

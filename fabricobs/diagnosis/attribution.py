@@ -107,7 +107,7 @@ def join_ends(findings: list[Finding], evidence: Evidence) -> list[Finding]:
 
     A host's counters call its NIC by the RDMA device, LLDP by the net device. Where of one kind one
     NIC of a host without a known cable, and one cable to an unknown NIC of it, are told at
-    one time, they are one.
+    one time, or one without times, they are one.
     """
     nics = set(evidence.frame("host_nics").select("host", "nic").rows())
     kept = list(findings)
@@ -139,6 +139,8 @@ def _is_cable_to(finding: Finding, host: str | None, nics: set[tuple[str, str]])
 
 
 def _at_one_time(one: Finding, other: Finding) -> bool:
+    if one.start is None or other.start is None:
+        return True  # a log of NCCL without times
     begins = [f.start for f in (one, other) if f.start is not None]
     ends = [f.end for f in (one, other) if f.end is not None]
     return len(begins) == len(ends) == 2 and max(begins) <= min(ends) + _SLACK_TIME
