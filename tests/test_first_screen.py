@@ -55,7 +55,7 @@ def drawn_finding(draw: random.Random, number: int = 0) -> Finding:
             ("ecmp_skew", Entity("switch", switch=f"leaf{number:02}")),
         ]
     )
-    words = draw.choice(["breaks data", "computes 31% longer than its peers", "sends unevenly"])
+    words = draw.choice(["corrupts data", "computes 31% longer than its peers", "sends unevenly"])
     where = " and the far end of it" * draw.randrange(3)
     return Finding(
         kind=kind,
@@ -181,7 +181,7 @@ def test_a_hang_is_told_after_its_last_step(seed: int) -> None:
     last, waited = draw.randrange(5, 9000), draw.randrange(60, 1800)
     hang = Finding(
         kind="hang", entities=(Entity("rank", rank=3, host="node01"),), severity="critical",
-        confidence=0.9, title=f"rank 3 never came after step {last}", explanation="",
+        confidence=0.9, title=f"rank 3 stopped reporting after step {last}", explanation="",
         start=START, end=START + timedelta(seconds=waited), start_step=last + 1, end_step=last + 1,
         loss_share=1.0, after_step=last, to_its_end=True, state="over",
     )  # fmt: skip

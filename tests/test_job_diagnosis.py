@@ -454,7 +454,7 @@ class TestHangs:
     def test_a_rank_of_which_there_is_no_log_at_all_is_missing(self, make_store: Make) -> None:
         (finding,) = diagnose(make_store({"nccl_events": stalled(11)})).findings
         assert [(entity.rank, entity.host) for entity in finding.entities] == [(11, None)]
-        assert "It alone said nothing" in finding.explanation
+        assert "It alone reported nothing" in finding.explanation
 
     def test_where_most_logs_are_missing_no_rank_is_named(self, make_store: Make) -> None:
         (finding,) = diagnose(make_store({"nccl_events": stalled(3)[::8]})).findings

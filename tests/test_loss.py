@@ -33,7 +33,7 @@ def finding(first: int | None, last: int | None, loss: float, number: int = 0) -
         entities=(Entity("host", host=f"node{number}"),),
         severity="high",
         confidence=1.0,
-        title="The cable of node1 breaks data since 09:00",
+        title="The cable of node1 corrupts data since 09:00",
         explanation="",
         start_step=first,
         end_step=last,
@@ -182,8 +182,8 @@ def test_what_is_over_is_told_in_the_past_and_after_what_goes_on() -> None:
     states = with_states([past, lasting], Coverage((), ()), segments, models)
     first, second = in_order(states)
     assert (first.state, second.state) == ("ongoing", "over")
-    assert first.title == "The cable of node1 breaks data since 09:00"
-    assert second.title == "The cable of node1 broke data from 09:00"
+    assert first.title == "The cable of node1 corrupts data since 09:00"
+    assert second.title == "The cable of node1 corrupted data from 09:00"
     days = Coverage((), (), first_time=START - timedelta(days=3), last_time=second.end)
     assert [each.state for each in with_states([second], days, (), models)] == ["over"]
     again = with_states([second], Coverage((), ()), segments, models)

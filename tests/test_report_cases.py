@@ -62,7 +62,7 @@ class Case:
 
 
 TWO_JOBS = """
-title = "Two jobs at once, the cable of a host of one breaks data"
+title = "Two jobs at once, the cable of a host of one corrupts data"
 teaches = "One fault, one job."
 [cluster]
 gpus = 32

@@ -1,4 +1,4 @@
--- question: Which cables break data, at which end is it counted, and who sent again meanwhile?
+-- question: Which cables corrupt data, at which end is it counted, and who sent again meanwhile?
 -- A row is an interval in which an end counted errors. What is counted while the link is down or trains anew
 -- is that event's. `near` counted most, `far` is the other end; `sure` is when one counter of an end
 -- had risen in `$intervals` intervals, or by more than `$risen`. Clocks may be off by two seconds. Who sent again

@@ -208,14 +208,14 @@ def _stands(stall: _Stall, *, named: bool) -> str:
         return "stands still"
     if stall.stuck:
         return "is stuck" if len(stall.missing) == 1 else "are stuck"
-    return "never came"
+    return "stopped reporting"
 
 
 def _gave_up(stall: _Stall) -> str:
     if stall.stuck:
-        return "No watchdog says that it gave up."
+        return "No watchdog reports a time-out."
     who, call = _counted(len(stall.waiting)), _calls(stall.waiting)
-    return f"{who} gave up after {stall.waited:.0f} s in {call}."
+    return f"{who} timed out (watchdog) after {stall.waited:.0f} s in {call}."
 
 
 def _ended(stall: _Stall) -> str:
@@ -233,15 +233,15 @@ def _proof(stall: _Stall, *, named: bool) -> str:
         )
         return (
             "By the flight recorders collectives that peers have ended are launched and not ended: "
-            f"{told}. A GPU that does not finish them holds back its groups."
+            f"{told}. A GPU that does not finish them blocks its groups."
         )
     if not named:
         return "Which rank is missing these logs do not tell: look at network and GPUs."
     if stall.by_progress:
-        return "By sequence numbers it was behind its group and waited in nothing itself."
+        return "By sequence numbers it was behind its group, and waited for no collective itself."
     if len(stall.missing) > 1:
-        return "They alone said nothing: no watchdog of their own gave up."
-    return "It alone said nothing: no watchdog of its own gave up."
+        return "They alone reported nothing: their own watchdogs did not time out."
+    return "It alone reported nothing: its own watchdog did not time out."
 
 
 def _progress_driver(stall: _Stall) -> tuple[Driver, ...]:

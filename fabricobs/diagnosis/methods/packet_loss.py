@@ -1,8 +1,8 @@
 """Packet loss: packets of the class that must lose none are dropped, and sent again.
 
 Drops while the port is paused, or by a watchdog, are a storm's, and so is what only NICs tell of
-while any port is paused. Drops and retransmissions while a cable breaks data or a link is down are
-that cable's. What no NIC sends again was not RDMA's.
+while any port is paused. Drops and retransmissions while a cable corrupts data or a link is down
+are that cable's. What no NIC sends again was not RDMA's.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def find_packet_loss(evidence: Evidence, model: Model, trends: list[StepTimeTren
 
 
 def _unexplained(sick: pl.DataFrame, evidence: Evidence, model: Model) -> pl.DataFrame:
-    """Return what NICs sent again while no cable broke data and no link was down."""
+    """Return what NICs sent again while no cable corrupted data and no link was down."""
     resent = sick.filter(pl.col("counter").is_in(_RETRANSMISSIONS))
     downs = sick.filter(pl.col("counter") == "link_downed")
     broken = evidence.frame("broken_intervals", model.limits).filter("lasts")
