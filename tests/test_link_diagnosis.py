@@ -231,6 +231,26 @@ class TestErrors:
             labels = {entity.label for entity in found[0].entities}
             assert labels == {"leaf00 Ethernet120", "node02 eth2", "node02 mlx5_2"}
 
+    @pytest.mark.parametrize(("late", "lone", "findings"), [(0, 1, 1), (16, 1, 2), (0, 2, 3)])
+    def test_two_ends_without_a_cable_that_break_together_are_one(
+        self, make_store: Make, late: int, lone: int, findings: int
+    ) -> None:
+        """No LLDP at all: one NIC and one port of a switch, at one time and no others."""
+        rows = cluster()
+        rows["port_status"] += [status("node02", f"mlx5_{nic}/1", 400.0) for nic in (2, 3)[:lone]]
+        nics = [
+            samples("node02", f"mlx5_{nic}/1", {"symbol_errors": rising(500)})
+            for nic in (2, 3)[:lone]
+        ]
+        counted = {"rx_errors": rising(500, since=SINCE + late)}
+        port = samples("leaf00", "Ethernet120", counted)
+        found = of_links(diagnose(make_store(together(rows, quiet(), port, *nics))))
+        assert len(found) == findings
+        if findings == 1:
+            labels = {entity.label for entity in found[0].entities}
+            assert labels == {"leaf00 Ethernet120", "node02 mlx5_2"}
+            assert "an end no log names" not in found[0].title
+
     def test_old_totals_are_normal(self, make_store: Make) -> None:
         found = diagnose(make_store(together(cluster(), quiet())))
         assert of_links(found) == []

@@ -25,6 +25,7 @@ _OF_STEPS = {"timing", "correlation"}
 _GOES_ON_STEPS = 20  # before the last step: what acted then may act on
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
+_NO_END = "an end no log names"  # what evidence calls it
 _OF_CABLES = {"link_errors", "link_flap"}
 
 
@@ -107,7 +108,8 @@ def join_ends(findings: list[Finding], evidence: Evidence) -> list[Finding]:
 
     A host's counters call its NIC by the RDMA device, LLDP by the net device. Where of one kind one
     NIC of a host without a known cable, and one cable to an unknown NIC of it, are told at
-    one time, or one without times, they are one.
+    one time, or one without times, they are one. So are one NIC and one switch port of unknown
+    cables that begin and end together.
     """
     nics = set(evidence.frame("host_nics").select("host", "nic").rows())
     kept = list(findings)
@@ -118,13 +120,16 @@ def join_ends(findings: list[Finding], evidence: Evidence) -> list[Finding]:
         alike = [f for f in findings if f.kind == own.kind and f is not own]
         cables = [f for f in alike if _is_cable_to(f, nic.host, nics)]
         lone = [f for f in alike if [e.type for e in f.entities] == ["nic"]]
+        ports = [f for f in alike if [e.type for e in f.entities] == ["port"]]
+        if not lone and len(ports) == 1 and _together(own, ports[0]):
+            cables = ports
         if (
             len(cables) == 1
             and (nic.host, nic.nic) in nics
             and not any(f.entities[0].host == nic.host for f in lone)
             and _at_one_time(own, cables[0])
         ):
-            cable = replace(cables[0], entities=(*cables[0].entities, nic))
+            cable = _ending_at(nic, cables[0])
             kept = [f for f in kept if f is not own and f is not cables[0]]
             kept.append(_with_symptom(cable, own))
     return kept
@@ -136,6 +141,28 @@ def _is_cable_to(finding: Finding, host: str | None, nics: set[tuple[str, str]])
     return any(e.type == "port" for e in finding.entities) and any(
         e.host == host and (e.host, e.nic) not in nics for e in ends
     )
+
+
+def _ending_at(nic: Entity, cable: Finding) -> Finding:
+    """Return the finding of a cable with a NIC as its other end, and why it is that."""
+    entities = *cable.entities, nic
+    if _NO_END not in cable.title:
+        return replace(cable, entities=entities)
+    return replace(
+        cable,
+        entities=entities,
+        title=cable.title.replace(_NO_END, nic.label),
+        next_steps=tuple(step.replace(_NO_END, nic.label) for step in cable.next_steps),
+        explanation=f"{cable.explanation} No log tells where its cable leads: {nic.label} is taken "
+        "for the other end, for both began and ended together, and no other of its kind did.",
+    )
+
+
+def _together(one: Finding, other: Finding) -> bool:
+    """Say whether two begin and end within the slack of each other."""
+    if not (one.start and other.start and one.end and other.end):
+        return False
+    return max(abs(one.start - other.start), abs(one.end - other.end)) <= _SLACK_TIME
 
 
 def _at_one_time(one: Finding, other: Finding) -> bool:

@@ -200,6 +200,7 @@ def _conditions(slowdown: Slowdown, evidence: Evidence) -> dict[str, str | None]
         "not_split": slowdown.network_part is None or slowdown.compute_part is None,
         "by_collectives": slowdown.by_collectives,
         "by_calls": slowdown.by_calls,
+        "untimed": slowdown.start is None,
         "looked": slowdown.start is not None and not evidence.frame("counted_ports").is_empty(),
     }
     return {name: "" if value else None for name, value in holds.items()}
