@@ -129,7 +129,8 @@ class TestUplinksToldByCounters:
         with closing(Evidence(make_store(fabric.write()))) as evidence:
             ports = [f"Ethernet{port}" for port in (10, 11, 8, 9)]
             assert groups(evidence) == {f"leaf{leaf} uplinks": ports for leaf in range(3)}
-            assert len(evidence.frame("leaf_capacity")) == 3
+            limits = load_models()["oversubscription"].limits
+            assert evidence.frame("leaf_fullness", limits)["switch"].n_unique() == 3
 
     @pytest.mark.parametrize("seed", range(4))
     def test_a_leaf_with_a_port_that_no_spine_matches_is_left_out(

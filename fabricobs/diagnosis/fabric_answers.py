@@ -105,12 +105,13 @@ def uneven_routing(
         )
     even = f"{skew.judged:,} of {groups:,} uplink groups are as even as random hashing makes them"
     if skew.not_checked:
-        known = f"{even}; the others" if skew.judged else f"The {groups:,} uplink groups"
+        all_groups = "The uplink group" if groups == 1 else f"The {groups:,} uplink groups"
+        known = f"{even}; the others" if skew.judged else all_groups
         return Question(
             question,
             "unknown",
             f"{known} cannot be judged: {'; '.join(o.reason for o in skew.open)}.",
-            _sentence_of(dict.fromkeys(each.settled_by for each in skew.open)),
+            _sentence_of(dict.fromkeys(p for o in skew.open for p in o.settled_by.split(", and "))),
         )
     powers = () if skew.power is None else (skew.power,)
     if partly := _partly_counted(evidence, "traffic"):

@@ -8,6 +8,7 @@ from fabricobs.diagnosis.finding_builder import steps_of, with_phrases
 from fabricobs.diagnosis.findings import Finding, Severity, severity_of_loss
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
+from fabricobs.notebook import share_words
 
 # Stragglers are dated by windows of 20 steps: two of them.
 _SLACK_STEPS = 40
@@ -165,6 +166,8 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
             "changes": _changes(longest, model, evidence),
             "last": slowdown.last_step,
             "times": len(bursts) if len(bursts) > 1 else None,
+            "total": slowdown.loss_share,
+            "in_part": "" if not slowdown.is_lead and _is_part(rest, slowdown) else None,
             **_conditions(slowdown, evidence),
         },
     )
@@ -188,6 +191,11 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
         next_steps=steps_of(model, words),
         bursts=bursts if len(bursts) > 1 else (),
     )
+
+
+def _is_part(rest: float, slowdown: Slowdown) -> bool:
+    """Say whether other findings explain so much of a loss that it is not told as one."""
+    return share_words(rest) != share_words(slowdown.loss_share)
 
 
 def _conditions(slowdown: Slowdown, evidence: Evidence) -> dict[str, str | None]:

@@ -35,7 +35,11 @@ def _of_findings(findings: Iterable[Finding]) -> Iterator[WhatIf]:
         if finding.entities and moves and finding.severity != "info":
             first, last = finding.start_step, finding.end_step
             over = f"steps {first:,} to {last:,}" if first is not None and last else "its time"
-            against = f"its measured cost, finding {finding.id}"
+            parts = len(finding.entities)
+            whose = (
+                "its measured cost" if parts == 1 else f"the measured cost of all {parts:,} parts"
+            )
+            against = f"{whose}, finding {finding.id}"
             yield WhatIf(finding.entities[0], finding.loss_share or 0.0, over, against)
 
 

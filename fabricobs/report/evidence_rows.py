@@ -203,8 +203,9 @@ def _conditions(
         ends = [f"{e.switch} {e.port}" for e in finding.entities if e.switch and e.port]
         tests += [f"other_end = {literal(end)}" for end in ends]
     named = " OR ".join(dict.fromkeys(f"({test})" for test in tests if test))
-    if not named:
+    if not named and finding.entities:
         return
+    named = named or "true"  # of the whole job
     if finding.start_step is not None and {"first_step", "last_step"} <= set(answer.columns):
         during = f"last_step >= {finding.start_step}"
         if finding.end_step is not None:

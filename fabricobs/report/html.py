@@ -20,7 +20,7 @@ from fabricobs.report import wording
 from fabricobs.report.charts.theme import properties
 from fabricobs.report.commands import with_commands
 from fabricobs.report.evidence_rows import cell_text
-from fabricobs.report.jobs import facts_of, named_words
+from fabricobs.report.jobs import facts_of, named_words, restarts
 
 STYLE, SCRIPT = "report.css", "report.js"
 _SCRIPTS = ("tables.js", "copy.js", "charts.js")
@@ -130,5 +130,5 @@ def environment() -> Environment:
         made.filters[function.__name__] = function
     made.globals["money"] = wording.money
     made.globals["far_end"] = _far_end
-    made.globals |= {"facts_of": facts_of, "named_words": named_words}
+    made.globals |= {"facts_of": facts_of, "named_words": named_words, "restarts": restarts}
     return made

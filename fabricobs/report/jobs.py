@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 
 from fabricobs.diagnosis.findings import JobVerdict
 from fabricobs.report.documents import job_document
@@ -14,6 +15,7 @@ def jobs_text(jobs: Sequence[JobVerdict]) -> str:
     """Return the verdict of every job for a terminal; those nothing is known of in one line."""
     judged = [each for each in jobs if each.verdict.judged]
     lines = ["Jobs", *(_job_text(each) for each in judged)]
+    lines += [wrapped(each, "  ", hang=4) for each in restarts([each.run for each in jobs])]
     rest = [name_of(each.run) for each in jobs if not each.verdict.judged]
     if rest:
         text = f"Too little is known to judge {counted(len(rest), 'job')}: {few(rest)}."
@@ -37,6 +39,27 @@ def _job_text(each: JobVerdict) -> str:
         of = f"{still} of {len(each.verdict.questions)} questions"
         lines.append(f"    unknown  {of}; `--job` shows what would answer them")
     return "\n".join(lines)
+
+
+def restarts(runs: Sequence[Run]) -> list[str]:
+    """Say of each run that follows another of its job when it began, and on which hosts."""
+    in_order = sorted(runs, key=lambda run: (run.name, run.number))
+    return [_restart(a, b) for a, b in pairwise(in_order) if a.name == b.name]
+
+
+def _restart(before: Run, after: Run) -> str:
+    told = [f"follows {name_of(before)}"]
+    if before.end is not None and after.begin is not None and after.begin >= before.end:
+        minutes, seconds = divmod(round((after.begin - before.end).total_seconds()), 60)
+        told = [f"began {minutes:,} min {seconds} s after {name_of(before)} ended"]
+    if after.replayed_steps:
+        told.append(f"repeats {counted(after.replayed_steps, 'step')}")
+    gone, new = (sorted(set(a.hosts) - set(b.hosts)) for a, b in ((before, after), (after, before)))
+    if gone and new:
+        told.append(f"has {few(new)} instead of {few(gone)}")
+    elif gone or new:
+        told.append(f"has {few(new)} more" if new else f"is without {few(gone)}")
+    return f"{name_of(after)} {', '.join(told)}."
 
 
 def listing_text(runs: Sequence[Run]) -> str:

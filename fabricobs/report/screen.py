@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fabricobs.printing import escaped
 from fabricobs.report import wording
-from fabricobs.report.jobs import name_of
+from fabricobs.report.jobs import name_of, restarts
 from fabricobs.report.layout import few, in_line, listed, width, wrapped
 
 if TYPE_CHECKING:
@@ -108,6 +108,10 @@ def _jobs(found: "Diagnosis") -> str:
     lines += _others(f"no problem{_open_words(sound)}", sound)
     lines += _others("more with a problem", sick[_MOST_JOBS:])
     lines += _others("too little is known", [e for e in jobs if not e.verdict.judged])
+    again = restarts([each.run for each in jobs])
+    lines += [wrapped(each, "  ", hang=4) for each in again[:_MOST_JOBS]]
+    if len(again) > _MOST_JOBS:
+        lines.append(f"  {wording.counted(len(again) - _MOST_JOBS, 'more restart')}: `--verbose`.")
     lines.append(wrapped("`--job NAME` shows the answers of one, `--verbose` of all.", "  "))
     return "\n".join(lines)
 

@@ -227,11 +227,25 @@ def _at_the_end(diagnosis: Diagnosis) -> str:
     if loss.at_end is None or len(loss.at_end_of) < 2:
         return ""
     unnamed = "a slowdown without a known cause"
-    named = {f.id: f.entities[0].label if f.entities else unnamed for f in diagnosis.findings}
+    named = {
+        f.id: _first_of([entity.label for entity in f.entities]) if f.entities else unnamed
+        for f in diagnosis.findings
+    }
     each = [f"{percent(share)} by {named[id_]}" for id_, share in loss.at_end_of if id_ in named]
-    shared = round(sum(share for _, share in loss.at_end_of) - loss.at_end, 3) > 0
-    once = "; what they share is counted once" if shared else ""
-    return f" At the end of the logs {percent(loss.at_end)} is lost: {' and '.join(each)}{once}."
+    shared = round(sum(share for _, share in loss.at_end_of) - loss.at_end, 3)
+    once = "; what they share is counted once" if shared > 0 else ""
+    if shared < 0:
+        each.append(f"{percent(-shared)} in none of them")
+    return f" At the end of the logs {percent(loss.at_end)} is lost: {_listed(each)}{once}."
+
+
+def _first_of(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """Return parts of a sentence with commas, the last with `and`."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def amount_words(loss: Loss) -> str:

@@ -1,7 +1,8 @@
 -- question: What changed with a slowdown from `$begin` to `$end`, strongest first?
 -- Leads, no causes: counters and messages of kernels and switches that came `$rise` times as often as in the rest
 -- of the run (`$part_rise` times on some parts; one more is assumed there, for what was never seen), NICs that
--- receive more than their peers and uplinks that are uneven by as much more, and GPU clocks lower by `$shift`.
+-- receive more than their peers and uplinks that are uneven by as much more, GPU clocks lower by `$shift` and messages
+-- of collectives larger by it.
 WITH run AS (
   SELECT least(min(ts), $begin::TIMESTAMP) AS first, greatest(max(ts), $end::TIMESTAMP) AS last,
     greatest(epoch($end::TIMESTAMP - $begin::TIMESTAMP), 1) AS inside,
@@ -58,6 +59,15 @@ clocks AS (
     FROM evidence.busy_gpus g JOIN run r ON g.ts BETWEEN r.first AND r.last
   )
 ),
+messages AS (
+  SELECT op, avg(bytes) FILTER (during) / 1e6 AS now, avg(bytes) FILTER (NOT during) / 1e6 AS otherwise
+  FROM (
+    SELECT c.op, c.bytes, c.ts BETWEEN $begin AND $end AS during
+    FROM collectives c JOIN run r ON c.ts BETWEEN r.first AND r.last
+    WHERE c.bytes > 0
+  )
+  GROUP BY op
+),
 uplinks AS (
   SELECT device, avg(excess) FILTER (during) AS now, avg(excess) FILTER (NOT during) AS otherwise
   FROM (
@@ -90,6 +100,11 @@ UNION ALL
 SELECT otherwise / now, format('GPU clocks {:.0f} MHz, {:.0f} MHz in the rest of the run', now, otherwise)
 FROM clocks
 WHERE now < (1 - $shift) * otherwise
+UNION ALL
+SELECT now / otherwise, format('messages of {} {:,.0f} MB on average, {:,.0f} MB in the rest of the run: more work a step makes them larger',
+    op, now, otherwise)
+FROM messages
+WHERE now > (1 + $shift) * otherwise
 UNION ALL
 SELECT now / greatest(otherwise, 1),
   format('{} received {:.0f} Gb/s more than its peers, {:.0f} in the rest of the run', part, now, otherwise)

@@ -5,7 +5,7 @@
 -- is above `$ratio` or not known, two at least where there are two. Intervals below a quarter of the usual
 -- traffic are before and after the job, and so is a part of the first.
 WITH busy AS (
-  SELECT w.* FROM evidence.uplink_windows w SEMI JOIN evidence.leaf_capacity c USING (uplink_group)
+  SELECT w.* FROM evidence.uplink_windows w SEMI JOIN leaf_capacity c USING (uplink_group)
   WHERE w.tx_gbps IS NOT NULL AND w.capacity_gbps IS NOT NULL
   QUALIFY w.sent >= 0.25 * median(w.sent) OVER (PARTITION BY w.uplink_group)
 ),
@@ -48,12 +48,12 @@ SELECT c.device AS switch, s.ts_before, s.ts, s.burst, s.imbalance,
   last_value(s.burst) OVER g AS whole_burst, last_value(s.imbalance) OVER g AS whole_imbalance,
   count(s.ts) OVER g AS intervals_known, c.ratio, c.nic_gbps, c.uplink_gbps, b.hosts AS related,
   a.leaves AS all_leaves, greatest(a.narrow, least(a.leaves, 2)) AS could_be_full
-FROM evidence.leaf_capacity c
+FROM leaf_capacity c
 LEFT JOIN summed s USING (uplink_group)
 LEFT JOIN below b USING (device)
 CROSS JOIN (
   SELECT count(*) AS leaves, count(*) FILTER (coalesce(ratio, $ratio) >= $ratio) AS narrow
-  FROM evidence.leaf_capacity
+  FROM leaf_capacity
 ) a
 WINDOW g AS (
   PARTITION BY c.uplink_group ORDER BY s.ts ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING

@@ -5,7 +5,7 @@
 -- the uplinks of a leaf carry than its NICs, at least 1: a job that crosses them reaches that much less.
 SELECT 'job' AS measured_by, job AS name, op, nodes, bytes, busbw_p95_gbytes_per_s AS best_gbytes_per_s,
   expected_low_gbytes_per_s AS low_gbytes_per_s, expected_high_gbytes_per_s AS high_gbytes_per_s, limit_gbytes_per_s,
-  (SELECT greatest(coalesce(max(ratio), 1), 1) FROM evidence.leaf_capacity) AS narrow
+  (SELECT greatest(coalesce(max(ratio), 1), 1) FROM leaf_capacity) AS narrow
 FROM job_bandwidths
 UNION ALL
 SELECT 'benchmark', name, op, nodes, bytes,

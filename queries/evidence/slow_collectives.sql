@@ -15,7 +15,7 @@ facts AS (
   FROM evidence.nccl_choice GROUP BY job
 ),
 uplinks AS (
-  SELECT max(ratio) AS ratio FROM evidence.leaf_capacity
+  SELECT max(ratio) AS ratio FROM leaf_capacity
 ),
 -- Of k flows a link on average, the busiest of n links carries about k + sqrt(2 k ln n): twice its share or more
 -- where k is below 2 ln n (Raab and Steger, "Balls into bins", 1998).
@@ -23,7 +23,7 @@ few_flows AS (
   SELECT max(format('{} flows cross {} over {} uplinks: a hash of so few makes the busiest carry twice its share or more',
     f.flows, device, c.uplinks)) AS reason
   FROM evidence.crossing_flows f
-  JOIN evidence.leaf_capacity c USING (device)
+  JOIN leaf_capacity c USING (device)
   WHERE f.flows > 0 AND c.uplinks > 1 AND f.flows < 2 * ln(c.uplinks) * c.uplinks
 )
 SELECT m.job, m.op, m.nranks, m.nodes, m.bytes, m.calls, m.busbw_p50_gbytes_per_s AS usual_gbytes_per_s,

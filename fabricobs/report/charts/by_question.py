@@ -25,6 +25,7 @@ CHARTS = {
     "pause_sources": "pause_tree",
     "slowest_ranks": "rank_compute",
     "steps_that_stand_out": "step_timeline",
+    "pace_of_steps": "step_timeline",
     "topology": "topology",
     "uplink_balance": "uplink_shares",
 }

@@ -1,5 +1,7 @@
 """How far each rank came: the last collective it launched and the last that ended."""
 
+import math
+
 import altair as alt
 
 from fabricobs.diagnosis.findings import Finding
@@ -15,8 +17,10 @@ from fabricobs.report.charts.drawing import (
     titled,
 )
 from fabricobs.report.charts.source import Row, Source
+from fabricobs.report.wording import counted
 
 _MOST_NAMED = 6
+_MOST_TICKS = 10
 
 
 def hang_progress(source: Source, finding: Finding) -> alt.LayerChart | None:
@@ -35,14 +39,20 @@ def hang_progress(source: Source, finding: Finding) -> alt.LayerChart | None:
     silent = [row for row in rows if row["launched"] is None]
     if not known:
         return None
+    if all(row["series"] != names[2] for row in known):
+        names[2] = ""  # it told nothing: no mark of it in the chart
     base = alt.Chart(data(known))
     first, last = min(row["from"] for row in rows), max(row["to"] for row in rows)
     x = number_axis("from", "rank", first, last)
+    low, high = _range(known)
+    # A step of ticks below one would print the same number twice.
+    whole = list(range(math.ceil(low), math.floor(high) + 1))
+    ticks = {"values": whole} if len(whole) <= _MOST_TICKS else {"tickMinStep": 1}
     y = alt.Y(
         "launched:Q",
         title="number of the collective",
-        scale=alt.Scale(domain=_range(known)),
-        axis=alt.Axis(tickMinStep=1, format=",d"),
+        scale=alt.Scale(domain=[low, high]),
+        axis=alt.Axis(format=",d", **ticks),
     )
     tip = tips(
         label="first rank",
@@ -62,7 +72,11 @@ def hang_progress(source: Source, finding: Finding) -> alt.LayerChart | None:
     caption = sentences(
         f"Of process group {known[0]['process_group']}." if known[0]["process_group"] else "",
         "A rank below the others has not launched what they wait in.",
-        f"Of {told:,} ranks nothing is told." if told else "",
+        f"{', '.join(row['label'] for row in silent[:_MOST_NAMED])} reported nothing."
+        if 0 < told <= _MOST_NAMED
+        else f"{counted(told, 'rank')} reported nothing."
+        if told
+        else "",
     )
     chart = layers(
         bars, diamonds, named.encode(x=alt.X("first_rank:Q"), y=y, text="label:N")

@@ -24,7 +24,7 @@ from fabricobs.report.charts.drawing import (
     titled,
 )
 from fabricobs.report.charts.source import Row, Source
-from fabricobs.report.wording import iso
+from fabricobs.report.wording import counted, iso
 
 _MOST_POINTS = 800  # of a plot of 1,000 pixels
 _MOST_LANES = 8
@@ -75,7 +75,9 @@ def step_timeline(
         f"{unnamed:,} of them have no name here." if unnamed else "",
         "Bars at the top are the spans of the findings." if spans else "",
         f"{more:,} more findings have no bar here." if more > 0 else "",
-        f"{cut:,} longer steps (start-up, checkpoints, waits) run out of the frame." if cut else "",
+        f"{counted(cut, 'longer step')} (start-up, checkpoints, waits) beyond the frame."
+        if cut
+        else "",
         f"{jobs:,} jobs, a line each." if jobs > 1 else "",
         joined(points, "steps", "steps"),
     )

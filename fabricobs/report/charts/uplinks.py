@@ -41,8 +41,11 @@ def uplink_shares(source: Source, finding: Finding) -> alt.LayerChart | None:
         return None
     switch, links = points[0]["switch"], int(points[0]["links"])
     present = {point["port"] for point in points}
-    related = [e.port for e in finding.related if e.switch == switch and e.port is not None]
-    hot = [port for port in related if port in present]
+    own, related = (
+        [e.port for e in parts if e.switch == switch and e.port in present]
+        for parts in (finding.entities, finding.related)
+    )
+    hot = [port for port in own or related if port]
     names = ["other links", "even share", "links of the finding" if hot else ""]
     for point in points:
         point["series"] = names[2] if point["port"] in hot else names[0]
