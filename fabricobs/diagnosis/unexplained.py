@@ -150,6 +150,7 @@ def _is_burst(finding: Finding, slowdown: Slowdown, explained: float) -> bool:
 def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
     slowdown, rest = _joined(group)
     longest = max((each for each, _ in group), key=lambda each: each.last_step - each.first_step)
+    changes = _changes(longest, model, evidence)
     bursts = tuple((each.first_step, each.last_step) for each, _ in group)
     words = with_phrases(
         model,
@@ -163,7 +164,8 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
             "after": slowdown.after_ms,
             "network_part": slowdown.network_part,
             "compute_part": slowdown.compute_part,
-            "changes": _changes(longest, model, evidence),
+            "changes": changes,
+            "strongest": changes.split("; ")[0] if changes else None,
             "last": slowdown.last_step,
             "times": len(bursts) if len(bursts) > 1 else None,
             "total": slowdown.loss_share,

@@ -186,7 +186,7 @@ def _drivers_text(drivers: Sequence[Driver]) -> str:
 
 def _rows_text(rows: EvidenceRows) -> str:
     if rows.about.is_empty():
-        return "  No rows: what it was judged from is no longer in the store."
+        return "  No rows: its query gives none for what the store holds now."
     count = len(rows.about)
     title = f"Rows about it, {min(count, _MOST_ROWS)} of {count:,}"
     if rows.before:

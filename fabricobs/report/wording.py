@@ -149,6 +149,8 @@ def confidence_words(finding: Finding) -> str:
 
 def culprits_word(finding: Finding) -> str:
     """Return what the entities of a finding are called."""
+    if finding.entities and all(entity.type == "job" for entity in finding.entities):
+        return "job"
     return "culprits" if finding.role == "culprit" else finding.role
 
 

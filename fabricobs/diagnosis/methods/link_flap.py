@@ -31,6 +31,7 @@ _GUESSED = " No log names the cable: both ends went down at the same times."
 _CAME_AND_WENT = "It came and went: an optic or connector at its limit, or a port that retrains."
 _ONCE = "One event may have been a hand on a cable."
 _MOST_PAUSES = 8
+_MOST_MOMENTS = 10
 _SOURCES = {
     "kernel": "log",
     "NCCL": "log",
@@ -216,6 +217,12 @@ def _to_its_end(
     return downs
 
 
+def _moments(spans: Sequence[Span]) -> str:
+    more = len(spans) - _MOST_MOMENTS
+    shown = ", ".join(f"{begin:%H:%M:%S}" for begin, _ in spans[:_MOST_MOMENTS])
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
 def _times(by_end: Sequence[float]) -> int:
     """Return how often ends counted a link down: twice as many count the ups too."""
     fewest, most = int(min(by_end, default=0)), int(max(by_end, default=0))
@@ -286,7 +293,10 @@ def _finding(
     words = {
         **_words_of(cable, downs.times),
         "since": moment(spans[0][0]),
-        "moments": ", ".join(f"{begin:%H:%M:%S}" for begin, _ in spans[:10]),
+        "moments": _moments(spans),
+        "in_fewer": f"{downs.times:,} times in {len(spans):,} intervals"
+        if 1 < len(spans) < downs.times
+        else None,
         "sources": ", ".join(downs.told),
         "stays": "" if downs.stays else None,
         "once_for_good": "" if downs.stays and downs.times == 1 else None,
