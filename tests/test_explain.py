@@ -106,7 +106,7 @@ def test_everything_it_says_is_told(store: Path) -> None:
         FINDING.id, "straggler", "high", "0.85 (timing, log messages)", "step 100", "step 200",
         "2026-03-02 09:05:00 UTC", "12.0% of the throughput", "3.5 GPU hours", "rank 3 on node01",
         "1 host: node02", "It arrives last.", "812 ms", "700 ms", "9.5", "735 ms",
-        "computation: Greyhound", "Longer sequences.", "Swap the host.", "gives none for what the store",
+        "computation: Greyhound", "Longer sequences.", "Swap the host.", "No rows: its query gives",
         "SQL (slowest_ranks)", "-- question: Which ranks arrive last",
     )  # fmt: skip
     assert [words for words in told if words not in text] == []

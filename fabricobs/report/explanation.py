@@ -203,9 +203,7 @@ def _rows_text(rows: EvidenceRows) -> str:
 def _files_text(files: Sequence[SourceFiles]) -> str:
     lines = ["  Input that tells of it, the first line of each kind"]
     for each in files:
-        formats = escaped(each.formats.replace(",", ", "))
-        count = f"{wording.counted(each.rows, 'row')} in {wording.counted(each.files, 'file')}"
-        lines += [f"    {formats}: {count}, from", f"      {escaped(each.place)}"]
+        lines += [f"    {escaped(each.words)}", f"      {escaped(each.place)}"]
     return "\n".join(lines)
 
 

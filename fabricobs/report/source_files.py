@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.report.evidence_rows import Aliases
+from fabricobs.report.wording import counted
 from fabricobs.store.sandbox import literal
 from fabricobs.store.tables import TABLES
 
@@ -25,6 +26,7 @@ _IDENTITIES = {"files", "hosts", "host_map", "links", "counter_info"}
 # Counters are read before and after what they tell, by clocks that are apart.
 _AROUND = timedelta(minutes=1)
 _MOST = 6
+_NEVER = "TIMESTAMP '9999-01-01'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,14 @@ class SourceFiles:
     rows: int
     path: str
     line: int | None
+    timed: bool
+
+    @property
+    def words(self) -> str:
+        """Return what it holds: how many rows of which formats in how many files."""
+        rows, files = counted(self.rows, "row"), counted(self.files, "file")
+        untimed = "" if self.timed else " without times"
+        return f"{self.formats.replace(',', ', ')}: {rows}{untimed} in {files}, from"
 
     @property
     def place(self) -> str:
@@ -60,8 +70,9 @@ def source_files(
         return ()
     told = connection.execute(
         f"""
-        SELECT f.formats, count(DISTINCT f.file_id), count(*), arg_min(f.path, (r.ts, f.path)),
-          arg_min(r.line, (r.ts, f.path, r.line))
+        SELECT f.formats, count(DISTINCT f.file_id), count(*),
+          arg_min(f.path, (r.ts IS NULL, coalesce(r.ts, {_NEVER}), f.path)),
+          arg_min(r.line, (r.ts IS NULL, coalesce(r.ts, {_NEVER}), f.path, r.line)), count(r.ts) > 0
         FROM ({" UNION ALL ".join(selects)}) r JOIN files f USING (file_id)
         GROUP BY f.formats
         ORDER BY count(*) DESC, f.formats
