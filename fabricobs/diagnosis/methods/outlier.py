@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _CLIP = 20.0
 _CONFIDENCE = 0.2
+_WHOLE_FROM = 1_000  # from which a rate is told in whole numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +206,8 @@ def _finding(
         "host": who.host or who.switch or "its host",
         "peers": f"{len(parts) - 1} {subject.name}",
         "features": ", ".join(
-            f"{d.feature} {d.value:,.3g} {d.unit} against {d.peer:,.3g}" for d in drivers
+            f"{d.feature} {_plain(d.value)} {d.unit} against {_plain(d.peer or 0.0)}"
+            for d in drivers
         ),
         "score": float(scores.isolation[i]),
         "usual": float(np.median(scores.isolation)),
@@ -223,3 +225,7 @@ def _finding(
         refuted_by=model.refuted_by,
         next_steps=steps_of(model, words),
     )
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= _WHOLE_FROM else f"{value:.3g}"
