@@ -69,8 +69,8 @@ def _logs(folder: Path, share: float, seed: int) -> None:
     ("share", "answer", "says"),
     [
         (0.27, "problem", "of the link rate, from the first step on"),
-        (0.45, "unknown", "what the job does beside it may take the rest"),
-        (0.60, "unknown", "what the job does beside it may take the rest"),
+        (0.45, "unknown", "what the job computes and sends at the same time may take the rest"),
+        (0.60, "unknown", "what the job computes and sends at the same time may take the rest"),
         (0.80, "ok", "would have shown"),
         (0.92, "ok", "would have shown"),
         (2.5, "unknown", "more than the NICs that the logs tell can carry"),

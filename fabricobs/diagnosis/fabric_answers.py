@@ -294,7 +294,7 @@ def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Questi
         return Question(
             question,
             "unknown",
-            f"{_reaches(rows)}; {rest}what the job does beside it may take the rest.{more}",
+            f"{_reaches(rows)}; {rest}what the job computes and sends at the same time may take the rest.{more}",
             "nccl-tests on the same hosts while no job runs.",
         )
     power = Power(1 - 1 / reached, "less", "bandwidth that is {}")

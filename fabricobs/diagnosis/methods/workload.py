@@ -178,7 +178,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
         ),
         proof=(
             f"The wait was caused by {turns:.0f} of {len(names)} {_kind(times)} in turn; "
-            f"{explained:.0%} of it was passing, no rank was slow for long"
+            f"{explained:.0%} of it changed from step to step, no rank was slow for long"
         ),
         loss=loss,
         explained=explained,
@@ -192,7 +192,12 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
                 round(turns / len(names), 3),
             ),
             driver(model, "spread", "variation of the ranks in a step", round(spread, 3)),
-            driver(model, "explained", "share of the wait that passes", round(explained, 3)),
+            driver(
+                model,
+                "explained",
+                "share of the wait that changes from step to step",
+                round(explained, 3),
+            ),
         ),
         most="critical" if begin else "low",
     )
