@@ -289,12 +289,13 @@ def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Questi
     reached = float(rows["reached"][0])
     if reached < 1:
         narrow = float(rows["narrow"][0])
-        design = f"uplinks that carry {narrow:.3g} times less than the NICs of a leaf, and "
-        rest = design if narrow > _AS_WIDE else ""
+        rest = "what the job computes and sends at the same time may take the rest"
+        if narrow > _AS_WIDE:
+            rest = f"uplinks that carry {narrow:.3g} times less than the NICs of a leaf, and {rest}"
         return Question(
             question,
             "unknown",
-            f"{_reaches(rows)}; {rest}what the job computes and sends at the same time may take the rest.{more}",
+            f"{_reaches(rows)}; {rest}.{more}",
             "nccl-tests on the same hosts while no job runs.",
         )
     power = Power(1 - 1 / reached, "less", "bandwidth that is {}")
