@@ -3,6 +3,7 @@
 import gzip
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def test_every_place_of_the_sample_tells_of_a_culprit(sample_store: Path) -> Non
     for each in told:
         owners = {entity.host or entity.switch for entity in each.entities} - {None}
         files = explain(each, sample_store).files
-        assert bool(files) == bool(owners)
+        assert files
         for place in files:
             opened = gzip.open if place.path.endswith(".gz") else open
             with opened(place.path, "rt") as file:
@@ -83,6 +84,10 @@ def test_the_files_are_those_of_the_part_in_its_time(
     (told,) = explain(finding(cable, "errors_over_time", first, last), store).files
     assert told.place == f"/logs/1/{switches[1]}:{around[0] + 1}"
     assert told.rows == len(around)
+    # What names no part is of the whole job: of its steps, not of the fabric.
+    of_job = replace(of_rank, entities=(), query="pace_of_steps")
+    (told,) = explain(of_job, store).files
+    assert (told.formats, told.files) == ("step_records", 2)
 
 
 def test_explain_and_the_report_name_them(

@@ -58,7 +58,7 @@ def source_files(
 ) -> tuple[SourceFiles, ...]:
     """Return where the input tells of a finding's culprits in its time, by kind of file.
 
-    `reached` are the tables that its query reads. Empty where no culprit is a part of the cluster.
+    `reached` are the tables that its query reads. One without a culprit is of the whole job.
     """
     selects = [
         select
@@ -86,7 +86,7 @@ def _selects(finding: Finding, table: str, aliases: Aliases) -> Iterator[str]:
     columns = {column.name for column in TABLES[table].columns}
     if not {"file_id", "line"} <= columns:
         return
-    named = [_is(entity, columns, aliases) for entity in finding.entities]
+    named = [_is(entity, columns, aliases) for entity in finding.entities] or ["true"]
     if not any(named):
         return
     parts = " OR ".join(dict.fromkeys(f"({test})" for test in named if test))
@@ -106,6 +106,8 @@ def _is(entity: Entity, columns: Container[str], aliases: Aliases) -> str:
         is_here = entity.host and "host" in columns
         here = f"coalesce(host_name(host) = {literal(entity.host or '')}, true)"
         return f"rank = {entity.rank}{f' AND {here}' if is_here else ''}"
+    if entity.type == "job" and entity.job is not None:
+        return f"job = {literal(entity.job)}" if "job" in columns else ""
     owner = entity.host or entity.switch
     column = next((name for name in ("device", "host") if name in columns), None)
     if owner is None or column is None or (column == "host" and entity.switch):
