@@ -72,6 +72,15 @@ def test_a_finding_survives_its_json() -> None:
     assert finding_of(json.loads(text)["findings"][0]) == FINDING
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_of_judgements_on_the_same_data_the_last_is_meant(store: Path, seed: int) -> None:
+    """A later version, or other settings, word or weigh it anew."""
+    titles = [f"rank 3 computes longer, judgement {seed} {number}" for number in range(3)]
+    for title in titles:
+        keep(store, replace(FINDING, title=title))
+    assert [found.title for found in kept_findings(store)] == [titles[-1]]
+
+
 def test_the_judgement_that_saw_the_newest_data_is_meant(store: Path) -> None:
     later = replace(FINDING, end=START + timedelta(hours=2), title="later")
     keep(store, later)

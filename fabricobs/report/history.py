@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -30,7 +31,9 @@ def keep_findings(diagnosis: Diagnosis, store: Path) -> None:
     documents: list[dict[str, Any]] = json.loads(diagnosis_json(diagnosis))["findings"]
     text = json.dumps(documents, sort_keys=True)
     run = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-    _keep(run, list(map(_row, diagnosis.findings, documents)), store)
+    now = datetime.now(UTC).replace(tzinfo=None)
+    rows = map(_row, diagnosis.findings, documents)
+    _keep(run, [row | {"told": now} for row in rows], store)
 
 
 def keep_event(event: Event, store: Path) -> None:

@@ -11,7 +11,10 @@ JUDGEMENT = (
             text("run", "Digest of what was found, or name of the event of an incident"),
             text("news", "Of an incident: new, worse or resolved; null: found by `diagnose`"),
             Column(
-                "told", "TIMESTAMP", "UTC", "Of an incident: when the watch noticed, by our clock"
+                "told",
+                "TIMESTAMP",
+                "UTC",
+                "When it was judged, by our clock; of an incident: when the watch noticed",
             ),
             text("id", "Stable over reruns"),
             text("kind", "Diagnosis"),
