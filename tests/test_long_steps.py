@@ -59,6 +59,6 @@ def test_single_long_steps_are_told_with_who_makes_them(seed: int, cause: str) -
     # Steps 40 % to 120 % longer, one in twelve: 3 % to 9 % of the time.
     assert 0.03 < told.share < 0.1
     assert told.of_one_rank == (0 if cause == "all ranks" else len(longer))
-    alone, turns = "one rank alone computed longer", "another one from time to time"
+    alone, turns = "one rank alone computed longer", "not always the same one"
     assert (alone in told.words) == (cause != "all ranks")
     assert (turns in told.words) == (cause == "one rank")

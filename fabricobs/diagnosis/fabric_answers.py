@@ -111,7 +111,7 @@ def uneven_routing(
             question,
             "unknown",
             f"{known} cannot be judged: {'; '.join(o.reason for o in skew.open)}.",
-            _sentence_of(dict.fromkeys(p for o in skew.open for p in o.settled_by.split(", and "))),
+            _sentence_of(dict.fromkeys(p for o in skew.open for p in o.settled_by.split("; "))),
         )
     powers = () if skew.power is None else (skew.power,)
     if partly := _partly_counted(evidence, "traffic"):

@@ -38,7 +38,7 @@ class LongSteps:
         if self.of_one_rank is None or self.of_one_rank <= _MOSTLY * self.number:
             return told
         most = min(self.of_one_rank, self.of_ranks)
-        turns = ", another one from time to time" if self.ranks > _MOSTLY * most else ""
+        turns = ", and not always the same one" if self.ranks > _MOSTLY * most else ""
         count = "all" if self.of_one_rank == self.number else f"{self.of_one_rank:,}"
         return f"{told}; in {count} of them one rank alone computed longer{turns}"
 

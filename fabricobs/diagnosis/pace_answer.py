@@ -157,7 +157,7 @@ def _work_grew(
         f"Steps take {first.rise:.0%} longer since step {first.first_step}, and "
         f"{alike if first.more_work else 'no log tells whether each does more work'}"
     )
-    costly = [f for f in findings if (f.loss_share or 0.0) >= _LEAST_LOSS and _is_fault(f)]
+    costly = _costly(findings)
     if costly:
         worst = max(costly, key=lambda finding: finding.loss_share or 0.0)
         return Question(question, "problem", f"{worst.title}. {longer}.")
@@ -189,7 +189,7 @@ def _pace_holds(
     unit = "calls" if all(pace.by_calls for pace in trends) else "steps"
     if not all(pace.enough for pace in trends):
         return _too_few(question, sum(len(pace.steps) for pace in trends))
-    costly = [f for f in findings if (f.loss_share or 0.0) >= _LEAST_LOSS and _is_fault(f)]
+    costly = _costly(findings)
     if costly:
         over = "was" if costly[0].state == "over" else "is"
         lost = f"{share_words(costly[0].loss_share or 0.0)} of the throughput {over} lost"
@@ -233,6 +233,10 @@ def _but_for(pauses: Sequence[int]) -> str:
     more = f" and {len(pauses) - _MOST_PAUSES:,} more" if len(pauses) > _MOST_PAUSES else ""
     named = ", ".join(map(str, pauses[:_MOST_PAUSES]))
     return f", but for pauses in {len(pauses):,} of them whose cause is not known ({named}{more})"
+
+
+def _costly(findings: Sequence[Finding]) -> list[Finding]:
+    return [f for f in findings if (f.loss_share or 0.0) >= _LEAST_LOSS and _is_fault(f)]
 
 
 def _is_fault(finding: Finding) -> bool:

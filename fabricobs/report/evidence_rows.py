@@ -172,7 +172,7 @@ def _window_after(finding: Finding, answer: pl.DataFrame) -> str:
 
 
 def _is_window(begin: object) -> str:
-    return f"window_start = {_moment(begin)}" if isinstance(begin, datetime) else ""
+    return f"window_start = {timestamp_literal(begin)}" if isinstance(begin, datetime) else ""
 
 
 def _onset_window(start: datetime, answer: pl.DataFrame) -> datetime:
@@ -216,9 +216,9 @@ def _conditions(
         start = finding.start
         if column == "window_start":
             start = _onset_window(start, answer)
-        during = f"{column} >= {_moment(start)}"
+        during = f"{column} >= {timestamp_literal(start)}"
         if finding.end is not None:
-            during += f" AND {column} <= {_moment(finding.end)}"
+            during += f" AND {column} <= {timestamp_literal(finding.end)}"
         yield named, during
     yield named, ""
 
@@ -246,5 +246,6 @@ def _names(entity: Entity, answer: pl.DataFrame, aliases: Aliases) -> str:
     return " AND ".join(tests)
 
 
-def _moment(moment: datetime) -> str:
+def timestamp_literal(moment: datetime) -> str:
+    """Return a time, UTC, as SQL writes it."""
     return f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}'"

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from fabricobs.diagnosis.findings import Entity, Finding
-from fabricobs.report.evidence_rows import Aliases
+from fabricobs.report.evidence_rows import Aliases, timestamp_literal
 from fabricobs.report.wording import counted
 from fabricobs.store.sandbox import literal
 from fabricobs.store.tables import TABLES
@@ -92,9 +92,9 @@ def _selects(finding: Finding, table: str, aliases: Aliases) -> Iterator[str]:
     parts = " OR ".join(dict.fromkeys(f"({test})" for test in named if test))
     during = ""
     if "ts" in columns and finding.start is not None:
-        during = f" AND coalesce(ts >= {_moment(finding.start - _AROUND)}, true)"
+        during = f" AND coalesce(ts >= {timestamp_literal(finding.start - _AROUND)}, true)"
         if finding.end is not None:
-            during += f" AND coalesce(ts <= {_moment(finding.end + _AROUND)}, true)"
+            during += f" AND coalesce(ts <= {timestamp_literal(finding.end + _AROUND)}, true)"
     ts = "ts" if "ts" in columns else "NULL::TIMESTAMP AS ts"
     yield f"SELECT file_id, line, {ts} FROM {_NAMED.get(table, table)} WHERE ({parts}){during}"
 
@@ -123,10 +123,7 @@ def _is(entity: Entity, columns: Container[str], aliases: Aliases) -> str:
     part = next((name for name in ("port", "nic") if name in columns), None)
     if part is None:
         return ""
-    is_part = f"split_part({part}, '/', 1)" if entity.nic else part
+    # A NIC is meant by its port, too: mlx5_0 by mlx5_0/1.
+    called = [part, f"split_part({part}, '/', 1)"] if entity.nic else [part]
     listed = ", ".join(dict.fromkeys(literal(name) for name in names))
-    return f"{is_owner} AND ({part} IN ({listed}) OR {is_part} IN ({listed}))"
-
-
-def _moment(moment: object) -> str:
-    return f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}'"
+    return f"{is_owner} AND ({' OR '.join(f'{name} IN ({listed})' for name in called)})"

@@ -23,7 +23,7 @@ from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stret
 
 _INFERRED = "ports that look like parallel links (no log tells their cables)"
 _FEW = "a hash of few flows may leave an uplink so"
-_SETTLED_BY = "LLDP neighbours of the switches, and NCCL_DEBUG=INFO logs of all ranks"
+_SETTLED_BY = "LLDP neighbours of the switches; NCCL_DEBUG=INFO logs of all ranks"
 # NICs of a ring carry the same, and their counters are read within an interval's few percent.
 _ALIKE = 0.03
 _PAIR = 2
