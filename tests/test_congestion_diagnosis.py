@@ -222,6 +222,22 @@ class TestStorms:
         rows = together(cluster(), {"priority_samples": [*kept, last]})
         assert [f.kind for f in told(diagnose(make_store(rows)))] == kinds
 
+    @pytest.mark.parametrize(
+        ("rate", "since", "told_of"), [(70, SINCE, True), (5, SINCE, False), (70, -1, False)]
+    )
+    def test_a_switch_that_pauses_its_nics_more_than_before_is_not_ok(
+        self, make_store: Make, rate: int, since: int, told_of: bool
+    ) -> None:
+        """Only NICs count, and none of them pauses: a queue of the leaf fills, for what is unknown."""
+        got = rising(round(rate * INTERVAL), since=since)
+        counters = {"pfc_tx_frames": [0] * SAMPLES, "pfc_rx_frames": got}
+        paused = [priority(host, "mlx5_0/1", counters) for host in NICS]
+        found = diagnose(make_store(together(cluster(), received([1] * HOSTS), *paused)))
+        asked = found.verdict.questions[6]
+        assert told(found) == []
+        assert asked.answer == ("unknown" if told_of else "ok")
+        assert ("leaf00 pauses its neighbours" in asked.evidence) == told_of
+
     def test_frames_of_all_receivers_alike_are_no_storm(self, make_store: Make) -> None:
         frames = np.random.default_rng(3).uniform(3_000, 6_000, HOSTS)
         seen = [

@@ -6,6 +6,7 @@ An ok says what the counters would have shown, and is unknown where that is no f
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import polars as pl
 
@@ -16,6 +17,7 @@ from fabricobs.diagnosis.shifted_times import shifted_times
 from fabricobs.diagnosis.statistics import fewest_beyond
 
 _NOTHING = MethodResult()
+_FILLS_QUEUES = ("ecmp_skew", "hash_collisions", "oversubscription")
 # What lasts half of the run must show, and half of it must have been counted.
 _HALF = 0.5
 _AS_WIDE = 1.05  # NICs over uplinks: above it a leaf is oversubscribed, as its rule has it
@@ -165,6 +167,13 @@ def congested(
         settled_by = first.settled_by
     if stops.loud:
         partly, settled_by = stops.loud, _USUAL_WAITS
+    if lone := _lone_pausers(evidence, judgements, model):
+        worst, others = lone[0], f", and {len(lone) - 1:,} more alike" if len(lone) > 1 else ""
+        partly = (
+            f"{worst['switch']} pauses its neighbours with {worst['now']:,.0f} frames a second, "
+            f"{worst['usual']:,.3g} are usual{others}: its queues fill, and nothing tells for what"
+        )
+        settled_by = "Queue, pause and byte counters of all ports of that switch, over the run."
     if partly:
         return Question(question, "unknown", f"{quiet}, but {partly}.", settled_by, tuple(powers))
     alike = "NICs receive alike"
@@ -172,6 +181,18 @@ def congested(
         alike = "no queue fills where a NIC receives more than its peers"
     text = f"{quiet}, and {alike}: {shown} would have shown."
     return Question(question, "ok", text, would_show=tuple(powers))
+
+
+def _lone_pausers(
+    evidence: Evidence, judgements: Mapping[str, MethodResult], model: Model
+) -> list[dict[str, Any]]:
+    """Return the switches that pause their neighbours far more than usual, the most first.
+
+    Where uplinks are uneven or full, the pauses of their switches and of those before are of that.
+    """
+    if any(judgements.get(kind, _NOTHING).findings for kind in _FILLS_QUEUES):
+        return []
+    return evidence.frame("lone_pausers", model.limits).rows(named=True)
 
 
 def _ranks_without_host(evidence: Evidence) -> int:
