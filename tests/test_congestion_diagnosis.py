@@ -228,7 +228,7 @@ class TestStorms:
     def test_a_switch_that_pauses_its_nics_more_than_before_is_not_ok(
         self, make_store: Make, rate: int, since: int, told_of: bool
     ) -> None:
-        """Only NICs count, and none of them pauses: a queue of the leaf fills, for unknown traffic."""
+        """Only NICs count, and none of them pauses: a queue of the leaf fills."""
         got = rising(round(rate * INTERVAL), since=since)
         counters = {"pfc_tx_frames": [0] * SAMPLES, "pfc_rx_frames": got}
         paused = [priority(host, "mlx5_0/1", counters) for host in NICS]
