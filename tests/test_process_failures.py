@@ -153,4 +153,5 @@ def test_of_several_jobs_one_that_failed_is_not_without_a_problem(
     fabricobs("ingest", str(tmp_path), "--store", str(tmp_path / "store"))
     shown = " ".join(fabricobs("diagnose", "--store", str(tmp_path / "store")).stdout.split())
     assert f"Worst is failed/train: rank 3 ended by an error: {OUT_OF_MEMORY}" in shown
-    assert "1 job, no problem: sound/train `--job" in shown
+    assert "1 job, no problem in what can be judged" in shown
+    assert "questions open: sound/train `--job" in shown
