@@ -203,7 +203,7 @@ def _rows_text(rows: EvidenceRows) -> str:
 def _files_text(files: Sequence[SourceFiles]) -> str:
     lines = ["  Input that tells of it, the first line of each kind"]
     for each in files:
-        lines += [f"    {escaped(each.words)}", f"      {escaped(each.place)}"]
+        lines += [wrapped(each.words, "    ", hang=6), f"      {escaped(each.place)}"]
     return "\n".join(lines)
 
 
