@@ -130,6 +130,25 @@ def quiet(counter: str = "rx_errors", *, besides: Iterable[str] = ()) -> Rows:
     return together(*still)
 
 
+def with_unnamed_cable(nics: list[str]) -> Rows:
+    """A cluster with a cable to eth2 of node02, and NICs of it of which no log tells the cable."""
+    rows = cluster()
+    rows["port_status"] += [status("node02", f"{nic}/1", 400.0) for nic in nics]
+    rows["links"].append(
+        {
+            "file_id": "l",
+            "line": 99,
+            "format": "lldp",
+            "device": "leaf00",
+            "port": "Ethernet120",
+            "remote_device": "node02",
+            "remote_port": "eth2",
+            "ts": START,
+        }
+    )
+    return rows
+
+
 def of_links(found: Diagnosis) -> list[Finding]:
     kinds = {"link_errors", "link_flap", "degraded_link", "packet_loss"}
     return [finding for finding in found.findings if finding.kind in kinds]
@@ -176,20 +195,7 @@ class TestErrors:
         self, make_store: Make, lone: list[str], findings: int
     ) -> None:
         """LLDP says eth2, counters mlx5_2: one of each that breaks at one time is one cable."""
-        rows = cluster()
-        rows["port_status"] += [status("node02", f"{nic}/1", 400.0) for nic in lone]
-        rows["links"].append(
-            {
-                "file_id": "l",
-                "line": 99,
-                "format": "lldp",
-                "device": "leaf00",
-                "port": "Ethernet120",
-                "remote_device": "node02",
-                "remote_port": "eth2",
-                "ts": START,
-            }
-        )
+        rows = with_unnamed_cable(lone)
         nics = [samples("node02", f"{nic}/1", {"symbol_errors": rising(500)}) for nic in lone]
         port = samples("leaf00", "Ethernet120", {"rx_errors": rising(500)})
         found = of_links(diagnose(make_store(together(rows, quiet(), port, *nics))))
@@ -203,20 +209,7 @@ class TestErrors:
         self, make_store: Make, lone: list[str], findings: int
     ) -> None:
         """The switch counts it for eth2, NCCL says mlx5_2, and no log tells that both are one."""
-        rows = cluster()
-        rows["port_status"] += [status("node02", f"{nic}/1", 400.0) for nic in lone]
-        rows["links"].append(
-            {
-                "file_id": "l",
-                "line": 99,
-                "format": "lldp",
-                "device": "leaf00",
-                "port": "Ethernet120",
-                "remote_device": "node02",
-                "remote_port": "eth2",
-                "ts": START,
-            }
-        )
+        rows = with_unnamed_cable(lone)
         told = {"file_id": "n", "host": "node02", "pid": 7, "kind": "async_event"}
         rows["nccl_events"] = [
             told | {"line": line, "nic": nic, "text": "port error", "ts_source": "none"}

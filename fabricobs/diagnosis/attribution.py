@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from fabricobs.diagnosis.cables import NO_END
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import COST_UNKNOWN
 from fabricobs.diagnosis.findings import (
@@ -25,7 +26,6 @@ _OF_STEPS = {"timing", "correlation"}
 _GOES_ON_STEPS = 20  # before the last step: what acted then may act on
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
-_NO_END = "an end no log names"  # what evidence calls it
 _OF_CABLES = {"link_errors", "link_flap"}
 
 
@@ -146,13 +146,13 @@ def _is_cable_to(finding: Finding, host: str | None, nics: set[tuple[str, str]])
 def _ending_at(nic: Entity, cable: Finding) -> Finding:
     """Return the finding of a cable with a NIC as its other end, and why it is that."""
     entities = *cable.entities, nic
-    if _NO_END not in cable.title:
+    if NO_END not in cable.title:
         return replace(cable, entities=entities)
     return replace(
         cable,
         entities=entities,
-        title=cable.title.replace(_NO_END, nic.label),
-        next_steps=tuple(step.replace(_NO_END, nic.label) for step in cable.next_steps),
+        title=cable.title.replace(NO_END, nic.label),
+        next_steps=tuple(step.replace(NO_END, nic.label) for step in cable.next_steps),
         explanation=f"{cable.explanation} No log tells where its cable leads: {nic.label} is taken "
         "for the other end, for both began and ended together, and no other of its kind did.",
     )

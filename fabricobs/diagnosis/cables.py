@@ -12,6 +12,7 @@ from fabricobs.diagnosis.findings import Entity
 
 # Ports are asked one after another, and a host's clock may be off by so much.
 CLOCK_SLACK = timedelta(seconds=2)
+NO_END = "an end no log names"  # as the evidence calls it
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Clock, Finding
 from fabricobs.diagnosis.statistics import Array, nan_median
@@ -25,7 +26,6 @@ _FEWEST_STEPS = 20
 _AS_GOOD = 1.15
 _MOST_AT_ONCE = 1_000_000  # pairs of a shift and an interval: 8 MB an array
 _NAMED = 3
-_APART_SECONDS = 2.0  # from which a finding says that its part's own logs have other times
 _PAUSED = 1.5  # times the usual step: a checkpoint or another pause of the whole job
 _WIDEST = 0.5  # of an interval: beyond it the counters carry no rhythm to tell by
 
@@ -139,10 +139,11 @@ def with_clocks(findings: Iterable[Finding], clocks: Sequence[Clock]) -> list[Fi
 
     Who looks for a finding's time in the logs of its host or switch must know it.
     """
+    slack = CLOCK_SLACK.total_seconds()
     off = {
         clock.name: clock.seconds
         for clock in clocks
-        if clock.seconds is not None and abs(clock.seconds) > max(_APART_SECONDS, 2 * clock.error)
+        if clock.seconds is not None and abs(clock.seconds) > max(slack, 2 * clock.error)
     }
     return [replace(f, explanation=_with_clocks_of(f, off)) for f in findings]
 

@@ -33,7 +33,7 @@ def listed(entities: Sequence[Entity], most: int = 3) -> str:
     # The job is named where it is the culprit; a host of it has a name of its own.
     parts = [replace(e, job=None) if e.host is not None else e for e in entities]
     names = [*_gpus(parts, most), *(part.label for part in parts if not _is_gpu(part))]
-    return _at_most(names, most)
+    return at_most(names, most)
 
 
 def _gpus(parts: Iterable[Entity], most: int) -> list[str]:
@@ -46,7 +46,7 @@ def _gpus(parts: Iterable[Entity], most: int) -> list[str]:
     for host, gpus in by_host.items():
         alike.setdefault(frozenset(gpus), []).append(str(host))
     return [
-        f"GPU{'s' if len(gpus) > 1 else ''} {numbered(gpus)} of {_at_most(hosts, most)}"
+        f"GPU{'s' if len(gpus) > 1 else ''} {numbered(gpus)} of {at_most(hosts, most)}"
         for gpus, hosts in alike.items()
     ]
 
@@ -55,7 +55,8 @@ def _is_gpu(entity: Entity) -> bool:
     return entity.type == "gpu" and entity.gpu is not None
 
 
-def _at_most(names: Sequence[str], most: int) -> str:
+def at_most(names: Sequence[str], most: int) -> str:
+    """Names within a sentence, and how many more there are than `most`."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return enumerated(names)

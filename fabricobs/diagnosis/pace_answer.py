@@ -211,8 +211,8 @@ def _pace_holds(
         )
         return Question(question, "unknown", text, "The trainer's log of more steps.", (power,))
     pauses = [pause for pace in trends for pause in pace.irregular_pauses]
-    longer = [told.words for pace in trends if (told := long_steps(pace, rank_steps))]
-    but = f", but {longer[0]}" if longer else _but_for(pauses)
+    longer = next(filter(None, (long_steps(pace, rank_steps) for pace in trends)), None)
+    but = f", but {longer.words}" if longer else _but_for(pauses)
     steady = f"The {weakest.pace} is steady over {steps:,} {unit}{but}"
     transfers = max((pace.transfer_share or 0.0 for pace in trends), default=0.0)
     if reached.answer != "ok" and transfers > _MOSTLY_TRANSFERS:

@@ -12,7 +12,7 @@ from fabricobs.report import wording
 from fabricobs.store.sandbox import literal
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    pass
 
 # What counters call a NIC, by host and RDMA device: its ports and its net device.
 Aliases = Mapping[tuple[str, str], Sequence[str]]
@@ -108,9 +108,14 @@ def _ends(rows: pl.DataFrame, most: int) -> pl.DataFrame:
     return rows[sorted([*ends, *between][:most])]
 
 
-def nic_aliases(connection: "DuckDBPyConnection") -> Aliases:
-    """Return what the counters of a session call each NIC."""
-    return {(host, nic): names for host, nic, names in connection.execute(NIC_NAMES).fetchall()}
+def names_nic(finding: Finding) -> bool:
+    """Say whether a NIC is among the culprits: its rows are found by all its names."""
+    return any(entity.nic for entity in finding.entities)
+
+
+def nic_aliases(answer: pl.DataFrame) -> Aliases:
+    """Return what counters call each NIC; `answer` is that to `NIC_NAMES`."""
+    return {(host, nic): names for host, nic, names in answer.iter_rows()}
 
 
 def evidence_rows(

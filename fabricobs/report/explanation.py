@@ -19,6 +19,7 @@ from fabricobs.report.evidence_rows import (
     EvidenceRows,
     cell_text,
     evidence_rows,
+    names_nic,
     nic_aliases,
 )
 from fabricobs.report.layout import aligned, fitted_sql, labelled, listed, wrapped
@@ -112,10 +113,10 @@ def explain(
     sql = documents.query_sql(finding.query, extra)
     if not sql or sql == finding.query:
         return Explanation(finding, sql, None)
-    names_nic = any(entity.nic for entity in finding.entities)
-    asked = "\n".join([sql, *([NIC_NAMES] if names_nic else []), NAMES])
+    of_nic = names_nic(finding)
+    asked = "\n".join([sql, *([NIC_NAMES] if of_nic else []), NAMES])
     with open_session(store, asked, extra, keep=True, site=site) as connection:
-        aliases = nic_aliases(connection) if names_nic else {}
+        aliases = nic_aliases(connection.sql(NIC_NAMES).pl()) if of_nic else {}
         rows = evidence_rows(finding, sql, connection.sql(sql).pl(), aliases)
         files = source_files(connection, finding, tables_reached(connection, sql, extra), aliases)
         return Explanation(finding, sql, rows, files)

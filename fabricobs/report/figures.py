@@ -23,9 +23,16 @@ from fabricobs.report.charts.source import Row, Source
 from fabricobs.report.charts.theme import coloured
 from fabricobs.report.charts.timeline import step_timeline
 from fabricobs.report.charts.topology import Marked, draw_topology
-from fabricobs.report.evidence_rows import Aliases, EvidenceRows, evidence_rows, nic_aliases
+from fabricobs.report.evidence_rows import (
+    NIC_NAMES,
+    Aliases,
+    EvidenceRows,
+    evidence_rows,
+    names_nic,
+    nic_aliases,
+)
 from fabricobs.report.source_files import SourceFiles, source_files
-from fabricobs.store.session import NO_SITE, Site, open_session, tables_reached
+from fabricobs.store.session import NO_SITE, Site, open_session
 
 if TYPE_CHECKING:
     import duckdb
@@ -161,13 +168,12 @@ def _files_of(
 ) -> tuple[SourceFiles, ...]:
     if finding.query not in known:
         return ()
-    tables = tables_reached(source.connection, known[finding.query].sql, source.extra)
+    tables = source.tables_of(known[finding.query].sql)
     return source_files(source.connection, finding, tables, _aliases_of(source, finding))
 
 
 def _aliases_of(source: Source, finding: Finding) -> Aliases:
-    names_nic = any(entity.nic for entity in finding.entities)
-    return nic_aliases(source.connection) if names_nic else {}
+    return nic_aliases(source.answer(NIC_NAMES)) if names_nic(finding) else {}
 
 
 def _of_questions(source: Source, diagnosis: Diagnosis, attempts: Attempts) -> dict[str, Figure]:

@@ -14,6 +14,7 @@ from fabricobs.diagnosis.findings import (
     Loss,
     WhatIf,
 )
+from fabricobs.diagnosis.naming import at_most, enumerated
 from fabricobs.notebook import share_words
 
 SEEN = "Also seen, at no cost that was measured"
@@ -230,7 +231,7 @@ def _at_the_end(diagnosis: Diagnosis) -> str:
         return ""
     unnamed = "a slowdown without a known cause"
     named = {
-        f.id: _first_of([entity.label for entity in f.entities]) if f.entities else unnamed
+        f.id: at_most([entity.label for entity in f.entities], 1) if f.entities else unnamed
         for f in diagnosis.findings
     }
     each = [f"{percent(share)} by {named[id_]}" for id_, share in loss.at_end_of if id_ in named]
@@ -238,16 +239,7 @@ def _at_the_end(diagnosis: Diagnosis) -> str:
     once = "; what they share is counted once" if shared > 0 else ""
     if shared < 0:
         each.append(f"{percent(-shared)} in none of them")
-    return f" At the end of the logs {percent(loss.at_end)} is lost: {_listed(each)}{once}."
-
-
-def _first_of(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    """Return parts of a sentence with commas, the last with `and`."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return f" At the end of the logs {percent(loss.at_end)} is lost: {enumerated(each)}{once}."
 
 
 def amount_words(loss: Loss) -> str:

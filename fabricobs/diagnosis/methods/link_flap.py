@@ -9,6 +9,7 @@ import polars as pl
 
 from fabricobs.diagnosis.cables import (
     CLOCK_SLACK,
+    NO_END,
     Cable,
     cables_in,
     entities_of,
@@ -346,7 +347,7 @@ def _words_of(cable: Cable, times: int) -> dict[str, str | None]:
     nic = next((end for end in cable.ends if end.is_nic), None)
     return {
         "near": cable.near.label,
-        "far": cable.far.label if cable.far else "an end no log names",
+        "far": cable.far.label if cable.far else NO_END,
         "times": "once" if times == 1 else f"{times} times",
         "drain": f"; drain {nic.owner}" if nic else "",
         "port": next((end.label for end in cable.ends if not end.is_nic), cable.near.label),

@@ -68,20 +68,25 @@ def hang_progress(source: Source, finding: Finding) -> alt.LayerChart | None:
     diamonds = alt.Chart(data(marked)).mark_point(shape="diamond", size=170, filled=True, opacity=1)
     diamonds = diamonds.encode(x=alt.X("first_rank:Q"), y=y, color=colors(names), tooltip=tip)
     named = alt.Chart(data(marked)).mark_text(dy=16, fontWeight="bold", color=INK)
-    told = sum(row["ranks"] for row in silent)
     caption = sentences(
         f"Of process group {known[0]['process_group']}." if known[0]["process_group"] else "",
         "A rank below the others has not launched what they wait in.",
-        f"{', '.join(row['label'] for row in silent[:_MOST_NAMED])} reported nothing."
-        if 0 < told <= _MOST_NAMED
-        else f"{counted(told, 'rank')} reported nothing."
-        if told
-        else "",
+        _reported_nothing(silent),
     )
     chart = layers(
         bars, diamonds, named.encode(x=alt.X("first_rank:Q"), y=y, text="label:N")
     ).properties(height=180)
     return titled(chart, "Last collective launched by each rank (number)", caption)
+
+
+def _reported_nothing(silent: list[Row]) -> str:
+    """Name the ranks of which nothing is known where they are few, else count them."""
+    ranks = sum(row["ranks"] for row in silent)
+    if not ranks:
+        return ""
+    few = len(silent) == ranks <= _MOST_NAMED
+    named = ", ".join(row["label"] for row in silent) if few else counted(ranks, "rank")
+    return f"{named} reported nothing."
 
 
 def _range(rows: list[Row]) -> list[float]:

@@ -10,6 +10,7 @@ from fabricobs.diagnosis.findings import Finding
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.json_values import as_json
 from fabricobs.report.wording import iso
+from fabricobs.store.session import tables_reached
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,6 +28,7 @@ class Source:
     _queries: dict[str, Path] = field(init=False)
     _models: tuple[Model, ...] = field(init=False)
     _answers: "dict[str, pl.DataFrame]" = field(init=False, default_factory=dict)
+    _tables: dict[str, list[str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._queries = content.files("queries", ".sql", self.extra)
@@ -48,6 +50,12 @@ class Source:
         if sql not in self._answers:
             self._answers[sql] = self.connection.sql(sql).pl()
         return self._answers[sql]
+
+    def tables_of(self, sql: str) -> list[str]:
+        """Return the tables of the store that a query reads; several findings may ask for it."""
+        if sql not in self._tables:
+            self._tables[sql] = tables_reached(self.connection, sql, self.extra)
+        return self._tables[sql]
 
     def model_of(self, finding: Finding) -> Model | None:
         """Return the model that gave a finding: of its kind, and of its query where one is."""
