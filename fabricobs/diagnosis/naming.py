@@ -7,6 +7,7 @@ import numpy as np
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity
+from fabricobs.diagnosis.name_lists import at_most, enumerated
 from fabricobs.diagnosis.statistics import Integers
 
 # A part is named for the hosts in it when so many of its hosts are among them.
@@ -53,18 +54,6 @@ def _gpus(parts: Iterable[Entity], most: int) -> list[str]:
 
 def _is_gpu(entity: Entity) -> bool:
     return entity.type == "gpu" and entity.gpu is not None
-
-
-def at_most(names: Sequence[str], most: int) -> str:
-    """Names within a sentence, and how many more there are than `most`."""
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return enumerated(names)
-
-
-def enumerated(names: Sequence[str]) -> str:
-    """Names within a sentence: a; a and b; a, b and c."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
 
 
 def place_of(hosts: Iterable[str | None], evidence: Evidence) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.naming import enumerated
+from fabricobs.diagnosis.name_lists import enumerated
 
 # Zones differ by quarters of an hour, by 14 hours at most (RFC 9557 and the tz database).
 _QUARTER = timedelta(minutes=15)

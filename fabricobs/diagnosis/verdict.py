@@ -17,7 +17,7 @@ from fabricobs.diagnosis.fabric_answers import (
 from fabricobs.diagnosis.findings import Answer, Finding, MethodResult, Power, Question, Verdict
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Answers, Model, kinds_that_answer
-from fabricobs.diagnosis.naming import enumerated
+from fabricobs.diagnosis.name_lists import enumerated
 from fabricobs.diagnosis.nccl_answers import gpudirect, nccl_choice, size_of
 from fabricobs.diagnosis.pace_answer import (
     LARGEST_UNSEEN,

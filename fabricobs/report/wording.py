@@ -14,7 +14,7 @@ from fabricobs.diagnosis.findings import (
     Loss,
     WhatIf,
 )
-from fabricobs.diagnosis.naming import at_most, enumerated
+from fabricobs.diagnosis.name_lists import at_most, enumerated
 from fabricobs.notebook import share_words
 
 SEEN = "Also seen, at no cost that was measured"
