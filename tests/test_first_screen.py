@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from test_loss import finding, told, trend
 
+from fabricobs.diagnosis.attribution import in_order
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
     TO_THE_END,
@@ -173,6 +174,32 @@ def test_the_end_is_the_same_in_verdict_and_finding(seed: int, *, ended: bool) -
     assert not any("ongoing" in text for text in texts)
     assert (f"at step {known.end_step}" in headline(known)) == ended
     assert (f"until step {known.end_step}" in wording.standing_words(known)) == ended
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_counters_tell_until_the_last_whole_interval_of_a_job_ends_with_it(seed: int) -> None:
+    draw = random.Random(seed)
+    interval, job_end = draw.choice([10.0, 60.0, 300.0]), START + timedelta(hours=1)
+    seen = Coverage(
+        (), (), first_time=START, last_time=job_end + timedelta(hours=draw.uniform(0.2, 5)),
+        values={"interval_seconds": interval},
+    )  # fmt: skip
+    storm = replace(drawn_finding(draw), start_step=None, end_step=None, state="")
+    for short, with_it in ((draw.uniform(0, 1), True), (draw.uniform(1.5, 3), False)):
+        end = job_end - timedelta(seconds=short * interval)
+        (known,) = with_states([replace(storm, end=end)], seen, [], load_models(), job_end)
+        assert (known.state, known.to_its_end) == ("over", with_it)
+        assert ("when its job ended" in wording.standing_words(known)) == with_it
+        assert known.end == (job_end if with_it else end)
+
+
+def test_what_costs_nothing_known_and_is_low_is_told_after_what_is_over() -> None:
+    draw = random.Random(1)
+    low, over, costs = (drawn_finding(draw) for _ in range(3))
+    low = replace(low, severity="low", loss_share=None, state="ongoing")
+    over = replace(over, severity="medium", loss_share=None, state="over")
+    costs = replace(costs, severity="low", loss_share=0.1, state="ongoing")
+    assert in_order([low, over, costs]) == (costs, over, low)
 
 
 @pytest.mark.parametrize("seed", range(8))

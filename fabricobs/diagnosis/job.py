@@ -106,6 +106,12 @@ class StepTimeTrend:
         return int(last) - int(first) + 1  # type: ignore[arg-type]
 
     @property
+    def last_time(self) -> datetime | None:
+        """Return when the last step ended, UTC; None where no log tells times."""
+        last = self.steps["ts"].max()
+        return last if isinstance(last, datetime) else None
+
+    @property
     def power(self) -> Power:
         """Return the smallest slowdown that would have shown."""
         if self.by_calls:

@@ -188,7 +188,8 @@ def _judged(
     coverage = attempt("what the store holds", described, Coverage((), ()))
     segments = tuple(segment for pace in trends for segment in pace.segments)
     findings = with_clocks(findings, coverage.clocks)
-    ordered = in_order(with_states(findings, coverage, segments, models))
+    job_end = trends[0].last_time if len(trends) == 1 else None
+    ordered = in_order(with_states(findings, coverage, segments, models, job_end))
     estimates = attempt(
         "what if", lambda: what_if(rank_compute_times(evidence), ordered), _NO_ESTIMATES
     )

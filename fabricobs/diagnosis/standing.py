@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from fabricobs.diagnosis.cables import CLOCK_SLACK
@@ -32,8 +32,12 @@ def with_states(
     coverage: Coverage,
     segments: Sequence[Segment],
     models: Mapping[str, Model],
+    job_end: datetime | None = None,
 ) -> list[Finding]:
-    """Return findings with their state at the end of the data; what is over, in the past tense."""
+    """Return findings with their state at the end of the data; what is over, in the past tense.
+
+    `job_end` is when the last step ended, if there is one job and a log tells it.
+    """
     past = {model.kind: _SINCE | model.wording.past for model in models.values()}
     first_judged = min((segment.first_step for segment in segments), default=-1)
     told = []
@@ -50,6 +54,8 @@ def with_states(
         # What a job bore until it ended, while other data go on: nobody knows whether it lasts.
         if state == "over" and finding.state == "ongoing":
             finding = replace(finding, to_its_end=True)
+        if state == "over" and job_end is not None and _reaches(job_end, finding, coverage):
+            finding = replace(finding, to_its_end=True, end=job_end)
         slower = finding.slower_from or _slower_from(finding, segments)
         from_first = finding.start_step is not None and finding.start_step <= first_judged
         told.append(
@@ -106,6 +112,15 @@ def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) ->
     if finding.end is not None and first is not None and last is not None:
         return "ongoing" if last - finding.end <= _NEAR_THE_END * (last - first) else "over"
     return ""
+
+
+def _reaches(job_end: datetime, finding: Finding, coverage: Coverage) -> bool:
+    """Say whether what counters tell lasts until the last interval that is all within the job."""
+    start, end = finding.start, finding.end
+    if start is None or end is None or finding.end_step is not None:
+        return False
+    interval = timedelta(seconds=coverage.values.get("interval_seconds") or 0.0)
+    return start < job_end and end <= job_end <= end + interval + CLOCK_SLACK
 
 
 def headline(finding: Finding) -> str:
