@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,13 @@ import pytest
 from sweeps import write_sweep
 
 from conftest import Run
+from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Question, Verdict
+from fabricobs.diagnosis.findings import Entity, Finding, Question, Verdict
 from fabricobs.diagnosis.methods.rule import find_by_rule
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.run import diagnose
+from fabricobs.diagnosis.verdict import give_verdict
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
@@ -173,6 +176,29 @@ def test_the_bandwidth_reached_judges_what_a_steady_pace_cannot(
     elif reached == 0.6:
         assert asked.answer == ("ok" if transfers == 0.1 else "unknown")
         assert FROM_THE_START in asked.evidence.lower() or "is not known" in asked.evidence
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_slows_collectives_from_the_first_step_on_stands_in_the_answer_on_bandwidth(
+    tmp_path: Path, seed: int
+) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    _logs(logs, 0.6, seed)
+    store = Store(tmp_path / "s")
+    ingest([logs], store, Options())
+    slow = Finding(
+        kind="gdr_disabled", entities=(Entity("host", host="node3"),), severity="high",
+        confidence=0.9, title="GPUDirect RDMA is off on node3", explanation="", loss_share=0.2,
+    )  # fmt: skip
+    models, steady = load_models(), Attempts()
+    for all_along in (True, False):
+        found = (replace(slow, from_first_step=all_along),)
+        with closing(Evidence(store.path)) as evidence:
+            verdict = give_verdict(evidence, found, [], {}, steady, models)
+        told = verdict.questions[7].evidence
+        assert verdict.questions[7].answer == "unknown"
+        assert ("what is found on node3 takes a part of it" in told) == all_along
 
 
 @pytest.mark.parametrize(

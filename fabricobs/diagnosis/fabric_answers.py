@@ -13,6 +13,7 @@ import polars as pl
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Finding, MethodResult, Power, Question
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.naming import listed
 from fabricobs.diagnosis.shifted_times import shifted_times
 from fabricobs.diagnosis.statistics import fewest_beyond
 
@@ -278,10 +279,12 @@ def _no_stops(question: str, evidence: Evidence) -> Question:
     return Question(question, "unknown", text, settled_by)
 
 
-def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Question:
+def bandwidth_reached(
+    question: str, evidence: Evidence, model: Model, all_along: Sequence[Finding] = ()
+) -> Question:
     """Say whether collectives reach the bus bandwidth that sound sites have on such hardware.
 
-    A job computes and runs other collectives at the same time: below what benchmarks reach it is
+    `all_along` are the findings that slow collectives from the first step on. A job computes and runs other collectives at the same time: below what benchmarks reach it is
     unknown, and slow only below the share of `model`; uplinks that carry less than the NICs of a
     leaf leave as much less of it.
     """
@@ -313,6 +316,9 @@ def bandwidth_reached(question: str, evidence: Evidence, model: Model) -> Questi
         rest = "what the job computes and sends at the same time may take the rest"
         if narrow > _AS_WIDE:
             rest = f"uplinks that carry {narrow:.3g} times less than the NICs of a leaf, and {rest}"
+        if all_along:
+            culprits = listed([part for finding in all_along for part in finding.entities])
+            rest = f"what is found on {culprits} takes a part of it, and {rest}"
         return Question(
             question,
             "unknown",

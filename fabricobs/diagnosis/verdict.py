@@ -76,7 +76,10 @@ def give_verdict(
 
     A question whose answer fails, or one of whose causes could not be looked for, is unknown.
     """
-    reached = partial(bandwidth_reached, QUESTIONS[7], evidence, models["slow_collectives"])
+    slow = models["slow_collectives"]
+    causes = {model.kind for model in models.values() if slow.kind in model.explains}
+    all_along = [f for f in findings if f.kind in causes and f.from_first_step and f.loss_share]
+    reached = partial(bandwidth_reached, QUESTIONS[7], evidence, slow, all_along)
     answers: tuple[Callable[[], Question], ...] = (
         lambda: everywhere(QUESTIONS[0], evidence, findings, trends, reached),
         lambda: _slow_rank(
