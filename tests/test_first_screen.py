@@ -193,6 +193,30 @@ def test_what_counters_tell_until_the_last_whole_interval_of_a_job_ends_with_it(
         assert known.end == (job_end if with_it else end)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_lost_stands_beside_who_costs_it(seed: int) -> None:
+    draw = random.Random(seed)
+    found = tuple(
+        replace(drawn_finding(draw, n), loss_share=draw.uniform(0.02, 0.2)) for n in range(3)
+    )
+    lost = Question(QUESTIONS[0], "problem", "12.3% of the throughput is lost since step 7. So.")
+    rest = tuple(Question(asked, "ok", "It is well.") for asked in QUESTIONS[1:])
+    verdict = Verdict("Something.", (lost, *rest), judged=True)
+    text = " ".join(summary_text(Diagnosis(verdict, found)).split())
+    told = ", ".join(f"{wording.part_words(f)} ({f.id})" for f in found)
+    assert f"12.3% of the throughput is lost since step 7: {told}." in text
+    unknown = replace(found[0], entities=(Entity("job", job="a"),), kind="throughput_drop")
+    text = " ".join(summary_text(Diagnosis(verdict, (unknown,))).split())
+    assert "12.3% of the throughput is lost since step 7." in text
+
+
+def test_of_a_cable_the_end_at_a_nic_is_named() -> None:
+    nic, port = Entity("nic", host="node1", nic="mlx5_0"), Entity("port", switch="l1", port="Eth2")
+    one = replace(drawn_finding(random.Random(1)), entities=(port, nic))
+    assert wording.part_words(one) == nic.label
+    assert wording.part_words(replace(one, entities=(nic, nic, port))).endswith("and 2 more")
+
+
 def test_what_costs_nothing_known_and_is_low_is_told_after_what_is_over() -> None:
     draw = random.Random(1)
     low, over, costs = (drawn_finding(draw) for _ in range(3))

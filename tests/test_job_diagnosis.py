@@ -421,7 +421,7 @@ class TestHangs:
         assert "15 of 16 ranks waited" in finding.title
         assert "ended the processes of 1 rank: the job is over" in finding.explanation
         assert finding.next_steps[0].startswith("Read the log of rank 11")
-        assert finding.next_steps[-1].startswith("If it comes back: On node01: `py-spy")
+        assert finding.next_steps[-1].startswith("If it comes back, on node01: `py-spy")
 
     def test_its_wait_counts_though_no_line_has_so_late_a_time(self, make_store: Make) -> None:
         rows = records(quiet(ranks=16, steps=40)) | {"nccl_events": stalled(11)}

@@ -222,7 +222,7 @@ def _pauses(judgements: Mapping[str, MethodResult]) -> _Stops | None:
     storms = judgements.get("pfc_storm", _NOTHING)
     if not storms.judged or storms.power is None:
         return None
-    quiet = f"None of {storms.judged:,} ports to NICs is paused for long"
+    quiet = f"None of {storms.judged:,} NICs pauses its switch port for long"
     if any(
         "correlation" in skew.families for skew in judgements.get("ecmp_skew", _NOTHING).findings
     ):
@@ -284,9 +284,10 @@ def bandwidth_reached(
 ) -> Question:
     """Say whether collectives reach the bus bandwidth that sound sites have on such hardware.
 
-    `all_along` are the findings that slow collectives from the first step on. A job computes and runs other collectives at the same time: below what benchmarks reach it is
-    unknown, and slow only below the share of `model`; uplinks that carry less than the NICs of a
-    leaf leave as much less of it.
+    `all_along` are the findings that slow collectives from the first step on. A job computes and
+    runs other collectives at the same time: below what benchmarks reach it is unknown, and slow
+    only below the share of `model`; uplinks that carry less than the NICs of a leaf leave as much
+    less of it.
     """
     rows = evidence.frame("reached_bandwidth").with_columns(
         reached=pl.col("best_gbytes_per_s") / pl.col("low_gbytes_per_s"),

@@ -76,7 +76,7 @@ def build_finding(
         drivers=tuple(drivers),
         bursts=cost.bursts if cost and felt else (),
         query=model.query,
-        refuted_by=model.refuted_by,
+        refuted_by=refutations_of(model, words),
         next_steps=steps_of(model, words, commands),
     )
 
@@ -97,9 +97,19 @@ def with_phrases(model: Model, words: Mapping[str, Any]) -> dict[str, Any]:
 def steps_of(
     model: Model, words: Mapping[str, Any], commands: Mapping[str, str] = _NO_COMMANDS
 ) -> tuple[str, ...]:
-    """Return the next steps of a model, filled in with words and with `commands_of` a switch.
+    """Return the next steps of a model, filled in with words and with `commands_of` a switch."""
+    return _filled_in(model.next_steps, model, words, commands)
 
-    One of which a word is not known is left out.
+
+def refutations_of(model: Model, words: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what would disprove a finding of a model, filled in with words."""
+    return _filled_in(model.refuted_by, model, words, _NO_COMMANDS)
+
+
+def _filled_in(
+    texts: Sequence[str], model: Model, words: Mapping[str, Any], commands: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Fill words into texts of a model; a text of which a word is not known is left out.
 
     What stands in backticks is a command: a name of a log has none, else it could pass for one.
     """
@@ -109,7 +119,7 @@ def steps_of(
     }
     # Phrases are the model's own: they have commands.
     filled = with_phrases(model, named | dict(commands))
-    return tuple(text.format(**filled) for text in model.next_steps if _are_known(text, filled))
+    return tuple(text.format(**filled) for text in texts if _are_known(text, filled))
 
 
 def _phrase(texts: Sequence[str], words: Mapping[str, Any]) -> str:

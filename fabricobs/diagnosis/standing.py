@@ -15,7 +15,7 @@ from fabricobs.notebook import share_words
 # see an end.
 _NEAR_THE_END = 0.05
 _SINCE = {"since": "from"}
-_AGAIN = "If it comes back: "
+_AGAIN = "If it comes back, "
 # What an answer says of a loss, as it is and as it was.
 LOSS_PAST = _SINCE | {
     "is lost": "was lost",
@@ -92,7 +92,7 @@ def _steps_after(steps: tuple[str, ...], live: int) -> tuple[str, ...]:
     """Return next steps with the first `live` of them last: they show nothing after the fault."""
     if any(step.startswith(_AGAIN) for step in steps):
         return steps
-    return (*steps[live:], *(f"{_AGAIN}{step}" for step in steps[:live]))
+    return (*steps[live:], *(f"{_AGAIN}{step[:1].lower()}{step[1:]}" for step in steps[:live]))
 
 
 def in_past(text: str, words: Mapping[str, str]) -> str:

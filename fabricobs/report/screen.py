@@ -75,8 +75,19 @@ def _answers(questions: Sequence["Question"], findings: Sequence["Finding"]) -> 
     lines = ["Questions"]
     for question in questions:
         label = f"  {question.answer:<9}"
-        lines.append(wrapped(f"{question.question} {short_answer(question, findings)}", label))
+        text = short_answer(question, findings)
+        if question is questions[0] and question.answer == "problem":
+            text = _with_culprits(text, findings)
+        lines.append(wrapped(f"{question.question} {text}", label))
     return "\n".join(lines)
+
+
+def _with_culprits(text: str, findings: Sequence["Finding"]) -> str:
+    """Add to what is lost who costs it, where the answer names none."""
+    costly = [f for f in findings if f.loss_share and f.severity != "info"]
+    parts = [f for f in costly if any(entity.type != "job" for entity in f.entities)]
+    named = [f"{wording.part_words(f)} ({f.id})" for f in parts]
+    return text if ")." in text or not named else f"{text.rstrip('.')}: {few(named)}."
 
 
 def _jobs(found: "Diagnosis") -> str:
@@ -146,7 +157,8 @@ def _findings(findings: Sequence["Finding"]) -> str:
         label = f"  {finding.severity:<9}"
         rest = " " * len(label)
         cost = wording.cost_words(finding)
-        when = f"{finding.id}: {wording.standing_words(finding)}; costs {cost}"
+        costs = "cost" if finding.state == "over" else "costs"
+        when = f"{finding.id}: {wording.standing_words(finding)}; {costs} {cost}"
         lines += [wrapped(finding.title, label), wrapped(when, rest)]
         lines += [wrapped(f"First step: {step}", rest) for step in finding.next_steps[:1]]
     lines += map(_in_a_line, named)

@@ -18,7 +18,7 @@ from fabricobs.diagnosis.name_lists import at_most, enumerated
 from fabricobs.notebook import share_words
 
 SEEN = "Also seen, at no cost that was measured"
-_OUTLIVED = "its job ended then; whether it lasts is not known"
+_JOB_ENDED = "its job ended then"
 _EVIDENCE_NAMES = {"log": "log messages"}
 _MOST_SUMMED = 3  # in one sentence
 _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
@@ -123,7 +123,11 @@ def until_words(finding: Finding) -> str:
     until = end_moment_words(finding)
     if finding.state != "over" or finding.is_moment:
         return until
-    return f"{until}: {_OUTLIVED if finding.to_its_end else 'over, the data go on without it'}"
+    if not finding.to_its_end:
+        return f"{until}: over, the data go on without it"
+    # A job that stood still took its fault along.
+    lasts = "" if finding.after_step is not None else "; whether it lasts is not known"
+    return f"{until}: {_JOB_ENDED}{lasts}"
 
 
 def cost_words(finding: Finding) -> str:
@@ -153,6 +157,14 @@ def culprits_word(finding: Finding) -> str:
     if finding.entities and all(entity.type == "job" for entity in finding.entities):
         return "job"
     return "culprits" if finding.role == "culprit" else finding.role
+
+
+def part_words(finding: Finding) -> str:
+    """Return the part that a finding accuses, in few words: of a cable the end at a NIC."""
+    entities = finding.entities
+    if {"nic", "port"} == {entity.type for entity in entities} and len(entities) == 2:
+        entities = tuple(entity for entity in entities if entity.type == "nic")
+    return at_most([entity.label for entity in entities], 1)
 
 
 def by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
@@ -230,10 +242,7 @@ def _at_the_end(diagnosis: Diagnosis) -> str:
     if loss.at_end is None or len(loss.at_end_of) < 2:
         return ""
     unnamed = "a slowdown without a known cause"
-    named = {
-        f.id: at_most([entity.label for entity in f.entities], 1) if f.entities else unnamed
-        for f in diagnosis.findings
-    }
+    named = {f.id: part_words(f) if f.entities else unnamed for f in diagnosis.findings}
     each = [f"{percent(share)} by {named[id_]}" for id_, share in loss.at_end_of if id_ in named]
     shared = round(sum(share for _, share in loss.at_end_of) - loss.at_end, 3)
     once = "; what they share is counted once" if shared > 0 else ""

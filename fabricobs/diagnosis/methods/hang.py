@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import driver, steps_of
+from fabricobs.diagnosis.finding_builder import driver, refutations_of, steps_of
 from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
@@ -18,6 +18,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.name_lists import enumerated
 
 _SHOWN = 3
 
@@ -134,8 +135,9 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
     culprits = _culprits(stall, ranks, model)
     named = culprits[0].type != "job"
     end = None if stall.start is None else stall.start + timedelta(seconds=stall.waited)
+    who = enumerated([culprit.label for culprit in culprits[:3]]) if named else "The job"
     words = {
-        "who": " and ".join(culprit.label for culprit in culprits[:3]) if named else "The job",
+        "who": who,
         "host": culprits[0].host or "the hosts",
         "process": culprits[0].label if named else "each rank",
         "pid": _pid(stall) if named and not stall.taken_down else "PID",
@@ -146,7 +148,8 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         "ranks": _ranks_of(stall.job, ranks, evidence),
         "call": _calls(stall.waiting),
         "gave_up": _gave_up(stall),
-        "proof": _proof(stall, named=named),
+        "proof": _proof(stall, who, named=named),
+        "no_progress": None if stall.by_progress or stall.stuck else "",
         "ended": _ended(stall),
     }
     families = {"log"} | (
@@ -171,7 +174,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         loss_share=1.0,
         drivers=(waits, *_progress_driver(stall)),
         query=model.query,
-        refuted_by=model.refuted_by,
+        refuted_by=refutations_of(model, words),
         next_steps=steps_of(model, words),
         to_its_end=stall.taken_down > 0,
         after_step=stall.last_step,
@@ -225,7 +228,8 @@ def _ended(stall: _Stall) -> str:
     return f" The watchdog ended the processes of {ended}: the job is over."
 
 
-def _proof(stall: _Stall, *, named: bool) -> str:
+def _proof(stall: _Stall, who: str, *, named: bool) -> str:
+    one = len(stall.missing) == 1
     if stall.stuck:
         told = ", ".join(
             f"rank {rank} {count:,.0f}"
@@ -238,10 +242,12 @@ def _proof(stall: _Stall, *, named: bool) -> str:
     if not named:
         return "Which rank is missing these logs do not tell: look at network and GPUs."
     if stall.by_progress:
-        return "By sequence numbers it was behind its group, and waited for no collective itself."
-    if len(stall.missing) > 1:
-        return "They alone reported nothing: their own watchdogs did not time out."
-    return "It alone reported nothing: its own watchdog did not time out."
+        return (
+            f"By sequence numbers {who} {'was' if one else 'were'} behind the group, "
+            "and waited for no collective."
+        )
+    own = "its own watchdog" if one else "their own watchdogs"
+    return f"{who} alone reported nothing: {own} did not time out."
 
 
 def _progress_driver(stall: _Stall) -> tuple[Driver, ...]:

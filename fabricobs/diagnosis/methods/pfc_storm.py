@@ -259,8 +259,8 @@ def _counted(storm: _Storm, frames: float, back: float) -> str:
         return "No counter of pauses was read while it lasted."
     estimate = " Only frames were counted: the share is an upper estimate."
     return (
-        f"{storm.rows['device'][0]} counted {frames:,.0f} pause frames a second there; the device "
-        f"behind it was paused by {back:,.0f} a second itself: the pauses began there."
+        f"{storm.rows['device'][0]} counted {frames:,.0f} pause frames a second in that direction "
+        f"and {back:,.0f} in the other: the pauses began there."
         f"{estimate if storm.rows['estimate'].all() else ''}"
     )
 
@@ -289,8 +289,8 @@ def _traffic_sentence(storm: _Storm, evidence: Evidence) -> str:
     if during.is_empty() or not during["speed_gbps"][0]:
         return ""
     busy = _number(during["received_gbps"].median()) / float(during["speed_gbps"][0])
-    little = " It paused with next to no traffic." if busy < _QUIET else ""
-    return f" Its port was {busy:.0%} busy meanwhile.{little}"
+    little = " It sent pauses with next to no traffic." if busy < _QUIET else ""
+    return f" The NIC received {busy:.0%} of its line rate meanwhile.{little}"
 
 
 def _victims(storm: _Storm, evidence: Evidence) -> list[str]:
