@@ -225,6 +225,28 @@ def test_a_slowdown_that_begins_with_a_restart_says_so_and_pages_nobody(
     assert ("when the job was restarted" in asked.evidence) == restarted
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_restart_is_seen_in_a_log_without_times_too(make_store: Make, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    mingled, replayed, ranks = seed % 3 == 2, int(chance.integers(1, 12)), range(4)
+    steps = [*range(80), *range(80 - replayed, STEPS)]
+    rows = [
+        {
+            "job": "j", "step": step, "rank": None, "file_id": "a", "line": None,
+            "step_time_ms": (1000 if n < 80 else 1200) * float(chance.normal(1, 0.004)),
+        }
+        for n, step in enumerate(steps)
+    ]  # fmt: skip
+    if mingled:
+        # Ranks that write to one file overtake each other by a step.
+        rows = [dict(row, step=row["step"] + chance.integers(2)) for row in rows for _ in ranks]
+    for line, row in enumerate(rows):
+        row["line"] = line + 1
+    found = diagnose(make_store({"steps": rows}))
+    (finding,) = (f for f in found.findings if f.kind == "throughput_drop")
+    assert ("when the job was restarted" in finding.title) == (not mingled)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_ranks_that_vary_from_step_to_step_page_nobody(make_store: Make, seed: int) -> None:
     chance = np.random.default_rng(seed)
