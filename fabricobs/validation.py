@@ -7,10 +7,13 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?`, or nothing where no known word is near."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+def nearest(word: str, known: Iterable[str], *, else_all: bool = False) -> str:
+    """Return `; did you mean 'x'?`; where no known word is near nothing, or all of them."""
+    words = list(known)
+    close = difflib.get_close_matches(word, words, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; one of {', '.join(words)}" if else_all else ""
 
 
 def explain(

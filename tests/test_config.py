@@ -97,8 +97,9 @@ def test_paths_of_a_file_are_relative_to_it(write) -> None:  # type: ignore[no-u
         ("[notify.webhook]\nurl = 'https://u:p@x/'", "an address with a password: refer to it"),
         (
             "[notify.webhook]\nurl = 'https://x/'\ntoken = 'secret'",
-            "webhook.token: Input should be",
+            "webhook.token: a secret stands elsewhere: { env",
         ),
+        ("[notify.apprise]\nurls = ['slack://x']", "urls.0: a secret stands elsewhere"),
         ("[notify.apprise]\nurls = []", "notify.apprise.urls: Tuple should have at least 1 item"),
         ("[notify]\nleast_severity = 'bad'", "least_severity: Input should be 'info', 'low'"),
         ("store = [", "fabricobs.toml: not valid TOML"),

@@ -23,6 +23,7 @@ from fabricobs.cli.options import (
 from fabricobs.exceptions import UserError
 from fabricobs.printing import show, show_data
 from fabricobs.report.working import working
+from fabricobs.validation import nearest
 
 if TYPE_CHECKING:
     from fabricobs.api import OpenStore
@@ -135,7 +136,7 @@ def schema(
         return
     given(config, store=store, content=content)
     if table is not None and table not in TABLES:
-        raise UserError(f"no table {table!r}; one of {', '.join(TABLES)}")
+        raise UserError(f"no table {table!r}{nearest(table, TABLES, else_all=True)}")
     for name, described in TABLES.items():
         if table in {None, name}:
             show(fitted(f"{name}: {described.row} (from {described.source})"))

@@ -101,6 +101,13 @@ class Secret(_Part):
     env: str | None = None
     file: Path | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_text(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            raise ValueError('a secret stands elsewhere: { env = "NAME" } or { file = "/path" }')
+        return value
+
     @model_validator(mode="after")
     def _one_place(self) -> "Secret":
         if (self.env is None) == (self.file is None):

@@ -1,4 +1,4 @@
-"""docs/diagnoses.md: what is diagnosed, by which thresholds, and what would refute it."""
+"""docs/diagnoses.md: what is diagnosed, by which thresholds, and what would disprove it."""
 
 from collections.abc import Mapping
 
@@ -54,7 +54,7 @@ def _section(model: Model) -> str:
         model.question,
         f"Evidence: [`{model.query}`](queries.md#{model.query}). Method: `{model.method}`.",
         _thresholds(model.threshold),
-        "What would refute it:",
+        "What would disprove it:",
         bullets(model.refuted_by),
         "Next steps:",
         bullets([_worded(step, model) for step in model.next_steps]),

@@ -5,7 +5,6 @@ reads the priority out of the key and fills that column of that table;
 `port_rcv_data = "rx_bytes * 4"` converts words to bytes.
 """
 
-import difflib
 import math
 import re
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from fabricobs.formats.values import (
     in_64_bits,
 )
 from fabricobs.store.tables import TABLES, Column
+from fabricobs.validation import nearest
 
 # Columns that say which row a value belongs to; all others are what was measured.
 IDENTITY = ("device", "port", "lane", "priority", "queue", "profile", "name", "part", "fact", "ts")
@@ -144,18 +144,17 @@ def _parse_target(text: str, default_table: str) -> Target:
 def check_column(table: str, name: str, type_name: str | None) -> Column:
     """Return the column, or raise TemplateError naming the nearest one that exists."""
     if table not in TABLES:
-        raise TemplateError(f"no table {table!r}{_nearest(table, list(TABLES))}")
+        raise TemplateError(f"no table {table!r}{nearest(table, TABLES, else_all=True)}")
     column = TABLES[table].column(name)
     if column is None:
         names = [column.name for column in TABLES[table].columns]
-        raise TemplateError(f"table {table} has no column {name!r}{_nearest(name, names)}")
+        raise TemplateError(
+            f"table {table} has no column {name!r}{nearest(name, names, else_all=True)}"
+        )
     if type_name is not None and type_name not in VALUE_TYPES:
-        raise TemplateError(f"unknown type {type_name!r}{_nearest(type_name, list(VALUE_TYPES))}")
+        raise TemplateError(
+            f"unknown type {type_name!r}{nearest(type_name, VALUE_TYPES, else_all=True)}"
+        )
     if type_name is not None and column.type not in VALUE_TYPES[type_name].fills:
         raise TemplateError(f"{table}.{name} is {column.type}: a {type_name} cannot fill it")
     return column
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; one of {', '.join(known)}"

@@ -13,7 +13,7 @@ from fabricobs.diagnosis.incidents import Incident
 from fabricobs.operate.delivery import Order
 from fabricobs.operate.links import Links
 from fabricobs.printing import chat_text, escaped
-from fabricobs.report.wording import iso, percent, since_words
+from fabricobs.report.wording import iso, money, percent, since_words
 
 # So long an ended alert is told again, as Prometheus does, for an Alertmanager that was away.
 TOLD_AFTER_END = timedelta(minutes=15)
@@ -114,7 +114,7 @@ def _annotations(incident: Incident) -> dict[str, str]:
         "confidence": f"{finding.confidence:.2f}",
         "loss_share": "" if finding.loss_share is None else percent(finding.loss_share),
         "gpu_hours_lost": "" if finding.gpu_hours_lost is None else str(finding.gpu_hours_lost),
-        "cost": "" if finding.cost is None else f"{finding.cost:.2f}",
+        "cost": money(finding.cost, finding.currency),
         "next_step": finding.next_steps[0] if finding.next_steps else "",
         "ending": incident.ending or "",
     }

@@ -63,7 +63,7 @@ def _question_text(question: "Question") -> str:
 
 
 def _finding_text(finding: "Finding") -> str:
-    """Return one finding: headline, facts, numbers, what to do, what would refute it."""
+    """Return one finding: headline, facts, numbers, what to do, what would disprove it."""
     parts = [
         wrapped(finding.title, f"[{finding.severity} {finding.confidence:.2f}] ", hang=2),
         labelled("id", f"{finding.id}; `fabricobs explain {finding.id}` shows all details"),

@@ -104,7 +104,7 @@ def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[P
         ),
     ]
     for count, names in wording.by_type(finding.related).items():
-        facts.append(("Victims and path", f"{count}: {_few(names)}"))
+        facts.append(("Affected", f"{count}: {_few(names)}"))
     sql = documents.query_sql(finding.query, extra)
     return page(
         f"## {number}. {plain(finding.title)}",
@@ -112,12 +112,12 @@ def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[P
         bullets(f"{name}: {plain(value)}" for name, value in facts),
         plain(finding.explanation),
         f"![Chart of finding {number}]({image})" if image else "",
-        table(("feature", "value", "peers", "threshold"), map(_driver_row, finding.drivers))
+        table(("feature", "value", "expected", "threshold"), map(_driver_row, finding.drivers))
         if finding.drivers
         else "",
         "**Next steps**" if finding.next_steps else "",
         "\n".join(f"- [ ] {_with_commands(step)}" for step in finding.next_steps),
-        "**What would refute it**" if finding.refuted_by else "",
+        "**What would disprove it**" if finding.refuted_by else "",
         bullets(map(_with_commands, finding.refuted_by)),
         f"<details><summary>SQL of the evidence</summary>\n\n{code(sql, 'sql')}\n\n</details>"
         if sql

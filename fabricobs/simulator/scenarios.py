@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from fabricobs.exceptions import UserError
 from fabricobs.short_files import decoded, parsed, read_short
 from fabricobs.simulator.shapes import ScenarioShape
+from fabricobs.validation import nearest
 
 FOLDER = Path(__file__).parent / "scenarios"
 
@@ -44,8 +45,9 @@ def load_scenario(name: str) -> Scenario:
     """Load a scenario by its name, or by the path of a file of the user's."""
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.is_file():
-        known = ", ".join(scenario_names())
-        raise ScenarioError(f"no scenario {name!r}; a TOML file of yours or one of {known}")
+        if name.endswith(".toml"):
+            raise ScenarioError(f"no file {name!r}, of a scenario of yours")
+        raise ScenarioError(f"no scenario {name!r}{nearest(name, scenario_names(), else_all=True)}")
     text = decoded(path, read_short(path, ScenarioError), ScenarioError)
     document = parsed(path, text, ScenarioError)
     try:

@@ -1,6 +1,5 @@
 """The chart of a question, drawn on its own: for notebooks and files."""
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from fabricobs.report.charts.source import Source
 from fabricobs.report.charts.theme import on_its_own
 from fabricobs.report.charts.timeline import step_timeline
 from fabricobs.report.charts.topology import draw_topology
+from fabricobs.validation import nearest
 
 if TYPE_CHECKING:
     import altair as alt
@@ -45,9 +45,7 @@ def draw(
 ) -> "alt.LayerChart":
     """Draw the answer to one of CHARTS, with a finding marked or of the switch and job given."""
     if question not in CHARTS:
-        close = difflib.get_close_matches(question, CHARTS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(CHARTS)}"
-        raise ChartError(f"no chart {question!r}: {hint}")
+        raise ChartError(f"no chart {question!r}{nearest(question, CHARTS, else_all=True)}")
     source = Source(connection, content)
     marked = [] if finding is None else [finding]
     drawn: alt.LayerChart | None
