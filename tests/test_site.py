@@ -1,5 +1,6 @@
 """The report as a site: every page is there, every link leads somewhere, nothing is inline."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
@@ -8,10 +9,13 @@ import pytest
 from report_case import EVIL, LEAF, evil_diagnosis, evil_store, finding
 
 from conftest import Run
+from fabricobs.diagnosis.findings import JobVerdict
 from fabricobs.report.figures import draw_figures
 from fabricobs.report.history import keep_findings
 from fabricobs.report.page import draw
+from fabricobs.report.site import write_site
 from fabricobs.report.writing import write_pages
+from fabricobs.store.session import runs_of
 
 
 class Page(HTMLParser):
@@ -57,6 +61,30 @@ def test_each_finding_host_switch_and_job_has_a_page(pages: dict[Path, Page], si
     assert {"index.html", "history.html"} <= {path.name for path in pages}
     switches = [page for path, page in pages.items() if path.parent.name == "switches"]
     assert any("culprit of" in page.text and "Ethernet0" in page.text for page in switches)
+
+
+def test_the_page_of_the_only_job_lists_every_finding(pages: dict[Path, Page], site: Path) -> None:
+    (job,) = (page for path, page in pages.items() if path.parent.name == "jobs")
+    for one in evil_diagnosis().findings:
+        assert f"../incidents/{one.id}.html" in job.links
+    figures = [named["id"] for tag, named in job.elements if tag == "figure"]
+    assert any(str(each).startswith("finding-2-") for each in figures)
+
+
+def test_the_page_of_one_job_of_several_lists_its_own_findings(tmp_path: Path) -> None:
+    store, found = evil_store(tmp_path / "store"), evil_diagnosis()
+    (run,) = runs_of(store)
+    other = replace(run, label="other", name="other")
+    ids = [each.id for each in found.findings]
+    verdicts = [JobVerdict(run, found.verdict, (ids[0],)), JobVerdict(other, found.verdict, ())]
+    found = replace(found, jobs=tuple(verdicts))
+    figures = draw_figures(found, store)
+    root = tmp_path / "pages"
+    write_site(found, figures, draw(figures), root, (run, other), found.findings)
+    listed = {path.name: Page(path) for path in (root / "jobs").iterdir()}
+    assert "No finding is about it." in listed.pop("other.html").text
+    ((_, page),) = listed.items()
+    assert [id_ in page.text for id_ in ids] == [True, False, False]
 
 
 def test_every_link_leads_to_a_page_of_the_site(pages: dict[Path, Page]) -> None:

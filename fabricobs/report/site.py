@@ -25,6 +25,10 @@ from fabricobs.store.jobs import Run
 ASSETS, HOSTS, INCIDENTS, JOBS, SWITCHES = "assets", "hosts", "incidents", "jobs", "switches"
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 80
+_SUFFERS = "victim or path"
+
+Numbered = tuple[int, Finding]
+Named = tuple[int, Finding, str]  # and what a part is to the finding, empty of a job it slowed
 
 
 def incident_page(id_: str) -> str:
@@ -120,7 +124,9 @@ class _Site:
             context = {"diagnosis": alone, "section": section, "costliest": finding, "others": ()}
             write(incidents[finding.id], "incident.html.j2", **context)
         for part in parts.values():
-            named = list(_named(part, numbered))
+            named = list(
+                self._of_job(part, numbered) if part.kind == "job" else _named(part, numbered)
+            )
             context = {"part": part, "named": named, "verdict": self._verdict(part)}
             write(part.address, "job.html.j2" if part.kind == "job" else "part.html.j2", **context)
         write("history.html", "history.html.j2", kept=kept)
@@ -156,20 +162,27 @@ class _Site:
         own = (each.verdict for each in self.diagnosis.jobs if name_of(each.run) == part.name)
         return next(own, self.diagnosis.verdict)
 
+    def _of_job(self, part: Part, numbered: Sequence[Numbered]) -> Iterator[Named]:
+        """Yield the findings of a job: where no other was judged, all that there are."""
+        judged = self.diagnosis.jobs
+        ids = {id_ for each in judged if name_of(each.run) == part.name for id_ in each.findings}
+        alone = not judged and part.name in map(name_of, self.diagnosis.runs or self.runs)
+        for number, finding in numbered:
+            if alone or finding.id in ids:
+                yield number, finding, ""
 
-def _named(
-    part: Part, numbered: Sequence[tuple[int, Finding]]
-) -> Iterator[tuple[int, Finding, str]]:
+
+def _named(part: Part, numbered: Sequence[Numbered]) -> Iterator[Named]:
     """Yield the findings that name a part, and what it is to them."""
     for number, finding in numbered:
         if any(part.name in _names(entity) for entity in finding.entities):
             yield number, finding, finding.role
         elif any(part.name in _names(entity) for entity in finding.related):
-            yield number, finding, "victim or path"
+            yield number, finding, _SUFFERS
 
 
 def _names(entity: Entity) -> set[str | None]:
-    return {entity.host, entity.switch, entity.job}
+    return {entity.host, entity.switch}
 
 
 def _address(folder: str, name: str) -> str:
