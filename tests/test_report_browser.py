@@ -140,6 +140,71 @@ def test_a_line_tells_the_row_under_the_pointer_in_time(page: "sync_api.Page") -
     assert re.search(r"until \(UTC\): 2026-03-02 09:\d\d:00", words), words
 
 
+@pytest.fixture(scope="module")
+def sample_page(
+    sample_store: Path, tmp_path_factory: pytest.TempPathFactory, fabricobs: Run
+) -> Path:
+    out = tmp_path_factory.mktemp("sample") / "report.html"
+    told = fabricobs("report", "--store", sample_store, "--out", out)
+    assert told.returncode == 0, told.stderr
+    return out
+
+
+def words_at(page: "sync_api.Page", chart: str, x: float, y: float) -> list[str]:
+    """Lines of the tooltip at a place of a chart's frame, 0 to 1 from the left and the top."""
+    frame = page.locator(f"{chart} svg.wide")
+    frame.scroll_into_view_if_needed()
+    box = frame.bounding_box()
+    assert box is not None
+    left, top, width, height = map(float, (frame.get_attribute("data-frame") or "").split())
+    whole = list(map(float, (frame.get_attribute("viewBox") or "").split()))
+    scale = box["width"] / whole[2]
+    page.mouse.move(box["x"] + scale * (left + x * width), box["y"] + scale * (top + y * height))
+    return page.locator("#tip").inner_text().splitlines()
+
+
+def test_of_many_lines_all_are_told_the_accused_first(
+    browser: "sync_api.Browser", sample_page: Path
+) -> None:
+    page = browser.new_page()
+    page.goto(sample_page.as_uri())
+    wait_until(page, DRAWN)
+    chart = "#finding-1-uplink-shares"
+    until, heads, *lines = words_at(page, chart, 0.83, 0.02)
+    assert until.startswith("until (UTC): 2026-03-02 09:1")
+    assert heads == "port: share"
+    assert len({line.partition(":")[0] for line in lines}) == 8
+    hot = page.locator(f"{chart} .data tr[data-marked] td:first-child").all_text_contents()
+    few = len(set(hot))
+    assert 0 < few < 8
+    assert {line.partition(":")[0] for line in lines[:few]} == set(hot)
+    shares = [float(line.partition(": ")[2].strip(" %")) for line in lines]
+    assert shares[:few] == sorted(shares[:few], reverse=True)
+    assert shares[few:] == sorted(shares[few:], reverse=True)
+    page.evaluate(
+        f"""() => {{ for (const row of document.querySelectorAll("{chart} .data tr[data-x]")) {{
+          const other = row.cloneNode(true);
+          other.cells[0].textContent += "'";
+          row.after(other);
+        }} }}"""
+    )
+    lines = words_at(page, chart, 0.83, 0.03)[2:]
+    assert len(lines) == 9
+    assert lines[-1] == "and 8 more"
+    page.close()
+
+
+def test_a_bar_is_told_by_its_row(browser: "sync_api.Browser", sample_page: Path) -> None:
+    page = browser.new_page()
+    page.goto(sample_page.as_uri())
+    wait_until(page, DRAWN)
+    names = page.locator("#answer-sick-link .data td:first-child").all_text_contents()
+    for place, name in enumerate(names):
+        told = words_at(page, "#answer-sick-link", 0.95, (place + 0.5) / len(names))
+        assert told[0] == f"name: {name}"
+    page.close()
+
+
 def test_one_range_of_time_shows_in_every_chart(page: "sync_api.Page") -> None:
     frame = page.locator("#step-time svg.wide")
     frame.scroll_into_view_if_needed()

@@ -6,6 +6,7 @@ mark says stands in its `<title>`; a script that shows it, or marks a range of t
 scale of the x axis in `data-` attributes.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -93,6 +94,13 @@ def x_encoding(spec: Value) -> Value | None:
     return None
 
 
+def _bands(spec: Value) -> list[str]:
+    """Return what stands along the y axis from the top, where that is names in an order."""
+    ys = (layer.get("encoding", {}).get("y", {}) for layer in marks(spec))
+    orders = (y.get("sort") for y in ys if y.get("type") == "nominal")
+    return next((order for order in orders if isinstance(order, list)), [])
+
+
 def marks(spec: Value) -> Iterator[Value]:
     """Yield every layer that draws marks, with the data it shares with others."""
     if "layer" in spec:
@@ -149,6 +157,8 @@ def _cleaned(svg: str, key: str, name: str, spec: Value) -> str:
             "data-domain": " ".join(map(str, domain)),
             "data-frame": " ".join(f"{number:g}" for number in frame),
         }
+        if bands := _bands(spec):
+            root.attrib["data-bands"] = json.dumps(bands)
     return ElementTree.tostring(root, encoding="unicode")
 
 
