@@ -87,6 +87,24 @@ def test_the_page_of_one_job_of_several_lists_its_own_findings(tmp_path: Path) -
     assert [id_ in page.text for id_ in ids] == [True, False, False]
 
 
+def test_ports_of_which_nothing_is_known_are_counted_only(tmp_path: Path) -> None:
+    store, found = evil_store(tmp_path / "store"), evil_diagnosis()
+    figures = draw_figures(found, store)
+    of_leaf = next(row for row in figures.ports if row["owner"] == LEAF)
+    told = dict.fromkeys(("far_owner", "far_part", "speed_gbps", "errors", "pauses"))
+    ghosts = [
+        {**of_leaf, **told, "part": f"b8:3f:d2:00:00:0{n}", "busiest_gbps": value}
+        for n, value in enumerate((None, None, 0.5))
+    ]
+    # The store names one such port itself.
+    figures = replace(figures, ports=(*ghosts, *figures.ports))
+    root = tmp_path / "pages"
+    write_pages(found, figures, draw(figures), store, root)
+    (page,) = (page for page in map(Page, root.glob("*/*.html")) if "3 ports more" in page.text)
+    ids = {id_ for id_ in page.ids if id_.startswith("port-b8")}
+    assert ids == {"port-b8:3f:d2:00:00:02"}
+
+
 def test_every_link_leads_to_a_page_of_the_site(pages: dict[Path, Page]) -> None:
     followed = 0
     for path, page in pages.items():

@@ -25,6 +25,7 @@ from fabricobs.store.jobs import Run
 ASSETS, HOSTS, INCIDENTS, JOBS, SWITCHES = "assets", "hosts", "incidents", "jobs", "switches"
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 80
+_KNOWN_OF_PORTS = ("far_owner", "speed_gbps", "busiest_gbps", "errors", "pauses")
 _SUFFERS = "victim or path"
 
 Numbered = tuple[int, Finding]
@@ -38,13 +39,17 @@ def incident_page(id_: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A host, switch or job with a page: its address from the root, its ports, its ranks."""
+    """A host, switch or job with a page: its address from the root, its ports, its ranks.
+
+    Of `unknown` ports more only the name is known.
+    """
 
     name: str
     kind: str
     address: str
     ports: tuple[Row, ...] = ()
     ranks: tuple[Row, ...] = ()
+    unknown: int = 0
 
     @property
     def errors(self) -> int | None:
@@ -143,19 +148,22 @@ class _Site:
         """Yield jobs, then hosts and switches; of two that share a name the last has the page."""
         ranks = self.figures.ranks
         for run in self.runs:
-            own = tuple(row for row in ranks if row["job"] == run.label)
-            yield Part(name_of(run), "job", _address(JOBS, name_of(run)), ranks=own)
+            trains = tuple(row for row in ranks if row["job"] == run.label)
+            yield Part(name_of(run), "job", _address(JOBS, name_of(run)), ranks=trains)
         by_owner: dict[str, list[Row]] = defaultdict(list)
         for row in self.figures.ports:
             by_owner[row["owner"]].append(row)
+        cabled = {(row["far_owner"], row["far_part"]) for row in self.figures.ports}
         by_host: dict[str, list[Row]] = defaultdict(list)
         for row in ranks:
             by_host[row["host"]].append(row)
         for name in sorted((by_owner.keys() | by_host.keys()) - {None}):
-            ports = tuple(by_owner[name])
-            kind = "host" if name in by_host or any(row["is_host"] for row in ports) else "switch"
-            folder = HOSTS if kind == "host" else SWITCHES
-            yield Part(name, kind, _address(folder, name), ports, tuple(by_host.get(name, ())))
+            own = by_owner[name]
+            kind = "host" if name in by_host or any(row["is_host"] for row in own) else "switch"
+            address = _address(HOSTS if kind == "host" else SWITCHES, name)
+            ports = tuple(r for r in own if _is_known(r) or (name, r["part"]) in cabled)
+            its_ranks = tuple(by_host.get(name, ()))
+            yield Part(name, kind, address, ports, its_ranks, len(own) - len(ports))
 
     def _verdict(self, part: Part) -> Verdict:
         """Return the verdict of a job: its own where the store has several."""
@@ -179,6 +187,11 @@ def _named(part: Part, numbered: Sequence[Numbered]) -> Iterator[Named]:
             yield number, finding, finding.role
         elif any(part.name in _names(entity) for entity in finding.related):
             yield number, finding, _SUFFERS
+
+
+def _is_known(port: Row) -> bool:
+    """Say whether anything but its name is known of a port."""
+    return any(port[column] is not None for column in _KNOWN_OF_PORTS)
 
 
 def _names(entity: Entity) -> set[str | None]:
