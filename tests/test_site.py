@@ -14,6 +14,7 @@ from fabricobs.report.figures import draw_figures
 from fabricobs.report.history import keep_findings
 from fabricobs.report.page import draw
 from fabricobs.report.site import write_site
+from fabricobs.report.wording import state_words, until_words
 from fabricobs.report.writing import write_pages
 from fabricobs.store.session import runs_of
 
@@ -80,7 +81,7 @@ def test_the_page_of_one_job_of_several_lists_its_own_findings(tmp_path: Path) -
     found = replace(found, jobs=tuple(verdicts))
     figures = draw_figures(found, store)
     root = tmp_path / "pages"
-    write_site(found, figures, draw(figures), root, (run, other), found.findings)
+    write_site(found, store, figures, draw(figures), root, (run, other), found.findings)
     listed = {path.name: Page(path) for path in (root / "jobs").iterdir()}
     assert "No finding is about it." in listed.pop("other.html").text
     ((_, page),) = listed.items()
@@ -137,11 +138,16 @@ def test_parts_of_a_drawing_link_to_their_pages(pages: dict[Path, Page], site: P
 
 def test_the_history_keeps_the_pages_of_earlier_runs(tmp_path: Path) -> None:
     store, before = evil_store(tmp_path / "store"), evil_diagnosis()
-    for diagnosis in (before, type(before)(before.verdict, (finding("hang"),))):
+    lasting = finding("hang", state="ongoing")
+    for diagnosis in (before, type(before)(before.verdict, (lasting,))):
         keep_findings(diagnosis, store)
         figures = draw_figures(diagnosis, store)
         write_pages(diagnosis, figures, draw(figures), store, tmp_path / "pages")
     history = Page(tmp_path / "pages" / "history.html")
+    for one in (*before.findings, lasting):
+        assert f"<td>{state_words(one) or '-'}</td>" in history.text
+        assert f"<td>{until_words(one)}</td>" in history.text
+    assert state_words(lasting) == f"until {until_words(lasting)}" == "until the end of the logs"
     linked = {link for link in history.links if link.startswith("incidents/")}
     assert len(linked) == 4
 

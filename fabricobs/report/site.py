@@ -69,6 +69,7 @@ class Part:
 
 def write_site(
     diagnosis: Diagnosis,
+    store: Path,
     figures: Figures,
     charts: Charts,
     root: Path,
@@ -80,12 +81,13 @@ def write_site(
 
     `runs` are the jobs of the store, `kept` the findings of earlier runs for the history.
     """
-    return _Site(diagnosis, figures, charts, root, extra, tuple(runs)).write(kept)
+    return _Site(diagnosis, store, figures, charts, root, extra, tuple(runs)).write(kept)
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
     diagnosis: Diagnosis
+    store: Path
     figures: Figures
     charts: Charts
     root: Path
@@ -103,7 +105,7 @@ class _Site:
         incidents = {finding.id: incident_page(finding.id) for finding in kept}
         incidents = {id_: to for id_, to in incidents.items() if (self.root / to).exists()}
         incidents |= {finding.id: incident_page(finding.id) for _, finding in numbered}
-        common = context_of(self.diagnosis, self.figures, self.charts) | {
+        common = context_of(self.diagnosis, self.store, self.figures, self.charts) | {
             "parts": parts,
             "runs": self.runs,
         }
