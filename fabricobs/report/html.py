@@ -27,6 +27,7 @@ from fabricobs.report.jobs import facts_of, named_words, restarts
 STYLE, SCRIPT = "report.css", "report.js"
 _SCRIPTS = ("tables.js", "copy.js", "charts.js")
 _FINDING = re.compile(r"\bfinding (\d+|[0-9a-f]{12})\b")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?(?: UTC)?|\d\d:\d\d:\d\d UTC")
 _MOST_LINKED = 12  # in one text
 _NOTHING_ELSE = "base-uri 'none'; form-action 'none'"
 
@@ -109,6 +110,11 @@ def linked_findings(
     return Markup(_FINDING.sub(link, str(escape(text)), _MOST_LINKED))
 
 
+def whole_times(text: str) -> Markup:
+    """Return a text in which no line ends within a date or a time."""
+    return Markup(_TIME.sub(r'<span class="name">\g<0></span>', str(escape(text))))
+
+
 def breakable(name: str) -> Markup:
     """Return a name that may go on in the next line behind each underscore, and nowhere else."""
     return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
@@ -143,6 +149,7 @@ def environment() -> Environment:
         cell_text,
         breakable,
         linked_findings,
+        whole_times,
         with_commands,
     ):
         made.filters[function.__name__] = function

@@ -20,8 +20,9 @@ from markupsafe import Markup, escape
 from fabricobs.report.charts.positions import position
 from fabricobs.report.charts.theme import CONFIG
 
-# CSS pixels: the text of a page at its widest, and that of a telephone of 390.
-WIDTHS: Mapping[str, int] = {"wide": 1040, "narrow": 356}
+# CSS pixels: the text of a page at its widest, and that of a finding on a telephone of 390.
+WIDTHS: Mapping[str, int] = {"wide": 1040, "narrow": 342}
+_MOST_SHRUNK = 1.25  # times the width of a telephone: what is wider is scrolled
 _TAG = re.compile(r"\{.*\}")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}")
 _FRAME = re.compile(r"M0,0h([\d.]+)v([\d.]+)")
@@ -147,7 +148,9 @@ def _cleaned(svg: str, key: str, name: str, spec: Value) -> str:
     _clean(root, key, {})
     size = root.attrib["viewBox"].split()
     root.attrib.clear()
-    root.attrib |= {"class": name, "viewBox": " ".join(size), "width": size[2], "height": size[3]}
+    shrinks = name == "narrow" and float(size[2]) <= _MOST_SHRUNK * WIDTHS[name]
+    kind = f"{name} shrinks" if shrinks else name
+    root.attrib |= {"class": kind, "viewBox": " ".join(size), "width": size[2], "height": size[3]}
     x = x_encoding(spec)
     if x is not None and frame is not None:
         kind = "time" if x["type"] == "temporal" else x.get("title") or "x"
