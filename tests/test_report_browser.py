@@ -250,10 +250,27 @@ def test_a_command_is_copied(page: "sync_api.Page") -> None:
     wait_until(page, "[...document.querySelectorAll('.act')].some(b => b.textContent == 'Copied')")
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    diagnosis, store = evil_diagnosis(), evil_store(folder / "store")
+    figures = draw_figures(diagnosis, store)
+    write_pages(diagnosis, figures, draw(figures), store, folder / "pages")
+    return folder / "pages"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_any_state(
-    browser: "sync_api.Browser", report: Path, scheme: str
+    browser: "sync_api.Browser", report: Path, site: Path, scheme: str
 ) -> None:
+    kinds = ("index", "history", "jobs/*", "hosts/*", "switches/*", "incidents/*")
+    of_site = [next(site.glob(f"{kind}.html")) for kind in kinds]
+    for page in (report, *of_site):
+        check_with_axe(browser, page, scheme)
+
+
+def check_with_axe(browser: "sync_api.Browser", report: Path, scheme: str) -> None:
+    """Check a page as it opens, with all of its details open, and on a telephone."""
     axe = pytest.importorskip("axe_playwright_python.base")
     # What looks at the page is no part of it: its script is let in past the policy.
     opened = browser.new_page(bypass_csp=True, color_scheme=scheme)
@@ -266,20 +283,17 @@ def test_axe_finds_nothing_in_any_state(
         if state:
             opened.evaluate(state)
         violations = opened.evaluate("axe.run()")["violations"]
-        assert [(each["id"], each["nodes"][0]["html"]) for each in violations] == []
+        assert [(each["id"], each["nodes"][0]["html"]) for each in violations] == [], report
     opened.close()
 
 
 def test_a_site_opens_from_files_and_under_the_policy_of_jenkins(
-    browser: "sync_api.Browser", tmp_path: Path
+    browser: "sync_api.Browser", site: Path
 ) -> None:
-    diagnosis, store = evil_diagnosis(), evil_store(tmp_path / "store")
-    figures = draw_figures(diagnosis, store)
-    write_pages(diagnosis, figures, draw(figures), store, tmp_path / "pages")
     opened = browser.new_page()
     said: list[str] = []
     opened.on("console", lambda message: said.append(message.text))
-    opened.goto((tmp_path / "pages" / "index.html").as_uri())
+    opened.goto((site / "index.html").as_uri())
     wait_until(opened, DRAWN)
     opened.locator("#findings ~ .scroll tbody a").first.click()
     assert "/incidents/" in opened.url
@@ -288,7 +302,7 @@ def test_a_site_opens_from_files_and_under_the_policy_of_jenkins(
     assert said == []
     opened.close()
     policy = "sandbox; default-src 'none'; img-src 'self'; style-src 'self';"
-    with served(tmp_path / "pages", {"Content-Security-Policy": policy}) as address:
+    with served(site, {"Content-Security-Policy": policy}) as address:
         opened = browser.new_page()
         opened.goto(f"{address}/index.html")
         assert opened.locator(".chart svg:visible").count() == opened.locator("figure").count() > 0
