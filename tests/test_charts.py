@@ -20,6 +20,7 @@ from fabricobs.report.charts.answers import ANSWERS
 from fabricobs.report.charts.catalogue import CHARTS, chart_of
 from fabricobs.report.charts.source import Source
 from fabricobs.report.charts.svg import marks
+from fabricobs.report.charts.timeline import step_timeline
 from fabricobs.report.charts.topology import draw_topology
 from fabricobs.report.figures import draw_figures, save_figures
 from fabricobs.store.parts import Store
@@ -234,6 +235,26 @@ def test_a_hang_shows_who_is_behind(source: Source) -> None:
     assert {first: row["launched"] for first, row in rows.items()} == {0: 7, 2: 6, 3: 7}
     assert rows[0]["ranks"] == 2
     assert rows[2]["label"] == "rank 2 on node3"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "last", "words"),
+    [(6, 15.0, "6 s"), (3600, 24.0, "60 min"), (0.1, 9.5, "0 s"), (36_000, 24.0, "10 h")],
+)
+def test_the_steps_are_followed_by_the_time_in_which_a_job_stands_still(
+    source: Source, seconds: float, last: float, words: str
+) -> None:
+    hang = of(
+        "hang", "hang_progress", start_step=10, end_step=10, after_step=9,
+        end=at(1) + timedelta(seconds=seconds),
+    )  # fmt: skip
+    chart = step_timeline(source, (), [hang])
+    assert chart is not None
+    span = next(row for row in drawn(chart)[1] if "stands" in row)
+    assert (span["first"], span["last"], span["stands"]) == (9, last, f"no step for {words}")
+    (axis,) = {str(layer["encoding"]["x"].get("scale")) for layer in marks(chart.to_dict())
+               if "domain" in str(layer["encoding"]["x"].get("scale"))}  # fmt: skip
+    assert f"'domain': [0, {last}]" in axis
 
 
 @pytest.mark.parametrize("bad", ["host", "nic", "switch"])

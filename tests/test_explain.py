@@ -200,7 +200,7 @@ class TestRowsAboutIt:
         answer = pl.DataFrame({"rank": [3] * 27, "host": ["node01"] * 27, "window_start": windows})
         late = replace(FINDING, start=windows[9], start_step=None)
         shown = evidence_rows(late, "", answer).shown(12)
-        assert (shown["window_start"] < windows[9]).sum() == 6
+        assert (shown["window_start"] < windows[9]).sum() == 4
 
     @pytest.mark.parametrize("most", [12, 16])
     @pytest.mark.parametrize("ends", [None, 14])
@@ -227,6 +227,29 @@ class TestRowsAboutIt:
         wanted = {4: 0.0, 5: 5.0, last: 5.0} | ({} if ends is None else {ends + 1: 0.0})
         assert wanted.items() <= seen.items()
         assert set(shown["counter"]) == {"c2"}
+
+    @pytest.mark.parametrize(("seconds", "last"), [(10, 8), (50, 9)])
+    def test_the_first_two_and_last_two_windows_in_its_time_are_shown(
+        self, seconds: int, last: int
+    ) -> None:
+        # Eight links in 12 windows of a minute; it lasts from window 4 until a part of window 9.
+        rows = [
+            (START + timedelta(minutes=m), "node01", 3, f"e{n}", 0.1 * n + m, 0.125)
+            for m in range(12)
+            for n in range(8)
+        ]
+        columns = ["window_start", "host", "rank", "link", "share", "even"]
+        answer = pl.DataFrame(rows, schema=columns, orient="row")
+        end = START + timedelta(minutes=9, seconds=seconds)
+        start = START + timedelta(minutes=4)
+        late = replace(FINDING, start=start, end=end, start_step=None, end_step=None)
+        shown = evidence_rows(late, "", answer.select("even", *columns[:-1])).shown(16)
+        minutes = [(w - START) // timedelta(minutes=1) for w in shown["window_start"]]
+        assert sorted(set(minutes)) == [3, 4, 5, last - 1, last, 10]
+        assert max(map(minutes.count, minutes)) <= 3
+        assert set(shown.filter(pl.col("window_start") < start)["link"]) <= {"e0", "e1", "e2"}
+        assert shown.columns[0] == "window_start"
+        assert shown.columns[-2:] == ["even", "rank"]
 
     def test_rows_of_zero_are_not_shown_for_others(self) -> None:
         windows = [START + timedelta(minutes=m) for m in range(60)]

@@ -39,7 +39,7 @@ from fabricobs.diagnosis.findings import (
     Verdict,
 )
 from fabricobs.report import documents, wording
-from fabricobs.report.html import script
+from fabricobs.report.html import linked_findings, script
 from fabricobs.report.page import write_page
 from fabricobs.report.screen import summary_text
 from fabricobs.report.terminal import diagnosis_text, in_colour
@@ -337,6 +337,21 @@ def test_information_accuses_nobody(diagnosis: Diagnosis, store: Path, tmp_path:
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<dt>In question</dt><dd>odd</dd>" in page
     assert "culprit" not in page[page.index("finding-1") : page.index("Topology")].lower()
+
+
+def test_a_finding_that_a_text_names_is_linked(diagnosis: Diagnosis) -> None:
+    first = diagnosis.findings[0].id
+    text = f"<b>, finding {first}; victim of finding 2, of finding 9"
+    known = [each.id for each in diagnosis.findings]
+    linked = linked_findings(
+        text,
+        list(enumerate(diagnosis.findings, start=1)),
+        lambda id_: f"#{id_}" if id_ in known else None,
+    )
+    assert linked == (
+        f'&lt;b&gt;, <a href="#{first}">finding {first}</a>; '
+        f'victim of <a href="#{known[1]}">finding 2</a>, of finding 9'
+    )
 
 
 def test_page_shows_shared_sql_once(reading: Reading) -> None:

@@ -140,6 +140,71 @@ def test_a_line_tells_the_row_under_the_pointer_in_time(page: "sync_api.Page") -
     assert re.search(r"until \(UTC\): 2026-03-02 09:\d\d:00", words), words
 
 
+@pytest.fixture(scope="module")
+def sample_page(
+    sample_store: Path, tmp_path_factory: pytest.TempPathFactory, fabricobs: Run
+) -> Path:
+    out = tmp_path_factory.mktemp("sample") / "report.html"
+    told = fabricobs("report", "--store", sample_store, "--out", out)
+    assert told.returncode == 0, told.stderr
+    return out
+
+
+def words_at(page: "sync_api.Page", chart: str, x: float, y: float) -> list[str]:
+    """Lines of the tooltip at a place of a chart's frame, 0 to 1 from the left and the top."""
+    frame = page.locator(f"{chart} svg.wide")
+    frame.scroll_into_view_if_needed()
+    box = frame.bounding_box()
+    assert box is not None
+    left, top, width, height = map(float, (frame.get_attribute("data-frame") or "").split())
+    whole = list(map(float, (frame.get_attribute("viewBox") or "").split()))
+    scale = box["width"] / whole[2]
+    page.mouse.move(box["x"] + scale * (left + x * width), box["y"] + scale * (top + y * height))
+    return page.locator("#tip").inner_text().splitlines()
+
+
+def test_of_many_lines_all_are_told_the_accused_first(
+    browser: "sync_api.Browser", sample_page: Path
+) -> None:
+    page = browser.new_page()
+    page.goto(sample_page.as_uri())
+    wait_until(page, DRAWN)
+    chart = "#finding-1-uplink-shares"
+    until, heads, *lines = words_at(page, chart, 0.83, 0.02)
+    assert until.startswith("until (UTC): 2026-03-02 09:1")
+    assert heads == "port: share"
+    assert len({line.partition(":")[0] for line in lines}) == 8
+    hot = page.locator(f"{chart} .data tr[data-marked] td:first-child").all_text_contents()
+    few = len(set(hot))
+    assert 0 < few < 8
+    assert {line.partition(":")[0] for line in lines[:few]} == set(hot)
+    shares = [float(line.partition(": ")[2].strip(" %")) for line in lines]
+    assert shares[:few] == sorted(shares[:few], reverse=True)
+    assert shares[few:] == sorted(shares[few:], reverse=True)
+    page.evaluate(
+        f"""() => {{ for (const row of document.querySelectorAll("{chart} .data tr[data-x]")) {{
+          const other = row.cloneNode(true);
+          other.cells[0].textContent += "'";
+          row.after(other);
+        }} }}"""
+    )
+    lines = words_at(page, chart, 0.83, 0.03)[2:]
+    assert len(lines) == 9
+    assert lines[-1] == "and 8 more"
+    page.close()
+
+
+def test_a_bar_is_told_by_its_row(browser: "sync_api.Browser", sample_page: Path) -> None:
+    page = browser.new_page()
+    page.goto(sample_page.as_uri())
+    wait_until(page, DRAWN)
+    names = page.locator("#answer-sick-link .data td:first-child").all_text_contents()
+    for place, name in enumerate(names):
+        told = words_at(page, "#answer-sick-link", 0.95, (place + 0.5) / len(names))
+        assert told[0] == f"name: {name}"
+    page.close()
+
+
 def test_one_range_of_time_shows_in_every_chart(page: "sync_api.Page") -> None:
     frame = page.locator("#step-time svg.wide")
     frame.scroll_into_view_if_needed()
@@ -185,10 +250,27 @@ def test_a_command_is_copied(page: "sync_api.Page") -> None:
     wait_until(page, "[...document.querySelectorAll('.act')].some(b => b.textContent == 'Copied')")
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    diagnosis, store = evil_diagnosis(), evil_store(folder / "store")
+    figures = draw_figures(diagnosis, store)
+    write_pages(diagnosis, figures, draw(figures), store, folder / "pages")
+    return folder / "pages"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_any_state(
-    browser: "sync_api.Browser", report: Path, scheme: str
+    browser: "sync_api.Browser", report: Path, site: Path, scheme: str
 ) -> None:
+    kinds = ("index", "history", "jobs/*", "hosts/*", "switches/*", "incidents/*")
+    of_site = [next(site.glob(f"{kind}.html")) for kind in kinds]
+    for page in (report, *of_site):
+        check_with_axe(browser, page, scheme)
+
+
+def check_with_axe(browser: "sync_api.Browser", report: Path, scheme: str) -> None:
+    """Check a page as it opens, with all of its details open, and on a telephone."""
     axe = pytest.importorskip("axe_playwright_python.base")
     # What looks at the page is no part of it: its script is let in past the policy.
     opened = browser.new_page(bypass_csp=True, color_scheme=scheme)
@@ -201,20 +283,17 @@ def test_axe_finds_nothing_in_any_state(
         if state:
             opened.evaluate(state)
         violations = opened.evaluate("axe.run()")["violations"]
-        assert [(each["id"], each["nodes"][0]["html"]) for each in violations] == []
+        assert [(each["id"], each["nodes"][0]["html"]) for each in violations] == [], report
     opened.close()
 
 
 def test_a_site_opens_from_files_and_under_the_policy_of_jenkins(
-    browser: "sync_api.Browser", tmp_path: Path
+    browser: "sync_api.Browser", site: Path
 ) -> None:
-    diagnosis, store = evil_diagnosis(), evil_store(tmp_path / "store")
-    figures = draw_figures(diagnosis, store)
-    write_pages(diagnosis, figures, draw(figures), store, tmp_path / "pages")
     opened = browser.new_page()
     said: list[str] = []
     opened.on("console", lambda message: said.append(message.text))
-    opened.goto((tmp_path / "pages" / "index.html").as_uri())
+    opened.goto((site / "index.html").as_uri())
     wait_until(opened, DRAWN)
     opened.locator("#findings ~ .scroll tbody a").first.click()
     assert "/incidents/" in opened.url
@@ -223,7 +302,7 @@ def test_a_site_opens_from_files_and_under_the_policy_of_jenkins(
     assert said == []
     opened.close()
     policy = "sandbox; default-src 'none'; img-src 'self'; style-src 'self';"
-    with served(tmp_path / "pages", {"Content-Security-Policy": policy}) as address:
+    with served(site, {"Content-Security-Policy": policy}) as address:
         opened = browser.new_page()
         opened.goto(f"{address}/index.html")
         assert opened.locator(".chart svg:visible").count() == opened.locator("figure").count() > 0

@@ -1,5 +1,6 @@
 """The report as a site: every page is there, every link leads somewhere, nothing is inline."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
@@ -8,10 +9,14 @@ import pytest
 from report_case import EVIL, LEAF, evil_diagnosis, evil_store, finding
 
 from conftest import Run
+from fabricobs.diagnosis.findings import JobVerdict
 from fabricobs.report.figures import draw_figures
 from fabricobs.report.history import keep_findings
 from fabricobs.report.page import draw
+from fabricobs.report.site import write_site
+from fabricobs.report.wording import state_words, until_words
 from fabricobs.report.writing import write_pages
+from fabricobs.store.session import runs_of
 
 
 class Page(HTMLParser):
@@ -59,6 +64,48 @@ def test_each_finding_host_switch_and_job_has_a_page(pages: dict[Path, Page], si
     assert any("culprit of" in page.text and "Ethernet0" in page.text for page in switches)
 
 
+def test_the_page_of_the_only_job_lists_every_finding(pages: dict[Path, Page], site: Path) -> None:
+    (job,) = (page for path, page in pages.items() if path.parent.name == "jobs")
+    for one in evil_diagnosis().findings:
+        assert f"../incidents/{one.id}.html" in job.links
+    figures = [named["id"] for tag, named in job.elements if tag == "figure"]
+    assert any(str(each).startswith("finding-2-") for each in figures)
+
+
+def test_the_page_of_one_job_of_several_lists_its_own_findings(tmp_path: Path) -> None:
+    store, found = evil_store(tmp_path / "store"), evil_diagnosis()
+    (run,) = runs_of(store)
+    other = replace(run, label="other", name="other")
+    ids = [each.id for each in found.findings]
+    verdicts = [JobVerdict(run, found.verdict, (ids[0],)), JobVerdict(other, found.verdict, ())]
+    found = replace(found, jobs=tuple(verdicts))
+    figures = draw_figures(found, store)
+    root = tmp_path / "pages"
+    write_site(found, store, figures, draw(figures), root, (run, other), found.findings)
+    listed = {path.name: Page(path) for path in (root / "jobs").iterdir()}
+    assert "No finding is about it." in listed.pop("other.html").text
+    ((_, page),) = listed.items()
+    assert [id_ in page.text for id_ in ids] == [True, False, False]
+
+
+def test_ports_of_which_nothing_is_known_are_counted_only(tmp_path: Path) -> None:
+    store, found = evil_store(tmp_path / "store"), evil_diagnosis()
+    figures = draw_figures(found, store)
+    of_leaf = next(row for row in figures.ports if row["owner"] == LEAF)
+    told = dict.fromkeys(("far_owner", "far_part", "speed_gbps", "errors", "pauses"))
+    ghosts = [
+        {**of_leaf, **told, "part": f"b8:3f:d2:00:00:0{n}", "busiest_gbps": value}
+        for n, value in enumerate((None, None, 0.5))
+    ]
+    # The store names one such port itself.
+    figures = replace(figures, ports=(*ghosts, *figures.ports))
+    root = tmp_path / "pages"
+    write_pages(found, figures, draw(figures), store, root)
+    (page,) = (page for page in map(Page, root.glob("*/*.html")) if "3 ports more" in page.text)
+    ids = {id_ for id_ in page.ids if id_.startswith("port-b8")}
+    assert ids == {"port-b8:3f:d2:00:00:02"}
+
+
 def test_every_link_leads_to_a_page_of_the_site(pages: dict[Path, Page]) -> None:
     followed = 0
     for path, page in pages.items():
@@ -91,11 +138,16 @@ def test_parts_of_a_drawing_link_to_their_pages(pages: dict[Path, Page], site: P
 
 def test_the_history_keeps_the_pages_of_earlier_runs(tmp_path: Path) -> None:
     store, before = evil_store(tmp_path / "store"), evil_diagnosis()
-    for diagnosis in (before, type(before)(before.verdict, (finding("hang"),))):
+    lasting = finding("hang", state="ongoing")
+    for diagnosis in (before, type(before)(before.verdict, (lasting,))):
         keep_findings(diagnosis, store)
         figures = draw_figures(diagnosis, store)
         write_pages(diagnosis, figures, draw(figures), store, tmp_path / "pages")
     history = Page(tmp_path / "pages" / "history.html")
+    for one in (*before.findings, lasting):
+        assert f"<td>{state_words(one) or '-'}</td>" in history.text
+        assert f"<td>{until_words(one)}</td>" in history.text
+    assert state_words(lasting) == f"until {until_words(lasting)}" == "until the end of the logs"
     linked = {link for link in history.links if link.startswith("incidents/")}
     assert len(linked) == 4
 

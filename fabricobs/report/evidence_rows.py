@@ -1,18 +1,15 @@
 """The rows behind a finding: those of its query that name its culprits, in its time."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.report import wording
 from fabricobs.store.sandbox import literal
-
-if TYPE_CHECKING:
-    pass
 
 # What counters call a NIC, by host and RDMA device: its ports and its net device.
 Aliases = Mapping[tuple[str, str], Sequence[str]]
@@ -28,6 +25,7 @@ _COLUMNS = {
     "job": ("job",),
 }
 _TIMES = ("window_start", "ts", "last_seen")
+_ENDS = 2  # windows at the begin of a finding, and as many at its end
 _RATES = ("_per_second", "_pause_share")  # zero where nothing happened
 
 
@@ -46,6 +44,7 @@ class EvidenceRows:
     of_all_time: bool = False  # the finding has a time, and no column does
     before: int = 0
     after: int = 0
+    cut_short: bool = False  # the larger part of the last window in its time is behind its end
 
     @property
     def sql(self) -> str:
@@ -58,21 +57,29 @@ class EvidenceRows:
     def shown(self, most: int) -> pl.DataFrame:
         """Return the rows that tell most where not all fit; no column in which all are null.
 
-        Rows before and since are shown alike, and those of the first and the last window since.
+        Of windows in the time of the finding the first two and the last two come before others.
+        Rows before and since are shown alike.
         """
         if len(self.about) <= most:
-            return _without_empty(self.about)
+            return _told_first(self.about)
         during = self.about.slice(self.before, len(self.about) - self.before - self.after)
-        during = _rows_with_activity(during)
-        later = _alike(self.about.tail(self.after), during).head(max(1, most // 8))
-        fit = most - len(later)
-        earlier = _alike(self.about.head(self.before), during)
-        earlier = earlier.head(max(fit // 2, fit - len(during)))
-        return _without_empty(pl.concat([earlier, _ends(during, fit - len(earlier)), later]))
+        during = _rows_with_activity(_without_last(during) if self.cut_short else during)
+        around = [rows for rows in (self.before, self.after) if rows]
+        windows = min(2 * _ENDS, during["window_start"].n_unique()) if around else 1
+        share = max(1, most // (len(around) + windows))
+        picked = _of_windows(during, most - sum(min(share, rows) for rows in around))
+        later = _alike(self.about.tail(self.after), picked).head(share)
+        earlier = _alike(self.about.head(self.before), picked)
+        return _told_first(
+            pl.concat([earlier.head(most - len(picked) - len(later)), picked, later])
+        )
 
 
-def _without_empty(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows[[column.name for column in rows if column.null_count() < len(column)]]
+def _told_first(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows without columns that are null, the numbers that are all alike last."""
+    known = [column for column in rows if column.null_count() < len(column)]
+    same = [c.name for c in known if c.dtype.is_numeric() and len(c) > 1 and c.n_unique() == 1]
+    return rows[[*(c.name for c in known if c.name not in same), *same]]
 
 
 def _rows_with_activity(rows: pl.DataFrame) -> pl.DataFrame:
@@ -95,17 +102,24 @@ def _alike(rows: pl.DataFrame, during: pl.DataFrame) -> pl.DataFrame:
     return rows if alike.is_empty() else alike
 
 
-def _ends(rows: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Return as many rows in their order: of the first window, of the last, then those between."""
+def _of_windows(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Return as many rows in their order: as many of each of the first and the last windows."""
     if len(rows) <= most or "window_start" not in rows.columns:
         return rows.head(most)
-    windows = rows["window_start"]
-    part = max(1, most // 3)
-    first = (windows == windows.min()).fill_null(False).arg_true().to_list()[:part]
-    last = (windows == windows.max()).fill_null(False).arg_true().to_list()[:part]
-    ends = dict.fromkeys([*first, *last])
-    between = [place for place in range(len(rows)) if place not in ends]
-    return rows[sorted([*ends, *between][:most])]
+    begins = rows["window_start"].unique().sort().to_list()
+    ends = {*begins[:_ENDS], *begins[-_ENDS:]}
+    places: list[tuple[bool, int, int]] = []
+    seen: Counter[datetime] = Counter()
+    for place, begin in enumerate(rows["window_start"]):
+        places.append((begin not in ends, seen[begin], place))
+        seen[begin] += 1
+    return rows[sorted(place for _, _, place in sorted(places)[:most])]
+
+
+def _without_last(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of all windows but the last; all where that is the only one."""
+    others = rows.filter(pl.col("window_start") != rows["window_start"].max())
+    return rows if others.is_empty() else others
 
 
 def names_nic(finding: Finding) -> bool:
@@ -144,7 +158,14 @@ def evidence_rows(
         when = during if len(times) == 1 else f"({' OR '.join(times)})"
         rows = pl.concat([earlier, about, later])
         condition = f"({named})\n  AND {when}"
-        return EvidenceRows(sql, rows, condition, before=len(earlier), after=len(later))
+        return EvidenceRows(
+            sql,
+            rows,
+            condition,
+            before=len(earlier),
+            after=len(later),
+            cut_short=_is_cut_short(finding, about),
+        )
     return EvidenceRows(sql, answer, "")
 
 
@@ -174,6 +195,17 @@ def _window_after(finding: Finding, answer: pl.DataFrame) -> str:
     else:
         return ""
     return _is_window(later.min())
+
+
+def _is_cut_short(finding: Finding, about: pl.DataFrame) -> bool:
+    """Say whether the finding ends before half of the last of these windows."""
+    if finding.end is None or "window_start" not in about.columns:
+        return False
+    begins = about["window_start"].drop_nulls().unique().sort()
+    last, lasts = begins.max(), begins.diff().min()
+    if not (isinstance(last, datetime) and isinstance(lasts, timedelta)):
+        return False
+    return finding.end - last < lasts / 2
 
 
 def _is_window(begin: object) -> str:

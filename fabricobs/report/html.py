@@ -7,7 +7,8 @@ files, and have no style and no script of their own: a server that forbids both 
 
 import base64
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fabricobs import __version__
+from fabricobs.diagnosis.findings import Finding
 from fabricobs.report import wording
 from fabricobs.report.charts.theme import properties
 from fabricobs.report.commands import with_commands
@@ -24,6 +26,9 @@ from fabricobs.report.jobs import facts_of, named_words, restarts
 
 STYLE, SCRIPT = "report.css", "report.js"
 _SCRIPTS = ("tables.js", "copy.js", "charts.js")
+_FINDING = re.compile(r"\bfinding (\d+|[0-9a-f]{12})\b")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?(?: UTC)?|\d\d:\d\d:\d\d UTC")
+_MOST_LINKED = 12  # in one text
 _NOTHING_ELSE = "base-uri 'none'; form-action 'none'"
 
 
@@ -92,6 +97,24 @@ def _far_end(address: str | None, port: str | None) -> str | None:
     return address if address is None or port is None else f"{address}#port-{port}"
 
 
+def linked_findings(
+    text: str, numbered: Sequence[tuple[int, Finding]], address_of: Callable[[str], str | None]
+) -> Markup:
+    """Return a text whose first findings, by number or id, are linked to where they are told."""
+    ids = {str(number): finding.id for number, finding in numbered}
+
+    def link(found: re.Match[str]) -> str:
+        address = address_of(ids.get(found[1], found[1]))
+        return found[0] if address is None else f'<a href="{escape(address)}">{found[0]}</a>'
+
+    return Markup(_FINDING.sub(link, str(escape(text)), _MOST_LINKED))
+
+
+def whole_times(text: str) -> Markup:
+    """Return a text in which no line ends within a date or a time."""
+    return Markup(_TIME.sub(r'<span class="name">\g<0></span>', str(escape(text))))
+
+
 def breakable(name: str) -> Markup:
     """Return a name that may go on in the next line behind each underscore, and nowhere else."""
     return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
@@ -125,6 +148,8 @@ def environment() -> Environment:
         wording.broken_note,
         cell_text,
         breakable,
+        linked_findings,
+        whole_times,
         with_commands,
     ):
         made.filters[function.__name__] = function

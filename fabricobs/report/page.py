@@ -1,5 +1,6 @@
 """The report as one file: a diagnosis with all its charts, for a mail, a ticket, a browser."""
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from fabricobs.report.evidence_rows import EvidenceRows
 from fabricobs.report.figures import MOST_FINDINGS, Figure, Figures, draw_figures
 from fabricobs.report.html import Addresses, page
 from fabricobs.report.source_files import SourceFiles
+from fabricobs.store.location import shown
 from fabricobs.store.session import NO_SITE, Site
 
 _MOST_CHART_BYTES = 4_000_000
@@ -89,7 +91,7 @@ def write_page(
     shown = {finding.id for finding in diagnosis.findings[:_MOST_DETAILED]}
     addresses = Addresses(lambda id_: f"#{id_}" if id_ in shown else None, lambda _: None)
     listed = list(enumerate(diagnosis.findings[:_MOST_DETAILED], start=1))
-    context = context_of(diagnosis, given, charts or draw(given))
+    context = context_of(diagnosis, store, given, charts or draw(given))
     text = page(
         "overview.html.j2",
         addresses,
@@ -119,11 +121,14 @@ def _drawn(figure: Figure) -> Drawn:
     return Drawn(draw_svg(figure.spec, figure.key), tuple(data_tables(figure.spec)))
 
 
-def context_of(diagnosis: Diagnosis, figures: Figures, charts: Charts) -> dict[str, Any]:
-    """Return what every page about a diagnosis says."""
+def context_of(
+    diagnosis: Diagnosis, store: Path, figures: Figures, charts: Charts
+) -> dict[str, Any]:
+    """Return what every page about a diagnosis of a store says."""
     costliest = next((f for f in diagnosis.findings if f.severity != "info"), None)
     return {
         "diagnosis": diagnosis,
+        "store": shlex.quote(shown(store)),
         "subject": wording.subject_words(diagnosis),
         "made": datetime.now(UTC).replace(tzinfo=None),
         "costliest": costliest,

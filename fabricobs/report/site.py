@@ -25,6 +25,11 @@ from fabricobs.store.jobs import Run
 ASSETS, HOSTS, INCIDENTS, JOBS, SWITCHES = "assets", "hosts", "incidents", "jobs", "switches"
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 80
+_KNOWN_OF_PORTS = ("far_owner", "speed_gbps", "busiest_gbps", "errors", "pauses")
+_SUFFERS = "victim or path"
+
+Numbered = tuple[int, Finding]
+Named = tuple[int, Finding, str]  # and what a part is to the finding, empty of a job it slowed
 
 
 def incident_page(id_: str) -> str:
@@ -34,13 +39,17 @@ def incident_page(id_: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A host, switch or job with a page: its address from the root, its ports, its ranks."""
+    """A host, switch or job with a page: its address from the root, its ports, its ranks.
+
+    Of `unknown` ports more only the name is known.
+    """
 
     name: str
     kind: str
     address: str
     ports: tuple[Row, ...] = ()
     ranks: tuple[Row, ...] = ()
+    unknown: int = 0
 
     @property
     def errors(self) -> int | None:
@@ -60,6 +69,7 @@ class Part:
 
 def write_site(
     diagnosis: Diagnosis,
+    store: Path,
     figures: Figures,
     charts: Charts,
     root: Path,
@@ -71,12 +81,13 @@ def write_site(
 
     `runs` are the jobs of the store, `kept` the findings of earlier runs for the history.
     """
-    return _Site(diagnosis, figures, charts, root, extra, tuple(runs)).write(kept)
+    return _Site(diagnosis, store, figures, charts, root, extra, tuple(runs)).write(kept)
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
     diagnosis: Diagnosis
+    store: Path
     figures: Figures
     charts: Charts
     root: Path
@@ -94,7 +105,7 @@ class _Site:
         incidents = {finding.id: incident_page(finding.id) for finding in kept}
         incidents = {id_: to for id_, to in incidents.items() if (self.root / to).exists()}
         incidents |= {finding.id: incident_page(finding.id) for _, finding in numbered}
-        common = context_of(self.diagnosis, self.figures, self.charts) | {
+        common = context_of(self.diagnosis, self.store, self.figures, self.charts) | {
             "parts": parts,
             "runs": self.runs,
         }
@@ -120,7 +131,9 @@ class _Site:
             context = {"diagnosis": alone, "section": section, "costliest": finding, "others": ()}
             write(incidents[finding.id], "incident.html.j2", **context)
         for part in parts.values():
-            named = list(_named(part, numbered))
+            named = list(
+                self._of_job(part, numbered) if part.kind == "job" else _named(part, numbered)
+            )
             context = {"part": part, "named": named, "verdict": self._verdict(part)}
             write(part.address, "job.html.j2" if part.kind == "job" else "part.html.j2", **context)
         write("history.html", "history.html.j2", kept=kept)
@@ -137,39 +150,54 @@ class _Site:
         """Yield jobs, then hosts and switches; of two that share a name the last has the page."""
         ranks = self.figures.ranks
         for run in self.runs:
-            own = tuple(row for row in ranks if row["job"] == run.label)
-            yield Part(name_of(run), "job", _address(JOBS, name_of(run)), ranks=own)
+            trains = tuple(row for row in ranks if row["job"] == run.label)
+            yield Part(name_of(run), "job", _address(JOBS, name_of(run)), ranks=trains)
         by_owner: dict[str, list[Row]] = defaultdict(list)
         for row in self.figures.ports:
             by_owner[row["owner"]].append(row)
+        cabled = {(row["far_owner"], row["far_part"]) for row in self.figures.ports}
         by_host: dict[str, list[Row]] = defaultdict(list)
         for row in ranks:
             by_host[row["host"]].append(row)
         for name in sorted((by_owner.keys() | by_host.keys()) - {None}):
-            ports = tuple(by_owner[name])
-            kind = "host" if name in by_host or any(row["is_host"] for row in ports) else "switch"
-            folder = HOSTS if kind == "host" else SWITCHES
-            yield Part(name, kind, _address(folder, name), ports, tuple(by_host.get(name, ())))
+            own = by_owner[name]
+            kind = "host" if name in by_host or any(row["is_host"] for row in own) else "switch"
+            address = _address(HOSTS if kind == "host" else SWITCHES, name)
+            ports = tuple(r for r in own if _is_known(r) or (name, r["part"]) in cabled)
+            its_ranks = tuple(by_host.get(name, ()))
+            yield Part(name, kind, address, ports, its_ranks, len(own) - len(ports))
 
     def _verdict(self, part: Part) -> Verdict:
         """Return the verdict of a job: its own where the store has several."""
         own = (each.verdict for each in self.diagnosis.jobs if name_of(each.run) == part.name)
         return next(own, self.diagnosis.verdict)
 
+    def _of_job(self, part: Part, numbered: Sequence[Numbered]) -> Iterator[Named]:
+        """Yield the findings of a job: where no other was judged, all that there are."""
+        judged = self.diagnosis.jobs
+        ids = {id_ for each in judged if name_of(each.run) == part.name for id_ in each.findings}
+        alone = not judged and part.name in map(name_of, self.diagnosis.runs or self.runs)
+        for number, finding in numbered:
+            if alone or finding.id in ids:
+                yield number, finding, ""
 
-def _named(
-    part: Part, numbered: Sequence[tuple[int, Finding]]
-) -> Iterator[tuple[int, Finding, str]]:
+
+def _named(part: Part, numbered: Sequence[Numbered]) -> Iterator[Named]:
     """Yield the findings that name a part, and what it is to them."""
     for number, finding in numbered:
         if any(part.name in _names(entity) for entity in finding.entities):
             yield number, finding, finding.role
         elif any(part.name in _names(entity) for entity in finding.related):
-            yield number, finding, "victim or path"
+            yield number, finding, _SUFFERS
+
+
+def _is_known(port: Row) -> bool:
+    """Say whether anything but its name is known of a port."""
+    return any(port[column] is not None for column in _KNOWN_OF_PORTS)
 
 
 def _names(entity: Entity) -> set[str | None]:
-    return {entity.host, entity.switch, entity.job}
+    return {entity.host, entity.switch}
 
 
 def _address(folder: str, name: str) -> str:

@@ -128,7 +128,7 @@ def write_pages(
     told = {finding.id for finding in diagnosis.findings}
     earlier = [finding for finding in kept_findings(store, extra) if finding.id not in told]
     history = [*diagnosis.findings, *earlier]
-    return write_site(diagnosis, figures, charts, root, runs_of(store), history, extra)
+    return write_site(diagnosis, store, figures, charts, root, runs_of(store), history, extra)
 
 
 def _images(figures: Figures | None, report: Report, written: Sequence[Path]) -> dict[int, str]:

@@ -108,7 +108,8 @@ def _ranked(
         return None
     worst = known[0]
     ports = counted(len(known), "port")
-    most = f"The most: {worst['part']} with {number(round(worst['value'], 2))}, of {ports}."
+    sign = "%" if unit.endswith("(%)") else ""
+    most = f"The most: {worst['part']} with {number(round(worst['value'], 2))}{sign}, of {ports}."
     # What would have shown is said where nothing was: bars beyond the line would contradict it.
     power = next(iter(question.would_show), None) if question.answer == "ok" else None
     caption = sentences(
@@ -117,7 +118,9 @@ def _ranked(
         words,
         f"The dashed line: {power.words} would have shown." if power else "",
     )
-    shown = [{**row, "text": number(round(row["value"], 2))} for row in known[:_MOST_ROWS]]
+    shown = [
+        {**row, "text": f"{number(round(row['value'], 2))}{sign}"} for row in known[:_MOST_ROWS]
+    ]
     limits = [] if power is None else [{"value": scale * power.effect}]
     return bars(shown, limits, unit, title, caption)
 

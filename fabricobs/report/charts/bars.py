@@ -1,6 +1,7 @@
 """Horizontal bars: parts by name, the first on top, with a text beside each."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 
@@ -25,13 +26,17 @@ _SHORT = 7  # letters of a number; words beside a bar need more room on a teleph
 def bars(
     rows: Sequence[Row], limits: Sequence[Row], unit: str, title: str, caption: str
 ) -> alt.LayerChart:
-    """Draw a bar for each row (part, value, text beside it), dashed lines at the limits' values."""
+    """Draw a bar for each row (part, value, text beside it), dashed lines at the limits' values.
+
+    Ticks of percent bear its sign, as the texts do.
+    """
     most = max([float(row["value"]) for row in (*rows, *limits)]) or 1.0
     order = [row["part"] for row in rows]
     y = alt.Y("part:N", title=None, sort=order, axis=alt.Axis(labelLimit=170, labelOverlap=False))
     room = 1.35 if max(len(row["text"]) for row in rows) <= _SHORT else 2.5
     scale = alt.Scale(domain=[0, room * most], nice=False)
-    x = alt.X("value:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=TICKS))
+    sign: Any = {"labelExpr": "datum.label + '%'"} if unit.endswith("(%)") else {}
+    x = alt.X("value:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=TICKS, **sign))
     drawn = series(rows, _MEASURED).mark_bar(height={"band": 0.6})
     drawn = drawn.encode(
         x=x, y=y, color=colors([_MEASURED]).legend(None), tooltip=tips(part="name", text=unit)

@@ -24,33 +24,51 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class DataRow:
-    """One row: its cells, and from where to where on the x axis of the chart it lies."""
+    """One row: its cells, and from where to where on the x axis of the chart it lies.
+
+    One that is `marked` is about the culprit: told before others.
+    """
 
     cells: tuple[Cell, ...]
     begin: float | None
     end: float | None
+    marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """Rows of marks whose tooltips say the same; `left_out` rows more are not in the page."""
+    """Rows of marks whose tooltips say the same; `left_out` rows more are not in the page.
+
+    `upright` is the column that the y axis of the chart shows, None where none is it.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[DataRow, ...]
     left_out: int
+    upright: int | None = None
 
 
 def data_tables(spec: Value) -> list[DataTable]:
     """Return a table for each kind of mark, that with the most rows first."""
     found: dict[tuple[str, ...], dict[tuple[Cell, ...], DataRow]] = {}
+    upright: dict[tuple[str, ...], int | None] = {}
     for layer in marks(spec):
         tips = layer.get("encoding", {}).get("tooltip")
         if tips:
-            rows = found.setdefault(tuple(tip["title"] for tip in tips), {})
+            columns = tuple(tip["title"] for tip in tips)
+            rows = found.setdefault(columns, {})
+            fields = [tip["field"] for tip in tips]
+            y = layer["encoding"].get("y", {}).get("field")
+            upright.setdefault(columns, fields.index(y) if y in fields else None)
             for row in _rows(layer, tips, spec.get("datasets", {})):
                 rows.setdefault(row.cells, row)
     tables = [
-        DataTable(columns, tuple(rows.values())[:_MOST_ROWS], max(len(rows) - _MOST_ROWS, 0))
+        DataTable(
+            columns,
+            tuple(rows.values())[:_MOST_ROWS],
+            max(len(rows) - _MOST_ROWS, 0),
+            upright[columns],
+        )
         for columns, rows in found.items()
         if rows
     ]
@@ -66,7 +84,8 @@ def _rows(layer: Value, tips: Sequence[Value], datasets: Value) -> Iterator[Data
             continue  # where a line is interrupted
         begin = position(row.get(x))
         end = position(row.get(x2)) if x2 else begin
-        yield DataRow(tuple(_cell(row.get(tip["field"]), tip) for tip in tips), begin, end)
+        cells = tuple(_cell(row.get(tip["field"]), tip) for tip in tips)
+        yield DataRow(cells, begin, end, bool(row.get("marked")))
 
 
 def _cell(value: Any, tip: Value) -> Cell:

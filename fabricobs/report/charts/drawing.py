@@ -84,13 +84,19 @@ def time_axis(span: Sequence[str], column: str = "moment") -> alt.X:
     )
 
 
-def number_axis(column: str, title: str, low: float, high: float) -> alt.X:
-    """Return the axis of a whole number, as of steps and ranks, from `low` to `high`."""
+def number_axis(
+    column: str, title: str, low: float, high: float, last: float | None = None
+) -> alt.X:
+    """Return the axis of a whole number, as of steps and ranks, from `low` to `high`.
+
+    Behind `last`, where nothing is counted any more, no number stands.
+    """
+    words: Any = {} if last is None else {"labelExpr": f"datum.value > {last} ? '' : datum.label"}
     return alt.X(
         f"{column}:Q",
         title=title,
         scale=alt.Scale(domain=[low, high if high > low else low + 1], nice=False, zero=False),
-        axis=alt.Axis(tickCount=TICKS, tickMinStep=1, format=",d"),
+        axis=alt.Axis(tickCount=TICKS, tickMinStep=1, format=",d", **words),
     )
 
 

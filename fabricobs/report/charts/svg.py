@@ -6,6 +6,7 @@ mark says stands in its `<title>`; a script that shows it, or marks a range of t
 scale of the x axis in `data-` attributes.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ from markupsafe import Markup, escape
 from fabricobs.report.charts.positions import position
 from fabricobs.report.charts.theme import CONFIG
 
-# CSS pixels: the text of a page at its widest, and that of a telephone of 390.
-WIDTHS: Mapping[str, int] = {"wide": 1040, "narrow": 356}
+# CSS pixels: the text of a page at its widest, and that of a finding on a telephone of 390.
+WIDTHS: Mapping[str, int] = {"wide": 1040, "narrow": 342}
+_MOST_SHRUNK = 1.25  # times the width of a telephone: what is wider is scrolled
 _TAG = re.compile(r"\{.*\}")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}")
 _FRAME = re.compile(r"M0,0h([\d.]+)v([\d.]+)")
@@ -93,6 +95,13 @@ def x_encoding(spec: Value) -> Value | None:
     return None
 
 
+def _bands(spec: Value) -> list[str]:
+    """Return what stands along the y axis from the top, where that is names in an order."""
+    ys = (layer.get("encoding", {}).get("y", {}) for layer in marks(spec))
+    orders = (y.get("sort") for y in ys if y.get("type") == "nominal")
+    return next((order for order in orders if isinstance(order, list)), [])
+
+
 def marks(spec: Value) -> Iterator[Value]:
     """Yield every layer that draws marks, with the data it shares with others."""
     if "layer" in spec:
@@ -139,7 +148,9 @@ def _cleaned(svg: str, key: str, name: str, spec: Value) -> str:
     _clean(root, key, {})
     size = root.attrib["viewBox"].split()
     root.attrib.clear()
-    root.attrib |= {"class": name, "viewBox": " ".join(size), "width": size[2], "height": size[3]}
+    shrinks = name == "narrow" and float(size[2]) <= _MOST_SHRUNK * WIDTHS[name]
+    kind = f"{name} shrinks" if shrinks else name
+    root.attrib |= {"class": kind, "viewBox": " ".join(size), "width": size[2], "height": size[3]}
     x = x_encoding(spec)
     if x is not None and frame is not None:
         kind = "time" if x["type"] == "temporal" else x.get("title") or "x"
@@ -149,6 +160,8 @@ def _cleaned(svg: str, key: str, name: str, spec: Value) -> str:
             "data-domain": " ".join(map(str, domain)),
             "data-frame": " ".join(f"{number:g}" for number in frame),
         }
+        if bands := _bands(spec):
+            root.attrib["data-bands"] = json.dumps(bands)
     return ElementTree.tostring(root, encoding="unicode")
 
 

@@ -1,7 +1,7 @@
 """Step time over the steps, where its pace changes, and what the findings span."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
@@ -24,7 +24,7 @@ from fabricobs.report.charts.drawing import (
     titled,
 )
 from fabricobs.report.charts.source import Row, Source
-from fabricobs.report.wording import counted, iso
+from fabricobs.report.wording import counted, iso, number
 
 _MOST_POINTS = 800  # of a plot of 1,000 pixels
 _MOST_LANES = 8
@@ -36,6 +36,8 @@ _MOST_ROWS = 4  # of labels, above each other
 # Steps longer than this many times the slowest pace (start-up, checkpoints) run out of the frame:
 # they would press the rest to a flat line.
 _CUT_AT = 1.25
+# Of the width of the steps: a standstill is seen however short, and leaves room however long.
+_LEAST_STANDING, _MOST_STANDING = 0.05, 1.5
 
 
 def step_timeline(
@@ -50,10 +52,12 @@ def step_timeline(
     names = ["step time", "pace (median of a stretch)", "finding" if spans else ""]
     color = colors(names)
     first, last = (f(point["first_step"] for point in points) for f in (min, max))
+    stands = [span for span in spans if span["stands"]]
+    end = max(last, *(span["last"] for span in stands)) if stands else last
     steps = interrupted(points, "first_step", "step_time_ms", "job")
     line = series(steps, names[0]).mark_line(strokeWidth=1, clip=True)
     line = line.encode(
-        x=number_axis("first_step", "step", first, last),
+        x=number_axis("first_step", "step", first, end, last if end > last else None),
         y=alt.Y("step_time_ms:Q", title="step time (ms)", scale=alt.Scale(domain=[low, high])),
         detail="job:N",
         color=color,
@@ -61,13 +65,13 @@ def step_timeline(
             job="job", first_step="step", step_time_ms="step time (ms)", moment="ended (UTC)"
         ),
     )
-    width = max(point["last_step"] for point in points) - points[0]["first_step"]
+    width = max(end, *(point["last_step"] for point in points)) - points[0]["first_step"]
     lanes = [
         _lane(span, place, names[2], color, first, max(width, 1))
         for place, span in enumerate(spans[:_MOST_LANES])
     ]
     paces, unnamed = _paces(segments, names[1], color, first, max(width, 1))
-    chart = layers(line, *paces, *lanes)
+    chart = layers(*_standing(stands, names[2], color, max(width, 1)), line, *paces, *lanes)
     jobs = len({point["job"] for point in points})
     more = len(spans) - _MOST_LANES
     caption = sentences(
@@ -75,6 +79,7 @@ def step_timeline(
         f"{unnamed:,} of them have no name here." if unnamed else "",
         "Bars at the top are the spans of the findings." if spans else "",
         f"{more:,} more findings have no bar here." if more > 0 else "",
+        "In the shaded part no step ends." if stands else "",
         f"{counted(cut, 'longer step')} (start-up, checkpoints, waits) beyond the frame."
         if cut
         else "",
@@ -148,17 +153,56 @@ def _label(change: Row, is_left: bool, row: int) -> alt.Chart:
 
 
 def _spans(points: Sequence[Row], findings: Sequence[Finding]) -> list[Row]:
-    """Return first and last step of the findings that have a span, with number and kind."""
+    """Return first and last step of the findings that have a span, with number and kind.
+
+    Of a job that stands still, the last is where as many usual steps would have ended.
+    """
     end = max(point["last_step"] for point in points)
     spans: list[Row] = []
     for place, finding in enumerate(findings, start=1):
+        label = f"{place} {finding.kind.replace('_', ' ')}"
+        span: Row = {"label": label, "title": finding.title, "stands": ""}
         first = _step_at(finding.start_step, finding.start, points)
-        if first is not None:
+        if finding.after_step is not None:
+            spans.append(span | _standstill(finding, finding.after_step, points))
+        elif first is not None:
             last = _step_at(finding.end_step, finding.end, points)
             last = end if last is None else max(last, first)
-            label = f"{place} {finding.kind.replace('_', ' ')}"
-            spans.append({"first": first, "last": last, "label": label, "title": finding.title})
+            spans.append(span | {"first": first, "last": last, "from": first, "to": last})
     return spans
+
+
+def _standstill(finding: Finding, after: int, points: Sequence[Row]) -> Row:
+    """Return the span of a job that stands still after a step, and for how long in words."""
+    steps = max(point["last_step"] for point in points) - points[0]["first_step"] + 1
+    usual = median(point["step_time_ms"] for point in points) / 1000
+    lasts = finding.end - finding.start if finding.start and finding.end else None
+    missed = lasts.total_seconds() / usual if lasts and usual else 0.0
+    missed = min(max(missed, _LEAST_STANDING * steps), _MOST_STANDING * steps)
+    words = "no step" + (f" for {_rounded(lasts)}" if lasts else "")
+    last = after + round(missed, 1)
+    return {"first": after, "last": last, "from": after, "to": words, "stands": words}
+
+
+def _rounded(lasts: timedelta) -> str:
+    minutes = lasts.total_seconds() / 60
+    if minutes < 2:
+        return f"{lasts.total_seconds():,.0f} s"
+    return f"{minutes:,.0f} min" if minutes < 120 else f"{number(round(minutes / 60, 1))} h"
+
+
+def _standing(stands: Sequence[Row], name: str, color: alt.Color, width: float) -> list[alt.Chart]:
+    """Shade where no step ends, and say so in it, or left of it where it is narrow."""
+    drawn = []
+    for span in stands:
+        base = series([span], name).encode(x="first:Q")
+        fits = span["last"] - span["first"] >= _LABEL * width
+        words = base.mark_text(
+            align="left" if fits else "right", dx=6 if fits else -6, color=INK
+        ).encode(y=alt.value(HEIGHT / 2), text="stands:N")
+        shade = base.mark_rect(opacity=0.16, clip=True).encode(x2="last:Q", color=color)
+        drawn += [shade, words]
+    return drawn
 
 
 def _step_at(step: int | None, moment: datetime | None, points: Sequence[Row]) -> int | None:
@@ -178,7 +222,7 @@ def _lane(
     bar = bar.encode(
         x2="last:Q",
         color=color,
-        tooltip=tips(title="finding", first="from step", last="to step"),
+        tooltip=tips(title="finding", **{"from": "from step", "to": "to step"}),
     )
     inside = span["last"] - span["first"] >= _ROOM_FOR_NAME * width
     if inside:

@@ -48,7 +48,8 @@ def uplink_shares(source: Source, finding: Finding) -> alt.LayerChart | None:
     hot = [port for port in own or related if port]
     names = ["other links", "even share", "links of the finding" if hot else ""]
     for point in points:
-        point["series"] = names[2] if point["port"] in hot else names[0]
+        point["marked"] = point["port"] in hot
+        point["series"] = names[2] if point["marked"] else names[0]
     color = colors(names)
     dashes = alt.Scale(domain=names, range=[[4, 3], [1, 3], [1, 0]])
     span = [point["moment"] for point in points]

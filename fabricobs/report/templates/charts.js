@@ -18,6 +18,29 @@ function pointOf(svg, event) {
   return new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
 }
 
+// What rows share, then a line for each: marked ones before others, larger values before smaller.
+const MOST_LINES = 8;
+function wordsOf(table, rows) {
+  const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+  const places = [...heads.keys()];
+  const text = (row, n) => row.cells[n].textContent;
+  const shared = places.filter((n) => rows.every((row) => text(row, n) === text(rows[0], n)));
+  const own = places.filter((n) => !shared.includes(n));
+  const told = shared.map((n) => `${heads[n]}: ${text(rows[0], n)}`);
+  if (!own.length) return told.join("\n");
+  const value = (row) => {
+    const cell = row.cells[table.dataset.upright];
+    return Number(cell?.dataset.sort ?? cell?.textContent) || 0;
+  };
+  const first = (row) => ("marked" in row.dataset ? 0 : 1);
+  const sorted = [...rows].sort((a, b) => first(a) - first(b) || value(b) - value(a));
+  const line = ([name, ...rest]) => `${name}${rest.length ? `: ${rest.join(", ")}` : ""}`;
+  told.push(line(own.map((n) => heads[n])));
+  told.push(...sorted.slice(0, MOST_LINES).map((row) => line(own.map((n) => text(row, n)))));
+  if (rows.length > MOST_LINES) told.push(`and ${rows.length - MOST_LINES} more`);
+  return told.join("\n");
+}
+
 // The words of a mark, else those of the rows of data nearest to the pointer.
 function wordsAt(svg, event) {
   const title = event.target.querySelector?.(":scope > title");
@@ -30,15 +53,16 @@ function wordsAt(svg, event) {
   const table = svg.closest("figure").querySelector(".data table");
   if (!table) return "";
   const at = scale.value(x);
-  const rows = [...table.tBodies[0].querySelectorAll("tr[data-x]:not([data-x2])")];
+  let rows = [...table.tBodies[0].querySelectorAll("tr[data-x]:not([data-x2])")];
+  if (svg.dataset.bands) {
+    const bands = JSON.parse(svg.dataset.bands);
+    const band = bands[Math.floor(((y - scale.top) / scale.height) * bands.length)];
+    rows = rows.filter((row) => row.cells[table.dataset.upright]?.textContent === band);
+  }
   const far = (row) => Math.abs(Number(row.dataset.x) - at);
   const least = Math.min(...rows.map(far));
-  const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
-  return rows
-    .filter((row) => far(row) === least)
-    .slice(0, 6)
-    .map((row) => [...row.cells].map((cell, n) => `${heads[n]}: ${cell.textContent}`).join("\n"))
-    .join("\n\n");
+  const nearest = rows.filter((row) => far(row) === least);
+  return nearest.length ? wordsOf(table, nearest) : "";
 }
 
 const tip = document.createElement("div");

@@ -36,7 +36,8 @@ function csv(table) {
 function saveCsv(table) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([`${csv(table)}\r\n`], { type: "text/csv" }));
-  const name = table.closest("[aria-label]")?.getAttribute("aria-label") ?? "table";
+  const label = table.closest("[aria-label]")?.getAttribute("aria-label");
+  const name = label ?? table.closest("[id]")?.id ?? "table";
   link.download = `${name.replace(/[^A-Za-z0-9]+/g, "-").slice(0, 60)}.csv`;
   link.click();
   URL.revokeObjectURL(link.href);
@@ -77,7 +78,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const save = document.createElement("button");
   save.type = "button";
   save.className = "act";
-  save.textContent = "Save as CSV";
+  save.textContent = "partial" in table.dataset ? "Save the rows shown as CSV" : "Save as CSV";
   save.addEventListener("click", () => saveCsv(table));
   bar.append(save);
   table.before(bar);
