@@ -19,6 +19,11 @@ __version__ = "0.1.0"
 _IN_API = {"ingest": "ingest", "open": "open_store", "simulate": "simulate", "watch": "watch"}
 
 
+def __dir__() -> list[str]:
+    # What is imported later stands in `help(fabricobs)`, too.
+    return [*globals(), *_IN_API]
+
+
 def __getattr__(name: str) -> Any:
     if name not in _IN_API:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import pydoc
 import re
 import shutil
 import subprocess
@@ -68,6 +69,12 @@ def test_every_public_name_is_tested_here() -> None:
     assert {name for name in fabricobs.__all__ if name.islower()} - {"__version__"} == {
         name for name in FUNCTIONS if "." not in name
     }
+
+
+def test_help_of_the_package_shows_what_is_imported_later() -> None:
+    told = pydoc.plain(pydoc.render_doc(fabricobs))
+    # `open` is shown as what it is called where it is written.
+    assert all(f"\n    {name}" in told for name in ("ingest(", "open = open_store(", "watch("))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -222,9 +229,9 @@ def test_a_store_of_ones_own_questions(sample_store: Path, tmp_path: Path) -> No
     [
         (lambda s: s.sql("DELETE FROM steps"), "read-only"),
         (lambda s: s.sql("SELECT * FROM stepz"), "stepz"),
-        (lambda s: s.query("uplink_balanc"), "did you mean uplink_balance"),
+        (lambda s: s.query("uplink_balanc"), "did you mean .?uplink_balance"),
         (lambda s: s.sql("SELECT * FROM setps"), "did you mean steps"),
-        (lambda s: s.chart("uplink_balanc"), "did you mean uplink_balance"),
+        (lambda s: s.chart("uplink_balanc"), "did you mean .?uplink_balance"),
         (lambda s: s.chart("incidents"), "one of"),
         (lambda s: s.compare("steps:1..2", "steps:2..3"), "overlap"),
         (lambda s: fabricobs.open(s.path / "nowhere"), "no store here"),
