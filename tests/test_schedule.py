@@ -283,10 +283,15 @@ def test_what_cannot_be_scheduled(
     assert said in result.stderr
 
 
-def test_prometheus_takes_the_rules(fabricobs: Run, tmp_path: Path) -> None:
-    rules = tmp_path / "rules.yaml"
-    told = fabricobs("schedule", "prometheus", "--every", "10m", cwd=tmp_path)
+@pytest.mark.parametrize("address", ["", "https://host/it's/", "http://host:8080"])
+def test_prometheus_takes_the_rules(fabricobs: Run, tmp_path: Path, address: str) -> None:
+    rules, own = tmp_path / "rules.yaml", tmp_path / "own.toml"
+    own.write_text(f'[notify]\nbase_url = "{address}"\n' if address else "")
+    told = fabricobs("schedule", "prometheus", "--every", "10m", "--config", own, cwd=tmp_path)
     rules.write_text(told.stdout)
+    (first, *_) = yaml.safe_load(told.stdout)["groups"][0]["rules"]
+    page = f"{address.rstrip('/')}/incidents/{{{{ $labels.id }}}}.html"
+    assert first["annotations"].get("runbook_url") == (page if address else None)
     checked = subprocess.run([tool("promtool"), "check", "rules", rules], capture_output=True)
     assert checked.returncode == 0, checked.stderr
 

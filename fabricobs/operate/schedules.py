@@ -21,6 +21,7 @@ from typing import Any
 from fabricobs.cluster import check_address
 from fabricobs.config.schema import Config, duration_words
 from fabricobs.exceptions import UserError
+from fabricobs.operate.links import Links
 from fabricobs.store.location import address_of, as_address, is_address
 
 _UNITS = Path(__file__).parent / "units"
@@ -62,6 +63,7 @@ class Plan:
     user: str
     executor: str | None = None
     workers: int = 0
+    base_url: str | None = None  # of the pages of incidents
 
     @classmethod
     def of(
@@ -89,6 +91,7 @@ class Plan:
             user=getpass.getuser(),
             executor=executor,
             workers=workers,
+            base_url=config.notify.base_url,
         )
 
     @property
@@ -234,9 +237,12 @@ def _slurm_round(plan: Plan) -> list[Unit]:
 
 def _prometheus(plan: Plan) -> list[Unit]:
     """Make alerting rules: incidents, and a watch that is silent, fails or reads old data."""
+    page = Links(Path(plan.store), plan.base_url).page("{{ $labels.id }}")
+    quoted = page.replace("'", "''")
     text = _filled(
         "fabricobs-rules.yaml",
         store=plan.store,
+        runbook=f"\n          runbook_url: '{quoted}'" if page else "",
         missed_s=_MISSED_ROUNDS * _seconds(plan.every),
         stale_s=_seconds(plan.stale_after),
     )

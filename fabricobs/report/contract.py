@@ -276,5 +276,6 @@ def json_schema() -> dict[str, Any]:
     schema = TypeAdapter(DiagnosisDocument).json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:fabricobs:diagnosis:{SCHEMA_VERSION}",
         "title": f"fabricobs diagnosis, schema_version {SCHEMA_VERSION}",
     } | {name: value for name, value in schema.items() if name != "title"}
