@@ -506,11 +506,11 @@ class TestErrorsWithoutBits:
         lines = ["time,device,port,tx_bytes,rx_bytes,symbol_errors", *counted]
         said = question(tell({"counters.csv": lines}), LINKS)
         assert (
-            "On 8 ports few errors or none are counted (of how many bits, no counter tells)"
+            "On 8 ports few errors or none are counted (no counter tells of how many bits)"
             in (said["evidence"])
         )
         assert [power["words"] for power in said["would_show"]] == [
-            "a port that counts 11 errors per run for 110 s"
+            "a port that counts 11 errors in 110 s"
         ]
 
 

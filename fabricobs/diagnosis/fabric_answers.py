@@ -64,7 +64,7 @@ def sick_link(
         return unknown(
             f"Some ports carry too few bits: only {rates.words} would have shown.", _OFTEN, rates
         )
-    few = "few errors or none are counted (of how many bits, no counter tells)"
+    few = "few errors or none are counted (no counter tells of how many bits)"
     if rates is None or rated <= 0:
         quiet = f"On {errors.judged:,} ports {few}"
     elif unrated:
@@ -143,7 +143,7 @@ def congested(
         counted = _counted_of(evidence, "traffic")
         seconds = model.limit("windows") * (counted.usual_seconds if counted else 0.0)
         share = f"{model.limit('excess_share'):.0%} of its line rate"
-        what = f"a NIC that receives {share} on top, {{}}"
+        what = f"a NIC that receives {{}} than its peers, by {share} or more,"
         more = Power(model.limit("ratio") - 1, "more", what, seconds)
         powers.append(more)
     shown = " and ".join(power.words for power in powers)

@@ -32,6 +32,7 @@ UNEXPLAINED = "throughput_drop"
 
 Answer = Literal["ok", "problem", "unknown"]
 _SHOWN = ("severity", "state", "finding", "since", "lost", "of the run", "id")
+_COUNTED = " per run"  # of a number of events, in all the time they were counted
 State = Literal["ongoing", "over", ""]  # at the end of the data; empty where no end is known
 STEPS_WANTED = "The trainer's log, or per-rank step records."  # where no step times are known
 TO_THE_END = "until the end of the logs"  # what "ongoing" is to a reader: no log tells what follows
@@ -211,12 +212,13 @@ class Power:
     def words(self) -> str:
         """Return what would have shown, and how long it must last."""
         amount = f"{self.effect:,.2g}" if "per" in self.unit else f"{self.effect:.0%}"
+        unit = self.unit.removesuffix(_COUNTED)
         lasts = "over the whole run"
         if self.steps is not None:
             lasts = f"for {self.steps} steps"
         elif self.seconds:
-            lasts = f"for {self.seconds:,.0f} s"
-        return f"{self.what.format(f'{amount} {self.unit}')} {lasts}"
+            lasts = f"{'for' if unit == self.unit else 'in'} {self.seconds:,.0f} s"
+        return f"{self.what.format(f'{amount} {unit}')} {lasts}"
 
 
 @dataclass(frozen=True, slots=True)
