@@ -292,6 +292,14 @@ def test_another_variable_is_identifiable_where_the_others_agree(
     assert told["loss_share"] == 0 and told["identifiable"] is identifiable
 
 
+@pytest.mark.parametrize("kind", ["hang", "nic_flap"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_part_that_a_restart_replaces_fails_while_it_is_used(kind: str, seed: int) -> None:
+    spec = draw_spec(seed, **(SMALL | {"hosts": 2, "spare_hosts": 4, "restarts": 2}))
+    (fault,) = come_true(spec, (kind,)).faults
+    assert kind != "hang" or fault.acts.any()
+
+
 def test_nobody_sends_over_a_dead_uplink() -> None:
     world = _with_fault("dead_uplink", tenants=0.2)
     (dead,) = world.faults[0].parts

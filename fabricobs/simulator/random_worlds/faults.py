@@ -20,6 +20,7 @@ from fabricobs.simulator.randomness import Random
 ANY = "any"  # the property `fault` of a world whose faults are drawn
 _BISECTIONS = 10
 _BATCH = 0.25  # share of the hosts that a bad batch of firmware is on
+_FIRST_MOMENT = 5  # step
 _FLAPS = 6
 _SENDERS = 12  # foreign NICs that fill one port
 # Faults that are set up with the job act from its first step to its last.
@@ -143,10 +144,12 @@ def _put(
         span = "to_end"
     made = sum(launch.steps for launch in launches)
     acts = _acts(made, span, random)
+    used = _present(kind, parts, network.topology, launches)
     if not kind.lasts:
-        acts &= _present(kind, parts, network.topology, launches)
+        acts &= used
     if kind.does in {"flap", "hang"}:
-        acts = _moments(kind, acts, random)
+        # A restart may have replaced the host by then: it stops while it is used.
+        acts = _moments(kind, acts if acts[_FIRST_MOMENT:].any() else used, random)
     return Fault(name, kind, parts, size, acts)
 
 
@@ -339,7 +342,7 @@ def _acts(steps: int, span: str, random: Random) -> np.ndarray:
 def _moments(kind: FaultKind, acts: np.ndarray, random: Random) -> np.ndarray:
     """The single steps in which a link flaps, or all from the one in which a rank stops."""
     within = np.flatnonzero(acts)
-    within = within[within >= 5]
+    within = within[within >= _FIRST_MOMENT]
     moments = np.zeros_like(acts)
     if kind.does == "hang":
         moments[int(random.choice(within)) :] = True
