@@ -46,7 +46,11 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class StoredQuery:
-    """One query: the question it answers, its columns with units, an example of use, its SQL."""
+    """One query: the question it answers, its columns with units, an example of use, its SQL.
+
+    `lines` are tables and the condition of those of their rows whose lines of the input tell it,
+    where not all rows of a part do.
+    """
 
     name: str
     path: Path
@@ -54,6 +58,7 @@ class StoredQuery:
     columns: tuple[tuple[str, str], ...]
     example: str
     sql: str
+    lines: tuple[tuple[str, str], ...] = ()
 
 
 def stored_queries(extra: Sequence[Path] = ()) -> dict[str, StoredQuery]:
@@ -73,10 +78,10 @@ def find_query(name: str, extra: Sequence[Path] = ()) -> StoredQuery:
 
 
 def load_query(name: str, path: Path) -> StoredQuery:
-    """Read a query file: header lines `question:`, `columns:` with indented names, `example:`."""
+    """Read a query file: `question:`, `columns:` and `lines:` with indented lines, `example:`."""
     text = content.read_text(path)
     question = example = section = ""
-    columns: list[tuple[str, str]] = []
+    indented: dict[str, list[tuple[str, str]]] = {"columns": [], "lines": []}
     for line in text.splitlines():
         if not line.startswith("--"):
             break
@@ -87,12 +92,13 @@ def load_query(name: str, path: Path) -> StoredQuery:
                 question = header[2].strip()
             elif section == "example":
                 example = header[2].strip()
-        elif section == "columns" and line.startswith("--   "):
-            column, _, meaning = line[5:].strip().partition(" ")
-            columns.append((column, meaning.strip()))
+        elif section in indented and line.startswith("--   "):
+            name_, _, meaning = line[5:].strip().partition(" ")
+            indented[section].append((name_, meaning.strip()))
         elif section == "question":
             question += " " + line[2:].strip()
-    return StoredQuery(name, path, question, tuple(columns), example, text)
+    columns, lines = map(tuple, indented.values())
+    return StoredQuery(name, path, question, columns, example, text, lines)
 
 
 def run_statement(session: OpenSession, sql: str, output: str, out: Path | None) -> None:

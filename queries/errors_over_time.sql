@@ -11,6 +11,9 @@
 --   ports               ports that have this counter
 --   other_end           other end of the cable, where LLDP or discovery tells it
 --   source              format the counter was read from; of several the one that saw most
+-- lines:
+--   port_samples   true
+--   events         kind IN ('link_down', 'port_down', 'nic_error')
 -- example: fabricobs query errors_over_time
 --
 -- The time of the counters is cut into 30 windows, none shorter than 30 s; an interval belongs to the

@@ -11,6 +11,8 @@
 --   behind          launched by the furthest rank of the group, not by this one
 --   open            collectives it has launched that have not ended
 --   waits_in        the oldest of them that the flight recorder still holds
+-- lines:
+--   nccl_events   last_enqueued IS NOT NULL OR kind = 'watchdog_timeout'
 -- example: fabricobs query hang_progress
 --
 -- In groups that send and receive `behind` is null: their ranks do not launch alike.

@@ -9,6 +9,8 @@
 --   hosts_with_usual   hosts that do
 --   hosts              hosts whose NIC for that GPU index is known
 --   differs            whether this rank does not; null where it or its peers are unknown
+-- lines:
+--   nccl_channels   transport = 'NET'
 -- example: fabricobs query nic_per_rank
 --
 -- A rank that differs may send through a NIC on the other side of the PCIe tree. Where hosts are

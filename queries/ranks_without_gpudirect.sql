@@ -10,6 +10,8 @@
 --   ring_gdr                    what NCCL said of the whole ring
 --   ranks_with_gdr              ranks of the job with GPUDirect
 --   ranks                       ranks of the job
+-- lines:
+--   nccl_channels   transport = 'NET' AND NOT gdr
 -- example: fabricobs query ranks_without_gpudirect
 --
 -- Ranks without come first, then unknown ones, then the others. NCCL says it with

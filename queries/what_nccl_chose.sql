@@ -11,6 +11,8 @@
 --   algorithms           algorithms of its collectives, where they were measured
 --   protocols            protocols of its collectives
 --   differing_settings   variables that are not the same on all hosts, as set on this one
+-- lines:
+--   nccl_channels   network = 'Socket'
 -- example: fabricobs query what_nccl_chose
 --
 -- Several values in one cell mean that the processes of the host disagree. NCCL logs a variable only

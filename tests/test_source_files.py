@@ -28,6 +28,7 @@ def finding(entity: Entity, query: str, first: int, last: int) -> Finding:
         explanation="",
         start=START + timedelta(minutes=first),
         end=START + timedelta(minutes=last),
+        detected_at=START + timedelta(minutes=first, seconds=90),
         query=query,
     )
 
@@ -78,16 +79,46 @@ def test_the_files_are_those_of_the_part_in_its_time(
     of_rank = finding(Entity("rank", rank=rank, host=hosts[0]), "slow_rank_steps", first, last)
     (told,) = explain(of_rank, store).files
     around = range(first - 1, last + 2)  # a minute before and after
-    assert (told.path, told.line) == (f"/logs/0/{hosts[0]}", around[0] + 1)
+    assert (told.place, told.later) == (f"/logs/0/{hosts[0]}:{first + 1}", None)
     assert (told.files, told.rows) == (1, len(around))
     cable = Entity("cable", switch=switches[1], port=port)
     (told,) = explain(finding(cable, "errors_over_time", first, last), store).files
-    assert told.place == f"/logs/1/{switches[1]}:{around[0] + 1}"
-    assert told.rows == len(around)
+    # Counters are compared: as they stood when it began, and once it showed.
+    assert told.place == f"/logs/1/{switches[1]}:{first + 1}"
+    assert told.later == f"/logs/1/{switches[1]}:{first + 3}"
     # What names no part is of the whole job: of its steps, not of the fabric.
     of_job = replace(of_rank, entities=(), query="pace_of_steps")
     (told,) = explain(of_job, store).files
     assert (told.formats, told.files) == ("step_records", 2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_query_says_which_rows_tell(make_store: Callable[[Rows], Path], seed: int) -> None:
+    """Of a host without GPUDirect its connections do, not the first line of its log."""
+    draw = random.Random(seed)
+    hosts, bad, first = [f"node{n}" for n in range(4)], draw.randrange(4), draw.randrange(50, 90)
+    files = [{"file_id": h, "path": f"/logs/{h}", "formats": "nccl_debug"} for h in hosts]
+    env = [
+        {"file_id": h, "host": h, "line": 1, "name": "NCCL_DEBUG", "value": "INFO"} for h in hosts
+    ]
+    channels = [
+        {
+            "file_id": host, "host": host, "line": first + n, "transport": "NET",
+            "gdr": number != bad, "kind": "connection", "network": "IB",
+        }
+        for number, host in enumerate(hosts)
+        for n in range(8)
+    ]  # fmt: skip
+    draw.shuffle(channels)
+    store = make_store({"files": files, "nccl_env": env, "nccl_channels": channels})
+    off = replace(
+        finding(Entity("host", host=hosts[bad]), "ranks_without_gpudirect", 0, 9), start=None
+    )
+    (told,) = explain(off, store).files
+    assert (told.place, told.rows) == (f"/logs/{hosts[bad]}:{first}", 8)
+    # Where none is of the part, those of the job are shown.
+    (told,) = explain(replace(off, entities=(Entity("host", host="x"),)), store).files
+    assert (told.place, told.rows) == (f"/logs/{hosts[bad]}:{first}", 8)
 
 
 def test_explain_and_the_report_name_them(

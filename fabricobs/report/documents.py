@@ -79,6 +79,11 @@ def finding_document(finding: Finding) -> "FindingDocument":
     return _finding(finding, _stored_queries())
 
 
+def query_of(query: str, extra: Sequence[Path] = ()) -> "StoredQuery | None":
+    """Return the stored query of that name, None if this installation has none."""
+    return _stored_queries(extra).get(query)
+
+
 def query_sql(query: str, extra: Sequence[Path] = ()) -> str:
     """Return the SQL of the stored query of that name, or the text itself if there is none."""
     return _sql_of(query, _stored_queries(extra))

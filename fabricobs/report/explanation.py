@@ -110,15 +110,17 @@ def explain(
     finding: Finding, store: Path, extra: Sequence[Path] = (), *, site: Site = NO_SITE
 ) -> Explanation:
     """Return a finding with its SQL and the rows that the store gives for it now."""
-    sql = documents.query_sql(finding.query, extra)
-    if not sql or sql == finding.query:
-        return Explanation(finding, sql, None)
+    query = documents.query_of(finding.query, extra)
+    if query is None:
+        return Explanation(finding, finding.query, None)
+    sql = query.sql
     of_nic = names_nic(finding)
     asked = "\n".join([sql, *([NIC_NAMES] if of_nic else []), NAMES])
     with open_session(store, asked, extra, keep=True, site=site) as connection:
         aliases = nic_aliases(connection.sql(NIC_NAMES).pl()) if of_nic else {}
         rows = evidence_rows(finding, sql, connection.sql(sql).pl(), aliases)
-        files = source_files(connection, finding, tables_reached(connection, sql, extra), aliases)
+        reached = tables_reached(connection, sql, extra)
+        files = source_files(connection, finding, reached, query.lines, aliases)
         return Explanation(finding, sql, rows, files)
 
 
@@ -202,9 +204,10 @@ def _rows_text(rows: EvidenceRows) -> str:
 
 
 def _files_text(files: Sequence[SourceFiles]) -> str:
-    lines = ["  Input that tells of it, the first line of each kind"]
+    lines = ["  Input that tells of it, by kind of file"]
     for each in files:
         lines += [wrapped(each.words, "    ", hang=6), f"      {escaped(each.place)}"]
+        lines += [f"      with {escaped(each.later)}"] if each.later is not None else []
     return "\n".join(lines)
 
 

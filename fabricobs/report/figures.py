@@ -168,8 +168,9 @@ def _files_of(
 ) -> tuple[SourceFiles, ...]:
     if finding.query not in known:
         return ()
-    tables = source.tables_of(known[finding.query].sql)
-    return source_files(source.connection, finding, tables, _aliases_of(source, finding))
+    query = known[finding.query]
+    aliases, tables = _aliases_of(source, finding), source.tables_of(query.sql)
+    return source_files(source.connection, finding, tables, query.lines, aliases)
 
 
 def _aliases_of(source: Source, finding: Finding) -> Aliases:

@@ -1,7 +1,7 @@
-"""The input files and lines in which a finding's culprits are told of, in its time."""
+"""The input files and lines that tell of a finding, of its culprits and in its time."""
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -21,17 +21,22 @@ _NAMED = {
     "port_status": "named_status",
 }
 NAMES = "\n".join(f"FROM {name};" for name in (*_NAMED.values(), "files"))
+_COUNTERS = {"port_samples", "priority_samples"}
 # What tells who is who at any time, and no event or measurement.
 _IDENTITIES = {"files", "hosts", "host_map", "links", "counter_info"}
 # Counters are read before and after what they tell, by clocks that are apart.
 _AROUND = timedelta(minutes=1)
+_READ_WITHIN = timedelta(minutes=10)  # most sites do
 _MOST = 6
 _NEVER = "TIMESTAMP '9999-01-01'"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """The files of one kind that tell of a finding, and where the first of its rows stand."""
+    """The files of one kind that tell of a finding, and where its first row in its time stands.
+
+    Counters tell by what they rise: `later` is where they are read once the finding shows.
+    """
 
     formats: str
     files: int
@@ -39,40 +44,78 @@ class SourceFiles:
     path: str
     line: int | None
     timed: bool
+    later_path: str | None = None
+    later_line: int | None = None
 
     @property
     def words(self) -> str:
         """Return what it holds: how many rows of which formats in how many files."""
         rows, files = counted(self.rows, "row"), counted(self.files, "file")
         untimed = "" if self.timed else " without times"
-        return f"{self.formats.replace(',', ', ')}: {rows}{untimed} in {files}, from"
+        how = "from" if self.later is None else "compare"
+        return f"{self.formats.replace(',', ', ')}: {rows}{untimed} in {files}, {how}"
 
     @property
     def place(self) -> str:
         """Return where the first row stands, as compilers write it."""
-        return self.path if self.line is None else f"{self.path}:{self.line}"
+        return _place(self.path, self.line)
+
+    @property
+    def later(self) -> str | None:
+        """Return where the row stands with which to compare it, None where none is."""
+        same = (self.later_path, self.later_line) == (self.path, self.line)
+        if self.later_path is None or same:
+            return None
+        return _place(self.later_path, self.later_line)
+
+
+def _place(path: str, line: int | None) -> str:
+    return path if line is None else f"{path}:{line}"
 
 
 def source_files(
-    connection: "DuckDBPyConnection", finding: Finding, reached: Sequence[str], aliases: Aliases
+    connection: "DuckDBPyConnection",
+    finding: Finding,
+    reached: Sequence[str],
+    lines: Sequence[tuple[str, str]],
+    aliases: Aliases,
 ) -> tuple[SourceFiles, ...]:
-    """Return where the input tells of a finding's culprits in its time, by kind of file.
+    """Return where the input tells of a finding, by kind of file.
 
-    `reached` are the tables that its query reads. One without a culprit is of the whole job.
+    `reached` are the tables that its query reads, `lines` those and the rows of them that tell it,
+    if the query says so: where none is of a culprit, those of the whole job.
     """
-    selects = [
-        select
-        for table in reached
-        if table not in _IDENTITIES
-        for select in _selects(finding, table, aliases)
-    ]
-    if not selects:
-        return ()
+    all_rows = [(table, "true") for table in reached if table not in _IDENTITIES]
+    of_job = replace(finding, entities=())
+    for told, of in ((lines, finding), (lines, of_job), (all_rows, finding)):
+        selects = [
+            select
+            for table, condition in told
+            for select in _selects(of, table, condition, aliases)
+        ]
+        if selects and (files := _of_selects(connection, finding, selects)):
+            return files
+    return ()
+
+
+def _of_selects(
+    connection: "DuckDBPyConnection", finding: Finding, selects: Sequence[str]
+) -> tuple[SourceFiles, ...]:
+    begin, shown = (
+        _NEVER if moment is None else timestamp_literal(moment)
+        for moment in (finding.start, finding.detected_at)
+    )
+    # Of counters the last reading before it, of all else the first row in its time.
+    too_early = f"coalesce(r.ts < {begin}, false)"
+    reading = f"coalesce(r.counts AND r.ts <= {begin}, false)"
+    first = f"""(r.ts IS NULL, NOT {reading}, {too_early} AND NOT {reading},
+      epoch(coalesce(r.ts, {_NEVER})) * CASE WHEN {reading} THEN -1 ELSE 1 END, f.path)"""
+    later = f"FILTER (r.counts AND r.ts > {begin} AND r.ts >= {shown})"
     told = connection.execute(
         f"""
         SELECT f.formats, count(DISTINCT f.file_id), count(*),
-          arg_min(f.path, (r.ts IS NULL, coalesce(r.ts, {_NEVER}), f.path)),
-          arg_min(r.line, (r.ts IS NULL, coalesce(r.ts, {_NEVER}), f.path, r.line)), count(r.ts) > 0
+          arg_min(f.path, {first}), arg_min(r.line, ({first}, r.line)), count(r.ts) > 0,
+          arg_min(f.path, (r.ts, f.path)) {later}, arg_min(r.line, (r.ts, f.path, r.line)) {later}
         FROM ({" UNION ALL ".join(selects)}) r JOIN files f USING (file_id)
         GROUP BY f.formats
         ORDER BY count(*) DESC, f.formats
@@ -82,7 +125,7 @@ def source_files(
     return tuple(SourceFiles(*row) for row in told.fetchall())
 
 
-def _selects(finding: Finding, table: str, aliases: Aliases) -> Iterator[str]:
+def _selects(finding: Finding, table: str, condition: str, aliases: Aliases) -> Iterator[str]:
     columns = {column.name for column in TABLES[table].columns}
     if not {"file_id", "line"} <= columns:
         return
@@ -92,11 +135,16 @@ def _selects(finding: Finding, table: str, aliases: Aliases) -> Iterator[str]:
     parts = " OR ".join(dict.fromkeys(f"({test})" for test in named if test))
     during = ""
     if "ts" in columns and finding.start is not None:
-        during = f" AND coalesce(ts >= {timestamp_literal(finding.start - _AROUND)}, true)"
+        since = finding.start - (_READ_WITHIN if table in _COUNTERS else _AROUND)
+        during = f" AND coalesce(ts >= {timestamp_literal(since)}, true)"
         if finding.end is not None:
             during += f" AND coalesce(ts <= {timestamp_literal(finding.end + _AROUND)}, true)"
     ts = "ts" if "ts" in columns else "NULL::TIMESTAMP AS ts"
-    yield f"SELECT file_id, line, {ts} FROM {_NAMED.get(table, table)} WHERE ({parts}){during}"
+    source, counts = _NAMED.get(table, table), str(table in _COUNTERS).lower()
+    yield (
+        f"SELECT file_id, line, {ts}, {counts} AS counts FROM {source} "
+        f"WHERE ({condition}) AND ({parts}){during}"
+    )
 
 
 def _is(entity: Entity, columns: Container[str], aliases: Aliases) -> str:
@@ -108,19 +156,20 @@ def _is(entity: Entity, columns: Container[str], aliases: Aliases) -> str:
         return f"rank = {entity.rank}{f' AND {here}' if is_here else ''}"
     if entity.type == "job" and entity.job is not None:
         return f"job = {literal(entity.job)}" if "job" in columns else ""
-    owner = entity.host or entity.switch
+    owner, parts = entity.host or entity.switch, "part" in columns
     column = next((name for name in ("device", "host") if name in columns), None)
-    if owner is None or column is None or (column == "host" and entity.switch):
+    # Of tables of hosts those of events have switches, too.
+    if owner is None or column is None or (column == "host" and entity.switch and not parts):
         return ""
     is_owner = (
-        f"host_name({column}) = {literal(owner)}" if entity.host else f"device = {literal(owner)}"
+        f"host_name({column}) = {literal(owner)}" if entity.host else f"{column} = {literal(owner)}"
     )
     names = [entity.port] if entity.port else []
     if entity.nic:
         names = [entity.nic, *aliases.get((entity.host or "", entity.nic), ())]
     if not names:
         return is_owner
-    part = next((name for name in ("port", "nic") if name in columns), None)
+    part = next((name for name in ("port", "nic", "part") if name in columns), None)
     if part is None:
         return ""
     # A NIC is meant by its port, too: mlx5_0 by mlx5_0/1.
