@@ -452,6 +452,24 @@ class TestUplinksThatStop:
         fabric.up_later[1:] = [hashed(fabric.chance, 6, 4, 4) for _ in range(4)]
         assert self.told(make_store, fabric) == []
 
+    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("leaves", [1, 2, 3, 6])
+    def test_links_of_many_switches_that_stop_at_once_are_new_flows(
+        self, make_store: Make, leaves: int, seed: int
+    ) -> None:
+        """A restart that only some leaves' flows felt made 31 links of one world faults."""
+        fabric = Fabric(seed, leaves=30, told_by="switches")
+        chance = fabric.chance
+        fabric.up = np.array([hashed(chance, 6, 4, 4) for _ in range(30)])
+        fabric.up_later = fabric.up.copy()
+        for leaf in range(leaves):
+            stopped = int(chance.choice(np.flatnonzero(fabric.up[leaf] > 1e6)))
+            fabric.up_later[leaf] = np.insert(hashed(chance, 6, 3, 3), stopped, 0.0)
+        told = self.told(make_store, fabric)
+        assert {name.split()[0] for name in told} == {
+            f"leaf{leaf}" for leaf in range(leaves) if leaves <= 2
+        }
+
     @pytest.mark.parametrize("seed", range(6))
     def test_links_that_a_switch_balances_tell_of_no_new_flows(
         self, make_store: Make, seed: int

@@ -27,6 +27,7 @@ _SETTLED_BY = "LLDP neighbours of the switches; NCCL_DEBUG=INFO logs of all rank
 # NICs of a ring carry the same, and their counters are read within an interval's few percent.
 _ALIKE = 0.03
 _PAIR = 2
+_ENDS = 2  # of a cable
 _EMPTY = 0.05  # of the mean: what the evidence calls silent
 
 
@@ -60,6 +61,7 @@ def find_one_way_uplinks(
     windows = evidence.frame("uplink_windows")
     told_alike = {kind: windows.filter(pl.col("inferred") == kind) for kind in (False, True)}
     shares: dict[tuple[bool, datetime, datetime], dict[str, dict[str, float]]] = {}
+    silent = _without_rehashed(silent)
     moved = dict(
         silent.filter("moved").group_by("uplink_group").agg(pl.col("port").n_unique()).iter_rows()
     )
@@ -102,6 +104,22 @@ def find_one_way_uplinks(
                 _finding(str(device), str(port), rows, found, shown, evidence, model, trends)
             )
     return MethodResult(tuple(findings), open=tuple(opened))
+
+
+def _without_rehashed(silent: pl.DataFrame) -> pl.DataFrame:
+    """Return the silent links; those that stop at once in many groups no longer as moved.
+
+    A link that loses its routes stops at its two ends at most: where links of more groups do within
+    an interval, the job has opened new flows, and the hash leaves some links empty.
+    """
+    since, seconds = pl.col("ts_before").min(), (pl.col("ts") - pl.col("ts_before")).max()
+    stops = silent.filter("moved").group_by("uplink_group").agg(since=since, lasts=seconds)
+    at_once = stops.join(stops, how="cross").filter(
+        (pl.col("since") - pl.col("since_right")).abs() <= pl.col("lasts")
+    )
+    many = at_once.group_by("uplink_group").len().filter(pl.col("len") > _ENDS)
+    rehashed = pl.col("uplink_group").is_in(many["uplink_group"].implode())
+    return silent.with_columns(moved=pl.col("moved") & ~rehashed)
 
 
 def _carried(rows: pl.DataFrame, model: Model) -> bool:
