@@ -32,7 +32,7 @@ _OF_CABLES = {"link_errors", "link_flap"}
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
     """Order findings by loss times confidence, then by severity and onset.
 
-    What is over comes after what may go on, what is `low` and costs nothing known after both,
+    What is over comes after what may go on, what is `low`, as how a job is, after both,
     information last.
     """
     return tuple(
@@ -40,7 +40,7 @@ def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
             findings,
             key=lambda f: (
                 f.severity == "info",
-                f.severity == "low" and not f.loss_share,
+                f.severity == "low",
                 f.state == "over",
                 -(f.loss_share or 0.0) * f.confidence,
                 -SEVERITIES.index(f.severity),

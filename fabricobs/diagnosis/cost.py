@@ -25,7 +25,7 @@ _FEWEST_STEPS = 10
 _SIGNIFICANT = 0.001
 # Steps without a cause that vary by less: as far below the usual, a step of the cause is noise.
 _NEARLY_ALL = 0.95
-# Robust distance of one or two steps that needs no test; 300 healthy steps stay below 5.
+# Robust distance of all of few steps that needs no test; 300 healthy steps stay below 5.
 _FAR = 8.0
 _FEWEST_TO_TEST = 3
 
@@ -83,7 +83,7 @@ def _cost(
     steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(pace.job)))
     steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
     steps = steps.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
-    inside = pl.any_horizontal(*(_during(begin, end) for begin, end in spans), pl.lit(whole_run))
+    inside = pl.any_horizontal(*(_touches(begin, end) for begin, end in spans), pl.lit(whole_run))
     if column != "step_time_ms" and not _is_timed(steps, inside, column):
         column = "step_time_ms"
     steps = steps.drop_nulls(column)
@@ -157,9 +157,9 @@ def _told(
 
 
 def _stand_out(times: Array, others: Array) -> bool:
-    """Say whether steps are longer than others; one or two must be far longer than the usual."""
-    if len(times) >= _FEWEST_TO_TEST:
-        return differs(others, times) < _SIGNIFICANT
+    """Say whether steps are longer than others, as a test of many tells, or each by far."""
+    if len(times) >= _FEWEST_TO_TEST and differs(others, times) < _SIGNIFICANT:
+        return True
     middle = float(np.median(others))
     spread = MAD_TO_SIGMA * float(np.median(np.abs(others - middle)))
     return bool(np.all(times - middle > _FAR * max(spread, MAD_FLOOR * middle)))
@@ -221,8 +221,10 @@ def _usual_step(steps: pl.DataFrame) -> float:
     return float(np.median(_numbers(steps, "step_time_ms")))
 
 
-def _during(begin: datetime, end: datetime) -> pl.Expr:
-    return pl.col("ts").is_between(begin, end)
+def _touches(begin: datetime, end: datetime) -> pl.Expr:
+    """Say whether a step, of which `ts` is the end, ran at these times: some last a moment."""
+    lasts = pl.duration(microseconds=1000 * _CLEARLY_LESS * pl.col("step_time_ms"))
+    return (pl.col("ts") >= begin) & (pl.col("ts") - lasts < end)
 
 
 def _numbers(frame: pl.DataFrame, column: str) -> Array:

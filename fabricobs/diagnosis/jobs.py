@@ -199,7 +199,7 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
     jobs = [] if of_one else [Entity("job", job=each.label) for each, _ in told]
     merged = replace(
         worst,
-        explanation=f"{worst.explanation} {_in_each(told)}".rstrip(),
+        explanation=f"{worst.explanation} {_in_each(told)}{_besides(worst, told)}".rstrip(),
         related=tuple(dict.fromkeys([*(e for f in (worst, *findings) for e in f.related), *jobs])),
         start=min((f.start for f in findings if f.start), default=None),
         end=last.end,
@@ -234,6 +234,14 @@ def _in_each(told: Sequence[tuple[Run, Finding]]) -> str:
     if len(parts) < len(told):
         return f"{len(told):,} runs show it."
     return f"{len(told):,} runs show it, and lost of their throughput: {'; '.join(parts)}."
+
+
+def _besides(worst: Finding, told: Sequence[tuple[Run, Finding]]) -> str:
+    """Say what other runs show of a fault that is titled as in the worst of them."""
+    others = [(run, finding) for run, finding in told if finding.title != worst.title]
+    shown = [f" {run.label or run.name}: {finding.title}." for run, finding in others[:_MOST_NAMES]]
+    more = len(others) - _MOST_NAMES
+    return "".join(shown) + (f" {more:,} more runs show it alike." if more > 0 else "")
 
 
 def _sum_of_known(values: Iterable[float | None]) -> float | None:
