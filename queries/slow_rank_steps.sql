@@ -11,6 +11,8 @@
 --   compute_longer    compute_ms over peer_compute_ms, less 1
 --   comm_ms           median communication of a step or collective, waiting included, ms
 --   peer_comm_ms      the median rank's, ms
+--   data_ms           median wait of a step for its data, ms
+--   peer_data_ms      the median rank's, ms
 -- example: fabricobs query slow_rank_steps
 --
 -- A job has at most 30 windows, of equal numbers of steps. A slow rank computes longer than its
@@ -19,7 +21,7 @@
 -- tells of either, the collectives of a communicator are compared: the late rank's are shorter.
 WITH own_steps AS (
   SELECT job, step, rank, host_name(host) AS host, coalesce(stage, 0) AS peers, ts,
-    coalesce(compute_ms, own_ms) AS compute_ms, comm_ms
+    coalesce(compute_ms, own_ms) AS compute_ms, comm_ms, data_ms
   FROM rank_work
   WHERE own_ms IS NOT NULL
 ),
@@ -55,14 +57,15 @@ windows AS (
 ),
 compared AS (
   SELECT job, part, rank, peers, max(host) AS host, median(compute_ms) AS compute_ms,
-    median(comm_ms) AS comm_ms
+    median(comm_ms) AS comm_ms, median(data_ms) AS data_ms
   FROM placed
   GROUP BY job, part, rank, peers
 )
 SELECT c.job, w.window_start, c.rank, c.host, w.first_step, w.last_step, c.compute_ms,
   median(c.compute_ms) OVER p AS peer_compute_ms,
   c.compute_ms / nullif(median(c.compute_ms) OVER p, 0) - 1 AS compute_longer,
-  c.comm_ms, median(c.comm_ms) OVER p AS peer_comm_ms
+  c.comm_ms, median(c.comm_ms) OVER p AS peer_comm_ms,
+  c.data_ms, median(c.data_ms) OVER p AS peer_data_ms
 FROM compared c
 JOIN windows w ON w.job IS NOT DISTINCT FROM c.job AND w.part = c.part
 WINDOW p AS (PARTITION BY c.job, c.part, c.peers)

@@ -81,7 +81,7 @@ def since_words(finding: Finding) -> str:
         return f"after {moment_words(finding.start, finding.after_step)}"
     first = moment_words(finding.start, finding.start_step)
     if finding.slower_from is None:
-        return f"{first} (the first step judged)" if finding.from_first_step else first
+        return f"{first}, or before (the first step judged)" if finding.from_first_step else first
     step, moment = finding.slower_from
     same_day = finding.start is not None and finding.start.date() == moment.date()
     last = f"step {step:,}, {moment:%H:%M:%S} UTC" if same_day else moment_words(moment, step)

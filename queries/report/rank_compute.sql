@@ -1,4 +1,4 @@
--- question: How much longer than its peers did each rank of the job $job compute, over the steps?
+-- question: How much longer than its peers did each rank of the job $job compute and wait for its data, over the steps?
 -- Without $job it is the job that has most of such steps.
 -- Peers are the ranks of the same pipeline stage at the same step. Steps and ranks are joined to at
 -- most $step_bins by $rank_bins cells: the median over the steps, then the slowest rank.
@@ -9,7 +9,7 @@
 --   last_rank   Last rank of the cell
 --   rank        Slowest rank of the cell
 --   host        Its host
---   excess      Its computation time over the median of its peers, less 1
+--   excess      Its own time, computation and waiting for data, over the median of its peers, less 1
 WITH largest AS (
   SELECT job FROM rank_work
   WHERE own_ms IS NOT NULL
@@ -17,7 +17,7 @@ WITH largest AS (
 ),
 by_rank AS (
   SELECT step, rank, coalesce(stage, 0) AS stage, max(host) AS host,
-    max(coalesce(compute_ms, own_ms)) AS compute_ms
+    max(own_ms) AS own_ms
   FROM rank_work
   WHERE own_ms IS NOT NULL
     AND job IS NOT DISTINCT FROM coalesce($job::VARCHAR, (SELECT job FROM largest))
@@ -25,7 +25,7 @@ by_rank AS (
 ),
 placed AS (
   SELECT step, rank, host,
-    compute_ms / nullif(median(compute_ms) OVER (PARTITION BY step, stage), 0) - 1 AS excess,
+    own_ms / nullif(median(own_ms) OVER (PARTITION BY step, stage), 0) - 1 AS excess,
     dense_rank() OVER (ORDER BY step) - 1 AS step_place,
     dense_rank() OVER (ORDER BY rank) - 1 AS rank_place
   FROM by_rank

@@ -27,7 +27,7 @@ _LEAST_SHOWN = 0.05  # the darkest shade: noise of a per cent must not look like
 
 
 def rank_compute(source: Source, finding: Finding) -> alt.LayerChart | None:
-    """Draw how much longer than its peers each rank computes: a heat map of rank by step."""
+    """Draw how much longer than its peers each rank takes by itself: a heat map of rank by step."""
     bins = {"step_bins": _STEP_BINS, "rank_bins": _RANK_BINS}
     cells = source.rows("report/rank_compute", job=job_of(finding), **bins)
     if not cells:
@@ -75,7 +75,9 @@ def rank_compute(source: Source, finding: Finding) -> alt.LayerChart | None:
     )
     chart = layers(heat, *_marks(finding, cells, rank_axis))
     chart = chart.properties(height=min(max(9 * len(order), 120), 480))
-    return titled(chart, "Computation time of each rank over that of its peers (%)", caption)
+    return titled(
+        chart, "Computation and data loading of each rank over that of its peers (%)", caption
+    )
 
 
 def _slowest(cells: Sequence[Row]) -> str:
