@@ -1,10 +1,14 @@
 """Whom a rank is compared with: the faster ones of two groups, in steps that no pause stretches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.rank_compute_times import RankTimes
 from fabricobs.diagnosis.rank_groups import slower_group
+from fabricobs.diagnosis.slow_ranks import alike, find_slow
 from fabricobs.diagnosis.statistics import Array
 
 
@@ -53,6 +57,25 @@ def test_the_slower_of_two_groups(seed: int) -> None:
     assert group.columns.tolist() == slow.tolist()
     assert group.throughout == (begin == 0)
     assert group.detected == begin + 39
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ranks_of_a_group_that_is_late_in_bursts_are_late_together(seed: int) -> None:
+    """A tensor group waits for its slow rank: each of its ranks is the last in few steps alone."""
+    chance = np.random.default_rng(seed)
+    ranks, size, steps = 256, int(chance.choice([2, 4])), 72
+    first = int(chance.integers(ranks // size)) * size
+    own = 700 + chance.normal(0, 2, (steps, ranks))
+    late = (np.arange(steps) >= 20) & (np.arange(steps) % 16 < 5)
+    own[np.ix_(late, range(first, first + size))] += 300 + chance.normal(0, 3, (late.sum(), size))
+    hosts = tuple(f"node{rank // 8}" for rank in range(ranks))
+    times = replace(times_of(own, np.full(steps, 1300.0)), hosts=hosts)
+    model = load_models()["straggler"]
+    units = alike(times, find_slow(times, model))
+    assert [unit.columns.tolist() for unit in units] == [list(range(first, first + size))]
+    # One alone would win nothing back; the group does.
+    lost = times.lost_share(units[0].columns, 0, steps)
+    assert lost == pytest.approx(300 * late.sum() / (1300 * steps), rel=0.1)
 
 
 @pytest.mark.parametrize("seed", range(5))
