@@ -245,6 +245,9 @@ def test_a_restart_is_seen_in_a_log_without_times_too(make_store: Make, seed: in
     found = diagnose(make_store({"steps": rows}))
     (finding,) = (f for f in found.findings if f.kind == "throughput_drop")
     assert ("when the job was restarted" in finding.title) == (not mingled)
+    told = dict(found.coverage.facts)["steps"]
+    assert ("went back" in told) == (not mingled)
+    assert mingled or told == f"{STEPS} (went back to step {80 - replayed})"
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -86,7 +86,7 @@ def describe_coverage(
             "ranks",
             _extent(row["ranks"], row["ranks_expected"], row["hosts"]),
         ),
-        ("steps", f"{row['steps']:,}"),
+        ("steps", f"{row['steps']:,}{_again(evidence)}"),
         ("collective measurements", f"{row['collectives']:,}"),
         ("ports", f"{row['ports']:,} on {row['devices']:,} devices"),
         ("counter interval", f"{interval:.0f} s" if interval else "none"),
@@ -116,6 +116,18 @@ def describe_coverage(
         {name: int(row[name]) if isinstance(row[name], Decimal) else row[name] for name in VALUES},
         row["measured_from"],
     )
+
+
+def _again(evidence: Evidence) -> str:
+    """Say when steps were done again, from which on: a restart goes back to a checkpoint."""
+    restarts = evidence.frame("restarts")
+    if restarts.is_empty():
+        return ""
+    last = restarts.row(-1, named=True)
+    at = f" at {last['ts']:%H:%M:%S} UTC" if last["ts"] is not None else ""
+    to = f"to step {last['step']:,}{at}"
+    times = f"{len(restarts):,} times, last " if len(restarts) > 1 else ""
+    return f" (went back {times}{to})"
 
 
 def _begin(measured: datetime | None, first: datetime | None) -> str:
