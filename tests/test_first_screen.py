@@ -27,6 +27,7 @@ from fabricobs.diagnosis.findings import (
     WhatIf,
 )
 from fabricobs.diagnosis.job import Slowdown
+from fabricobs.diagnosis.jobs import joined
 from fabricobs.diagnosis.loss import one_loss
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.pace_answer import everywhere
@@ -38,6 +39,7 @@ from fabricobs.report.charts.source import Source
 from fabricobs.report.documents import diagnosis_json, finding_document, finding_of
 from fabricobs.report.screen import summary_text
 from fabricobs.report.terminal import diagnosis_text
+from fabricobs.store.jobs import Run
 
 START = datetime(2026, 3, 2, 9)
 SEEDS = range(25)
@@ -215,6 +217,33 @@ def test_of_a_cable_the_end_at_a_nic_is_named() -> None:
     one = replace(drawn_finding(random.Random(1)), entities=(port, nic))
     assert wording.part_words(one) == nic.label
     assert wording.part_words(replace(one, entities=(nic, nic, port))).endswith("and 2 more")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_a_fault_of_two_runs_the_headline_is_that_of_the_worst_run(seed: int) -> None:
+    """It said "Worst is a: ... It ended at step 119" of a run that ended at step 75."""
+    draw = random.Random(seed)
+    one, seen = drawn_finding(draw), Coverage((), (), last_time=START + timedelta(hours=9))
+    diagnoses = []
+    for number, (first, last) in enumerate(((10, 75), (60, 119)), 1):
+        finding = replace(
+            one, title=f"It went down {number} times since step {first}", start_step=first,
+            end_step=last, start=START, end=START + timedelta(hours=number), severity="high",
+            loss_share=0.3 / number, state="over", to_its_end=True,
+        )  # fmt: skip
+        questions = tuple(Question(asked, "ok", "It is well.") for asked in QUESTIONS)
+        verdict = Verdict(sentence_of((finding,), questions, []), questions, judged=True)
+        run = Run(
+            label="train" if number == 1 else "train#2", name="train", number=number,
+            named_by="", parts=(), paths=(), hosts=(), ranks=8, nranks=8, processes=8,
+            versions=(), first_step=first, last_step=last, replayed_steps=0, begin=START,
+            end=START + timedelta(hours=number), modified=None, goes_on=False, candidates=1,
+        )  # fmt: skip
+        diagnoses.append((run, Diagnosis(verdict, (finding,), coverage=seen)))
+    both = joined(diagnoses, load_models())
+    assert "Worst is train: It went down 1 times" in both.verdict.sentence
+    assert "ended at step 75" in both.verdict.sentence
+    assert "119" not in both.verdict.sentence
 
 
 def test_what_is_low_is_told_after_what_is_over() -> None:

@@ -275,7 +275,9 @@ def _verdict(
         outside = "Over all runs" if serious[0].kind in whole else "Outside the jobs"
         who = outside if worst is None else f"Worst is {worst.run.label}"
         what = headline(serious[0])
-        if worst is not None and serious[0].state != "over":
+        # What several runs show is titled as in one of them, and ends with the last.
+        several = sum(serious[0].id in j.findings for j in jobs) > 1
+        if worst is not None and (several or serious[0].state != "over"):
             what = worst.verdict.sentence
         sentence = f"{counts}. {who}: {what}"
     questions = tuple(
