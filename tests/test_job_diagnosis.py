@@ -420,7 +420,7 @@ class TestHangs:
         assert (finding.state, finding.to_its_end) == ("over", True)
         assert "15 of 16 ranks waited" in finding.title
         assert "ended the processes of 1 rank: the job is over" in finding.explanation
-        assert finding.next_steps[0].startswith("Read the log of rank 11")
+        assert finding.next_steps[0].startswith("Read what rank 11")
         assert finding.next_steps[-1].startswith("If it comes back, on node01: `py-spy")
 
     def test_its_wait_counts_though_no_line_has_so_late_a_time(self, make_store: Make) -> None:
@@ -454,7 +454,7 @@ class TestHangs:
     def test_a_rank_of_which_there_is_no_log_at_all_is_missing(self, make_store: Make) -> None:
         (finding,) = diagnose(make_store({"nccl_events": stalled(11)})).findings
         assert [(entity.rank, entity.host) for entity in finding.entities] == [(11, None)]
-        assert "It alone reported nothing" in finding.explanation
+        assert "rank 11 alone reported nothing" in finding.explanation
 
     def test_where_most_logs_are_missing_no_rank_is_named(self, make_store: Make) -> None:
         (finding,) = diagnose(make_store({"nccl_events": stalled(3)[::8]})).findings

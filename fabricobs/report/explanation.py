@@ -207,7 +207,7 @@ def _files_text(files: Sequence[SourceFiles]) -> str:
     lines = ["  Input that tells of it, by kind of file"]
     for each in files:
         lines += [wrapped(each.words, "    ", hang=6), f"      {escaped(each.place)}"]
-        lines += [f"      with {escaped(each.later)}"] if each.later is not None else []
+        lines += [f"      {escaped(each.later)}"] if each.later is not None else []
     return "\n".join(lines)
 
 

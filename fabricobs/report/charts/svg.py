@@ -20,8 +20,8 @@ from markupsafe import Markup, escape
 from fabricobs.report.charts.positions import position
 from fabricobs.report.charts.theme import CONFIG
 
-# CSS pixels: the text of a page at its widest, and that of a finding on a telephone of 390.
-WIDTHS: Mapping[str, int] = {"wide": 1040, "narrow": 342}
+# CSS pixels: the text of a page at its widest, and that of a telephone of 390.
+WIDTHS: Mapping[str, int] = {"wide": 1040, "narrow": 356}
 _MOST_SHRUNK = 1.25  # times the width of a telephone: what is wider is scrolled
 _TAG = re.compile(r"\{.*\}")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}")
