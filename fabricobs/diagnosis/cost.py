@@ -17,6 +17,8 @@ Span = tuple[datetime, datetime]
 _USUAL_SHARE_OF_LINE_RATE = 0.80
 # NICs that receive less while the job transfers do not carry its transfers.
 _LEAST_SHARE = 0.05
+# Of a step, the part in which it is taken to run: the one before it may end a little late.
+_MOST_OF_STEP = 0.9
 # Share of the usual rate below which transfers are slower than those of sound sites spread.
 _CLEARLY_LESS = 0.9
 # Of a step: what is transferred in less, by what is timed, cannot have cost what counts as a loss.
@@ -223,7 +225,7 @@ def _usual_step(steps: pl.DataFrame) -> float:
 
 def _touches(begin: datetime, end: datetime) -> pl.Expr:
     """Say whether a step, of which `ts` is the end, ran at these times: some last a moment."""
-    lasts = pl.duration(microseconds=1000 * _CLEARLY_LESS * pl.col("step_time_ms"))
+    lasts = pl.duration(microseconds=1000 * _MOST_OF_STEP * pl.col("step_time_ms"))
     return (pl.col("ts") >= begin) & (pl.col("ts") - lasts < end)
 
 

@@ -77,14 +77,12 @@ def sick_link(
     )
     powers = tuple(filter(None, (rates, of_errors if unrated or rates is None else None)))
     if not speeds.judged:
-        cables = bool(evidence.frame("coverage")["cables"][0])
-        why = "the speed of the links is not known"
-        speeds_of = "show interfaces status of the switches, ibstat or sysfs of the hosts"
-        return unknown(
-            f"{quiet}, but {why if cables else 'which links should be alike is not known'}.",
-            f"{speeds_of if cables else f'LLDP neighbours of the switches; {speeds_of}'}.",
-            *powers,
-        )
+        what = "the speed of the links"
+        wanted = "show interfaces status of the switches, ibstat or sysfs of the hosts."
+        if not evidence.frame("coverage")["cables"][0]:
+            what = "which links should be alike"
+            wanted = f"LLDP neighbours of the switches; {wanted}"
+        return unknown(f"{quiet}, but {what} is not known.", wanted, *powers)
     shown = " and ".join(power.words for power in powers)
     text = f"{quiet}, and {speeds.judged:,} ports run at the speed of their peers: {shown} would "
     return Question(question, "ok", f"{text}have shown.", would_show=powers)

@@ -104,24 +104,22 @@ def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
             moments[columns] = _NEVER
     for column in np.flatnonzero(moments < _NEVER):
         least = _least_excess(times, model, lasts=bool(sustained[column] < _NEVER))
-        found = _unit(times, np.array([column]), None, int(moments[column]), least, model)
-        units += found
-        for other in _company(times, found, units, moments):
-            units += _unit(times, np.array([other]), None, int(moments[column]), least, model)
+        moment = int(moments[column])
+        for unit in _unit(times, np.array([column]), None, moment, least, model):
+            units.append(unit)
+            for other in _company(times, unit, units, moments):
+                units += _unit(times, np.array([other]), None, moment, least, model)
     return [unit for unit in units if _is_enough(times, unit, model)]
 
 
 def _company(
-    times: RankTimes, found: list[SlowUnit], units: list[SlowUnit], moments: Integers
+    times: RankTimes, unit: SlowUnit, units: list[SlowUnit], moments: Integers
 ) -> list[int]:
     """Return the ranks not yet found that are late by about as much in the same steps.
 
     Of a tensor group that waits for one of its ranks each is last in some of these steps alone: too
     few of them to tell, where the group is slow in bursts.
     """
-    if not found:
-        return []
-    (unit,) = found
     known = {int(column) for each in units for column in each.columns}
     near = nan_median(times.excess[unit.late], axis=0) >= _ALIKE * usual_excess(times, unit)
     near &= moments == _NEVER

@@ -7,7 +7,7 @@ from dataclasses import replace
 import altair as alt
 
 from fabricobs.diagnosis.findings import Finding, Question
-from fabricobs.report.charts.bars import bars
+from fabricobs.report.charts.bars import bars, percent_sign
 from fabricobs.report.charts.drawing import sentences
 from fabricobs.report.charts.ranks import rank_compute
 from fabricobs.report.charts.source import Row, Source
@@ -108,7 +108,7 @@ def _ranked(
         return None
     worst = known[0]
     ports = counted(len(known), "port")
-    sign = "%" if unit.endswith("(%)") else ""
+    sign = percent_sign(unit)
     most = f"The most: {worst['part']} with {number(round(worst['value'], 2))}{sign}, of {ports}."
     # What would have shown is said where nothing was: bars beyond the line would contradict it.
     power = next(iter(question.would_show), None) if question.answer == "ok" else None

@@ -1,7 +1,6 @@
 """Horizontal bars: parts by name, the first on top, with a text beside each."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
@@ -23,6 +22,11 @@ _ROW_HEIGHT = 20  # pixels
 _SHORT = 7  # letters of a number; words beside a bar need more room on a telephone
 
 
+def percent_sign(unit: str) -> str:
+    """Return what stands behind a number of this unit: the sign of percent, or nothing."""
+    return "%" if unit.endswith("(%)") else ""
+
+
 def bars(
     rows: Sequence[Row], limits: Sequence[Row], unit: str, title: str, caption: str
 ) -> alt.LayerChart:
@@ -35,8 +39,8 @@ def bars(
     y = alt.Y("part:N", title=None, sort=order, axis=alt.Axis(labelLimit=170, labelOverlap=False))
     room = 1.35 if max(len(row["text"]) for row in rows) <= _SHORT else 2.5
     scale = alt.Scale(domain=[0, room * most], nice=False)
-    sign: Any = {"labelExpr": "datum.label + '%'"} if unit.endswith("(%)") else {}
-    x = alt.X("value:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=TICKS, **sign))
+    ticks = alt.Axis(tickCount=TICKS, labelExpr=f"datum.label + '{percent_sign(unit)}'")
+    x = alt.X("value:Q", title=unit, scale=scale, axis=ticks)
     drawn = series(rows, _MEASURED).mark_bar(height={"band": 0.6})
     drawn = drawn.encode(
         x=x, y=y, color=colors([_MEASURED]).legend(None), tooltip=tips(part="name", text=unit)
