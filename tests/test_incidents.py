@@ -134,6 +134,31 @@ class TestALossWithoutACause:
         assert events[1].incident.ending == "explained"
 
 
+class TestAMildFindingBesideIt:
+    """It may be a part of the cause, which is told under another name: a skew after collisions."""
+
+    MILD = replace(SKEW, kind="hash_collisions", severity="medium")
+
+    def test_waits_as_long(self) -> None:
+        both = [seen(9, DROP), seen(9, self.MILD)]
+        assert news([(at(9), both)]) == []
+        assert news([(at(9), both), (at(11), [seen(11, loss_share=0.2)])]) == [("new", "high")]
+        assert len(news([(at(11), both)])) == 2
+
+    @pytest.mark.parametrize("changes", [{"severity": "high"}, {"loss_share": 0.1}])
+    def test_does_not_wait_where_it_is_serious(self, changes: dict[str, object]) -> None:
+        assert len(news([(at(9), [seen(9, DROP), seen(9, self.MILD, **changes)])])) == 1
+
+    def test_ends_when_a_finding_tells_of_it(self) -> None:
+        cause = seen(2, loss_share=0.2, symptoms=(self.MILD.id,))
+        events = play([(at(1), [seen(1, self.MILD)]), (at(2), [cause])])[1]
+        assert [(e.news, e.incident.finding.kind, e.incident.ending) for e in events] == [
+            ("new", "hash_collisions", None),
+            ("resolved", "hash_collisions", "explained"),
+            ("new", "ecmp_skew", None),
+        ]
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.booleans(), st.sampled_from(SEVERITIES)), max_size=30)
 )

@@ -239,6 +239,7 @@ def _with_symptom(cause: Finding, symptom: Finding) -> Finding:
         families=tuple(sorted(families)),
         confidence=max(cause.confidence, confidence_of(families)),
         explanation=f"{cause.explanation} With it: {symptom.title}.",
+        symptoms=(*cause.symptoms, symptom.id, *symptom.symptoms),
     )
     return _at_the_loss_of(told, symptom)
 

@@ -122,6 +122,7 @@ class Finding:
     `unfelt` is one whose cost was measured and is none: it slows no whole job.
     `computes` is one of parts whose recorded computation is longer: no network makes it so.
     `after_step` is the last step of a job that stands still: `start_step`, the next, never ran.
+    `symptoms` are the ids of the findings that it explains and was told with.
     """
 
     kind: str
@@ -155,6 +156,7 @@ class Finding:
     unfelt: bool = False
     computes: bool = False
     after_step: int | None = None
+    symptoms: tuple[str, ...] = ()
 
     @property
     def is_moment(self) -> bool:

@@ -6,7 +6,7 @@ of the data, so that a late, slow or restarted watch judges as one that was alwa
 the data themselves have stopped is told by our clock. All times are UTC without a zone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -23,7 +23,9 @@ class Timers:
     """How long the data must go on without a fault, and how long they may be missing.
 
     `unexplained_after`: a loss without a cause opens an incident when it has lasted so long, since
-    the evidence of a cause, counters above all, comes later than the steps that show the loss.
+    the evidence of a cause, counters above all, comes later than the steps that show the loss. What
+    is found meanwhile without a loss, and is no worse than `medium`, may be a part of that cause and
+    waits as long.
     """
 
     recovering_after: timedelta = timedelta(minutes=5)
@@ -119,7 +121,8 @@ def advance(
     ]
     open_ids = {incident.finding.id for incident in incidents}
     for name, finding in present.items():
-        if name not in open_ids and _begins(finding, moment, timers, least):
+        waits = _waits_for_a_cause(finding, present.values())
+        if name not in open_ids and _begins(finding, moment, timers, least, waits):
             raised = (Raised(finding.severity, moment.now),)
             incident = Incident(finding, "firing", finding.end or moment.newest, raised)
             after.append(incident)
@@ -163,18 +166,35 @@ def _news(old: Incident, new: Incident) -> News | None:
     return "worse" if len(new.raised) > len(old.raised) else None
 
 
-def _begins(finding: Finding, moment: Moment, timers: Timers, least: Severity) -> bool:
+def _begins(
+    finding: Finding, moment: Moment, timers: Timers, least: Severity, waits: bool
+) -> bool:
     still_there = moment.newest - (finding.end or moment.newest) < timers.recovering_after
     fresh = moment.now - moment.advanced < timers.stale_after
     begin = finding.start or moment.newest
-    early = finding.kind == UNEXPLAINED and moment.newest - begin < timers.unexplained_after
+    early = waits and moment.newest - begin < timers.unexplained_after
     serious = _rank(finding.severity) >= max(_rank(least), 1)
     return still_there and fresh and serious and not early
 
 
-def _is_explained(incident: Incident, findings: Iterable[Finding]) -> bool:
-    """Say whether a loss without a cause is now that of a finding which names one."""
-    return incident.finding.kind == UNEXPLAINED and any(
+def _waits_for_a_cause(finding: Finding, findings: Collection[Finding]) -> bool:
+    """Say whether it is a loss without a cause, or may be told under another name with one."""
+    if finding.kind == UNEXPLAINED:
+        return True
+    mild = finding.loss_share is None and _rank(finding.severity) <= _rank("medium")
+    return mild and any(other.kind == UNEXPLAINED for other in findings)
+
+
+def _is_explained(incident: Incident, findings: Collection[Finding]) -> bool:
+    """Say whether a finding now tells of its cause: of it by name, or of a loss without one."""
+    return any(incident.finding.id in finding.symptoms for finding in findings) or (
+        incident.finding.kind == UNEXPLAINED and _has_cause(incident, findings)
+    )
+
+
+def _has_cause(incident: Incident, findings: Iterable[Finding]) -> bool:
+    """Say whether a finding costs something in the time of a loss without a cause."""
+    return any(
         finding.loss_share is not None
         and finding.start is not None
         and finding.start <= incident.last_seen
