@@ -166,9 +166,7 @@ def _news(old: Incident, new: Incident) -> News | None:
     return "worse" if len(new.raised) > len(old.raised) else None
 
 
-def _begins(
-    finding: Finding, moment: Moment, timers: Timers, least: Severity, waits: bool
-) -> bool:
+def _begins(finding: Finding, moment: Moment, timers: Timers, least: Severity, waits: bool) -> bool:
     still_there = moment.newest - (finding.end or moment.newest) < timers.recovering_after
     fresh = moment.now - moment.advanced < timers.stale_after
     begin = finding.start or moment.newest
