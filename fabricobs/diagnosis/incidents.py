@@ -24,8 +24,7 @@ class Timers:
 
     `unexplained_after`: a loss without a cause opens an incident when it has lasted so long, since
     the evidence of a cause, counters above all, comes later than the steps that show the loss. What
-    is found meanwhile without a loss, and is at most `medium`, may be a part of that cause and waits
-    as long.
+    is found meanwhile without a loss, at most `medium`, may be a part of that cause: it waits, too.
     """
 
     recovering_after: timedelta = timedelta(minutes=5)
