@@ -23,7 +23,9 @@ from fabricobs.report.charts.catalogue import CHARTS
 from fabricobs.store.inspection import one_line
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
+from fabricobs.store.tables import PORT_COUNTERS, PRIORITY_COUNTERS
 
+_COUNTERS = {column.name for column in (*PORT_COUNTERS, *PRIORITY_COUNTERS)}
 _SUFFIXES: dict[content.Kind, str] = {"ingest": ".toml", "queries": ".sql", "models": ".toml"}
 
 
@@ -92,6 +94,9 @@ def _check_queries(known: Mapping[str, StoredQuery], extra: Sequence[Path]) -> I
                 for part in ("question", "columns", "example"):
                     if not getattr(query, part):
                         yield f"{query.path}: no `-- {part}:` in its header"
+                for counter in query.counters:
+                    if counter not in _COUNTERS:
+                        yield f"{query.path}: `-- counters:` no counter {counter!r} in port_samples or priority_samples"
                 try:
                     columns = connection.sql(query.sql).columns
                 except duckdb.Error as error:

@@ -49,7 +49,7 @@ class StoredQuery:
     """One query: the question it answers, its columns with units, an example of use, its SQL.
 
     `lines` are tables and the condition of those of their rows whose lines of the input tell it,
-    where not all rows of a part do.
+    where not all rows of a part do. `counters` are those that tell it, the strongest first.
     """
 
     name: str
@@ -59,6 +59,7 @@ class StoredQuery:
     example: str
     sql: str
     lines: tuple[tuple[str, str], ...] = ()
+    counters: tuple[str, ...] = ()
 
 
 def stored_queries(extra: Sequence[Path] = ()) -> dict[str, StoredQuery]:
@@ -78,9 +79,9 @@ def find_query(name: str, extra: Sequence[Path] = ()) -> StoredQuery:
 
 
 def load_query(name: str, path: Path) -> StoredQuery:
-    """Read a query file: `question:`, `columns:` and `lines:` with indented lines, `example:`."""
+    """Read a query file: what its head says, by the fields of a stored query."""
     text = content.read_text(path)
-    question = example = section = ""
+    question = example = section = counters = ""
     indented: dict[str, list[tuple[str, str]]] = {"columns": [], "lines": []}
     for line in text.splitlines():
         if not line.startswith("--"):
@@ -92,13 +93,16 @@ def load_query(name: str, path: Path) -> StoredQuery:
                 question = header[2].strip()
             elif section == "example":
                 example = header[2].strip()
+            elif section == "counters":
+                counters = header[2]
         elif section in indented and line.startswith("--   "):
             name_, _, meaning = line[5:].strip().partition(" ")
             indented[section].append((name_, meaning.strip()))
         elif section == "question":
             question += " " + line[2:].strip()
     columns, lines = map(tuple, indented.values())
-    return StoredQuery(name, path, question, columns, example, text, lines)
+    names = tuple(counters.replace(",", " ").split())
+    return StoredQuery(name, path, question, columns, example, text, lines, names)
 
 
 def run_statement(session: OpenSession, sql: str, output: str, out: Path | None) -> None:

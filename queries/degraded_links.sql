@@ -10,6 +10,8 @@
 --   ts            when it was told last, UTC
 --   since         when it was told first, UTC
 --   until         when the port was first told to run faster again, UTC; empty: it was not
+-- lines:
+--   port_status   speed_gbps IS NOT NULL OR lanes IS NOT NULL
 -- example: fabricobs query degraded_links
 --
 -- The latest statement about each port that is not down, and each earlier rate below a later one. Siblings are the

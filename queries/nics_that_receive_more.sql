@@ -9,6 +9,7 @@
 --   over_sent       received over sent; a ring keeps it at 1
 --   over_peers      received over the median of the NICs of the same snapshots; 1 in a ring
 --   intervals       intervals with counters
+-- counters: rx_bytes, tx_bytes
 -- example: fabricobs query nics_that_receive_more
 --
 -- The NICs' own counters come first, the queues of their leaf ports where those are not there.

@@ -13,6 +13,7 @@
 --   worst_rx_pause_share   the largest rx_pause_share of one interval
 --   intervals_with_pause   intervals with any pause
 --   intervals              intervals with counters
+-- counters: pfc_tx_frames, pfc_tx_pause_us, pfc_rx_frames, pfc_rx_pause_us, pause_tx_frames, pause_rx_frames
 -- example: fabricobs query pause_sources
 --
 -- `source`: sends pauses while its device receives at most a tenth as many in that priority: a slow

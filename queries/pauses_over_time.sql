@@ -9,6 +9,7 @@
 --   rx_frames_per_second   pause frames received: it was told to stop, 1/s
 --   tx_pause_share         share of time it stopped the neighbour, 0 to 1
 --   rx_pause_share         share of time it was stopped, 0 to 1
+-- counters: pfc_tx_frames, pfc_tx_pause_us, pfc_rx_frames, pfc_rx_pause_us, pause_tx_frames, pause_rx_frames
 -- example: fabricobs query pauses_over_time
 --
 -- The time of the counters is cut into 30 windows, none shorter than 30 s; an interval belongs to the

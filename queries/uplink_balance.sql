@@ -14,6 +14,7 @@
 --   imbalance        busiest link over the mean, minus 1; 0 is even
 --   jain             Jain's fairness index: 1 is even, 1/links is one link alone
 --   top_half_share   share of the busier half of the links; 0.5 is even
+-- counters: tx_bytes, tx_packets
 -- example: fabricobs query uplink_balance
 --
 -- Bytes are summed over the window first, so busy intervals weigh more. An interval belongs to the

@@ -1,6 +1,7 @@
 """Where the input tells of a finding: files and lines of its culprits, in its time."""
 
 import gzip
+import html
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,14 +34,19 @@ def finding(entity: Entity, query: str, first: int, last: int) -> Finding:
     )
 
 
+def kind_of(name: str, table: str, counter: str, kind: str = "counter") -> dict[str, str]:
+    return {"format": name, "table_name": table, "counter": counter, "kind": kind}
+
+
 def test_every_place_of_the_sample_tells_of_a_culprit(sample_store: Path) -> None:
     told = [f for f in diagnose(sample_store).findings if f.severity != "info"]
     assert told
     for each in told:
         owners = {entity.host or entity.switch for entity in each.entities} - {None}
-        files = explain(each, sample_store).files
-        assert files
-        for place in files:
+        source = explain(each, sample_store).source
+        read = [reading for pair in source.readings for reading in (pair.before, pair.later)]
+        assert source.readings or source.files
+        for place in (*source.files, *read):
             opened = gzip.open if place.path.endswith(".gz") else open
             with opened(place.path, "rt") as file:
                 lines = file.read().splitlines()
@@ -49,6 +55,10 @@ def test_every_place_of_the_sample_tells_of_a_culprit(sample_store: Path) -> Non
             assert any(
                 owner in place.path or owner in "\n".join(lines) for owner in owners if owner
             )
+        for reading in read:
+            with opened(reading.path, "rt") as file:
+                after = file.read().splitlines()[reading.line - 1 :]  # type: ignore[operator]
+            assert f"{reading.value:,}" in "".join(after) or str(reading.value) in "".join(after)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -75,20 +85,26 @@ def test_the_files_are_those_of_the_part_in_its_time(
             for other in (port, "Ethernet99"):
                 counted = {"file_id": switch, "device": switch, "port": other, "rx_bytes": minute}
                 samples.append(row | counted | {"format": "sonic_counters"})
-    store = make_store({"files": files, "steps": steps, "port_samples": samples})
+    kinds = [kind_of("sonic_counters", "port_samples", "rx_bytes")]
+    store = make_store(
+        {"files": files, "steps": steps, "port_samples": samples, "counter_info": kinds}
+    )
     of_rank = finding(Entity("rank", rank=rank, host=hosts[0]), "slow_rank_steps", first, last)
-    (told,) = explain(of_rank, store).files
+    (told,) = explain(of_rank, store).source.files
     around = range(first - 1, last + 2)  # a minute before and after
-    assert (told.place, told.later) == (f"/logs/0/{hosts[0]}:{first + 1}", None)
+    assert told.place == f"/logs/0/{hosts[0]}:{first + 1}"
     assert (told.files, told.rows) == (1, len(around))
     cable = Entity("cable", switch=switches[1], port=port)
-    (told,) = explain(finding(cable, "errors_over_time", first, last), store).files
+    source = explain(finding(cable, "nics_that_receive_more", first, last), store).source
     # Counters are compared: as they stood when it began, and once it showed.
-    assert told.place == f"/logs/1/{switches[1]}:{first + 1}"
-    assert told.later == f"/logs/1/{switches[1]}:{first + 3}"
+    (told,) = source.readings
+    assert told.before.place == f"/logs/1/{switches[1]}:{first + 1}"
+    assert told.later.place == f"/logs/1/{switches[1]}:{first + 3}"
+    assert told.words == f"{switches[1]} {port}: rx_bytes rose by 2 bytes"
+    assert source.files == ()
     # What names no part is of the whole job: of its steps, not of the fabric.
     of_job = replace(of_rank, entities=(), query="pace_of_steps")
-    (told,) = explain(of_job, store).files
+    (told,) = explain(of_job, store).source.files
     assert (told.formats, told.files) == ("step_records", 2)
 
 
@@ -114,11 +130,84 @@ def test_a_query_says_which_rows_tell(make_store: Callable[[Rows], Path], seed: 
     off = replace(
         finding(Entity("host", host=hosts[bad]), "ranks_without_gpudirect", 0, 9), start=None
     )
-    (told,) = explain(off, store).files
+    (told,) = explain(off, store).source.files
     assert (told.place, told.rows) == (f"/logs/{hosts[bad]}:{first}", 8)
     # Where none is of the part, those of the job are shown.
-    (told,) = explain(replace(off, entities=(Entity("host", host="x"),)), store).files
+    (told,) = explain(replace(off, entities=(Entity("host", host="x"),)), store).source.files
     assert (told.place, told.rows) == (f"/logs/{hosts[bad]}:{first}", 8)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_readings_are_those_that_show_it(make_store: Callable[[Rows], Path], seed: int) -> None:
+    """Of all counters, ports and priorities those that rose, as one source gives them."""
+    draw = random.Random(seed)
+    bad, priority, first = f"Ethernet{draw.randrange(4)}", draw.randrange(8), draw.randrange(5, 20)
+    paused, every = draw.randrange(10**4, 10**9), draw.choice([1, 2, 3])
+    counter, few = draw.sample(["pfc_tx_frames", "pfc_rx_frames"], 2)
+    sources = {"full": 1, "half": 0.5}  # one of the two formats misses some of them
+    files = [{"file_id": s, "path": f"/logs/{s}.txt", "formats": s} for s in sources]
+    samples = [
+        {
+            "file_id": source, "line": 100 * minute + 10 * port + p, "format": source,
+            "ts": START + timedelta(minutes=minute), "ts_source": "inline", "device": "leaf1",
+            "port": f"Ethernet{port}", "priority": p,
+            counter: 7 + (
+                int(seen * paused) * max(minute - first, 0)
+                if (f"Ethernet{port}", p) == (bad, priority) else 0
+            ),
+            few: 3 + minute, "watermark_bytes": 10**12 * minute,
+        }
+        for source, seen in sources.items()
+        for minute in range(0, 40, every)
+        for port in range(4)
+        for p in range(8)
+    ]  # fmt: skip
+    draw.shuffle(samples)
+    kinds = [kind_of(s, "priority_samples", name) for s in sources for name in (counter, few)]
+    store = make_store({"files": files, "priority_samples": samples, "counter_info": kinds})
+    port = Entity("port", switch="leaf1", port=bad)
+    for culprit in (port, Entity("switch", switch="leaf1")):
+        storm = replace(
+            finding(culprit, "pauses_over_time", first, 39),
+            detected_at=START + timedelta(minutes=first + every),
+        )
+        told = explain(storm, store).source.readings
+        strongest = told[0]
+        begins = first - first % every
+        assert strongest.part == f"leaf1 {bad} priority {priority}"
+        assert (strongest.counter, strongest.format) == (counter, "full")
+        shown = next(m for m in range(0, 40, every) if m >= first + every)
+        line = 10 * int(bad.removeprefix("Ethernet")) + priority
+        assert (strongest.before.value, strongest.before.line) == (7, 100 * begins + line)
+        assert strongest.later.value == 7 + paused * (shown - first)
+        assert strongest.later.place == f"/logs/full.txt:{100 * shown + line}"
+        assert few not in {each.counter for each in told}
+        # Of a switch with several ports in its rows one is there to compare.
+        assert [each.least for each in told[1:]] == [True] * len(told[1:])
+        assert culprit is not port or len(told) == 1
+
+
+def test_what_stood_still_is_said_to(make_store: Callable[[Rows], Path]) -> None:
+    """An uplink that sends nothing: its counter did not rise; a gauge or a rise alone is no total."""
+    samples = [
+        {
+            "file_id": "f", "line": minute + 1, "format": kind, "device": "leaf1", "port": "Eth1",
+            "ts": START + timedelta(minutes=minute), "tx_bytes": min(minute, 10) * 1000,
+            "tx_packets": minute,
+        }
+        for minute in range(30)
+        for kind in ("totals", "rises")
+    ]  # fmt: skip
+    kinds = [
+        kind_of("totals", "port_samples", "tx_bytes"),
+        kind_of("rises", "port_samples", "tx_packets", "delta"),
+    ]
+    files = [{"file_id": "f", "path": "/logs/leaf1.txt", "formats": "totals"}]
+    store = make_store({"files": files, "port_samples": samples, "counter_info": kinds})
+    stopped = finding(Entity("port", switch="leaf1", port="Eth1"), "uplink_balance", 12, 29)
+    (told,) = explain(stopped, store).source.readings
+    assert told.words == "leaf1 Eth1: tx_bytes did not rise"
+    assert (told.before.place, told.later.place) == ("/logs/leaf1.txt:13", "/logs/leaf1.txt:30")
 
 
 def test_explain_and_the_report_name_them(
@@ -127,8 +216,13 @@ def test_explain_and_the_report_name_them(
     store = str(sample_store)
     worst = diagnose(sample_store).findings[0]
     said = fabricobs("explain", worst.id, "--store", store).stdout
-    places = [each.place for each in explain(worst, sample_store).files]
+    source = explain(worst, sample_store).source
+    places = [each.place for each in source.files]
+    places += [r.place for each in source.readings for r in (each.before, each.later)]
+    assert places
     assert all(place in said for place in places)
     page = tmp_path / "report.html"
     fabricobs("report", "--store", store, "--out", str(page))
-    assert "Input that tells of it" in page.read_text()
+    text = html.unescape(page.read_text().replace("<wbr>", "").replace("\u200b", ""))
+    assert "Counters that tell of it" in text
+    assert all(place in text for place in places)

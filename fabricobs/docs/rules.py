@@ -53,10 +53,24 @@ def rules_page() -> str:
         "`counter_family(counter)`, `rise(before, after, info, seconds)`, and "
         "`events_at_least(events, expected)`, the chance of so many events by Poisson.",
         table(("evidence", "question"), _evidence()),
+        "## What tells of a finding in the input",
+        "The query of a model (`query`) may say in its header which of the rows that it reads tell "
+        "of a finding; `explain` and the report show where they stand.",
+        code(_HEADER, "sql"),
+        "`counters` are columns of `port_samples` and `priority_samples`, the strongest first: of "
+        "the culprits the last value before the finding and the first that shows it are given, "
+        "each with its file and line. A query with a column `counter` needs none. `lines` are "
+        "tables and a condition: where the first of these rows stands is given.",
         "## Example",
         code(query, "sql"),
         code(model, "toml"),
     )
+
+
+_HEADER = """\
+-- counters: pfc_tx_frames, pfc_rx_frames
+-- lines:
+--   events   kind IN ('link_down', 'port_down')"""
 
 
 def _evidence() -> Iterator[tuple[str, str]]:

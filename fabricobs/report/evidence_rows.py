@@ -137,8 +137,13 @@ def evidence_rows(
 ) -> EvidenceRows:
     """Return the rows of an answer that are about a finding; only those of its time if there are.
 
-    `sql` gave the answer. In windows of time, those of the last window before it stand first.
+    `sql` gave the answer. In windows of time, those of the last window before it stand first. Rows
+    of the first culprit, whom the title names, come before those of the others.
     """
+    first = _names(finding.entities[0], answer, aliases or {}) if finding.entities else ""
+    if first:
+        named_first = pl.sql_expr(f"CASE WHEN {first} THEN 0 ELSE 1 END")
+        answer = answer.sort(named_first, maintain_order=True)
     timed = any(dtype.is_temporal() for dtype in answer.dtypes)
     for named, during in _conditions(finding, answer, aliases or {}):
         about = answer.filter(pl.sql_expr(f"({named}) AND {during}" if during else named))

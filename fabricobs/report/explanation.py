@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from fabricobs.exceptions import UserError
 from fabricobs.notebook import table
 from fabricobs.printing import escaped
 from fabricobs.report import documents, wording
+from fabricobs.report.counter_readings import CounterReadings
 from fabricobs.report.evidence_rows import (
     NIC_NAMES,
     EvidenceRows,
@@ -23,7 +24,8 @@ from fabricobs.report.evidence_rows import (
     nic_aliases,
 )
 from fabricobs.report.layout import aligned, fitted_sql, labelled, listed, wrapped
-from fabricobs.report.source_files import NAMES, SourceFiles, source_files
+from fabricobs.report.source_files import NAMES, SourceFiles
+from fabricobs.report.source_input import SourceInput, source_input
 from fabricobs.store.session import NO_SITE, Site, open_session, tables_reached
 
 _MOST_ROWS = 12
@@ -79,14 +81,14 @@ def _named(findings: Sequence[Finding], ids: Sequence[str] | dict[str, Finding])
 class Explanation:
     """A finding with what it rests on: the SQL behind it, its rows, and those about the culprits.
 
-    `rows` is None where the store's text is no query of this installation: it is never run. `files`
-    are those of the input that tell of the culprits in its time.
+    `rows` is None where the store's text is no query of this installation: it is never run.
+    `source` is where the input tells of the culprits in its time.
     """
 
     finding: Finding
     sql: str | None
     rows: EvidenceRows | None
-    files: tuple[SourceFiles, ...] = ()
+    source: SourceInput = field(default_factory=SourceInput)
 
     @property
     def about(self) -> pl.DataFrame | None:
@@ -120,8 +122,8 @@ def explain(
         aliases = nic_aliases(connection.sql(NIC_NAMES).pl()) if of_nic else {}
         rows = evidence_rows(finding, sql, connection.sql(sql).pl(), aliases)
         reached = tables_reached(connection, sql, extra)
-        files = source_files(connection, finding, reached, query.lines, aliases)
-        return Explanation(finding, sql, rows, files)
+        source = source_input(connection, finding, query, reached, rows, aliases)
+        return Explanation(finding, sql, rows, source)
 
 
 def explanation_text(explanation: Explanation) -> str:
@@ -137,8 +139,10 @@ def explanation_text(explanation: Explanation) -> str:
     ]
     if explanation.rows is not None:
         blocks.append(_rows_text(explanation.rows))
-    if explanation.files:
-        blocks.append(_files_text(explanation.files))
+    if explanation.source.readings:
+        blocks.append(_readings_text(explanation.source.readings))
+    if explanation.source.files:
+        blocks.append(_files_text(explanation.source.files))
     if sql:
         named = f" ({finding.query})" if finding.query != sql else ""
         blocks.append(f"  SQL{named}\n{fitted_sql(sql, indent=4)}")
@@ -203,11 +207,22 @@ def _rows_text(rows: EvidenceRows) -> str:
     return f"{wrapped(title, '  ')}\n{aligned(table, indent=4)}"
 
 
+def _readings_text(readings: Sequence[CounterReadings]) -> str:
+    lines = ["  Counters that tell of it, before it and once it shows"]
+    for each in readings:
+        lines.append(wrapped(each.words, "    ", hang=6))
+        values = [f"{reading.value:,}" for reading in (each.before, each.later)]
+        wide = max(map(len, values))
+        for value, reading in zip(values, (each.before, each.later), strict=True):
+            lines.append(f"      {value:>{wide}}  at {wording.utc(reading.ts)}")
+            lines.append(f"      {'':{wide}}  {escaped(reading.place)}")
+    return "\n".join(lines)
+
+
 def _files_text(files: Sequence[SourceFiles]) -> str:
     lines = ["  Input that tells of it, by kind of file"]
     for each in files:
         lines += [wrapped(each.words, "    ", hang=6), f"      {escaped(each.place)}"]
-        lines += [f"      {escaped(each.later)}"] if each.later is not None else []
     return "\n".join(lines)
 
 

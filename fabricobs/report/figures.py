@@ -31,7 +31,7 @@ from fabricobs.report.evidence_rows import (
     names_nic,
     nic_aliases,
 )
-from fabricobs.report.source_files import SourceFiles, source_files
+from fabricobs.report.source_input import SourceInput, source_input
 from fabricobs.store.session import NO_SITE, Site, open_session
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Figures:
     ports: tuple[Row, ...] = ()  # of every host and switch
     ranks: tuple[Row, ...] = ()  # and where each runs
     rows_of: Mapping[int, EvidenceRows] = field(default_factory=dict)  # findings, by place
-    files_of: Mapping[int, tuple[SourceFiles, ...]] = field(default_factory=dict)
+    source_of: Mapping[int, SourceInput] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
 
     def __iter__(self) -> Iterator[Figure]:
@@ -123,8 +123,7 @@ def draw_figures(
             if drawn is not None:
                 of_findings[number] = drawn
         rows_of = {}
-        files_of: dict[int, tuple[SourceFiles, ...]] = {}
-        no_files: tuple[SourceFiles, ...] = ()
+        source_of: dict[int, SourceInput] = {}
         known = stored_queries(extra)
         for number, finding in enumerate(diagnosis.findings[:_MOST_WITH_ROWS], start=1):
             stopping.check()
@@ -134,9 +133,9 @@ def draw_figures(
             if rows is not None:
                 rows_of[number] = rows
             if finding.severity != "info":
-                told = partial(_files_of, source, known, finding)
-                files_of[number] = attempts.attempt(
-                    f"files of finding {finding.id}", told, no_files
+                told = partial(_source_of, source, known, finding, rows)
+                source_of[number] = attempts.attempt(
+                    f"input of finding {finding.id}", told, SourceInput()
                 )
         return Figures(
             timeline=timeline,
@@ -149,7 +148,7 @@ def draw_figures(
             ports=parts("ports"),
             ranks=parts("ranks"),
             rows_of=rows_of,
-            files_of=files_of,
+            source_of=source_of,
             failures=tuple(attempts.failures),
         )
 
@@ -163,14 +162,17 @@ def _rows_of(
     return evidence_rows(finding, sql, source.answer(sql), _aliases_of(source, finding))
 
 
-def _files_of(
-    source: Source, known: Mapping[str, StoredQuery], finding: Finding
-) -> tuple[SourceFiles, ...]:
+def _source_of(
+    source: Source,
+    known: Mapping[str, StoredQuery],
+    finding: Finding,
+    rows: EvidenceRows | None,
+) -> SourceInput:
     if finding.query not in known:
-        return ()
+        return SourceInput()
     query = known[finding.query]
     aliases, tables = _aliases_of(source, finding), source.tables_of(query.sql)
-    return source_files(source.connection, finding, tables, query.lines, aliases)
+    return source_input(source.connection, finding, query, tables, rows, aliases)
 
 
 def _aliases_of(source: Source, finding: Finding) -> Aliases:

@@ -22,7 +22,7 @@ from fabricobs.report.charts.svg import Drawing, draw_svg
 from fabricobs.report.evidence_rows import EvidenceRows
 from fabricobs.report.figures import MOST_FINDINGS, Figure, Figures, draw_figures
 from fabricobs.report.html import Addresses, page
-from fabricobs.report.source_files import SourceFiles
+from fabricobs.report.source_input import SourceInput
 from fabricobs.store.location import shown
 from fabricobs.store.session import NO_SITE, Site
 
@@ -65,7 +65,7 @@ class Section:
     affected: list[tuple[str, tuple[Entity, ...], int]]
     figure: Figure | None
     rows: EvidenceRows | None
-    files: tuple[SourceFiles, ...]
+    source: SourceInput
     meanings: Mapping[str, str]  # by column of the rows
     sql: str
     sql_shown_at: int
@@ -166,7 +166,7 @@ def sections(
             affected=list(_affected(finding)),
             figure=figures.of_findings.get(number),
             rows=rows,
-            files=figures.files_of.get(number, ()),
+            source=figures.source_of.get(number, SourceInput()),
             meanings=dict(known[finding.query].columns) if finding.query in known else {},
             sql=(rows.sql if rows else sql) if first == number else "",
             sql_shown_at=first,

@@ -1,0 +1,74 @@
+"""Conditions of the rows of a table that are of a finding's culprits, and where a row stands."""
+
+from collections.abc import Container
+from datetime import timedelta
+
+from fabricobs.diagnosis.findings import Entity, Finding
+from fabricobs.report.evidence_rows import Aliases, timestamp_literal
+from fabricobs.store.sandbox import literal
+
+# Counters are read before and after what they tell, by clocks that are apart.
+_AROUND = timedelta(minutes=1)
+_READ_WITHIN = timedelta(minutes=10)  # most sites do
+# Formats of one document with many records: the store counts those, not its lines.
+_OF_RECORDS = frozenset(
+    {"flight_recorder", "kineto", "mlflow_db", "nccl_trace", "ndtimeline", "tensorboard"}
+)
+
+
+def place(path: str, line: int | None, formats: str = "") -> str:
+    """Return where a row stands: a line as compilers write it, or a record of a document."""
+    if line is None:
+        return path
+    return f"{path} record {line}" if formats in _OF_RECORDS else f"{path}:{line}"
+
+
+def condition_of(finding: Finding, columns: Container[str], aliases: Aliases) -> str:
+    """Return the condition that a row is of a culprit, of any part without one; empty if none is.
+
+    `columns` are those of the table.
+    """
+    named = [_is(entity, columns, aliases) for entity in finding.entities] or ["true"]
+    return " OR ".join(dict.fromkeys(f"({test})" for test in named if test))
+
+
+def time_condition(finding: Finding, *, counts: bool) -> str:
+    """Return ` AND ...` that a row is of a finding's time; rows that count may be of before it."""
+    if finding.start is None:
+        return ""
+    since = finding.start - (_READ_WITHIN if counts else _AROUND)
+    during = f" AND coalesce(ts >= {timestamp_literal(since)}, true)"
+    if finding.end is not None:
+        during += f" AND coalesce(ts <= {timestamp_literal(finding.end + _AROUND)}, true)"
+    return during
+
+
+def _is(entity: Entity, columns: Container[str], aliases: Aliases) -> str:
+    """Return the condition that a row of a table is of the entity, empty where no column tells."""
+    if entity.rank is not None and "rank" in columns:
+        # Another job may have a rank of this number on another host.
+        is_here = entity.host and "host" in columns
+        here = f"coalesce(host_name(host) = {literal(entity.host or '')}, true)"
+        return f"rank = {entity.rank}{f' AND {here}' if is_here else ''}"
+    if entity.type == "job" and entity.job is not None:
+        return f"job = {literal(entity.job)}" if "job" in columns else ""
+    owner, parts = entity.host or entity.switch, "part" in columns
+    column = next((name for name in ("device", "host") if name in columns), None)
+    # Of tables of hosts those of events have switches, too.
+    if owner is None or column is None or (column == "host" and entity.switch and not parts):
+        return ""
+    is_owner = (
+        f"host_name({column}) = {literal(owner)}" if entity.host else f"{column} = {literal(owner)}"
+    )
+    names = [entity.port] if entity.port else []
+    if entity.nic:
+        names = [entity.nic, *aliases.get((entity.host or "", entity.nic), ())]
+    if not names:
+        return is_owner
+    part = next((name for name in ("port", "nic", "part") if name in columns), None)
+    if part is None:
+        return ""
+    # A NIC is meant by its port, too: mlx5_0 by mlx5_0/1.
+    called = [part, f"split_part({part}, '/', 1)"] if entity.nic else [part]
+    listed = ", ".join(dict.fromkeys(literal(name) for name in names))
+    return f"{is_owner} AND ({' OR '.join(f'{name} IN ({listed})' for name in called)})"
