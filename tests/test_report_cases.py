@@ -228,8 +228,13 @@ def check_rows(browser: "sync_api.Browser", path: Path) -> None:
     page = opened(browser, path, viewport={"width": 1200, "height": 900})
     page.get_by_role("link", name="the rows behind it").click()
     rows = page.locator(page.evaluate("`[id='${location.hash.slice(1)}']`"))
-    assert rows.locator("table").is_visible()
-    assert "name" in rows.locator("caption").inner_text()
+    for table in rows.locator("table").all():
+        assert table.is_visible()
+    assert "name" in rows.locator("caption").last.inner_text()
+    for place in rows.locator("td code").all_inner_texts():
+        path, _, line = place.partition(".gz:")
+        assert Path(f"{path}.gz").exists()
+        assert int(line) > 0
     rows.locator("summary", has_text="SQL").click()
     sql = rows.locator("pre").inner_text()
     assert sql.startswith("SELECT * FROM (")
