@@ -96,7 +96,8 @@ def _check_queries(known: Mapping[str, StoredQuery], extra: Sequence[Path]) -> I
                         yield f"{query.path}: no `-- {part}:` in its header"
                 for counter in query.counters:
                     if counter not in _COUNTERS:
-                        yield f"{query.path}: `-- counters:` no counter {counter!r} in port_samples or priority_samples"
+                        tables = "port_samples or priority_samples"
+                        yield f"{query.path}: `-- counters:` no {counter!r} in {tables}"
                 try:
                     columns = connection.sql(query.sql).columns
                 except duckdb.Error as error:

@@ -10,7 +10,7 @@
 --   links            links counted
 --   members          links the group has
 --   tx_gbps          sent by the group, Gb/s; null where no source counts bytes
---   utilisation      tx_gbps over the group's capacity
+--   utilisation      tx_gbps over the group's capacity, over the whole window: bursts of a job come higher
 --   imbalance        busiest link over the mean, minus 1; 0 is even
 --   jain             Jain's fairness index: 1 is even, 1/links is one link alone
 --   top_half_share   share of the busier half of the links; 0.5 is even

@@ -188,7 +188,7 @@ def test_the_readings_are_those_that_show_it(make_store: Callable[[Rows], Path],
 
 
 def test_what_stood_still_is_said_to(make_store: Callable[[Rows], Path]) -> None:
-    """An uplink that sends nothing: its counter did not rise; a gauge or a rise alone is no total."""
+    """An uplink that sends nothing: its counter did not rise. What counts rises is no total."""
     samples = [
         {
             "file_id": "f", "line": minute + 1, "format": kind, "device": "leaf1", "port": "Eth1",

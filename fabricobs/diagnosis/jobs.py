@@ -199,6 +199,7 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
     jobs = [] if of_one else [Entity("job", job=each.label) for each, _ in told]
     merged = replace(
         worst,
+        title=_title_of(worst, told),
         explanation=f"{worst.explanation} {_in_each(told)}{_besides(worst, told)}".rstrip(),
         related=tuple(dict.fromkeys([*(e for f in (worst, *findings) for e in f.related), *jobs])),
         start=min((f.start for f in findings if f.start), default=None),
@@ -221,6 +222,14 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
         slower_from=one.slower_from,
         from_first_step=one.from_first_step,
     )
+
+
+def _title_of(worst: Finding, told: Sequence[tuple[Run, Finding]]) -> str:
+    """Return its title, and of how many runs it does not count what they show."""
+    others = sum(finding.title != worst.title for _, finding in told)
+    if not others:
+        return worst.title
+    return f"{worst.title}; {others:,} more {'run shows' if others == 1 else 'runs show'} it, too"
 
 
 def _in_each(told: Sequence[tuple[Run, Finding]]) -> str:

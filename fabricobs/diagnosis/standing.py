@@ -103,15 +103,24 @@ def in_past(text: str, words: Mapping[str, str]) -> str:
 
 
 def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) -> State:
-    """Return whether a finding was ongoing when the data end; empty where no end is known."""
+    """Return whether a finding was ongoing when the data end; empty where nobody can tell."""
     steps = [step for s in segments for step in (s.first_step, s.last_step)]
     if finding.end_step is not None and steps:
         left = max(steps) - finding.end_step
-        return "ongoing" if left <= _NEAR_THE_END * (max(steps) - min(steps)) else "over"
+        if left <= _NEAR_THE_END * (max(steps) - min(steps)):
+            return "ongoing"
+        return "" if left < _longest_pause(finding) else "over"
     first, last = coverage.measured_from or coverage.first_time, coverage.last_time
     if finding.end is not None and first is not None and last is not None:
         return "ongoing" if last - finding.end <= _NEAR_THE_END * (last - first) else "over"
     return ""
+
+
+def _longest_pause(finding: Finding) -> int:
+    """Return how many steps a fault that comes and goes has paused at most: it may come again."""
+    bursts = sorted(finding.bursts)
+    pauses = [after[0] - before[1] for before, after in pairwise(bursts)]
+    return max(pauses, default=0) if len(pauses) > 1 else 0
 
 
 def _reaches(job_end: datetime, finding: Finding, coverage: Coverage) -> bool:

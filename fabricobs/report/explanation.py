@@ -199,7 +199,7 @@ def _rows_text(rows: EvidenceRows) -> str:
     if rows.before:
         title += "; the first window is from before it"
     if rows.after:
-        title += "; the last window is from after it"
+        title += "; the last window reaches beyond its end"
     if not rows.condition:
         title = f"Rows, none of them about it by name; {count:,} in all"
     shown = rows.shown(_MOST_ROWS)
