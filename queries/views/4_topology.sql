@@ -14,13 +14,19 @@ CREATE OR REPLACE TABLE counting_ports AS
 SELECT device, port FROM named_samples UNION SELECT device, port FROM named_priority_samples;
 
 -- Known hosts: whatever trains. Where no log tells of a job, the neighbours of switches that call all their ports as an
--- operating system calls NICs, or by MAC address; those that count have names that no switch has. A table like those
--- below: small, and asked by nearly every view.
+-- operating system calls NICs, or by MAC address. Those that count have names that no switch has (eth0 is the port by
+-- which switches are managed), or count ports of such names alone. A table like those below: small, and asked by nearly
+-- every view.
 CREATE OR REPLACE TABLE training_hosts AS
 WITH trains AS (
   SELECT DISTINCT host_name(host) AS host FROM job_ranks WHERE host IS NOT NULL
   UNION
   SELECT host FROM other_hosts
+),
+-- What counts ports, and whether one is called as those of switches are: Ethernet1/1, et-0/0/1, swp1, 1.
+counts AS (
+  SELECT host_name(device) AS device, bool_or(regexp_matches(port, '[A-Z/-]|^(swp|etp)?[0-9]')) AS as_switch
+  FROM counting_ports WHERE device IS NOT NULL GROUP BY host_name(device)
 )
 FROM trains
 UNION
@@ -34,7 +40,7 @@ GROUP BY host_name(remote_device)
 HAVING bool_and(coalesce(
   regexp_matches(
     coalesce(remote_port_description, remote_port),
-    CASE WHEN host_name(remote_device) IN (SELECT host_name(device) FROM named_samples WHERE device IS NOT NULL)
+    CASE WHEN host_name(remote_device) IN (SELECT device FROM counts WHERE as_switch)
       THEN '^(en[ops]|mlx|hsn|rdma|roce|irdma|bnxt_|ionic_|efa_|cxi)[a-z]*[0-9][^/]*$'
       ELSE '^((en|eth|ib|mlx|hsn|bond|rdma|roce|irdma|bnxt_|ionic_|efa_|cxi)[a-z]*[0-9]|([0-9a-f]{2}:){5})'
     END

@@ -114,7 +114,17 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         skews = [
             skew
             for position, part in enumerate(parts)
-            if (skew := _judge(device, part, float(known), largest_p, model, position == 0))
+            if (
+                skew := _judge(
+                    device,
+                    part,
+                    float(known),
+                    largest_p
+                    / (1.0 if position == 0 else _chance_to_coincide(part, parts, trends)),
+                    model,
+                    position == 0,
+                )
+            )
         ]
         finding = None
         if skews:
@@ -252,6 +262,19 @@ def _judge(
     return skew if evenness < _largest_jain(skew, model) else None
 
 
+def _chance_to_coincide(
+    stretch: SharedStretch, parts: Sequence[SharedStretch], trends: Sequence[StepTimeTrend]
+) -> float:
+    """Return the chance that a stretch begins when a slowdown does; 1 where it does not.
+
+    Both begin once in the time of the group by chance, and hashes of a job are not drawn anew then.
+    """
+    if _slowdown_of(stretch, trends) is None:
+        return 1.0
+    lasts = (parts[-1].end - parts[0].begin).total_seconds()
+    return min(1.0, 2 * _slack(stretch).total_seconds() / lasts)
+
+
 def _largest_jain(skew: _Skew, model: Model) -> float:
     """Return what Jain's index must stay below: less than hashing gives where half is not idle."""
     loads = skew.stretch.loads
@@ -278,6 +301,9 @@ def _finding(
     elif slowdown is not None and (slowdown.network_part or 0.0) >= _MOSTLY:
         families.add("timing")
         harms.append("Most of what steps took longer since it began was transfers.")
+    elif slowdown is not None and slowdown.network_part is None:
+        families.add("timing")
+        harms.append("Steps take longer since it began; no record tells which part of them.")
     if burst is not None and burst >= model.limit("burst_utilisation"):
         harms.append(f"While collectives ran, its busiest link was {burst:.0%} busy.")
     if pauses is not None:
@@ -352,15 +378,22 @@ def _slowdown_at(
     skew: _Skew, trends: list[StepTimeTrend]
 ) -> tuple[Slowdown | None, StepTimeTrend | None]:
     """Return the slowdown that began with the skew: within an interval of its first window."""
-    window = skew.stretch.first_window_end - skew.stretch.begin
-    slack = max(window, timedelta(seconds=10))
+    found = None if skew.from_start else _slowdown_of(skew.stretch, trends)
+    return found or (None, trends[0] if trends else None)
+
+
+def _slowdown_of(
+    stretch: SharedStretch, trends: Sequence[StepTimeTrend]
+) -> tuple[Slowdown, StepTimeTrend] | None:
     for pace in trends:
         for slowdown in pace.slowdowns:
-            if slowdown.start is None or skew.from_start:
-                continue
-            if abs(slowdown.start - skew.stretch.begin) <= 1.5 * slack:
+            if slowdown.start and abs(slowdown.start - stretch.begin) <= _slack(stretch):
                 return slowdown, pace
-    return None, (trends[0] if trends else None)
+    return None
+
+
+def _slack(stretch: SharedStretch) -> timedelta:
+    return 1.5 * max(stretch.first_window_end - stretch.begin, timedelta(seconds=10))
 
 
 def _victims(evidence: Evidence, device: str) -> tuple[Entity, ...]:
