@@ -14,6 +14,7 @@ import pytest
 from conftest import Rows
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Finding, MethodResult
+from fabricobs.diagnosis.job import Slowdown
 from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.methods.rule import find_by_rule
@@ -39,12 +40,20 @@ class Fabric:
     `up` and `down` [leaf, spine] are bytes a minute to and from the spines, `nics` [leaf, NIC] what
     NICs carry both ways. Hosts tell their cables and switches none, or the other way round, or no
     one tells any and hosts count (`told_by`); a spine is read some seconds after the leaves.
-    From the fourth interval on, `up_later` is carried where it is given.
+    From the fourth interval on, or from `turn`, `up_later` is carried where it is given.
     """
 
     def __init__(
-        self, seed: int, leaves: int = 3, spines: int = 4, *, told_by: str = "hosts"
+        self,
+        seed: int,
+        leaves: int = 3,
+        spines: int = 4,
+        *,
+        told_by: str = "hosts",
+        samples: int = SAMPLES,
+        turn: int = 3,
     ) -> None:
+        self.samples, self.turn = samples, turn
         self.chance = np.random.default_rng(seed)
         self.leaves, self.spines = leaves, spines
         self.told_by = told_by
@@ -69,11 +78,15 @@ class Fabric:
             {"file_id": device, "line": n, "format": "f", "device": device, "port": port}
             | {"ts": at(n + late), "ts_source": "inline"}
             | {
-                "tx_bytes": base + round(sent * (n + late) + later[0] * max(n + late - 3, 0)),
-                "rx_bytes": round(received * (n + late) + later[1] * max(n + late - 3, 0)),
+                "tx_bytes": base + round(sent * (n + late) + later[0] * self.lasts(n + late)),
+                "rx_bytes": round(received * (n + late) + later[1] * self.lasts(n + late)),
             }
-            for n in range(SAMPLES)
+            for n in range(self.samples)
         ]
+
+    def lasts(self, sample: float) -> float:
+        """Return for how many intervals `up_later` has been carried."""
+        return max(sample - self.turn, 0)
 
     def cable(self, device: str, port: str, remote_device: str, remote_port: str) -> None:
         link = {"file_id": "l", "line": 1, "format": "lldp", "device": device, "port": port}
@@ -328,6 +341,76 @@ class TestOneLeafAmongEvenOnes:
         fabric = self.even(seed, 8)
         fabric.up[:4] = [[8e9, 5e8, 5e8]]
         assert self.judged(make_store, fabric) == []
+
+
+class TestRoutesThatChange:
+    """A leaf sends over every fourth uplink from a moment on; no log tells of its flows."""
+
+    TURN, SAMPLES = 20, 60
+
+    def judged(self, make_store: Make, seed: int, *, late: int, changes: bool = True) -> list[str]:
+        """Return what is found with steps that are longer from `late` intervals after it on."""
+        fabric = Fabric(seed, 3, 16, told_by="switches", samples=self.SAMPLES, turn=self.TURN)
+        fabric.up = np.array([hashed(fabric.chance, 40, 16, 16) for _ in range(3)])
+        fabric.up_later = fabric.up.copy()
+        if changes:
+            few = np.zeros(16)
+            few[int(fabric.chance.integers(4)) :: 4] = hashed(fabric.chance, 40, 4, 4)
+            fabric.up_later[1] = few * fabric.up[1].sum() / few.sum()
+        slower = at(self.TURN + late)
+        longer = Slowdown(None, 80, 240, slower, at(self.SAMPLES), 1800, 2600, None, None)
+        pace: Any = SimpleNamespace(slowdowns=[longer], step_at=lambda _: None)
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            found = find_ecmp_skew(evidence, load_models()["ecmp_skew"], [pace])
+        return [f"{f.entities[0].switch} {f.severity} {f.start_step}" for f in found.findings]
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_as_steps_grow_longer_is_a_skew_that_costs_it(
+        self, make_store: Make, seed: int
+    ) -> None:
+        assert self.judged(make_store, seed, late=0) == ["leaf1 critical 80"]
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_longer_steps_alone_or_at_another_time_are_no_cost_of_it(
+        self, make_store: Make, seed: int
+    ) -> None:
+        assert self.judged(make_store, seed, late=0, changes=False) == []
+        assert {"critical", "high"}.isdisjoint(
+            word for told in self.judged(make_store, seed, late=15) for word in told.split()
+        )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_hosts_that_no_job_tells_are_known_by_their_ports(make_store: Make, seed: int) -> None:
+    """Whatever their NICs are called, and though switches are managed by ports called alike."""
+    fabric = Fabric(seed, told_by="switches")
+    name = str(fabric.chance.choice(["eth{}", "ens{}f0np0", "rdma{}", "enp{}s0", "ib{}"]))
+    hosts = [
+        (f"leaf{leaf}", f"Ethernet{nic}", f"ip-10-{leaf}-{nic}", name.format(nic + 1))
+        for leaf in range(fabric.leaves)
+        for nic in range(2)
+    ]
+    counted = bool(fabric.chance.integers(2))
+    rows = fabric.write()
+    for leaf, port, host, nic in hosts:
+        fabric.cable(leaf, port, host, nic)
+        if counted:
+            fabric.count(host, nic, 4e9, 4e9, 0)
+    # Switches are reached by a management switch, and some count that port, too.
+    for switch in [f"leaf{n}" for n in range(3)] + [f"spine{n}" for n in range(4)]:
+        fabric.cable("mgmt1", f"GigabitEthernet{len(switch)}", switch, "eth0")
+        if fabric.chance.integers(2):
+            fabric.count(switch, "eth0", 1e5, 1e5, 0)
+    del rows["steps"]
+    with closing(Evidence(make_store(rows))) as evidence:
+        told = groups(evidence)
+        cables = pl.DataFrame({"device": ["x"]})
+        hosts_known = set(evidence.ask_of(cables, "SELECT host FROM training_hosts")["host"])
+    assert hosts_known == {host for _, _, host, _ in hosts}
+    ports = [f"Ethernet{port}" for port in (10, 11, 8, 9)]
+    assert {group: told[group] for group in told if group.startswith("leaf")} == {
+        f"leaf{leaf} uplinks": ports for leaf in range(3)
+    }
 
 
 class TestNarrowLeaves:

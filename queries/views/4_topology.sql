@@ -123,19 +123,21 @@ CREATE OR REPLACE VIEW canonical_links AS SELECT * FROM stated_links WHERE NOT s
 -- Equal-cost links of one device: ports with counters whose other end is a switch. A device is one
 -- if it tells LLDP neighbours or counters itself, or if two of the asked devices reach it (any one
 -- does where only one was asked), unless it is called like the training hosts (node07 like node01):
--- that is a host whose logs are missing. A management port has no counters here.
+-- that is a host whose logs are missing. Ports by which switches are managed, some of which count, lead to no fabric.
 -- A switch with hosts below it has one group, its uplinks; one without (a spine) has a group for
 -- every switch it reaches, its parallel links to that switch.
 CREATE OR REPLACE TABLE uplink_groups AS
 WITH ends AS (
-  SELECT device, port, remote_device, ts FROM canonical_links WHERE NOT from_nic
+  SELECT device, port, remote_device, remote_port, ts FROM canonical_links WHERE NOT from_nic
   UNION ALL
   -- The other end of a cable between switches, where only one of them was asked.
-  SELECT remote_device, remote_port, device, ts FROM canonical_links
+  SELECT remote_device, remote_port, device, port, ts FROM canonical_links
   WHERE remote_port IS NOT NULL AND host_name(remote_device) NOT IN (SELECT host FROM training_hosts)
 ),
 cables AS (
-  SELECT device, port, arg_max(remote_device, coalesce(ts, '1970-01-01'::TIMESTAMP)) AS remote_device
+  SELECT device, port, arg_max(remote_device, coalesce(ts, '1970-01-01'::TIMESTAMP)) AS remote_device,
+    bool_or(regexp_matches(lower(concat_ws(' ', port, remote_port)),
+      '(^| )(eth0|ma[0-9]|management|mgmt|me[0-9]|em[0-9]|fxp[0-9]|oob)')) AS manages
   FROM ends
   WHERE remote_device IS NOT NULL
   GROUP BY device, port
@@ -201,7 +203,7 @@ all_leaves AS (
   )
 ),
 between_switches AS (
-  SELECT c.*, l.device IS NOT NULL AS is_leaf
+  SELECT c.* EXCLUDE (manages), l.device IS NOT NULL AS is_leaf
   FROM cables c ANTI JOIN training_hosts t ON host_name(c.remote_device) = t.host
   -- A host that tells its own neighbours has no uplinks.
   ANTI JOIN training_hosts h ON host_name(c.device) = h.host
@@ -209,6 +211,7 @@ between_switches AS (
   SEMI JOIN switches o ON o.device = c.device
   SEMI JOIN counted n ON n.device = c.device AND n.port = c.port
   LEFT JOIN all_leaves l ON l.device = c.device
+  WHERE NOT c.manages
 )
 SELECT b.device, b.port, b.remote_device, s.speed_gbps,
   CASE WHEN is_leaf THEN b.device || ' uplinks' ELSE b.device || ' to ' || b.remote_device END
