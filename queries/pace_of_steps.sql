@@ -8,6 +8,9 @@
 --   step_ms       median step time, ms
 --   least_ms      shortest step, ms
 --   longest_ms    longest step, ms
+-- lines:
+--   steps         step_time_ms IS NOT NULL
+--   collectives   true
 -- example: fabricobs query pace_of_steps
 --
 -- A job has at most 30 windows, of equal numbers of steps. The pace of a job changes where the median does; a

@@ -12,6 +12,8 @@
 --   least_data_ms     the same of the rank that waits least for data, ms
 --   most_data_ms      the same of the rank that waits longest, ms
 --   longest_waits     the rank that waits longest for data
+-- lines:
+--   steps   step_time_ms IS NOT NULL
 -- example: fabricobs query parts_of_steps
 --
 -- A job has at most 30 windows, of equal numbers of steps. Where all ranks wait longer for data since one window,

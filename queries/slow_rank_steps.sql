@@ -13,6 +13,9 @@
 --   peer_comm_ms      the median rank's, ms
 --   data_ms           median wait of a step for its data, ms
 --   peer_data_ms      the median rank's, ms
+-- lines:
+--   steps         compute_ms IS NOT NULL OR comm_ms IS NOT NULL
+--   collectives   true
 -- example: fabricobs query slow_rank_steps
 --
 -- A job has at most 30 windows, of equal numbers of steps. A slow rank computes longer than its

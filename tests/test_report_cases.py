@@ -1,5 +1,6 @@
 """What a reader sees of ten clusters in a browser: axes, legends, tooltips, at every width."""
 
+import gzip
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -231,10 +232,13 @@ def check_rows(browser: "sync_api.Browser", path: Path) -> None:
     for table in rows.locator("table").all():
         assert table.is_visible()
     assert "name" in rows.locator("caption").last.inner_text()
-    for place in rows.locator("td code").all_inner_texts():
+    quoted = rows.locator("td:has(code.copy)")
+    for cell in quoted.all():
+        place, *told = cell.locator("code").all_inner_texts()
         path, _, line = place.partition(".gz:")
-        assert Path(f"{path}.gz").exists()
-        assert int(line) > 0
+        with gzip.open(f"{path}.gz", "rt") as file:
+            lines = file.read().splitlines()
+        assert all(" ".join(lines[int(line) - 1].split()).startswith(text) for text in told)
     rows.locator("summary", has_text="SQL").click()
     sql = rows.locator("pre").inner_text()
     assert sql.startswith("SELECT * FROM (")

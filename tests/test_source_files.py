@@ -92,15 +92,16 @@ def test_the_files_are_those_of_the_part_in_its_time(
     of_rank = finding(Entity("rank", rank=rank, host=hosts[0]), "slow_rank_steps", first, last)
     (told,) = explain(of_rank, store).source.files
     around = range(first - 1, last + 2)  # a minute before and after
-    assert told.place == f"/logs/0/{hosts[0]}:{first + 1}"
+    # The first step by which it shows; the files are not there any more.
+    assert (told.place, told.text) == (f"/logs/0/{hosts[0]}:{first + 3}", "")
     assert (told.files, told.rows) == (1, len(around))
     cable = Entity("cable", switch=switches[1], port=port)
     source = explain(finding(cable, "nics_that_receive_more", first, last), store).source
-    # Counters are compared: as they stood when it began, and once it showed.
+    # Counters are compared: as they stood when it began, and one reading later.
     (told,) = source.readings
     assert told.before.place == f"/logs/1/{switches[1]}:{first + 1}"
-    assert told.later.place == f"/logs/1/{switches[1]}:{first + 3}"
-    assert told.words == f"{switches[1]} {port}: rx_bytes rose by 2 bytes"
+    assert told.later.place == f"/logs/1/{switches[1]}:{first + 2}"
+    assert told.words == f"{switches[1]} {port}: rx_bytes rose by 1 byte"
     assert source.files == ()
     # What names no part is of the whole job: of its steps, not of the fabric.
     of_job = replace(of_rank, entities=(), query="pace_of_steps")
@@ -167,16 +168,13 @@ def test_the_readings_are_those_that_show_it(make_store: Callable[[Rows], Path],
     store = make_store({"files": files, "priority_samples": samples, "counter_info": kinds})
     port = Entity("port", switch="leaf1", port=bad)
     for culprit in (port, Entity("switch", switch="leaf1")):
-        storm = replace(
-            finding(culprit, "pauses_over_time", first, 39),
-            detected_at=START + timedelta(minutes=first + every),
-        )
+        storm = finding(culprit, "pauses_over_time", first, 39)
         told = explain(storm, store).source.readings
         strongest = told[0]
         begins = first - first % every
         assert strongest.part == f"leaf1 {bad} priority {priority}"
         assert (strongest.counter, strongest.format) == (counter, "full")
-        shown = next(m for m in range(0, 40, every) if m >= first + every)
+        shown = begins + every
         line = 10 * int(bad.removeprefix("Ethernet")) + priority
         assert (strongest.before.value, strongest.before.line) == (7, 100 * begins + line)
         assert strongest.later.value == 7 + paused * (shown - first)
@@ -221,6 +219,8 @@ def test_explain_and_the_report_name_them(
     places += [r.place for each in source.readings for r in (each.before, each.later)]
     assert places
     assert all(place in said for place in places)
+    texts = [r.text for each in source.readings for r in (each.before, each.later)]
+    assert all(texts)
     page = tmp_path / "report.html"
     fabricobs("report", "--store", store, "--out", str(page))
     text = html.unescape(page.read_text().replace("<wbr>", "").replace("\u200b", ""))

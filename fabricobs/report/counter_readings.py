@@ -9,6 +9,7 @@ import polars as pl
 
 from fabricobs.diagnosis.findings import Finding
 from fabricobs.report.evidence_rows import Aliases, EvidenceRows, timestamp_literal
+from fabricobs.report.input_lines import lines_of_values
 from fabricobs.report.rows_of_part import condition_of, place, time_condition
 from fabricobs.store.sandbox import literal
 from fabricobs.store.tables import TABLES
@@ -22,17 +23,22 @@ _MOST = 4
 _OF_ONE_COUNTER = 2
 _FEW = 0.01  # of the greatest rise of their unit
 _MOST_ROWS = 12  # of its query's rows, those which name the ports to read
+_TRAFFIC = "'rx_bytes', 'tx_bytes', 'rx_packets', 'tx_packets'"
 _NO_SIGN = 1 << 64  # the store keeps a 64-bit value of 2^63 and above as a negative number
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The value of a counter at a time, UTC, and where it stands."""
+    """The value of a counter at a time, UTC, and where it stands: the line, `text` if it is found.
+
+    Without it `line` is the first of the record that holds the value.
+    """
 
     value: int
     ts: datetime
     path: str
     line: int | None
+    text: str = ""
 
     @property
     def place(self) -> str:
@@ -95,7 +101,26 @@ def counter_readings(
         return ()
     found = [_readings(*row) for row in connection.execute(_sql(finding, selects)).fetchall()]
     compares = not all(entity.port or entity.nic for entity in finding.entities)
-    return tuple(_told(found, counters, compares=compares))
+    return tuple(map(_with_lines, _told(found, counters, compares=compares)))
+
+
+def _with_lines(told: CounterReadings) -> CounterReadings:
+    """Return readings with the lines that hold their values, while the files are there."""
+    before, later = told.before, told.later
+    if before.line is None or later.line is None:
+        return told
+    lines = lines_of_values(
+        told.counter,
+        (before.path, before.line, before.value),
+        (later.path, later.line, later.value),
+    )
+    if lines is None:
+        return told
+    old, new = (
+        replace(reading, line=line.number, text=line.text)
+        for reading, line in zip((before, later), lines, strict=True)
+    )
+    return replace(told, before=old, later=new)
 
 
 def _told(
@@ -183,7 +208,6 @@ def _selects(
 
 def _sql(finding: Finding, selects: Sequence[str]) -> str:
     begin = "NULL" if finding.start is None else timestamp_literal(finding.start)
-    shows = begin if finding.detected_at is None else timestamp_literal(finding.detected_at)
     reading = "{'value': value, 'ts': ts, 'path': path, 'line': line}"
     return f"""
         WITH told AS (
@@ -195,7 +219,11 @@ def _sql(finding: Finding, selects: Sequence[str]) -> str:
           WHERE r.value IS NOT NULL AND r.ts IS NOT NULL AND i.kind = 'counter'
         ),
         begun AS (
-          SELECT *, coalesce(max(ts) FILTER (ts <= {begin}) OVER w, min(ts) OVER w) AS begins
+          -- Traffic of the interval in which it begins is of before it, too.
+          SELECT *, coalesce(
+            CASE WHEN counter IN ({_TRAFFIC}) THEN min(ts) FILTER (ts >= {begin}) OVER w
+              ELSE max(ts) FILTER (ts <= {begin}) OVER w END,
+            min(ts) OVER w) AS begins
           FROM told
           WINDOW w AS (PARTITION BY format, device, port, priority, queue, counter)
         ),
@@ -208,7 +236,7 @@ def _sql(finding: Finding, selects: Sequence[str]) -> str:
           SELECT owner, part, priority, queue, counter, table_name, format,
             arg_min({reading}, (line, path)) FILTER (ts = begins) AS before,
             coalesce(
-              arg_min({reading}, (ts, line)) FILTER (ts > begins AND ts >= {shows} AND value > old),
+              arg_min({reading}, (ts, line)) FILTER (ts > begins AND value > old),
               arg_max({reading}, (ts, line)) FILTER (ts > begins)
             ) AS later
           FROM compared

@@ -20,7 +20,12 @@ def place(path: str, line: int | None, formats: str = "") -> str:
     """Return where a row stands: a line as compilers write it, or a record of a document."""
     if line is None:
         return path
-    return f"{path} record {line}" if formats in _OF_RECORDS else f"{path}:{line}"
+    return f"{path} record {line}" if is_of_records(formats) else f"{path}:{line}"
+
+
+def is_of_records(formats: str) -> bool:
+    """Say whether the store counts the records of files of these formats, not their lines."""
+    return formats in _OF_RECORDS
 
 
 def condition_of(finding: Finding, columns: Container[str], aliases: Aliases) -> str:
@@ -60,6 +65,8 @@ def _is(entity: Entity, columns: Container[str], aliases: Aliases) -> str:
     is_owner = (
         f"host_name({column}) = {literal(owner)}" if entity.host else f"{column} = {literal(owner)}"
     )
+    if entity.type == "gpu" and entity.gpu is not None and "gpu" in columns:
+        return f"{is_owner} AND gpu = {entity.gpu}"
     names = [entity.port] if entity.port else []
     if entity.nic:
         names = [entity.nic, *aliases.get((entity.host or "", entity.nic), ())]

@@ -1,13 +1,14 @@
 """The input files and lines that tell of a finding, of its culprits and in its time."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fabricobs.diagnosis.findings import Finding
 from fabricobs.report.counter_readings import NAMED
 from fabricobs.report.evidence_rows import Aliases, timestamp_literal
-from fabricobs.report.rows_of_part import condition_of, place, time_condition
+from fabricobs.report.input_lines import line_at
+from fabricobs.report.rows_of_part import condition_of, is_of_records, place, time_condition
 from fabricobs.report.wording import counted
 from fabricobs.store.tables import TABLES
 
@@ -18,13 +19,18 @@ _NAMED = {**NAMED, "port_status": "named_status"}
 NAMES = "\n".join(f"FROM {name};" for name in (*_NAMED.values(), "port_parts", "files"))
 # What tells who is who at any time, and no event or measurement.
 _IDENTITIES = {"files", "hosts", "host_map", "links", "counter_info"}
+_EVENTS = {"events", "nccl_events"}
 _MOST = 6
 _NEVER = "TIMESTAMP '9999-01-01'"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """The files of one kind that tell of a finding, and where its first row in its time stands."""
+    """The files of one kind that tell of a finding, and where its first row in its time stands.
+
+    `text` is that line, while the file is there. Of what is measured it is the first row by which
+    the finding shows.
+    """
 
     formats: str
     files: int
@@ -32,6 +38,7 @@ class SourceFiles:
     path: str
     line: int | None
     timed: bool
+    text: str = ""
 
     @property
     def words(self) -> str:
@@ -54,32 +61,39 @@ def source_files(
 ) -> tuple[SourceFiles, ...]:
     """Return where rows of the culprits stand, by kind of file; of any part where none is named.
 
-    `told` are tables and the condition of those of their rows that count.
+    `told` are tables, the strongest first, and the condition of those of their rows that count.
     """
     selects = [
         select
-        for table, condition in told
+        for order, (table, condition) in enumerate(told)
         if table not in _IDENTITIES
-        for select in _selects(finding, table, condition, aliases)
+        for select in _selects(finding, table, condition, aliases, order)
     ]
     if not selects:
         return ()
-    begin = _NEVER if finding.start is None else timestamp_literal(finding.start)
-    first = f"(r.ts IS NULL, coalesce(r.ts < {begin}, false), coalesce(r.ts, {_NEVER}), f.path)"
+    first = f"(r.ts IS NULL, coalesce(r.ts < r.since, false), coalesce(r.ts, {_NEVER}), f.path)"
     rows = connection.execute(
         f"""
         SELECT f.formats, count(DISTINCT f.file_id), count(*),
           arg_min(f.path, {first}), arg_min(r.line, ({first}, r.line)), count(r.ts) > 0
         FROM ({" UNION ALL ".join(selects)}) r JOIN files f USING (file_id)
         GROUP BY f.formats
-        ORDER BY count(*) DESC, f.formats
+        ORDER BY min(r.listed), count(*) DESC, f.formats
         LIMIT {_MOST}
         """
     )
-    return tuple(SourceFiles(*row) for row in rows.fetchall())
+    return tuple(_with_text(SourceFiles(*row)) for row in rows.fetchall())
 
 
-def _selects(finding: Finding, table: str, condition: str, aliases: Aliases) -> Iterator[str]:
+def _with_text(files: SourceFiles) -> SourceFiles:
+    if files.line is None or is_of_records(files.formats):
+        return files
+    return replace(files, text=line_at(files.path, files.line))
+
+
+def _selects(
+    finding: Finding, table: str, condition: str, aliases: Aliases, order: int
+) -> Iterator[str]:
     columns = {column.name for column in TABLES[table].columns}
     if not {"file_id", "line"} <= columns:
         return
@@ -87,7 +101,10 @@ def _selects(finding: Finding, table: str, condition: str, aliases: Aliases) -> 
         return
     during = time_condition(finding, counts=table in NAMED) if "ts" in columns else ""
     ts = "ts" if "ts" in columns else "NULL::TIMESTAMP AS ts"
+    shows = finding.start if table in _EVENTS else finding.detected_at or finding.start
+    since = _NEVER if shows is None else timestamp_literal(shows)
+    named = _NAMED.get(table, table)
     yield (
-        f"SELECT file_id, line, {ts} FROM {_NAMED.get(table, table)} "
+        f"SELECT file_id, line, {ts}, {since} AS since, {order} AS listed FROM {named} "
         f"WHERE ({condition}) AND ({parts}){during}"
     )

@@ -1,0 +1,103 @@
+"""Lines of input files that hold a counter's values, read from the files while they are there.
+
+The store knows where a record begins: a dump of a port may be of hundreds of lines, a document of
+thousands. Two readings of a counter stand as far behind the begin of theirs and read alike but for
+their numbers, so that a pair of values tells the line.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from fabricobs.formats.decompression import BROKEN, SourceError, open_text
+
+_MOST_BYTES = 64 << 20  # up to the end of a record
+_MOST_LINES = 20_000  # of a record
+_LONGEST = 160  # characters of a line that are shown
+_NUMBER = re.compile(r"\d[\d,]*")
+_WORD = re.compile(r"[a-z]+")
+_BYTES_OF_WORD = 4  # InfiniBand counts data in these (IBTA 16.1.3.5)
+
+
+@dataclass(frozen=True, slots=True)
+class InputLine:
+    """A line of a file: its number, from 1, and its text, cut where it is long."""
+
+    number: int
+    text: str
+
+
+def lines_of_values(
+    counter: str, before: tuple[str, int, int], later: tuple[str, int, int]
+) -> tuple[InputLine, InputLine] | None:
+    """Return the lines that hold two values of a counter, each of a file, first line and value.
+
+    None where the files are not there or two lines fit as well.
+    """
+    records = [list(_lines(path, first)) for path, first, _ in (before, later)]
+    values = before[2], later[2]
+    for scale in (1, _BYTES_OF_WORD):
+        if any(value % scale for value in values):
+            break
+        wanted = [str(value // scale) for value in values]
+        fits = [
+            place
+            for place, pair in enumerate(zip(*records, strict=False))
+            if _shape(pair[0]) == _shape(pair[1])
+            and all(value in _numbers(text) for value, text in zip(wanted, pair, strict=True))
+        ]
+        if fits and (place := _likeliest(fits, records[1], counter)) is not None:
+            old, new = (
+                InputLine(first + place, _shown(record[place]))
+                for (_, first, _), record in zip((before, later), records, strict=True)
+            )
+            return old, new
+    return None
+
+
+def line_at(path: str, number: int) -> str:
+    """Return the text of a line, cut where it is long; empty where the file is not there."""
+    return next((_shown(text) for text in _lines(path, number)), "")
+
+
+def _shown(line: str) -> str:
+    return " ".join(line.split())[:_LONGEST]
+
+
+def _likeliest(fits: list[int], record: list[str], counter: str) -> int | None:
+    """Return the line that is called most like the counter; None where two are called the same."""
+    words = set(_WORD.findall(counter))
+    by_name = {place: len(words & set(_WORD.findall(record[place].lower()))) for place in fits}
+    best = max(fits, key=lambda place: (by_name[place], -place))
+    alike = [place for place in fits if _shape(record[place]) == _shape(record[best])]
+    return best if len(alike) == 1 or best == 0 else None
+
+
+def _lines(path: str, first: int) -> Iterator[str]:
+    file = Path(path)
+    if not file.is_file():
+        return
+    try:
+        with open_text(file) as stream:
+            left = _MOST_BYTES
+            for line in islice(stream, first - 1 + _MOST_LINES):
+                left -= len(line)
+                if left < 0:
+                    return
+                if first > 1:
+                    first -= 1
+                    continue
+                yield line.decode("utf-8", "replace")
+    except (*BROKEN, SourceError):
+        return
+
+
+def _shape(line: str) -> str:
+    """Return a line without its numbers, and without what aligns them."""
+    return " ".join(_NUMBER.sub("#", line).split())
+
+
+def _numbers(line: str) -> set[str]:
+    return {number.replace(",", "") for number in _NUMBER.findall(line)}
