@@ -22,6 +22,7 @@ _COLUMNS = {
     "switch": ("switch", "device", "leaf"),
     "port": ("port", "leaf_port"),
     "nic": ("nic",),
+    "gpu": ("gpu",),
     "job": ("job",),
 }
 _TIMES = ("window_start", "ts", "last_seen")
@@ -274,7 +275,7 @@ def _names(entity: Entity, answer: pl.DataFrame, aliases: Aliases) -> str:
         if value is None:
             continue
         if column is not None:
-            tests.append(f"{column} = {value if field == 'rank' else literal(value)}")
+            tests.append(f"{column} = {value if field in ('rank', 'gpu') else literal(value)}")
         elif field == "nic" and "port" in answer.columns:  # mlx5_0, or its port as mlx5_0/1
             own = literal(entity.nic or "")
             known = aliases.get((entity.host or "", entity.nic or ""), ())
@@ -283,9 +284,16 @@ def _names(entity: Entity, answer: pl.DataFrame, aliases: Aliases) -> str:
             tests.append(f"({' OR '.join([*names, *(f'port = {literal(n)}' for n in other)])})")
         elif field == "switch" and "uplink_group" in answer.columns:
             tests.append(f"starts_with(uplink_group, {literal(f'{value} ')})")
-        elif field != "job" and not (field == "host" and entity.rank is not None):
+        elif not _is_told_by_others(field, entity, answer.columns):
             return ""
     return " AND ".join(tests)
+
+
+def _is_told_by_others(field: str, entity: Entity, columns: Sequence[str]) -> bool:
+    """Say whether an entity is known without a column for this: a rank's host, a GPU's rank."""
+    if entity.type == "gpu" and entity.gpu is not None and "gpu" in columns:
+        return field in {"job", "rank"}
+    return field in {"job", "gpu"} or (field == "host" and entity.rank is not None)
 
 
 def timestamp_literal(moment: datetime) -> str:

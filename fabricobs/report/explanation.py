@@ -208,7 +208,7 @@ def _rows_text(rows: EvidenceRows) -> str:
 
 
 def _readings_text(readings: Sequence[CounterReadings]) -> str:
-    lines = ["  Counters that tell of it, before it and once it shows"]
+    lines = ["  Counters that tell of it: two readings, as it begins"]
     for each in readings:
         lines.append(wrapped(each.words, "    ", hang=6))
         values = [f"{reading.value:,}" for reading in (each.before, each.later)]

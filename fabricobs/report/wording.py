@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from fabricobs.diagnosis.findings import (
     STEPS_WANTED,
     TO_THE_END,
+    UNEXPLAINED,
     CounterBreak,
     Diagnosis,
     Entity,
@@ -167,11 +168,22 @@ def part_words(finding: Finding) -> str:
     return at_most([entity.label for entity in entities], 1)
 
 
+def _cause_words(finding: Finding) -> str:
+    """Return who costs what is lost, in few words: a part, or how the work of a job is."""
+    if finding.kind == UNEXPLAINED:
+        return "a slowdown without a known cause"
+    if not finding.entities or finding.entities[0].type == "job":
+        return finding.kind.replace("_", " ")
+    return part_words(finding)
+
+
 def by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
     """Return the names of the entities under what they are, as `2 hosts`, in order of mention."""
     named: dict[str, list[str]] = {}
     for entity in entities:
-        named.setdefault(entity.type, []).append(entity.label)
+        names = named.setdefault(entity.type, [])
+        if entity.label not in names:  # a rank of several runs
+            names.append(entity.label)
     return {counted(len(names), kind): names for kind, names in named.items()}
 
 
@@ -222,11 +234,7 @@ def loss_words(diagnosis: Diagnosis) -> str:
     if costly and loss.unexplained_share == 0 and len(costly) == 1:
         split = ", all of it by one finding"
     elif costly and loss.unexplained_share is not None:
-        by = " + ".join(percent(f.run_share) for f in costly[:_MOST_SUMMED])
-        if len(costly) > _MOST_SUMMED:
-            rest = sum(f.run_share or 0.0 for f in costly[_MOST_SUMMED:])
-            by += f" + {percent(rest)} by {len(costly) - _MOST_SUMMED:,} more"
-        split = f": {by} by the findings, {percent(loss.unexplained_share)} in none of them"
+        split = f": {_by_cause(costly)}, {percent(loss.unexplained_share)} in no finding"
     open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
     if loss.untold and not unpriced:
         open_ = f" It may be more: {loss.untold}."
@@ -236,13 +244,25 @@ def loss_words(diagnosis: Diagnosis) -> str:
     return f"{_by_run(diagnosis)}{sum_}{open_}"
 
 
+def _by_cause(costly: Sequence[Finding]) -> str:
+    """Return what each cause cost of the whole run; of many causes the first by name."""
+    shares: dict[str, float] = {}
+    for finding in costly:
+        cause = _cause_words(finding)
+        shares[cause] = shares.get(cause, 0.0) + (finding.run_share or 0.0)
+    causes = list(shares)
+    each = [f"{percent(shares[cause])} by {cause}" for cause in causes[:_MOST_SUMMED]]
+    if rest := causes[_MOST_SUMMED:]:
+        each.append(f"{percent(sum(shares[cause] for cause in rest))} by {len(rest):,} more")
+    return ", ".join(each)
+
+
 def _at_the_end(diagnosis: Diagnosis) -> str:
     """Return what several findings cost at the last steps, together and each; empty of one."""
     loss = diagnosis.loss
     if loss.at_end is None or len(loss.at_end_of) < 2:
         return ""
-    unnamed = "a slowdown without a known cause"
-    named = {f.id: part_words(f) if f.entities else unnamed for f in diagnosis.findings}
+    named = {finding.id: _cause_words(finding) for finding in diagnosis.findings}
     each = [f"{percent(share)} by {named[id_]}" for id_, share in loss.at_end_of if id_ in named]
     shared = round(sum(share for _, share in loss.at_end_of) - loss.at_end, 3)
     once = "; what they share is counted once" if shared > 0 else ""
