@@ -345,6 +345,31 @@ class TestFlaps:
         assert finding.detected_at == downs[0]
         assert finding.loss_share == pytest.approx(12 / (60 + 12), rel=0.15)
 
+    @pytest.mark.parametrize("seed", range(6))
+    def test_it_is_set_against_the_steps_by_the_clock_of_its_host(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """Each host's kernel and steps have its clock; the job's is that of the median host."""
+        chance = np.random.default_rng(seed)
+        ahead = {f"node{n:02d}": float(s) for n, s in enumerate(chance.uniform(-20, 20, HOSTS))}
+        of_job = sorted(ahead.values())[(HOSTS - 1) // 2]
+        rows, downs = cluster(), [at(12), at(14), at(18)]
+        for row in rows["steps"]:
+            if any(timedelta() <= row["ts"] - down < timedelta(seconds=1) for down in downs):  # type: ignore[operator]
+                row["step_time_ms"] += 4000  # type: ignore[operator]
+                row["comm_ms"] += 4000  # type: ignore[operator]
+            row["ts"] += timedelta(seconds=ahead[str(row["host"])])  # type: ignore[operator]
+        rows["events"] = [
+            {"file_id": "k", "line": n, "host": "node01", "kind": "link_down", "part": "ens1np0"}
+            | {"ts": down + timedelta(seconds=ahead["node01"])}
+            for n, down in enumerate(downs)
+        ]
+        (finding,) = of_links(diagnose(make_store(together(rows, quiet()))))
+        assert finding.loss_share == pytest.approx(12 / (60 + 12), rel=0.2)
+        assert finding.start is not None
+        apart = (finding.start - downs[0]).total_seconds() - of_job
+        assert abs(apart) < max(1.5, abs(ahead["node01"] - of_job) * 0.1)
+
     def test_one_event_that_one_step_waited_for_has_its_cost(self, make_store: Make) -> None:
         rows = cluster()
         down = at(12)

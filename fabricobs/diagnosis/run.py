@@ -144,8 +144,10 @@ def _judged(
     offsets = attempt(
         "clocks of devices", lambda: device_offsets(evidence), _NO_OFFSETS, shared=True
     )
+    # What a device counts tells the clock that stamps its counters, steps that of the host itself.
+    hosts = attempt("clocks of hosts", lambda: host_offsets(evidence), _NO_OFFSETS, shared=True)
     evidence.set_clocks(
-        {o.device: o.seconds for o in offsets if o.seconds is not None and o.certain}
+        {o.device: o.seconds for o in (*hosts, *offsets) if o.seconds is not None and o.certain}
     )
     rest = models[REST]
     trends = attempt(
@@ -183,7 +185,6 @@ def _judged(
         findings = calibrated(findings, calibration)
     priced = partial(account, findings, trends, evidence.ranks_of, price)
     findings, loss = attempt("account of the loss", priced, (findings, Loss(price=price)))
-    hosts = attempt("clocks of hosts", lambda: host_offsets(evidence), _NO_OFFSETS)
     described = partial(describe_coverage, evidence, offsets, hosts)
     coverage = attempt("what the store holds", described, Coverage((), ()))
     segments = tuple(segment for pace in trends for segment in pace.segments)
