@@ -85,6 +85,23 @@ def test_a_count_of_words_is_found_by_its_bytes(tmp_path: Path) -> None:
     assert found[1].text == "PortXmitData:...........2500"
 
 
+def test_of_a_long_line_the_part_around_the_value_is_shown(tmp_path: Path) -> None:
+    """A document of one line: a switch may print all its counters so."""
+    told = []
+    for name, value in (("old", 0), ("new", 41575)):
+        counters = {f"COUNTER_{n}": str(10**9 + n) for n in range(300)}
+        counters |= {"SYMBOL_ERRORS": str(value)} | {f"LATER_{n}": "1" for n in range(300)}
+        (tmp_path / name).write_text(json.dumps({"COUNTERS:oid:0x1": counters}) + "\n")
+        told.append((str(tmp_path / name), 1, value))
+    found = lines_of_values("symbol_errors", *told)
+    assert found is not None
+    assert all(
+        f'"SYMBOL_ERRORS": "{value}"' in line.text
+        for line, value in zip(found, (0, 41575), strict=True)
+    )
+    assert all(line.number == 1 and len(line.text) < 200 for line in found)
+
+
 def test_broken_files_and_long_lines_cost_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "broken.gz"
     drawn = random.Random(1)

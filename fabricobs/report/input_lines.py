@@ -41,20 +41,26 @@ def lines_of_values(
     for scale in (1, _BYTES_OF_WORD):
         if any(value % scale for value in values):
             break
-        wanted = [str(value // scale) for value in values]
-        fits = [
-            place
-            for place, pair in enumerate(zip(*records, strict=False))
-            if _shape(pair[0]) == _shape(pair[1])
-            and all(value in _numbers(text) for value, text in zip(wanted, pair, strict=True))
-        ]
-        if fits and (place := _likeliest(fits, records[1], counter)) is not None:
+        wanted = str(values[0] // scale), str(values[1] // scale)
+        fits = {
+            place: number
+            for place, (old, new) in enumerate(zip(*records, strict=False))
+            if _shape(old) == _shape(new)
+            and (number := _place_among_numbers(wanted, old, new)) is not None
+        }
+        if fits and (place := _likeliest(list(fits), records[1], counter)) is not None:
             old, new = (
-                InputLine(first + place, _shown(record[place]))
+                InputLine(first + place, _shown(record[place], fits[place]))
                 for (_, first, _), record in zip((before, later), records, strict=True)
             )
             return old, new
     return None
+
+
+def _place_among_numbers(wanted: tuple[str, str], old: str, new: str) -> int | None:
+    """Return the place among the numbers of two lines where they hold the values, None without."""
+    pairs = zip(_numbers(old), _numbers(new), strict=True)
+    return next((place for place, pair in enumerate(pairs) if pair == wanted), None)
 
 
 def line_at(path: str, number: int) -> str:
@@ -62,8 +68,15 @@ def line_at(path: str, number: int) -> str:
     return next((_shown(text) for text in _lines(path, number)), "")
 
 
-def _shown(line: str) -> str:
-    return " ".join(line.split())[:_LONGEST]
+def _shown(line: str, number: int = 0) -> str:
+    """Return a line as it is shown; of a long one the part around one of its numbers."""
+    text = " ".join(line.split())
+    if len(text) <= _LONGEST:
+        return text
+    starts = [found.start() for found in _NUMBER.finditer(text)]
+    begin = max(0, starts[number] - _LONGEST // 2) if number else 0
+    cut = text[begin : begin + _LONGEST]
+    return f"{'…' if begin else ''}{cut}{'…' if begin + _LONGEST < len(text) else ''}"
 
 
 def _likeliest(fits: list[int], record: list[str], counter: str) -> int | None:
@@ -99,5 +112,5 @@ def _shape(line: str) -> str:
     return " ".join(_NUMBER.sub("#", line).split())
 
 
-def _numbers(line: str) -> set[str]:
-    return {number.replace(",", "") for number in _NUMBER.findall(line)}
+def _numbers(line: str) -> list[str]:
+    return [number.replace(",", "") for number in _NUMBER.findall(line)]

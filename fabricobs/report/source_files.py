@@ -101,8 +101,9 @@ def _selects(
         return
     during = time_condition(finding, counts=table in NAMED) if "ts" in columns else ""
     ts = "ts" if "ts" in columns else "NULL::TIMESTAMP AS ts"
-    shows = finding.start if table in _EVENTS else finding.detected_at or finding.start
-    since = _NEVER if shows is None else timestamp_literal(shows)
+    # Of events the first that its time holds: they have the clock of their host.
+    shows = None if table in _EVENTS else finding.detected_at or finding.start
+    since = "NULL::TIMESTAMP" if shows is None else timestamp_literal(shows)
     named = _NAMED.get(table, table)
     yield (
         f"SELECT file_id, line, {ts}, {since} AS since, {order} AS listed FROM {named} "
