@@ -203,8 +203,8 @@ def test_a_flap_under_two_names_is_one(tell: Tell, netdev: str, nic: str, has_st
 
 COUNTING = {
     "rdma2": True, "mlx5_0": True, "enp26s0np0": True, "ens3f1": True, "eno1": True,
-    "rocep1s0": True, "bnxt_re1": True, "ionic_3": True, "hsn0": True,
-    "swp1": False, "eth2": False, "ethernet1/1/1": False, "xe-0/0/1": False, "ethernet-1/1": False,
+    "rocep1s0": True, "bnxt_re1": True, "ionic_3": True, "hsn0": True, "eth2": True,
+    "swp1": False, "eth0": False, "ethernet1/1/1": False, "xe-0/0/1": False, "ethernet-1/1": False,
     "hundredGigE1/1": False,
 }  # fmt: skip
 

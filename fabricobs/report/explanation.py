@@ -216,7 +216,7 @@ def _readings_text(readings: Sequence[CounterReadings]) -> str:
         for value, reading in zip(values, (each.before, each.later), strict=True):
             lines.append(f"      {value:>{wide}}  at {wording.utc(reading.ts)}")
             lines.append(f"      {'':{wide}}  {escaped(reading.place)}")
-            lines += [f"      {'':{wide}}  {escaped(reading.text)}"] if reading.text else []
+            lines += [wrapped(reading.text, " " * (wide + 8))] if reading.text else []
     return "\n".join(lines)
 
 
@@ -224,7 +224,7 @@ def _files_text(files: Sequence[SourceFiles]) -> str:
     lines = ["  Input that tells of it, by kind of file"]
     for each in files:
         lines += [wrapped(each.words, "    ", hang=6), f"      {escaped(each.place)}"]
-        lines += [f"      {escaped(each.text)}"] if each.text else []
+        lines += [wrapped(each.text, " " * 6)] if each.text else []
     return "\n".join(lines)
 
 

@@ -23,9 +23,11 @@ WITH trains AS (
   UNION
   SELECT host FROM other_hosts
 ),
--- What counts ports, and whether one is called as those of switches are: Ethernet1/1, et-0/0/1, swp1, 1.
+-- What counts ports, and whether one is called as those of switches are: Ethernet1/1, et-0/0/1, swp1, 1; eth0 alone
+-- may be the port by which a switch is managed.
 counts AS (
-  SELECT host_name(device) AS device, bool_or(regexp_matches(port, '[A-Z/-]|^(swp|etp)?[0-9]')) AS as_switch
+  SELECT host_name(device) AS device, bool_or(regexp_matches(port, '[A-Z/-]|^(swp|etp)?[0-9]')) OR bool_and(port = 'eth0')
+    AS as_switch
   FROM counting_ports WHERE device IS NOT NULL GROUP BY host_name(device)
 )
 FROM trains
