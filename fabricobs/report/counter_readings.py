@@ -87,12 +87,13 @@ def counter_readings(
     the port on which it rose least follows, to compare.
     """
     shown = None if rows is None or not rows.condition else rows.shown(_MOST_ROWS)
+    of_devices = not all(entity.port or entity.nic for entity in finding.entities)
     ports: list[str] = []
     if shown is not None:
         if "counter" in shown.columns:
             most = shown.group_by("counter").agg(pl.col("risen").max()).sort("risen", "counter")
             counters = most["counter"].drop_nulls().to_list()[::-1]
-        if "port" in shown.columns:
+        if of_devices and "port" in shown.columns:
             ports = list(dict.fromkeys(shown["port"].drop_nulls()))
     selects = [
         select for table in NAMED for select in _selects(finding, table, counters, ports, aliases)
@@ -100,8 +101,7 @@ def counter_readings(
     if not selects:
         return ()
     found = [_readings(*row) for row in connection.execute(_sql(finding, selects)).fetchall()]
-    compares = not all(entity.port or entity.nic for entity in finding.entities)
-    return tuple(map(_with_lines, _told(found, counters, compares=compares)))
+    return tuple(map(_with_lines, _told(found, counters, compares=of_devices)))
 
 
 def _with_lines(told: CounterReadings) -> CounterReadings:
@@ -194,8 +194,7 @@ def _selects(
     condition = condition_of(finding, set(known), aliases)
     if not asked or not condition:
         return
-    of_port = all(entity.port or entity.nic for entity in finding.entities)
-    if ports and not of_port:
+    if ports:
         condition = f"({condition}) AND port IN ({', '.join(map(literal, ports))})"
     of_priority = "priority, queue" if "priority" in known else "NULL AS priority, NULL AS queue"
     values = ", ".join(f"{{'counter': '{name}', 'value': {name}::HUGEINT}}" for name in asked)
