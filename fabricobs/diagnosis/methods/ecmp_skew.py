@@ -119,8 +119,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
                     device,
                     part,
                     float(known),
-                    largest_p
-                    / (1.0 if position == 0 else _chance_to_coincide(part, parts, trends)),
+                    largest_p / _chance_to_coincide(part, parts, trends),
                     model,
                     position == 0,
                 )
@@ -267,9 +266,10 @@ def _chance_to_coincide(
 ) -> float:
     """Return the chance that a stretch begins when a slowdown does; 1 where it does not.
 
+    The first stretch begins with the data.
     Both begin once in the time of the group by chance, and hashes of a job are not drawn anew then.
     """
-    if _slowdown_of(stretch, trends) is None:
+    if stretch is parts[0] or _slowdown_of(stretch, trends) is None:
         return 1.0
     lasts = (parts[-1].end - parts[0].begin).total_seconds()
     return min(1.0, 2 * _slack(stretch).total_seconds() / lasts)
