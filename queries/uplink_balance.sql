@@ -58,8 +58,8 @@ measures AS (
   FROM placed
   GROUP BY job, uplink_group, window_start
 )
-SELECT p.job, p.uplink_group, p.window_start, p.port, p.load / nullif(m.load, 0) AS share,
-  1 / p.links AS even_share, p.load * p.links / nullif(m.load, 0) AS ratio, p.links, w.members,
+SELECT p.job, p.uplink_group, p.window_start, p.port, round(p.load / nullif(m.load, 0), 6) AS share,
+  1 / p.links AS even_share, round(p.load * p.links / nullif(m.load, 0), 6) AS ratio, p.links, w.members,
   w.tx_gbps, w.tx_gbps / nullif(w.capacity_gbps, 0) AS utilisation,
   m.imbalance, m.jain, m.top_half_share
 FROM placed p

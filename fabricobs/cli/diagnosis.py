@@ -76,10 +76,11 @@ def explain(
     anew: Annotated[
         bool, typer.Option("--anew", help="Diagnose again instead of reading kept findings.")
     ] = (False),
+    sql: Annotated[bool, typer.Option("--sql", help="Show the SQL of its rows, too.")] = False,
     content: ContentOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Print one finding in full, with its rows and its SQL."""
+    """Print one finding in full: what it rests on, what to do, its rows, lines of the input."""
     from fabricobs.report.layout import fitted
     from fabricobs.report.terminal import in_colour
 
@@ -87,7 +88,7 @@ def explain(
     if finding is not None:
         with working("reading what is kept, or diagnosing"):
             explained = asked.explain(finding, anew=anew)
-        show(str(explained))
+        show(explained.with_sql if sql else str(explained))
         return
     with working("reading what is kept, or diagnosing"):
         findings = asked.findings() if anew else asked.known_findings()

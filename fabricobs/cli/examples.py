@@ -16,6 +16,7 @@ fabricobs query slowest_ranks --format csv --out slowest_ranks.csv
     "explain": """
 fabricobs explain          # ids and titles
 fabricobs explain 99db     # the beginning of an id suffices
+fabricobs explain 99db --sql
 """,
     "compare": """
 fabricobs compare steps:11..150 steps:160..300

@@ -1,12 +1,13 @@
 """Attribution: one cause, one finding; symptoms folded in."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from fabricobs.diagnosis.cables import NO_END
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import COST_UNKNOWN
+from fabricobs.diagnosis.finding_builder import COST_UNKNOWN, UNFELT
 from fabricobs.diagnosis.findings import (
     SEVERITIES,
     Entity,
@@ -27,6 +28,8 @@ _GOES_ON_STEPS = 20  # before the last step: what acted then may act on
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
 _OF_CABLES = {"link_errors", "link_flap"}
+# What is said of a cost until a symptom tells it.
+_COST_SENTENCE = re.compile(rf"{re.escape(COST_UNKNOWN)}|{re.escape(UNFELT)}[^.]*\.")
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
@@ -258,8 +261,9 @@ def _at_the_loss_of(cause: Finding, symptom: Finding) -> Finding:
         start_step=symptom.start_step,
         end_step=symptom.end_step,
         bursts=symptom.bursts,
-        explanation=cause.explanation.replace(
-            COST_UNKNOWN, f"It costs {share_words(symptom.loss_share)} of the throughput."
+        unfelt=False,
+        explanation=_COST_SENTENCE.sub(
+            f"It costs {share_words(symptom.loss_share)} of the throughput.", cause.explanation
         ),
     )
 

@@ -107,7 +107,7 @@ def _cost(
         against = "collectives without it"
         if share is None:
             share = _share_of_usual(evidence, pace.job) or _share_by_counters(evidence, steps)
-            against = "the line rate of the NICs"
+            against = "what the line rate of the NICs lets expect"
         if share is None:
             return None
         usual = float(np.median(times)) * min(share, 1.0)

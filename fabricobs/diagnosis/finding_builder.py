@@ -25,6 +25,7 @@ from fabricobs.notebook import share_words
 _RDMA = re.compile(r"(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d")
 _NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
 COST_UNKNOWN = "What it costs cannot be told from these files."
+UNFELT = "The job did not measurably feel it"
 
 
 def build_finding(
@@ -159,5 +160,5 @@ def _cost_sentence(cost: Cost | None) -> str:
     if cost is None:
         return COST_UNKNOWN
     if not cost.felt:
-        return f"The job did not measurably feel it, against {cost.against}."
+        return f"{UNFELT}, against {cost.against}."
     return f"It cost {share_words(cost.loss_share)} of the throughput, against {cost.against}."

@@ -119,6 +119,8 @@ class Finding:
     `slower_from` are the first longer steps where they begin in the interval of the counters that
     tell `start`: the cause began between both. `to_its_end` is one over only as its job ended.
     `from_first_step` is one whose `start_step` is the first that is judged: it may be older.
+    `from_first_reading` is one of counters that begins with the data: it may be older, too.
+    `traffic_ended` is one over only as the traffic by which it shows ended.
     `unfelt` is one whose cost was measured and is none: it slows no whole job.
     `computes` is one of parts whose recorded computation is longer: no network makes it so.
     `after_step` is the last step of a job that stands still: `start_step`, the next, never ran.
@@ -153,6 +155,8 @@ class Finding:
     slower_from: tuple[int, datetime] | None = None
     to_its_end: bool = False
     from_first_step: bool = False
+    from_first_reading: bool = False
+    traffic_ended: bool = False
     unfelt: bool = False
     computes: bool = False
     after_step: int | None = None

@@ -88,7 +88,9 @@ def everywhere(
     is_lost = "is lost" if worst.goes_on else "was lost"
     told = by_pace or f"{share_words(lost or 0.0)} of the throughput {is_lost} {when}"
     text = f"{told}{restart}."
-    if worst.by_collectives:
+    if cause is not None and cause.kind == NOT_THE_NETWORK:
+        text += f" {cause.title}."
+    elif worst.by_collectives:
         text += " Of the added time most is longer collectives; no log tells steps."
     elif worst.network_part is not None and worst.network_part >= 0.8:
         named = [each.label for each in cause.entities if each.type != "job"] if cause else []

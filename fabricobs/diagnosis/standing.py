@@ -43,7 +43,7 @@ def with_states(
     told = []
     for finding in findings:
         # What was over when its job ended stays so, however long other data go on or began before.
-        over = finding.state == "over" or finding.to_its_end
+        over = finding.state == "over" or bool(ended_with(finding))
         state = "over" if over else _state(finding, coverage, segments)
         if state == "over" != finding.state:
             words = past.get(finding.kind, _SINCE)
@@ -58,12 +58,14 @@ def with_states(
             finding = replace(finding, to_its_end=True, end=job_end)
         slower = finding.slower_from or _slower_from(finding, segments)
         from_first = finding.start_step is not None and finding.start_step <= first_judged
+        read_first = finding.start_step is None and _begins_with(finding, coverage)
         told.append(
             replace(
                 finding,
                 state=state or finding.state,
                 slower_from=slower,
                 from_first_step=from_first or finding.from_first_step,
+                from_first_reading=read_first or finding.from_first_reading,
             )
         )
     return told
@@ -105,6 +107,9 @@ def in_past(text: str, words: Mapping[str, str]) -> str:
 def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) -> State:
     """Return whether a finding was ongoing when the data end; empty where nobody can tell."""
     steps = [step for s in segments for step in (s.first_step, s.last_step)]
+    # Steps that were not longer at the end do not end what counters still tell.
+    if "counters" in finding.families and _is_at_the_end(finding, coverage):
+        return "ongoing"
     if finding.end_step is not None and steps:
         left = max(steps) - finding.end_step
         if left <= _NEAR_THE_END * (max(steps) - min(steps)):
@@ -114,6 +119,25 @@ def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) ->
     if finding.end is not None and first is not None and last is not None:
         return "ongoing" if last - finding.end <= _NEAR_THE_END * (last - first) else "over"
     return ""
+
+
+def _is_at_the_end(finding: Finding, coverage: Coverage) -> bool:
+    """Say whether a finding lasts until the last interval of the counters."""
+    if finding.end is None or coverage.last_time is None:
+        return False
+    return coverage.last_time - finding.end <= _interval(coverage) + CLOCK_SLACK
+
+
+def _begins_with(finding: Finding, coverage: Coverage) -> bool:
+    """Say whether a finding begins with the data."""
+    first = coverage.measured_from or coverage.first_time
+    if first is None or finding.start is None:
+        return False
+    return finding.start <= first + CLOCK_SLACK
+
+
+def _interval(coverage: Coverage) -> timedelta:
+    return timedelta(seconds=coverage.values.get("interval_seconds") or 0.0)
 
 
 def _longest_pause(finding: Finding) -> int:
@@ -128,8 +152,7 @@ def _reaches(job_end: datetime, finding: Finding, coverage: Coverage) -> bool:
     start, end = finding.start, finding.end
     if start is None or end is None or finding.end_step is not None:
         return False
-    interval = timedelta(seconds=coverage.values.get("interval_seconds") or 0.0)
-    return start < job_end and end <= job_end <= end + interval + CLOCK_SLACK
+    return start < job_end and end <= job_end <= end + _interval(coverage) + CLOCK_SLACK
 
 
 def headline(finding: Finding) -> str:
@@ -153,4 +176,12 @@ def end_of(finding: Finding) -> str:
     when = "" if step is None else f" at step {step:,}"
     if not when and finding.end is not None:
         when = f" at {finding.end:%Y-%m-%d %H:%M:%S} UTC"
-    return f" It lasted until its job ended{when}." if finding.to_its_end else f" It ended{when}."
+    ended = ended_with(finding)
+    return f" It lasted until {ended}{when}." if ended else f" It ended{when}."
+
+
+def ended_with(finding: Finding) -> str:
+    """Say what ended and took a fault along, its job or the traffic; empty where neither did."""
+    if finding.to_its_end:
+        return "its job ended"
+    return "its traffic ended" if finding.traffic_ended else ""

@@ -52,8 +52,7 @@ def by_group(intervals: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 def shared_stretches(rows: pl.DataFrame, model: Model) -> list[SharedStretch]:
     """Cut a group's busy intervals where their evenness changes, and pool each part."""
-    busy_sent = float(rows["sent"].median() or 0.0)  # type: ignore[arg-type]
-    busy = rows.filter(pl.col("sent") >= model.limit("quiet_share") * busy_sent)
+    busy = rows.filter(pl.col("sent") >= _least_sent(rows, model))
     least = int(model.limit("least_windows"))
     if len(busy) < least:
         return []
@@ -66,6 +65,17 @@ def shared_stretches(rows: pl.DataFrame, model: Model) -> list[SharedStretch]:
         for part in parts
         if len(part) >= least and part["ts"][-1] - part["ts_before"][0] >= shortest
     ]
+
+
+def ends_with_its_traffic(rows: pl.DataFrame, part: SharedStretch, model: Model) -> bool:
+    """Say whether a group is read on after a stretch and carries no more traffic that counts."""
+    later = rows.filter(pl.col("ts") > part.end)
+    return not later.is_empty() and (later["sent"] < _least_sent(rows, model)).all()
+
+
+def _least_sent(rows: pl.DataFrame, model: Model) -> float:
+    """Return what an interval of a group must carry to count."""
+    return model.limit("quiet_share") * float(rows["sent"].median() or 0.0)  # type: ignore[arg-type]
 
 
 def _bounds(uneven: Array) -> list[int]:

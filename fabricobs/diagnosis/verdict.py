@@ -26,6 +26,7 @@ from fabricobs.diagnosis.pace_answer import (
     everywhere,
 )
 from fabricobs.diagnosis.standing import end_of, headline
+from fabricobs.notebook import share_words
 
 _NOTHING = MethodResult()
 
@@ -61,6 +62,7 @@ TOPICS = (
     "congestion",
     "bandwidth of collectives",
 )
+_MUCH_MORE = 2.0  # times the loss of the finding told first: what costs this stands beside it
 _REPORT = "A corrected version of fabricobs, or of the rule that failed."
 
 
@@ -121,7 +123,15 @@ def sentence_of(
     serious = [finding for finding in findings if finding.severity != "info"]
     if serious:
         top = serious[0]
-        more = f" {len(serious) - 1} more below." if len(serious) > 1 else ""
+        costliest = max(serious, key=lambda finding: finding.run_share or 0.0)
+        others = len(serious) - 1
+        more = ""
+        most = costliest.run_share or 0.0
+        if most > _MUCH_MORE * (top.run_share or 0.0):
+            share = share_words(most)
+            more = f" Most is lost by another finding, {share} of the run: {costliest.title}."
+            others -= 1
+        more += f" {others} more below." if others else ""
         blame = " It is not the network." if _only_workload(serious, questions) else ""
         return f"{headline(top)}{blame}{more}"
     trouble = [question for question in questions if question.answer == "problem"]

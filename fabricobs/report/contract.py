@@ -84,6 +84,13 @@ class FindingDocument(TypedDict):
     from_first_step: Annotated[
         bool, Field(description="`start_step` is the first step judged; it may have begun before")
     ]
+    from_first_reading: Annotated[
+        bool, Field(description="counters tell it from their first reading; it may be older")
+    ]
+    traffic_ended: Annotated[
+        bool, Field(description="over only as its traffic ended; whether it lasts is not known")
+    ]
+    unfelt: Annotated[bool, Field(description="its cost was measured, and is none")]
     after_step: Annotated[
         int | None, Field(description="last step of a job that stands still; null: it does not")
     ]

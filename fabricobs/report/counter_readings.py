@@ -217,13 +217,19 @@ def _sql(finding: Finding, selects: Sequence[str]) -> str:
           JOIN counter_info i USING (format, table_name, counter)
           WHERE r.value IS NOT NULL AND r.ts IS NOT NULL AND i.kind = 'counter'
         ),
+        numbered AS (
+          SELECT *, count(*) FILTER (ts >= {begin}) OVER (w ORDER BY ts, line) AS place
+          FROM told
+          WINDOW w AS (PARTITION BY format, device, port, priority, queue, counter)
+        ),
         begun AS (
           -- Traffic of the interval in which it begins is of before it, too.
           SELECT *, coalesce(
-            CASE WHEN counter IN ({_TRAFFIC}) THEN min(ts) FILTER (ts >= {begin}) OVER w
-              ELSE max(ts) FILTER (ts <= {begin}) OVER w END,
+            CASE WHEN counter NOT IN ({_TRAFFIC}) THEN max(ts) FILTER (ts <= {begin}) OVER w
+              WHEN max(place) OVER w > 2 THEN min(ts) FILTER (place = 2) OVER w
+              ELSE min(ts) FILTER (place = 1) OVER w END,
             min(ts) OVER w) AS begins
-          FROM told
+          FROM numbered
           WINDOW w AS (PARTITION BY format, device, port, priority, queue, counter)
         ),
         compared AS (
@@ -231,14 +237,18 @@ def _sql(finding: Finding, selects: Sequence[str]) -> str:
           FROM begun
           WINDOW w AS (PARTITION BY format, device, port, priority, queue, counter)
         ),
-        pairs AS (
-          SELECT owner, part, priority, queue, counter, table_name, format,
-            arg_min({reading}, (line, path)) FILTER (ts = begins) AS before,
-            coalesce(
-              arg_min({reading}, (ts, line)) FILTER (ts > begins AND value > old),
-              arg_max({reading}, (ts, line)) FILTER (ts > begins)
-            ) AS later
+        shown AS (
+          SELECT *, coalesce(min(ts) FILTER (ts > begins AND value > old) OVER w,
+            max(ts) FILTER (ts > begins) OVER w) AS shows
           FROM compared
+          WINDOW w AS (PARTITION BY format, device, port, priority, queue, counter)
+        ),
+        pairs AS (
+          -- Both stand next to each other: what begins with the clock of another part may rise later.
+          SELECT owner, part, priority, queue, counter, table_name, format,
+            arg_max({reading}, (ts, -line)) FILTER (ts >= begins AND ts < shows) AS before,
+            arg_min({reading}, line) FILTER (ts = shows) AS later
+          FROM shown
           GROUP BY ALL
         )
         SELECT * FROM pairs

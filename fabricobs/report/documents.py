@@ -51,6 +51,8 @@ _PLAIN = (
     "kind severity confidence title explanation start_step end_step loss_share gpu_hours_lost query"
 ).split()
 
+_BOOLEAN = "to_its_end", "from_first_step", "from_first_reading", "traffic_ended", "unfelt"
+
 
 def diagnosis_json(diagnosis: Diagnosis) -> str:
     """Return the diagnosis as JSON: the same diagnosis gives the same bytes."""
@@ -94,7 +96,7 @@ def finding_of(document: Mapping[str, Any]) -> Finding:
     made: dict[str, Any] = {name: document[name] for name in _PLAIN}
     made |= {name: _moment(document[name]) for name in ("start", "end", "detected_at")}
     made |= {name: document.get(name) for name in ("cost", "run_share")}
-    made |= {name: document.get(name, False) for name in ("to_its_end", "from_first_step")}
+    made |= {name: document.get(name, False) for name in _BOOLEAN}
     made["after_step"] = document.get("after_step")
     made["of_runs"] = document.get("of_runs", 1)
     if longer := document.get("slower_from"):
@@ -200,6 +202,9 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuery"]) -> "FindingDo
         "slower_from": _longer_steps(finding),
         "to_its_end": finding.to_its_end,
         "from_first_step": finding.from_first_step,
+        "from_first_reading": finding.from_first_reading,
+        "traffic_ended": finding.traffic_ended,
+        "unfelt": finding.unfelt,
         "after_step": finding.after_step,
         "title": finding.title,
         "explanation": finding.explanation,

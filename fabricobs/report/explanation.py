@@ -99,6 +99,11 @@ class Explanation:
         """Return it as the command line prints it."""
         return explanation_text(self)
 
+    @property
+    def with_sql(self) -> str:
+        """The text with the SQL that gives the rows."""
+        return "\n\n".join(part for part in (explanation_text(self), _sql_text(self)) if part)
+
     def _repr_html_(self) -> str:
         blocks = [self.finding._repr_html_()]
         if self.about is not None:
@@ -127,8 +132,8 @@ def explain(
 
 
 def explanation_text(explanation: Explanation) -> str:
-    """Return a finding in full, with the SQL behind it and the rows that are about it."""
-    finding, sql = explanation.finding, explanation.sql
+    """Return a finding in full, with the rows that are about it and where the input tells it."""
+    finding = explanation.finding
     blocks = [
         wrapped(finding.title, f"{finding.id}  "),
         "\n".join(_facts(finding)),
@@ -143,10 +148,17 @@ def explanation_text(explanation: Explanation) -> str:
         blocks.append(_readings_text(explanation.source.readings))
     if explanation.source.files:
         blocks.append(_files_text(explanation.source.files))
-    if sql:
-        named = f" ({finding.query})" if finding.query != sql else ""
-        blocks.append(f"  SQL{named}\n{fitted_sql(sql, indent=4)}")
+    if explanation.sql:
+        told = f"`fabricobs explain {finding.id} --sql` shows the SQL that gives these rows."
+        blocks.append(wrapped(told, "  "))
     return "\n\n".join(block for block in blocks if block)
+
+
+def _sql_text(explanation: Explanation) -> str:
+    sql, query = explanation.sql, explanation.finding.query
+    if not sql:
+        return ""
+    return f"  SQL{f' ({query})' if query != sql else ''}\n{fitted_sql(sql, indent=4)}"
 
 
 def _facts(finding: Finding) -> list[str]:
@@ -181,12 +193,14 @@ def _drivers_text(drivers: Sequence[Driver]) -> str:
         return ""
     rows = [("  What it rests on", "value", "expected", "robust z", "threshold")]
     for driver in drivers:
-        numbers = (driver.value, driver.peer, driver.threshold)
-        value, peer, threshold = (wording.number(n, driver.unit) for n in numbers)
+        value, peer, threshold = wording.driver_words(driver)
         z = wording.number(driver.robust_z)
         rows.append((f"    {escaped(driver.feature)}", value, peer, z, threshold))
     lines = [aligned(rows)]
-    sources = [f"{d.feature}: {d.source}" for d in drivers if d.source]
+    features: dict[str, list[str]] = {}
+    for each in drivers:
+        features.setdefault(each.source, []).append(each.feature)
+    sources = [f"{'; '.join(features[source])}: {source}" for source in features if source]
     lines.extend(listed("Sources of the thresholds", sources))
     return "\n".join(lines)
 

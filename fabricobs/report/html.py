@@ -134,6 +134,7 @@ def environment() -> Environment:
     for function in (
         wording.number,
         wording.percent,
+        wording.threshold_words,
         wording.utc,
         wording.cost_words,
         wording.confidence_words,

@@ -63,12 +63,18 @@ def short_answer(question: "Question", findings: Sequence["Finding"]) -> str:
     """
     for finding in findings:
         if question.answer == "problem" and f"{finding.title}." in question.evidence:
-            return f"{few([entity.label for entity in finding.entities])} ({finding.id})."
+            return f"{_who(finding)} ({finding.id})."
     first = _SENTENCE.split(in_line(question.evidence), maxsplit=1)[0].rstrip(".")
     if question.answer == "ok":
         first = _DETAIL.split(_ASIDE.sub("", first), maxsplit=1)[0]
     provide = question.answer == "unknown" and question.settled_by
     return f"{first}.{f' Provide: {question.settled_by}' if provide else ''}"
+
+
+def _who(finding: "Finding") -> str:
+    """Return the parts that a finding names; of one that names a job alone how that is."""
+    parts = [entity.label for entity in finding.entities if entity.type != "job"]
+    return few(parts) if parts else wording.first_clause(finding)
 
 
 def _answers(questions: Sequence["Question"], findings: Sequence["Finding"]) -> str:
@@ -86,8 +92,12 @@ def _with_culprits(text: str, findings: Sequence["Finding"]) -> str:
     """Add to what is lost who costs it, where the answer names none."""
     costly = [f for f in findings if f.loss_share and f.severity != "info"]
     parts = [f for f in costly if any(entity.type != "job" for entity in f.entities)]
-    named = [f"{wording.part_words(f)} ({f.id})" for f in parts]
-    return text if ")." in text or not named else f"{text.rstrip('.')}: {few(named)}."
+    if ")." in text or not parts:
+        return text
+    told = text.rstrip(".")
+    if len(parts) == 1 and told.endswith(wording.part_words(parts[0])):
+        return f"{told} ({parts[0].id})."
+    return f"{told}: {few([f'{wording.part_words(f)} ({f.id})' for f in parts])}."
 
 
 def _jobs(found: "Diagnosis") -> str:

@@ -90,10 +90,7 @@ def _finding_text(finding: "Finding") -> str:
 
 def _driver_table(drivers: Sequence["Driver"]) -> str:
     rows = [("feature", "value", "expected", "threshold")]
-    for driver in drivers:
-        numbers = (driver.value, driver.peer, driver.threshold)
-        value, peer, threshold = (wording.number(n, driver.unit) for n in numbers)
-        rows.append((escaped(driver.feature), value, peer, threshold))
+    rows += [(escaped(driver.feature), *wording.driver_words(driver)) for driver in drivers]
     return aligned(rows, indent=4)
 
 

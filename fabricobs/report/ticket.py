@@ -126,8 +126,7 @@ def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[P
 
 
 def _driver_row(driver: Driver) -> tuple[str, ...]:
-    numbers = (driver.value, driver.peer, driver.threshold)
-    return plain(driver.feature), *(wording.number(n, driver.unit) for n in numbers)
+    return plain(driver.feature), *map(plain, wording.driver_words(driver))
 
 
 def _few(names: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """How every rendering of a diagnosis writes its numbers, times and facts in words."""
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -10,18 +11,20 @@ from fabricobs.diagnosis.findings import (
     UNEXPLAINED,
     CounterBreak,
     Diagnosis,
+    Driver,
     Entity,
     Finding,
     Loss,
     WhatIf,
 )
 from fabricobs.diagnosis.name_lists import at_most, enumerated
+from fabricobs.diagnosis.standing import ended_with
 from fabricobs.notebook import share_words
 
 SEEN = "Also seen, at no cost that was measured"
-_JOB_ENDED = "its job ended then"
 _EVIDENCE_NAMES = {"log": "log messages"}
 _MOST_SUMMED = 3  # in one sentence
+_FIRST_CLAUSE = re.compile(r"[:;,] | since ")
 _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
 
 
@@ -34,6 +37,20 @@ def number(value: float | None, unit: str = "") -> str:
     else:
         text = f"{value:.4g}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
     return f"{text} {unit}".rstrip()
+
+
+def threshold_words(driver: Driver) -> str:
+    """Return the threshold of a number, and on which side of it the number is."""
+    if driver.threshold is None:
+        return "-"
+    side = "=" if driver.value == driver.threshold else "<>"[driver.value > driver.threshold]
+    return f"{side} {number(driver.threshold, driver.unit)}"
+
+
+def driver_words(driver: Driver) -> tuple[str, str, str]:
+    """Return a number behind a finding, what is expected, and the threshold, in words."""
+    value, peer = (number(each, driver.unit) for each in (driver.value, driver.peer))
+    return value, peer, threshold_words(driver)
 
 
 def percent(share: float | None) -> str:
@@ -82,11 +99,18 @@ def since_words(finding: Finding) -> str:
         return f"after {moment_words(finding.start, finding.after_step)}"
     first = moment_words(finding.start, finding.start_step)
     if finding.slower_from is None:
-        return f"{first}, or before (the first step judged)" if finding.from_first_step else first
+        return f"{first}{_or_before(finding)}"
     step, moment = finding.slower_from
     same_day = finding.start is not None and finding.start.date() == moment.date()
     last = f"step {step:,}, {moment:%H:%M:%S} UTC" if same_day else moment_words(moment, step)
     return f"between {first} and {last}"
+
+
+def _or_before(finding: Finding) -> str:
+    """Say that it may have begun before what is known of its time."""
+    if finding.from_first_step:
+        return ", or before (the first step judged)"
+    return ", or before (the first reading)" if finding.from_first_reading else ""
 
 
 def end_moment_words(finding: Finding) -> str:
@@ -96,8 +120,8 @@ def end_moment_words(finding: Finding) -> str:
 
 def state_words(finding: Finding) -> str:
     """Return whether a finding lasts as far as the logs go or is over; empty where none tells."""
-    if finding.to_its_end:
-        return "until its job ended"
+    if ended := ended_with(finding):
+        return f"until {ended}"
     return TO_THE_END if finding.state == "ongoing" else finding.state
 
 
@@ -112,7 +136,8 @@ def standing_words(finding: Finding) -> str:
     if finding.state == "over":
         from_ = begun or (since if finding.after_step is not None else f"from {since}")
         until = f"{from_} until {end_moment_words(finding)}"
-        return f"{until}, when its job ended" if finding.to_its_end else f"over: {until}"
+        ended = ended_with(finding)
+        return f"{until}, when {ended}" if ended else f"over: {until}"
     lasts = begun or (since if finding.after_step is not None else f"since {since}")
     return f"{lasts}, {state_words(finding) or 'end not known'}"
 
@@ -124,11 +149,12 @@ def until_words(finding: Finding) -> str:
     until = end_moment_words(finding)
     if finding.state != "over" or finding.is_moment:
         return until
-    if not finding.to_its_end:
+    ended = ended_with(finding)
+    if not ended:
         return f"{until}: over, the data go on without it"
     # A job that stood still took its fault along.
     lasts = "" if finding.after_step is not None else "; whether it lasts is not known"
-    return f"{until}: {_JOB_ENDED}{lasts}"
+    return f"{until}: {ended} then{lasts}"
 
 
 def cost_words(finding: Finding) -> str:
@@ -143,7 +169,7 @@ def cost_words(finding: Finding) -> str:
     if finding.run_share is not None:
         run = "the whole run" if finding.of_runs == 1 else "all runs"
         parts.append(f"{percent(finding.run_share)} of {run}")
-    return ", ".join(parts) or "not measured"
+    return ", ".join(parts) or ("nothing that was measured" if finding.unfelt else "not measured")
 
 
 def confidence_words(finding: Finding) -> str:
@@ -168,13 +194,19 @@ def part_words(finding: Finding) -> str:
     return at_most([entity.label for entity in entities], 1)
 
 
+def first_clause(finding: Finding) -> str:
+    """Return how a finding's title begins, up to since when, or what it says in detail."""
+    return _FIRST_CLAUSE.split(finding.title, maxsplit=1)[0]
+
+
 def _cause_words(finding: Finding) -> str:
-    """Return who costs what is lost, in few words: a part, or how the work of a job is."""
+    """Return by what something is lost, in few words: by a part, or as a job is."""
     if finding.kind == UNEXPLAINED:
-        return "a slowdown without a known cause"
+        return "by a slowdown without a known cause"
     if not finding.entities or finding.entities[0].type == "job":
-        return finding.kind.replace("_", " ")
-    return part_words(finding)
+        first = first_clause(finding)
+        return f"as {first[:1].lower()}{first[1:]}"
+    return f"by {part_words(finding)}"
 
 
 def by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
@@ -221,7 +253,9 @@ def loss_words(diagnosis: Diagnosis) -> str:
     loss = diagnosis.loss
     lost = amount_words(loss)
     runs = "all runs" if diagnosis.jobs else "the whole run"
-    unpriced = sum(f.loss_share is None and f.severity != "info" for f in diagnosis.findings)
+    unpriced = sum(
+        f.loss_share is None and not f.unfelt and f.severity != "info" for f in diagnosis.findings
+    )
     if not lost and unpriced:
         told = f"Lost over {runs}: not known; "
         if loss.unexplained_share is not None:
@@ -251,7 +285,7 @@ def _by_cause(costly: Sequence[Finding]) -> str:
         cause = _cause_words(finding)
         shares[cause] = shares.get(cause, 0.0) + (finding.run_share or 0.0)
     causes = list(shares)
-    each = [f"{percent(shares[cause])} by {cause}" for cause in causes[:_MOST_SUMMED]]
+    each = [f"{percent(shares[cause])} {cause}" for cause in causes[:_MOST_SUMMED]]
     if rest := causes[_MOST_SUMMED:]:
         each.append(f"{percent(sum(shares[cause] for cause in rest))} by {len(rest):,} more")
     return ", ".join(each)
@@ -263,7 +297,7 @@ def _at_the_end(diagnosis: Diagnosis) -> str:
     if loss.at_end is None or len(loss.at_end_of) < 2:
         return ""
     named = {finding.id: _cause_words(finding) for finding in diagnosis.findings}
-    each = [f"{percent(share)} by {named[id_]}" for id_, share in loss.at_end_of if id_ in named]
+    each = [f"{percent(share)} {named[id_]}" for id_, share in loss.at_end_of if id_ in named]
     shared = round(sum(share for _, share in loss.at_end_of) - loss.at_end, 3)
     once = "; what they share is counted once" if shared > 0 else ""
     if shared < 0:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import numpy as np
@@ -29,6 +29,7 @@ from fabricobs.diagnosis.switch_commands import commands_of
 from fabricobs.diagnosis.uplink_stretches import (
     SharedStretch,
     by_group,
+    ends_with_its_traffic,
     estimated_flows,
     flows_of_even,
     shared_stretches,
@@ -128,7 +129,10 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         finding = None
         if skews:
             sibling = _sibling(group, stretches, device_of)
-            finding = _finding(skews, sibling, evidence, model, trends)
+            finding = replace(
+                _finding(skews, sibling, evidence, model, trends),
+                traffic_ended=ends_with_its_traffic(groups[group], skews[-1].stretch, model),
+            )
         # An estimated flow number alone accuses nobody: the job must have felt it, or nearly all
         # switches of as many links and as much traffic must be even.
         unsure = finding is not None and counted is None and finding.severity == "low"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import driver, steps_of
+from fabricobs.diagnosis.finding_builder import driver, refutations_of, steps_of
 from fabricobs.diagnosis.findings import (
     SEVERITIES,
     Driver,
@@ -273,8 +273,8 @@ def _loading(times: RankTimes, model: Model) -> _Form | None:
         + (f" since step {times.steps[index[begin]]}" if begin else ""),
         proof=(
             f"Loading took {usual:,.0f} ms in the other steps; it was longer on {alike:.0%} of the "
-            f"ranks. The slowest took {np.median(slowest[begin:end]):,.0f} ms against "
-            f"{np.median(before):,.0f}; that explained {explained:.0%} of the added time"
+            f"ranks. The slowest rank took {np.median(slowest[begin:end]):,.0f} ms a step, in the "
+            f"other steps {np.median(before):,.0f} ms: {explained:.0%} of the added time"
             if len(rest)
             else f"The median rank waited for {share:.0%} of every step, {alike:.0%} of the ranks "
             "as long; the slowest of each step is waited for"
@@ -344,6 +344,7 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
         "proof": form.proof,
         "loss": form.loss,
         form.name: "",
+        "uneven": None if form.name == "loading" else "",
     }
     families = {"timing"}
     explanation = model.wording.explanation.format(**words)
@@ -367,6 +368,6 @@ def _finding(times: RankTimes, forms: Sequence[_Form], model: Model, evidence: E
         loss_share=form.loss,
         drivers=form.drivers,
         query=_LOADING_QUERY if form.name == "loading" else model.query,
-        refuted_by=model.refuted_by,
+        refuted_by=refutations_of(model, words),
         next_steps=steps_of(model, words),
     )
