@@ -23,7 +23,7 @@ from fabricobs.report.charts.catalogue import CHARTS
 from fabricobs.store.inspection import one_line
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
-from fabricobs.store.tables import PORT_COUNTERS, PRIORITY_COUNTERS
+from fabricobs.store.tables import PORT_COUNTERS, PRIORITY_COUNTERS, TABLES
 
 _COUNTERS = {column.name for column in (*PORT_COUNTERS, *PRIORITY_COUNTERS)}
 _SUFFIXES: dict[content.Kind, str] = {"ingest": ".toml", "queries": ".sql", "models": ".toml"}
@@ -98,6 +98,9 @@ def _check_queries(known: Mapping[str, StoredQuery], extra: Sequence[Path]) -> I
                     if counter not in _COUNTERS:
                         tables = "port_samples or priority_samples"
                         yield f"{query.path}: `-- counters:` no {counter!r} in {tables}"
+                for table, column in query.peers:
+                    if table not in TABLES or TABLES[table].column(column) is None:
+                        yield f"{query.path}: `-- peers:` no column {column!r} of {table!r}"
                 try:
                     columns = connection.sql(query.sql).columns
                 except duckdb.Error as error:

@@ -50,6 +50,7 @@ class StoredQuery:
 
     `lines` are tables and the condition of those of their rows whose lines of the input tell it,
     where not all rows of a part do. `counters` are those that tell it, the strongest first.
+    `peers` are tables with the column by which a row is compared with those of peers.
     """
 
     name: str
@@ -59,6 +60,7 @@ class StoredQuery:
     example: str
     sql: str
     lines: tuple[tuple[str, str], ...] = ()
+    peers: tuple[tuple[str, str], ...] = ()
     counters: tuple[str, ...] = ()
 
 
@@ -82,7 +84,7 @@ def load_query(name: str, path: Path) -> StoredQuery:
     """Read a query file: what its head says, by the fields of a stored query."""
     text = content.read_text(path)
     question = example = section = counters = ""
-    indented: dict[str, list[tuple[str, str]]] = {"columns": [], "lines": []}
+    indented: dict[str, list[tuple[str, str]]] = {"columns": [], "lines": [], "peers": []}
     for line in text.splitlines():
         if not line.startswith("--"):
             break
@@ -100,9 +102,9 @@ def load_query(name: str, path: Path) -> StoredQuery:
             indented[section].append((name_, meaning.strip()))
         elif section == "question":
             question += " " + line[2:].strip()
-    columns, lines = map(tuple, indented.values())
+    columns, lines, peers = map(tuple, indented.values())
     names = tuple(counters.replace(",", " ").split())
-    return StoredQuery(name, path, question, columns, example, text, lines, names)
+    return StoredQuery(name, path, question, columns, example, text, lines, peers, names)
 
 
 def run_statement(session: OpenSession, sql: str, output: str, out: Path | None) -> None:

@@ -8,6 +8,10 @@
 --   celsius      highest temperature, degrees Celsius
 --   watts        median power, W
 --   throttled    share of the samples with a reason of heat, power or hardware, 0 to 1
+-- lines:
+--   gpu_samples   coalesce(utilization_percent, 100) >= 50
+-- peers:
+--   gpu_samples   sm_clock_mhz
 -- example: fabricobs query gpu_clocks
 --
 -- A power limit alone (software power cap) is usual under load; compare the clocks.

@@ -13,6 +13,8 @@
 --   waits_in        the oldest of them that the flight recorder still holds
 -- lines:
 --   nccl_events   last_enqueued IS NOT NULL OR kind = 'watchdog_timeout'
+-- peers:
+--   nccl_events   last_enqueued
 -- example: fabricobs query hang_progress
 --
 -- In groups that send and receive `behind` is null: their ranks do not launch alike.

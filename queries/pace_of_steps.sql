@@ -11,6 +11,9 @@
 -- lines:
 --   steps         step_time_ms IS NOT NULL
 --   collectives   true
+-- peers:
+--   steps         step_time_ms
+--   collectives   duration_us
 -- example: fabricobs query pace_of_steps
 --
 -- A job has at most 30 windows, of equal numbers of steps. The pace of a job changes where the median does; a

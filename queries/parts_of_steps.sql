@@ -14,6 +14,8 @@
 --   longest_waits     the rank that waits longest for data
 -- lines:
 --   steps   step_time_ms IS NOT NULL
+-- peers:
+--   steps   data_ms
 -- example: fabricobs query parts_of_steps
 --
 -- A job has at most 30 windows, of equal numbers of steps. Where all ranks wait longer for data since one window,

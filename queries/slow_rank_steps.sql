@@ -16,6 +16,9 @@
 -- lines:
 --   steps         compute_ms IS NOT NULL OR comm_ms IS NOT NULL
 --   collectives   true
+-- peers:
+--   steps         compute_ms
+--   collectives   duration_us
 -- example: fabricobs query slow_rank_steps
 --
 -- A job has at most 30 windows, of equal numbers of steps. A slow rank computes longer than its

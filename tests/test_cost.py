@@ -71,7 +71,7 @@ def test_groups_without_the_host_tell_what_it_costs(seed: int) -> None:
 def test_the_line_rate_tells_where_no_group_is_without_it(groups: list[list[str] | None]) -> None:
     """All groups hold the host, or no log tells which do."""
     cost = priced(collectives(groups, [20.0] * len(groups), 40.0, 1), {"n1"})
-    assert cost is not None and cost.against == "the line rate of the NICs"
+    assert cost is not None and cost.against == "what the line rate of the NICs lets expect"
     assert cost.loss_share == pytest.approx(0.5 * TRANSFER / STEP, abs=0.02)
 
 

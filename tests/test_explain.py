@@ -116,9 +116,13 @@ def test_everything_it_says_is_told(store: Path) -> None:
         "2026-03-02 09:05:00 UTC", "12.0% of the throughput", "3.5 GPU hours", "rank 3 on node01",
         "1 host: node02", "It arrives last.", "812 ms", "700 ms", "9.5", "735 ms",
         "computation: Greyhound", "Longer sequences.", "Swap the host.", "No rows: its query gives",
-        "SQL (slowest_ranks)", "-- question: Which ranks arrive last",
+        f"fabricobs explain {FINDING.id} --sql", "> 735 ms",
     )  # fmt: skip
     assert [words for words in told if words not in text] == []
+    assert "-- question:" not in text
+    with_sql = explain(FINDING, store).with_sql
+    assert with_sql.startswith(text)
+    assert "SQL (slowest_ranks)\n    -- question: Which ranks arrive last" in with_sql
 
 
 ALIASES = {("n1", "mlx5_0"): ("enp9s0", "mlx5_0", "mlx5_0/1")}

@@ -97,10 +97,10 @@ def test_the_files_are_those_of_the_part_in_its_time(
     assert (told.files, told.rows) == (1, len(around))
     cable = Entity("cable", switch=switches[1], port=port)
     source = explain(finding(cable, "nics_that_receive_more", first, last), store).source
-    # Counters are compared: as they stood when it began, and one reading later.
+    # Counters are compared: of traffic the first two readings that are surely of its time.
     (told,) = source.readings
-    assert told.before.place == f"/logs/1/{switches[1]}:{first + 1}"
-    assert told.later.place == f"/logs/1/{switches[1]}:{first + 2}"
+    assert told.before.place == f"/logs/1/{switches[1]}:{first + 2}"
+    assert told.later.place == f"/logs/1/{switches[1]}:{first + 3}"
     assert told.words == f"{switches[1]} {port}: rx_bytes rose by 1 byte"
     assert source.files == ()
     # What names no part is of the whole job: of its steps, not of the fabric.
@@ -205,7 +205,7 @@ def test_what_stood_still_is_said_to(make_store: Callable[[Rows], Path]) -> None
     stopped = finding(Entity("port", switch="leaf1", port="Eth1"), "uplink_balance", 12, 29)
     (told,) = explain(stopped, store).source.readings
     assert told.words == "leaf1 Eth1: tx_bytes did not rise"
-    assert (told.before.place, told.later.place) == ("/logs/leaf1.txt:13", "/logs/leaf1.txt:30")
+    assert (told.before.place, told.later.place) == ("/logs/leaf1.txt:14", "/logs/leaf1.txt:30")
 
 
 def test_explain_and_the_report_name_them(
@@ -224,5 +224,5 @@ def test_explain_and_the_report_name_them(
     page = tmp_path / "report.html"
     fabricobs("report", "--store", store, "--out", str(page))
     text = html.unescape(page.read_text().replace("<wbr>", "").replace("\u200b", ""))
-    assert "Counters that tell of it" in text
+    assert "Counters in the input" in text
     assert all(place in text for place in places)

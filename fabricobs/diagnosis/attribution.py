@@ -241,7 +241,10 @@ def _with_symptom(cause: Finding, symptom: Finding) -> Finding:
         related=(*cause.related, *victims),
         families=tuple(sorted(families)),
         confidence=max(cause.confidence, confidence_of(families)),
-        explanation=f"{cause.explanation} With it: {symptom.title}.",
+        # What the same evidence says of the same part, the title says already.
+        explanation=cause.explanation
+        if {*symptom.entities} <= {*cause.entities} and families == {*cause.families}
+        else f"{cause.explanation} With it: {symptom.title}.",
         symptoms=(*cause.symptoms, symptom.id, *symptom.symptoms),
     )
     return _at_the_loss_of(told, symptom)

@@ -14,6 +14,7 @@ from fabricobs.notebook import share_words
 # Of the steps or the time of the data: the last interval of counters and the steps a test needs to
 # see an end.
 _NEAR_THE_END = 0.05
+_FIRST_CLAUSE = re.compile(r"[:;,] | since ")
 _SINCE = {"since": "from"}
 _AGAIN = "If it comes back, "
 # What an answer says of a loss, as it is and as it was.
@@ -153,6 +154,11 @@ def _reaches(job_end: datetime, finding: Finding, coverage: Coverage) -> bool:
     if start is None or end is None or finding.end_step is not None:
         return False
     return start < job_end and end <= job_end <= end + _interval(coverage) + CLOCK_SLACK
+
+
+def first_clause(finding: Finding) -> str:
+    """Return how a finding's title begins, up to since when, or what it says in detail."""
+    return _FIRST_CLAUSE.split(finding.title, maxsplit=1)[0]
 
 
 def headline(finding: Finding) -> str:

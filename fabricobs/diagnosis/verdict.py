@@ -25,7 +25,7 @@ from fabricobs.diagnosis.pace_answer import (
     SLOW_FROM_THE_START,
     everywhere,
 )
-from fabricobs.diagnosis.standing import end_of, headline
+from fabricobs.diagnosis.standing import end_of, first_clause, headline
 from fabricobs.notebook import share_words
 
 _NOTHING = MethodResult()
@@ -129,7 +129,9 @@ def sentence_of(
         most = costliest.run_share or 0.0
         if most > _MUCH_MORE * (top.run_share or 0.0):
             share = share_words(most)
-            more = f" Most is lost by another finding, {share} of the run: {costliest.title}."
+            more = (
+                f" Most is lost by another finding, {share} of the run: {first_clause(costliest)}."
+            )
             others -= 1
         more += f" {others} more below." if others else ""
         blame = " It is not the network." if _only_workload(serious, questions) else ""

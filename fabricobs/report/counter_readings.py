@@ -238,15 +238,15 @@ def _sql(finding: Finding, selects: Sequence[str]) -> str:
           WINDOW w AS (PARTITION BY format, device, port, priority, queue, counter)
         ),
         shown AS (
-          SELECT *, coalesce(min(ts) FILTER (ts > begins AND value > old) OVER w,
-            max(ts) FILTER (ts > begins) OVER w) AS shows
+          SELECT *, min(ts) FILTER (ts > begins AND value > old) OVER w AS rises,
+            coalesce(rises, max(ts) FILTER (ts > begins) OVER w) AS shows
           FROM compared
           WINDOW w AS (PARTITION BY format, device, port, priority, queue, counter)
         ),
         pairs AS (
-          -- Both stand next to each other: what begins with the clock of another part may rise later.
+          -- Both stand next to each other: by the clock of another part it may rise later.
           SELECT owner, part, priority, queue, counter, table_name, format,
-            arg_max({reading}, (ts, -line)) FILTER (ts >= begins AND ts < shows) AS before,
+            arg_max({reading}, (ts, -line)) FILTER (ts = begins OR (ts > begins AND ts < rises)) AS before,
             arg_min({reading}, line) FILTER (ts = shows) AS later
           FROM shown
           GROUP BY ALL

@@ -143,7 +143,8 @@ def explanation_text(explanation: Explanation) -> str:
         "\n".join(listed("Next steps", finding.next_steps)),
     ]
     if explanation.rows is not None:
-        blocks.append(_rows_text(explanation.rows))
+        query = "its SQL" if explanation.sql == finding.query else finding.query
+        blocks.append(_rows_text(explanation.rows, query))
     if explanation.source.readings:
         blocks.append(_readings_text(explanation.source.readings))
     if explanation.source.files:
@@ -205,24 +206,24 @@ def _drivers_text(drivers: Sequence[Driver]) -> str:
     return "\n".join(lines)
 
 
-def _rows_text(rows: EvidenceRows) -> str:
+def _rows_text(rows: EvidenceRows, query: str) -> str:
     if rows.about.is_empty():
         return "  No rows: its query gives none for what the store holds now."
     count = len(rows.about)
-    title = f"Rows about it, {min(count, _MOST_ROWS)} of {count:,}"
+    title = f"Rows of {query} about it, {min(count, _MOST_ROWS)} of {count:,}"
     if rows.before:
         title += "; the first window is from before it"
     if rows.after:
         title += "; the last window reaches beyond its end"
     if not rows.condition:
-        title = f"Rows, none of them about it by name; {count:,} in all"
+        title = f"Rows of {query}, none of them about it by name; {count:,} in all"
     shown = rows.shown(_MOST_ROWS)
     table = [tuple(shown.columns), *(tuple(map(_cell, row)) for row in shown.iter_rows())]
     return f"{wrapped(title, '  ')}\n{aligned(table, indent=4)}"
 
 
 def _readings_text(readings: Sequence[CounterReadings]) -> str:
-    lines = ["  Counters that tell of it: two readings, as it begins"]
+    lines = ["  Counters in the input: two readings, as it begins"]
     for each in readings:
         lines.append(wrapped(each.words, "    ", hang=6))
         values = [f"{reading.value:,}" for reading in (each.before, each.later)]
@@ -235,10 +236,12 @@ def _readings_text(readings: Sequence[CounterReadings]) -> str:
 
 
 def _files_text(files: Sequence[SourceFiles]) -> str:
-    lines = ["  Input that tells of it, by kind of file"]
+    lines = ["  Lines of the input, by kind of file"]
     for each in files:
-        lines += [wrapped(each.words, "    ", hang=6), f"      {escaped(each.place)}"]
-        lines += [wrapped(each.text, " " * 6)] if each.text else []
+        lines.append(wrapped(each.words, "    ", hang=6))
+        for what, place, text in each.lines:
+            lines += [wrapped(f"{what}:", "      ")] if what else []
+            lines += [f"        {escaped(place)}", *([wrapped(text, " " * 8)] if text else [])]
     return "\n".join(lines)
 
 

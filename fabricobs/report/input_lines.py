@@ -6,7 +6,7 @@ their numbers, so that a pair of values tells the line.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -63,18 +63,40 @@ def _place_among_numbers(wanted: tuple[str, str], old: str, new: str) -> int | N
     return next((place for place, pair in enumerate(pairs) if pair == wanted), None)
 
 
-def line_at(path: str, number: int) -> str:
-    """Return the text of a line, cut where it is long; empty where the file is not there."""
-    return next((_shown(text) for text in _lines(path, number)), "")
+def line_at(path: str, number: int, around: Sequence[str] = ()) -> str:
+    """Return the text of a line, empty where the file is not there.
+
+    Where it is long it is cut around the first of the words `around` that stands in it.
+    """
+    text = " ".join(next(_lines(path, number), "").split())
+    places = [found.start() for word in around if (found := _whole_word(word).search(text))]
+    return _cut(text, places[0] if places else 0)
+
+
+def text_of_key(path: str, key: str, numbers: Sequence[str]) -> str:
+    """Return the text of a document around the key that begins so and has one of the numbers."""
+    told = re.compile(rf'"{re.escape(key)}\w*"\s*:\s*({"|".join(map(re.escape, numbers))})\b')
+    text = " ".join("".join(_lines(path, 1)).split())
+    found = told.search(text)
+    return "" if found is None else _cut(text, found.start())
+
+
+def _whole_word(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.]){re.escape(word)}(?![\w.])")
 
 
 def _shown(line: str, number: int = 0) -> str:
     """Return a line as it is shown; of a long one the part around one of its numbers."""
     text = " ".join(line.split())
+    starts = [found.start() for found in _NUMBER.finditer(text)]
+    return _cut(text, starts[number] if number else 0)
+
+
+def _cut(text: str, place: int) -> str:
+    """Return a text, of a long one the part around a place."""
     if len(text) <= _LONGEST:
         return text
-    starts = [found.start() for found in _NUMBER.finditer(text)]
-    begin = max(0, starts[number] - _LONGEST // 2) if number else 0
+    begin = max(0, place - _LONGEST // 2)
     cut = text[begin : begin + _LONGEST]
     return f"{'…' if begin else ''}{cut}{'…' if begin + _LONGEST < len(text) else ''}"
 

@@ -1,13 +1,15 @@
 """The input files and lines that tell of a finding, of its culprits and in its time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fabricobs.diagnosis.findings import Finding
 from fabricobs.report.counter_readings import NAMED
 from fabricobs.report.evidence_rows import Aliases, timestamp_literal
 from fabricobs.report.input_lines import line_at
+from fabricobs.report.lines_to_compare import LineToCompare, line_to_compare, line_with
 from fabricobs.report.rows_of_part import condition_of, is_of_records, place, time_condition
 from fabricobs.report.wording import counted
 from fabricobs.store.tables import TABLES
@@ -21,6 +23,7 @@ NAMES = "\n".join(f"FROM {name};" for name in (*_NAMED.values(), "port_parts", "
 _IDENTITIES = {"files", "hosts", "host_map", "links", "counter_info"}
 _EVENTS = {"events", "nccl_events"}
 _MOST = 6
+_NO_MEASURES: Mapping[str, str] = MappingProxyType({})
 _NEVER = "TIMESTAMP '9999-01-01'"
 
 
@@ -39,6 +42,7 @@ class SourceFiles:
     line: int | None
     timed: bool
     text: str = ""
+    compared: LineToCompare | None = None
 
     @property
     def words(self) -> str:
@@ -52,16 +56,27 @@ class SourceFiles:
         """Return where the first row stands."""
         return place(self.path, self.line, self.formats)
 
+    @property
+    def lines(self) -> tuple[tuple[str, str, str], ...]:
+        """Return what the first row says, where it stands, its text; so of the one to compare."""
+        other = self.compared
+        if other is None:
+            return (("", self.place, self.text),)
+        told, beside = other.words
+        return (told, self.place, self.text), (beside, other.place, other.text)
+
 
 def source_files(
     connection: "DuckDBPyConnection",
     finding: Finding,
     told: Sequence[tuple[str, str]],
     aliases: Aliases,
+    measures: Mapping[str, str] = _NO_MEASURES,
 ) -> tuple[SourceFiles, ...]:
     """Return where rows of the culprits stand, by kind of file; of any part where none is named.
 
-    `told` are tables, the strongest first, and the condition of those of their rows that count.
+    `told` are tables, the strongest first, and the condition of those of their rows that count;
+    `measures` are tables whose rows are compared, and by which column.
     """
     selects = [
         select
@@ -82,13 +97,26 @@ def source_files(
         LIMIT {_MOST}
         """
     )
-    return tuple(_with_text(SourceFiles(*row)) for row in rows.fetchall())
+    found = [SourceFiles(*row) for row in rows.fetchall()]
+    lines = [
+        each.line
+        and line_to_compare(
+            connection, finding, measures, aliases, (each.path, each.line, each.formats)
+        )
+        for each in found
+    ]
+    return tuple(
+        replace(each, text=_text_of(each, line or None), compared=line or None)
+        for each, line in zip(found, lines, strict=True)
+    )
 
 
-def _with_text(files: SourceFiles) -> SourceFiles:
-    if files.line is None or is_of_records(files.formats):
-        return files
-    return replace(files, text=line_at(files.path, files.line))
+def _text_of(files: SourceFiles, compared: LineToCompare | None) -> str:
+    if files.line is None:
+        return ""
+    if compared is not None:
+        return line_with(files.path, files.line, compared.column, compared.told, files.formats)
+    return "" if is_of_records(files.formats) else line_at(files.path, files.line)
 
 
 def _selects(

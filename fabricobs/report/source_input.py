@@ -35,14 +35,15 @@ def source_input(
     Rows of its query's `lines` tell it, of the culprits or of the job, else all rows of the tables.
     Where readings of counters tell it, only such lines of the culprits stand beside them.
     """
+    measures = dict(query.peers)
     readings = counter_readings(connection, finding, query.counters, rows, aliases)
     if readings:
         lines = [(table, condition) for table, condition in query.lines if table not in NAMED]
-        return SourceInput(readings, source_files(connection, finding, lines, aliases))
+        return SourceInput(readings, source_files(connection, finding, lines, aliases, measures))
     all_rows = [(table, "true") for table in sorted(reached, key=_tells)]
     of_job = replace(finding, entities=())
     for told, of in ((query.lines, finding), (query.lines, of_job), (all_rows, finding)):
-        if files := source_files(connection, of, told, aliases):
+        if files := source_files(connection, of, told, aliases, measures):
             return SourceInput(files=files)
     return SourceInput()
 

@@ -1,7 +1,6 @@
 """How every rendering of a diagnosis writes its numbers, times and facts in words."""
 
 import math
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -18,13 +17,12 @@ from fabricobs.diagnosis.findings import (
     WhatIf,
 )
 from fabricobs.diagnosis.name_lists import at_most, enumerated
-from fabricobs.diagnosis.standing import ended_with
+from fabricobs.diagnosis.standing import ended_with, first_clause
 from fabricobs.notebook import share_words
 
 SEEN = "Also seen, at no cost that was measured"
 _EVIDENCE_NAMES = {"log": "log messages"}
 _MOST_SUMMED = 3  # in one sentence
-_FIRST_CLAUSE = re.compile(r"[:;,] | since ")
 _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
 
 
@@ -192,11 +190,6 @@ def part_words(finding: Finding) -> str:
     if {"nic", "port"} == {entity.type for entity in entities} and len(entities) == 2:
         entities = tuple(entity for entity in entities if entity.type == "nic")
     return at_most([entity.label for entity in entities], 1)
-
-
-def first_clause(finding: Finding) -> str:
-    """Return how a finding's title begins, up to since when, or what it says in detail."""
-    return _FIRST_CLAUSE.split(finding.title, maxsplit=1)[0]
 
 
 def _cause_words(finding: Finding) -> str:

@@ -4,6 +4,7 @@
 -- (null where nothing tells; ranks of groups that send and receive do not launch alike). `open`: the
 -- rank has launched one that did not end. `unfinished`: collectives that it has launched and not ended beyond the
 -- median of its peers, summed over its groups of three and more. `dead`: NCCL's RAS calls its process dead or misses it.
+-- `gave_up_at`: when it said so. `log`: the file in which NCCL tells of the rank.
 -- `taken_down`: the watchdog says that it ends the rank's process.
 -- Lines of the watchdog name the rank in the job before the message, where a launcher's prefix does.
 WITH two_sided AS (
@@ -53,7 +54,7 @@ stuck AS (
 ),
 timeouts AS (
   SELECT job, coalesce(launch_rank, rank) AS rank, max(duration_ms) AS waited_ms, max(op) AS op,
-    max(seq) AS seq
+    max(seq) AS seq, max(ts) AS gave_up_at
   FROM nccl_events
   WHERE kind = 'watchdog_timeout' AND coalesce(launch_rank, rank) IS NOT NULL
   GROUP BY ALL
@@ -67,6 +68,13 @@ called AS (
   SELECT job, global_rank AS rank, max(ts) AS called_at
   FROM collectives
   WHERE state <> 'completed' AND global_rank IS NOT NULL
+  GROUP BY ALL
+),
+own_logs AS (
+  SELECT r.job, r.rank, max(f.path) AS log
+  FROM job_ranks r
+  JOIN nccl_ranks n ON n.job IS NOT DISTINCT FROM r.job AND host_name(n.host) = r.host AND n.pid = r.pid
+  JOIN files f USING (file_id)
   GROUP BY ALL
 ),
 missing AS (
@@ -85,7 +93,7 @@ everyone AS (
 )
 SELECT e.job, e.rank, j.host, j.pid, t.rank IS NOT NULL AS timed_out, t.waited_ms, t.op, t.seq,
   p.behind, p.open, u.unfinished, m.rank IS NOT NULL AS dead,
-  d.rank IS NOT NULL AS taken_down, c.called_at
+  d.rank IS NOT NULL AS taken_down, c.called_at, t.gave_up_at, l.log
 FROM everyone e
 LEFT JOIN job_ranks j ON j.job IS NOT DISTINCT FROM e.job AND j.rank = e.rank
 LEFT JOIN progress p ON p.job IS NOT DISTINCT FROM e.job AND p.rank = e.rank
@@ -94,6 +102,7 @@ LEFT JOIN timeouts t ON t.job IS NOT DISTINCT FROM e.job AND t.rank = e.rank
 LEFT JOIN (SELECT DISTINCT job, rank FROM missing) m
   ON m.job IS NOT DISTINCT FROM e.job AND m.rank = e.rank
 LEFT JOIN taken_down d ON d.job IS NOT DISTINCT FROM e.job AND d.rank = e.rank
+LEFT JOIN own_logs l ON l.job IS NOT DISTINCT FROM e.job AND l.rank = e.rank
 LEFT JOIN called c ON c.job IS NOT DISTINCT FROM e.job AND c.rank = e.rank
 WHERE e.rank IS NOT NULL
 ORDER BY e.job, e.rank

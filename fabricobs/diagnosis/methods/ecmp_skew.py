@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import steps_of
+from fabricobs.diagnosis.finding_builder import steps_of, with_phrases
 from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
@@ -23,6 +23,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.name_lists import at_most
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
 from fabricobs.diagnosis.statistics import hashing_p, jain, jain_of_hashing, top_half_share
 from fabricobs.diagnosis.switch_commands import commands_of
@@ -40,6 +41,7 @@ _FEWEST_HALVED = 8  # links of which an idle half is told apart from few flows
 # adaptive routing. A judgement: an estimate of seven degrees of freedom errs by half.
 _CONTRADICTED = 4
 _MOST_NAMED = 3  # devices of one reason
+_EMPTY, _MOST_COLD = 0.1, 8  # of the mean link's share; links that are named
 # A majority of three quarters of three and more groups tells what is usual.
 _FEWEST_SIBLINGS = 3
 _NEARLY_ALL = 0.75
@@ -187,7 +189,7 @@ def _not_judged(
 def _sibling(
     group: str, stretches: Mapping[str, Sequence[SharedStretch]], device_of: Mapping[str, str]
 ) -> str:
-    """Name the switch to compare with: of the same kind of name and links, the most even."""
+    """Name the switch to compare with: of the same kind of name and links the most even."""
 
     def kind(name: str) -> str:
         return re.sub(r"\d+", "", name)
@@ -202,7 +204,9 @@ def _sibling(
         and device_of[other] != device
         and kind(device_of[other]) == own
     }
-    return max(alike, key=lambda name: alike[name], default="a sibling")
+    if not alike:
+        return "a sibling"
+    return f"{max(alike, key=lambda name: alike[name])}, the most even of its kind"
 
 
 def _power(parts: Sequence[SharedStretch], flows: float, model: Model) -> Power:
@@ -323,8 +327,10 @@ def _finding(
     share = stretch.loads / np.sum(stretch.loads)
     mean = 1 / len(share)
     hot = [port for port, part in zip(stretch.ports, share, strict=True) if part > mean]
+    cold = [port for port, part in zip(stretch.ports, share, strict=True) if part < _EMPTY * mean]
     words = {
         "switch": skew.device,
+        "cold": at_most(cold, _MOST_COLD) if cold else None,
         "top_half": top_half_share(stretch.loads),
         "hot": (len(share) + 1) // 2,
         "links": len(share),
@@ -347,7 +353,7 @@ def _finding(
         confidence=confidence_of(families),
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
-        explanation=model.wording.explanation.format(**words),
+        explanation=model.wording.explanation.format(**with_phrases(model, words)),
         start=slowdown.start if slowdown else stretch.begin,
         end=skews[-1].stretch.end,
         start_step=step,

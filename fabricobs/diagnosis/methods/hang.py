@@ -21,6 +21,7 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.name_lists import enumerated
 
 _SHOWN = 3
+_TOGETHER = timedelta(minutes=1)  # of one collective: watchdogs look every second
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def _pid(stall: _Stall) -> str:
 def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Finding:
     culprits = _culprits(stall, ranks, model)
     named = culprits[0].type != "job"
-    end = None if stall.start is None else stall.start + timedelta(seconds=stall.waited)
+    end = _end_of(stall)
     who = enumerated([culprit.label for culprit in culprits[:3]]) if named else "The job"
     words = {
         "who": who,
@@ -143,6 +144,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         "pid": _pid(stall) if named and not stall.taken_down else "PID",
         "stands": _stands(stall, named=named),
         "since": "" if stall.last_step is None else f" after step {stall.last_step}",
+        "log": _log_of(stall) if named else "",
         "when": "" if stall.start is None else f" (from {stall.start:%H:%M:%S} UTC on)",
         "waiting": len(stall.waiting),
         "ranks": _ranks_of(stall.job, ranks, evidence),
@@ -181,6 +183,19 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
     )
 
 
+def _end_of(stall: _Stall) -> datetime | None:
+    """Return when the last watchdog gave up, else when that was due; None without a time.
+
+    What a clock far from the others tells is left out.
+    """
+    due = None if stall.start is None else stall.start + timedelta(seconds=stall.waited)
+    told: list[datetime] = sorted(stall.waiting["gave_up_at"].drop_nulls())
+    if not told:
+        return due
+    usual = told[len(told) // 2]
+    return max(time for time in told if time <= usual + _TOGETHER)
+
+
 def _ranks_of(job: str | None, seen: int, evidence: Evidence) -> str:
     """Return the number of ranks: of the job if a log tells it, else of those that tell."""
     size = _size_of(job, evidence)
@@ -206,11 +221,19 @@ def _counted(ranks: int) -> str:
     return "1 rank" if ranks == 1 else f"{ranks:,} ranks"
 
 
+def _log_of(stall: _Stall) -> str:
+    """Return the file in which the first missing rank logs; empty where none tells."""
+    log = stall.missing["log"][0] if len(stall.missing) else None
+    return "" if log is None else f" in {log}"
+
+
 def _stands(stall: _Stall, *, named: bool) -> str:
     if not named:
         return "stands still"
     if stall.stuck:
         return "is stuck" if len(stall.missing) == 1 else "are stuck"
+    if stall.by_progress:
+        return "is missing" if len(stall.missing) == 1 else "are missing"
     return "stopped reporting"
 
 

@@ -299,6 +299,7 @@ def _finding(
         if 1 < len(spans) < downs.times
         else None,
         "sources": ", ".join(downs.told),
+        "read": "" if "kernel" in downs.told else None,
         "stays": "" if downs.stays else None,
         "once_for_good": "" if downs.stays and downs.times == 1 else None,
         "flaps": _flaps(downs, model) + (_GUESSED if downs.guessed else ""),
