@@ -26,7 +26,6 @@ from fabricobs.diagnosis.pace_answer import (
     everywhere,
 )
 from fabricobs.diagnosis.standing import end_of, first_clause, headline
-from fabricobs.notebook import share_words
 
 _NOTHING = MethodResult()
 
@@ -126,12 +125,8 @@ def sentence_of(
         costliest = max(serious, key=lambda finding: finding.run_share or 0.0)
         others = len(serious) - 1
         more = ""
-        most = costliest.run_share or 0.0
-        if most > _MUCH_MORE * (top.run_share or 0.0):
-            share = share_words(most)
-            more = (
-                f" Most is lost by another finding, {share} of the run: {first_clause(costliest)}."
-            )
+        if (costliest.run_share or 0.0) > _MUCH_MORE * (top.run_share or 0.0):
+            more = f" Most is lost otherwise: {first_clause(costliest)}."
             others -= 1
         more += f" {others} more below." if others else ""
         blame = " It is not the network." if _only_workload(serious, questions) else ""

@@ -246,7 +246,8 @@ def _sql(finding: Finding, selects: Sequence[str]) -> str:
         pairs AS (
           -- Both stand next to each other: by the clock of another part it may rise later.
           SELECT owner, part, priority, queue, counter, table_name, format,
-            arg_max({reading}, (ts, -line)) FILTER (ts = begins OR (ts > begins AND ts < rises)) AS before,
+            arg_max({reading}, (ts, -line))
+              FILTER (ts = begins OR (ts > begins AND ts < rises)) AS before,
             arg_min({reading}, line) FILTER (ts = shows) AS later
           FROM shown
           GROUP BY ALL
