@@ -13,15 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricobs.diagnosis.attribution import in_order
-from fabricobs.diagnosis.findings import Coverage, Entity, Finding, Price, Segment
+from fabricobs.diagnosis.findings import Coverage, Driver, Entity, Finding, Price, Segment
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.loss import account, joined_losses
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.standing import headline, with_states
+from fabricobs.diagnosis.verdict import sentence_of
 from fabricobs.report.documents import diagnosis_json
 from fabricobs.report.screen import summary_text
-from fabricobs.report.wording import loss_words, since_words, standing_words, until_words
+from fabricobs.report.wording import (
+    cost_words,
+    loss_words,
+    since_words,
+    standing_words,
+    threshold_words,
+    until_words,
+)
 
 START = datetime(2026, 3, 2, 9)
 RANKS = 3600
@@ -283,3 +291,61 @@ def test_what_lasted_until_its_job_ended_is_not_said_to_have_ended() -> None:
     assert "whether it lasts is not known" in until_words(told)
     (ended,) = with_states([replace(one, state="over")], seen, (), load_models())
     assert headline(ended).endswith("It ended at step 299.")
+
+
+@pytest.mark.parametrize("interval", [5.0, 60.0, 300.0])
+def test_what_counters_still_tell_at_the_end_is_not_over(interval: float) -> None:
+    """Steps that were longer in its first half only do not end it."""
+    last = START + timedelta(hours=1)
+    seen = Coverage((), (), first_time=START, last_time=last, values={"interval_seconds": interval})
+    segments = (Segment(0, 299, START, 1000.0),)
+    for left, state in ((0.5, "ongoing"), (3 + 600 / interval, "over")):
+        end = last - timedelta(seconds=left * interval)
+        one = replace(finding(100, 150, 0.1), end=end, families=("counters", "timing"))
+        assert with_states([one], seen, segments, load_models())[0].state == state
+    by_steps = replace(finding(100, 150, 0.1), end=last, families=("timing",))
+    assert with_states([by_steps], seen, segments, load_models())[0].state == "over"
+
+
+def test_what_counters_tell_from_their_first_reading_may_be_older() -> None:
+    seen = Coverage((), (), first_time=START, last_time=START + timedelta(hours=1))
+    for later, older in ((0, True), (1, True), (60, False)):
+        start = START + timedelta(seconds=later)
+        one = replace(finding(0, 9, 0.1), start=start, start_step=None, end_step=None)
+        (told,) = with_states([one], seen, (), load_models())
+        assert since_words(told).endswith(", or before (the first reading)") == older
+
+
+def test_what_ended_with_its_traffic_is_not_said_to_be_over() -> None:
+    one = replace(finding(0, 9, 0.1), start_step=None, end_step=None, traffic_ended=True)
+    one = replace(one, end=START + timedelta(minutes=9))
+    (told,) = with_states([one], Coverage((), ()), (), load_models())
+    assert headline(told).endswith("It lasted until its traffic ended at 2026-03-02 09:09:00 UTC.")
+    assert until_words(told).endswith("its traffic ended then; whether it lasts is not known")
+
+
+def test_a_cost_that_was_measured_and_is_none_is_not_unknown() -> None:
+    one = replace(finding(0, 9, 0.1), loss_share=None, run_share=None, gpu_hours_lost=None)
+    assert cost_words(one) == "not measured"
+    assert cost_words(replace(one, unfelt=True)) == "nothing that was measured"
+
+
+def test_a_threshold_says_on_which_side_the_number_is() -> None:
+    number = Driver("evenness", 0.5, None, "", None, 0.8, "")
+    assert threshold_words(number) == "< 0.8"
+    assert threshold_words(replace(number, value=0.9)) == "> 0.8"
+    assert threshold_words(replace(number, value=0.8)) == "= 0.8"
+    assert threshold_words(replace(number, threshold=None)) == "-"
+
+
+def test_what_costs_most_is_said_where_another_is_told_first() -> None:
+    sick = replace(finding(100, 299, 0.02, 1), severity="medium", run_share=0.012)
+    work = Entity("job", job="run")
+    varied = replace(
+        finding(0, 299, 0.22, 2), severity="low", entities=(work,), run_share=0.2,
+        title="Ranks vary from step to step: another one is last each time",
+    )  # fmt: skip
+    told = sentence_of((sick, varied), (), [])
+    assert told.endswith(" Most is lost otherwise: Ranks vary from step to step.")
+    alone = sentence_of((sick, replace(varied, run_share=0.02)), (), [])
+    assert alone.endswith(" 1 more below.")

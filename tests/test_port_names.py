@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fabricobs.diagnosis.device_commands import nic_commands_of, switch_commands_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity
-from fabricobs.diagnosis.switch_commands import commands_of
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
@@ -136,9 +136,24 @@ def test_leaves_are_alike_whichever_hosts_left_logs(seed: int, tmp_path: Path) -
         # Cables name net devices, and no log joins them to RDMA devices: they are the NICs.
         assert len(evidence.frame("pause_counters")) == 2
         assert evidence.frame("stop_readings")["paused_twice"][0]
-        told = commands_of(evidence, [Entity("port", switch="lf1", port="Ethernet1/1")])
+        told = switch_commands_of(evidence, [Entity("port", switch="lf1", port="Ethernet1/1")])
         assert told["command_optics"] == "`show interfaces Ethernet1/1 transceiver detail`"
-        unknown = commands_of(evidence, [Entity("switch", switch="another")])
+        unknown = switch_commands_of(evidence, [Entity("switch", switch="another")])
         assert "`" not in unknown["command_optics"]
     finally:
         evidence.close()
+
+
+@pytest.mark.parametrize(
+    ("device", "asked"),
+    [
+        ("mlx5_3", "`mlxlink -d mlx5_3 -m -c`"),
+        ("ibp24s0", "`mlxlink -d ibp24s0 -m -c`"),
+        ("eth4", "`ethtool -m eth4`, `ethtool -S eth4`"),
+        ("ionic_3", "`ethtool -m $(ls /sys/class/infiniband/ionic_3/device/net)`"),
+        ("bnxt_re0", "`ethtool -m $(ls /sys/class/infiniband/bnxt_re0/device/net)`"),
+        ("a`b", "`ethtool -m a'b`"),
+    ],
+)
+def test_a_nic_is_asked_by_the_tools_of_its_driver(device: str, asked: str) -> None:
+    assert nic_commands_of(device)["nic_optics"].startswith(asked)

@@ -1,6 +1,5 @@
 """From what a method measured to the finding it tells: the model's words, filled in."""
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from string import Formatter
@@ -8,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fabricobs.diagnosis.cost import Cost
+from fabricobs.diagnosis.device_commands import netdev_of, nic_commands_of, switch_commands_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
     Driver,
@@ -18,11 +18,8 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.switch_commands import commands_of
 from fabricobs.notebook import share_words
 
-# The kernel's drivers of RDMA devices, and rdma-core's names by place.
-_RDMA = re.compile(r"(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d")
 _NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
 COST_UNKNOWN = "What it costs cannot be told from these files."
 UNFELT = "The job did not measurably feel it"
@@ -50,8 +47,9 @@ def build_finding(
     so if its loss is small, too.
     """
     device = next((entity.nic for entity in entities if entity.nic is not None), "DEVICE")
-    named = {"device": device, "netdev": _netdev(device)} | dict(words)
-    commands = commands_of(evidence, (*entities, *related), words.get("at_port"))
+    named = {"device": device, "netdev": netdev_of(device)} | dict(words)
+    commands = switch_commands_of(evidence, (*entities, *related), words.get("at_port"))
+    commands |= nic_commands_of(device)
     words = with_phrases(model, named | commands)
     felt = cost is not None and cost.felt
     loss = cost.loss_share if cost is not None and felt else None
@@ -82,11 +80,6 @@ def build_finding(
     )
 
 
-def _netdev(device: str) -> str:
-    """Return what ethtool calls a NIC: what logs know is often the name of its RDMA device."""
-    return f"$(ls /sys/class/infiniband/{device}/device/net)" if _RDMA.match(device) else device
-
-
 def with_phrases(model: Model, words: Mapping[str, Any]) -> dict[str, Any]:
     """Return the words of a finding with the phrases of its model, filled in."""
     filled = dict(words)
@@ -98,7 +91,7 @@ def with_phrases(model: Model, words: Mapping[str, Any]) -> dict[str, Any]:
 def steps_of(
     model: Model, words: Mapping[str, Any], commands: Mapping[str, str] = _NO_COMMANDS
 ) -> tuple[str, ...]:
-    """Return the next steps of a model, filled in with words and with `commands_of` a switch."""
+    """Return the next steps of a model, filled in with words and with commands."""
     return _filled_in(model.next_steps, model, words, commands)
 
 

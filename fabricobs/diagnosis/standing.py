@@ -14,7 +14,7 @@ from fabricobs.notebook import share_words
 # Of the steps or the time of the data: the last interval of counters and the steps a test needs to
 # see an end.
 _NEAR_THE_END = 0.05
-_FIRST_CLAUSE = re.compile(r"[:;,] | since | from step ")
+_FIRST_CLAUSE = re.compile(r"[:;,] | since | from step \d")
 _SINCE = {"since": "from"}
 _AGAIN = "If it comes back, "
 # What an answer says of a loss, as it is and as it was.

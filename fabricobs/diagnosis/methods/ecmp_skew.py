@@ -8,6 +8,7 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 
+from fabricobs.diagnosis.device_commands import switch_commands_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import steps_of, with_phrases
 from fabricobs.diagnosis.findings import (
@@ -26,7 +27,6 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.name_lists import at_most
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
 from fabricobs.diagnosis.statistics import hashing_p, jain, jain_of_hashing, top_half_share
-from fabricobs.diagnosis.switch_commands import commands_of
 from fabricobs.diagnosis.uplink_stretches import (
     SharedStretch,
     by_group,
@@ -366,7 +366,7 @@ def _finding(
         next_steps=steps_of(
             model,
             words | {"sibling": sibling},
-            commands_of(evidence, (Entity("switch", switch=skew.device),)),
+            switch_commands_of(evidence, (Entity("switch", switch=skew.device),)),
         ),
     )
 
