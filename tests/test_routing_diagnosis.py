@@ -350,6 +350,19 @@ class TestRoutesThatChange:
 
     def judged(self, make_store: Make, seed: int, *, late: int, changes: bool = True) -> list[str]:
         """Return what is found with steps that are longer from `late` intervals after it on."""
+        found = self.found(make_store, seed, late=late, changes=changes)
+        return [f"{f.entities[0].switch} {f.severity} {f.start_step}" for f in found]
+
+    def found(
+        self,
+        make_store: Make,
+        seed: int,
+        *,
+        late: int = 0,
+        changes: bool = True,
+        stops: int = SAMPLES,
+    ) -> tuple[Finding, ...]:
+        """Return the skews; no more is sent from the reading `stops` on."""
         fabric = Fabric(seed, 3, 16, told_by="switches", samples=self.SAMPLES, turn=self.TURN)
         fabric.up = np.array([hashed(fabric.chance, 40, 16, 16) for _ in range(3)])
         fabric.up_later = fabric.up.copy()
@@ -360,9 +373,27 @@ class TestRoutesThatChange:
         slower = at(self.TURN + late)
         longer = Slowdown(None, 80, 240, slower, at(self.SAMPLES), 1800, 2600, None, None)
         pace: Any = SimpleNamespace(slowdowns=[longer], step_at=lambda _: None)
-        with closing(Evidence(make_store(fabric.write()))) as evidence:
-            found = find_ecmp_skew(evidence, load_models()["ecmp_skew"], [pace])
-        return [f"{f.entities[0].switch} {f.severity} {f.start_step}" for f in found.findings]
+        rows = fabric.write()
+        last: dict[tuple[str, str], dict[str, int]] = {}
+        for row in rows["port_samples"]:
+            counts = {name: row[name] for name in ("tx_bytes", "rx_bytes")}
+            row |= last.setdefault((row["device"], row["port"]), counts)
+            if row["line"] < stops:
+                row |= counts
+                last[row["device"], row["port"]] = counts
+        with closing(Evidence(make_store(rows))) as evidence:
+            return find_ecmp_skew(evidence, load_models()["ecmp_skew"], [pace]).findings
+
+    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("stops", [45, SAMPLES])
+    def test_that_end_with_all_traffic_are_not_said_to_be_over(
+        self, make_store: Make, seed: int, stops: int
+    ) -> None:
+        (skew,) = self.found(make_store, seed, stops=stops)
+        assert skew.traffic_ended == (stops < self.SAMPLES)
+        assert skew.end is not None and skew.end <= at(stops)
+        # Who looks at the switch looks for the empty links.
+        assert "Next to nothing went over Ethernet" in skew.explanation
 
     @pytest.mark.parametrize("seed", range(6))
     def test_as_steps_grow_longer_is_a_skew_that_costs_it(

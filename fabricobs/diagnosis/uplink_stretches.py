@@ -70,7 +70,8 @@ def shared_stretches(rows: pl.DataFrame, model: Model) -> list[SharedStretch]:
 def ends_with_its_traffic(rows: pl.DataFrame, part: SharedStretch, model: Model) -> bool:
     """Say whether a group is read on after a stretch and carries no more traffic that counts."""
     later = rows.filter(pl.col("ts") > part.end)
-    return not later.is_empty() and (later["sent"] < _least_sent(rows, model)).all()
+    busy = later.filter(pl.col("sent") >= _least_sent(rows, model))
+    return rows["read_until"][-1] > part.end and busy.is_empty()
 
 
 def _least_sent(rows: pl.DataFrame, model: Model) -> float:
