@@ -244,6 +244,16 @@ def hashing_p(loads: Array, flows: float) -> float:
     return float(chi2.sf(statistic, len(loads) - 1))
 
 
+def links_used_p(links: int, used: int, flows: int) -> float:
+    """Return the p that hashing `flows` flows onto `links` links uses at most so many of them."""
+    chance = np.zeros(links + 1)  # of each number of links used
+    chance[0] = 1.0
+    taken = np.arange(links + 1) / links
+    for _ in range(flows):
+        chance = chance * taken + np.concatenate(([0.0], (chance * (1 - taken))[:-1]))
+    return float(chance[: used + 1].sum())
+
+
 @cache
 def jain_of_hashing(links: int, flows: int, quantile: float, seed: int = 1) -> float:
     """Return a quantile of Jain's index over random hashes of `flows` onto `links`."""

@@ -13,6 +13,7 @@ from fabricobs.diagnosis.statistics import Array, change_points, flows_that_expl
 # Of a group's rate; what carries less may be protocols alone, which are even without flows.
 WITH_FLOWS = 0.1
 _FEWEST_FLOWS = 4.0
+_EMPTY = 0.1  # of the mean link: next to nothing
 _LEAST_FREEDOM = 7
 _SPLIT_WINDOWS = 3
 # Fewer than five windows hardly differ from nine others with p < 0.01 (Mann-Whitney).
@@ -25,7 +26,8 @@ class SharedStretch:
 
     `sure_after` is what a skew must last: two windows, and the seconds of the model. `persistence`
     is the spread (CV^2) of the pooled shares over that of the single intervals: 1 where the same
-    links stay busy, one over their number where each interval is a new draw.
+    links stay busy, one over their number where each interval is a new draw. `used` are the
+    links that carried more than next to nothing in most of the intervals.
     """
 
     begin: datetime
@@ -37,6 +39,7 @@ class SharedStretch:
     tx_gbps: float
     capacity_gbps: float | None
     persistence: float
+    used: tuple[str, ...]
 
     @property
     def rates(self) -> Array:
@@ -97,6 +100,7 @@ def _pool(rows: pl.DataFrame, least: int, shortest: timedelta) -> SharedStretch:
     single = np.asarray(rows["loads"].to_list(), dtype=np.float64)
     loads = np.sum(single, axis=0)
     spread = float(np.mean(np.var(single, axis=1) / np.mean(single, axis=1) ** 2))
+    of_mean = single / np.mean(single, axis=1, keepdims=True)
     ends = rows["ts"].to_list()
     capacity = rows["capacity_gbps"].mean()
     return SharedStretch(
@@ -113,6 +117,11 @@ def _pool(rows: pl.DataFrame, least: int, shortest: timedelta) -> SharedStretch:
         tx_gbps=float(rows["tx_gbps"].mean() or 0.0),  # type: ignore[arg-type]
         capacity_gbps=None if capacity is None else float(capacity),  # type: ignore[arg-type]
         persistence=float(np.var(loads) / np.mean(loads) ** 2) / max(spread, 1e-12),
+        used=tuple(
+            port
+            for port, usual in zip(rows["ports"][0], np.median(of_mean, axis=0), strict=True)
+            if usual >= _EMPTY
+        ),
     )
 
 

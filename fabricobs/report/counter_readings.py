@@ -24,6 +24,7 @@ _OF_ONE_COUNTER = 2
 _FEW = 0.01  # of the greatest rise of their unit
 _MOST_ROWS = 12  # of its query's rows, those which name the ports to read
 _TRAFFIC = "'rx_bytes', 'tx_bytes', 'rx_packets', 'tx_packets'"
+_AT_ONCE = 2  # seconds by which clocks of a site differ
 _NO_SIGN = 1 << 64  # the store keeps a 64-bit value of 2^63 and above as a negative number
 
 
@@ -93,8 +94,8 @@ def counter_readings(
         if "counter" in shown.columns:
             most = shown.group_by("counter").agg(pl.col("risen").max()).sort("risen", "counter")
             counters = most["counter"].drop_nulls().to_list()[::-1]
-        if of_devices and "port" in shown.columns:
-            ports = list(dict.fromkeys(shown["port"].drop_nulls()))
+        if of_devices and rows is not None and "port" in shown.columns:
+            ports = list(dict.fromkeys(rows.about["port"].drop_nulls()))
     selects = [
         select for table in NAMED for select in _selects(finding, table, counters, ports, aliases)
     ]
@@ -136,6 +137,10 @@ def _told(
         for name in counters
         if (of_name := [each for each in found if each.counter == name])
     }
+    # Packets tell nothing that bytes do not.
+    for name in [name for name in by_counter if name.endswith("_packets")]:
+        if name.replace("_packets", "_bytes") in by_counter:
+            del by_counter[name]
     if not by_counter:
         return []
     most = {name: of_name[0] for name, of_name in by_counter.items()}
@@ -151,7 +156,7 @@ def _told(
     if not told:
         return [most[order[0]]]
     least = by_counter[told[0].counter][-1]
-    if least in told or not compares:
+    if not compares or least.risen >= told[0].risen:
         return told[:_MOST]
     return [*told[: _MOST - 1], replace(least, least=True)]
 
@@ -218,15 +223,19 @@ def _sql(finding: Finding, selects: Sequence[str]) -> str:
           WHERE r.value IS NOT NULL AND r.ts IS NOT NULL AND i.kind = 'counter'
         ),
         numbered AS (
-          SELECT *, count(*) FILTER (ts >= {begin}) OVER (w ORDER BY ts, line) AS place
+          SELECT *, CASE WHEN ts >= {begin} THEN dense_rank() OVER (w ORDER BY ts) END AS place
           FROM told
-          WINDOW w AS (PARTITION BY format, device, port, priority, queue, counter)
+          WINDOW w AS (
+            PARTITION BY format, device, port, priority, queue, counter, ts >= {begin})
         ),
         begun AS (
-          -- Traffic of the interval in which it begins is of before it, too.
+          -- Traffic of the interval in which it begins is of before it, too; that interval is the
+          -- next one where another source of the same times tells when it begins.
           SELECT *, coalesce(
             CASE WHEN counter NOT IN ({_TRAFFIC}) THEN max(ts) FILTER (ts <= {begin}) OVER w
-              WHEN max(place) OVER w > 2 THEN min(ts) FILTER (place = 2) OVER w
+              WHEN max(place) OVER w > 2
+                AND min(ts) FILTER (place = 1) OVER w <= {begin} + INTERVAL {_AT_ONCE} SECOND
+                THEN min(ts) FILTER (place = 2) OVER w
               ELSE min(ts) FILTER (place = 1) OVER w END,
             min(ts) OVER w) AS begins
           FROM numbered
@@ -254,9 +263,11 @@ def _sql(finding: Finding, selects: Sequence[str]) -> str:
         )
         SELECT * FROM pairs
         WHERE later IS NOT NULL
-        -- Of several formats, priorities and queues that of a counter of a port which saw most.
+        -- Of several formats, priorities and queues that of a counter of a port which saw most: of
+        -- traffic ever, for where it ends it is missing.
         QUALIFY row_number() OVER (
           PARTITION BY owner, part, counter
-          ORDER BY later.value - before.value DESC, before.line = 1, format) = 1
+          ORDER BY CASE WHEN counter IN ({_TRAFFIC}) THEN later.value
+            ELSE later.value - before.value END DESC, before.line = 1, format) = 1
         ORDER BY later.value - before.value DESC, owner, part, priority, queue
     """

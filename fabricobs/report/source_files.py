@@ -17,7 +17,8 @@ from fabricobs.store.tables import TABLES
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_NAMED = {**NAMED, "port_status": "named_status"}
+_NAMED = {**NAMED, "port_status": "named_status", "events": "named_events"}
+_NAMED_TOO = {"events": {"gpu"}}  # what named rows have beside the columns of their table
 NAMES = "\n".join(f"FROM {name};" for name in (*_NAMED.values(), "port_parts", "files"))
 # What tells who is who at any time, and no event or measurement.
 _IDENTITIES = {"files", "hosts", "host_map", "links", "counter_info"}
@@ -122,7 +123,7 @@ def _text_of(files: SourceFiles, compared: LineToCompare | None) -> str:
 def _selects(
     finding: Finding, table: str, condition: str, aliases: Aliases, order: int
 ) -> Iterator[str]:
-    columns = {column.name for column in TABLES[table].columns}
+    columns = {column.name for column in TABLES[table].columns} | _NAMED_TOO.get(table, set())
     if not {"file_id", "line"} <= columns:
         return
     if not (parts := condition_of(finding, columns, aliases)):

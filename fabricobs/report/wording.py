@@ -160,6 +160,8 @@ def cost_words(finding: Finding) -> str:
     parts = []
     if finding.loss_share is not None:
         parts.append(f"{percent(finding.loss_share)} of the throughput")
+        if finding.run_share == 0 != finding.loss_share:
+            return f"{parts[0]}, all of it counted with another finding"
     if finding.gpu_hours_lost is not None:
         worth = money(finding.cost, finding.currency)
         price = f" (worth {worth})" if worth else ""

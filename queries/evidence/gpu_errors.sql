@@ -10,7 +10,7 @@ WITH codes (code, meaning, fatal) AS (
     (46, 'the GPU stopped processing', true),
     (48, 'an uncorrectable error of its memory', true),
     (62, 'its microcontroller halted', true),
-    (63, 'a row of its memory was remapped', false),
+    (63, 'a row of its memory is remapped, from the next reset on', false),
     (64, 'a row of its memory could not be remapped', true),
     (74, 'an error of its NVLink', true),
     (79, 'it fell off the bus', true),
@@ -44,34 +44,24 @@ sampled AS (
   FROM (SELECT *, ecc_uncorrected > min(ecc_uncorrected) OVER (PARTITION BY host, gpu) AS grown FROM gpu_states)
   WHERE ecc_uncorrected > 0
 ),
--- NCCL prints a bus id without marks and leading zeros: 0000:ba:00.0 is ba000.
 reported AS (
-  SELECT e.job, host_name(e.host) AS host, e.part, e.code, c.meaning, c.fatal, e.ts,
-    ltrim(replace(regexp_replace(e.part, '\.\d$', ''), ':', '') || '0', '0') AS bus_id,
-    try_cast(e.part AS BIGINT) AS gpu
-  FROM events e JOIN codes c USING (code)
+  SELECT e.job, host_name(e.host) AS host, e.part, e.code, c.meaning, c.fatal, e.ts, e.gpu
+  FROM named_events e JOIN codes c USING (code)
   WHERE e.kind = 'xid' AND e.host IS NOT NULL
   UNION ALL
-  SELECT NULL, host, gpu::VARCHAR, NULL, meaning, fatal, ts, NULL, gpu FROM sampled WHERE host IS NOT NULL AND gpu IS NOT NULL
+  SELECT NULL, host, gpu::VARCHAR, NULL, meaning, fatal, ts, gpu FROM sampled WHERE host IS NOT NULL AND gpu IS NOT NULL
 ),
 gpus AS (
-  SELECT host, ltrim(lower(bus_id), '0') AS bus_id,
-    any_value(coalesce(nvml_device, cuda_device)) AS gpu
-  FROM ranks
-  WHERE host IS NOT NULL AND bus_id IS NOT NULL
-  GROUP BY ALL
+  SELECT host, count(DISTINCT ltrim(lower(bus_id), '0')) AS gpus FROM ranks GROUP BY host
 )
-SELECT coalesce(e.job, j.job) AS job, e.host, coalesce(e.gpu, g.gpu) AS gpu,
-  any_value(j.rank) AS rank,
-  coalesce(coalesce(e.gpu, g.gpu)::VARCHAR, any_value(e.part)) AS which,
+SELECT coalesce(e.job, j.job) AS job, e.host, e.gpu, any_value(j.rank) AS rank,
+  coalesce(e.gpu::VARCHAR, any_value(e.part)) AS which,
   string_agg(DISTINCT e.code::VARCHAR, ', ' ORDER BY e.code::VARCHAR) AS codes,
   string_agg(DISTINCT e.meaning, ', ' ORDER BY e.meaning) AS meanings,
   bool_or(e.fatal) AS severe, count(*) AS events, nullif(count(*) FILTER (e.code IS NULL), 0) AS samples,
-  (SELECT count(*) FROM gpus o WHERE o.host = e.host) AS gpus, min(e.ts) AS ts_before, max(e.ts) AS ts
+  coalesce((SELECT any_value(o.gpus) FROM gpus o WHERE o.host = e.host), 0) AS gpus, min(e.ts) AS ts_before, max(e.ts) AS ts
 FROM reported e
-LEFT JOIN gpus g ON g.host = e.host AND g.bus_id = lower(e.bus_id)
-LEFT JOIN job_ranks j ON j.host = e.host AND j.gpu = coalesce(e.gpu, g.gpu)
+LEFT JOIN job_ranks j ON j.host = e.host AND j.gpu = e.gpu
   AND (e.job IS NULL OR j.job IS NOT DISTINCT FROM e.job)
-GROUP BY coalesce(e.job, j.job), e.host, coalesce(e.gpu, g.gpu),
-  CASE WHEN coalesce(e.gpu, g.gpu) IS NULL THEN e.part END
-ORDER BY e.host, coalesce(e.gpu, g.gpu)
+GROUP BY coalesce(e.job, j.job), e.host, e.gpu, CASE WHEN e.gpu IS NULL THEN e.part END
+ORDER BY e.host, e.gpu

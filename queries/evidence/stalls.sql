@@ -4,7 +4,7 @@
 -- (null where nothing tells; ranks of groups that send and receive do not launch alike). `open`: the
 -- rank has launched one that did not end. `unfinished`: collectives that it has launched and not ended beyond the
 -- median of its peers, summed over its groups of three and more. `dead`: NCCL's RAS calls its process dead or misses it.
--- `gave_up_at`: when it said so. `log`: the file in which NCCL tells of the rank.
+-- `gave_up_at`: when it said so. `log`: the file in which NCCL tells of the rank, with times.
 -- `taken_down`: the watchdog says that it ends the rank's process.
 -- Lines of the watchdog name the rank in the job before the message, where a launcher's prefix does.
 WITH two_sided AS (
@@ -75,6 +75,7 @@ own_logs AS (
   FROM job_ranks r
   JOIN nccl_ranks n ON n.job IS NOT DISTINCT FROM r.job AND host_name(n.host) = r.host AND n.pid = r.pid
   JOIN files f USING (file_id)
+  WHERE n.ts IS NOT NULL
   GROUP BY ALL
 ),
 missing AS (

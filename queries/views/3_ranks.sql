@@ -246,3 +246,17 @@ FROM (
 WHERE address IS NOT NULL AND host IS NOT NULL
 GROUP BY address
 HAVING count(DISTINCT host) = 1;
+
+-- Events with the index of the GPU that they report: kernels name it by its PCI address, which NCCL prints without marks
+-- and leading zeros: 0000:ba:00.0 is ba000.
+CREATE OR REPLACE VIEW named_events AS
+WITH gpus AS (
+  SELECT host, ltrim(lower(bus_id), '0') AS bus_id, any_value(coalesce(nvml_device, cuda_device)) AS gpu
+  FROM ranks
+  WHERE host IS NOT NULL AND bus_id IS NOT NULL
+  GROUP BY ALL
+)
+SELECT e.*, coalesce(try_cast(CASE WHEN e.kind IN ('xid', 'sxid', 'gpu_error') THEN e.part END AS BIGINT), g.gpu) AS gpu
+FROM events e
+LEFT JOIN gpus g ON g.host = host_name(e.host)
+  AND g.bus_id = ltrim(replace(regexp_replace(lower(e.part), '\.\d$', ''), ':', '') || '0', '0');

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,8 @@ from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.name_lists import at_most
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
-from fabricobs.diagnosis.statistics import hashing_p, jain, jain_of_hashing, top_half_share
+from fabricobs.diagnosis.skew_tests import FEWEST_HALVED, Skew, skews_of, slowdown_of
+from fabricobs.diagnosis.statistics import jain, jain_of_hashing, top_half_share
 from fabricobs.diagnosis.uplink_stretches import (
     SharedStretch,
     by_group,
@@ -36,12 +37,11 @@ from fabricobs.diagnosis.uplink_stretches import (
     shared_stretches,
 )
 
-_FEWEST_HALVED = 8  # links of which an idle half is told apart from few flows
 # Times NCCL's connections: beyond them evenness tells of other flows, several queue pairs each or
 # adaptive routing. A judgement: an estimate of seven degrees of freedom errs by half.
 _CONTRADICTED = 4
 _MOST_NAMED = 3  # devices of one reason
-_EMPTY, _MOST_COLD = 0.1, 8  # of the mean link's share; links that are named
+_MOST_COLD = 8  # links that are named
 # A majority of three quarters of three and more groups tells what is usual.
 _FEWEST_SIBLINGS = 3
 _NEARLY_ALL = 0.75
@@ -60,18 +60,6 @@ _TRAFFIC = "there is too little traffic", _BUSY
 _MORE_READINGS = "counters read more often, or over more time"
 _READINGS = "too few readings of their counters lie within the job's time", _MORE_READINGS
 _MOSTLY = 0.5  # of what steps took longer: then the network slowed them
-
-
-@dataclass(frozen=True, slots=True)
-class _Skew:
-    """A stretch that hashing does not explain."""
-
-    device: str
-    stretch: SharedStretch
-    flows: float
-    p: float
-    expected_jain: float
-    from_start: bool
 
 
 def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]) -> MethodResult:
@@ -114,25 +102,14 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
             continue
         # Many groups are judged at once: one run in a thousand may err, not one group.
         largest_p = model.limit("p") / len(stretches)
-        skews = [
-            skew
-            for position, part in enumerate(parts)
-            if (
-                skew := _judge(
-                    device,
-                    part,
-                    float(known),
-                    largest_p / _chance_to_coincide(part, parts, trends),
-                    model,
-                    position == 0,
-                )
-            )
-        ]
+        skews = skews_of(device, parts, float(known), largest_p, model, trends)
         finding = None
         if skews:
             sibling = _sibling(group, stretches, device_of)
             finding = replace(
-                _finding(skews, sibling, evidence, model, trends),
+                _finding(
+                    skews, sibling, evidence, model, trends, lasts=skews[-1].stretch is parts[-1]
+                ),
                 traffic_ended=ends_with_its_traffic(groups[group], skews[-1].stretch, model),
             )
         # An estimated flow number alone accuses nobody: the job must have felt it, or nearly all
@@ -217,7 +194,7 @@ def _power(parts: Sequence[SharedStretch], flows: float, model: Model) -> Power:
     links = len(parts[0].loads)
     expected = jain_of_hashing(links, int(flows), model.limit("jain_quantile"))
     effect = float(np.sqrt(max(1 / (model.limit("effect") * expected) - 1, 0.0)))
-    if links >= _FEWEST_HALVED:
+    if links >= FEWEST_HALVED:
         halved = max(1 / expected - 1, (2 * model.limit("top_half_share") - 1) ** 2)
         effect = min(effect, float(np.sqrt(halved)))
     seconds = max(part.sure_after.total_seconds() for part in parts)
@@ -250,51 +227,16 @@ def _is_idle(rates: Iterable[tuple[float | None, float | None]], model: Model) -
     return bool(uses) and max(uses) < model.limit("least_use")
 
 
-def _judge(
-    device: str,
-    stretch: SharedStretch,
-    flows: float,
-    largest_p: float,
-    model: Model,
-    from_start: bool,
-) -> _Skew | None:
-    """Return the stretch as skew if hashing `flows` does not explain it."""
-    p = hashing_p(stretch.loads, flows)
-    expected = jain_of_hashing(len(stretch.loads), int(flows), model.limit("jain_quantile"))
-    evenness = jain(stretch.loads)
-    unlikely = p < largest_p and evenness < expected
-    if not unlikely or stretch.persistence < model.limit("persistence"):
-        return None
-    skew = _Skew(device, stretch, flows, p, expected, from_start)
-    return skew if evenness < _largest_jain(skew, model) else None
-
-
-def _chance_to_coincide(
-    stretch: SharedStretch, parts: Sequence[SharedStretch], trends: Sequence[StepTimeTrend]
-) -> float:
-    """Return the chance that a stretch begins when a slowdown does; 1 where it does not.
-
-    The first stretch begins with the data.
-    Both begin once in the time of the group by chance, and hashes of a job are not drawn anew then.
-    """
-    if stretch is parts[0] or _slowdown_of(stretch, trends) is None:
-        return 1.0
-    lasts = (parts[-1].end - parts[0].begin).total_seconds()
-    return min(1.0, 2 * _slack(stretch).total_seconds() / lasts)
-
-
-def _largest_jain(skew: _Skew, model: Model) -> float:
-    """Return what Jain's index must stay below: less than hashing gives where half is not idle."""
-    loads = skew.stretch.loads
-    polarised = len(loads) >= _FEWEST_HALVED and top_half_share(loads) > model.limit(
-        "top_half_share"
-    )
-    return skew.expected_jain * (1.0 if polarised else model.limit("effect"))
-
-
 def _finding(
-    skews: list[_Skew], sibling: str, evidence: Evidence, model: Model, trends: list[StepTimeTrend]
+    skews: list[Skew],
+    sibling: str,
+    evidence: Evidence,
+    model: Model,
+    trends: list[StepTimeTrend],
+    *,
+    lasts: bool,
 ) -> Finding:
+    """Tell of the stretches of one switch; `lasts` says that the last of all is one of them."""
     skew = skews[0]
     stretch = skew.stretch
     slowdown, pace = _slowdown_at(skew, trends)
@@ -327,12 +269,17 @@ def _finding(
     share = stretch.loads / np.sum(stretch.loads)
     mean = 1 / len(share)
     hot = [port for port, part in zip(stretch.ports, share, strict=True) if part > mean]
-    cold = [port for port, part in zip(stretch.ports, share, strict=True) if part < _EMPTY * mean]
+    cold = [port for port in stretch.ports if port not in stretch.used]
+    half, top = (len(share) + 1) // 2, top_half_share(stretch.loads)
+    if len(stretch.used) < half:
+        half, top = len(stretch.used), float(np.sum(np.sort(share)[-len(stretch.used) :]))
     words = {
         "switch": skew.device,
+        "used": len(stretch.used),
+        "before": skew.used_before,
         "cold": at_most(cold, _MOST_COLD) if cold else None,
-        "top_half": top_half_share(stretch.loads),
-        "hot": (len(share) + 1) // 2,
+        "top_half": top,
+        "hot": half,
         "links": len(share),
         "since": f"{stretch.begin:%H:%M:%S} UTC" if step is None else f"step {step}",
         "flows": skew.flows,
@@ -342,6 +289,7 @@ def _finding(
         "imbalance": float(np.max(share)) / mean - 1,
         "harm": " ".join(harms) or "No harm to the job was measured.",
     }
+    filled = with_phrases(model, words)
     return Finding(
         kind=model.kind,
         entities=(Entity("switch", switch=skew.device),),
@@ -353,11 +301,11 @@ def _finding(
         confidence=confidence_of(families),
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
-        explanation=model.wording.explanation.format(**with_phrases(model, words)),
+        explanation=model.wording.explanation.format(**filled),
         start=slowdown.start if slowdown else stretch.begin,
         end=skews[-1].stretch.end,
         start_step=step,
-        end_step=slowdown.last_step if slowdown else None,
+        end_step=_last_step(slowdown, pace, None if lasts else skews[-1].stretch.end),
         detected_at=stretch.begin + stretch.sure_after,
         loss_share=loss,
         drivers=_drivers(skew, model, rise, burst),
@@ -369,6 +317,16 @@ def _finding(
             switch_commands_of(evidence, (Entity("switch", switch=skew.device),)),
         ),
     )
+
+
+def _last_step(
+    slowdown: Slowdown | None, pace: StepTimeTrend | None, end: datetime | None
+) -> int | None:
+    """Return the last step of a slowdown, no later than the skew that made it ended, if it did."""
+    if slowdown is None or pace is None:
+        return None
+    ended = None if end is None else pace.step_at(end)
+    return slowdown.last_step if ended is None else min(slowdown.last_step, ended)
 
 
 def _network_loss(slowdown: Slowdown) -> float:
@@ -385,25 +343,11 @@ def _severity(loss: float | None, *, harmful: bool) -> Severity:
 
 
 def _slowdown_at(
-    skew: _Skew, trends: list[StepTimeTrend]
+    skew: Skew, trends: list[StepTimeTrend]
 ) -> tuple[Slowdown | None, StepTimeTrend | None]:
     """Return the slowdown that began with the skew: within an interval of its first window."""
-    found = None if skew.from_start else _slowdown_of(skew.stretch, trends)
+    found = None if skew.from_start else slowdown_of(skew.stretch, trends)
     return found or (None, trends[0] if trends else None)
-
-
-def _slowdown_of(
-    stretch: SharedStretch, trends: Sequence[StepTimeTrend]
-) -> tuple[Slowdown, StepTimeTrend] | None:
-    for pace in trends:
-        for slowdown in pace.slowdowns:
-            if slowdown.start and abs(slowdown.start - stretch.begin) <= _slack(stretch):
-                return slowdown, pace
-    return None
-
-
-def _slack(stretch: SharedStretch) -> timedelta:
-    return 1.5 * max(stretch.first_window_end - stretch.begin, timedelta(seconds=10))
 
 
 def _victims(evidence: Evidence, device: str) -> tuple[Entity, ...]:
@@ -412,21 +356,30 @@ def _victims(evidence: Evidence, device: str) -> tuple[Entity, ...]:
     return tuple(Entity("host", host=str(host)) for host in flows["host"])
 
 
+def _unevenness(skew: Skew, model: Model) -> Driver:
+    """Return how uneven the links are, or how few carry traffic where that tells the skew."""
+    if skew.used_before is not None:
+        most, before = model.threshold["links_used"], skew.used_before
+        what, used = "links that carry traffic, expected as before", len(skew.stretch.used)
+        return Driver(what, used, before, "", None, most.value * before, most.source)
+    return Driver(
+        "Jain's index of the uplinks (1: even)",
+        round(jain(skew.stretch.loads), 3),
+        round(skew.expected_jain, 3),
+        "",
+        None,
+        round(skew.largest_jain, 3),
+        model.threshold["jain_quantile"].source,
+    )
+
+
 def _drivers(
-    skew: _Skew, model: Model, rise: float | None, burst: float | None
+    skew: Skew, model: Model, rise: float | None, burst: float | None
 ) -> tuple[Driver, ...]:
     loads = skew.stretch.loads
     limit, thresholds = model.limit, model.threshold
     drivers = [
-        Driver(
-            "Jain's index of the uplinks (1: even)",
-            round(jain(loads), 3),
-            round(skew.expected_jain, 3),
-            "",
-            None,
-            round(_largest_jain(skew, model), 3),
-            thresholds["jain_quantile"].source,
-        ),
+        _unevenness(skew, model),
         Driver(
             "share of the busier half",
             round(top_half_share(loads), 3),

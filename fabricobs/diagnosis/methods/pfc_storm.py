@@ -256,7 +256,7 @@ def _much(storm: _Storm, share: float) -> str:
 
 def _counted(storm: _Storm, frames: float, back: float) -> str:
     if storm.rows.is_empty():
-        return "No counter of pauses was read while it lasted."
+        return "Logs tell of it; no counter shows a pause as long."
     estimate = " Only frames were counted: the share is an upper estimate."
     return (
         f"{storm.rows['device'][0]} counted {frames:,.0f} pause frames a second in that direction "

@@ -13,9 +13,9 @@ from fabricobs.diagnosis.model import Model
 def gpus_of(culprits: Sequence[Entity], evidence: Evidence) -> dict[str, str]:
     """Return `of_gpu`, nvidia-smi's option for the GPU of the one culprit and one to compare with.
 
-    `sibling` says which is which; both are words of any GPU of the host where none is known.
+    `own_gpu` and `sibling` say which is which, in words of any GPU of the host where none is known.
     """
-    told = {"of_gpu": "", "sibling": "another GPU of the host"}
+    told = {"of_gpu": "", "own_gpu": "it", "sibling": "another GPU of the host"}
     if len(culprits) != 1 or culprits[0].rank is None:
         return told
     gpus = evidence.frame("rank_gpus").filter(pl.col("job").eq_missing(pl.lit(culprits[0].job)))
@@ -25,10 +25,11 @@ def gpus_of(culprits: Sequence[Entity], evidence: Evidence) -> dict[str, str]:
     gpu, host = int(own["gpu"][0]), culprits[0].host
     others = gpus.filter((pl.col("host") == host) & (pl.col("gpu") != gpu)).sort("gpu")
     if others.is_empty():
-        return told | {"of_gpu": f" -i {gpu}"}
+        return told | {"of_gpu": f" -i {gpu}", "own_gpu": f"GPU {gpu}"}
     beside = others.sort((pl.col("gpu") - gpu).abs()).row(0, named=True)
     return {
         "of_gpu": f" -i {gpu},{beside['gpu']}",
+        "own_gpu": f"GPU {gpu} (rank {culprits[0].rank})",
         "sibling": f"GPU {beside['gpu']} (rank {beside['rank']}) of the host",
     }
 
