@@ -21,6 +21,8 @@ from fabricobs.diagnosis.methods.rule import find_by_rule
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.scopes import scopes_of
 from fabricobs.diagnosis.skew_harm import collective_rise
+from fabricobs.diagnosis.skew_tests import skews_of
+from fabricobs.diagnosis.uplink_stretches import SharedStretch
 from fabricobs.store.jobs import Run
 from fabricobs.store.launches import Lines
 from fabricobs.store.session import NO_SITE
@@ -409,6 +411,55 @@ class TestRoutesThatChange:
         assert {"critical", "high"}.isdisjoint(
             word for told in self.judged(make_store, seed, late=15) for word in told.split()
         )
+
+
+class TestLinksLeftEmpty:
+    """Few flows are uneven on every leaf; one leaf leaves links empty that it used before."""
+
+    def found(self, make_store: Make, seed: int, used: int) -> list[str]:
+        turn, samples = 20, 60
+        fabric = Fabric(seed, 3, 16, told_by="switches", samples=samples, turn=turn)
+        fabric.up = np.array([hashed(fabric.chance, 24, 16, 16) for _ in range(3)])
+        fabric.up_later = fabric.up.copy()
+        few = np.zeros(16)
+        few[fabric.chance.permutation(16)[:used]] = hashed(fabric.chance, 24, used, used)
+        fabric.up_later[1] = few * fabric.up[1].sum() / few.sum()
+        longer = Slowdown(None, 80, 240, at(turn), at(samples), 1800, 2600, None, None)
+        pace: Any = SimpleNamespace(slowdowns=[longer], step_at=lambda _: None)
+        with closing(Evidence(make_store(fabric.write()))) as evidence:
+            found = find_ecmp_skew(evidence, load_models()["ecmp_skew"], [pace]).findings
+        return [f"{f.entities[0].switch} {f.start_step}" for f in found]
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_by_the_traffic_of_before_are_a_skew(self, make_store: Make, seed: int) -> None:
+        assert self.found(make_store, seed, 4) == ["leaf1 80"]
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_by_another_draw_of_the_hash_are_none(self, make_store: Make, seed: int) -> None:
+        assert self.found(make_store, seed, 16) == []
+
+    @pytest.mark.parametrize(
+        ("used", "gbps", "found"),
+        [
+            (4, 100.0, True),
+            (4, 80.0, True),
+            (4, 30.0, False),  # flows that ended leave links empty, too
+            (8, 100.0, False),  # as many flows, hashed anew, may use no more
+        ],
+    )
+    def test_are_told_without_the_number_of_flows(
+        self, used: int, gbps: float, found: bool
+    ) -> None:
+        ports = tuple(f"Ethernet{n}" for n in range(16))
+
+        def stretch(first: int, links: int, rate: float) -> SharedStretch:
+            loads = np.array([1.0 + n % 3 if n < links else 0.0 for n in range(16)])
+            times = at(first), at(first + 20), at(first + 1), timedelta(minutes=2)
+            return SharedStretch(*times, ports, loads, rate, 1600.0, 0.95, ports[:links])
+
+        parts = [stretch(0, 16, 100.0), stretch(20, used, gbps)]
+        skews = skews_of("leaf", parts, None, 0.0005, load_models()["ecmp_skew"], [])
+        assert [skew.used_before for skew in skews] == ([16] if found else [])
 
 
 @pytest.mark.parametrize("seed", range(8))

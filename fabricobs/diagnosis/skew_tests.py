@@ -40,19 +40,23 @@ class Skew:
 def skews_of(
     device: str,
     parts: Sequence[SharedStretch],
-    flows: float,
+    flows: float | None,
     largest_p: float,
     model: Model,
     trends: Sequence[StepTimeTrend],
 ) -> list[Skew]:
-    """Return the stretches of a group that hashing does not explain, in order of time."""
+    """Return the stretches of a group that hashing does not explain, in order of time.
+
+    Where the number of flows is not known, links left empty alone tell it.
+    """
     found = []
     for position, part in enumerate(parts):
         if part.persistence < model.limit("persistence"):
             continue
         most = largest_p / _chance_to_coincide(part, parts, trends)
-        skew = _uneven(device, part, flows, most, model, from_start=position == 0)
-        skew = skew or _narrowed(device, part, parts[:position], most, model)
+        skew = _narrowed(device, part, parts[:position], most, model)
+        if flows is not None:
+            skew = _uneven(device, part, flows, most, model, from_start=position == 0) or skew
         if skew is not None:
             found.append(skew)
     return found

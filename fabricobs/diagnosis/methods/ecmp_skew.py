@@ -97,12 +97,12 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
             read = groups[group].select("tx_gbps", "capacity_gbps").iter_rows()
             opened.setdefault(_TRAFFIC if _is_idle(read, model) else _READINGS, []).append(device)
             continue
-        if known is None:
-            opened.setdefault(_FLOWS, []).append(device)
-            continue
         # Many groups are judged at once: one run in a thousand may err, not one group.
         largest_p = model.limit("p") / len(stretches)
-        skews = skews_of(device, parts, float(known), largest_p, model, trends)
+        skews = skews_of(device, parts, known, largest_p, model, trends)
+        if known is None and not skews:
+            opened.setdefault(_FLOWS, []).append(device)
+            continue
         finding = None
         if skews:
             sibling = _sibling(group, stretches, device_of)
@@ -118,7 +118,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         if unsure and not _stands_out(group, stretches, model):
             opened.setdefault(_FLOWS, []).append(device)
             continue
-        power = _power(parts, max(float(known), even or 0.0), model)
+        power = _power(parts, max(known or skews[0].flows, even or 0.0), model)
         reason = _too_weak(parts, power, model)
         if finding is None and reason:
             opened.setdefault(reason, []).append(device)
