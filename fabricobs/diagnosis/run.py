@@ -37,6 +37,7 @@ from fabricobs.diagnosis.jobs import joined, runs_named
 from fabricobs.diagnosis.loss import account
 from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.diagnosis.onsets import at_their_onsets
 from fabricobs.diagnosis.rank_compute_times import rank_compute_times
 from fabricobs.diagnosis.scopes import own_findings, scopes_of
 from fabricobs.diagnosis.standing import with_states
@@ -172,6 +173,7 @@ def _judged(
     findings = attempt(
         "causes of symptoms", lambda: _folded(found, models, evidence), found, shared=True
     )
+    findings = attempt("onsets", lambda: at_their_onsets(findings, trends, evidence), findings)
     findings = attempt(
         "weight of what is over", lambda: weigh_what_is_over(findings, trends), findings
     )
