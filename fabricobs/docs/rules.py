@@ -58,9 +58,15 @@ def rules_page() -> str:
         "of a finding; `explain` and the report show where they stand.",
         code(_HEADER, "sql"),
         "`counters` are columns of `port_samples` and `priority_samples`, the strongest first: of "
-        "the culprits the last value before the finding and the first that shows it are given, "
-        "each with its file and line. A query with a column `counter` needs none. `lines` are "
-        "tables and a condition: where the first of these rows stands is given.",
+        "the culprits two readings next to each other are given as the finding begins, each with "
+        "its file and line. A query with a column `counter` needs none. `lines` are tables and a "
+        "condition: where the first of these rows stands is given. `peers` are tables and the "
+        "column by which their rows are compared: beside the culprit's row stands that of its "
+        "median peer at the same step or time, beside that of a whole job one of before it.",
+        "## Commands in next steps",
+        "Next steps name commands as words: `{command_optics}` is that of the system which the "
+        "switch runs, `{nic_optics}` that of the NIC's driver. `models/switch_commands.csv` and "
+        "`models/nic_commands.csv` hold them: a row an action, a column a system or driver.",
         "## Example",
         code(query, "sql"),
         code(model, "toml"),
@@ -70,7 +76,9 @@ def rules_page() -> str:
 _HEADER = """\
 -- counters: pfc_tx_frames, pfc_rx_frames
 -- lines:
---   events   kind IN ('link_down', 'port_down')"""
+--   events   kind IN ('link_down', 'port_down')
+-- peers:
+--   steps    compute_ms"""
 
 
 def _evidence() -> Iterator[tuple[str, str]]:
