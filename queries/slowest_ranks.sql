@@ -14,6 +14,11 @@
 --   compute_ratio    compute_ms over the median of its peers, the ranks of its stage
 --   comm_ms          median exposed communication of a step, waiting included, ms
 --   comm_ratio       comm_ms over the median of its peers
+-- lines:
+--   steps         compute_ms IS NOT NULL OR comm_ms IS NOT NULL
+--   collectives   true
+-- peers:
+--   steps   compute_ms
 -- example: fabricobs query slowest_ranks
 --
 -- The rank that arrives last has the SHORTEST collective: long communication marks those who wait.

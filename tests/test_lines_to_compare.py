@@ -109,6 +109,11 @@ def test_a_whole_job_stands_beside_itself_before(
     assert during["step"] >= first > before["step"]
     assert during["rank"] == before["rank"]
     assert told.lines[1][0].startswith("before it, ")
+    # Of what is so from the first step on there is no before: who takes most stands beside it.
+    (told,) = explain(replace(job, from_first_step=True), store).source.files
+    (during, _), (most, _) = read(told)
+    assert during["step"] == most["step"]
+    assert told.lines[1][0].startswith("the most at that moment, ")
 
 
 @pytest.mark.parametrize("seed", range(6))

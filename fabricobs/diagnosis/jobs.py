@@ -275,7 +275,8 @@ def _verdict(
     names = {job.run.name for job in jobs}
     runs = f" in {len(jobs):,} runs" if len(jobs) > len(names) else ""
     jobs_word = "job" if len(names) == 1 else "jobs"
-    counts = f"{len(names):,} {jobs_word}{runs}: {len(wrong):,} with a problem"
+    each = " runs" if runs and len(wrong) > 1 else ""
+    counts = f"{len(names):,} {jobs_word}{runs}: {len(wrong):,}{each} with a problem"
     if open_:
         counts += f"; too little is known to judge {len(open_):,}"
     serious = [finding for finding in findings if finding.severity != "info"]
@@ -284,7 +285,9 @@ def _verdict(
         worst = next((j for j in jobs if serious[0].id in j.findings), None)
         whole = {model.kind for model in models.values() if model.whole}
         outside = "Over all runs" if serious[0].kind in whole else "Outside the jobs"
-        who = outside if worst is None else f"Worst is {worst.run.label}"
+        lost = [f.loss_share or 0.0 for f in serious if f.state == "over"]
+        ranks = "Worst is" if max(lost, default=0.0) <= (serious[0].loss_share or 0.0) else "Now"
+        who = outside if worst is None else f"{ranks} {worst.run.label}"
         what = headline(serious[0])
         # What several runs show is titled as in one of them, and ends with the last.
         several = sum(serious[0].id in j.findings for j in jobs) > 1

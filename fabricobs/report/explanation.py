@@ -9,7 +9,14 @@ from pathlib import Path
 
 import polars as pl
 
-from fabricobs.diagnosis.findings import Diagnosis, Driver, Entity, Finding, severity_of_loss
+from fabricobs.diagnosis.findings import (
+    SEVERITIES,
+    Diagnosis,
+    Driver,
+    Entity,
+    Finding,
+    severity_of_loss,
+)
 from fabricobs.exceptions import UserError
 from fabricobs.notebook import table
 from fabricobs.printing import escaped
@@ -169,7 +176,7 @@ def _facts(finding: Finding) -> list[str]:
         labelled("confidence", wording.confidence_words(finding)),
         labelled("since", wording.since_words(finding)),
         labelled("until", wording.until_words(finding)),
-        labelled("detectable", wording.utc(finding.detected_at)),
+        *([labelled("detectable", told)] if (told := wording.detected_words(finding)) else []),
         labelled("cost", wording.cost_words(finding)),
         labelled(wording.culprits_word(finding), _all(finding.entities) or "none named"),
     ]
@@ -180,9 +187,16 @@ def _facts(finding: Finding) -> list[str]:
 
 def _severity_words(finding: Finding) -> str:
     by_loss = severity_of_loss(finding.loss_share)
-    if finding.loss_share is None or by_loss != finding.severity:
+    if finding.loss_share is None or by_loss == "info":
         return finding.severity
-    return f"{finding.severity}, by the share of throughput lost"
+    if by_loss == finding.severity:
+        return f"{finding.severity}, by the share of throughput lost"
+    if SEVERITIES.index(finding.severity) > SEVERITIES.index(by_loss):
+        return finding.severity
+    if finding.state == "over":
+        return f"{finding.severity}, for it is over and weighs by what the run lost"
+    no_part = all(entity.type == "job" for entity in finding.entities)
+    return f"{finding.severity}, for no part is at fault" if no_part else finding.severity
 
 
 def _all(entities: Sequence[Entity]) -> str:
@@ -215,6 +229,8 @@ def _rows_text(rows: EvidenceRows, query: str) -> str:
         title += "; the first window is from before it"
     if rows.after:
         title += "; the last window reaches beyond its end"
+    if rows.of_all_time:
+        title += "; over all the data, the time before and after it, too"
     if not rows.condition:
         title = f"Rows of {query}, none of them about it by name; {count:,} in all"
     shown = rows.shown(_MOST_ROWS)

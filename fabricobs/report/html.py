@@ -137,6 +137,7 @@ def environment() -> Environment:
         wording.threshold_words,
         wording.utc,
         wording.cost_words,
+        wording.detected_words,
         wording.confidence_words,
         wording.loss_words,
         wording.since_words,

@@ -58,27 +58,38 @@ def line_to_compare(
     """Return the line beside `told`, a path, a line and its formats; None where there is none.
 
     `measures` are tables with the column by which their rows are compared. Of parts it is the row
-    of the median peer at that moment, of a whole job the last row before the finding.
+    of the median peer at that moment; of a whole job the last row before the finding, or that with
+    most of its moment where the finding is as old as the job.
     """
     path, line, formats = told
-    of_parts = any(entity.type != "job" for entity in finding.entities)
     for table, measure in measures.items():
         columns = {column.name for column in TABLES[table].columns}
         culprits = condition_of(finding, columns, aliases)
         if not culprits:
             continue
-        sql = (
-            _of_peer(table, measure, columns, culprits)
-            if of_parts
-            else _of_before(table, measure, columns, finding)
-        )
-        found = connection.execute(sql, [path, line, formats]).fetchone()
-        if found is not None:
-            where, row, value, told_value = found
-            what = "its median peer" if of_parts else "before it"
-            text = line_with(where, row, measure, value, formats)
-            return LineToCompare(what, measure, value, told_value, where, row, formats, text)
+        for what, sql in _selects(finding, table, measure, columns, culprits).items():
+            found = connection.execute(sql, [path, line, formats]).fetchone()
+            if found is not None:
+                where, row, value, own = found
+                text = line_with(where, row, measure, value, formats)
+                return LineToCompare(what, measure, value, own, where, row, formats, text)
     return None
+
+
+def _selects(
+    finding: Finding, table: str, measure: str, columns: set[str], culprits: str
+) -> dict[str, str]:
+    """Return the statements that may give the row, by what it is."""
+    if any(entity.type != "job" for entity in finding.entities):
+        return {
+            "its median peer": _of_moment(
+                table, measure, columns, culprits, f"NOT coalesce({culprits}, false)"
+            )
+        }
+    most = {"the most at that moment": _of_moment(table, measure, columns, culprits, culprits, 1.0)}
+    if finding.from_first_step:
+        return most
+    return {"before it": _of_before(table, measure, columns, finding)} | most
 
 
 def line_with(path: str, line: int, measure: str, value: float, formats: str) -> str:
@@ -102,7 +113,10 @@ def _told(table: str) -> str:
         )"""
 
 
-def _of_peer(table: str, measure: str, columns: set[str], culprits: str) -> str:
+def _of_moment(
+    table: str, measure: str, columns: set[str], own: str, others: str, share: float = 0.5
+) -> str:
+    """Return the statement for the row of a moment below which a share of the others' are."""
     moment = [name for name in _MOMENT if name in columns]
     same = " AND ".join(f"o.{name} IS NOT DISTINCT FROM t.{name}" for name in moment)
     parts = ", ".join(f"o.{name}" for name in _PARTS if name in columns)
@@ -110,14 +124,14 @@ def _of_peer(table: str, measure: str, columns: set[str], culprits: str) -> str:
         WITH {_told(table)},
         peers AS (
           SELECT o.path, o.line, o.{measure}::DOUBLE AS measure, t.{measure}::DOUBLE AS told
-          FROM (FROM others WHERE NOT coalesce({culprits}, false) AND {measure} IS NOT NULL) o
-          JOIN (FROM told WHERE ({culprits}) AND {measure} IS NOT NULL LIMIT 1) t ON {same}
+          FROM (FROM others WHERE ({others}) AND {measure} IS NOT NULL) o
+          JOIN (FROM told WHERE ({own}) AND {measure} IS NOT NULL LIMIT 1) t ON {same}
           WHERE coalesce(abs(epoch(o.ts) - epoch(t.ts)) <= {_NEAR.total_seconds()}, true)
           QUALIFY row_number() OVER (
             PARTITION BY {parts} ORDER BY abs(epoch(o.ts) - epoch(t.ts)), o.path, o.line) = 1
         )
         SELECT path, line, measure, told FROM peers
-        QUALIFY 2 * row_number() OVER (ORDER BY measure, path, line) >= count(*) OVER ()
+        QUALIFY row_number() OVER (ORDER BY measure, path, line) >= {share} * count(*) OVER ()
         ORDER BY measure, path, line LIMIT 1
     """
 

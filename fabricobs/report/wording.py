@@ -155,6 +155,12 @@ def until_words(finding: Finding) -> str:
     return f"{until}: {ended} then{lasts}"
 
 
+def detected_words(finding: Finding) -> str:
+    """Return since when the data showed a finding; empty if that is before what it costs begins."""
+    known, start = finding.detected_at, finding.start
+    return "" if known is None or (start is not None and known < start) else utc(known)
+
+
 def cost_words(finding: Finding) -> str:
     """Return what a finding costs: throughput while it lasts, GPU hours, share of the run."""
     parts = []
