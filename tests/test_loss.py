@@ -319,8 +319,13 @@ def test_what_counters_tell_from_their_first_reading_may_be_older() -> None:
 def test_what_ended_with_its_traffic_is_not_said_to_be_over() -> None:
     one = replace(finding(0, 9, 0.1), start_step=None, end_step=None, traffic_ended=True)
     one = replace(one, end=START + timedelta(minutes=9))
-    (told,) = with_states([one], Coverage((), ()), (), load_models())
+    seen = Coverage((), (), first_time=START, last_time=START + timedelta(minutes=30))
+    (told,) = with_states([one], seen, (), load_models())
     assert headline(told).endswith("It lasted until its traffic ended at 2026-03-02 09:09:00 UTC.")
+    # With the last step of its job it is not over.
+    steps = (Segment(0, 299, START, 1000.0),)
+    (lasting,) = with_states([replace(one, end_step=298)], seen, steps, load_models())
+    assert (lasting.state, lasting.traffic_ended) == ("ongoing", False)
     assert until_words(told).endswith("its traffic ended then; whether it lasts is not known")
 
 

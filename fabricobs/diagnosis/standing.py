@@ -44,8 +44,10 @@ def with_states(
     told = []
     for finding in findings:
         # What was over when its job ended stays so, however long other data go on or began before.
-        over = finding.state == "over" or bool(ended_with(finding))
+        over = finding.state == "over" or finding.to_its_end
         state = "over" if over else _state(finding, coverage, segments)
+        # Traffic that ends with the data ends nothing.
+        finding = replace(finding, traffic_ended=finding.traffic_ended and state == "over")
         if state == "over" != finding.state:
             words = past.get(finding.kind, _SINCE)
             finding = replace(finding, title=in_past(finding.title, words))
