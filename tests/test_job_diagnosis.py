@@ -405,6 +405,18 @@ class TestHangs:
         assert (finding.state, finding.to_its_end) == ("ongoing", False)
         assert (finding.end - finding.start) == timedelta(seconds=600)  # type: ignore[operator]
 
+    def test_it_ended_when_the_last_watchdog_says_so(self, make_store: Make) -> None:
+        """What the clock of one host tells an hour later is left out."""
+        events = stalled(11)
+        gave_up = [event for event in events if event["kind"] == "watchdog_timeout"]
+        for number, event in enumerate(gave_up):
+            event["ts"] = START + timedelta(minutes=11, milliseconds=100 * number)
+        gave_up[0]["ts"] += timedelta(hours=1)
+        rows = records(quiet(ranks=16, steps=40)) | {"nccl_events": events}
+        (finding,) = diagnose(make_store(rows)).findings
+        assert finding.end == gave_up[-1]["ts"]
+        assert finding.title.startswith("rank 11 on node01 stopped reporting after step 40")
+
     def test_a_job_that_its_watchdog_ended_is_told_as_over(self, make_store: Make) -> None:
         events = stalled(11)
         events.append(
@@ -420,7 +432,8 @@ class TestHangs:
         assert (finding.state, finding.to_its_end) == ("over", True)
         assert "15 of 16 ranks waited" in finding.title
         assert "ended the processes of 1 rank: the job is over" in finding.explanation
-        assert finding.next_steps[0].startswith("Read what rank 11")
+        assert finding.next_steps[0].startswith("On node01: `dmesg -T | tail -50`")
+        assert "what it logged last after step 40" in finding.next_steps[0]
         assert finding.next_steps[-1].startswith("If it comes back, on node01: `py-spy")
 
     def test_its_wait_counts_though_no_line_has_so_late_a_time(self, make_store: Make) -> None:
