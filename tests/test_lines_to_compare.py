@@ -96,6 +96,28 @@ def round_(peer: dict[str, float]) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_reads_alike_there_is_left_out(
+    make_store: Callable[[Rows], Path], tmp_path: Path, seed: int
+) -> None:
+    """Of a rank that computes longer the collectives it does not delay tell nothing."""
+    draw = random.Random(seed)
+    rows = stepping(tmp_path, draw, 2, 20)
+    took = [draw.uniform(1000, 1004), draw.uniform(1000, 1004)]
+    rows["files"].append({"file_id": "i", "path": "/logs/inspector", "formats": "nccl_inspector"})
+    rows["collectives"] = [
+        {
+            "file_id": "i", "line": rank, "ts": START + timedelta(seconds=230), "job": "run",
+            "comm_id": "c", "op": "AllReduce", "seq": 9, "global_rank": rank, "rank": rank,
+            "host": "gpu00", "duration_us": took[rank > 2],
+        }
+        for rank in range(RANKS_OF_HOST)
+    ]  # fmt: skip
+    own = finding(Entity("rank", rank=2, host="gpu00"), "slow_rank_steps", 20)
+    store = make_store(rows)
+    assert [each.formats for each in explain(own, store).source.files] == ["step_records"]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_whole_job_stands_beside_itself_before(
     make_store: Callable[[Rows], Path], tmp_path: Path, seed: int

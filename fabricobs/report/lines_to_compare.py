@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 # Rows that are alike in these tell of one moment; rows that differ in those, of several parts.
 _MOMENT = ("job", "step", "process_group", "comm_id", "op", "seq")
 _PARTS = ("rank", "global_rank", "host", "gpu")
+_ALIKE = 0.01  # of a measured value; numbers of collectives are exact
 _NEAR = timedelta(minutes=10)  # most sites read their GPUs more often
 
 
 @dataclass(frozen=True, slots=True)
 class LineToCompare:
-    """A row that shows how it should be: its value, that of the culprit's row, its line.
+    """A row that shows how it should be: its value in `unit`, that of the culprit's row, its line.
 
     `text` is that line, while the file is there.
     """
 
     what: str
     column: str
+    unit: str
     value: float
     told: float
     path: str
@@ -41,6 +43,12 @@ class LineToCompare:
     def place(self) -> str:
         """Return where it stands."""
         return place(self.path, self.line, self.formats)
+
+    @property
+    def differs(self) -> bool:
+        """Say whether the two rows differ by more than two measurements of a kind do."""
+        least = _ALIKE * max(abs(self.value), abs(self.told)) if self.unit else 0.0
+        return abs(self.value - self.told) > least
 
     @property
     def words(self) -> tuple[str, str]:
@@ -72,7 +80,8 @@ def line_to_compare(
             if found is not None:
                 where, row, value, own = found
                 text = line_with(where, row, measure, value, formats)
-                return LineToCompare(what, measure, value, own, where, row, formats, text)
+                unit = next(c.unit for c in TABLES[table].columns if c.name == measure)
+                return LineToCompare(what, measure, unit, value, own, where, row, formats, text)
     return None
 
 

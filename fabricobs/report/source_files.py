@@ -50,7 +50,8 @@ class SourceFiles:
         """Return what it holds: how many rows of which formats in how many files."""
         rows, files = counted(self.rows, "row"), counted(self.files, "file")
         untimed = "" if self.timed else " without times"
-        return f"{self.formats.replace(',', ', ')}: {rows}{untimed} in {files}, from"
+        begins = ", from" if self.compared is None else ""
+        return f"{self.formats.replace(',', ', ')}: {rows}{untimed} in {files}{begins}"
 
     @property
     def place(self) -> str:
@@ -106,10 +107,13 @@ def source_files(
         )
         for each in found
     ]
-    return tuple(
+    told_by = [
         replace(each, text=_text_of(each, line or None), compared=line or None)
         for each, line in zip(found, lines, strict=True)
-    )
+    ]
+    # What reads alike there tells nothing where others differ.
+    differing = [each for each in told_by if each.compared is None or each.compared.differs]
+    return tuple(differing or told_by)
 
 
 def _text_of(files: SourceFiles, compared: LineToCompare | None) -> str:
