@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import duckdb
 
 REST = "throughput_drop"
+_CLOCKS_APART = timedelta(minutes=2)  # windows of several devices end by the clock of the last
 _NO_TIME = (
     "When it began is not known: its only times are those of the last change of files, and they "
     "lie outside the times that the logs state."
@@ -234,7 +235,9 @@ def _at_stated_times(findings: list[Finding], evidence: Evidence) -> list[Findin
     ((first, last),) = evidence.frame("stated_times").iter_rows()
 
     def stated(time: datetime | None) -> datetime | None:
-        return time if time is None or first is None or first <= time <= last else None
+        if time is None or first is None or first - _CLOCKS_APART <= time <= last + _CLOCKS_APART:
+            return time
+        return None
 
     timed = []
     for finding in findings:
