@@ -286,7 +286,9 @@ def _verdict(
         whole = {model.kind for model in models.values() if model.whole}
         outside = "Over all runs" if serious[0].kind in whole else "Outside the jobs"
         lost = [f.loss_share or 0.0 for f in serious if f.state == "over"]
-        ranks = "Worst is" if max(lost, default=0.0) <= (serious[0].loss_share or 0.0) else "Now"
+        ranks = (
+            "Worst is" if max(lost, default=0.0) <= (serious[0].loss_share or 0.0) else "Ongoing in"
+        )
         who = outside if worst is None else f"{ranks} {worst.run.label}"
         what = headline(serious[0])
         # What several runs show is titled as in one of them, and ends with the last.

@@ -372,10 +372,17 @@ def _lacks(home: Launch, launch: Launch) -> bool:
 
 
 def _begun_before(launch: Launch, able: Sequence[Launch]) -> list[Launch]:
-    """Of launches that follow each other, return the last that began before these files do."""
+    """Of launches that follow each other, return the one that ran while these files were written.
+
+    Where that does not tell one, it is the last that began before these files do.
+    """
     begin = launch.begin
     if begin is None or any(other.begin is None for other in able):
         return list(able)
+    until = launch.end or begin
+    during = [o for o in able if o.begin and o.end and o.begin <= until and o.end >= begin]
+    if len(during) == 1 and all(other.end is not None for other in able):
+        return during
     before = sorted(
         (o for o in able if o.begin is not None and o.begin <= begin + SAME_STEP),
         key=lambda other: other.begin or datetime.min,
