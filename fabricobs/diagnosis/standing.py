@@ -125,10 +125,12 @@ def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) ->
 
 
 def _is_at_the_end(finding: Finding, coverage: Coverage) -> bool:
-    """Say whether a finding lasts until the last interval of the counters."""
-    if finding.end is None or coverage.last_time is None:
+    """Say whether a finding lasts until the last interval of the counters, near the end of all."""
+    first, last = coverage.measured_from or coverage.first_time, coverage.last_time
+    if finding.end is None or first is None or last is None:
         return False
-    return coverage.last_time - finding.end <= _interval(coverage) + CLOCK_SLACK
+    left = last - finding.end
+    return left <= min(_interval(coverage) + CLOCK_SLACK, _NEAR_THE_END * (last - first))
 
 
 def _begins_with(finding: Finding, coverage: Coverage) -> bool:

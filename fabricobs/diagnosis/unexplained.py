@@ -217,11 +217,17 @@ def _conditions(slowdown: Slowdown, evidence: Evidence) -> dict[str, str | None]
 
 
 def _changes(slowdown: Slowdown, model: Model, evidence: Evidence) -> str | None:
-    """Return what changed with a slowdown, strongest first; None if nothing did or is known."""
+    """Return what changed with a slowdown, strongest first; None if nothing did or is known.
+
+    Where ranks compute longer, what makes them do so comes first: no network does.
+    """
     if slowdown.start is None or slowdown.end is None:
         return None
     times = {"begin": slowdown.start, "end": slowdown.end}
-    leads = evidence.frame("leads", {**model.limits, **times})["lead"]
+    told = evidence.frame("leads", {**model.limits, **times})
+    if slowdown.more_work or (slowdown.compute_part or 0.0) >= _NEARLY_ALL:
+        told = told.sort("computes", descending=True, maintain_order=True)
+    leads = told["lead"]
     return "; ".join(leads.head(int(model.limit("leads")))) or None
 
 

@@ -65,7 +65,10 @@ class SourceFiles:
         if other is None:
             return (("", self.place, self.text),)
         told, beside = other.words
-        return (told, self.place, self.text), (beside, other.place, other.text)
+        # A document is searched for what is quoted: the number of a record is the store's own.
+        quoted = is_of_records(self.formats) and self.text and other.text
+        places = (self.path, other.path) if quoted else (self.place, other.place)
+        return (told, places[0], self.text), (beside, places[1], other.text)
 
 
 def source_files(

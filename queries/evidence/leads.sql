@@ -94,26 +94,27 @@ excess AS (
 )
 SELECT factor, format('{} {:.3g} a second, {:.3g} in the rest of the run, on {} part{}{}, most at {}',
     signal, now, otherwise, parts, CASE WHEN parts = 1 THEN '' ELSE 's' END,
-    CASE WHEN only_risen THEN ' (as often as before on the others, or less)' ELSE '' END, most) AS lead
+    CASE WHEN only_risen THEN ' (as often as before on the others, or less)' ELSE '' END, most) AS lead,
+  false AS computes
 FROM signals
 UNION ALL
-SELECT otherwise / now, format('GPU clocks {:.0f} MHz, {:.0f} MHz in the rest of the run', now, otherwise)
+SELECT otherwise / now, format('GPU clocks {:.0f} MHz, {:.0f} MHz in the rest of the run', now, otherwise), true
 FROM clocks
 WHERE now < (1 - $shift) * otherwise
 UNION ALL
 SELECT now / otherwise, format('messages of {} {:,.0f} MB on average, {:,.0f} MB in the rest of the run: more work a step makes them larger',
-    op, now, otherwise)
+    op, now, otherwise), true
 FROM messages
 WHERE now > (1 + $shift) * otherwise
 UNION ALL
 SELECT now / greatest(otherwise, 1),
-  format('{} received {:.0f} Gb/s more than its peers, {:.0f} in the rest of the run', part, now, otherwise)
+  format('{} received {:.0f} Gb/s more than its peers, {:.0f} in the rest of the run', part, now, otherwise), false
 FROM excess
 WHERE now >= $rise * greatest(otherwise, 1)
 UNION ALL
 SELECT now / greatest(otherwise, 0.05),
   format('the busiest uplink of {} {:.0f} % above the mean, {:.0f} % in the rest of the run', device,
-    100 * now, 100 * otherwise)
+    100 * now, 100 * otherwise), false
 FROM uplinks
 WHERE now >= $rise * greatest(otherwise, 0.05)
 ORDER BY factor DESC, lead
