@@ -226,3 +226,34 @@ def test_explain_and_the_report_name_them(
     text = html.unescape(page.read_text().replace("<wbr>", "").replace("\u200b", ""))
     assert "Counters in the input" in text
     assert all(place in text for place in places)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_event_is_that_of_the_gpu(make_store: Callable[[Rows], Path], seed: int) -> None:
+    """A kernel names it by its PCI address; another GPU of the host failed before."""
+    draw = random.Random(seed)
+    slots = draw.sample(range(0x0A, 0xF0), 8)
+    sick, other = draw.sample(range(8), 2)
+    files = [{"file_id": "k", "path": "/logs/dmesg.txt", "formats": "kernel_log"}]
+    ranks = [
+        {
+            "file_id": "n", "line": gpu + 1, "host": "gpu01", "pid": 100 + gpu, "comm": "0xa",
+            "comm_id": "0x1", "rank": gpu, "nranks": 8, "nvml_device": gpu,
+            "bus_id": f"{slot:x}000",
+        }
+        for gpu, slot in enumerate(slots)
+    ]  # fmt: skip
+    events = [
+        {
+            "file_id": "k", "line": line, "host": "gpu01", "kind": "xid", "code": 63,
+            "part": f"0000:{slots[gpu]:02x}:00", "ts": START + timedelta(minutes=10, seconds=line),
+        }
+        for line, gpu in ((3, other), (4, sick), (5, other), (6, sick))
+    ]  # fmt: skip
+    store = make_store({"files": files, "nccl_ranks": ranks, "events": events})
+    gpu = Entity("gpu", host="gpu01", gpu=sick, rank=sick)
+    explained = explain(finding(gpu, "host_events", 10, 20), store)
+    (told,) = explained.source.files
+    assert (told.place, told.rows) == ("/logs/dmesg.txt:4", 2)
+    assert explained.about is not None
+    assert explained.about["gpu"].to_list() == [sick]

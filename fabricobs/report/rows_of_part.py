@@ -50,7 +50,8 @@ def time_condition(finding: Finding, *, counts: bool) -> str:
 
 def _is(entity: Entity, columns: Container[str], aliases: Aliases) -> str:
     """Return the condition that a row of a table is of the entity, empty where no column tells."""
-    if entity.rank is not None and "rank" in columns:
+    of_gpu = entity.type == "gpu" and entity.gpu is not None and "gpu" in columns
+    if entity.rank is not None and "rank" in columns and not of_gpu:
         # Another job may have a rank of this number on another host.
         is_here = entity.host and "host" in columns
         here = f"coalesce(host_name(host) = {literal(entity.host or '')}, true)"
@@ -65,7 +66,7 @@ def _is(entity: Entity, columns: Container[str], aliases: Aliases) -> str:
     is_owner = (
         f"host_name({column}) = {literal(owner)}" if entity.host else f"{column} = {literal(owner)}"
     )
-    if entity.type == "gpu" and entity.gpu is not None and "gpu" in columns:
+    if of_gpu:
         return f"{is_owner} AND gpu = {entity.gpu}"
     names = [entity.port] if entity.port else []
     if entity.nic:
