@@ -125,3 +125,23 @@ def test_a_cause_for_a_while_is_priced_by_steps_where_what_is_timed_takes_none(s
     assert cost.felt is (lost > 0)
     if lost:
         assert cost.loss_share == pytest.approx(lost, abs=0.01)
+
+
+def test_a_symptom_that_comes_and_goes_is_of_its_cause_while_that_acts() -> None:
+    """A rank computed longer in other bursts, too: the GPU's clock was low in one of them."""
+    at = [START + timedelta(seconds=2 * step) for step in range(201)]
+    gpu = Entity("gpu", host="n1", gpu=3, rank=7)
+    cause = Finding(
+        "gpu_throttle", (gpu,), "medium", 0.9, "It is hot", "", families=("counters",),
+        start=at[128], end=at[166],
+    )  # fmt: skip
+    slow = Finding(
+        "straggler", (Entity("rank", rank=7, host="n1"),), "low", 0.8, "It is slow", "",
+        families=("timing",), start=at[72], end=at[200], start_step=72, end_step=200,
+        loss_share=0.02, bursts=((72, 81), (130, 165), (196, 200)),
+    )  # fmt: skip
+    evidence: Any = SimpleNamespace(frame=lambda name: pl.DataFrame())
+    (told,) = fold_symptoms([cause, slow], load_models(), evidence)
+    assert (told.start_step, told.end_step, told.bursts) == (130, 165, ((130, 165),))
+    # What those steps lost, over these steps.
+    assert told.loss_share == pytest.approx(0.02 * (129 / 36) * (36 / 51))

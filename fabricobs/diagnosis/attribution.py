@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from fabricobs.diagnosis.cables import NO_END
+from fabricobs.diagnosis.cables import CLOCK_SLACK, NO_END
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import COST_UNKNOWN, UNFELT
 from fabricobs.diagnosis.findings import (
@@ -247,7 +247,37 @@ def _with_symptom(cause: Finding, symptom: Finding) -> Finding:
         else f"{cause.explanation} With it: {symptom.title}.",
         symptoms=(*cause.symptoms, symptom.id, *symptom.symptoms),
     )
-    return _at_the_loss_of(told, symptom)
+    return _at_the_loss_of(told, _while_it_acts(told, symptom))
+
+
+def _while_it_acts(cause: Finding, symptom: Finding) -> Finding:
+    """Return a symptom that comes and goes with those of its bursts in which its cause acts.
+
+    The time of a step is that of even steps between the symptom's first and last.
+    """
+    first, last, bursts = symptom.start_step, symptom.end_step, symptom.bursts
+    if "counters" not in cause.families or first is None or last is None or first == last:
+        return symptom
+    if cause.start is None or cause.end is None or symptom.start is None or symptom.end is None:
+        return symptom
+    acts = cause.start - CLOCK_SLACK, cause.end + CLOCK_SLACK
+    begin, a_step = symptom.start, (symptom.end - symptom.start) / (last - first)
+    own = tuple(
+        (a, b)
+        for a, b in bursts
+        if begin + a_step * (a - first) <= acts[1] and begin + a_step * (b - first) >= acts[0]
+    )
+    if own == bursts or not own:
+        return symptom
+    lost = sum(b - a + 1 for a, b in own) / sum(b - a + 1 for a, b in bursts)
+    share = (symptom.loss_share or 0.0) * lost * (last - first + 1) / (own[-1][1] - own[0][0] + 1)
+    return replace(
+        symptom,
+        start_step=own[0][0],
+        end_step=own[-1][1],
+        bursts=own,
+        loss_share=None if symptom.loss_share is None else min(share, 1.0),
+    )
 
 
 def _is_nameless(entity: Entity) -> bool:
