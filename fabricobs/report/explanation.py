@@ -180,7 +180,7 @@ def _facts(finding: Finding) -> list[str]:
         labelled("cost", wording.cost_words(finding)),
         labelled(wording.culprits_word(finding), _all(finding.entities) or "none named"),
     ]
-    for count, names in wording.by_type(finding.related).items():
+    for count, names in wording.names_by_type(finding.related).items():
         lines.append(labelled("affected", f"{count}: {', '.join(names)}"))
     return lines
 

@@ -175,12 +175,8 @@ def sections(
 
 def _affected(finding: Finding) -> Iterator[tuple[str, tuple[Entity, ...], int]]:
     """Yield victims and path by type: how many, the first of them, how many more."""
-    by_type: dict[str, list[Entity]] = {}
-    for entity in finding.related:
-        by_type.setdefault(entity.type, []).append(entity)
-    for kind, entities in by_type.items():
-        more = max(len(entities) - _MOST_NAMED, 0)
-        yield wording.counted(len(entities), kind), tuple(entities[:_MOST_NAMED]), more
+    for count, entities in wording.by_type(finding.related).items():
+        yield count, tuple(entities[:_MOST_NAMED]), max(len(entities) - _MOST_NAMED, 0)
 
 
 def _by_doubt(clock: Clock) -> tuple[bool, bool, float]:

@@ -75,7 +75,7 @@ def _finding_text(finding: "Finding") -> str:
             few([entity.label for entity in finding.entities]) or "none named",
         ),
     ]
-    for count, names in wording.by_type(finding.related).items():
+    for count, names in wording.names_by_type(finding.related).items():
         parts.append(labelled("affected", f"{count}: {few(names)}"))
     if finding.explanation:
         parts.append(wrapped(finding.explanation, "  "))

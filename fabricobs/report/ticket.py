@@ -103,7 +103,7 @@ def _finding(number: int, finding: Finding, image: str | None, extra: Sequence[P
             _few([entity.label for entity in finding.entities]) or "none named",
         ),
     ]
-    for count, names in wording.by_type(finding.related).items():
+    for count, names in wording.names_by_type(finding.related).items():
         facts.append(("Affected", f"{count}: {_few(names)}"))
     sql = documents.query_sql(finding.query, extra)
     return page(

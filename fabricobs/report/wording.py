@@ -95,20 +95,25 @@ def since_words(finding: Finding) -> str:
     """Return when a finding began: between two times where counters and step times tell it."""
     if finding.after_step is not None:
         return f"after {moment_words(finding.start, finding.after_step)}"
-    first = moment_words(finding.start, finding.start_step)
     if finding.slower_from is None:
-        return f"{first}{_or_before(finding)}"
+        return _begin_words(finding)
+    first = moment_words(finding.start, finding.start_step)
     step, moment = finding.slower_from
     same_day = finding.start is not None and finding.start.date() == moment.date()
     last = f"step {step:,}, {moment:%H:%M:%S} UTC" if same_day else moment_words(moment, step)
     return f"between {first} and {last}"
 
 
-def _or_before(finding: Finding) -> str:
-    """Say that it may have begun before what is known of its time."""
+def _begin_words(finding: Finding) -> str:
+    """Say when a finding began, and whether it may be older than what is known of it."""
+    start, step = finding.start, finding.start_step
+    if finding.from_first_step and "counters" in finding.families and None not in (start, step):
+        # Counters tell it from before the first step that is judged.
+        return f"{utc(start)}, or before (step {step:,} is the first judged)"
+    first = moment_words(start, step)
     if finding.from_first_step:
-        return ", or before (the first step judged)"
-    return ", or before (the first reading)" if finding.from_first_reading else ""
+        return f"{first}, or before (the first step judged)"
+    return f"{first}, or before (the first reading)" if finding.from_first_reading else first
 
 
 def end_moment_words(finding: Finding) -> str:
@@ -210,14 +215,20 @@ def _cause_words(finding: Finding) -> str:
     return f"by {part_words(finding)}"
 
 
-def by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
-    """Return the names of the entities under what they are, as `2 hosts`, in order of mention."""
-    named: dict[str, list[str]] = {}
+def by_type(entities: Sequence[Entity]) -> dict[str, list[Entity]]:
+    """Return the entities under what they are, as `2 hosts`, in order of mention.
+
+    A name stands once: a rank of several runs, or one that a log tells with its GPU, too.
+    """
+    named: dict[str, dict[str, Entity]] = {}
     for entity in entities:
-        names = named.setdefault(entity.type, [])
-        if entity.label not in names:  # a rank of several runs
-            names.append(entity.label)
-    return {counted(len(names), kind): names for kind, names in named.items()}
+        named.setdefault(entity.type, {}).setdefault(entity.label, entity)
+    return {counted(len(each), kind): list(each.values()) for kind, each in named.items()}
+
+
+def names_by_type(entities: Sequence[Entity]) -> dict[str, list[str]]:
+    """Return the names of the entities under what they are, as `by_type` does."""
+    return {kind: [each.label for each in found] for kind, found in by_type(entities).items()}
 
 
 def seen_words(finding: Finding) -> str:
