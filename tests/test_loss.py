@@ -358,6 +358,7 @@ def test_what_costs_most_is_said_where_another_is_told_first() -> None:
 
 def test_what_counters_tell_before_the_first_step_has_no_step_of_that_time() -> None:
     one = replace(finding(10, 299, 0.1), from_first_step=True, families=("counters", "timing"))
+    one = replace(one, start=START)
     assert since_words(one) == "2026-03-02 09:00:00 UTC, or before (step 10 is the first judged)"
     by_steps = replace(one, families=("timing",))
     assert since_words(by_steps).startswith("step 10, 2026-03-02 09:00:00 UTC, or before")
