@@ -101,7 +101,8 @@ def test_the_files_are_those_of_the_part_in_its_time(
     (told,) = source.readings
     assert told.before.place == f"/logs/1/{switches[1]}:{first + 2}"
     assert told.later.place == f"/logs/1/{switches[1]}:{first + 3}"
-    assert told.words == f"{switches[1]} {port}: rx_bytes rose by 1 byte"
+    words = f"{switches[1]} {port}: rx_bytes rose by 1 byte in 60 s (1.3e-10 Gb/s)"
+    assert told.words == words
     assert source.files == ()
     # What names no part is of the whole job: of its steps, not of the fabric.
     of_job = replace(of_rank, entities=(), query="pace_of_steps")
@@ -204,7 +205,7 @@ def test_what_stood_still_is_said_to(make_store: Callable[[Rows], Path]) -> None
     store = make_store({"files": files, "port_samples": samples, "counter_info": kinds})
     stopped = finding(Entity("port", switch="leaf1", port="Eth1"), "uplink_balance", 12, 29)
     (told,) = explain(stopped, store).source.readings
-    assert told.words == "leaf1 Eth1: tx_bytes did not rise"
+    assert told.words == "leaf1 Eth1: tx_bytes did not rise in 960 s"
     assert (told.before.place, told.later.place) == ("/logs/leaf1.txt:14", "/logs/leaf1.txt:30")
 
 

@@ -11,6 +11,7 @@ from fabricobs.diagnosis.findings import Finding
 from fabricobs.report.evidence_rows import Aliases, EvidenceRows, timestamp_literal
 from fabricobs.report.input_lines import lines_of_values
 from fabricobs.report.rows_of_part import condition_of, place, time_condition
+from fabricobs.report.wording import number
 from fabricobs.store.sandbox import literal
 from fabricobs.store.tables import TABLES
 
@@ -69,9 +70,14 @@ class CounterReadings:
 
     @property
     def words(self) -> str:
-        """Return by how much which counter of which part rose."""
+        """Return by how much which counter of which part rose in which time, and as what rate."""
         unit = self.unit.removesuffix("s") if self.risen == 1 else self.unit
+        seconds = (self.later.ts - self.before.ts).total_seconds()
         rose = f"rose by {self.risen:,} {unit}".rstrip() if self.risen > 0 else "did not rise"
+        if seconds > 0:
+            rose += f" in {seconds:,.0f} s"
+            if self.unit == "bytes" and self.risen > 0:
+                rose += f" ({number(8e-9 * self.risen / seconds)} Gb/s)"
         return f"{self.part}: {self.counter} {rose}{', least of all' if self.least else ''}"
 
 
