@@ -5,6 +5,7 @@ from string import Formatter
 
 import pytest
 
+from fabricobs.diagnosis.device_commands import nic_commands_of
 from fabricobs.diagnosis.finding_builder import steps_of
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.report.commands import parts_of, with_commands
@@ -47,7 +48,8 @@ def test_no_program_that_one_step_runs_is_prose_in_another() -> None:
 def test_a_name_of_a_log_is_no_command() -> None:
     model = next(model for model in MODELS.values() if model.kind == "link_flap")
     names = {"port": "`reboot now`", "nic_host": "`rm -rf /`", "nic": "mlx5_0", "drain": ""}
-    first, second, *_ = steps_of(model, names | {"ends": "a and b"})
+    device = nic_commands_of("mlx5_0")
+    first, second, *_ = steps_of(model, names | {"ends": "a and b"} | device, device)
     commands = [part for step in (first, second) for part, code in parts_of(step) if code]
     assert commands[:2] == ["dmesg -T | grep -i 'link down'", "mlxlink -d mlx5_0 -m"]
     assert not any("reboot" in command or "rm" in command.split() for command in commands)

@@ -85,7 +85,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
             "--verbose": FLAG,
         },
     ),
-    "explain": ((), {**ASKING, "finding": BY_STORE, "--anew": FLAG}),
+    "explain": ((), {**ASKING, "finding": BY_STORE, "--anew": FLAG, "--sql": FLAG}),
     "compare": (
         ("a", "b"),
         {**ASKING, "a": BY_STORE, "b": BY_STORE, "--job": BY_STORE, "--format": TEXT},

@@ -34,7 +34,7 @@ def test_a_ticket_says_what_the_page_says(ticket: str) -> None:
     assert ticket.count(": `show it -x`, `top`.\n") == 3
     assert "| **unknown** | No logs. To answer this, provide: NCCL\\_DEBUG" not in ticket
     assert "| **unknown** | No logs. To answer this, provide: NCCL_DEBUG=INFO logs. |" in ticket
-    assert "| computation per step | 900 ms | 608 ms | 638.4 ms |" in ticket
+    assert "| computation per step | 900 ms | 608 ms | \\> 638.4 ms |" in ticket
     assert "![Chart of finding 1](charts/finding-1.png)" in ticket
     assert "```sql\nSELECT 1 AS raw\n```" in ticket
     assert "2 ports rx_errors: reset, 3 times, first 2026-03-02 09:01:00 UTC" in ticket

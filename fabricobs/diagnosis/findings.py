@@ -1,6 +1,7 @@
 """What a diagnosis says: findings, the answers, the verdict; `schema_version` 1."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -35,6 +36,7 @@ _SHOWN = ("severity", "state", "finding", "since", "lost", "of the run", "id")
 _COUNTED = " per run"  # of a number of events, in all the time they were counted
 State = Literal["ongoing", "over", ""]  # at the end of the data; empty where no end is known
 STEPS_WANTED = "The trainer's log, or per-rank step records."  # where no step times are known
+_FIRST_CLAUSE = re.compile(r"[:;,] | since | from step \d")  # what ends that of a title
 TO_THE_END = "until the end of the logs"  # what "ongoing" is to a reader: no log tells what follows
 
 
@@ -175,6 +177,18 @@ class Finding:
         """
         parts = [self.kind, *sorted(str(sorted(e.as_part().items())) for e in self.entities)]
         return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
+
+    @property
+    def ended_with(self) -> str:
+        """Say what ended and took it along, its job or the traffic; empty where neither did."""
+        if self.to_its_end:
+            return "its job ended"
+        return "its traffic ended" if self.traffic_ended else ""
+
+    @property
+    def first_clause(self) -> str:
+        """Return how its title begins, up to since when, or what it says in detail."""
+        return _FIRST_CLAUSE.split(self.title, maxsplit=1)[0]
 
     @property
     def role(self) -> str:

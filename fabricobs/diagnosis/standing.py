@@ -14,7 +14,6 @@ from fabricobs.notebook import share_words
 # Of the steps or the time of the data: the last interval of counters and the steps a test needs to
 # see an end.
 _NEAR_THE_END = 0.05
-_FIRST_CLAUSE = re.compile(r"[:;,] | since | from step \d")
 _SINCE = {"since": "from"}
 _AGAIN = "If it comes back, "
 # What an answer says of a loss, as it is and as it was.
@@ -160,11 +159,6 @@ def _reaches(job_end: datetime, finding: Finding, coverage: Coverage) -> bool:
     return start < job_end and end <= job_end <= end + _interval(coverage) + CLOCK_SLACK
 
 
-def first_clause(finding: Finding) -> str:
-    """Return how a finding's title begins, up to since when, or what it says in detail."""
-    return _FIRST_CLAUSE.split(finding.title, maxsplit=1)[0]
-
-
 def headline(finding: Finding) -> str:
     """Return a finding as a sentence: what, what it costs or has cost, when it ended."""
     costs = "cost" if finding.state == "over" else "costs"
@@ -186,12 +180,5 @@ def end_of(finding: Finding) -> str:
     when = "" if step is None else f" at step {step:,}"
     if not when and finding.end is not None:
         when = f" at {finding.end:%Y-%m-%d %H:%M:%S} UTC"
-    ended = ended_with(finding)
+    ended = finding.ended_with
     return f" It lasted until {ended}{when}." if ended else f" It ended{when}."
-
-
-def ended_with(finding: Finding) -> str:
-    """Say what ended and took a fault along, its job or the traffic; empty where neither did."""
-    if finding.to_its_end:
-        return "its job ended"
-    return "its traffic ended" if finding.traffic_ended else ""

@@ -25,7 +25,7 @@ from fabricobs.diagnosis.pace_answer import (
     SLOW_FROM_THE_START,
     everywhere,
 )
-from fabricobs.diagnosis.standing import end_of, first_clause, headline
+from fabricobs.diagnosis.standing import end_of, headline
 
 _NOTHING = MethodResult()
 
@@ -126,7 +126,7 @@ def sentence_of(
         others = len(serious) - 1
         more = ""
         if (costliest.run_share or 0.0) > _MUCH_MORE * (top.run_share or 0.0):
-            more = f" Most is lost otherwise: {first_clause(costliest)}."
+            more = f" Most is lost otherwise: {costliest.first_clause}."
             others -= 1
         more += f" {others} more below." if others else ""
         blame = " It is not the network." if _only_workload(serious, questions) else ""

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fabricobs.diagnosis.standing import first_clause
 from fabricobs.printing import escaped
 from fabricobs.report import wording
 from fabricobs.report.jobs import name_of, restarts
@@ -75,7 +74,7 @@ def short_answer(question: "Question", findings: Sequence["Finding"]) -> str:
 def _who(finding: "Finding") -> str:
     """Return the parts that a finding names; of one that names a job alone how that is."""
     parts = [entity.label for entity in finding.entities if entity.type != "job"]
-    return few(parts) if parts else first_clause(finding)
+    return few(parts) if parts else finding.first_clause
 
 
 def _answers(questions: Sequence["Question"], findings: Sequence["Finding"]) -> str:

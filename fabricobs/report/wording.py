@@ -17,7 +17,6 @@ from fabricobs.diagnosis.findings import (
     WhatIf,
 )
 from fabricobs.diagnosis.name_lists import at_most, enumerated
-from fabricobs.diagnosis.standing import ended_with, first_clause
 from fabricobs.notebook import share_words
 
 SEEN = "Also seen, at no cost that was measured"
@@ -123,7 +122,7 @@ def end_moment_words(finding: Finding) -> str:
 
 def state_words(finding: Finding) -> str:
     """Return whether a finding lasts as far as the logs go or is over; empty where none tells."""
-    if ended := ended_with(finding):
+    if ended := finding.ended_with:
         return f"until {ended}"
     return TO_THE_END if finding.state == "ongoing" else finding.state
 
@@ -139,7 +138,7 @@ def standing_words(finding: Finding) -> str:
     if finding.state == "over":
         from_ = begun or (since if finding.after_step is not None else f"from {since}")
         until = f"{from_} until {end_moment_words(finding)}"
-        ended = ended_with(finding)
+        ended = finding.ended_with
         return f"{until}, when {ended}" if ended else f"over: {until}"
     lasts = begun or (since if finding.after_step is not None else f"since {since}")
     return f"{lasts}, {state_words(finding) or 'end not known'}"
@@ -152,7 +151,7 @@ def until_words(finding: Finding) -> str:
     until = end_moment_words(finding)
     if finding.state != "over" or finding.is_moment:
         return until
-    ended = ended_with(finding)
+    ended = finding.ended_with
     if not ended:
         return f"{until}: over, the data go on without it"
     # A job that stood still took its fault along.
@@ -210,7 +209,7 @@ def _cause_words(finding: Finding) -> str:
     if finding.kind == UNEXPLAINED:
         return "by a slowdown without a known cause"
     if not finding.entities or finding.entities[0].type == "job":
-        first = first_clause(finding)
+        first = finding.first_clause
         return f"as {first[:1].lower()}{first[1:]}"
     return f"by {part_words(finding)}"
 
