@@ -379,6 +379,11 @@ class Coverage:
     values: Mapping[str, float | None] = field(default_factory=dict)
     measured_from: datetime | None = None
 
+    @property
+    def begin(self) -> datetime | None:
+        """Return when what is judged begins: logs of before the run, as of a boot, are not it."""
+        return self.measured_from or self.first_time
+
     def _repr_html_(self) -> str:
         return table((), [*self.facts, *(("missing", each) for each in self.missing)])
 

@@ -117,7 +117,7 @@ def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) ->
         if left <= _NEAR_THE_END * (max(steps) - min(steps)):
             return "ongoing"
         return "" if left < _longest_pause(finding) else "over"
-    first, last = coverage.measured_from or coverage.first_time, coverage.last_time
+    first, last = coverage.begin, coverage.last_time
     if finding.end is not None and first is not None and last is not None:
         return "ongoing" if last - finding.end <= _NEAR_THE_END * (last - first) else "over"
     return ""
@@ -125,7 +125,7 @@ def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) ->
 
 def _is_at_the_end(finding: Finding, coverage: Coverage) -> bool:
     """Say whether a finding lasts until the last interval of the counters, near the end of all."""
-    first, last = coverage.measured_from or coverage.first_time, coverage.last_time
+    first, last = coverage.begin, coverage.last_time
     if finding.end is None or first is None or last is None:
         return False
     left = last - finding.end
@@ -134,10 +134,9 @@ def _is_at_the_end(finding: Finding, coverage: Coverage) -> bool:
 
 def _begins_with(finding: Finding, coverage: Coverage) -> bool:
     """Say whether a finding begins with the data."""
-    first = coverage.measured_from or coverage.first_time
-    if first is None or finding.start is None:
+    if coverage.begin is None or finding.start is None:
         return False
-    return finding.start <= first + CLOCK_SLACK
+    return finding.start <= coverage.begin + CLOCK_SLACK
 
 
 def _interval(coverage: Coverage) -> timedelta:

@@ -72,16 +72,18 @@ def line_to_compare(
     path, line, formats = told
     for table, measure in measures.items():
         columns = {column.name for column in TABLES[table].columns}
+        column = TABLES[table].column(measure)
         culprits = condition_of(finding, columns, aliases)
-        if not culprits:
+        if column is None or not culprits:
             continue
         for what, sql in _selects(finding, table, measure, columns, culprits).items():
             found = connection.execute(sql, [path, line, formats]).fetchone()
             if found is not None:
                 where, row, value, own = found
                 text = line_with(where, row, measure, value, formats)
-                unit = next(c.unit for c in TABLES[table].columns if c.name == measure)
-                return LineToCompare(what, measure, unit, value, own, where, row, formats, text)
+                return LineToCompare(
+                    what, measure, column.unit, value, own, where, row, formats, text
+                )
     return None
 
 

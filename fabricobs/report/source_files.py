@@ -103,28 +103,29 @@ def source_files(
         """
     )
     found = [SourceFiles(*row) for row in rows.fetchall()]
-    lines = [
-        each.line
-        and line_to_compare(
-            connection, finding, measures, aliases, (each.path, each.line, each.formats)
-        )
-        for each in found
-    ]
-    told_by = [
-        replace(each, text=_text_of(each, line or None), compared=line or None)
-        for each, line in zip(found, lines, strict=True)
-    ]
+    told_by = [_with_lines(connection, each, finding, measures, aliases) for each in found]
     # What reads alike there tells nothing where others differ.
     differing = [each for each in told_by if each.compared is None or each.compared.differs]
     return tuple(differing or told_by)
 
 
-def _text_of(files: SourceFiles, compared: LineToCompare | None) -> str:
+def _with_lines(
+    connection: "DuckDBPyConnection",
+    files: SourceFiles,
+    finding: Finding,
+    measures: Mapping[str, str],
+    aliases: Aliases,
+) -> SourceFiles:
+    """Return files with the text of their first row, and with the line to compare it with."""
     if files.line is None:
-        return ""
-    if compared is not None:
-        return line_with(files.path, files.line, compared.column, compared.told, files.formats)
-    return "" if is_of_records(files.formats) else line_at(files.path, files.line)
+        return files
+    told = files.path, files.line, files.formats
+    other = line_to_compare(connection, finding, measures, aliases, told)
+    if other is not None:
+        text = line_with(files.path, files.line, other.column, other.told, files.formats)
+    else:
+        text = "" if is_of_records(files.formats) else line_at(files.path, files.line)
+    return replace(files, text=text, compared=other)
 
 
 def _selects(

@@ -253,8 +253,7 @@ def subject_words(diagnosis: Diagnosis) -> str:
         parts[0] += f" on {diagnosis.cluster}"
     facts = dict(diagnosis.coverage.facts)
     parts += [f"ranks {facts['ranks']}"] if "ranks" in facts else []
-    seen = diagnosis.coverage  # logs of before the run, as of a boot, are not what it is about
-    first, last = seen.measured_from or seen.first_time, seen.last_time
+    first, last = diagnosis.coverage.begin, diagnosis.coverage.last_time
     parts += [f"data from {utc(first)} to {utc(last)}"] if first and last else []
     return ", ".join(parts)
 
