@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from fabricobs.diagnosis.cables import CLOCK_SLACK, NO_END
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import COST_UNKNOWN, UNFELT
+from fabricobs.diagnosis.finding_builder import COST_UNKNOWN, COST_UNSEEN, UNFELT
 from fabricobs.diagnosis.findings import (
     SEVERITIES,
     Entity,
@@ -29,7 +29,9 @@ _GOES_ON_STEPS = 20  # before the last step: what acted then may act on
 _SLACK_TIME = timedelta(minutes=2)
 _OF_CABLES = {"link_errors", "link_flap"}
 # What is said of a cost until a symptom tells it.
-_COST_SENTENCE = re.compile(rf"{re.escape(COST_UNKNOWN)}|{re.escape(UNFELT)}[^.]*\.")
+_COST_SENTENCE = re.compile(
+    "|".join([*map(re.escape, (COST_UNKNOWN, COST_UNSEEN)), rf"{re.escape(UNFELT)}[^.]*\."])
+)
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:

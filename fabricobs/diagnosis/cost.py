@@ -1,7 +1,7 @@
 """What a cause in the network cost a job: its steps while it acted against those without it."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -9,7 +9,7 @@ import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend, fewest_lines
-from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, differs
+from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, differs, is_less
 
 Span = tuple[datetime, datetime]
 
@@ -30,6 +30,10 @@ _NEARLY_ALL = 0.95
 # Robust distance of all of few steps that needs no test; 300 healthy steps stay below 5.
 _FAR = 8.0
 _FEWEST_TO_TEST = 3
+# Share of a step that a cause must add to be worth a look: half of the 10 % at which a slowdown
+# counts (Greyhound, arXiv 2410.12588). Steps among which it would not show leave the cost open.
+_WORTH_A_LOOK = 0.05
+_WOULD_SHOW = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Cost:
 
     `felt` says whether the steps differ significantly from those without the cause; `against`
     says what they were compared with. `bursts` are the first and last step of each stretch of a
-    cause that comes and goes.
+    cause that comes and goes. What is not felt `would_show` if it were worth a look.
     """
 
     job: str | None
@@ -50,6 +54,7 @@ class Cost:
     felt: bool
     against: str
     bursts: tuple[tuple[int, int], ...] = ()
+    would_show: bool = True
 
 
 def cost_of(
@@ -99,6 +104,8 @@ def _cost(
         usual, against = float(np.median(others)), "steps without it"
         noise = float(np.quantile(np.abs(others - usual), _NEARLY_ALL))
         felt = _stand_out(times, others)
+        worth = _WORTH_A_LOOK * _usual_step(calm)
+        would_show = is_less(times - worth, others) < _WOULD_SHOW
         longest = _usual_step(acting) - _usual_step(calm) if hidden else np.inf
     else:
         if column == "step_time_ms" or hidden:
@@ -111,11 +118,12 @@ def _cost(
         if share is None:
             return None
         usual = float(np.median(times)) * min(share, 1.0)
-        felt, noise = share < _CLEARLY_LESS, 0.0
+        felt, noise, would_show = share < _CLEARLY_LESS, 0.0, True
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
-    return _told(pace.job, acting, added, felt, against, steps)
+    told = _told(pace.job, acting, added, felt, against, steps)
+    return replace(told, would_show=would_show)
 
 
 def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:

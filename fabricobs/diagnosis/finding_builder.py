@@ -22,6 +22,7 @@ from fabricobs.notebook import share_words
 
 _NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
 COST_UNKNOWN = "What it costs cannot be told from these files."
+COST_UNSEEN = "What it costs is not known: the steps vary too much for a loss of 5% to show."
 UNFELT = "The job did not measurably feel it"
 
 
@@ -71,7 +72,7 @@ def build_finding(
         end_step=cost.end_step if cost and felt else None,
         detected_at=detected_at,
         loss_share=loss,
-        unfelt=cost is not None and not felt,
+        unfelt=cost is not None and not felt and cost.would_show,
         drivers=tuple(drivers),
         bursts=cost.bursts if cost and felt else (),
         query=model.query,
@@ -152,6 +153,8 @@ def driver(
 def _cost_sentence(cost: Cost | None) -> str:
     if cost is None:
         return COST_UNKNOWN
+    if not cost.felt and not cost.would_show:
+        return COST_UNSEEN
     if not cost.felt:
         return f"{UNFELT}, against {cost.against}."
     return f"It cost {share_words(cost.loss_share)} of the throughput, against {cost.against}."

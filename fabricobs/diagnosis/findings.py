@@ -37,7 +37,9 @@ _COUNTED = " per run"  # of a number of events, in all the time they were counte
 State = Literal["ongoing", "over", ""]  # at the end of the data; empty where no end is known
 STEPS_WANTED = "The trainer's log, or per-rank step records."  # where no step times are known
 _FIRST_CLAUSE = re.compile(r"[:;,] | since | from step \d")  # what ends that of a title
-TO_THE_END = "until the end of the logs"  # what "ongoing" is to a reader: no log tells what follows
+# What "ongoing" is to a reader: no log tells what follows.
+_TO_THE_END = "until the end of the logs"
+_TO_THE_LAST_STEP = "until the last step logged"
 
 
 def severity_of_loss(loss_share: float | None) -> Severity:
@@ -122,6 +124,7 @@ class Finding:
     tell `start`: the cause began between both. `to_its_end` is one over only as its job ended.
     `from_first_step` is one whose `start_step` is the first that is judged: it may be older.
     `from_first_reading` is one of counters that begins with the data: it may be older, too.
+    `until_last_step` is one ongoing when its job's last step ended, while other data go on.
     `traffic_ended` is one over only as the traffic by which it shows ended.
     `unfelt` is one whose cost was measured and is none: it slows no whole job.
     `computes` is one of parts whose recorded computation is longer: no network makes it so.
@@ -158,6 +161,7 @@ class Finding:
     to_its_end: bool = False
     from_first_step: bool = False
     from_first_reading: bool = False
+    until_last_step: bool = False
     traffic_ended: bool = False
     unfelt: bool = False
     computes: bool = False
@@ -184,6 +188,11 @@ class Finding:
         if self.to_its_end:
             return "its job ended"
         return "its traffic ended" if self.traffic_ended else ""
+
+    @property
+    def lasts_until(self) -> str:
+        """Say how far an ongoing one is known to last."""
+        return _TO_THE_LAST_STEP if self.until_last_step else _TO_THE_END
 
     @property
     def first_clause(self) -> str:

@@ -209,6 +209,7 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
         gpu_hours_lost=_sum_of_known(finding.gpu_hours_lost for finding in findings),
         cost=_sum_of_known(finding.cost for finding in findings),
         to_its_end=last.to_its_end,
+        until_last_step=last.until_last_step,
         traffic_ended=last.traffic_ended,
         from_first_reading=one.from_first_reading,
         from_first_step=False,

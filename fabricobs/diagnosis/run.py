@@ -44,6 +44,7 @@ from fabricobs.diagnosis.standing import with_states
 from fabricobs.diagnosis.unexplained import unexplained
 from fabricobs.diagnosis.verdict import QUESTIONS, give_verdict
 from fabricobs.diagnosis.what_if import what_if
+from fabricobs.store.jobs import Run
 from fabricobs.store.scoping import Scope
 from fabricobs.store.session import NO_SITE, Site, newest_time, runs_of
 
@@ -106,7 +107,9 @@ def diagnose(
 
     def judge(scope: Scope | None) -> Diagnosis:
         with closing(open_evidence(scope)) as evidence:
-            return _judged(evidence, models, calibration, Price(gpu_hour_price, currency), scope)
+            run = next(iter(runs), None) if scope is None else scope.run
+            price = Price(gpu_hour_price, currency)
+            return _judged(evidence, models, calibration, price, scope, run)
 
     if len(runs) <= 1:
         return replace(judge(None), runs=runs)
@@ -139,8 +142,9 @@ def _judged(
     calibration: Sequence[Point] | None,
     price: Price,
     scope: Scope | None,
+    run: Run | None,
 ) -> Diagnosis:
-    """Judge what one session shows: the whole store, or with `scope` a part of it."""
+    """Judge what one session shows: the whole store, or with `scope` a part of it; of one `run`."""
     attempts = Attempts()
     attempt = attempts.attempt
     offsets = attempt(
@@ -193,7 +197,10 @@ def _judged(
     segments = tuple(segment for pace in trends for segment in pace.segments)
     findings = with_clocks(findings, coverage.clocks)
     job_end = trends[0].last_time if len(trends) == 1 else None
-    ordered = in_order(with_states(findings, coverage, segments, models, job_end))
+    finished = len(trends) == 1 and run is not None and run.finished
+    ordered = in_order(
+        with_states(findings, coverage, segments, models, job_end, finished=finished)
+    )
     estimates = attempt(
         "what if", lambda: what_if(rank_compute_times(evidence), ordered), _NO_ESTIMATES
     )

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from fabricobs.diagnosis.cables import CLOCK_SLACK
-from fabricobs.diagnosis.findings import TO_THE_END, Coverage, Finding, Segment, State
+from fabricobs.diagnosis.findings import Coverage, Finding, Segment, State
 from fabricobs.diagnosis.model import Model
 from fabricobs.notebook import share_words
 
 # Of the steps or the time of the data: the last interval of counters and the steps a test needs to
 # see an end.
 _NEAR_THE_END = 0.05
+_SOME_STEPS = 3  # a step may be logged late
 _SINCE = {"since": "from"}
 _AGAIN = "If it comes back, "
 # What an answer says of a loss, as it is and as it was.
@@ -33,10 +34,13 @@ def with_states(
     segments: Sequence[Segment],
     models: Mapping[str, Model],
     job_end: datetime | None = None,
+    *,
+    finished: bool = False,
 ) -> list[Finding]:
     """Return findings with their state at the end of the data; what is over, in the past tense.
 
-    `job_end` is when the last step ended, if there is one job and a log tells it.
+    `job_end` is when the last step ended, if there is one job and a log tells it; it is `finished`
+    if that was the last of its plan.
     """
     past = {model.kind: _SINCE | model.wording.past for model in models.values()}
     first_judged = min((segment.first_step for segment in segments), default=-1)
@@ -45,6 +49,10 @@ def with_states(
         # What was over when its job ended stays so, however long other data go on or began before.
         over = finding.state == "over" or finding.to_its_end
         state = "over" if over else _state(finding, coverage, segments)
+        if finished and state == "ongoing" and not _outlives(finding, job_end, coverage):
+            end = finding.end if finding.end_step is not None else job_end or finding.end
+            finding = replace(finding, end=end, to_its_end=True)
+            state = "over"
         # Traffic that ends with the data ends nothing.
         finding = replace(finding, traffic_ended=finding.traffic_ended and state == "over")
         if state == "over" != finding.state:
@@ -58,6 +66,9 @@ def with_states(
             finding = replace(finding, to_its_end=True)
         if state == "over" and job_end is not None and _reaches(job_end, finding, coverage):
             finding = replace(finding, to_its_end=True, end=job_end)
+        if state == "ongoing" and job_end is not None and _data_go_on(job_end, coverage, segments):
+            finding = _until_last_step(finding, job_end, coverage)
+        lasts = finding.until_last_step and (state or finding.state) == "ongoing"
         slower = finding.slower_from or _slower_from(finding, segments)
         from_first = finding.start_step is not None and finding.start_step <= first_judged
         read_first = finding.start_step is None and _begins_with(finding, coverage)
@@ -66,6 +77,7 @@ def with_states(
                 finding,
                 state=state or finding.state,
                 slower_from=slower,
+                until_last_step=lasts,
                 from_first_step=from_first or finding.from_first_step,
                 from_first_reading=read_first or finding.from_first_reading,
             )
@@ -150,6 +162,27 @@ def _longest_pause(finding: Finding) -> int:
     return max(pauses, default=0) if len(pauses) > 1 else 0
 
 
+def _outlives(finding: Finding, job_end: datetime | None, coverage: Coverage) -> bool:
+    """Say whether a finding lasts beyond the interval of the counters in which its job ended."""
+    if finding.after_step is not None or job_end is None:
+        return finding.end_step is None
+    last = None if finding.end_step is not None else finding.end
+    return last is not None and last > job_end + _interval(coverage) + CLOCK_SLACK
+
+
+def _data_go_on(job_end: datetime, coverage: Coverage, segments: Sequence[Segment]) -> bool:
+    """Say whether data go on after a job's last step for longer than some of its steps take."""
+    step = timedelta(milliseconds=segments[-1].step_time_ms if segments else 0.0)
+    last = coverage.last_time
+    return last is not None and last - job_end > _SOME_STEPS * step + CLOCK_SLACK
+
+
+def _until_last_step(finding: Finding, job_end: datetime, coverage: Coverage) -> Finding:
+    if _outlives(finding, job_end, coverage):
+        return finding
+    return replace(finding, end=job_end, until_last_step=True)
+
+
 def _reaches(job_end: datetime, finding: Finding, coverage: Coverage) -> bool:
     """Say whether what counters tell lasts until the last interval that is all within the job."""
     start, end = finding.start, finding.end
@@ -171,7 +204,8 @@ def end_of(finding: Finding) -> str:
     if finding.is_moment:
         return ""
     if finding.state == "ongoing":
-        return f" It lasts {TO_THE_END}."
+        at = f", {finding.end:%Y-%m-%d %H:%M:%S} UTC" if finding.until_last_step else ""
+        return f" It lasts {finding.lasts_until}{at}."
     if finding.state != "over":
         return ""
     # Of a job that stands still no step ends.

@@ -109,6 +109,13 @@ def differs(before: Array, after: Array) -> float:
     return float(mannwhitneyu(before, after, alternative="two-sided").pvalue)
 
 
+def is_less(values: Array, others: Array) -> float:
+    """Return the one-sided p of Mann-Whitney that values are not less than others."""
+    from scipy.stats import mannwhitneyu
+
+    return float(mannwhitneyu(values, others, alternative="less").pvalue)
+
+
 def cliffs_delta(before: Array, after: Array) -> float:
     """Return how often a later value exceeds an earlier one less how often it falls short, -1 to 1.
 

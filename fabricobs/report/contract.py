@@ -87,6 +87,9 @@ class FindingDocument(TypedDict):
     from_first_reading: Annotated[
         bool, Field(description="counters tell it from their first reading; it may be older")
     ]
+    until_last_step: Annotated[
+        bool, Field(description="ongoing at its job's last step; other data go on")
+    ]
     traffic_ended: Annotated[
         bool, Field(description="over only as its traffic ended; whether it lasts is not known")
     ]
@@ -244,6 +247,7 @@ class RunDocument(TypedDict):
     processes: int
     first_step: int | None
     last_step: int | None
+    planned_steps: Annotated[int | None, Field(description="by its trainer's log")]
     replayed_steps: int
     nccl_versions: list[str]
     start: Moment | None

@@ -51,7 +51,9 @@ _PLAIN = (
     "kind severity confidence title explanation start_step end_step loss_share gpu_hours_lost query"
 ).split()
 
-_BOOLEAN = "to_its_end", "from_first_step", "from_first_reading", "traffic_ended", "unfelt"
+_BOOLEAN = (
+    "to_its_end from_first_step from_first_reading until_last_step traffic_ended unfelt"
+).split()
 
 
 def diagnosis_json(diagnosis: Diagnosis) -> str:
@@ -125,6 +127,7 @@ def job_document(run: "Run") -> "RunDocument":
         "processes": run.processes,
         "first_step": run.first_step,
         "last_step": run.last_step,
+        "planned_steps": run.planned_steps,
         "replayed_steps": run.replayed_steps,
         "nccl_versions": list(run.versions),
         "start": iso(run.begin),
@@ -203,6 +206,7 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuery"]) -> "FindingDo
         "to_its_end": finding.to_its_end,
         "from_first_step": finding.from_first_step,
         "from_first_reading": finding.from_first_reading,
+        "until_last_step": finding.until_last_step,
         "traffic_ended": finding.traffic_ended,
         "unfelt": finding.unfelt,
         "after_step": finding.after_step,

@@ -102,7 +102,8 @@ def facts_of(run: Run) -> str:
     if run.number > 1:
         parts.insert(0, f"run {run.number} of {run.name}")
     if run.first_step is not None:
-        steps = f"steps {run.first_step:,} to {run.last_step:,}"
+        of = f" of {run.planned_steps:,}" if run.planned_steps else ""
+        steps = f"steps {run.first_step:,} to {run.last_step:,}{of}"
         if run.replayed_steps:
             steps += f" ({run.replayed_steps:,} of them a repetition of the run before)"
         parts.append(steps)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from fabricobs.diagnosis.findings import (
     STEPS_WANTED,
-    TO_THE_END,
     UNEXPLAINED,
     CounterBreak,
     Diagnosis,
@@ -124,7 +123,7 @@ def state_words(finding: Finding) -> str:
     """Return whether a finding lasts as far as the logs go or is over; empty where none tells."""
     if ended := finding.ended_with:
         return f"until {ended}"
-    return TO_THE_END if finding.state == "ongoing" else finding.state
+    return finding.lasts_until if finding.state == "ongoing" else finding.state
 
 
 def standing_words(finding: Finding) -> str:
@@ -147,7 +146,8 @@ def standing_words(finding: Finding) -> str:
 def until_words(finding: Finding) -> str:
     """Return when a finding ended, or that it lasts as far as the logs go."""
     if finding.state == "ongoing":
-        return TO_THE_END.removeprefix("until ")
+        until = finding.lasts_until.removeprefix("until ")
+        return f"{until}, {utc(finding.end)}" if finding.until_last_step else until
     until = end_moment_words(finding)
     if finding.state != "over" or finding.is_moment:
         return until

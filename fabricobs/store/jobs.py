@@ -51,12 +51,20 @@ class Run:
     versions: tuple[str, ...]
     first_step: int | None
     last_step: int | None
+    planned_steps: int | None
     replayed_steps: int
     begin: datetime | None
     end: datetime | None
     modified: datetime | None
     goes_on: bool  # after `end`: no file tells how it ended
     candidates: int
+
+    @property
+    def finished(self) -> bool:
+        """Say whether it did the last step of its plan: the first is number 0 or 1."""
+        if self.planned_steps is None or self.last_step is None:
+            return False
+        return self.last_step + (self.first_step == 0) >= self.planned_steps
 
     def reaches(self, since: datetime | None) -> bool:
         """Say whether it has data from `since` on, by its times or else by those of its files."""
@@ -89,6 +97,7 @@ class Run:
             "last_time": self.end,
             "first_step": self.first_step,
             "last_step": self.last_step,
+            "planned_steps": self.planned_steps,
             "replayed_steps": self.replayed_steps,
             "nccl_version": ", ".join(self.versions) or None,
             "files": len(self.paths),
@@ -188,6 +197,7 @@ def _run(
         versions=tuple(sorted(launch.versions)),
         first_step=first,
         last_step=last,
+        planned_steps=launch.planned_steps or None,
         replayed_steps=replayed,
         begin=launch.begin,
         end=launch.end,

@@ -45,6 +45,7 @@ class Trace:
     printed: str | None = None  # digest of the losses of all its steps
     attempt: int = 0  # how often the rank went back to a checkpoint before these steps
     gpu: str | None = None  # its bus id, or its number on the host
+    planned_steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Launch:
     ranks: dict[int, set[str]] = field(default_factory=dict)  # rank in the job: its hosts
     steps: dict[int | None, Steps] = field(default_factory=dict)
     step_begin: dict[int | None, datetime] = field(default_factory=dict)
+    planned_steps: int = 0  # the most that a file says; 0: none does
     begin: datetime | None = None
     end: datetime | None = None
     made: datetime | None = None  # its first communicator
@@ -147,6 +149,7 @@ class Launch:
             self._add_steps(trace.rank, (trace.first_step, trace.last_step), trace.begin)
         self.largest = max(self.largest, trace.nranks or 0)
         self.calls = max(self.calls, trace.calls or 0)
+        self.planned_steps = max(self.planned_steps, trace.planned_steps or 0)
         self.is_benchmark |= trace.told_by == "benchmark"
         self.begin = _earliest(self.begin, trace.begin)
         self.end = _latest(self.end, trace.end)
@@ -161,6 +164,7 @@ class Launch:
         self.nranks = max(self.nranks, other.nranks)
         self.largest = max(self.largest, other.largest)
         self.calls = max(self.calls, other.calls)
+        self.planned_steps = max(self.planned_steps, other.planned_steps)
         self.is_benchmark |= other.is_benchmark
         for process, addresses in other.addresses.items():
             self.addresses.setdefault(process, set()).update(addresses)

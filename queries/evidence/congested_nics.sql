@@ -47,6 +47,8 @@ much AS (
       count(*) FILTER (fills OR (share >= $small_share AND ratio >= $many_times)) OVER p >= $windows
       -- An interval in which it begins or ends has a part of it only.
       OR (max(share) OVER p >= $excess_share AND count(*) FILTER (share >= $small_share) OVER p >= $windows)
+      OR coalesce(bool_or(fills OR share >= $excess_share)
+        FILTER (epoch(ts - ts_before) >= $seconds) OVER p, false)
     ) AND (is_uncounted OR excess_gbps >= 0.1 * max(excess_gbps) OVER p)
 ),
 -- A NIC without a known cable and the one port without one that sends as much are its two ends.
@@ -73,21 +75,20 @@ cnps AS (
 marks AS (
   SELECT median(marked_per_second) AS usual FROM evidence.port_marks
 ),
--- Hosts whose leaf is not known are one place: the worst of them, in spans as long as an interval.
+-- Hosts whose leaf is not known are one place. Of a place the worst of its neighbours counts, in spans as long as an
+-- interval: each is read at moments of its own.
 senders AS (
   SELECT coalesce(switch, '') AS place, coalesce(switch, device) AS sender, ts_before, ts,
     ts_before + (ts - ts_before) / 2 AS middle, frames_per_second AS frames
   FROM evidence.pause_senders
 ),
 span AS (
-  SELECT greatest(1, 1e6 * median(epoch(ts - ts_before)))::BIGINT AS us FROM senders WHERE place = ''
+  SELECT place, greatest(1, 1e6 * median(epoch(ts - ts_before)))::BIGINT AS us FROM senders GROUP BY place
 ),
 pauses AS (
-  SELECT place, ts_before, ts, middle, frames FROM senders WHERE place <> ''
-  UNION ALL
-  SELECT '', min(ts_before), max(ts), min(middle), max(frames)
-  FROM senders CROSS JOIN span WHERE place = ''
-  GROUP BY epoch_us(middle) // us
+  SELECT place, min(ts_before) AS ts_before, max(ts) AS ts, min(middle) AS middle, max(frames) AS frames
+  FROM senders JOIN span USING (place)
+  GROUP BY place, epoch_us(middle) // us
 ),
 means AS (
   SELECT place, sender, avg(frames) AS frames FROM senders GROUP BY place, sender

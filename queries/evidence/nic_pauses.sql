@@ -20,7 +20,7 @@ untold AS (
   SELECT p.device, p.port, sum(p.rx_frames_per_second * p.seconds) AS received,
     sum(p.tx_frames_per_second * p.seconds) AS sent
   FROM pause_intervals p
-  WHERE host_name(p.device) NOT IN (SELECT host FROM training_hosts)
+  WHERE host_name(p.device) NOT IN (FROM known_hosts)
     AND NOT EXISTS (
       SELECT 1 FROM cable_ends c WHERE c.owner = p.device AND c.part = p.port AND c.far_owner IN (FROM switches)
     )

@@ -4,7 +4,7 @@ WITH told AS (
   SELECT p.device AS switch, p.device, p.ts_before, p.ts, p.tx_frames_per_second AS frames_per_second,
     1 AS preference
   FROM pause_intervals p
-  WHERE host_name(p.device) NOT IN (SELECT host FROM training_hosts)
+  WHERE host_name(p.device) NOT IN (FROM known_hosts)
   UNION ALL
   SELECT n.leaf, p.device, p.ts_before, p.ts, p.rx_frames_per_second, 2
   FROM pause_intervals p JOIN nic_ends n ON n.host = host_name(p.device) AND n.name = p.port

@@ -9,7 +9,7 @@ WITH rates AS (
     t.tx_bytes / t.seconds AS rate
   FROM port_traffic t
   WHERE t.tx_bytes > 0 AND t.seconds > 0 AND NOT coalesce(t.gap, false)
-    AND host_name(t.device) NOT IN (SELECT host FROM training_hosts)
+    AND host_name(t.device) NOT IN (FROM known_hosts)
     AND t.device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
     AND t.device NOT IN (SELECT owner FROM cable_ends WHERE NOT is_nic)
 ),

@@ -31,6 +31,6 @@ FROM traffic t
 LEFT JOIN faults f ON f.device = t.device AND f.port = t.port
 LEFT JOIN paused p ON p.device = t.device AND p.port = t.port
 LEFT JOIN (SELECT DISTINCT device, port FROM uplink_groups) g ON g.device = t.device AND g.port = t.port
-ANTI JOIN training_hosts h ON h.host = host_name(t.device)
+ANTI JOIN known_hosts h ON h.host = host_name(t.device)
 WHERE t.seconds > 0 AND t.tx_bytes + t.tx_packets > 0
 ORDER BY switch, port

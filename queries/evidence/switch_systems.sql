@@ -18,7 +18,7 @@ told AS (
   WHERE s.device IS NOT NULL AND n.nic IS NULL
 )
 SELECT device, any_value(system) AS system
-FROM told ANTI JOIN training_hosts t ON t.host = host_name(told.device)
+FROM told ANTI JOIN known_hosts t ON t.host = host_name(told.device)
 WHERE system IS NOT NULL
 GROUP BY device
 HAVING count(DISTINCT system) = 1

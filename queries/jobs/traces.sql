@@ -18,7 +18,8 @@ WITH processes AS (
 -- step again is a restart where half a minute lies between, else it is printed twice. What goes back more often
 -- than jobs restart is not in that order.
 stepped AS (
-  SELECT file_id, job, host, rank, CASE WHEN rank IS NULL THEN host END AS whose, step, loss, line, ts, ts_source
+  SELECT file_id, job, host, rank, CASE WHEN rank IS NULL THEN host END AS whose, step, total_steps, loss, line, ts,
+    ts_source
   FROM steps
   UNION ALL BY NAME
   SELECT file_id, job, rank, step, line, ts, ts_source FROM phases
@@ -60,7 +61,7 @@ told AS (
     max(split_part(version, '+', 1)) AS version,
     comm, min(line) AS first_line, max(line) AS last_line,
     NULL::BIGINT AS first_step, NULL::BIGINT AS last_step, NULL::BIGINT AS calls, NULL::VARCHAR AS printed,
-    0 AS attempt, max(gpu) AS gpu,
+    0 AS attempt, max(gpu) AS gpu, NULL::BIGINT AS planned_steps,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_first,
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_last
   FROM processes
@@ -69,6 +70,7 @@ told AS (
   SELECT 'collective', file_id, job, host, pid,
     CASE WHEN regexp_full_match(comm_id, '0x[0-9a-f]{8,16}') THEN comm_id END,
     max(nranks), max(global_rank), NULL, NULL, NULL, NULL, NULL, NULL, count(*), NULL, 0, NULL,
+    NULL,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM collectives
@@ -78,13 +80,14 @@ told AS (
     NULL,
     -- The losses of all steps: processes of one run print the same.
     CASE WHEN count(DISTINCT loss) >= 10 THEN concat(count(loss), ':', bit_xor(hash(step, loss))) END,
-    attempt, NULL,
+    attempt, NULL, max(total_steps),
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM attempts
   GROUP BY file_id, job, host, rank, attempt
   UNION ALL
   SELECT 'benchmark', file_id, job, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL,
+    NULL,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM benchmarks
@@ -92,7 +95,8 @@ told AS (
 )
 SELECT t.told_by, t.file_id, t.job, f.path,
   host_name(t.host) AS host, t.pid, t.comm_hash, t.nranks, t.rank, t.version, t.first_line, t.last_line, t.first_step,
-  t.last_step, t.ts_first, t.ts_last, f.modified, t.comm, t.calls, t.printed, t.attempt, t.gpu
+  t.last_step, t.ts_first, t.ts_last, f.modified, t.comm, t.calls, t.printed, t.attempt, t.gpu,
+  t.planned_steps
 FROM told t
 LEFT JOIN (SELECT file_id, any_value(path) AS path, max(modified) AS modified
   FROM files GROUP BY file_id) f

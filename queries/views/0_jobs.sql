@@ -1,11 +1,12 @@
 -- The runs of the jobs a store holds, worked out from communicators, processes, hosts, times, names
 -- and folders of its files. `job` is what rows of a run say: the job's name, NAME#2 in its second run;
--- null where all is of one launch that only its files name. `replayed_steps` were done by a run before it too.
+-- null where all is of one launch that only its files name. `planned_steps` is what its trainer's log says it will do;
+-- `replayed_steps` were done by a run before it too.
 -- `candidates` counts the jobs its files may be part of, where that cannot be told.
 CREATE OR REPLACE TABLE jobs (
   job VARCHAR, name VARCHAR, run BIGINT, named_by VARCHAR, hosts BIGINT, ranks BIGINT, nranks BIGINT,
   processes BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, first_step BIGINT, last_step BIGINT,
-  replayed_steps BIGINT, nccl_version VARCHAR, files BIGINT, candidates BIGINT
+  planned_steps BIGINT, replayed_steps BIGINT, nccl_version VARCHAR, files BIGINT, candidates BIGINT
 );
 
 -- Which lines of which files are of which run: from `first_line` to before `end_line` (null: to the

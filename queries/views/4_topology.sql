@@ -50,12 +50,25 @@ HAVING bool_and(coalesce(
   false
 ));
 
+-- Those, and hosts that do not train: called like them, as are all ports that they count.
+CREATE OR REPLACE TABLE known_hosts AS
+WITH counted AS (
+  SELECT host_name(device) AS host, regexp_replace(port, '\d+', '#', 'g') AS ports
+  FROM counting_ports WHERE device IS NOT NULL
+)
+FROM training_hosts
+UNION
+SELECT host FROM counted
+WHERE host_look(host) IN (SELECT host_look(host) FROM training_hosts)
+GROUP BY host
+HAVING bool_and(ports IN (SELECT ports FROM counted SEMI JOIN training_hosts USING (host)));
+
 -- The one name of a switch port for each name it is called by. A second name that is the first of
 -- another port, or that two ports share, names none.
 CREATE OR REPLACE TABLE port_aliases AS
 SELECT host_name(device) AS device, name, any_value(port) AS port
 FROM port_names
-WHERE host_name(device) NOT IN (SELECT host FROM training_hosts)
+WHERE host_name(device) NOT IN (FROM known_hosts)
   AND (name = port OR (device, name) NOT IN (
     SELECT device, port FROM named_status WHERE device IS NOT NULL AND port IS NOT NULL
   ))
@@ -134,7 +147,7 @@ WITH ends AS (
   UNION ALL
   -- The other end of a cable between switches, where only one of them was asked.
   SELECT remote_device, remote_port, device, port, ts FROM canonical_links
-  WHERE remote_port IS NOT NULL AND host_name(remote_device) NOT IN (SELECT host FROM training_hosts)
+  WHERE remote_port IS NOT NULL AND host_name(remote_device) NOT IN (FROM known_hosts)
 ),
 cables AS (
   SELECT device, port, arg_max(remote_device, coalesce(ts, '1970-01-01'::TIMESTAMP)) AS remote_device,
@@ -153,7 +166,8 @@ switches AS (
     UNION SELECT device FROM named_samples
   )
   -- What the fabric knows as a host's, or has RDMA devices, even one that does not train.
-  WHERE device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
+  WHERE host_name(device) NOT IN (FROM known_hosts)
+    AND device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
     AND device NOT IN (
       SELECT device FROM named_status
       WHERE device IS NOT NULL AND regexp_matches(port, '^[a-z][a-z0-9_]*/\d+$')

@@ -22,7 +22,7 @@ SELECT device, port, tx_bytes IS NOT NULL AS in_bytes,
   sum(coalesce(rx_bytes, rx_packets)) / sum(seconds) AS received
 FROM port_traffic
 WHERE coalesce(tx_bytes, tx_packets) IS NOT NULL AND coalesce(rx_bytes, rx_packets) IS NOT NULL
-  AND host_name(device) NOT IN (SELECT host FROM training_hosts)
+  AND host_name(device) NOT IN (FROM known_hosts)
   AND device NOT IN (SELECT device FROM device_names WHERE nic IS NOT NULL)
 GROUP BY device, port, in_bytes
 QUALIFY row_number() OVER (PARTITION BY device, port ORDER BY in_bytes DESC) = 1;
