@@ -8,7 +8,7 @@
 -- their power limit all run slower while they compute than while they wait, and are not asked at the same instant (an
 -- H200: 1470 MHz in matrix products, 1980 in a kernel that only waits, both 100 % utilized; where both alternate the
 -- reason stays that of power). `low_z` is the distance below it in robust deviations of those lows: at one limit of
--- power GPUs differ by their silicon.
+-- power GPUs differ by their silicon. `samples`: of the median GPU, that its lows are known from.
 WITH rounds AS (
   SELECT *, floor(epoch(ts) / greatest(median(epoch(ts) - epoch(ts_before)) OVER (), 1)) AS round,
     coalesce(reasons & 232, 0) = 0 AS is_free
@@ -26,8 +26,11 @@ hosts AS (
   SELECT host, count(DISTINCT gpu) AS gpus FROM evidence.busy_gpus GROUP BY host
 ),
 lows AS (
-  SELECT model, median(low) AS usual_low, 1.4826 * mad(low) AS deviation
-  FROM (SELECT host, gpu, model, quantile_cont(clock, $low) AS low FROM evidence.busy_gpus GROUP BY host, gpu, model)
+  SELECT model, median(low) AS usual_low, 1.4826 * mad(low) AS deviation, median(samples) AS samples
+  FROM (
+    SELECT host, gpu, model, quantile_cont(clock, $low) AS low, count(DISTINCT ts) AS samples
+    FROM evidence.busy_gpus GROUP BY host, gpu, model
+  )
   GROUP BY model
 ),
 spread AS (
@@ -38,6 +41,7 @@ spread AS (
 SELECT s.job, s.rank, s.host, s.gpu, s.ts_before, s.ts, s.clock, s.peer_clock, s.behind, s.peers, h.gpus,
   (s.peer_clock - s.clock) / greatest(s.deviation, 0.005 * s.peer_clock) AS z,
   coalesce(s.reasons & 232 > 0, false) OR coalesce(s.limit_watts < $limit * s.peer_limit_watts, false) AS own, l.usual_low,
+  l.samples,
   (l.usual_low - s.clock) / greatest(l.deviation, 0.005 * l.usual_low) AS low_z,
   s.celsius, s.peer_celsius, s.watts, s.reasons IS NOT NULL AS told, s.used,
   nullif(concat_ws(' and ',
