@@ -543,6 +543,47 @@ class TestFlows:
             counted = evidence.frame("crossing_flows").select("device", "flows")
         assert dict(counted.iter_rows()) == flows
 
+    @pytest.mark.parametrize("seed", range(6))
+    def test_ranks_are_those_of_the_communicator_a_line_is_of(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """Rank 1 of a pair was taken for rank 1 of the job. Only one kind is counted."""
+        draw = np.random.default_rng(seed)
+        number = 2 * int(draw.integers(2, 5))
+        leaf_of = [0, 1, *draw.integers(0, 2, number - 2).tolist()]
+        members = draw.permutation(number)
+        pairs = [members[n : n + 2].tolist() for n in range(0, number, 2)]
+        crossing = {f"leaf0{leaf}": [0, 0] for leaf in range(2)}
+        rows: Rows = {"nccl_ranks": [], "nccl_nics": [], "nccl_channels": [], "links": []}
+        for line, (kind, group) in enumerate([(0, list(range(number))), *((1, p) for p in pairs)]):
+            for place, rank in enumerate(group):
+                to = group[(place + 1) % len(group)]
+                from_ = group[place - 1]
+                crossing[f"leaf0{leaf_of[rank]}"][kind] += leaf_of[rank] != leaf_of[to]
+                own = {"file_id": f"n{rank}", "host": f"host{rank}", "pid": 100 + rank}
+                rows["nccl_ranks"].append(
+                    own | {"line": 100 * line, "rank": place, "nranks": len(group)}
+                    | {"nodes": len(group), "comm": f"0x{line}", "comm_id": f"0xabcdef0{line}"}
+                )  # fmt: skip
+                ends = (place, group.index(to), "send"), (group.index(from_), place, "receive")
+                rows["nccl_channels"] += [
+                    own | {"line": 100 * line + 1, "kind": "connection", "channel": 0}
+                    | {"transport": "NET", "network": "IB", "nic_index": 0, "gdr": True}
+                    | {"from_rank": begin, "to_rank": end, "side": side}
+                    for begin, end, side in ends
+                ]  # fmt: skip
+        for rank in range(number):
+            host = {"file_id": f"n{rank}", "host": f"host{rank}", "pid": 100 + rank}
+            nic = {"plugin": "IB", "nic_index": 0, "nic": "mlx5_0", "nic_port": 1}
+            rows["nccl_nics"].append(host | nic)
+            cable = {"file_id": "l", "line": rank + 1, "format": "lldp", "ts": at(0)}
+            near = {"device": f"leaf0{leaf_of[rank]}", "port": f"Ethernet{rank}"}
+            far = {"remote_device": f"host{rank}", "remote_port": "mlx5_0"}
+            rows["links"].append(cable | near | far)
+        with closing(Evidence(make_store(rows))) as evidence:
+            counted = evidence.frame("crossing_flows").select("device", "flows")
+        assert dict(counted.iter_rows()) == {leaf: max(both) for leaf, both in crossing.items()}
+
 
 class TestUplinks:
     def test_links_more_even_than_the_known_flows_carry_flowlets(self, make_store: Make) -> None:

@@ -75,6 +75,33 @@ def test_the_line_rate_tells_where_no_group_is_without_it(groups: list[list[str]
     assert cost.loss_share == pytest.approx(0.5 * TRANSFER / STEP, abs=0.02)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cost_is_none_only_where_a_loss_worth_a_look_would_have_shown(seed: int) -> None:
+    """Steps that vary by a third hide 8 %: "the job did not measurably feel it" was said."""
+    chance = np.random.default_rng(seed)
+    number, noise = int(chance.integers(60, 200)), float(chance.choice([0.01, 0.03, 0.5]))
+    added = float(chance.choice([1.0, 1.01, 1.08]))
+    times = STEP * chance.lognormal(0, noise, number)
+    acting = slice(number // 3, 2 * number // 3)
+    times[acting] *= added
+    moments = [START + timedelta(seconds=2 * step) for step in range(number)]
+    steps = pl.DataFrame(
+        {
+            "job": ["run"] * number, "step": range(number), "ts": moments, "step_time_ms": times,
+            "transfer_ms": [None] * number, "by_collectives": [False] * number,
+        }
+    )  # fmt: skip
+    evidence: Any = SimpleNamespace(frame={"job_steps": steps}.__getitem__)
+    cost = cost_of(
+        evidence, [SimpleNamespace(job="run")], [(moments[acting][0], moments[acting][-1])]
+    )  # type: ignore[list-item]
+    assert cost is not None
+    if noise == 0.5:
+        assert cost.felt or not cost.would_show
+    else:
+        assert cost.felt if added > 1.05 else (cost.felt or cost.would_show)
+
+
 @pytest.mark.parametrize("unfelt", [True, False])
 def test_what_nobody_felt_explains_no_slow_job(unfelt: bool) -> None:
     def found(kind: str, entity: Entity, loss: float | None) -> Finding:

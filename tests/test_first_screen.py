@@ -13,7 +13,6 @@ from test_loss import finding, told, trend
 from fabricobs.diagnosis.attribution import in_order
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
-    TO_THE_END,
     Answer,
     Coverage,
     Diagnosis,
@@ -172,7 +171,7 @@ def test_the_end_is_the_same_in_verdict_and_finding(seed: int, *, ended: bool) -
         [one], Coverage((), ()), [Segment(0, last, START, 1000.0)], load_models()
     )
     texts = (headline(known), wording.standing_words(known), wording.state_words(known))
-    assert all((TO_THE_END in text) != ended for text in texts)
+    assert all(("until the end of the logs" in text) != ended for text in texts)
     assert not any("ongoing" in text for text in texts)
     assert (f"at step {known.end_step}" in headline(known)) == ended
     assert (f"until step {known.end_step}" in wording.standing_words(known)) == ended
@@ -193,6 +192,35 @@ def test_what_counters_tell_until_the_last_whole_interval_of_a_job_ends_with_it(
         assert (known.state, known.to_its_end) == ("over", with_it)
         assert ("when its job ended" in wording.standing_words(known)) == with_it
         assert known.end == (job_end if with_it else end)
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_what_lasts_to_the_last_step_is_not_said_to_last_longer(
+    seed: int, *, finished: bool
+) -> None:
+    """Counters go on for a minute: "until the end of the logs" was said of a job that had ended."""
+    draw = random.Random(seed)
+    job_end = START + timedelta(hours=1)
+    seen = Coverage(
+        (), (), first_time=START, last_time=job_end + timedelta(seconds=draw.uniform(10, 120)),
+        values={"interval_seconds": 30.0},
+    )  # fmt: skip
+    paces = [Segment(0, 300, START, 1000.0)]
+    by_steps = replace(drawn_finding(draw), end_step=300, end=job_end, state="")
+    counted = replace(by_steps, start_step=None, end_step=None, families=("counters",))
+    by_counters = replace(counted, end=job_end + timedelta(seconds=draw.uniform(-9, 9)))
+    for one in (by_steps, by_counters):
+        (known,) = with_states([one], seen, paces, load_models(), job_end, finished=finished)
+        texts = headline(known), wording.standing_words(known), wording.until_words(known)
+        assert not any("end of the logs" in text for text in texts)
+        assert (known.state, known.to_its_end) == (("over" if finished else "ongoing"), finished)
+        assert known.until_last_step is not finished and known.end == job_end
+    # A port that is slow when the job is gone is slow still.
+    if seen.last_time - job_end > timedelta(seconds=40):  # type: ignore[operator]
+        outlives = replace(counted, end=seen.last_time)
+        (known,) = with_states([outlives], seen, paces, load_models(), job_end, finished=finished)
+        assert "until the end of the logs" in headline(known)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -236,8 +264,8 @@ def test_of_a_fault_of_two_runs_the_headline_is_that_of_the_worst_run(seed: int)
         run = Run(
             label="train" if number == 1 else "train#2", name="train", number=number,
             named_by="", parts=(), paths=(), hosts=(), ranks=8, nranks=8, processes=8,
-            versions=(), first_step=first, last_step=last, replayed_steps=0, begin=START,
-            end=START + timedelta(hours=number), modified=None, goes_on=False, candidates=1,
+            versions=(), first_step=first, last_step=last, planned_steps=None, replayed_steps=0,
+            begin=START, end=START + timedelta(hours=number), modified=None, goes_on=False, candidates=1,
         )  # fmt: skip
         diagnoses.append((run, Diagnosis(verdict, (finding,), coverage=seen)))
     both = joined(diagnoses, load_models())

@@ -514,6 +514,26 @@ def test_a_fault_ended_with_its_job_whoever_asks(tmp_path: Path, others: list[Jo
     assert of_job.title in told.questions[1].evidence
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_job_that_did_its_plan_ended_and_its_fault_with_it(tmp_path: Path, seed: int) -> None:
+    """Some trainers count steps from 0; the planned number stands in one log, and may be more."""
+    draw = random.Random(seed)
+    first, more = draw.randrange(2), draw.choice([0, 0, 7, 500])
+    job = replace(SLOW, first_step=first)
+    rows = job.rows()
+    for row in rows["steps"]:
+        if row["rank"] == 0:
+            row["total_steps"] = job.steps + more
+    (run,) = runs_of(made(tmp_path / "s", rows))
+    assert (run.planned_steps, run.finished) == (job.steps + more, more == 0)
+    found = diagnose(tmp_path / "s")
+    (finding,) = found.findings
+    assert (finding.state == "over", finding.to_its_end) == (more == 0, more == 0)
+    ended = f"It lasted until its job ended at step {first + job.steps - 1}"
+    assert (ended in found.verdict.sentence) == (more == 0)
+    assert f" of {job.steps + more}" in listing_text([run])
+
+
 def test_jobs_are_listed(tmp_path: Path, fabricobs: Run) -> None:
     store = made(tmp_path / "s", together(SLOW.rows(), AGAIN.rows(), WELL.rows()))
     listed = fabricobs("diagnose", "--store", store, "--list-jobs")

@@ -125,7 +125,8 @@ def test_json_has_the_fields_of_schema_version_1(diagnosis: Diagnosis) -> None:
         *("start", "end"),
         *("start_step", "end_step", "detected_at", "loss_share", "run_share", "of_runs"),
         *("gpu_hours_lost", "cost", "currency", "state", "slower_from", "to_its_end"),
-        *("from_first_step", "from_first_reading", "traffic_ended", "unfelt"),
+        *("from_first_step", "from_first_reading", "until_last_step", "traffic_ended"),
+        "unfelt",
         *("after_step", "title"),
         *("explanation", "drivers", "query", "sql", "refuted_by", "next_steps"),
     ]

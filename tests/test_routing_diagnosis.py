@@ -495,6 +495,30 @@ def test_hosts_that_no_job_tells_are_known_by_their_ports(make_store: Make, seed
     }
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_hosts_that_only_count_are_no_switches(make_store: Make, seed: int) -> None:
+    """Spare hosts count as those of the job do: cables to them were uplinks that carry nothing."""
+    fabric = Fabric(seed, told_by="switches")
+    nic = str(fabric.chance.choice(["eth{}", "ens{}f0np0", "rdma{}", "ib{}"]))
+    rows = fabric.write()
+    for number in range(6):
+        host, port = f"node{number:02d}", f"Ethernet{number % 2}"
+        fabric.count(host, nic.format(1), 4e9, 4e9, 0)
+        fabric.cable(f"leaf{number // 2}", port, host, nic.format(1))
+    for number in range(int(fabric.chance.integers(1, 4))):
+        leaf, spare = f"leaf{number % 3}", f"node{70 + number}"
+        for port in range(int(fabric.chance.integers(1, 5))):
+            fabric.count(spare, nic.format(port), 2e3, 2e3, 0)
+            fabric.count(leaf, f"Ethernet{40 + 8 * number + port}", 2e3, 2e3, 0)
+            fabric.cable(leaf, f"Ethernet{40 + 8 * number + port}", spare, nic.format(port))
+    with closing(Evidence(make_store(rows))) as evidence:
+        told = groups(evidence)
+    ports = [f"Ethernet{port}" for port in (10, 11, 8, 9)]
+    assert {group: told[group] for group in told if group.startswith("leaf")} == {
+        f"leaf{leaf} uplinks": ports for leaf in range(3)
+    }
+
+
 class TestNarrowLeaves:
     def judged(self, make_store: Make, rows: list[dict[str, str]]) -> MethodResult:
         model = load_models()["oversubscription"]

@@ -164,7 +164,9 @@ def _longest_pause(finding: Finding) -> int:
 
 def _outlives(finding: Finding, job_end: datetime | None, coverage: Coverage) -> bool:
     """Say whether a finding lasts beyond the interval of the counters in which its job ended."""
-    if finding.after_step is not None or job_end is None:
+    if finding.after_step is not None:
+        return True
+    if job_end is None:
         return finding.end_step is None
     last = None if finding.end_step is not None else finding.end
     return last is not None and last > job_end + _interval(coverage) + CLOCK_SLACK

@@ -18,6 +18,7 @@ _TIMER_STEPS = 50
 _PEAK_LEARNING_RATE = 3e-4
 _WARM_UP_STEPS = 100
 _TOKENS_PER_SEQUENCE = 4096
+_PLANNED = 10  # times the steps that are simulated: a job is asked about while it runs
 _USUAL_TERAFLOPS = 400  # of a GPU while it computes: what sizes the batch
 
 
@@ -72,7 +73,7 @@ def _steps(run: Run, offset: float, random: Random) -> Iterator[str]:
         gradient_norm = (0.8 + 6 * np.exp(-step / 25)) * np.exp(0.1 * noise[step - 1, 1])
         learning_rate = _PEAK_LEARNING_RATE * min(1.0, step / _WARM_UP_STEPS)
         fields = [
-            f"iteration {step:8d}/{steps:8d}",
+            f"iteration {step:8d}/{_PLANNED * steps:8d}",
             f"consumed samples: {step * batch:12d}",
             f"elapsed time per iteration (ms): {slowest * 1000:.1f}",
             f"throughput per GPU (TFLOP/s/GPU): {throughput_teraflops(job, slowest):.1f}",
