@@ -585,6 +585,41 @@ class TestFlows:
         assert dict(counted.iter_rows()) == {leaf: max(both) for leaf, both in crossing.items()}
 
 
+class TestSenders:
+    @pytest.mark.parametrize("seed", range(8))
+    def test_nics_that_send_what_comes_on_top_are_named(self, make_store: Make, seed: int) -> None:
+        """As long as their sum is what comes on top: else it comes from elsewhere, too."""
+        draw = np.random.default_rng(seed)
+        place, number = int(draw.integers(HOSTS)), int(draw.integers(1, HOSTS - 1))
+        senders = draw.choice([n for n in range(HOSTS) if n != place], number, replace=False)
+        ring, each = 5e10, float(draw.uniform(3e9, 1e10))
+        told = float(draw.choice([1.0, 0.4]))  # of what comes on top, by the senders
+        parts = []
+        for host, name in enumerate(NICS):
+            got = ring + (each * number / told + ring if host == place else 0.0)
+            sent = ring + (each + (ring * told / number) if host in senders else 0.0)
+            if told < 1:
+                sent = ring + (each if host in senders else 0.0)
+            counters = {
+                "rx_bytes": rising(round(got), start=0),
+                "tx_bytes": rising(round(sent), start=0),
+            }
+            parts.append(samples(name, "mlx5_0/1", counters, name="bytes"))
+        store = make_store(together(cluster(), *parts))
+        with closing(Evidence(store)) as evidence:
+            rows = evidence.frame("congested_nics", load_models()["congestion"].limits)
+        assert set(rows["host"].drop_nulls()) == {NICS[place]}
+        named = rows["senders"].drop_nulls().unique().to_list()
+        if told < 1:
+            assert named == []
+        else:
+            assert len(named) == 1 and named[0].count(" of ") == min(number, 3)
+            assert {part.split(" of ")[1] for part in named[0].split(", ")} <= {
+                NICS[n] for n in senders
+            }
+            assert rows["more_senders"].max() == (number - 3 if number > 3 else None)
+
+
 class TestUplinks:
     def test_links_more_even_than_the_known_flows_carry_flowlets(self, make_store: Make) -> None:
         """NCCL opens one flow, yet all links carry alike: one that stops is no hash of one flow."""

@@ -8,7 +8,8 @@
 -- packets a second its switch port marked, `usual_marked` those of the median port; `paused` the frames a second
 -- with which its switch paused the worst of its neighbours (where the switch is not known, the worst of all), `calm`
 -- outside such intervals, or at the median of the other switches if that is less. `many_cnp`, `many_marked` and
--- `many_paused` are signs of a full queue.
+-- `many_paused` are signs of a full queue. `senders` are NICs of known hosts that send more than they receive when most
+-- comes on top, where all of them together send about as much more: `sender_gbps` each.
 WITH excess AS (
   FROM evidence.nic_excess ANTI JOIN evidence.port_excess USING (format, switch, port)
   UNION ALL BY NAME
@@ -132,6 +133,25 @@ marked AS (
   FROM noted n
   ASOF LEFT JOIN evidence.port_marks m
     ON m.device = n.switch AND m.port = n.port AND m.ts_before <= n.middle
+),
+fullest AS (
+  FROM marked WHERE excess_gbps IS NOT NULL
+  QUALIFY row_number() OVER (PARTITION BY part ORDER BY excess_gbps DESC, ts) = 1
+),
+giving AS (
+  SELECT f.part, f.excess_gbps, b.nic || ' of ' || b.host AS sender, b.host AS sender_host,
+    8e-9 * (b.sent - b.received) / b.seconds AS gbps
+  FROM fullest f
+  JOIN nic_bytes b ON b.format = f.format AND b.ts > f.middle AND b.ts_before <= f.middle
+    AND (b.host IS DISTINCT FROM f.host OR b.nic IS DISTINCT FROM f.nic)
+  WHERE b.seconds > 0 AND b.sent > $sender_ratio * b.received
+),
+sources AS (
+  SELECT part, count(*) AS sender_count, median(gbps) AS sender_gbps,
+    array_to_string(list(sender ORDER BY gbps DESC, sender)[:3], ', ') AS senders,
+    array_to_string(list_sort(list_distinct(list(sender_host ORDER BY gbps DESC, sender)[:3])), ', ') AS sender_hosts
+  FROM giving GROUP BY part
+  HAVING sum(gbps) BETWEEN (1 - $sender_error) * any_value(excess_gbps) AND (1 + $sender_error) * any_value(excess_gbps)
 )
 SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.is_small, m.ts_before, m.ts,
   min(m.ts) OVER (PARTITION BY m.part) AS begun_by, m.ratio, m.peers - 1 AS others,
@@ -140,6 +160,7 @@ SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.is_sm
   m.marked, k.usual AS usual_marked, greatest($mark_ratio * k.usual, $mark_rate) AS many_marked,
   CASE WHEN l.ts >= m.middle THEN l.frames END AS paused, m.calm,
   CASE WHEN m.calm IS NOT NULL THEN greatest($pause_ratio * m.calm, $pause_rate) END AS many_paused,
+  s.senders, s.sender_hosts, s.sender_gbps, nullif(greatest(s.sender_count - 3, 0), 0) AS more_senders,
   list_concat(
     CASE WHEN m.port IS NOT NULL
       THEN [{'type': 'port', 'host': NULL, 'nic': NULL, 'switch': m.switch, 'port': m.port}] END,
@@ -147,5 +168,6 @@ SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.is_sm
       THEN [{'type': 'nic', 'host': m.host, 'nic': m.nic, 'switch': NULL, 'port': NULL}] END
   ) AS entities
 FROM marked m CROSS JOIN cnps c CROSS JOIN marks k
+LEFT JOIN sources s ON s.part = m.part
 ASOF LEFT JOIN pauses l ON l.place = m.place AND l.ts_before <= m.middle
 ORDER BY m.host, m.nic, m.switch, m.port, m.format, m.ts
