@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,7 +21,7 @@ from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.jobs import JobError
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past
-from fabricobs.report.jobs import listing_text
+from fabricobs.report.jobs import listing_text, restarts
 from fabricobs.report.wording import cost_words, loss_words
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
@@ -532,6 +533,22 @@ def test_a_job_that_did_its_plan_ended_and_its_fault_with_it(tmp_path: Path, see
     ended = f"It lasted until its job ended at step {first + job.steps - 1}"
     assert (ended in found.verdict.sentence) == (more == 0)
     assert f" of {job.steps + more}" in listing_text([run])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_restart_says_what_it_cost(tmp_path: Path, seed: int) -> None:
+    """The time between two runs and the steps done again were in no account."""
+    draw = random.Random(seed)
+    between, back = draw.randrange(30, 600), draw.randrange(40)
+    again = replace(
+        AGAIN, begin=SLOW.begin + timedelta(seconds=140 + between), first_step=121 - back
+    )
+    before, after = runs_of(made(tmp_path / "s", together(SLOW.rows(), again.rows())))
+    (told,) = restarts([after, before])
+    assert before.end is not None and after.begin is not None
+    took = (after.begin - before.end).total_seconds() + 0.91 * back
+    cost = re.search(r"([\d.,]+) GPU hours passed without a new step", told)
+    assert cost and float(cost[1]) == pytest.approx(8 * took / 3600, rel=0.05)
 
 
 def test_jobs_are_listed(tmp_path: Path, fabricobs: Run) -> None:

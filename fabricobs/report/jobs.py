@@ -7,7 +7,7 @@ from itertools import pairwise
 from fabricobs.diagnosis.findings import JobVerdict
 from fabricobs.report.documents import job_document
 from fabricobs.report.layout import few, wrapped
-from fabricobs.report.wording import amount_words, counted, utc
+from fabricobs.report.wording import amount_words, counted, number, utc
 from fabricobs.store.jobs import Run
 
 
@@ -59,7 +59,22 @@ def _restart(before: Run, after: Run) -> str:
         told.append(f"has {few(new)} instead of {few(gone)}")
     elif gone or new:
         told.append(f"has {few(new)} more" if new else f"is without {few(gone)}")
-    return f"{name_of(after)} {', '.join(told)}."
+    lost = _gpu_hours_without_new_steps(before, after)
+    cost = f"; {number(lost)} GPU hours passed without a new step" if lost else ""
+    return f"{name_of(after)} {', '.join(told)}{cost}."
+
+
+def _gpu_hours_without_new_steps(before: Run, after: Run) -> float | None:
+    """Return what a restart cost: the time between two runs, and that of the steps done again.
+
+    No finding has it. Start-up between the first line of a run and its first step is left out.
+    """
+    if before.end is None or after.begin is None or after.end is None or after.last_step is None:
+        return None
+    steps = after.last_step - (after.first_step or 0) + 1
+    again = after.replayed_steps / steps * (after.end - after.begin).total_seconds()
+    between = max((after.begin - before.end).total_seconds(), 0.0)
+    return (after.nranks or after.ranks) * (between + again) / 3600
 
 
 def listing_text(runs: Sequence[Run]) -> str:
