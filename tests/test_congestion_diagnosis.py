@@ -141,6 +141,25 @@ class TestStorms:
         assert finding.detected_at == at(SINCE + 2)
         assert finding.loss_share == pytest.approx(0.13, abs=0.02)
 
+    @pytest.mark.parametrize("with_it", [True, False])
+    @pytest.mark.parametrize("last", [16, 18, 20])
+    def test_pauses_that_end_with_the_job_are_said_to(
+        self, make_store: Make, last: int, *, with_it: bool
+    ) -> None:
+        """ "No storm: the receiver is slow" was what would disprove it, and nobody looked."""
+        rows = cluster(slower=1.5)
+        rows["steps"] = [row for row in rows["steps"] if row["ts"] <= at(last)]  # type: ignore[operator]
+        totals = [
+            700 + 400_000 * max(0, min(n, last if with_it else SAMPLES) - SINCE)
+            for n in range(SAMPLES)
+        ]
+        counters = {"pfc_tx_frames": totals, "pfc_rx_frames": [0] * SAMPLES}
+        counters["pfc_tx_pause_us"] = [11 * total for total in totals]
+        storm = priority("node02", "ens1np0", counters)
+        (finding,) = told(diagnose(make_store(together(rows, storm))))
+        said = "The pauses ended with the job's last step" in finding.explanation
+        assert (finding.kind, said) == ("pfc_storm", with_it)
+
     def test_its_leaf_port_alone_tells_it_too(self, make_store: Make) -> None:
         seen = pauses("leaf00", "Ethernet16", sent=5, got=40_000)
         (finding,) = told(diagnose(make_store(together(cluster(), seen))))

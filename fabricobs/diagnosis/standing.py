@@ -50,8 +50,7 @@ def with_states(
         over = finding.state == "over" or finding.to_its_end
         state = "over" if over else _state(finding, coverage, segments)
         if finished and state == "ongoing" and not _outlives(finding, job_end, coverage):
-            end = finding.end if finding.end_step is not None else job_end or finding.end
-            finding = replace(finding, end=end, to_its_end=True)
+            finding = replace(finding, end=_until_job_end(finding, job_end), to_its_end=True)
             state = "over"
         # Traffic that ends with the data ends nothing.
         finding = replace(finding, traffic_ended=finding.traffic_ended and state == "over")
@@ -170,6 +169,15 @@ def _outlives(finding: Finding, job_end: datetime | None, coverage: Coverage) ->
         return finding.end_step is None
     last = None if finding.end_step is not None else finding.end
     return last is not None and last > job_end + _interval(coverage) + CLOCK_SLACK
+
+
+def _until_job_end(finding: Finding, job_end: datetime | None) -> datetime | None:
+    """Return when a finding ended that ended with its job: its last interval may reach beyond."""
+    if job_end is None:
+        return finding.end
+    if finding.end_step is None or finding.end is None:
+        return job_end
+    return min(finding.end, job_end)
 
 
 def _data_go_on(job_end: datetime, coverage: Coverage, segments: Sequence[Segment]) -> bool:

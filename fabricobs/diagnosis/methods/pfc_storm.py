@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 
+from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.cost import cost_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
@@ -29,7 +30,7 @@ _QUIET = 0.05  # of a port's rate: next to no traffic
 
 @dataclass(frozen=True, slots=True)
 class _Storm:
-    """One NIC's storm: the intervals that show it, by what saw it, and when.
+    """One NIC's storm: the intervals that show it, by what saw it, all with pauses, and when.
 
     `host` and `nic` are None where no log tells what the switch port is cabled to.
     """
@@ -39,6 +40,7 @@ class _Storm:
     switch: str | None
     port: str | None
     rows: pl.DataFrame
+    all_rows: pl.DataFrame
     found: tuple[Stretch, ...]
 
     @property
@@ -68,7 +70,7 @@ def find_pfc_storms(evidence: Evidence, model: Model, trends: list[StepTimeTrend
     )
     findings = []
     for end in _ends(loud, warnings, detected):
-        storm = _storm(end, loud, (warnings, detected), model)
+        storm = _storm(end, roots, loud, (warnings, detected), model)
         if storm is not None:
             findings.append(_finding(storm, evidence, model, trends))
     known = evidence.frame("nic_counters").row(0, named=True)["nics"]
@@ -161,6 +163,7 @@ def _ends(*frames: pl.DataFrame) -> Iterable[tuple[str | None, str | None, str, 
 
 def _storm(
     end: tuple[str | None, str | None, str, str],
+    roots: pl.DataFrame,
     loud: pl.DataFrame,
     calls: Sequence[pl.DataFrame],
     model: Model,
@@ -177,7 +180,7 @@ def _storm(
         return None
     cable = pl.concat([part.select("switch", "port") for part in (rows, *named)]).drop_nulls()
     switch, port = cable.row(0) if len(cable) else (None, None)
-    return _Storm(host, nic, switch, port, rows, tuple(found))
+    return _Storm(host, nic, switch, port, rows, roots.filter(is_end), tuple(found))
 
 
 def _lasting(rows: pl.DataFrame, model: Model) -> list[Stretch]:
@@ -208,6 +211,7 @@ def _finding(
         "since": f"{start:%H:%M:%S} UTC",
         "counted": _counted(storm, frames, back),
         "traffic": _traffic_sentence(storm, evidence),
+        "stopped": _stopped_with_traffic(storm, trends),
         "nic_port": storm.port,
         **_watchdog(storm, evidence),
         "victims": _victims_sentence(victims),
@@ -291,6 +295,26 @@ def _traffic_sentence(storm: _Storm, evidence: Evidence) -> str:
     busy = _number(during["received_gbps"].median()) / float(during["speed_gbps"][0])
     little = " It sent pauses with next to no traffic." if busy < _QUIET else ""
     return f" The NIC received {busy:.0%} of its line rate meanwhile.{little}"
+
+
+def _stopped_with_traffic(storm: _Storm, trends: Sequence[StepTimeTrend]) -> str:
+    """Say that the pauses ended with the job, where counters were read after: what no storm needs.
+
+    A storm pauses whether anything arrives or not.
+    """
+    job_end = max((t.last_time for t in trends if t.last_time is not None), default=None)
+    if job_end is None or storm.rows.is_empty():
+        return ""
+    for _, rows in storm.all_rows.group_by("seen_at"):
+        last = rows.sort("ts").row(-1, named=True)
+        interval = last["ts"] - last["ts_before"]
+        with_it = last["ts_before"] - CLOCK_SLACK <= job_end <= last["ts"] + interval + CLOCK_SLACK
+        if not with_it or last["read_until"] < last["ts"] + interval / 2:
+            return ""
+    return (
+        " The pauses ended with the job's last step, while counters were read on: a receiver that "
+        "is slow pauses with the traffic, a storm needs none."
+    )
 
 
 def _victims(storm: _Storm, evidence: Evidence) -> list[str]:
