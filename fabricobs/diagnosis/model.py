@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fabricobs import content
 from fabricobs.content import ContentError
@@ -72,11 +72,6 @@ class Whole(_Part):
     share: str
 
 
-def _as_list(value: object) -> object:
-    """Return a list of one name where a name stands alone."""
-    return [value] if isinstance(value, str) else value
-
-
 class Rule(_Part):
     """A diagnosis stated as data: which rows of the evidence are wrong, and what they name.
 
@@ -89,7 +84,7 @@ class Rule(_Part):
 
     - `when`: a condition; rows of which it holds are wrong.
     - `for`: the threshold that says for how long: of the unit s so many seconds, else so many
-      intervals in a row; of a list any suffices.
+      intervals in a row.
     - `part`: the columns that name what must be wrong so long; those of the entity if left out.
     - `having`: a condition over the wrong rows of a part, with aggregates.
     - `finding`: the columns whose equal rows are one finding; those of the part if left out.
@@ -116,7 +111,7 @@ class Rule(_Part):
     """
 
     when: str = "true"
-    for_: Annotated[tuple[str, ...], BeforeValidator(_as_list)] = Field((), alias="for")
+    for_: str = Field("", alias="for")
     part: tuple[str, ...] = ()
     having: str = ""
     finding: tuple[str, ...] = ()

@@ -217,7 +217,7 @@ def _selects(
 
 
 def _sql(finding: Finding, selects: Sequence[str]) -> str:
-    begin = "NULL" if finding.start is None else timestamp_literal(finding.start)
+    begin = "NULL::TIMESTAMP" if finding.start is None else timestamp_literal(finding.start)
     reading = "{'value': value, 'ts': ts, 'path': path, 'line': line}"
     return f"""
         WITH told AS (

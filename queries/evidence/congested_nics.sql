@@ -48,8 +48,6 @@ much AS (
       count(*) FILTER (fills OR (share >= $small_share AND ratio >= $many_times)) OVER p >= $windows
       -- An interval in which it begins or ends has a part of it only.
       OR (max(share) OVER p >= $excess_share AND count(*) FILTER (share >= $small_share) OVER p >= $windows)
-      OR coalesce(bool_or(fills OR share >= $excess_share)
-        FILTER (epoch(ts - ts_before) >= $seconds) OVER p, false)
     ) AND (is_uncounted OR excess_gbps >= 0.1 * max(excess_gbps) OVER p)
 ),
 -- A NIC without a known cable and the one port without one that sends as much are its two ends.

@@ -4,14 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import chain
 from typing import Any
 
 import polars as pl
 
 from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.model import Model, Rule, Threshold
+from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, shared_time, stretches
 
 # Parts wrong for more of the same time than of times apart share a cause.
@@ -54,14 +53,7 @@ def _of_any_time(rows: pl.DataFrame) -> Wrong:
 
 
 def _lasting(rows: pl.DataFrame, model: Model, rule: Rule) -> list[Stretch]:
-    each_way = [_lasting_by(rows, model.threshold[name]) for name in rule.for_]
-    soonest: dict[tuple[datetime, datetime], Stretch] = {}
-    for stretch in sorted(chain(*each_way), key=lambda stretch: stretch.detected_at, reverse=True):
-        soonest[stretch.begin, stretch.end] = stretch
-    return sorted(soonest.values(), key=lambda stretch: stretch.begin)
-
-
-def _lasting_by(rows: pl.DataFrame, threshold: Threshold) -> list[Stretch]:
+    threshold = model.threshold[rule.for_]
     if threshold.unit != "s":
         return stretches(rows, int(threshold.value))
     enough = timedelta(seconds=threshold.value)
