@@ -49,7 +49,7 @@ def with_states(
         # What was over when its job ended stays so, however long other data go on or began before.
         over = finding.state == "over" or finding.to_its_end
         state = "over" if over else _state(finding, coverage, segments)
-        if finished and state == "ongoing" and not _outlives(finding, job_end, coverage):
+        if finished and state == "ongoing" and _ends_with(finding, job_end, coverage):
             finding = replace(finding, end=_until_job_end(finding, job_end), to_its_end=True)
             state = "over"
         # Traffic that ends with the data ends nothing.
@@ -161,14 +161,21 @@ def _longest_pause(finding: Finding) -> int:
     return max(pauses, default=0) if len(pauses) > 1 else 0
 
 
-def _outlives(finding: Finding, job_end: datetime | None, coverage: Coverage) -> bool:
-    """Say whether a finding lasts beyond the interval of the counters in which its job ended."""
+def _ends_with(finding: Finding, job_end: datetime | None, coverage: Coverage) -> bool:
+    """Say whether an ongoing finding lasts as long as its job: no shorter, nor beyond.
+
+    Counters tell of the interval in which the job ended; steps, of one near its end.
+    """
     if finding.after_step is not None:
-        return True
-    if job_end is None:
-        return finding.end_step is None
-    last = None if finding.end_step is not None else finding.end
-    return last is not None and last > job_end + _interval(coverage) + CLOCK_SLACK
+        return False
+    if job_end is None or finding.end is None:
+        return finding.end_step is not None
+    near = _interval(coverage) + CLOCK_SLACK
+    if finding.end_step is None:
+        return abs(finding.end - job_end) <= near
+    if coverage.begin is not None:
+        near = max(near, _NEAR_THE_END * (job_end - coverage.begin))
+    return finding.end >= job_end - near
 
 
 def _until_job_end(finding: Finding, job_end: datetime | None) -> datetime | None:
@@ -188,7 +195,7 @@ def _data_go_on(job_end: datetime, coverage: Coverage, segments: Sequence[Segmen
 
 
 def _until_last_step(finding: Finding, job_end: datetime, coverage: Coverage) -> Finding:
-    if _outlives(finding, job_end, coverage):
+    if not _ends_with(finding, job_end, coverage):
         return finding
     return replace(finding, end=job_end, until_last_step=True)
 

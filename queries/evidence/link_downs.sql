@@ -4,7 +4,8 @@
 -- made of others. `ts_before` is when a status last found the port up, or `ts`.
 WITH told AS (
   SELECT host_name(host) AS device, part AS port, ts AS ts_before, ts,
-    CASE WHEN EXISTS (FROM training_hosts) AND host_name(host) NOT IN (FROM known_hosts)
+    CASE WHEN regexp_matches(part, '^(swp[0-9]|[A-Z])')
+      OR (EXISTS (FROM training_hosts) AND host_name(host) NOT IN (FROM known_hosts))
       THEN 'device log' ELSE 'kernel' END AS source
   FROM events WHERE kind = 'link_down' AND ts IS NOT NULL
   UNION
