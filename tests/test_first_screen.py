@@ -265,8 +265,8 @@ def test_of_a_fault_of_two_runs_the_headline_is_that_of_the_worst_run(seed: int)
             label="train" if number == 1 else "train#2", name="train", number=number,
             named_by="", parts=(), paths=(), hosts=(), ranks=8, nranks=8, processes=8,
             versions=(), first_step=first, last_step=last, planned_steps=None, replayed_steps=0,
-            begin=START, end=START + timedelta(hours=number), modified=None, goes_on=False,
-            candidates=1,
+            begin=START, end=START + timedelta(hours=number), modified=None, times={},
+            goes_on=False, candidates=1,
         )  # fmt: skip
         diagnoses.append((run, Diagnosis(verdict, (finding,), coverage=seen)))
     both = joined(diagnoses, load_models())

@@ -230,27 +230,8 @@ def leaf_rows(
 
 def run(name: str, hosts: tuple[str, ...], begin: datetime, end: datetime) -> Run:
     nothing: tuple[Lines, ...] = ()
-    told = (
-        name,
-        name,
-        1,
-        "folder",
-        nothing,
-        (),
-        hosts,
-        6,
-        6,
-        6,
-        (),
-        0,
-        9,
-        None,
-        0,
-        begin,
-        end,
-        end,
-    )
-    return Run(*told, False, 1)
+    told = (name, name, 1, "folder", nothing, (), hosts, 6, 6, 6, (), 0, 9, None, 0)
+    return Run(*told, begin, end, end, {}, False, 1)
 
 
 class TestSpinesToWhichNoCableIsTold:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import median
 
 from fabricobs.diagnosis.findings import JobVerdict
 from fabricobs.report.documents import job_document
@@ -49,8 +50,9 @@ def restarts(runs: Sequence[Run]) -> list[str]:
 
 def _restart(before: Run, after: Run) -> str:
     told = [f"follows {name_of(before)}"]
-    if before.end is not None and after.begin is not None and after.begin >= before.end:
-        minutes, seconds = divmod(round((after.begin - before.end).total_seconds()), 60)
+    between = seconds_between(before, after)
+    if between is not None and between >= 0:
+        minutes, seconds = divmod(round(between), 60)
         told = [f"began {minutes:,} min {seconds} s after {name_of(before)} ended"]
     if after.replayed_steps:
         told.append(f"repeats {counted(after.replayed_steps, 'step')}")
@@ -69,12 +71,25 @@ def _gpu_hours_without_new_steps(before: Run, after: Run) -> float | None:
 
     No finding has it. Start-up between the first line of a run and its first step is left out.
     """
-    if before.end is None or after.begin is None or after.end is None or after.last_step is None:
+    between = seconds_between(before, after)
+    if between is None or after.begin is None or after.end is None or after.last_step is None:
         return None
     steps = after.last_step - (after.first_step or 0) + 1
     again = after.replayed_steps / steps * (after.end - after.begin).total_seconds()
-    between = max((after.begin - before.end).total_seconds(), 0.0)
-    return (after.nranks or after.ranks) * (between + again) / 3600
+    return (after.nranks or after.ranks) * (max(between, 0.0) + again) / 3600
+
+
+def seconds_between(before: Run, after: Run) -> float | None:
+    """Return the seconds between two runs, by the clocks of the hosts that are in both."""
+    by_host = [
+        (after.times[host][0] - before.times[host][1]).total_seconds()
+        for host in before.times.keys() & after.times.keys()
+    ]
+    if by_host:
+        return median(by_host)
+    if before.end is None or after.begin is None:
+        return None
+    return (after.begin - before.end).total_seconds()
 
 
 def listing_text(runs: Sequence[Run]) -> str:

@@ -6,7 +6,7 @@ A store whose files are all of one launch that only its files name is one job wi
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from os.path import commonprefix
 from pathlib import PurePath
@@ -15,7 +15,7 @@ from typing import ClassVar
 from fabricobs.store.joining import find_launches
 from fabricobs.store.launch_evidence import gap
 from fabricobs.store.launch_paths import common_folder, folders_above, names_of, pod_of, scheduled
-from fabricobs.store.launches import Launch, Lines
+from fabricobs.store.launches import Launch, Lines, Times
 from fabricobs.store.launches import Trace as Trace
 
 _RUN = "#"
@@ -56,6 +56,7 @@ class Run:
     begin: datetime | None
     end: datetime | None
     modified: datetime | None
+    times: Mapping[str, Times] = field(hash=False)  # begin and end by the clock of each host
     goes_on: bool  # after `end`: no file tells how it ended
     candidates: int
 
@@ -202,6 +203,7 @@ def _run(
         begin=launch.begin,
         end=launch.end,
         modified=launch.modified,
+        times=launch.times,
         goes_on=not steps,
         candidates=launch.candidates,
     )

@@ -10,6 +10,7 @@ from fabricobs.store.launch_paths import family_of, pod_of, scheduled
 
 Process = tuple[str | None, int]
 Steps = tuple[int, int]
+Times = tuple[datetime, datetime]
 
 # Stretches of lines a file is split into: each row of the file is compared with each.
 _MOST_PARTS = 1_000
@@ -84,6 +85,7 @@ class Launch:
     planned_steps: int = 0  # the most that a file says; 0: none does
     begin: datetime | None = None
     end: datetime | None = None
+    times: dict[str, Times] = field(default_factory=dict)  # by the clock of each host
     made: datetime | None = None  # its first communicator
     modified: datetime | None = None  # of its files, the last
     order: int = 0  # of launches in one file
@@ -154,6 +156,8 @@ class Launch:
         self.begin = _earliest(self.begin, trace.begin)
         self.end = _latest(self.end, trace.end)
         self.modified = _latest(self.modified, trace.modified)
+        if trace.host is not None and trace.begin is not None and trace.end is not None:
+            self._add_times(trace.host, (trace.begin, trace.end))
 
     def join(self, other: "Launch") -> None:
         """Take in what another launch is: they are one."""
@@ -178,6 +182,8 @@ class Launch:
         self.made = _earliest(self.made, other.made)
         self.end = _latest(self.end, other.end)
         self.modified = _latest(self.modified, other.modified)
+        for host, times in other.times.items():
+            self._add_times(host, times)
 
     def _join_attempts(self, other: "Launch") -> None:
         """Join attempt with attempt, where both have as many; else none is told apart."""
@@ -194,6 +200,10 @@ class Launch:
         if trace.rank is not None and trace.pid is not None:
             place = (trace.nranks, trace.rank)
             self.places.setdefault(place, set()).add((trace.host, trace.pid))
+
+    def _add_times(self, host: str, times: Times) -> None:
+        begin, end = self.times.get(host, times)
+        self.times[host] = min(begin, times[0]), max(end, times[1])
 
     def _add_steps(self, rank: int | None, steps: Steps, begin: datetime | None) -> None:
         first, last = self.steps.get(rank, steps)
