@@ -257,6 +257,24 @@ class TestStorms:
         assert asked.answer == ("unknown" if told_of else "ok")
         assert ("leaf00 pauses its neighbours" in asked.evidence) == told_of
 
+    @pytest.mark.parametrize("place", range(HOSTS))
+    def test_the_nic_that_pauses_such_a_switch_for_less_than_a_storm_is_named(
+        self, make_store: Make, place: int
+    ) -> None:
+        """The answer was that nothing tells what its queues fill for."""
+        parts = []
+        for number, host in enumerate(NICS):
+            sent = rising(2_000 if number == place else 0)
+            got = rising(0 if number == place else 700)
+            counters = {"pfc_tx_frames": sent, "pfc_rx_frames": got}
+            counters["pfc_tx_pause_us"] = [400 * total for total in sent]
+            parts.append(priority(host, "mlx5_0/1", counters))
+        found = diagnose(make_store(together(cluster(), received([1] * HOSTS), *parts)))
+        asked = found.verdict.questions[6]
+        assert asked.answer == "unknown"
+        assert f"mlx5_0 of {NICS[place]} pauses its port {PORTS[place]}" in asked.evidence
+        assert "nothing tells for what" not in asked.evidence
+
     def test_frames_of_all_receivers_alike_are_no_storm(self, make_store: Make) -> None:
         frames = np.random.default_rng(3).uniform(3_000, 6_000, HOSTS)
         seen = [

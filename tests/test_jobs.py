@@ -21,7 +21,7 @@ from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.jobs import JobError
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past
-from fabricobs.report.jobs import listing_text, restarts
+from fabricobs.report.jobs import listing_text, restarts, seconds_between
 from fabricobs.report.wording import cost_words, loss_words
 from fabricobs.store.arrow import table_schema
 from fabricobs.store.parts import Store
@@ -549,6 +549,24 @@ def test_a_restart_says_what_it_cost(tmp_path: Path, seed: int) -> None:
     took = (after.begin - before.end).total_seconds() + 0.91 * back
     cost = re.search(r"([\d.,]+) GPU hours passed without a new step", told)
     assert cost and float(cost[1]) == pytest.approx(8 * took / 3600, rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_time_between_two_runs_is_that_of_each_hosts_clock(tmp_path: Path, seed: int) -> None:
+    """From the end on a clock that is ahead to the begin on one that is behind is another time."""
+    draw = random.Random(seed)
+    between = draw.randrange(60, 600)
+    ahead = {host: draw.uniform(-50, 50) for host in SLOW.hosts}
+    parts = []
+    for job in (SLOW, replace(AGAIN, begin=SLOW.end + timedelta(seconds=between))):
+        rows = job.rows()
+        for row in rows["steps"]:
+            row["ts"] += timedelta(seconds=ahead[row["host"]])  # type: ignore[operator,index]
+        parts.append(rows)
+    before, after = runs_of(made(tmp_path / "s", together(*parts)))
+    told = seconds_between(before, after)
+    # The first step of the next run has ended then, the last of the one before was longer.
+    assert told == pytest.approx(between + SLOW.steps - 0.91 * SLOW.steps * 1.3, abs=20)
 
 
 def test_jobs_are_listed(tmp_path: Path, fabricobs: Run) -> None:

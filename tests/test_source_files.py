@@ -184,6 +184,9 @@ def test_the_readings_are_those_that_show_it(make_store: Callable[[Rows], Path],
         # Of a switch with several ports in its rows one is there to compare.
         assert [each.least for each in told[1:]] == [True] * len(told[1:])
         assert culprit is not port or len(told) == 1
+        # What is not known to begin has readings, too.
+        undated = replace(storm, start=None, end=None, detected_at=None)
+        assert counter in {each.counter for each in explain(undated, store).source.readings}
 
 
 def test_what_stood_still_is_said_to(make_store: Callable[[Rows], Path]) -> None:
