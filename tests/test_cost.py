@@ -92,9 +92,8 @@ def test_a_cost_is_none_only_where_a_loss_worth_a_look_would_have_shown(seed: in
         }
     )  # fmt: skip
     evidence: Any = SimpleNamespace(frame={"job_steps": steps}.__getitem__)
-    cost = cost_of(
-        evidence, [SimpleNamespace(job="run")], [(moments[acting][0], moments[acting][-1])]
-    )  # type: ignore[list-item]
+    pace: Any = SimpleNamespace(job="run")
+    cost = cost_of(evidence, [pace], [(moments[acting][0], moments[acting][-1])])
     assert cost is not None
     if noise == 0.5:
         assert cost.felt or not cost.would_show

@@ -201,9 +201,9 @@ def test_what_lasts_to_the_last_step_is_not_said_to_last_longer(
 ) -> None:
     """Counters go on for a minute: "until the end of the logs" was said of a job that had ended."""
     draw = random.Random(seed)
-    job_end = START + timedelta(hours=1)
+    job_end, longer = START + timedelta(hours=1), timedelta(seconds=draw.uniform(10, 120))
     seen = Coverage(
-        (), (), first_time=START, last_time=job_end + timedelta(seconds=draw.uniform(10, 120)),
+        (), (), first_time=START, last_time=job_end + longer,
         values={"interval_seconds": 30.0},
     )  # fmt: skip
     paces = [Segment(0, 300, START, 1000.0)]
@@ -217,7 +217,7 @@ def test_what_lasts_to_the_last_step_is_not_said_to_last_longer(
         assert (known.state, known.to_its_end) == (("over" if finished else "ongoing"), finished)
         assert known.until_last_step is not finished and known.end == job_end
     # A port that is slow when the job is gone is slow still.
-    if seen.last_time - job_end > timedelta(seconds=40):  # type: ignore[operator]
+    if longer > timedelta(seconds=40):
         outlives = replace(counted, end=seen.last_time)
         (known,) = with_states([outlives], seen, paces, load_models(), job_end, finished=finished)
         assert "until the end of the logs" in headline(known)

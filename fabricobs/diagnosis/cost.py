@@ -1,7 +1,7 @@
 """What a cause in the network cost a job: its steps while it acted against those without it."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -32,8 +32,8 @@ _FAR = 8.0
 _FEWEST_TO_TEST = 3
 # Share of a step that a cause must add to be worth a look: half of the 10 % at which a slowdown
 # counts (Greyhound, arXiv 2410.12588). Steps among which it would not show leave the cost open.
-_WORTH_A_LOOK = 0.05
-_WOULD_SHOW = 0.05
+WORTH_A_LOOK = 0.05
+_SURELY_LESS = 0.05  # largest p at which steps without such a loss are told from those with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Cost:
 
     `felt` says whether the steps differ significantly from those without the cause; `against`
     says what they were compared with. `bursts` are the first and last step of each stretch of a
-    cause that comes and goes. What is not felt `would_show` if it were worth a look.
+    cause that comes and goes. `would_show` is false of steps among which a loss would not show.
     """
 
     job: str | None
@@ -104,8 +104,8 @@ def _cost(
         usual, against = float(np.median(others)), "steps without it"
         noise = float(np.quantile(np.abs(others - usual), _NEARLY_ALL))
         felt = _stand_out(times, others)
-        worth = _WORTH_A_LOOK * _usual_step(calm)
-        would_show = is_less(times - worth, others) < _WOULD_SHOW
+        worth = WORTH_A_LOOK * _usual_step(calm)
+        would_show = felt or is_less(times - worth, others) < _SURELY_LESS
         longest = _usual_step(acting) - _usual_step(calm) if hidden else np.inf
     else:
         if column == "step_time_ms" or hidden:
@@ -122,8 +122,7 @@ def _cost(
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
-    told = _told(pace.job, acting, added, felt, against, steps)
-    return replace(told, would_show=would_show)
+    return _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
 
 
 def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:
@@ -147,6 +146,8 @@ def _told(
     felt: bool,
     against: str,
     steps: pl.DataFrame,
+    *,
+    would_show: bool,
 ) -> Cost:
     first, last = int(acting["step"][0]), int(acting["step"][-1])
     span = steps.filter(pl.col("step").is_between(first, last))
@@ -163,6 +164,7 @@ def _told(
         felt=felt and lost > 0,
         against=against,
         bursts=_bursts(acting, span),
+        would_show=would_show,
     )
 
 

@@ -6,7 +6,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any
 
-from fabricobs.diagnosis.cost import Cost
+from fabricobs.diagnosis.cost import WORTH_A_LOOK, Cost
 from fabricobs.diagnosis.device_commands import netdev_of, nic_commands_of, switch_commands_of
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
@@ -22,7 +22,9 @@ from fabricobs.notebook import share_words
 
 _NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
 COST_UNKNOWN = "What it costs cannot be told from these files."
-COST_UNSEEN = "What it costs is not known: the steps vary too much for a loss of 5% to show."
+COST_UNSEEN = (
+    f"What it costs is not known: the steps vary too much for a loss of {WORTH_A_LOOK:.0%} to show."
+)
 UNFELT = "The job did not measurably feel it"
 
 
@@ -72,7 +74,7 @@ def build_finding(
         end_step=cost.end_step if cost and felt else None,
         detected_at=detected_at,
         loss_share=loss,
-        unfelt=cost is not None and not felt and cost.would_show,
+        unfelt=cost is not None and cost.would_show and not felt,
         drivers=tuple(drivers),
         bursts=cost.bursts if cost and felt else (),
         query=model.query,
@@ -153,7 +155,7 @@ def driver(
 def _cost_sentence(cost: Cost | None) -> str:
     if cost is None:
         return COST_UNKNOWN
-    if not cost.felt and not cost.would_show:
+    if not cost.would_show:
         return COST_UNSEEN
     if not cost.felt:
         return f"{UNFELT}, against {cost.against}."

@@ -49,7 +49,8 @@ def with_states(
         # What was over when its job ended stays so, however long other data go on or began before.
         over = finding.state == "over" or finding.to_its_end
         state = "over" if over else _state(finding, coverage, segments)
-        if finished and state == "ongoing" and _ends_with(finding, job_end, coverage):
+        with_job = state == "ongoing" and _ends_with(finding, job_end, coverage)
+        if finished and with_job:
             finding = replace(finding, end=_until_job_end(finding, job_end), to_its_end=True)
             state = "over"
         # Traffic that ends with the data ends nothing.
@@ -65,9 +66,9 @@ def with_states(
             finding = replace(finding, to_its_end=True)
         if state == "over" and job_end is not None and _reaches(job_end, finding, coverage):
             finding = replace(finding, to_its_end=True, end=job_end)
-        if state == "ongoing" and job_end is not None and _data_go_on(job_end, coverage, segments):
-            finding = _until_last_step(finding, job_end, coverage)
         lasts = finding.until_last_step and (state or finding.state) == "ongoing"
+        if state == "ongoing" and with_job and _data_go_on(job_end, coverage, segments):
+            finding, lasts = replace(finding, end=job_end), True
         slower = finding.slower_from or _slower_from(finding, segments)
         from_first = finding.start_step is not None and finding.start_step <= first_judged
         read_first = finding.start_step is None and _begins_with(finding, coverage)
@@ -187,17 +188,13 @@ def _until_job_end(finding: Finding, job_end: datetime | None) -> datetime | Non
     return min(finding.end, job_end)
 
 
-def _data_go_on(job_end: datetime, coverage: Coverage, segments: Sequence[Segment]) -> bool:
+def _data_go_on(job_end: datetime | None, coverage: Coverage, segments: Sequence[Segment]) -> bool:
     """Say whether data go on after a job's last step for longer than some of its steps take."""
+    if job_end is None:
+        return False
     step = timedelta(milliseconds=segments[-1].step_time_ms if segments else 0.0)
     last = coverage.last_time
     return last is not None and last - job_end > _SOME_STEPS * step + CLOCK_SLACK
-
-
-def _until_last_step(finding: Finding, job_end: datetime, coverage: Coverage) -> Finding:
-    if not _ends_with(finding, job_end, coverage):
-        return finding
-    return replace(finding, end=job_end, until_last_step=True)
 
 
 def _reaches(job_end: datetime, finding: Finding, coverage: Coverage) -> bool:

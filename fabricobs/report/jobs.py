@@ -61,18 +61,17 @@ def _restart(before: Run, after: Run) -> str:
         told.append(f"has {few(new)} instead of {few(gone)}")
     elif gone or new:
         told.append(f"has {few(new)} more" if new else f"is without {few(gone)}")
-    lost = _gpu_hours_without_new_steps(before, after)
+    lost = None if between is None else _gpu_hours_without_new_steps(after, between)
     cost = f"; {number(lost)} GPU hours passed without a new step" if lost else ""
     return f"{name_of(after)} {', '.join(told)}{cost}."
 
 
-def _gpu_hours_without_new_steps(before: Run, after: Run) -> float | None:
-    """Return what a restart cost: the time between two runs, and that of the steps done again.
+def _gpu_hours_without_new_steps(after: Run, between: float) -> float | None:
+    """Return what a restart cost: the seconds before a run, and those of the steps done again.
 
     No finding has it. Start-up between the first line of a run and its first step is left out.
     """
-    between = seconds_between(before, after)
-    if between is None or after.begin is None or after.end is None or after.last_step is None:
+    if after.begin is None or after.end is None or after.last_step is None:
         return None
     steps = after.last_step - (after.first_step or 0) + 1
     again = after.replayed_steps / steps * (after.end - after.begin).total_seconds()

@@ -76,21 +76,21 @@ marks AS (
 ),
 -- Hosts whose leaf is not known are one place. Of a place the worst of its neighbours counts, in spans as long as an
 -- interval: each is read at moments of its own.
-senders AS (
+pausing AS (
   SELECT coalesce(switch, '') AS place, coalesce(switch, device) AS sender, ts_before, ts,
     ts_before + (ts - ts_before) / 2 AS middle, frames_per_second AS frames
   FROM evidence.pause_senders
 ),
 span AS (
-  SELECT place, greatest(1, 1e6 * median(epoch(ts - ts_before)))::BIGINT AS us FROM senders GROUP BY place
+  SELECT place, greatest(1, 1e6 * median(epoch(ts - ts_before)))::BIGINT AS us FROM pausing GROUP BY place
 ),
 pauses AS (
   SELECT place, min(ts_before) AS ts_before, max(ts) AS ts, min(middle) AS middle, max(frames) AS frames
-  FROM senders JOIN span USING (place)
+  FROM pausing JOIN span USING (place)
   GROUP BY place, epoch_us(middle) // us
 ),
 means AS (
-  SELECT place, sender, avg(frames) AS frames FROM senders GROUP BY place, sender
+  SELECT place, sender, avg(frames) AS frames FROM pausing GROUP BY place, sender
 ),
 places AS (
   SELECT part, CASE WHEN any_value(switch) IN (SELECT place FROM pauses) THEN any_value(switch) ELSE '' END
@@ -144,7 +144,7 @@ giving AS (
     AND (b.host IS DISTINCT FROM f.host OR b.nic IS DISTINCT FROM f.nic)
   WHERE b.seconds > 0 AND b.sent > $sender_ratio * b.received
 ),
-sources AS (
+senders AS (
   SELECT part, count(*) AS sender_count, median(gbps) AS sender_gbps,
     array_to_string(list(sender ORDER BY gbps DESC, sender)[:3], ', ') AS senders,
     array_to_string(list_sort(list_distinct(list(sender_host ORDER BY gbps DESC, sender)[:3])), ', ') AS sender_hosts
@@ -166,6 +166,6 @@ SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.is_sm
       THEN [{'type': 'nic', 'host': m.host, 'nic': m.nic, 'switch': NULL, 'port': NULL}] END
   ) AS entities
 FROM marked m CROSS JOIN cnps c CROSS JOIN marks k
-LEFT JOIN sources s ON s.part = m.part
+LEFT JOIN senders s ON s.part = m.part
 ASOF LEFT JOIN pauses l ON l.place = m.place AND l.ts_before <= m.middle
 ORDER BY m.host, m.nic, m.switch, m.port, m.format, m.ts

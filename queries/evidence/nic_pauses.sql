@@ -5,7 +5,7 @@
 -- A switch port whose cable no log tells may lead to a NIC, unless another switch sent as many pauses
 -- as it received: then that is the other end. Its `host` and `nic` are null; where the cable leads to
 -- what is no switch, they are those of a host that no job uses. `counted` is the number
--- of ports whose pauses the same kind of device counts, quiet ones included; `read_until` is when its counters were read last.
+-- of ports whose pauses the same kind of device counts, quiet ones included; `read_until` is when its device was read last.
 WITH ends AS (
   SELECT host, nic, leaf AS switch, leaf_port AS port FROM nic_ports
 ),
@@ -53,10 +53,7 @@ seen AS (
 )
 SELECT s.*, l.frame_us, v.speed_gbps, o.counted, r.read_until
 FROM seen s
-JOIN (
-  SELECT seen_at AS seen_by, host, nic, switch, port, max(ts) AS read_until FROM seen GROUP BY ALL
-) r ON r.seen_by = s.seen_at AND r.host IS NOT DISTINCT FROM s.host AND r.nic IS NOT DISTINCT FROM s.nic
-  AND r.switch IS NOT DISTINCT FROM s.switch AND r.port IS NOT DISTINCT FROM s.port
+JOIN (SELECT device, max(ts) AS read_until FROM pause_intervals GROUP BY device) r USING (device)
 CROSS JOIN lengths l
 JOIN (
   SELECT CASE WHEN host_name(device) IN (SELECT host FROM training_hosts) THEN 'nic'

@@ -74,7 +74,7 @@ def _finding(
     entities = _with_wholes(parts, wrong.rows, model, rule)
     own = _own(trends, parts)
     cost = price(wrong, evidence, model, rule, own)
-    priced = cost is not None and (cost.felt or cost.would_show)
+    priced = cost is not None and cost.would_show
     slower = not priced and _slower_since(wrong, own)
     told = {"priced": priced, "slower": slower}
     facts = _facts(wrong, evidence, model, rule, told)
