@@ -18,7 +18,6 @@ from fabricobs.diagnosis.shifted_times import shifted_times
 from fabricobs.diagnosis.statistics import fewest_beyond
 
 _NOTHING = MethodResult()
-_FILLS_QUEUES = ("ecmp_skew", "hash_collisions", "oversubscription")
 # What lasts half of the run must show, and half of it must have been counted.
 _HALF = 0.5
 _AS_WIDE = 1.05  # NICs over uplinks: above it a leaf is oversubscribed, as its rule has it
@@ -26,10 +25,6 @@ _USED = 0.001  # of the busiest port's bits: ports that carry less are not used 
 _OFTEN = "Counters over the whole run, read more often."
 _USUAL_WAITS = "PortXmitWait of the same ports while a job runs at its usual speed."
 _OF_HOSTS = "NCCL_DEBUG=INFO logs of every host, or a host map."
-_OF_SWITCH = "Queue, pause and byte counters of all ports of that switch, over the run."
-_OF_RECEIVER = (
-    "PCIe width and speed of that NIC (`lspci -vv`), and what it drops for want of buffers."
-)
 _OF_NICS = "Counters of every NIC over the whole run: ethtool -S, or /sys/class/infiniband."
 
 
@@ -173,15 +168,6 @@ def congested(
         settled_by = first.settled_by
     if stops.loud:
         partly, settled_by = stops.loud, _USUAL_WAITS
-    if lone := _lone_pausers(evidence, judgements, model):
-        worst, others = lone[0], f", and {len(lone) - 1:,} more alike" if len(lone) > 1 else ""
-        pauser = _pauser_of(evidence, worst["switch"])
-        partly = (
-            f"{worst['switch']} pauses its neighbours with {worst['now']:,.0f} frames a second, "
-            f"{worst['usual']:,.3g} are usual{others}: its queues fill, and "
-            f"{pauser or 'nothing tells for what'}"
-        )
-        settled_by = _OF_RECEIVER if pauser else _OF_SWITCH
     if partly:
         return Question(question, "unknown", f"{quiet}, but {partly}.", settled_by, tuple(powers))
     alike = "NICs receive alike"
@@ -189,40 +175,6 @@ def congested(
         alike = "no queue fills where a NIC receives more than its peers"
     text = f"{quiet}, and {alike}: {shown} would have shown."
     return Question(question, "ok", text, would_show=tuple(powers))
-
-
-def _lone_pausers(
-    evidence: Evidence, judgements: Mapping[str, MethodResult], model: Model
-) -> list[dict[str, Any]]:
-    """Return the switches that pause their neighbours far more than usual, the most first.
-
-    Where uplinks are uneven or full, the pauses of their switches and of those before are of that.
-    """
-    if any(judgements.get(kind, _NOTHING).findings for kind in _FILLS_QUEUES):
-        return []
-    return evidence.frame("lone_pausers", model.limits).rows(named=True)
-
-
-def _pauser_of(evidence: Evidence, switch: str) -> str | None:
-    """Say which NIC pauses a switch most of those that do, for less than a storm; None if none."""
-    paused = evidence.frame("nic_pauses").filter(
-        pl.col("switch") == switch,
-        pl.col("nic").is_not_null(),
-        pl.col("back_frames_per_second").fill_null(0) < pl.col("frames_per_second"),
-    )
-    if paused.is_empty():
-        return None
-    most = (
-        paused.group_by("host", "nic", "port")
-        .agg(pl.col("frames_per_second").median(), pl.col("share").median())
-        .sort("frames_per_second", "host", "nic")
-        .row(-1, named=True)
-    )
-    share = "" if most["share"] is None else f", {most['share']:.0%} of the time"
-    return (
-        f"{most['nic']} of {most['host']} pauses its port {most['port']} meanwhile, with "
-        f"{most['frames_per_second']:,.0f} frames a second{share}: too little for a storm"
-    )
 
 
 def _ranks_without_host(evidence: Evidence) -> int:

@@ -26,6 +26,8 @@ class Places:
         if any(entity.type == "job" for entity in (*cause.entities, *symptom.entities)):
             return True
         parts = self._places(cause.entities) | self._places(cause.related)
+        # What a port does shows on its switch; what a switch does is not of each of its ports.
+        parts |= {("switch", part[1]) for part in parts if part[0] == "port"}
         touched = [bool(self._of(entity) & parts) for entity in symptom.entities]
         alike = all(entity.type in _ALIKE for entity in symptom.entities)
         return any(touched) and (all(touched) or not alike)

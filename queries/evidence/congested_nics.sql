@@ -74,26 +74,13 @@ cnps AS (
 marks AS (
   SELECT median(marked_per_second) AS usual FROM evidence.port_marks
 ),
--- Hosts whose leaf is not known are one place. Of a place the worst of its neighbours counts, in spans as long as an
--- interval: each is read at moments of its own.
-pausing AS (
-  SELECT coalesce(switch, '') AS place, coalesce(switch, device) AS sender, ts_before, ts,
-    ts_before + (ts - ts_before) / 2 AS middle, frames_per_second AS frames
-  FROM evidence.pause_senders
-),
-span AS (
-  SELECT place, greatest(1, 1e6 * median(epoch(ts - ts_before)))::BIGINT AS us FROM pausing GROUP BY place
-),
-pauses AS (
-  SELECT place, min(ts_before) AS ts_before, max(ts) AS ts, min(middle) AS middle, max(frames) AS frames
-  FROM pausing JOIN span USING (place)
-  GROUP BY place, epoch_us(middle) // us
-),
+-- Hosts whose leaf is not known are one place.
 means AS (
-  SELECT place, sender, avg(frames) AS frames FROM pausing GROUP BY place, sender
+  SELECT coalesce(switch, '') AS place, coalesce(switch, device) AS sender, avg(frames_per_second) AS frames
+  FROM evidence.pause_senders GROUP BY ALL
 ),
 places AS (
-  SELECT part, CASE WHEN any_value(switch) IN (SELECT place FROM pauses) THEN any_value(switch) ELSE '' END
+  SELECT part, CASE WHEN any_value(switch) IN (SELECT place FROM evidence.worst_pauses) THEN any_value(switch) ELSE '' END
     AS place
   FROM wrong GROUP BY part
 ),
@@ -110,7 +97,7 @@ calm AS (
   SELECT a.part, median(a.frames) AS frames
   FROM (
     SELECT p.part, l.middle, l.frames, epoch(l.ts - l.ts_before) AS seconds
-    FROM places p JOIN pauses l USING (place)
+    FROM places p JOIN evidence.worst_pauses l USING (place)
   ) a
   ASOF LEFT JOIN wrong w ON w.part = a.part AND w.ts_before <= a.middle
   WHERE w.ts IS NULL OR w.ts < a.middle
@@ -167,5 +154,5 @@ SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.is_sm
   ) AS entities
 FROM marked m CROSS JOIN cnps c CROSS JOIN marks k
 LEFT JOIN senders s ON s.part = m.part
-ASOF LEFT JOIN pauses l ON l.place = m.place AND l.ts_before <= m.middle
+ASOF LEFT JOIN evidence.worst_pauses l ON l.place = m.place AND l.ts_before <= m.middle
 ORDER BY m.host, m.nic, m.switch, m.port, m.format, m.ts
