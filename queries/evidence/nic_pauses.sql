@@ -6,6 +6,7 @@
 -- as it received: then that is the other end. Its `host` and `nic` are null; where the cable leads to
 -- what is no switch, they are those of a host that no job uses. `counted` is the number
 -- of ports whose pauses the same kind of device counts, quiet ones included; `read_until` is when its device was read last.
+-- `is_joined`: no log tells the cable between NIC and port, but both count as many pauses.
 WITH ends AS (
   SELECT host, nic, leaf AS switch, leaf_port AS port FROM nic_ports
 ),
@@ -50,9 +51,31 @@ seen AS (
     p.seconds, p.rx_frames_per_second, p.rx_share, p.tx_frames_per_second
   FROM pause_intervals p JOIN edge e ON e.device = p.device AND e.port = p.port
   LEFT JOIN cable_ends c ON c.owner = p.device AND c.part = p.port
+),
+-- A NIC without a known cable and the one port without one that counts as many pauses are its two ends.
+ends_apart AS (
+  SELECT host, nic, switch, port, sum(frames_per_second * seconds) AS frames, min(ts_before) AS begins, max(ts) AS ends
+  FROM seen WHERE (host IS NULL) <> (switch IS NULL) AND frames_per_second >= 100
+  GROUP BY host, nic, switch, port
+),
+joined AS (
+  SELECT n.host, n.nic, p.switch, p.port
+  FROM ends_apart n JOIN ends_apart p
+    ON n.host IS NOT NULL AND p.host IS NULL AND p.frames BETWEEN 0.95 * n.frames AND 1.05 * n.frames
+    AND n.begins < p.ends AND p.begins < n.ends
+  QUALIFY count(*) OVER (PARTITION BY n.host, n.nic) = 1 AND count(*) OVER (PARTITION BY p.switch, p.port) = 1
+),
+placed AS (
+  SELECT s.* REPLACE (
+    coalesce(s.host, p.host) AS host, coalesce(s.nic, p.nic) AS nic,
+    coalesce(s.switch, n.switch) AS switch, coalesce(s.port, n.port) AS port
+  ), coalesce(n.port, p.port) IS NOT NULL AS is_joined
+  FROM seen s
+  LEFT JOIN joined n ON s.switch IS NULL AND n.host = s.host AND n.nic = s.nic
+  LEFT JOIN joined p ON s.host IS NULL AND p.switch = s.switch AND p.port = s.port
 )
 SELECT s.*, l.frame_us, v.speed_gbps, o.counted, r.read_until
-FROM seen s
+FROM placed s
 JOIN (SELECT device, max(ts) AS read_until FROM pause_intervals GROUP BY device) r USING (device)
 CROSS JOIN lengths l
 JOIN (

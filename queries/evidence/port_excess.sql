@@ -22,13 +22,19 @@ pauses AS (
   SELECT device, ts_before, ts, max(tx_frames_per_second) AS frames
   FROM pause_intervals WHERE tx_frames_per_second IS NOT NULL GROUP BY device, ts_before, ts
 ),
+-- A switch that a NIC pauses passes that on: its pauses tell of no other queue.
+passed_on AS (
+  SELECT s.device, s.ts FROM snapshots s
+  SEMI JOIN evidence.nic_pauses n ON n.switch = s.device AND s.middle BETWEEN n.ts_before AND n.ts
+    AND coalesce(n.back_frames_per_second, 0) < n.frames_per_second
+),
 marks AS (
   SELECT device, ts_before, ts, max(marked_per_second) AS marked
   FROM mark_intervals GROUP BY device, ts_before, ts
 ),
 told AS (
   SELECT s.*, CASE WHEN p.ts >= s.middle THEN p.frames >= $pause_rate END AS pauses
-  FROM snapshots s ASOF LEFT JOIN pauses p ON p.device = s.device AND p.ts_before <= s.middle
+  FROM (FROM snapshots ANTI JOIN passed_on USING (device, ts)) s ASOF LEFT JOIN pauses p ON p.device = s.device AND p.ts_before <= s.middle
 ),
 counted AS (
   SELECT t.*, CASE WHEN m.ts >= t.middle THEN m.marked END AS marked
