@@ -65,6 +65,7 @@ def cost_of(
     whole_run: bool = False,
     hosts: Set[str] = frozenset(),
     column: str = "transfer_ms",
+    by_expectation: bool = True,
 ) -> Cost | None:
     """Return what a cause that acted in `spans` cost the job that lost most, None if untold.
 
@@ -72,9 +73,9 @@ def cost_of(
     known) in the spans, over the usual outside them, is the loss; of collectives, whose transfer
     computation may hide, no more than is added to the steps. A cause of the `whole_run`, or with
     too few steps outside, is compared with the collectives of groups without its `hosts`, where
-    there are any; else with what the NICs' line rate lets expect.
+    there are any; else with what the NICs' line rate lets expect. Not so without `by_expectation`.
     """
-    told = (_cost(evidence, pace, spans, whole_run, hosts, column) for pace in trends)
+    told = (_cost(evidence, pace, spans, whole_run, hosts, column, by_expectation) for pace in trends)
     costs = [cost for cost in told if cost is not None]
     return max(costs, key=lambda cost: cost.loss_share, default=None)
 
@@ -86,6 +87,7 @@ def _cost(
     whole_run: bool,
     hosts: Set[str],
     column: str,
+    by_expectation: bool,
 ) -> Cost | None:
     steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(pace.job)))
     steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
@@ -108,7 +110,7 @@ def _cost(
         would_show = felt or is_less(times - worth, others) < _SURELY_LESS
         longest = _usual_step(acting) - _usual_step(calm) if hidden else np.inf
     else:
-        if column == "step_time_ms" or hidden:
+        if column == "step_time_ms" or hidden or not by_expectation:
             return None
         share = _share_of_groups_without(evidence, pace.job, hosts)
         against = "collectives without it"

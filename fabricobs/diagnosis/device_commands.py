@@ -7,7 +7,7 @@ names an action as `{command_ACTION}` and `{nic_ACTION}`.
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -31,16 +31,36 @@ def switch_commands_of(
     `port` is the port to ask of; without it the first that the entities name.
     """
     named = [entity for entity in entities if entity.switch is not None]
-    systems = dict(evidence.frame("switch_systems").select("device", "system").iter_rows())
-    told = set(systems.values())
-    system = systems.get(named[0].switch) if named else told.pop() if len(told) == 1 else None
+    systems = {row["device"]: row for row in evidence.frame("switch_systems").rows(named=True)}
+    told = {row["system"] for row in systems.values()}
+    own = systems.get(named[0].switch, {}) if named else {}
+    lid = own.get("lid")
+    system = own.get("system") if named else told.pop() if len(told) == 1 else None
     asked = port or next((entity.port for entity in named if entity.port is not None), "PORT")
     return {
         f"command_{action}": (texts.get(system or _ANY) or texts[_ANY]).format(
-            port=asked.replace("`", "'")
+            port=asked.replace("`", "'"),
+            lid=lid or "LID",
+            lid_from="" if lid else ", LID from `ibswitches`",
         )
         for action, texts in _commands("switch_commands").items()
     }
+
+
+def optics_of_ends(evidence: Evidence, entities: Sequence[Entity], device: str) -> str:
+    """Return how to read the optics at the ends of a cable: of a switch and a host, or of each.
+
+    `device` is the NIC at one end; both ends are switches where the entities name ports of two.
+    """
+    ports = {entity.switch: entity for entity in entities if entity.switch and entity.port}
+    if len(ports) > 1 and not any(entity.nic for entity in entities):
+        each = (
+            f"{switch}: {switch_commands_of(evidence, [entity])['command_optics']}"
+            for switch, entity in ports.items()
+        )
+        return "; ".join(each)
+    switch = switch_commands_of(evidence, entities)["command_optics"]
+    return f"switch: {switch}; host: {nic_commands_of(device)['nic_optics']}"
 
 
 def netdev_of(device: str) -> str:

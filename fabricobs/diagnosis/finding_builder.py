@@ -7,7 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 from fabricobs.diagnosis.cost import WORTH_A_LOOK, Cost
-from fabricobs.diagnosis.device_commands import netdev_of, nic_commands_of, switch_commands_of
+from fabricobs.diagnosis.device_commands import (
+    netdev_of,
+    nic_commands_of,
+    optics_of_ends,
+    switch_commands_of,
+)
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
     Driver,
@@ -53,6 +58,7 @@ def build_finding(
     named = {"device": device, "netdev": netdev_of(device)} | dict(words)
     commands = switch_commands_of(evidence, (*entities, *related), words.get("at_port"))
     commands |= nic_commands_of(device)
+    commands["optics_of_ends"] = optics_of_ends(evidence, entities, device)
     words = with_phrases(model, named | commands)
     felt = cost is not None and cost.felt
     loss = cost.loss_share if cost is not None and felt else None

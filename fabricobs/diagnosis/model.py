@@ -95,8 +95,9 @@ class Rule(_Part):
     - `facts`: what the wording names, as aggregates over the rows of a finding. Every
       column is a fact too: the median of numbers, else the first value.
     - `price`: how the loss is measured, the first that is felt: `rank` (all ranks of the finding
-      against their peers), `intervals` (steps in these intervals against those outside), `run`
-      (the whole run against the groups without the rows' hosts, or what NICs can carry), or `none`.
+      against their peers), `outside` (steps in these intervals against those outside),
+      `intervals` (the same, and as `run` where none are outside), `run` (the whole run against the
+      groups without the rows' hosts, or what NICs can carry), or `none`.
     - `lasts`: the cause goes on after its last row, unless the column `ended` says when it was
       over.
     - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`
@@ -120,7 +121,7 @@ class Rule(_Part):
     whole: Whole | None = None
     entity: str = ""
     facts: dict[str, str] = {}
-    price: tuple[Literal["rank", "intervals", "run", "none"], ...] = ("intervals",)
+    price: tuple[Literal["rank", "intervals", "outside", "run", "none"], ...] = ("intervals",)
     lasts: bool = False
     corroboration: dict[str, str]
     severity: str = "'medium'"

@@ -2,8 +2,9 @@
 -- `burst` is their mean utilisation over the share of the step in which the busiest job transfers,
 -- `imbalance` the busiest uplink over the mean less 1; `whole_` and the same over the whole run.
 -- `ratio` is the rate of the NICs below over that of the uplinks; `could_be_full` counts the leaves of which it
--- is above `$ratio` or not known, two at least where there are two. Intervals below a quarter of the usual
--- traffic are before and after the job, and so is a part of the first.
+-- is above `$ratio` or not known, two at least where there are two. `leaves_needed` is how many leaves hold the
+-- hosts of the largest job, each as many as the fullest. Intervals below a quarter of the usual traffic are before
+-- and after the job, and so is a part of the first.
 WITH busy AS (
   SELECT w.* FROM evidence.uplink_windows w SEMI JOIN leaf_capacity c USING (uplink_group)
   WHERE w.tx_gbps IS NOT NULL AND w.capacity_gbps IS NOT NULL
@@ -43,11 +44,16 @@ summed AS (
 below AS (
   SELECT leaf AS device, list({'type': 'host', 'host': host} ORDER BY host) AS hosts
   FROM evidence.leaf_hosts GROUP BY leaf
+),
+needed AS (
+  SELECT ceil(max(j.hosts) / (SELECT max(len(hosts)) FROM below))::BIGINT AS leaves
+  FROM evidence.hosts_of_jobs j
 )
 SELECT c.device AS switch, s.ts_before, s.ts, s.burst, s.imbalance,
   last_value(s.burst) OVER g AS whole_burst, last_value(s.imbalance) OVER g AS whole_imbalance,
   count(s.ts) OVER g AS intervals_known, c.ratio, c.nic_gbps, c.uplink_gbps, b.hosts AS related,
-  a.leaves AS all_leaves, greatest(a.narrow, least(a.leaves, 2)) AS could_be_full
+  a.leaves AS all_leaves, greatest(a.narrow, least(a.leaves, 2)) AS could_be_full,
+  n.leaves AS leaves_needed
 FROM leaf_capacity c
 LEFT JOIN summed s USING (uplink_group)
 LEFT JOIN below b USING (device)
@@ -55,6 +61,7 @@ CROSS JOIN (
   SELECT count(*) AS leaves, count(*) FILTER (coalesce(ratio, $ratio) >= $ratio) AS narrow
   FROM leaf_capacity
 ) a
+CROSS JOIN needed n
 WINDOW g AS (
   PARTITION BY c.uplink_group ORDER BY s.ts ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
 )

@@ -2,8 +2,8 @@
 -- `frames_per_second` go to the worst of the neighbours; `usual` is what nine tenths of the time stays below at the
 -- median of the other switches, of a lone switch what a tenth of its own does. More arrives for a port than it can
 -- send on: all that send to it are paused, and it is not. `host`, `nic` and `port` are the NIC that pauses the switch
--- itself (`back_frames` a second, `back_share` of the time), else the one NIC of a switch that was paused less than
--- a tenth as often as the worst, while two or more were.
+-- itself (`back_frames` a second, `back_share` of the time), else that of the one host below it that was paused less
+-- than a tenth as often as the worst, while three or more were: of fewer, chance leaves one out.
 WITH rates AS (
   SELECT place AS switch, quantile_cont(frames, 0.9) AS most, quantile_cont(frames, 0.1) AS calm
   FROM evidence.worst_pauses WHERE place <> '' GROUP BY place
@@ -24,10 +24,16 @@ paused AS (
   WHERE p.frames_per_second IS NOT NULL
   GROUP BY p.leaf, p.host, p.nic
 ),
+-- Its other NICs send to the host's own by NVLink: of a host with several none is paused, and none is named.
+hosts AS (
+  SELECT switch, host, any_value(nic) AS nic, any_value(port) AS port, count(*) AS nics,
+    max(frames) < 0.1 * max(max(frames)) OVER (PARTITION BY switch) AS is_spared
+  FROM paused GROUP BY switch, host
+),
 spared AS (
-  FROM (SELECT *, frames < 0.1 * max(frames) OVER (PARTITION BY switch) AS is_spared FROM paused)
+  FROM hosts
   WINDOW s AS (PARTITION BY switch)
-  QUALIFY is_spared AND count(*) FILTER (is_spared) OVER s = 1 AND count(*) OVER s >= 3
+  QUALIFY is_spared AND nics = 1 AND count(*) FILTER (is_spared) OVER s = 1 AND count(*) OVER s >= 4
 ),
 -- A NIC that pauses the switch itself, for less than a storm, and is paused less: its queue is the full one.
 pausers AS (

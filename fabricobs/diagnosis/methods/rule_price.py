@@ -34,8 +34,9 @@ def price(
         elif way == "run":
             hosts = _hosts(wrong.rows)
             cost = cost_of(evidence, own, spans(wrong.stretches), whole_run=True, hosts=hosts)
-        elif way == "intervals" and _spans(wrong, rule):
-            cost = cost_of(evidence, own, _spans(wrong, rule))
+        elif way in {"intervals", "outside"} and _spans(wrong, rule):
+            expected = way == "intervals"
+            cost = cost_of(evidence, own, _spans(wrong, rule), by_expectation=expected)
         if cost is not None and (cost.felt or way == "rank"):
             return cost
         known = known or cost
