@@ -3,7 +3,8 @@
 -- follows is of all these intervals together: `busiest` is the busiest link over the mean, `used` counts the links
 -- that carry the mean or more. `persistence` is the spread (CV^2) of the links' loads by that in single intervals: 1
 -- where the same links stay busy, as under a static hash. `busy` is the share of the time in which the busiest link
--- would be busy at its full rate, `burst` the same while the busiest job transfers. `alike` counts the switches with
+-- would be busy at its full rate, `burst` the same while the busiest job transfers; `nic_burst` is that of the median
+-- NIC: NICs that send at their own rate wait for no link. `alike` counts the switches with
 -- groups of as many links. `alternate_p` is the p that chance leaves every second link out so, in order of their
 -- ports: of Mann-Whitney's z of the loads at even against odd places, of this group, or of all with as many links
 -- together (Stouffer). Whatever flows there are, a hash that tells them apart places them alike. Intervals below a
@@ -55,15 +56,22 @@ single AS (
     avg(list_var_pop(loads) / list_avg(loads) ^ 2) AS spread,
     sum(tx_gbps * seconds) / sum(seconds) / max(capacity_gbps) AS mean_use
   FROM intervals GROUP BY uplink_group
-)
+),
+nic_uses AS (
+  SELECT sum(received_gbps * seconds) / sum(seconds) / max(speed_gbps) AS used
+  FROM (FROM evidence.nic_rates QUALIFY received_gbps >= 0.25 * median(received_gbps) OVER (PARTITION BY host, nic))
+  WHERE speed_gbps > 0 GROUP BY host, nic
+),
+nics AS (SELECT median(used) AS used FROM nic_uses)
 SELECT i.device AS switch, uplink_group, p.port AS hot_port, i.ts_before, i.ts, p.links, p.busiest,
   len(list_filter(p.loads, lambda load: load >= list_avg(p.loads))) AS used,
   p.spread / nullif(s.spread, 0) AS persistence, p.busiest * s.mean_use AS busy,
-  p.busiest * s.mean_use / t.share AS burst, f.flows, c.p AS alternate_p, a.alike,
+  p.busiest * s.mean_use / t.share AS burst, n.used / t.share AS nic_burst, f.flows, c.p AS alternate_p, a.alike,
   [{'type': 'port', 'switch': i.device, 'port': p.port}] AS related
 FROM intervals i JOIN single s USING (uplink_group) JOIN pooled p USING (uplink_group)
 LEFT JOIN evidence.crossing_flows f USING (device)
 LEFT JOIN chances c USING (uplink_group)
 LEFT JOIN sizes a USING (links)
 CROSS JOIN evidence.transfer_share t
+CROSS JOIN nics n
 ORDER BY p.busiest DESC, uplink_group, i.ts
