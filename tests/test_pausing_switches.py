@@ -136,7 +136,10 @@ def test_a_nic_and_a_port_that_count_the_same_pauses_are_one_cable(
     ]
     storm = pauses(NICS[place], "ens1np0", sent=frames, got=1)
     (finding,) = told(diagnose(make_store(together(rows, storm, *seen))))
-    assert [e.label for e in finding.entities] == [f"{NICS[place]} mlx5_0", f"leaf00 {PORTS[place]}"]
+    assert [e.label for e in finding.entities] == [
+        f"{NICS[place]} mlx5_0",
+        f"leaf00 {PORTS[place]}",
+    ]
     assert "No log tells its cable" in finding.explanation
 
 

@@ -75,7 +75,9 @@ def cost_of(
     too few steps outside, is compared with the collectives of groups without its `hosts`, where
     there are any; else with what the NICs' line rate lets expect. Not so without `by_expectation`.
     """
-    told = (_cost(evidence, pace, spans, whole_run, hosts, column, by_expectation) for pace in trends)
+    told = (
+        _cost(evidence, pace, spans, whole_run, hosts, column, by_expectation) for pace in trends
+    )
     costs = [cost for cost in told if cost is not None]
     return max(costs, key=lambda cost: cost.loss_share, default=None)
 

@@ -6,7 +6,6 @@ An ok says what the counters would have shown, and is unknown where that is no f
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import polars as pl
 

@@ -23,6 +23,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.loss import joined_losses
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.onsets import retold
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past, with_states
 from fabricobs.diagnosis.verdict import with_causes
 from fabricobs.exceptions import UserError
@@ -197,12 +198,13 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
     worst = max(alike, key=lambda finding: finding.loss_share or 0.0)
     of_one = all(other.name == run.name for other, _ in others)
     jobs = [] if of_one else [Entity("job", job=each.label) for each, _ in told]
+    begun = min((f.start for f in findings if f.start), default=None)
     merged = replace(
         worst,
-        title=_title_of(worst, told),
+        title=_title_of(worst, told, begun),
         explanation=f"{worst.explanation} {_in_each(told)}{_besides(worst, told)}".rstrip(),
         related=tuple(dict.fromkeys([*(e for f in (worst, *findings) for e in f.related), *jobs])),
-        start=min((f.start for f in findings if f.start), default=None),
+        start=begun,
         end=last.end,
         detected_at=min((f.detected_at for f in findings if f.detected_at), default=None),
         run_share=_sum_of_known(finding.run_share for finding in findings),
@@ -227,12 +229,13 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
     )
 
 
-def _title_of(worst: Finding, told: Sequence[tuple[Run, Finding]]) -> str:
-    """Return its title, and of how many runs it does not count what they show."""
+def _title_of(worst: Finding, told: Sequence[tuple[Run, Finding]], begun: datetime | None) -> str:
+    """Return its title, since it has `begun`, and how many runs show what it does not count."""
     others = sum(finding.title != worst.title for _, finding in told)
     if not others:
         return worst.title
-    return f"{worst.title}; {others:,} more {'run shows' if others == 1 else 'runs show'} it, too"
+    since = retold(worst.title, worst.start, begun) if worst.start and begun else worst.title
+    return f"{since}; {others:,} more {'run shows' if others == 1 else 'runs show'} it, too"
 
 
 def _in_each(told: Sequence[tuple[Run, Finding]]) -> str:

@@ -37,13 +37,13 @@ def _at_onset(finding: Finding, slowdowns: Sequence[Slowdown], interval: timedel
                 finding,
                 start=begun,
                 start_step=slowdown.first_step,
-                title=_retold(finding.title, start, begun),
-                explanation=_retold(finding.explanation, start, begun),
+                title=retold(finding.title, start, begun),
+                explanation=retold(finding.explanation, start, begun),
             )
     return finding
 
 
-def _retold(text: str, before: datetime, now: datetime) -> str:
+def retold(text: str, before: datetime, now: datetime) -> str:
     """Return a text that names a time with another."""
     clock, other = (f"{time:%H:%M:%S} UTC" for time in (before, now))
     return text.replace(moment(before), moment(now)).replace(clock, other)

@@ -263,8 +263,8 @@ def _counted(storm: _Storm, frames: float, back: float) -> str:
         return "Logs tell of it; no counter shows a pause as long."
     estimate = " Only frames were counted: the share is an upper estimate."
     joined = (
-        f" No log tells its cable: {storm.switch} {storm.port} is taken for the other end, for both "
-        "counted as many pauses at that time, and no other NIC or port did."
+        f" No log tells its cable: {storm.switch} {storm.port} is taken for the other end, for "
+        "both counted as many pauses at that time, and no other NIC or port did."
     )
     return (
         f"{storm.rows['device'][0]} counted {frames:,.0f} pause frames a second in that direction "
