@@ -15,9 +15,11 @@
 --   peer_data_ms      the median rank's, ms
 -- lines:
 --   steps         compute_ms IS NOT NULL OR comm_ms IS NOT NULL
+--   phases        rank IS NOT NULL AND duration_ms IS NOT NULL
 --   collectives   true
 -- peers:
 --   steps         compute_ms
+--   phases        duration_ms
 --   collectives   duration_us
 -- example: fabricobs query slow_rank_steps
 --

@@ -48,6 +48,14 @@ def time_condition(finding: Finding, *, counts: bool) -> str:
     return during
 
 
+def step_condition(finding: Finding, columns: Container[str]) -> str:
+    """Return ` AND ...` that a row without a time, as of a timer, is of a finding's steps."""
+    if finding.start_step is None or "ts" not in columns or "step" not in columns:
+        return ""
+    last = "" if finding.end_step is None else f" AND step <= {finding.end_step}"
+    return f" AND (ts IS NOT NULL OR coalesce(step >= {finding.start_step}{last}, true))"
+
+
 def _is(entity: Entity, columns: Container[str], aliases: Aliases) -> str:
     """Return the condition that a row of a table is of the entity, empty where no column tells."""
     of_gpu = entity.type == "gpu" and entity.gpu is not None and "gpu" in columns

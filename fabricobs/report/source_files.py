@@ -10,7 +10,13 @@ from fabricobs.report.counter_readings import NAMED
 from fabricobs.report.evidence_rows import Aliases, timestamp_literal
 from fabricobs.report.input_lines import line_at
 from fabricobs.report.lines_to_compare import LineToCompare, line_to_compare, line_with
-from fabricobs.report.rows_of_part import condition_of, is_of_records, place, time_condition
+from fabricobs.report.rows_of_part import (
+    condition_of,
+    is_of_records,
+    place,
+    step_condition,
+    time_condition,
+)
 from fabricobs.report.wording import counted
 from fabricobs.store.tables import TABLES
 
@@ -137,6 +143,7 @@ def _selects(
     if not (parts := condition_of(finding, columns, aliases)):
         return
     during = time_condition(finding, counts=table in NAMED) if "ts" in columns else ""
+    during += step_condition(finding, columns)
     ts = "ts" if "ts" in columns else "NULL::TIMESTAMP AS ts"
     # Of events the first that its time holds: they have the clock of their host.
     shows = None if table in _EVENTS else finding.detected_at or finding.start

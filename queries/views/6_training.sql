@@ -255,10 +255,33 @@ SELECT e.job, e.step, e.ts, e.step_time_ms, e.source
 FROM everything e
 JOIN best b ON e.job IS NOT DISTINCT FROM b.job AND e.preference = b.preference;
 
+-- How long each rank computed in each step, by traced operations and timers of trainers: those of computations,
+-- else Megatron's forward-backward, in which ranks of one pipeline or tensor group wait for each other and look alike.
+-- The log of a rank and that of its job may hold the same lines.
+CREATE OR REPLACE VIEW operations_of_ranks AS
+WITH of_files AS (
+  SELECT job, step, rank, file_id, max(stage) AS stage, max(ts) AS ts,
+    max(start_ms + duration_ms) - min(start_ms) AS step_time_ms,
+    coalesce(sum(duration_ms) FILTER (phase ILIKE '%compute%'), sum(duration_ms) FILTER (phase = 'forward-backward'))
+      AS compute_ms
+  FROM phases
+  WHERE step IS NOT NULL AND rank IS NOT NULL AND duration_ms IS NOT NULL
+  GROUP BY job, step, rank, file_id
+),
+lengths AS (
+  SELECT job, step, max(ts) AS ts, median(step_time_ms) AS step_time_ms FROM steps GROUP BY job, step
+)
+SELECT f.job, f.step, f.rank, max(f.stage) AS stage, coalesce(max(f.ts), any_value(l.ts)) AS ts,
+  coalesce(max(f.step_time_ms), any_value(l.step_time_ms)) AS step_time_ms, max(f.compute_ms) AS compute_ms
+FROM of_files f LEFT JOIN lengths l ON l.job IS NOT DISTINCT FROM f.job AND l.step = f.step
+WHERE f.compute_ms > 0
+GROUP BY f.job, f.step, f.rank;
+
 -- What each rank did in each step, by its records: `compute_ms` as told, or the sum of forward, backward
 -- and optimizer; `own_ms` all that it does before it calls its collectives, loading included. Where only
 -- communication is told it is the rest of the step (`by_rest`). Of files that tell of one step of a rank each may
 -- tell a part of it (rank 0 also has the trainer's log). A step done again after a restart counts once, as done last.
+-- Where no step record tells of a job's own work, its operations do (view `operations_of_ranks`).
 CREATE OR REPLACE VIEW rank_work AS
 WITH several AS (
   SELECT job, rank FROM steps
@@ -323,7 +346,16 @@ told_by AS (
       AND r.comm_ms + coalesce(r.data_ms, 0) < r.step_time_ms THEN r.step_time_ms - r.comm_ms END AS rest_ms
   FROM records r
   LEFT JOIN (SELECT job, true AS at_all FROM shown) s ON s.job IS NOT DISTINCT FROM r.job
+),
+recorded AS (
+  SELECT * EXCLUDE (parts_ms, told, rest_ms),
+    coalesce(compute_ms + coalesce(data_ms, 0), rest_ms) AS own_ms, rest_ms IS NOT NULL AS by_rest
+  FROM told_by
+),
+untold AS (
+  FROM operations_of_ranks o
+  WHERE NOT EXISTS (FROM recorded r WHERE r.own_ms IS NOT NULL AND r.job IS NOT DISTINCT FROM o.job)
 )
-SELECT * EXCLUDE (parts_ms, told, rest_ms),
-  coalesce(compute_ms + coalesce(data_ms, 0), rest_ms) AS own_ms, rest_ms IS NOT NULL AS by_rest
-FROM told_by;
+FROM recorded r ANTI JOIN untold u ON u.job IS NOT DISTINCT FROM r.job AND u.step = r.step AND u.rank = r.rank
+UNION ALL BY NAME
+SELECT job, step, rank, stage, ts, step_time_ms, compute_ms, compute_ms AS own_ms, false AS by_rest FROM untold;
