@@ -151,7 +151,7 @@ class Evidence:
         if self._shown.get(name) is rows:
             return
         self._shown[name] = rows
-        self._session.register("shown", rows.to_arrow())
+        self._session.register("shown", rows.to_arrow(compat_level=pl.CompatLevel.newest()))
         with within_memory(self._session):
             self._session.execute(f"CREATE OR REPLACE TABLE evidence.{name} AS FROM shown")
         self._session.unregister("shown")

@@ -3,7 +3,7 @@
 
 -- Rises between samples of the series with a counter that moves (`moving` of {name}_series).
 CREATE TABLE {name}_moves AS
-WITH sampled AS (
+WITH sampled AS NOT MATERIALIZED (
   SELECT s.clock, s.format, n.* EXCLUDE (format)
   FROM (SELECT hash({keys}) AS series, * FROM {samples} WHERE ts IS NOT NULL) n
   JOIN (SELECT series, clock, format FROM {name}_series WHERE len(moving) > 0) s ON s.series = n.series
