@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LEAST_USUAL_MB = 300
 _MB_A_STORED_MB = 4
 LEAST_MEMORY_MB = 100
-# Texts of frames as polars holds them: copied, those of a diagnosis take half as much memory again.
+# Texts as polars holds them: frames whose texts are copied take half as much memory again.
 _SHORT_TEXTS: dict[str, str | int] = {
     "arrow_output_version": "1.4",
     "produce_arrow_string_view": "true",
