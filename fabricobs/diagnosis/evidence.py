@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 Limits = Mapping[str, float | datetime]
+# Whose rows they are (`Evidence.with_rows` has others), the query, and the limits it reads.
+_Key = tuple[object, str, str]
 _NO_LIMITS: Limits = MappingProxyType({})
 _PARAMETER = re.compile(r"\$([A-Za-z]\w*)")
 _OTHERS = re.compile(r"\bevidence\.(\w+)")
@@ -62,9 +64,10 @@ class Evidence:
         )
         self._session.execute("CREATE SCHEMA evidence")
         self._paths = content.files("queries", ".sql", extra)
-        self._frames: dict[tuple[str, str], pl.DataFrame] = {}
+        self._frames: dict[_Key, pl.DataFrame] = {}
         self._given: dict[str, pl.DataFrame] = {}
-        self._shown: dict[str, pl.DataFrame] = {}
+        self._shown: dict[str, _Key | pl.DataFrame] = {}
+        self._mark = object()
         self._ahead: dict[str, float] = {}
 
     def close(self) -> None:
@@ -85,14 +88,26 @@ class Evidence:
         """Return the rows of one evidence query, times of devices by the job's clock."""
         if name in self._given:
             return self._given[name]
-        asked = str(_asked(self._text_of_all(name), limits))
-        if (name, asked) not in self._frames:
-            statement = self._prepared(name, limits)
-            rows = self._answer(statement, _asked(statement, limits))
-            # What is read of other evidence is by the job's clock already.
-            derived = _OTHERS.search(statement) is not None
-            self._frames[name, asked] = rows if derived else self._shifted(rows)
-        return self._frames[name, asked]
+        key = self._key(name, limits)
+        if key not in self._frames:
+            held = self._shown.get(name) == key
+            self._frames[key] = self._rows_shown(name) if held else self._rows_of(name, limits)
+        return self._frames[key]
+
+    def _key(self, name: str, limits: Limits) -> _Key:
+        """Return what tells the rows of a query from those of other limits, or given ones."""
+        return self._mark, name, str(_asked(self._text_of_all(name), limits))
+
+    def _rows_of(self, name: str, limits: Limits) -> pl.DataFrame:
+        statement = self._prepared(name, limits)
+        rows = self._answer(statement, _asked(statement, limits))
+        # What is read of other evidence is by the job's clock already.
+        derived = _OTHERS.search(statement) is not None
+        return rows if derived else self._shifted(rows)
+
+    def _rows_shown(self, name: str) -> pl.DataFrame:
+        rows: pl.DataFrame = self._session.table(f"evidence.{name}").pl()
+        return rows
 
     def ask_of(self, rows: pl.DataFrame, sql: str, limits: Limits = _NO_LIMITS) -> pl.DataFrame:
         """Return the answer to SQL over `evidence.rows`, which are these; QueryError if it writes.
@@ -100,9 +115,10 @@ class Evidence:
         Thresholds are read as `$NAME`.
         """
         check_read_only(self._session, sql)
-        self._show("rows", rows)
-        for other in {*_OTHERS.findall(sql)} - {"rows"}:
-            self._show(other, self.frame(other, limits))
+        if self._shown.get("rows") is not rows:
+            self._make("rows", rows)
+            self._shown["rows"] = rows
+        self._show_others(sql, limits)
         return self._answer(sql, _asked(sql, limits))
 
     def with_rows(self, tables: Mapping[str, pl.DataFrame], limits: Limits) -> "Evidence":
@@ -111,7 +127,7 @@ class Evidence:
         ContentError if a query has no such column, an error of DuckDB if a value does not fit one.
         """
         other = copy(self)
-        other._frames, other._given = {}, {}
+        other._frames, other._given, other._mark = {}, {}, object()
         for name, rows in tables.items():
             statement = self._prepared(name, limits)
             like = self._session.sql(statement, params=_asked(statement, limits) or None)
@@ -142,16 +158,24 @@ class Evidence:
     def _prepared(self, name: str, limits: Limits) -> str:
         """Return the statement of a query, the other evidence it reads shown to it."""
         statement = self._statement(name)
-        for other in dict.fromkeys(_OTHERS.findall(statement)):
-            self._show(other, self.frame(other, limits))
+        self._show_others(statement, limits)
         return statement
 
-    def _show(self, name: str, rows: pl.DataFrame) -> None:
-        """Make `evidence.NAME` of these rows, unless it is made of them already."""
-        if self._shown.get(name) is rows:
-            return
-        self._shown[name] = rows
-        self._session.register("shown", rows.to_arrow())
+    def _show_others(self, sql: str, limits: Limits) -> None:
+        """Make `evidence.NAME` of the rows of each query that the SQL reads, unless it is there."""
+        for name in dict.fromkeys(_OTHERS.findall(sql)):
+            if name == "rows":
+                continue
+            key = self._key(name, limits)
+            if self._shown.get(name) != key:
+                self._make(name, self.frame(name, limits))
+                self._shown[name] = key
+            # They are held once, by DuckDB, which can spill them: most are read by SQL alone.
+            self._frames.pop(key, None)
+
+    def _make(self, name: str, rows: pl.DataFrame) -> None:
+        """Make `evidence.NAME` of these rows."""
+        self._session.register("shown", rows.to_arrow(compat_level=pl.CompatLevel.newest()))
         with within_memory(self._session):
             self._session.execute(f"CREATE OR REPLACE TABLE evidence.{name} AS FROM shown")
         self._session.unregister("shown")

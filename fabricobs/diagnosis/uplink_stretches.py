@@ -49,8 +49,8 @@ class SharedStretch:
 
 def by_group(intervals: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     """Return each uplink group with its intervals in order of time."""
-    groups = intervals["uplink_group"].unique(maintain_order=True).to_list()
-    return [(str(g), intervals.filter(pl.col("uplink_group") == g).sort("ts")) for g in groups]
+    groups = intervals.partition_by("uplink_group", maintain_order=True)
+    return [(str(rows["uplink_group"][0]), rows.sort("ts")) for rows in groups]
 
 
 def shared_stretches(rows: pl.DataFrame, model: Model) -> list[SharedStretch]:

@@ -19,13 +19,14 @@ intervals AS (
 sizes AS (
   SELECT len(ports) AS links, count(DISTINCT device) AS alike FROM with_traffic GROUP BY len(ports)
 ),
+-- Kahan sums: else the order of the rows decides which of two equal links is the busiest.
 link_loads AS (
-  SELECT uplink_group, port, sum(load) AS load
+  SELECT uplink_group, port, fsum(load) AS load
   FROM (SELECT uplink_group, unnest(ports) AS port, unnest(loads) AS load FROM intervals)
   GROUP BY uplink_group, port
 ),
 pooled AS (
-  SELECT uplink_group, count(*) AS links, max(load) / avg(load) AS busiest, arg_max(port, load) AS port,
+  SELECT uplink_group, count(*) AS links, max(load) / avg(load) AS busiest, first(port ORDER BY load DESC, port) AS port,
     var_pop(load) / avg(load) ^ 2 AS spread, list(load) AS loads
   FROM link_loads GROUP BY uplink_group
 ),

@@ -3,13 +3,24 @@
 
 -- Rises between samples of the series with a counter that moves (`moving` of {name}_series).
 CREATE TABLE {name}_moves AS
-WITH moments AS (
-  -- One row a moment: duplicated snapshots and counters from several files of one dump fall together.
-  SELECT n.series, n.ts, max(n.ts_source) AS ts_source,
-    max(n.{moving}) AS {moving},
+WITH sampled AS NOT MATERIALIZED (
+  SELECT s.clock, s.format, n.* EXCLUDE (format)
   FROM (SELECT hash({keys}) AS series, * FROM {samples} WHERE ts IS NOT NULL) n
-  SEMI JOIN (SELECT series FROM {name}_series WHERE len(moving) > 0) s ON s.series = n.series
-  GROUP BY n.series, n.ts
+  JOIN (SELECT series, clock, format FROM {name}_series WHERE len(moving) > 0) s ON s.series = n.series
+),
+repeating AS (
+  SELECT DISTINCT clock FROM {name}_intervals WHERE repeated
+),
+moments AS (
+  SELECT series, clock, format, ts, ts_source,
+    {moving},
+  FROM sampled ANTI JOIN repeating USING (clock)
+  UNION ALL
+  -- One row a moment: duplicated snapshots and counters from several files of one dump fall together.
+  SELECT series, clock, format, ts, max(ts_source) AS ts_source,
+    max({moving}) AS {moving},
+  FROM sampled SEMI JOIN repeating USING (clock)
+  GROUP BY series, clock, format, ts
 ),
 paired AS (
   SELECT *,
@@ -20,9 +31,8 @@ paired AS (
 SELECT p.series, i.ts_before, p.ts, p.ts_source, i.seconds, i.gap,
   rise(p.{moving}_before, p.{moving}, of.{moving}, i.seconds) AS {moving},
 FROM paired p
-JOIN {name}_series s ON s.series = p.series
-JOIN {name}_intervals i ON i.clock = s.clock AND i.ts = p.ts
-LEFT JOIN {name}_counting c ON c.format = s.format;
+JOIN {name}_intervals i ON i.clock = p.clock AND i.ts = p.ts
+LEFT JOIN {name}_counting c ON c.format = p.format;
 
 -- As in views/2_{name}_rates.sql.
 CREATE VIEW {name}_rates AS

@@ -40,18 +40,21 @@ SELECT t.series, t.clock, t.ts_source,
 FROM told t LEFT JOIN {name}_counting c ON c.format = t.format;
 
 -- The intervals between the samples of the series, by their `clock`: those read at the same times share them.
--- `gap` marks an interval more than three times the usual one: rates hold, maxima do not.
+-- `gap` marks an interval more than three times the usual one: rates hold, maxima do not. `repeated` says that
+-- some moment of the clock has several samples of one series.
 CREATE TABLE {name}_intervals AS
 WITH one AS (
   SELECT clock, min(series) AS series FROM {name}_series GROUP BY clock
 ),
 moments AS (
-  SELECT DISTINCT o.clock, n.ts
+  SELECT o.clock, n.ts, count(*) AS samples
   FROM (SELECT hash({keys}) AS series, ts FROM {samples} WHERE ts IS NOT NULL) n
   JOIN one o USING (series)
+  GROUP BY o.clock, n.ts
 ),
 paired AS (
-  SELECT clock, lag(ts) OVER w AS ts_before, ts, epoch(ts) - epoch(lag(ts) OVER w) AS seconds
+  SELECT clock, lag(ts) OVER w AS ts_before, ts, epoch(ts) - epoch(lag(ts) OVER w) AS seconds,
+    max(samples) OVER (PARTITION BY clock) > 1 AS repeated
   FROM moments
   WINDOW w AS (PARTITION BY clock ORDER BY ts)
 ),
@@ -59,6 +62,6 @@ paired AS (
 usual AS (
   SELECT clock, median(seconds) AS usual_seconds FROM paired WHERE seconds > 0 GROUP BY clock
 )
-SELECT clock, ts_before, ts, seconds, seconds > 3 * usual_seconds AS gap
+SELECT clock, ts_before, ts, seconds, seconds > 3 * usual_seconds AS gap, repeated
 FROM paired JOIN usual USING (clock)
 WHERE seconds > 0;
