@@ -68,8 +68,10 @@ wrong AS (
   FROM much m LEFT JOIN cables c ON c.nic_part = m.part
   WHERE m.part NOT IN (SELECT port_part FROM cables)
 ),
+-- Where the usual NIC sends so many that none can send many times as many, they tell nothing.
 cnps AS (
   SELECT median(cnp_per_second) AS usual FROM evidence.nic_marks
+  HAVING coalesce($mark_ratio * median(cnp_per_second) <= $most_cnps, true)
 ),
 marks AS (
   SELECT median(marked_per_second) AS usual FROM evidence.port_marks
@@ -141,7 +143,7 @@ senders AS (
 SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.is_small, m.ts_before, m.ts,
   min(m.ts) OVER (PARTITION BY m.part) AS begun_by, m.ratio, m.peers - 1 AS others,
   m.received_gbps, m.received_gbps - m.excess_gbps AS usual_gbps, m.excess_gbps, m.speed_gbps,
-  m.cnp, c.usual AS usual_cnp, greatest($mark_ratio * c.usual, $mark_rate) AS many_cnp,
+  CASE WHEN c.usual IS NOT NULL THEN m.cnp END AS cnp, c.usual AS usual_cnp, greatest($mark_ratio * c.usual, $mark_rate) AS many_cnp,
   m.marked, k.usual AS usual_marked, greatest($mark_ratio * k.usual, $mark_rate) AS many_marked,
   CASE WHEN l.ts >= m.middle THEN l.frames END AS paused, m.calm,
   CASE WHEN m.calm IS NOT NULL THEN greatest($pause_ratio * m.calm, $pause_rate) END AS many_paused,
@@ -152,7 +154,7 @@ SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.is_sm
     CASE WHEN m.host IS NOT NULL
       THEN [{'type': 'nic', 'host': m.host, 'nic': m.nic, 'switch': NULL, 'port': NULL}] END
   ) AS entities
-FROM marked m CROSS JOIN cnps c CROSS JOIN marks k
+FROM marked m LEFT JOIN cnps c ON true CROSS JOIN marks k
 LEFT JOIN senders s ON s.part = m.part
 ASOF LEFT JOIN evidence.worst_pauses l ON l.place = m.place AND l.ts_before <= m.middle
 ORDER BY m.host, m.nic, m.switch, m.port, m.format, m.ts
