@@ -3,12 +3,30 @@
 -- or a PCIe device that few hosts train down: `what` most hosts do is how they are built. A role has a usual
 -- speed with `$peers` ports of which the share `$agreeing`, or all but one, have it. A port that ran faster
 -- before needs no others: it became slow between `ts_before` and `begun_by`, and until `ended` where it is over;
--- another one for the whole run.
+-- another one for the whole run. One NIC and one port without a known cable that are as slow are its two ends.
 WITH speeds AS (
   SELECT * REPLACE (coalesce(usual_gbps, first_gbps) AS usual_gbps),
     peers >= $peers AND nearly_all(agreeing, peers, $agreeing) AS has_usual,
     faster_until IS NOT NULL AND first_gbps > speed_gbps AS fell
   FROM evidence.port_speeds
+),
+below AS (
+  FROM speeds WHERE could_be IS NOT NULL OR (speed_gbps < usual_gbps AND (has_usual OR fell))
+),
+ends_apart AS (
+  SELECT n.owner AS host, n.part AS nic, p.owner AS switch, p.part AS port
+  FROM below n JOIN below p ON n.is_nic AND NOT p.is_nic AND n.far_owner IS NULL AND p.far_owner IS NULL
+    AND n.speed_gbps = p.speed_gbps AND n.usual_gbps = p.usual_gbps AND (n.ended IS NULL) = (p.ended IS NULL)
+  QUALIFY count(*) OVER (PARTITION BY n.owner, n.part) = 1 AND count(*) OVER (PARTITION BY p.owner, p.part) = 1
+),
+joined AS (
+  SELECT b.* REPLACE (
+    coalesce(b.far_owner, p.switch, n.host) AS far_owner, coalesce(b.far_part, p.port, n.nic) AS far_part,
+    coalesce(b.far_is_nic, p.switch IS NULL AND n.host IS NOT NULL) AS far_is_nic
+  ), p.switch AS joined_switch, p.port AS joined_port
+  FROM below b
+  LEFT JOIN ends_apart p ON p.host = b.owner AND p.nic = b.part
+  LEFT JOIN ends_apart n ON n.switch = b.owner AND n.port = b.part
 ),
 slow AS (
   SELECT *, owner || ' ' || part AS label, far_owner || ' ' || far_part AS far_label,
@@ -17,9 +35,10 @@ slow AS (
     || CASE WHEN fell THEN format(' after {:g}', first_gbps) ELSE '' END
     || CASE WHEN peers IS NULL THEN '' ELSE format(
       ', {} of the {} other ports of its role ({}) at {:g}', least(agreeing, peers - 1), peers - 1, role, usual_gbps) END
-    || coalesce(', and the fabric says: ' || could_be, '') AS sentence
-  FROM speeds
-  WHERE could_be IS NOT NULL OR (speed_gbps < usual_gbps AND (has_usual OR fell))
+    || coalesce(', and the fabric says: ' || could_be, '')
+    || coalesce(format(' (no log tells its cable: {} {} is taken for the other end, for no other is as slow)',
+      joined_switch, joined_port), '') AS sentence
+  FROM joined
 ),
 cables AS (
   SELECT *, count(*) OVER c > 1 AS both_ends, string_agg(sentence, '; ') OVER c AS facts,
