@@ -42,47 +42,68 @@ def with_states(
     `job_end` is when the last step ended, if there is one job and a log tells it; it is `finished`
     if that was the last of its plan.
     """
-    past = {model.kind: _SINCE | model.wording.past for model in models.values()}
     first_judged = min((segment.first_step for segment in segments), default=-1)
     told = []
     for finding in findings:
-        # What was over when its job ended stays so, however long other data go on or began before.
-        over = finding.state == "over" or finding.to_its_end
-        state = "over" if over else _state(finding, coverage, segments)
-        with_job = state == "ongoing" and _ends_with(finding, job_end, coverage)
-        if finished and with_job:
-            finding = replace(finding, end=_until_job_end(finding, job_end), to_its_end=True)
-            state = "over"
-        # Traffic that ends with the data ends nothing.
-        finding = replace(finding, traffic_ended=finding.traffic_ended and state == "over")
-        if state == "over" != finding.state:
-            words = past.get(finding.kind, _SINCE)
-            finding = replace(finding, title=in_past(finding.title, words))
-        if state == "over":
-            live = max((m.live_steps for m in models.values() if m.kind == finding.kind), default=0)
-            finding = replace(finding, next_steps=_steps_after(finding.next_steps, live))
-        # What a job bore until it ended, while other data go on: nobody knows whether it lasts.
-        if state == "over" and finding.state == "ongoing":
-            finding = replace(finding, to_its_end=True)
-        if state == "over" and job_end is not None and _reaches(job_end, finding, coverage):
-            finding = replace(finding, to_its_end=True, end=job_end)
-        lasts = finding.until_last_step and (state or finding.state) == "ongoing"
-        if state == "ongoing" and with_job and _data_go_on(job_end, coverage, segments):
-            finding, lasts = replace(finding, end=job_end), True
-        slower = finding.slower_from or _slower_from(finding, segments)
+        stands = _standing(finding, coverage, segments, job_end, finished)
+        if stands.state == "over":
+            stands = _as_over(stands, finding.state, models)
         from_first = finding.start_step is not None and finding.start_step <= first_judged
         read_first = finding.start_step is None and _begins_with(finding, coverage)
         told.append(
             replace(
-                finding,
-                state=state or finding.state,
-                slower_from=slower,
-                until_last_step=lasts,
+                stands,
+                # Traffic that ends with the data ends nothing.
+                traffic_ended=finding.traffic_ended and stands.state == "over",
+                slower_from=finding.slower_from or _slower_from(finding, segments),
                 from_first_step=from_first or finding.from_first_step,
                 from_first_reading=read_first or finding.from_first_reading,
             )
         )
     return told
+
+
+def _standing(
+    finding: Finding,
+    coverage: Coverage,
+    segments: Sequence[Segment],
+    job_end: datetime | None,
+    finished: bool,
+) -> Finding:
+    """Return a finding with its state, and when and with what it ended.
+
+    What was over when its job ended stays so, however long other data go on or began before. What
+    lasts as long as its job ended with it if the job is finished, else it lasts until the job's
+    last step, where other data go on. What a job bore until it ended is over `to_its_end`.
+    """
+    over = finding.state == "over" or finding.to_its_end
+    seen = "over" if over else _state(finding, coverage, segments)
+    if seen == "ongoing" and _ends_with(finding, job_end, coverage):
+        if finished:
+            end = _until_job_end(finding, job_end)
+            return replace(finding, state="over", end=end, to_its_end=True, until_last_step=False)
+        if _data_go_on(job_end, coverage, segments):
+            return replace(finding, state="ongoing", end=job_end, until_last_step=True)
+    if seen == "over" and job_end is not None and _reaches(job_end, finding, coverage):
+        return replace(finding, state="over", end=job_end, to_its_end=True, until_last_step=False)
+    state = seen or finding.state
+    return replace(
+        finding,
+        state=state,
+        to_its_end=finding.to_its_end or (finding.state == "ongoing" and state == "over"),
+        until_last_step=finding.until_last_step and state == "ongoing",
+    )
+
+
+def _as_over(finding: Finding, before: State, models: Mapping[str, Model]) -> Finding:
+    """Return a finding that is over with its next steps, and its title unless it was, as such."""
+    own = [model for model in models.values() if model.kind == finding.kind]
+    live = max((model.live_steps for model in own), default=0)
+    finding = replace(finding, next_steps=_steps_after(finding.next_steps, live))
+    if before == "over":
+        return finding
+    words = own[-1].wording.past if own else {}
+    return replace(finding, title=in_past(finding.title, _SINCE | words))
 
 
 def _slower_from(finding: Finding, segments: Sequence[Segment]) -> tuple[int, datetime] | None:
