@@ -37,7 +37,7 @@ _SOUND_STEPS = 20  # without a fault, warm-up included, that tell the pace witho
 _PACE_CHANGES = 0.05  # share of the step time by which ordinary life changes the pace
 # What other tenants cost may be told of the steps, of the ports that fill, or of their class.
 _TENANTS = "Other tenants send."
-_TENANTS_ARE = ["throughput_drop", "congestion", "ecn_misconfigured"]
+_TENANTS_ARE = ["throughput_drop", "congestion", "pausing_switch", "ecn_misconfigured"]
 _QUEUES = 0.01  # share of the transfer time that a link stands still without any fault
 
 
@@ -321,9 +321,9 @@ def _by_design(world: World) -> list[str]:
 
     if queues(calm(world.topology)):
         shared = ["hash_collisions"] if _is_hashed(spec) else []
-        return ["congestion", "oversubscription", "slow_collectives", *shared]
+        return ["congestion", "pausing_switch", "oversubscription", "slow_collectives", *shared]
     busy = world.busy[_made(world)].any()
-    filled = ["congestion"] if busy and queues(tenants_alone(world)) else []
+    filled = ["congestion", "pausing_switch"] if busy and queues(tenants_alone(world)) else []
     return [*narrow, *filled]
 
 
