@@ -195,13 +195,17 @@ def fold_symptoms(
     for model in models.values():
         explains.setdefault(model.kind, set()).update(model.explains)
     places = Places(evidence)
-    causes = list(findings)
-    for symptom in findings:
+    told: list[Finding | None] = list(findings)
+    for place in range(len(told)):
+        symptom = told[place]  # with symptoms of its own, if it has some by now
+        if symptom is None:
+            continue
         cause = next(
             (
-                other
-                for other in causes
-                if symptom is not other
+                (at, other)
+                for at, other in enumerate(told)
+                if other is not None
+                and at != place
                 and symptom.kind in explains.get(other.kind, ())
                 and _not_after(other, symptom)
                 and not _outlasts(symptom, other)
@@ -212,9 +216,9 @@ def fold_symptoms(
             None,
         )
         if cause is not None:
-            causes = [each for each in causes if each is not symptom]
-            causes = [_with_symptom(each, symptom) if each is cause else each for each in causes]
-    return causes
+            at, other = cause
+            told[at], told[place] = _with_symptom(other, symptom), None
+    return [finding for finding in told if finding is not None]
 
 
 def _not_after(cause: Finding, symptom: Finding) -> bool:

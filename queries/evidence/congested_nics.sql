@@ -41,7 +41,7 @@ much AS (
     FROM named e
     LEFT JOIN evidence.port_speeds s ON s.owner = e.host AND s.part = e.nic
     WHERE e.is_uncounted OR (
-      e.ratio >= $ratio AND e.exceeding <= CASE WHEN e.host IS NULL THEN 1 ELSE $most * e.peers END)
+      e.ratio >= $ratio AND CASE WHEN e.host IS NULL THEN e.exceeding <= 1 ELSE coalesce(e.as_much, e.exceeding) <= $most * e.peers END)
   )
   WINDOW p AS (PARTITION BY part, format)
   QUALIFY (
@@ -50,16 +50,19 @@ much AS (
       OR (max(share) OVER p >= $excess_share AND count(*) FILTER (share >= $small_share) OVER p >= $windows)
     ) AND (is_uncounted OR excess_gbps >= 0.1 * max(excess_gbps) OVER p)
 ),
--- A NIC without a known cable and the one port without one that sends as much are its two ends.
+-- A NIC without a known cable, and the one port without one that sends as much, are its two ends; so are it and the one
+-- NIC of its host that a log of cables calls otherwise, as the net device.
 spans AS (
   SELECT part, any_value(host) AS host, any_value(switch) AS switch, any_value(port) AS port,
     median(received_gbps) AS gbps, min(ts_before) AS begins, max(ts) AS ends
-  FROM much WHERE host IS NULL OR switch IS NULL GROUP BY part
+  FROM much GROUP BY part
 ),
 cables AS (
   SELECT n.part AS nic_part, p.part AS port_part, p.switch, p.port
   FROM spans n JOIN spans p
-    ON n.host IS NOT NULL AND p.host IS NULL AND p.gbps BETWEEN 0.9 * n.gbps AND 1.1 * n.gbps
+    ON n.host IS NOT NULL AND n.switch IS NULL
+    AND CASE WHEN p.host IS NULL THEN p.gbps BETWEEN 0.9 * n.gbps AND 1.1 * n.gbps
+      ELSE p.host = n.host AND p.switch IS NOT NULL AND p.gbps BETWEEN 0.67 * n.gbps AND 1.5 * n.gbps END
     AND n.begins < p.ends AND p.begins < n.ends
   QUALIFY count(*) OVER (PARTITION BY n.part) = 1 AND count(*) OVER (PARTITION BY p.part) = 1
 ),

@@ -2,7 +2,8 @@
 -- `ratio` is over the median of the snapshot (all NICs of a host, all NIC ports of a leaf, or the ports of a
 -- switch that receive alike), so it depends on no clock and no number of steps. NICs of which fewer than
 -- four are read at once are compared over spans of at least a minute, two intervals and ten steps, which
--- leave clocks and steps little say. NICs within a tenth of the median are left out. What a switch sends
+-- leave clocks and steps little say. NICs within a tenth of the median are left out; `exceeding` counts the
+-- others of a snapshot, `as_much` those that exceed it by half as much as this one or more. What a switch sends
 -- by a port is what is received there.
 WITH steps AS (
   SELECT max(usual) AS ms FROM (
@@ -60,8 +61,9 @@ excess AS (
 )
 SELECT e.seen_at, e.format, e.device, e.host, e.nic, e.switch, e.port, e.ts_before, e.ts, e.seconds,
   e.peers, e.ratio, e.excess_gbps, 8e-9 * e.received / e.seconds AS received_gbps, v.speed_gbps,
-  count(*) OVER (PARTITION BY e.format, e.reader, e.moment) AS exceeding
+  count(*) OVER w AS exceeding, len(list_filter(list(e.excess_gbps) OVER w, lambda gbps: gbps >= e.excess_gbps / 2)) AS as_much
 FROM excess e
 LEFT JOIN told_speeds v ON v.device = e.switch AND v.port = e.port
 WHERE e.ratio > 1.1
+WINDOW w AS (PARTITION BY e.format, e.reader, e.moment)
 ORDER BY e.host, e.nic, e.switch, e.port, e.format, e.ts
