@@ -53,12 +53,12 @@ much AS (
 -- A NIC without a known cable, and the one port without one that sends as much, are its two ends; so are it and the one
 -- NIC of its host that a log of cables calls otherwise, as the net device.
 spans AS (
-  SELECT part, any_value(host) AS host, any_value(switch) AS switch, any_value(port) AS port,
+  SELECT part, any_value(host) AS host, any_value(nic) AS nic, any_value(switch) AS switch, any_value(port) AS port,
     median(received_gbps) AS gbps, min(ts_before) AS begins, max(ts) AS ends
   FROM much GROUP BY part
 ),
 cables AS (
-  SELECT n.part AS nic_part, p.part AS port_part, p.switch, p.port
+  SELECT n.part AS nic_part, n.nic, p.part AS port_part, p.switch, p.port, p.host IS NOT NULL AS is_nic
   FROM spans n JOIN spans p
     ON n.host IS NOT NULL AND n.switch IS NULL
     AND CASE WHEN p.host IS NULL THEN p.gbps BETWEEN 0.9 * n.gbps AND 1.1 * n.gbps
@@ -67,9 +67,14 @@ cables AS (
   QUALIFY count(*) OVER (PARTITION BY n.part) = 1 AND count(*) OVER (PARTITION BY p.part) = 1
 ),
 wrong AS (
-  SELECT m.* REPLACE (coalesce(m.switch, c.switch) AS switch, coalesce(m.port, c.port) AS port)
-  FROM much m LEFT JOIN cables c ON c.nic_part = m.part
-  WHERE m.part NOT IN (SELECT port_part FROM cables)
+  SELECT m.* REPLACE (
+    coalesce(o.nic_part, m.part) AS part, coalesce(o.nic, m.nic) AS nic,
+    coalesce(m.switch, c.switch) AS switch, coalesce(m.port, c.port) AS port
+  )
+  FROM much m
+  LEFT JOIN cables c ON c.nic_part = m.part
+  LEFT JOIN cables o ON o.port_part = m.part AND o.is_nic
+  WHERE m.part NOT IN (SELECT port_part FROM cables WHERE NOT is_nic)
 ),
 -- Where the usual NIC sends so many that none can send many times as many, they tell nothing.
 cnps AS (
