@@ -146,7 +146,7 @@ def test_thresholds_and_price_change_the_diagnosis(sample_store: Path) -> None:
     impossible = {"ecmp_skew": {"effect": 0.0, "top_half_share": 1.0}}
     kinds = {finding.kind for finding in diagnose(sample_store, thresholds=impossible).findings}
     # What the skew explained stands by itself then.
-    assert kinds == {"throughput_drop", "hash_collisions"}
+    assert kinds == {"throughput_drop", "hash_collisions", "pausing_switch"}
 
 
 def test_a_diagnosis_in_little_memory_finds_the_same(sample_store: Path) -> None:

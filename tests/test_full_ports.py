@@ -88,7 +88,8 @@ def test_it_is_named_without_cables_and_without_names_of_rdma_devices(
     found = diagnose(make_store(rows))
     (finding,) = (f for f in found.findings if f.kind == "congestion")
     assert finding.entities[0].label == label
-    assert finding.severity == "medium"
+    # A port that does not mark may be an uplink on which flows are hashed anew.
+    assert finding.severity == ("low" if sign == "pauses of the switch" and not whole else "medium")
     assert answer(found) == "problem"
     assert finding.start == at(0 if whole else SINCE - 1)
 

@@ -75,21 +75,22 @@ def test_no_nic_is_named_where_more_than_one_is_not_paused(make_store: Make, see
 
 
 @pytest.mark.parametrize("since", [SINCE, -1])
-@pytest.mark.parametrize(
-    ("rate", "slower", "severity"), [(500, 1.3, "medium"), (500, 1.0, "info"), (5, 1.3, None)]
-)
+@pytest.mark.parametrize(("rate", "kinds"), [(500, ["pausing_switch"]), (5, [])])
 def test_a_lone_switch_is_set_against_itself(
-    make_store: Make, rate: int, slower: float, severity: str | None, since: int
+    make_store: Make, rate: int, kinds: list[str], since: int
 ) -> None:
-    """From the first reading on nothing tells that it ever paused less."""
+    """From the first reading on nothing tells that it ever paused less.
+
+    Which queue is full is not known: the loss is left without a cause.
+    """
     got = rising(round(rate * INTERVAL), since=since)
     counters = {"pfc_tx_frames": [0] * SAMPLES, "pfc_rx_frames": got}
     paused = [priority(host, "mlx5_0/1", counters) for host in NICS]
-    rows = together(cluster(slower=slower), received([1] * HOSTS), *paused)
+    rows = together(cluster(slower=1.3), received([1] * HOSTS), *paused)
     found = diagnose(make_store(rows))
-    expected = [severity] if severity and since > 0 else []
-    assert [finding.severity for finding in told(found)] == expected
-    assert found.verdict.questions[6].answer == ("problem" if expected == ["medium"] else "ok")
+    assert [finding.kind for finding in told(found)] == (kinds if since > 0 else [])
+    assert all(finding.severity == "low" for finding in told(found))
+    assert "throughput_drop" in {finding.kind for finding in found.findings}
 
 
 @pytest.mark.parametrize("seed", range(3))

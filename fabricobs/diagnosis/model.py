@@ -98,6 +98,8 @@ class Rule(_Part):
       against their peers), `outside` (steps in these intervals against those outside),
       `intervals` (the same, and as `run` where none are outside), `run` (the whole run against the
       groups without the rows' hosts, or what NICs can carry), or `none`.
+    - `priced_where`: an aggregate over the rows of a finding; where it is false its loss is left to
+      what names its cause.
     - `lasts`: the cause goes on after its last row, unless the column `ended` says when it was
       over.
     - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`
@@ -122,6 +124,7 @@ class Rule(_Part):
     entity: str = ""
     facts: dict[str, str] = {}
     price: tuple[Literal["rank", "intervals", "outside", "run", "none"], ...] = ("intervals",)
+    priced_where: str = "count(*) > 0"
     lasts: bool = False
     corroboration: dict[str, str]
     severity: str = "'medium'"
