@@ -1,16 +1,20 @@
 """Timers that Megatron prints of each rank: they tell a slow rank where no step record does."""
 
+from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import Rows
 from fabricobs.diagnosis.findings import Finding
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session
 
 pytestmark = pytest.mark.slow
 
@@ -71,3 +75,14 @@ def test_the_rank_whose_forward_and_backward_takes_longer_is_named(
 def test_ranks_that_are_alike_are_not_accused(tmp_path: Path, seed: int) -> None:
     write_log(tmp_path / "logs", np.random.default_rng(100 + seed), None, 0)
     assert stragglers(tmp_path / "logs", tmp_path) == []
+
+
+def test_what_a_record_tells_beside_the_timers_is_kept(
+    make_store: Callable[[Rows], Path],
+) -> None:
+    told = {"file_id": "log", "line": 1, "job": "pretrain", "step": 1, "rank": 0}
+    timed = told | {"phase": "forward-backward", "duration_ms": 250.0}
+    step = told | {"step_time_ms": 400.0, "comm_ms": 60.0, "data_ms": 7.0}
+    with closing(open_session(make_store({"phases": [timed], "steps": [step]}))) as session:
+        rows = session.sql("SELECT own_ms, comm_ms, data_ms FROM rank_work").fetchall()
+    assert rows == [(250.0, 60.0, 7.0)]

@@ -47,10 +47,13 @@ def switch_commands_of(
     }
 
 
-def optics_of_ends(evidence: Evidence, entities: Sequence[Entity], device: str) -> str:
+def optics_of_ends(
+    evidence: Evidence, entities: Sequence[Entity], commands: Mapping[str, str]
+) -> str:
     """Return how to read the optics at the ends of a cable: of a switch and a host, or of each.
 
-    `device` is the NIC at one end; both ends are switches where the entities name ports of two.
+    `commands` are those of the switch and the NIC; both ends are switches where the entities name
+    ports of two.
     """
     ports = {entity.switch: entity for entity in entities if entity.switch and entity.port}
     if len(ports) > 1 and not any(entity.nic for entity in entities):
@@ -59,8 +62,7 @@ def optics_of_ends(evidence: Evidence, entities: Sequence[Entity], device: str) 
             for switch, entity in ports.items()
         )
         return "; ".join(each)
-    switch = switch_commands_of(evidence, entities)["command_optics"]
-    return f"switch: {switch}; host: {nic_commands_of(device)['nic_optics']}"
+    return f"switch: {commands['command_optics']}; host: {commands['nic_optics']}"
 
 
 def netdev_of(device: str) -> str:

@@ -58,7 +58,7 @@ def build_finding(
     named = {"device": device, "netdev": netdev_of(device)} | dict(words)
     commands = switch_commands_of(evidence, (*entities, *related), words.get("at_port"))
     commands |= nic_commands_of(device)
-    commands["optics_of_ends"] = optics_of_ends(evidence, entities, device)
+    commands["optics_of_ends"] = optics_of_ends(evidence, entities, commands)
     words = with_phrases(model, named | commands)
     felt = cost is not None and cost.felt
     loss = cost.loss_share if cost is not None and felt else None

@@ -124,7 +124,7 @@ class Rule(_Part):
     entity: str = ""
     facts: dict[str, str] = {}
     price: tuple[Literal["rank", "intervals", "outside", "run", "none"], ...] = ("intervals",)
-    priced_where: str = "count(*) > 0"
+    priced_where: str = ""
     lasts: bool = False
     corroboration: dict[str, str]
     severity: str = "'medium'"

@@ -358,4 +358,6 @@ untold AS (
 )
 FROM recorded r ANTI JOIN untold u ON u.job IS NOT DISTINCT FROM r.job AND u.step = r.step AND u.rank = r.rank
 UNION ALL BY NAME
-SELECT job, step, rank, stage, ts, step_time_ms, compute_ms, compute_ms AS own_ms, false AS by_rest FROM untold;
+SELECT u.job, u.step, u.rank, r.host, coalesce(u.stage, r.stage) AS stage, u.ts, u.step_time_ms, u.compute_ms, r.comm_ms,
+  r.data_ms, u.compute_ms AS own_ms, false AS by_rest
+FROM untold u LEFT JOIN recorded r ON r.job IS NOT DISTINCT FROM u.job AND r.step = u.step AND r.rank = u.rank;

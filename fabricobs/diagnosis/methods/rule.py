@@ -73,9 +73,7 @@ def _finding(
     parts = _entities(wrong.rows, rule)
     entities = _with_wholes(parts, wrong.rows, model, rule)
     own = _own(trends, parts)
-    asked = f"SELECT coalesce({rule.priced_where}, false) FROM evidence.rows"
-    is_priced = evidence.ask_of(wrong.rows, asked, model.limits).item()
-    cost = price(wrong, evidence, model, rule, own) if is_priced else None
+    cost = price(wrong, evidence, model, rule, own)
     priced = cost is not None and cost.would_show
     slower = not priced and _slower_since(wrong, own)
     told = {"priced": priced, "slower": slower}

@@ -26,6 +26,10 @@ def price(
 
     `own` are the step times of the jobs that the finding may be about.
     """
+    if rule.priced_where:
+        asked = f"SELECT {rule.priced_where} FROM evidence.rows"
+        if not evidence.ask_of(wrong.rows, asked, model.limits).item():
+            return None
     known = None
     for way in rule.price:
         cost = None
