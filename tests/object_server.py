@@ -207,3 +207,19 @@ def failing_proxy(server: ObjectServer) -> Iterator[Faults]:
         proxy.shutdown()
         thread.join()
         proxy.server_close()
+
+
+@contextmanager
+def through_proxy(server: ObjectServer) -> Iterator[Faults]:
+    """Send the requests of this process through a proxy, until the block ends."""
+    from fabricobs.store.storage import storage_of
+
+    with failing_proxy(server) as faults, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.variables(faults.port).items():
+            patch.setenv(name, value)
+        storage_of.cache_clear()
+        try:
+            yield faults
+        finally:
+            # A client made in the block would ask a proxy that is gone.
+            storage_of.cache_clear()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from object_server import ObjectServer, failing_proxy
+from object_server import ObjectServer, through_proxy
 from small_store import STEP, write_days
 
 from conftest import ROOT, Run
@@ -150,13 +150,11 @@ def test_grown_files_compaction_and_pruning(s3: str, tmp_path: Path) -> None:
 
 
 def test_refusals_and_cut_answers_change_nothing(
-    s3: str, s3_server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    s3: str, s3_server: ObjectServer, tmp_path: Path
 ) -> None:
     logs = tmp_path / "logs"
     write_days(logs, 6)
-    with failing_proxy(s3_server) as faults:
-        for name, value in s3_server.variables(faults.port).items():
-            monkeypatch.setenv(name, value)
+    with through_proxy(s3_server) as faults:
         requests = iter(range(10_000))
         faults.refuse = lambda _method, _path: next(requests) % 7 == 3
         store = at(s3)
@@ -174,11 +172,9 @@ def test_refusals_and_cut_answers_change_nothing(
 
 
 def test_a_commit_whose_answer_is_lost_counts_once(
-    s3: str, s3_server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    s3: str, s3_server: ObjectServer, tmp_path: Path
 ) -> None:
-    with failing_proxy(s3_server) as faults:
-        for name, value in s3_server.variables(faults.port).items():
-            monkeypatch.setenv(name, value)
+    with through_proxy(s3_server) as faults:
         lost = iter([True])
         faults.lose = lambda method, path: (
             method == "PUT" and path.endswith("000000000002.json") and next(lost, False)

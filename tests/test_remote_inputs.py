@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from object_server import ObjectServer, failing_proxy
+from object_server import ObjectServer, through_proxy
 from remote_logs import bucket_of, put, rows_below, upload
 from small_store import STEP, rows_of, write_days
 
@@ -96,10 +96,7 @@ def test_what_is_unchanged_is_listed_once_and_not_fetched(
     (folder / "node-7.jsonl").write_text(STEP.format(100, 9))  # named as a host map is
     upload(folder, logs)
     prefix = bucket_of(logs)[1]
-    storage_of.cache_clear()
-    with failing_proxy(s3_server) as faults:
-        for name, value in s3_server.variables(faults.port).items():
-            monkeypatch.setenv(name, value)
+    with through_proxy(s3_server) as faults:
         asked: list[str] = []
         faults.refuse = lambda method, path: bool(asked.append(f"{method} {path}"))
 
@@ -131,16 +128,11 @@ def test_what_is_unchanged_is_listed_once_and_not_fetched(
 
 
 @contextmanager
-def counted_fetches(
-    server: ObjectServer, logs: str, patch: pytest.MonkeyPatch
-) -> Iterator[Counter[str]]:
+def counted_fetches(server: ObjectServer, logs: str) -> Iterator[Counter[str]]:
     """Count how often the body of each object of the logs is asked for."""
     prefix = bucket_of(logs)[1]
-    storage_of.cache_clear()
     fetched: Counter[str] = Counter()
-    with failing_proxy(server) as faults:
-        for name, value in server.variables(faults.port).items():
-            patch.setenv(name, value)
+    with through_proxy(server) as faults:
 
         def count(method: str, path: str) -> bool:
             if method == "GET" and prefix in path and "list-type=2" not in path:
@@ -164,7 +156,7 @@ def test_each_new_object_is_fetched_once(
     upload(folder, logs)
     if planned_apart:
         monkeypatch.setattr("fabricobs.ingestion._PARALLEL_FILES", 1)
-    with counted_fetches(s3_server, logs, monkeypatch) as fetched:
+    with counted_fetches(s3_server, logs) as fetched:
         report = fabricobs.ingest(logs, tmp_path / "store", workers=workers)
         days = {name: times for name, times in fetched.items() if name.startswith("day")}
         assert days == {f"day{day:02d}.jsonl": 1 for day in range(1, 21)}
@@ -196,7 +188,7 @@ def test_copies_that_find_no_room_are_fetched_again(
         return kept
 
     monkeypatch.setattr(remote.Keeper, "keep", measured)
-    with counted_fetches(s3_server, logs, monkeypatch) as fetched:
+    with counted_fetches(s3_server, logs) as fetched:
         report = fabricobs.ingest(logs, tmp_path / "store", workers=1)
     assert [outcome.rows for outcome in report.outcomes] == [1] * 20
     assert max(most) <= 5 * one
@@ -226,15 +218,12 @@ def test_few_copies_lie_here_and_none_stays(
 
 
 def test_refusals_and_cut_answers_change_nothing(
-    s3: str, s3_server: ObjectServer, logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    s3: str, s3_server: ObjectServer, logs: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / logs.removeprefix("s3://")
     write_days(folder, 16)
     upload(folder, logs)
-    storage_of.cache_clear()
-    with failing_proxy(s3_server) as faults:
-        for name, value in s3_server.variables(faults.port).items():
-            monkeypatch.setenv(name, value)
+    with through_proxy(s3_server) as faults:
         requests, bodies = iter(range(10_000)), iter(range(10_000))
         faults.refuse = lambda _method, _path: next(requests) % 7 == 3
         faults.cut = lambda method, path: (
