@@ -20,7 +20,7 @@ _RHYTHM = 5
 _LONE = 1.5
 # Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
 _WORK_SHARE = 0.8
-_MOSTLY = 0.5  # of the added time: what explains the rest
+MOSTLY = 0.5  # of the added time: what explains the rest
 _NEARLY_EVERY = 0.1  # quantile of the ranks that stands for nearly every rank
 # Steps by which a change point may miss a restart: the fewest that a pace lasts.
 _RESTART_STEPS = 10
@@ -30,7 +30,7 @@ _FEWEST_LINES = 4
 # Steps whose work varies by less do the same work: rates are printed with three digits and more.
 _SAME_WORK = 0.02
 # Share of the job's ranks whose records must be there: the one that is missing may be the slow one.
-_COVERED = 0.95
+COVERED = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def step_time_trends(
         lines = fewest_lines(steady["step"], least_steps)
         segments, shows = _segments(job, steady, lines)
         own = rank_steps.filter(_is_job(job))
-        if own["rank"].n_unique() < _COVERED * (ranks_expected.get(job) or 0):
+        if own["rank"].n_unique() < COVERED * (ranks_expected.get(job) or 0):
             own = own.clear()
         work = own.clear() if is_known else own
         slowdowns = tuple(
@@ -224,10 +224,10 @@ def _for_the_same_work(steps: pl.DataFrame) -> tuple[pl.DataFrame, bool, bool]:
     for name in ("tokens", "operations", "samples"):
         work = pl.col(name) / pl.col(name).median()
         known = steps.filter(pl.col(name) > 0)
-        if len(known) < _COVERED * len(steps):
+        if len(known) < COVERED * len(steps):
             continue
         low, high = known.select(
-            work.quantile(1 - _COVERED).alias("low"), work.quantile(_COVERED).alias("high")
+            work.quantile(1 - COVERED).alias("low"), work.quantile(COVERED).alias("high")
         ).row(0)
         is_known = name != "samples"
         if high - low <= _SAME_WORK:
@@ -418,7 +418,7 @@ def _split(
 
     network = part("comm_ms")
     if slow["compute_ms"].has_nulls() or healthy["compute_ms"].has_nulls():
-        return network if network >= _MOSTLY else None, None
+        return network if network >= MOSTLY else None, None
     return network, part("compute_ms")
 
 
@@ -431,7 +431,7 @@ def _by_collectives(healthy: pl.DataFrame, slow: pl.DataFrame, added_ms: float) 
     if not isinstance(before, float) or not isinstance(after, float) or added_ms <= 0:
         return None
     part = min((after - before) / added_ms, 1.0)
-    return part if part >= _MOSTLY else None
+    return part if part >= MOSTLY else None
 
 
 def _median_of(steps: pl.DataFrame, column: str) -> float:

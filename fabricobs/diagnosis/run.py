@@ -34,6 +34,7 @@ from fabricobs.diagnosis.findings import (
 )
 from fabricobs.diagnosis.job import StepTimeTrend, step_time_trends
 from fabricobs.diagnosis.jobs import joined, runs_named
+from fabricobs.diagnosis.longer_transfers import with_transfers
 from fabricobs.diagnosis.loss import account
 from fabricobs.diagnosis.methods import METHODS
 from fabricobs.diagnosis.model import Model, load_models
@@ -217,7 +218,7 @@ def _judged(
 
 def trends_of(evidence: Evidence, rest: Model) -> list[StepTimeTrend]:
     """Return the step time trend of each job; `rest` is the model of losses without a cause."""
-    return step_time_trends(
+    trends = step_time_trends(
         evidence.frame("step_times"),
         evidence.frame("rank_steps"),
         evidence.frame("restarts"),
@@ -225,6 +226,7 @@ def trends_of(evidence: Evidence, rest: Model) -> list[StepTimeTrend]:
         int(rest.limit("least_steps")),
         dict(evidence.frame("job_sizes").select("job", "ranks_expected").iter_rows()),
     )
+    return with_transfers(evidence, trends)
 
 
 def _folded(

@@ -247,13 +247,17 @@ class CellRows:
         names = column_names(table)
         start = start_of(table)
         told = {name: value for name, value in identity.items() if name in names}
+        around = self._context.around(table, snapshot=_is_snapshot(table))
+        if around:
+            # The lines of one row are stamped one by one: its time is that of the first.
+            start = {**start, **around, "ts": start.get("ts")}
         key = (table, *[told.get(name, start.get(name)) for name in _ROW_KEY])
         row = self._open.get(key)
         if row is not None and not fresh:
             return row
         if row is not None:
             self._rows.add(table, row)
-        row = self._open[key] = {**start, **told, "line": number}
+        row = self._open[key] = {**start, **around, **told, "line": number}
         if identity.get("ts") is not None:
             row["ts_source"] = identity.get("ts_source", "inline")
         return row
@@ -265,8 +269,7 @@ class CellRows:
         if found is not None and found[0] == self._context.generation:
             return found[1]
         names = column_names(table)
-        # What has a step is of a log, whose name says when it began.
-        start = self._context.base(table, block.format_name, snapshot="step" not in names)
+        start = self._context.start(table, block.format_name, snapshot=_is_snapshot(table))
         start.update((name, value) for name, value in block.set.items() if name in names)
         self._starts[key] = (self._context.generation, start)
         return start
@@ -276,6 +279,11 @@ def other_counter(key: str, text: str) -> dict[str, Value]:
     """Return a counter without a column by its name; nothing if the text is no count."""
     digits = text.replace(",", "")
     return {key: parse_whole(digits)} if digits.isdecimal() else {}
+
+
+def _is_snapshot(table: str) -> bool:
+    """Say whether rows are readings; what has a step is of a log, whose name says when it began."""
+    return "step" not in column_names(table)
 
 
 def _has_any(row: Mapping[str, Any], filled: RunRow) -> bool:

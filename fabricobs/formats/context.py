@@ -120,14 +120,18 @@ class Context:
     def moment(self, text: str) -> dict[str, Any]:
         """Return the columns of a time; the date of a clock alone (10:15:02) is that of the file.
 
-        It is the day that the path tells, the day nearest to the moment that it tells, or the last
-        one before the file was written. Without any of these nothing is told.
+        It is the day nearest to what is told around the line, the day that the path tells, the day
+        nearest to the moment that it tells, or the last one before the file was written. Without
+        any of these nothing is told.
         """
         if " " in text:
             return {"ts": time_of(text, self.zone), "ts_source": "inline"}
         identity = self.identity
-        if identity.ts is not None and identity.ts_source == "day":
-            earliest_us: int | None = identity.ts
+        around = self.time_of_line().get("ts")
+        if around is not None:
+            earliest_us: int | None = around - _DAY_US // 2
+        elif identity.ts is not None and identity.ts_source == "day":
+            earliest_us = identity.ts
         elif identity.ts is not None and identity.ts_source != "mtime":
             earliest_us = identity.ts - _DAY_US // 2
         else:
@@ -136,8 +140,33 @@ class Context:
             return {}
         return {"ts": parse_clock_alone(text, self.zone, earliest_us), "ts_source": "derived"}
 
+    def time_of_line(self) -> dict[str, Any]:
+        """Return the time told around the line that is being read, unless a date above tells it."""
+        kept = {**self.outer.kept, **self.kept} if self.outer is not None else self.kept
+        if kept.get("ts") is not None or not self.of_line.told:
+            return {}
+        columns = self.of_line.columns("port_samples", self)
+        return {name: columns[name] for name in ("ts", "ts_source") if name in columns}
+
+    def around(self, table: str, *, snapshot: bool) -> dict[str, Any]:
+        """Return the columns that the line being read adds to those of its file.
+
+        A snapshot is read on a device, not by the host that keeps the log: it takes the time alone.
+        """
+        if not self.of_line.told:
+            return {}
+        if snapshot:
+            return self.time_of_line() if "ts" in column_names(table) else {}
+        return self.of_line.columns(table, self)
+
     def base(self, table: str, format_name: str, *, snapshot: bool) -> dict[str, Any]:
-        """Return the columns a row of `table` starts with; a fresh copy.
+        """Return the columns a row of `table` starts with; a fresh copy."""
+        start = self.start(table, format_name, snapshot=snapshot)
+        start.update(self.around(table, snapshot=snapshot))
+        return start
+
+    def start(self, table: str, format_name: str, *, snapshot: bool) -> dict[str, Any]:
+        """Return what a file tells of each row of `table`; a fresh copy.
 
         A snapshot, or a row of counters, takes the device, port and time of its file's identity
         where its lines give none; a log line takes no time: the name of a log says when it began,
@@ -147,9 +176,7 @@ class Context:
         base = self._base.get(key)
         if base is None:
             base = self._base[key] = self._new_base(table, format_name, snapshot)
-        if snapshot or not self.of_line.told:
-            return dict(base)
-        return base | self.of_line.columns(table, self)
+        return dict(base)
 
     def _new_base(self, table: str, format_name: str, snapshot: bool) -> dict[str, Any]:
         names = column_names(table)

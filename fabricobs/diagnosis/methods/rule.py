@@ -75,10 +75,9 @@ def _finding(
     own = _own(trends, parts)
     cost = price(wrong, evidence, model, rule, own)
     priced = cost is not None and cost.would_show
-    slower = not priced and _slower_since(wrong, own)
-    told = {"priced": priced, "slower": slower}
-    facts = _facts(wrong, evidence, model, rule, told)
     felt = cost is not None and cost.felt
+    told = {"priced": priced, "slower": not felt and _slower_since(wrong, own)}
+    facts = _facts(wrong, evidence, model, rule, told)
     words = {
         **facts,
         "who": listed(parts),

@@ -121,7 +121,7 @@ class WalkReader:
             self._hand_over()
             row = None
         if row is None:
-            row = self._values[identity] = {"line": number}
+            row = self._values[identity] = {"line": number, **self._context.time_of_line()}
         try:
             row[target.column.name] = target.convert(value)
         except ValueError as error:

@@ -1,0 +1,60 @@
+"""Longer steps whose collectives take longer with the same messages: the network is slower.
+
+A trainer that logs only how long a step took leaves open whether it did more work. Records of the
+collectives beside it settle that where most of the added time is theirs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.job import COVERED, MOSTLY, Slowdown, StepTimeTrend
+
+# Calls of one kind before and after: fewer tell little of a median.
+_FEWEST_CALLS = 5
+# A step of the same work has as many calls, but for those at the ends of a stretch.
+_AS_MANY = 0.1
+
+
+def with_transfers(evidence: Evidence, trends: Sequence[StepTimeTrend]) -> list[StepTimeTrend]:
+    """Return the trends, with the network's part of slowdowns of which no log tells the work."""
+    return [
+        replace(
+            trend, slowdowns=tuple(_with_transfers(evidence, trend, s) for s in trend.slowdowns)
+        )
+        for trend in trends
+    ]
+
+
+def _with_transfers(evidence: Evidence, trend: StepTimeTrend, slowdown: Slowdown) -> Slowdown:
+    timed = trend.steps.drop_nulls("ts")
+    before = [s for s in trend.segments if s.last_step < slowdown.first_step]
+    if not slowdown.is_lead or slowdown.more_work or timed.is_empty() or not before:
+        return slowdown
+    best = min(before, key=lambda segment: segment.step_time_ms)
+    spans = [
+        timed.filter(pl.col("step").is_between(first, last))
+        for first, last in (
+            (best.first_step, best.last_step),
+            (slowdown.first_step, slowdown.last_step),
+        )
+    ]
+    if any(span.is_empty() for span in spans):
+        return slowdown
+    names = ("before_begin", "before_end"), ("begin", "end")
+    times = {
+        name: value
+        for pair, span in zip(names, spans, strict=True)
+        for name, value in zip(pair, (span["ts"].min(), span["ts"].max()), strict=True)
+    }
+    rows = evidence.frame(
+        "longer_transfers", {**times, "covered": COVERED, "fewest": _FEWEST_CALLS}
+    ).filter(pl.col("job").eq_missing(pl.lit(trend.job)))
+    steps = [best.last_step - best.first_step + 1, slowdown.last_step - slowdown.first_step + 1]
+    a_step, now = pl.col("calls_before") / steps[0], pl.col("calls") / steps[1]
+    alike = rows.filter((now - a_step).abs() <= _AS_MANY * a_step)
+    added = alike.select(a_step * (pl.col("after_ms") - pl.col("before_ms"))).to_series().sum()
+    part = min(float(added) / (slowdown.after_ms - slowdown.before_ms), 1.0)
+    return replace(slowdown, network_part=part) if part >= MOSTLY else slowdown
