@@ -486,6 +486,52 @@ def test_one_log_of_steps_is_split_among_launches_that_only_collectives_tell(
     assert [run.name for run in runs] == [runs[0].name] * 2
 
 
+@pytest.mark.parametrize("losses", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_logs_of_ranks_without_times_are_of_the_launches_that_print_the_same(
+    seed: int, losses: bool, make_store: MakeStore
+) -> None:
+    """A trainer writes a file a rank, with all attempts and no time; the scheduler's has times."""
+    chance = random.Random(seed)
+    ranks = chance.choice([2, 8])
+    rows: Rows = {"files": [], "steps": [], "collectives": []}
+    spans = [(1, 60 + chance.randint(0, 30))]
+    spans.append((spans[0][1] - chance.randint(3, 20), 200 + chance.randint(0, 30)))
+    now, line = START, 0
+    for run, (first, last) in enumerate(spans):
+        rows["files"] += [
+            {"file_id": f"run{run}-{rank}", "path": f"/logs/job/inspector/cn0-pid{run}{rank}.log"}
+            for rank in range(ranks)
+        ]
+        for step in range(first, last + 1):
+            now, line = now + timedelta(seconds=2), line + 1
+            loss = {"loss": 3.0 - step / 1000 if losses else None}
+            told = {"line": line, "step": step, "step_time_ms": 2000.0} | loss
+            timed = {"ts": now, "ts_source": "inline"}
+            rows["steps"].append({"file_id": "train"} | told | timed)
+            rows["steps"] += [
+                {"file_id": f"rank{rank}", "rank": rank, "ts_source": "none"} | told
+                for rank in range(ranks)
+            ]
+            rows["collectives"] += [
+                {"file_id": f"run{run}-{rank}", "line": step, "ts": now, "ts_source": "derived",
+                 "comm_id": f"0x7f{run}0a1b2c3d4e", "rank": rank, "nranks": ranks, "host": "cn0",
+                 "pid": 1000 * run + rank, "seq": step, "duration_us": 1000.0}
+                for rank in range(ranks)
+            ]  # fmt: skip
+        now += timedelta(seconds=90)
+    rows["files"].append({"file_id": "train", "path": "/logs/job/nccl/slurm-4815.out"})
+    rows["files"] += [
+        {"file_id": f"rank{rank}", "path": f"/logs/job/logs-rank{rank}.txt"}
+        for rank in range(ranks)
+    ]
+    runs = runs_of(make_store(rows))
+    assert [(run.name, run.first_step, run.last_step) for run in runs] == [
+        ("slurm-4815", *span) for span in spans
+    ]
+    assert [sum("logs-rank" in path for path in run.paths) for run in runs] == [ranks, ranks]
+
+
 def test_one_job_is_chosen(tmp_path: Path, fabricobs: Run) -> None:
     store = made(tmp_path / "s", together(SLOW.rows(), AGAIN.rows(), WELL.rows()))
     alone = fabricobs("diagnose", "--store", store, "--job", "second")

@@ -25,7 +25,7 @@ from fabricobs.store.launch_evidence import (
 from fabricobs.store.launch_paths import folders_above, pids_in
 from fabricobs.store.launches import Launch, Lines, Process, Trace, attempts_of
 
-Signs = tuple[int, int, bool]
+Signs = tuple[int, int, int, bool]
 
 # Processes make their communicators minutes before the first step; a restart may follow sooner.
 _APART = (timedelta(minutes=10), timedelta(minutes=1), timedelta(0))
@@ -299,10 +299,13 @@ def _join_rest(
 
 
 def _join_attempts(launches: Sequence[Launch], folders: "_Folders") -> list[Launch]:
-    """Join steps that restarts repeat, split where they do, to the launches of the attempts."""
+    """Join steps that restarts repeat, split where they do, to the launches of the attempts.
+
+    Those with times come first: others are told by the steps that these bring.
+    """
     homes = [launch for launch in launches if launch.is_anchor]
     left = []
-    for launch in launches:
+    for launch in sorted(launches, key=lambda each: each.begin is None):
         chosen = [] if launch in homes else _homes_of_attempts(launch.attempts, homes, folders)
         for attempt, home in zip(launch.attempts, chosen, strict=False):
             home.join(attempt)
@@ -345,7 +348,7 @@ def _choose(
     """Return the homes a launch can be of with the strongest signs for them."""
     able = [home for home in homes if not contradict(launch, home)]
     signs = {id(home): _signs(launch, home, folders) for home in able}
-    best = max(signs.values(), default=(0, 0, False))
+    best = max(signs.values(), default=(0, 0, 0, False))
     if not any(best):
         return best, able
     # A time alone decides only between homes whose times are known.
@@ -358,12 +361,20 @@ def _choose(
 
 
 def _signs(launch: Launch, home: Launch, folders: "_Folders") -> Signs:
-    """Return what speaks for a home: names and hosts, a folder of one job, times."""
+    """Return what speaks for a home: names and hosts, a folder of one job, its steps, times."""
     named = bool(launch.given & home.given or launch.scheduled & home.scheduled)
-    hosts = bool(launch.hosts & home.hosts)
+    who = 2 * named + bool(launch.hosts & home.hosts)
+    depth = folders.depth_of_shared(launch, home)
     between = gap(launch, home)
     at_once = between is not None and between <= _APART[0]
-    return 2 * named + hosts, folders.depth_of_shared(launch, home), at_once
+    return who, depth, _same_steps(launch, home) if who or depth else 0, at_once
+
+
+def _same_steps(launch: Launch, home: Launch) -> int:
+    """Return 2 where both print the same losses, 1 where both go from and to the same step."""
+    if launch.printed & home.printed:
+        return 2
+    return int(not {*launch.steps.values()}.isdisjoint(home.steps.values()))
 
 
 def _lacks(home: Launch, launch: Launch) -> bool:
