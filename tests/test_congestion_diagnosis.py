@@ -384,6 +384,25 @@ class TestCongestion:
         assert [f.kind for f in found] == kinds
         assert all(f.entities[0].label == "leaf00 Ethernet16" for f in found)
 
+    @pytest.mark.parametrize("slower", [1.0, 1.5])
+    def test_steps_that_become_longer_with_it_and_stay_so_are_a_hint(
+        self, make_store: Make, slower: float
+    ) -> None:
+        """No counter tells of a queue, and another cause takes over when it ends."""
+        rows = together(cluster(slower=slower), received([1, 1, 3, 1]))
+        last = SINCE + 4
+        for sample in rows["port_samples"]:
+            if sample.get("tx_bytes") and sample["ts"] > at(last):  # type: ignore[operator]
+                sample["tx_bytes"] = 5 * 10**10 * (3 * SAMPLES + sample["line"])  # type: ignore[operator]
+        rows["steps"] = [step for step in rows["steps"] if step["step"] > 40]  # type: ignore[operator]
+        for step in rows["steps"]:
+            if slower > 1 and step["ts"] > at(last):  # type: ignore[operator]
+                step["comm_ms"] += 200  # type: ignore[operator]
+                step["step_time_ms"] += 200  # type: ignore[operator]
+        found = diagnose(make_store(rows))
+        severities = [f.severity for f in found.findings if f.kind == "congestion"]
+        assert severities == (["low"] if slower > 1 else [])
+
     @pytest.mark.parametrize("slower", [1.0, 1.1, 1.5])
     @pytest.mark.parametrize("seed", [1, 2])
     def test_what_steps_vary_by_is_no_loss(
