@@ -76,7 +76,10 @@ def _finding(
     cost = price(wrong, evidence, model, rule, own)
     priced = cost is not None and cost.would_show
     felt = cost is not None and cost.felt
-    told = {"priced": priced, "slower": not felt and _slower_since(wrong, own)}
+    slower = not felt and _slower_since(wrong, own)
+    if slower:
+        cost = None  # the steps outside it are slow for another reason, or by it: nothing to go by
+    told = {"priced": priced, "slower": slower}
     facts = _facts(wrong, evidence, model, rule, told)
     words = {
         **facts,
