@@ -9,15 +9,21 @@ import polars as pl
 import pytest
 from switch_configurations import (
     CHECKS,
+    ECN,
+    HASH,
+    JUNOS,
     KINDS,
     MINIMUM,
     PFC,
     STAMP,
     TRUST,
     VENDORS,
+    WATCHDOG,
+    WRITERS,
     Odd,
     draw_switches,
     make_odd,
+    write_bare_switch,
     write_switch,
 )
 
@@ -32,7 +38,14 @@ from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
 AUDIT = stored_queries()["configuration_audit"].sql
-SITES = [*((vendor,) for vendor in VENDORS), ("eos", "nxos"), ("nxos", "nvue"), VENDORS]
+SITES = [
+    *((vendor,) for vendor in (*VENDORS, *JUNOS)),
+    ("eos", "nxos"),
+    ("nxos", "nvue"),
+    ("sonic", "eos"),
+    VENDORS,
+    JUNOS,
+]
 
 
 def read(folder: Path) -> Path:
@@ -64,18 +77,46 @@ def test_odd_ports_and_switches_are_told(
     switches = draw_switches([draw.choice(vendors) for _ in range(8)])
     expected = set[Odd]()
     # Seed 0 is a healthy site. Of each kind there is one, so that most are usual.
-    for kind in draw.sample(KINDS, min(2 * seed, len(KINDS))):
+    for kind in draw.sample(KINDS, min(3 * seed, len(KINDS))):
         switch = draw.choice(switches)
         if kind == "priority" and switch.vendor == "nxos":
             switch = next((s for s in switches if s.vendor != "nxos"), switch)
             if switch.vendor == "nxos":  # the listing of odd ports ends at five
                 continue
+        if kind in ("hash", "no hash") and any(check == HASH for check, _, _ in expected):
+            continue  # of one switch both cannot be
         used = {part for _, part, _ in expected}
         free = [p for p in switch.ports if f"{switch.name} {p.name}" not in used]
         expected.update(make_odd(switch, draw.choice(free), kind))
     for switch in switches:
         write_switch(tmp_path / "site", switch, draw)
     assert told(read(tmp_path / "site")) == expected
+
+
+# What other switches of a kind tell; ports of NX-OS have no trust.
+BARE_CHECKS = {
+    PFC: WRITERS.keys(),
+    WATCHDOG: WRITERS.keys(),
+    ECN: WRITERS.keys(),
+    TRUST: WRITERS.keys() - {"nxos"},
+    "DSCP maps: DSCP 26": ("eos", "nxos", "sonic", "nvue", "nvue commands"),
+}
+
+
+@pytest.mark.parametrize("vendor", WRITERS)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_switch_that_sets_nothing_of_qos_is_told(vendor: str, seed: int, tmp_path: Path) -> None:
+    draw = random.Random(f"bare {vendor} {seed}")
+    switches = draw_switches([vendor] * 5)
+    bare = draw.choice(switches)
+    for switch in switches:
+        write_switch(tmp_path / "site", switch, draw)
+    write_bare_switch(tmp_path / "site", bare, draw)
+    found = told(read(tmp_path / "site"))
+    assert {part.split()[0] for _, part, _ in found} == {bare.name}
+    assert {value for _, _, value in found} == {"not set"}
+    wanted = {check for check, vendors in BARE_CHECKS.items() if vendor in vendors}
+    assert wanted - {check for check, _, _ in found} == set()
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
@@ -108,7 +149,7 @@ def write_hosts(folder: Path, names: dict[str, str], odd: str) -> None:
     (folder / "cables.csv").write_text("\n".join(rows) + "\n")
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", (*VENDORS, *JUNOS))
 @pytest.mark.parametrize("sick", [True, False])
 def test_paths_that_do_not_fit(vendor: str, sick: bool, tmp_path: Path) -> None:
     draw = random.Random(f"{vendor} {sick}")
@@ -243,6 +284,18 @@ def test_what_nvue_shows_of_roce_is_comparable_with_a_configuration(tmp_path: Pa
 
 
 FORMATS_OF = {
+    "sonic": (
+        "SONiC",
+        (
+            "sonic_config_db",
+            "sonic_settings",
+            "sonic_pfcwd_config",
+            "sonic_switch_hash",
+            "sonic_switch_hash_json",
+            "sonic_interfaces_status",
+        ),
+    ),
+    "junos": ("Junos", ("junos_config",)),
     "eos": ("EOS", ("running_config", "eos_pfc_status", "eos_qos", "eos_interfaces")),
     "nxos": (
         "NX-OS",
