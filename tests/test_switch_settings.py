@@ -99,7 +99,8 @@ BARE_CHECKS = {
     WATCHDOG: WRITERS.keys(),
     ECN: WRITERS.keys(),
     TRUST: WRITERS.keys() - {"nxos"},
-    "DSCP maps: DSCP 26": ("eos", "nxos", "sonic", "nvue", "nvue commands"),
+    # What EOS maps by default is known, and what the others set.
+    "DSCP maps: DSCP 26": ("nxos", "sonic", "nvue", "nvue commands"),
 }
 
 
@@ -132,6 +133,68 @@ def test_thresholds_above_any_buffer_reach_the_rule(vendor: str, tmp_path: Path)
     with closing(Evidence(store)) as evidence:
         rows = evidence.frame("ecn_settings").filter(pl.col("min_threshold_bytes") > most)
     assert set(rows["device"]) == {part.split()[0]}
+
+
+ROCE_COMMANDS = """\
+nv set interface swp1s0,swp1s1,swp2s0-1,swp3 type swp
+nv set interface swp1s0,swp1s1,swp2s0-1 bridge domain br_default access 900
+nv set interface swp1s0,swp1s1,swp2s0-1 qos pfc-watchdog state enable
+nv set interface swp3 link state down
+{}nv set system hostname {}
+"""
+LOSSLESS = "nv set qos roce state enabled\nnv set qos roce mode lossless\n"
+
+
+def write_roce_site(folder: Path, odd: dict[str, str]) -> None:
+    """Write the commands of six switches that `qos roce` sets up, but for what the odd have."""
+    for name in (f"leaf{n}" for n in range(1, 7)):
+        (folder / name).mkdir(parents=True)
+        text = ROCE_COMMANDS.format(odd.get(name, LOSSLESS), name)
+        (folder / name / f"commands-{STAMP}.txt").write_text(text)
+
+
+def test_what_roce_of_cumulus_sets_is_compared(tmp_path: Path) -> None:
+    odd = {
+        "leaf2": "",
+        "leaf3": "nv set qos roce\n",  # lossless by default
+        "leaf4": LOSSLESS + "nv set qos mapping default-global dscp 26 switch-priority 0\n",
+    }
+    write_roce_site(tmp_path / "site", odd)
+    store = read(tmp_path / "site")
+    ports = ("swp1s0", "swp1s1", "swp2s0", "swp2s1")
+    assert settings(store, "RoCE mode") == {(None, None, "lossless"), (None, None, "not set")}
+    found = told(store)
+    assert {f for f in found if f[0] == PFC} <= {(PFC, f"leaf2 {p}", "not set") for p in ports}
+    assert found - {f for f in found if f[1].split()[0] == "leaf2"} == {
+        ("DSCP maps: DSCP 26", "leaf4", "0")
+    }
+    assert {check for check, part, _ in found if part.split()[0] == "leaf2"} >= {ECN, TRUST}
+
+
+def test_lossy_switches_have_no_pfc(tmp_path: Path) -> None:
+    write_roce_site(tmp_path / "site", {"leaf5": "nv set qos roce mode lossy\n"})
+    assert told(read(tmp_path / "site")) == {(PFC, "leaf5", "none")}
+
+
+def test_a_host_that_pauses_fits_no_switch_whose_roce_is_lossy(tmp_path: Path) -> None:
+    write_roce_site(tmp_path / "site", {"leaf1": "nv set qos roce mode lossy\n"})
+    write_hosts(tmp_path / "site", {"node1": "swp1s0", "node2": "swp2s1"}, "")
+    with closing(Evidence(read(tmp_path / "site"))) as evidence:
+        wrong = evidence.frame("path_settings").filter("wrong").select("what", "switch", "port")
+    assert set(wrong.rows()) == {("PFC", "leaf1", "swp1s0"), ("PFC", "leaf1", "swp2s1")}
+
+
+def test_maps_that_eos_has_by_default_need_not_be_printed(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    switches = draw_switches(["eos"] * 5)
+    for switch in switches:
+        write_switch(tmp_path / "site", switch, draw)
+    (file,) = (tmp_path / "site" / "leaf2").iterdir()
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("qos map")]
+    file.write_text("\n".join(lines))
+    store = read(tmp_path / "site")
+    assert told(store) == set()
+    assert {value for _, _, value in settings(store, "DSCP 3")} == {"1"}
 
 
 def write_hosts(folder: Path, names: dict[str, str], odd: str) -> None:
@@ -438,7 +501,10 @@ interface Ethernet1/1
 def test_configurations_of_two_devices_in_one_file(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "all.txt").write_text(TWO_DEVICES)
-    sql = "SELECT device, port, name, value FROM switch_settings ORDER BY ALL"
+    sql = (
+        "SELECT device, port, name, value FROM switch_settings "
+        "WHERE name NOT LIKE 'DSCP %' ORDER BY ALL"
+    )
     with open_session(read(tmp_path / "site"), sql) as session:
         rows = session.sql(sql).fetchall()
     assert rows == [

@@ -3,7 +3,7 @@
 CREATE OR REPLACE TABLE configuration_checks AS
 SELECT * FROM (VALUES
   ('PFC priorities of switch ports', NULL, 'A class that one hop does not protect loses packets there',
-    'CONFIG_DB (config_db.json, show runningconfiguration all), show pfc priority', 'show running-config, show priority-flow-control', 'show running-config, show interface priority-flow-control', 'nv config show (YAML, commands), nv show qos roce (text, JSON), qos_features.conf', 'show configuration', NULL, NULL, 'priorities that DCBX agrees on, and on NX-OS the mode auto in a configuration; what `nv set qos roce` sets unless `nv show qos roce` tells it; the priorities of NVUE profiles in JSON; `show running-config | json` of EOS'),
+    'CONFIG_DB (config_db.json, show runningconfiguration all), show pfc priority', 'show running-config, show priority-flow-control', 'show running-config, show interface priority-flow-control', 'nv config show (YAML, commands), nv show qos roce (text, JSON), qos_features.conf', 'show configuration', NULL, NULL, 'priorities that DCBX agrees on, and on NX-OS the mode auto in a configuration; the priorities of NVUE profiles in JSON; `show running-config | json` of EOS'),
   ('PFC priorities of hosts', NULL, 'A host that pauses another class than its leaf protects is not heard',
     NULL, NULL, NULL, NULL, NULL, NULL, 'mlnx_qos -i, dcb pfc show', 'bnxt and ionic tools'),
   ('PFC watchdog', NULL, 'Without one a pausing NIC stops the fabric behind it',

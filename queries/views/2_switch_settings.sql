@@ -56,7 +56,7 @@ SELECT device, CASE
     WHEN bool_or(format LIKE 'nvue%' OR format = 'cumulus_qos_files') THEN 'Cumulus'
     WHEN bool_or(format LIKE 'nxos%' OR (profile = 'system' AND name = 'NX-OS') OR name IN ('pfc mode', 'qos policy', 'queuing policy', 'network-qos policy', 'set class')) THEN 'NX-OS'
     WHEN bool_or(format LIKE 'eos%' OR (profile = 'system' AND name = 'EOS') OR name IN ('service-profile', 'pfc', 'trust')) THEN 'EOS' END AS system,
-  coalesce(bool_or(format IN ('sonic_config_db', 'nvue_config', 'nvue_settings_json') OR (profile = 'system' AND value NOT LIKE '%-config %')), false) AS is_whole
+  coalesce(bool_or(format IN ('sonic_config_db', 'nvue_config', 'nvue_settings_json') OR profile = 'system'), false) AS is_whole
 FROM settings WHERE is_configuration(format) AND device IS NOT NULL GROUP BY device;
 
 -- What switches are set to do, whatever profiles, policies and ranges of ports their configurations say it by, in the names
@@ -231,6 +231,24 @@ marking AS (
   SELECT e.device, e.port, coalesce(nullif(e.queue, ''), q.queue) AS queue, e.name, e.value, e.ts
   FROM ecn e LEFT JOIN ecn_queues q ON q.device = e.device AND e.queue = ''
 ),
+-- `qos roce` of Cumulus, by default lossless, sets what its configuration does not print (NVIDIA's manual of RoCE, its `nv show qos roce`);
+-- its thresholds differ by release.
+roce AS (
+  SELECT device, max(ts) AS ts, coalesce(any_value(value) FILTER (name = 'mode'), 'lossless') AS mode
+  FROM raw WHERE profile = 'roce' AND format LIKE 'nvue%' GROUP BY device
+  HAVING count(*) FILTER (name IN ('enable', 'state') AND on_or_off(value) = 'off') = 0
+),
+defaults AS (
+  SELECT device, NULL AS profile, 'lossless_priorities' AS name, CASE WHEN mode LIKE 'lossless%' THEN '3' ELSE 'none' END AS value, ts FROM roce
+  UNION ALL SELECT device, NULL, 'trust', 'pcp,dscp', ts FROM roce
+  UNION ALL SELECT device, 'queue ' || q, 'ecn', 'on', ts FROM roce, (VALUES ('0'), ('3')) AS t(q)
+  UNION ALL SELECT device, NULL, 'DSCP ' || d, (d // 8)::VARCHAR, ts FROM roce, range(64) AS t(d)
+  UNION ALL
+  -- EOS maps eight values of DSCP to a class, the first two swapped, unless told otherwise (Arista's manual of QoS, all its platforms).
+  SELECT c.device, NULL, 'DSCP ' || d, (CASE WHEN d < 16 THEN 1 - d // 8 ELSE d // 8 END)::VARCHAR, r.ts
+  FROM configured_systems c JOIN (SELECT device, max(ts) AS ts FROM raw GROUP BY device) r USING (device), range(64) AS t(d)
+  WHERE c.system = 'EOS' AND c.is_whole
+),
 maps AS (
   SELECT device, unnest(dscps_of(name)) AS dscp, value AS class, ts FROM raw
   WHERE queue = 'dscp' AND (format <> 'sonic_config_db' OR EXISTS (FROM raw a WHERE a.device = raw.device AND a.name = 'dscp_to_tc_map' AND a.value = raw.profile))
@@ -298,7 +316,7 @@ trusting AS (
   FROM (SELECT device, port, name, ts FROM by_port UNION ALL SELECT device, NULL, name, ts FROM by_device)
   WHERE name IN ('dscp_to_tc_map', 'dot1p_to_tc_map', 'dscp classifier', 'pcp classifier') GROUP BY device, port
 ),
-told AS (
+set_values AS (
   SELECT device, port, NULL AS profile, 'lossless_priorities' AS name, value, ts FROM protecting WHERE value IS NOT NULL
   UNION ALL
   SELECT device, port, NULL, 'lossless_priorities', coalesce(nullif(classes_in(list(value) FILTER (value <> 'on')), ''), 'on'), max(ts) FROM points GROUP BY device, port
@@ -334,11 +352,17 @@ told AS (
   SELECT device, port, NULL, CASE WHEN name IN ('dscp_to_tc_map', 'dscp classifier') THEN 'mapping profile' WHEN name = 'scheduler map' THEN 'queuing policy' ELSE name END, value, ts
   FROM by_port
   WHERE name IN ('service-profile', 'qos policy', 'queuing policy', 'pfc profile', 'ecn profile', 'mapping profile', 'dscp_to_tc_map', 'dscp classifier', 'scheduler map') AND value <> 'applied'
-  UNION ALL SELECT device, NULL, NULL, 'RoCE mode', value, ts FROM raw WHERE profile = 'roce' AND name = 'mode'
+  UNION ALL SELECT device, NULL, NULL, 'RoCE mode', mode, ts FROM roce
   UNION ALL
   SELECT device, NULL, concat_ws(' ', profile, queue), name, value, ts FROM raw
   WHERE name IN ('buffer percent', 'buffer dynamic-threshold', 'memory-percent', 'xoff-threshold', 'xon-threshold', 'port-buffer', 'cable-length', 'queue-limit', 'pause buffer-size', 'mmu queue profile')
   UNION ALL SELECT device, NULL, profile, name, value, ts FROM raw WHERE queue = 'buffer'
+),
+told AS (
+  FROM set_values
+  UNION ALL
+  SELECT d.device, NULL, d.profile, d.name, d.value, d.ts FROM defaults d
+  WHERE NOT EXISTS (FROM set_values v WHERE v.device = d.device AND v.port IS NULL AND v.name = d.name AND v.profile IS NOT DISTINCT FROM d.profile)
 ),
 -- Settings that ports of a switch, and of switches of one system, should share, where a used port says nothing.
 shared AS (
@@ -348,9 +372,8 @@ shared AS (
 asked AS (
   SELECT device, profile, name FROM shared WHERE name <> 'queuing policy'
   UNION
-  -- `qos roce` of Cumulus sets what it does not print.
   SELECT c.device, s.profile, s.name FROM shared s JOIN configured_systems c ON c.system = s.system AND c.is_whole
-  WHERE NOT EXISTS (FROM raw r WHERE r.device = c.device AND r.profile = 'roce') AND NOT (s.name = 'ecn' AND c.device IN (SELECT device FROM told WHERE name = 'ecn'))
+  WHERE NOT (s.name = 'ecn' AND c.device IN (SELECT device FROM told WHERE name = 'ecn'))
     AND s.name NOT IN ('service-profile', 'qos policy', 'queuing policy', 'pfc profile', 'ecn profile', 'mapping profile')
 ),
 unset AS (
@@ -362,11 +385,10 @@ unset AS (
   UNION ALL
   -- The same of what is set for a whole switch.
   SELECT c.device, NULL, s.profile, s.name, 'not set', u.ts
-  FROM (SELECT DISTINCT c.system, t.profile, t.name FROM told t JOIN configured_systems c USING (device) WHERE t.port IS NULL AND (t.name IN ('ecn', 'trust', 'hash_field') OR t.name LIKE 'DSCP %')) s
+  FROM (SELECT DISTINCT c.system, t.profile, t.name FROM told t JOIN configured_systems c USING (device) WHERE t.port IS NULL AND (t.name IN ('ecn', 'trust', 'hash_field', 'RoCE mode') OR t.name LIKE 'DSCP %')) s
   JOIN configured_systems c ON c.system = s.system AND c.is_whole
   JOIN (SELECT device, max(ts) AS ts FROM used GROUP BY device) u ON u.device = c.device
   WHERE NOT EXISTS (FROM told t WHERE t.device = c.device AND t.name = s.name AND (t.name IN ('ecn', 'trust') OR t.profile IS NOT DISTINCT FROM s.profile))
-    AND NOT EXISTS (FROM raw r WHERE r.device = c.device AND r.profile = 'roce')
 )
 SELECT device, port, profile, name, value, ts, NULL AS format FROM told WHERE value IS NOT NULL AND device IS NOT NULL
 UNION ALL SELECT device, port, profile, name, value, ts, NULL FROM unset

@@ -148,7 +148,6 @@ TYPES: dict[str, ValueType] = {
     "port_list": ValueType(r"[A-Za-z]+\d+(?:,[A-Za-z]+\d+)*", parse_text, ("VARCHAR",)),
     # A port of Junos, or a wildcard for several: et-0/0/1:0, et-*, et-0/0/[0-7], all.
     "junos_port": ValueType(r"(?:et|xe|ge|mge)-[\d/:*?\[\]-]+|ae\d+|all", parse_text, ("VARCHAR",)),
-    "config_command": ValueType(r"(?:running|startup)-config.*?", parse_text, ("VARCHAR",)),
     "dlb_mode": ValueType(r"flowlet|per-packet|assigned-flow", parse_text, ("VARCHAR",)),
     "link_state": ValueType(_STATES, parse_link_state, ("VARCHAR",)),
     "cli_speed": ValueType(_CLI_SPEEDS, parse_cli_speed, ("DOUBLE",)),
