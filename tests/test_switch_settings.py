@@ -397,6 +397,21 @@ def test_the_manual_names_what_is_read_of_each_vendor(vendor: str, tmp_path: Pat
         assert {name for (name,) in cells.fetchall()} - ELSEWHERE == seen
 
 
+@pytest.mark.parametrize("vendor", (*VENDORS, *JUNOS))
+def test_a_hop_without_pfc_is_wrong_where_that_is_known(vendor: str, tmp_path: Path) -> None:
+    """A port that sets no PFC drops what its host pauses for; of NX-OS the configuration says off."""
+    draw = random.Random(f"hop {vendor}")
+    (switch,) = draw_switches([vendor])
+    port = draw.choice(switch.ports)
+    make_odd(switch, port, "no PFC")
+    write_switch(tmp_path / "site", switch, draw)
+    hosts = {f"node{n}": port.name for n, port in enumerate(switch.ports)}
+    write_hosts(tmp_path / "site", hosts, "")
+    with closing(Evidence(read(tmp_path / "site"))) as evidence:
+        wrong = evidence.frame("path_settings").filter("wrong").select("what", "port", "value")
+    assert set(wrong.rows()) == {("PFC", port.name, "none")}
+
+
 def test_two_switches_of_a_cable_protect_different_priorities(tmp_path: Path) -> None:
     draw = random.Random(1)
     leaf, spine = draw_switches(["eos", "nvue"])
