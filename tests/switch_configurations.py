@@ -11,10 +11,13 @@ from pathlib import Path
 
 PORTS = 12
 STAMP = 1741075200
-VENDORS = ("eos", "nxos", "nvue", "nvue commands", "sonic")
-# Their thresholds are percentages: switches of other vendors have no such values.
+VENDORS = ("eos", "nxos", "nvue", "nvue commands", "nvue json", "sonic")
 JUNOS = ("junos", "junos set")
-PORT_NAMES = {"sonic": "Ethernet{}", "junos": "et-0/0/{}", "nvue": "swp{}"}
+# Their thresholds are percentages: switches of other vendors have no such values.
+IN_PERCENT = (*JUNOS, "srl")
+# Whose trust, classifiers and hash are read.
+CLASSIFYING = (*VENDORS, *JUNOS)
+PORT_NAMES = {"sonic": "Ethernet{}", "junos": "et-0/0/{}", "srl": "ethernet-1/{}", "nvue": "swp{}"}
 FIELDS = "DST_IP, L4_DST_PORT, L4_SRC_PORT, SRC_IP"
 PFC = "PFC priorities of switch ports: lossless_priorities"
 WATCHDOG = "PFC watchdog: watchdog"
@@ -71,7 +74,8 @@ def make_odd(switch: Switch, port: Port, kind: str) -> list[Odd]:
         port.priorities = None
         with_pfc = ("eos", *JUNOS)  # the watchdog is one of PFC
         unwatched = [(WATCHDOG, part, "not set")] if switch.vendor in with_pfc else []
-        return [(PFC, part, "none" if switch.vendor == "nxos" else "not set"), *unwatched]
+        tells_none = switch.vendor in ("nxos", "srl")
+        return [(PFC, part, "none" if tells_none else "not set"), *unwatched]
     if kind == "priority" and switch.vendor == "nxos":
         switch.priorities = "4"
         return [(PFC, f"{switch.name} {each.name}", "4") for each in switch.ports]
@@ -84,7 +88,9 @@ def make_odd(switch: Switch, port: Port, kind: str) -> list[Odd]:
     if kind == "thresholds" and switch.vendor == "nxos":
         switch.minimum = 300_000_000
         return [(check, switch.name, "300000000") for check in (MINIMUM, MAXIMUM)]
-    if kind == "thresholds" and switch.vendor in JUNOS:
+    if kind in ("class", "hash", "no hash") and switch.vendor not in CLASSIFYING:
+        return []
+    if kind == "thresholds" and switch.vendor in IN_PERCENT:
         port.minimum = 98
         return [(MINIMUM, part, "98 %"), (MAXIMUM, part, "98 %")]
     if kind == "thresholds":
@@ -127,7 +133,7 @@ def write_switch(folder: Path, switch: Switch, draw: random.Random) -> None:
     """Write the configuration of a switch as it is collected."""
     place = folder / switch.name
     place.mkdir(parents=True)
-    ending = "json" if switch.vendor == "sonic" else "txt"
+    ending = "json" if switch.vendor in ("sonic", "srl", "nvue json") else "txt"
     text = WRITERS[switch.vendor](switch, draw)
     (place / f"configuration-{STAMP}.{ending}").write_text(text)
 
@@ -135,8 +141,15 @@ def write_switch(folder: Path, switch: Switch, draw: random.Random) -> None:
 def write_bare_switch(folder: Path, switch: Switch, draw: random.Random) -> None:
     """Write the configuration of a switch in whose ports nobody set anything but the MTU."""
     text = WRITERS[switch.vendor](switch, draw)
-    if switch.vendor == "sonic":
-        kept = ("DEVICE_METADATA", "PORT", "SWITCH_HASH")
+    if switch.vendor == "nvue json":
+        header, tree = json.loads(text)
+        del tree["set"]["qos"]
+        for port in tree["set"]["interface"].values():
+            port.pop("qos")
+        text = json.dumps([header, tree], indent=2)
+    elif switch.vendor in ("sonic", "srl"):
+        kept = ("DEVICE_METADATA", "PORT", "SWITCH_HASH", "system", "interface")
+        kept += ("srl_nokia-interfaces:interface",)
         text = json.dumps({k: v for k, v in json.loads(text).items() if k in kept}, indent=4)
     else:
         text = "\n".join(
@@ -500,7 +513,85 @@ def _junos_set(switch: Switch, draw: random.Random) -> str:
     return "\n".join(commands(_junos_tree(switch, draw), "set"))
 
 
+def _srl(switch: Switch, draw: random.Random) -> str:
+    """Return `info | as json`, with names as the command line or as the file writes them."""
+    prefix = draw.choice([("", ""), ("srl_nokia-interfaces:", "srl_nokia-qos:")])
+    ports = list[dict[str, object]]()
+    slopes = dict[int, tuple[int, int]]()
+    mappings = dict[str, dict[str, object]]()
+    for port in switch.ports:
+        low, high = (98, 98) if port.minimum == 98 else (30, 85)
+        slopes[low] = (low, high)
+        name = f"pfc-{port.priorities}-{port.watchdog}"
+        mappings[name] = {
+            "name": name,
+            "pfc-priority": [
+                {"index": n, "pfc-enable": f"{n}" == port.priorities} for n in range(8)
+            ],
+            "received-pfc-pause-frames": {
+                "deadlock": {"enable": bool(port.watchdog), "detection-timer": 750}
+            },
+        }
+        queue = {"queue-name": "unicast-3", "queue-management-profile": f"ecn-{low}"}
+        ports.append(
+            {
+                "interface-id": port.name,
+                "pfc": {"pfc-enable": port.priorities is not None, "pfc-mapping-profile": name},
+                "output": {"queues": {"queue": [queue]}},
+            }
+        )
+    managed = [
+        {
+            "name": f"ecn-{low}",
+            "wred": {
+                "wred-slope": [
+                    {
+                        "traffic-type": "all",
+                        "enable-ecn": True,
+                        "min-threshold-percent": low,
+                        "max-threshold-percent": high,
+                        "max-drop-probability-percent": 100,
+                    },
+                ]
+            },
+        }
+        for low, high in slopes.values()
+    ]
+    config = {
+        f"{prefix[0]}interface": [
+            {"name": p.name, "admin-state": "enable"}
+            | ({"mtu": p.mtu} if p.mtu is not None else {})
+            for p in switch.ports
+        ]
+        + [{"name": "ethernet-1/60", "admin-state": "disable"}],
+        f"{prefix[1]}qos": {
+            "interfaces": {"interface": ports},
+            "buffer-management": {"queue-management-profile": managed},
+            "pfc-mapping-profile": list(mappings.values()),
+        },
+        "system": {"name": {"host-name": switch.name}},
+    }
+    return json.dumps(config, indent=2)
+
+
+def _nvue_json(switch: Switch, draw: random.Random) -> str:
+    def plain(tree: dict[str, object]) -> dict[str, object]:
+        return {
+            key.strip("'"): plain(value)
+            if isinstance(value, dict)
+            else {}
+            if value == "{}"
+            else value
+            for key, value in tree.items()
+        }
+
+    header = {"header": {"version": "Cumulus Linux 5.11.0"}}
+    return json.dumps([header, {"set": plain(_tree(switch))}], indent=2)
+
+
 WRITERS = {
+    "nvue json": _nvue_json,
+    "srl": _srl,
     "eos": _eos,
     "nxos": _nxos,
     "nvue": _nvue,

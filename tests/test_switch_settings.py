@@ -11,6 +11,7 @@ from switch_configurations import (
     CHECKS,
     ECN,
     HASH,
+    IN_PERCENT,
     JUNOS,
     KINDS,
     MINIMUM,
@@ -39,7 +40,7 @@ from fabricobs.store.session import open_session
 
 AUDIT = stored_queries()["configuration_audit"].sql
 SITES = [
-    *((vendor,) for vendor in (*VENDORS, *JUNOS)),
+    *((vendor,) for vendor in WRITERS),
     ("eos", "nxos"),
     ("nxos", "nvue"),
     ("sonic", "eos"),
@@ -98,9 +99,9 @@ BARE_CHECKS = {
     PFC: WRITERS.keys(),
     WATCHDOG: WRITERS.keys(),
     ECN: WRITERS.keys(),
-    TRUST: WRITERS.keys() - {"nxos"},
+    TRUST: WRITERS.keys() - {"nxos", "srl"},
     # What EOS maps by default is known, and what the others set.
-    "DSCP maps: DSCP 26": ("nxos", "sonic", "nvue", "nvue commands"),
+    "DSCP maps: DSCP 26": ("nxos", "sonic", "nvue", "nvue commands", "nvue json"),
 }
 
 
@@ -212,7 +213,7 @@ def write_hosts(folder: Path, names: dict[str, str], odd: str) -> None:
     (folder / "cables.csv").write_text("\n".join(rows) + "\n")
 
 
-@pytest.mark.parametrize("vendor", (*VENDORS, *JUNOS))
+@pytest.mark.parametrize("vendor", (*VENDORS, *IN_PERCENT))
 @pytest.mark.parametrize("sick", [True, False])
 def test_paths_that_do_not_fit(vendor: str, sick: bool, tmp_path: Path) -> None:
     draw = random.Random(f"{vendor} {sick}")
@@ -359,6 +360,7 @@ FORMATS_OF = {
         ),
     ),
     "junos": ("Junos", ("junos_config",)),
+    "sr_linux": ("SR Linux", ("srl_settings_json",)),
     "eos": ("EOS", ("running_config", "eos_pfc_status", "eos_qos", "eos_interfaces")),
     "nxos": (
         "NX-OS",
@@ -397,9 +399,9 @@ def test_the_manual_names_what_is_read_of_each_vendor(vendor: str, tmp_path: Pat
         assert {name for (name,) in cells.fetchall()} - ELSEWHERE == seen
 
 
-@pytest.mark.parametrize("vendor", (*VENDORS, *JUNOS))
+@pytest.mark.parametrize("vendor", (*VENDORS, *IN_PERCENT))
 def test_a_hop_without_pfc_is_wrong_where_that_is_known(vendor: str, tmp_path: Path) -> None:
-    """A port that sets no PFC drops what its host pauses for; of NX-OS the configuration says off."""
+    """A port that sets no PFC, or says that it has none, drops what its host pauses for."""
     draw = random.Random(f"hop {vendor}")
     (switch,) = draw_switches([vendor])
     port = draw.choice(switch.ports)
@@ -410,6 +412,20 @@ def test_a_hop_without_pfc_is_wrong_where_that_is_known(vendor: str, tmp_path: P
     with closing(Evidence(read(tmp_path / "site"))) as evidence:
         wrong = evidence.frame("path_settings").filter("wrong").select("what", "port", "value")
     assert set(wrong.rows()) == {("PFC", port.name, "none")}
+
+
+# Settings of routes.
+OTHER_SETTINGS = {"frr_routes"}
+
+
+def test_every_format_of_settings_belongs_to_a_vendor_of_the_manual() -> None:
+    of_vendors = {name for _, names in FORMATS_OF.values() for name in names}
+    filling = {
+        name
+        for name, definition in load_definitions().items()
+        if "settings" in {part.table for part in (*definition.line, *definition.block)}
+    }
+    assert filling - of_vendors == OTHER_SETTINGS
 
 
 def test_two_switches_of_a_cable_protect_different_priorities(tmp_path: Path) -> None:

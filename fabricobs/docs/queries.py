@@ -45,6 +45,7 @@ def _configuration_checks() -> str:
                 "NX-OS",
                 "Cumulus",
                 "Junos",
+                "SR Linux",
                 "InfiniBand",
                 "hosts",
                 "not covered",

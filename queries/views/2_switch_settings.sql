@@ -43,7 +43,7 @@ CREATE OR REPLACE MACRO code_points_of(written) AS flatten([
 
 -- Formats of what is worked out below; others tell settings by the names that SONiC gives them.
 CREATE OR REPLACE MACRO is_configuration(format) AS coalesce(format, '') IN
-  ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nxos_settings_json', 'nvue_roce', 'nvue_settings_json', 'sonic_config_db', 'junos_config');
+  ('running_config', 'nvue_config', 'cumulus_qos_files', 'eos_qos', 'nxos_settings', 'nxos_settings_json', 'nvue_roce', 'nvue_settings_json', 'sonic_config_db', 'junos_config', 'srl_settings_json');
 -- The priorities that lists like `3, 4` name together.
 CREATE OR REPLACE MACRO classes_in(written) AS
   array_to_string(list_sort(list_distinct(flatten([string_split(replace(w, ' ', ''), ',') FOR w IN written]))), ',');
@@ -53,6 +53,7 @@ CREATE OR REPLACE TABLE configured_systems AS
 SELECT device, CASE
     WHEN bool_or(format = 'sonic_config_db') THEN 'SONiC'
     WHEN bool_or(format = 'junos_config') THEN 'Junos'
+    WHEN bool_or(format = 'srl_settings_json') THEN 'SR Linux'
     WHEN bool_or(format LIKE 'nvue%' OR format = 'cumulus_qos_files') THEN 'Cumulus'
     WHEN bool_or(format LIKE 'nxos%' OR (profile = 'system' AND name = 'NX-OS') OR name IN ('pfc mode', 'qos policy', 'queuing policy', 'network-qos policy', 'set class')) THEN 'NX-OS'
     WHEN bool_or(format LIKE 'eos%' OR (profile = 'system' AND name = 'EOS') OR name IN ('service-profile', 'pfc', 'trust')) THEN 'EOS' END AS system,
@@ -74,7 +75,7 @@ WITH raw AS (
     AND value IS NOT NULL AND device IS NOT NULL
   -- A section of a configuration is printed as a whole: what it said before holds no more.
   QUALIFY ts IS NOT DISTINCT FROM max(ts) OVER (PARTITION BY format, device, port, profile,
-    CASE WHEN format NOT IN ('running_config', 'nvue_config', 'nvue_settings_json', 'sonic_config_db', 'junos_config') OR (port IS NULL AND profile IS NULL) THEN concat_ws(' ', name, queue) END)
+    CASE WHEN format NOT IN ('running_config', 'nvue_config', 'nvue_settings_json', 'sonic_config_db', 'junos_config', 'srl_settings_json') OR (port IS NULL AND profile IS NULL) THEN concat_ws(' ', name, queue) END)
 ),
 -- Junos sets ports by wildcards, too: what names a port by itself counts more.
 written AS (
@@ -96,7 +97,7 @@ reached AS (
   UNION ALL
   SELECT p.device, p.port, r.queue, r.name, r.value, p.ts, 1
   FROM ported p JOIN raw r ON r.device = p.device AND r.port IS NULL AND r.profile = CASE WHEN p.value = 'applied' THEN p.profile ELSE p.value END
-  WHERE p.name IN ('service-profile', 'pfc profile', 'ecn profile', 'mapping profile', 'queuing policy')
+  WHERE p.name IN ('service-profile', 'pfc profile', 'pfc mapping', 'ecn profile', 'mapping profile', 'queuing policy')
 ),
 by_port AS (SELECT * FROM reached QUALIFY depth = min(depth) OVER (PARTITION BY device, port, name, queue)),
 -- What holds for the whole switch: outside of profiles, in the default one, and in the policies of the system.
@@ -110,9 +111,9 @@ by_device AS (
 -- Ports that carry traffic, as far as their configuration tells.
 used AS (
   SELECT device, port, max(ts) AS ts FROM ported
-  WHERE regexp_full_match(port, 'Ethernet[\d/]+|swp\d+(s\d+)?|(et|xe|ge|mge)-\d+/\d+/\d+(:\d+)?')
+  WHERE regexp_full_match(port, 'Ethernet[\d/]+|swp\d+(s\d+)?|(et|xe|ge|mge)-\d+/\d+/\d+(:\d+)?|ethernet-\d+/\d+(/\d+)?')
   GROUP BY device, port
-  HAVING count(*) FILTER (name = 'admin_status' AND value = 'up') > 0 OR count(*) FILTER (name = 'interface') > 0 AND count(*) FILTER (name NOT IN ('interface', 'shutdown')) > 0 AND count(*) FILTER (name = 'shutdown') = 0
+  HAVING count(*) FILTER (name = 'admin_status' AND value IN ('up', 'enable')) > 0 OR count(*) FILTER (name = 'interface') > 0 AND count(*) FILTER (name NOT IN ('interface', 'shutdown')) > 0 AND count(*) FILTER (name = 'shutdown') = 0
 ),
 pfc AS (
   SELECT p.device, p.port, max(p.ts) AS ts, any_value(p.value) FILTER (p.name = 'pfc') AS pfc, any_value(p.value) FILTER (p.name = 'pfc mode') AS mode,
@@ -142,6 +143,14 @@ points AS (
   SELECT p.device, p.port, p.ts, binary_number(c.value)::VARCHAR
   FROM ported p JOIN raw c ON c.device = p.device AND c.profile = p.value AND c.name = 'pfc pcp' AND regexp_full_match(c.value, '[01]{3}')
   WHERE p.name = 'pfc profile'
+),
+-- SR Linux pauses the priorities of the profile that a port names, if PFC is on there.
+mapped AS (
+  SELECT e.device, e.port, max(e.ts) AS ts, CASE WHEN NOT bool_or(on_or_off(e.value) = 'on') THEN 'none'
+      ELSE coalesce(nullif(classes_in(list(k.queue) FILTER (k.queue IS NOT NULL)), ''), 'on') END AS value
+  FROM ported e LEFT JOIN ported m ON m.device = e.device AND m.port = e.port AND m.name = 'pfc mapping'
+  LEFT JOIN raw k ON k.device = e.device AND k.name = 'pfc priority' AND on_or_off(k.value) = 'on' AND k.profile = coalesce(m.value, 'default')
+  WHERE e.name = 'pfc enable' GROUP BY e.device, e.port
 ),
 policies AS (SELECT DISTINCT device FROM raw WHERE name = 'network-qos policy'),
 -- EOS drops nothing of the priorities listed if PFC is on, NX-OS nothing of those of its network-qos policy.
@@ -218,11 +227,18 @@ scheduled AS (
   LEFT JOIN class_priorities k ON k.device = m.device AND k.class = m.queue
   WHERE p.name = 'scheduler map'
 ),
+-- SR Linux: the slopes that mark of the profile of each queue, in percent, too.
+slopes AS (
+  SELECT p.device, p.port, regexp_extract(p.queue, '(\d)$', 1) AS queue, r.name,
+    CASE WHEN r.name LIKE '%threshold' THEN r.value || ' %' ELSE r.value END AS value, p.ts
+  FROM ported p JOIN raw r ON r.device = p.device AND r.profile = p.value AND r.name IN ('ecn', 'min_threshold', 'max_threshold', 'probability')
+  WHERE p.name = 'queue profile' AND (r.name = 'ecn' OR on_or_off(r.queue) = 'on')
+),
 ecn AS (
   SELECT device, port, unnest(string_split(coalesce(CASE WHEN queue ~ '^\d(,\d)*$' THEN queue ELSE regexp_extract(queue, '-q-?(\d|default)$', 1) END, ''), ',')) AS queue,
     regexp_extract(name, '^\w+') AS name, CASE WHEN name = 'ecn' THEN on_or_off(value) WHEN name = 'probability' THEN value ELSE threshold_of(name, value) END AS value, ts
   FROM (SELECT device, port, queue, name, value, ts FROM by_port UNION ALL SELECT device, NULL, queue, name, value, ts FROM by_device
-    UNION ALL FROM wred UNION ALL FROM scheduled)
+    UNION ALL FROM wred UNION ALL FROM scheduled UNION ALL FROM slopes)
   WHERE regexp_matches(name, '^(ecn|min_threshold|max_threshold|probability)( |$)') AND name NOT IN ('ecn queues', 'ecn profile')
 ),
 -- `nv show qos roce` and the files of Cumulus tell the queues apart from the thresholds.
@@ -320,6 +336,7 @@ set_values AS (
   SELECT device, port, NULL AS profile, 'lossless_priorities' AS name, value, ts FROM protecting WHERE value IS NOT NULL
   UNION ALL
   SELECT device, port, NULL, 'lossless_priorities', coalesce(nullif(classes_in(list(value) FILTER (value <> 'on')), ''), 'on'), max(ts) FROM points GROUP BY device, port
+  UNION ALL SELECT device, port, NULL, 'lossless_priorities', value, ts FROM mapped
   UNION ALL
   SELECT d.device, NULL, NULL, 'lossless_priorities', d.classes, d.ts FROM device_pfc d ANTI JOIN policies n USING (device)
   UNION ALL SELECT device, NULL, NULL, name, value, ts FROM by_device WHERE name = 'lossless_priorities'
@@ -355,7 +372,7 @@ set_values AS (
   UNION ALL SELECT device, NULL, NULL, 'RoCE mode', mode, ts FROM roce
   UNION ALL
   SELECT device, NULL, concat_ws(' ', profile, queue), name, value, ts FROM raw
-  WHERE name IN ('buffer percent', 'buffer dynamic-threshold', 'memory-percent', 'xoff-threshold', 'xon-threshold', 'port-buffer', 'cable-length', 'queue-limit', 'pause buffer-size', 'mmu queue profile')
+  WHERE name IN ('maximum-burst-size', 'buffer percent', 'buffer dynamic-threshold', 'memory-percent', 'xoff-threshold', 'xon-threshold', 'port-buffer', 'cable-length', 'queue-limit', 'pause buffer-size', 'mmu queue profile')
   UNION ALL SELECT device, NULL, profile, name, value, ts FROM raw WHERE queue = 'buffer'
 ),
 told AS (

@@ -59,7 +59,7 @@ CREATE OR REPLACE VIEW protecting_ports AS
 SELECT s.owner, s.part, CASE WHEN s.value = 'not set' THEN 'none' ELSE s.value END AS classes
 FROM port_settings s LEFT JOIN configured_systems c ON c.device = s.owner
 WHERE s.name = 'lossless_priorities'
-  AND (regexp_full_match(s.value, 'none|\d(,\d)*') OR (s.value = 'not set' AND c.system IN ('EOS', 'SONiC', 'Junos', 'Cumulus')));
+  AND (regexp_full_match(s.value, 'none|\d(,\d)*') OR (s.value = 'not set' AND c.system IN ('EOS', 'SONiC', 'Junos', 'SR Linux', 'Cumulus')));
 
 -- Each end of a known cable once, with the part at its other end, as last told by either end.
 CREATE OR REPLACE TABLE cable_ends AS
