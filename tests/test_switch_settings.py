@@ -255,6 +255,21 @@ def test_names_of_several_ports(written: str, ports: str, tmp_path: Path) -> Non
     assert {port for port, _, _ in settings(read(tmp_path / "site"), "mtu")} == set(ports.split())
 
 
+@pytest.mark.parametrize("vendor", WRITERS)
+def test_a_configuration_tells_the_system_of_its_switch(vendor: str, tmp_path: Path) -> None:
+    """Its commands are proposed then; those of Junos and SR Linux are not known."""
+    draw = random.Random(vendor)
+    switches = draw_switches([vendor] * 2)
+    for switch in switches:
+        write_switch(tmp_path / "site", switch, draw)
+    write_bare_switch(tmp_path / "site", switches[1], draw)
+    with closing(Evidence(read(tmp_path / "site"))) as evidence:
+        systems = dict(evidence.frame("switch_systems").select("device", "system").rows())
+    expected = {"eos": "eos", "nxos": "nxos", "nvue": "cumulus", "sonic": "sonic"}
+    system = expected.get(vendor.split()[0])
+    assert systems == ({"leaf1": system, "leaf2": system} if system else {})
+
+
 def settings(store: Path, name: str) -> set[tuple[str | None, str | None, str]]:
     """Return port, profile and value of a setting."""
     sql = f"SELECT port, profile, value FROM switch_settings WHERE name = '{name}'"
