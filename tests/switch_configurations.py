@@ -26,7 +26,8 @@ MAXIMUM = "ECN thresholds: queue 3 max_threshold"
 ECN = "ECN thresholds: queue 3 ecn"
 TRUST = "trust of switch ports: trust"
 HASH = "hash fields: ECMP"
-CHECKS = (PFC, WATCHDOG, MINIMUM, MAXIMUM, ECN, TRUST, HASH, "MTU", "DSCP maps: DSCP 26")
+ADAPTIVE = "adaptive routing: adaptive_routing"
+CHECKS = (ADAPTIVE, PFC, WATCHDOG, MINIMUM, MAXIMUM, ECN, TRUST, HASH, "MTU", "DSCP maps: DSCP 26")
 
 Odd = tuple[str, str, str]  # the check, the part, its value
 
@@ -56,6 +57,7 @@ class Switch:
     roce_class: str = "3"
     hashes_ports: bool = True
     tells_hash: bool = True
+    adapts: bool = True
 
 
 def draw_switches(vendors: list[str]) -> list[Switch]:
@@ -88,7 +90,10 @@ def make_odd(switch: Switch, port: Port, kind: str) -> list[Odd]:
     if kind == "thresholds" and switch.vendor == "nxos":
         switch.minimum = 300_000_000
         return [(check, switch.name, "300000000") for check in (MINIMUM, MAXIMUM)]
-    if kind in ("class", "hash", "no hash") and switch.vendor not in CLASSIFYING:
+    if (
+        kind in ("class", "hash", "no hash", "no adaptive routing")
+        and switch.vendor not in CLASSIFYING
+    ):
         return []
     if kind == "thresholds" and switch.vendor in IN_PERCENT:
         port.minimum = 98
@@ -105,6 +110,9 @@ def make_odd(switch: Switch, port: Port, kind: str) -> list[Odd]:
     if kind == "class":
         switch.roce_class = "0"
         return [("DSCP maps: DSCP 26", switch.name, "0")]
+    if kind == "no adaptive routing":
+        switch.adapts = switch.vendor == "sonic"  # which tells none
+        return [] if switch.adapts else [(ADAPTIVE, switch.name, "not set")]
     if kind == "no hash":
         switch.tells_hash = switch.vendor in JUNOS  # whose default is known
         return [] if switch.tells_hash else [(HASH, switch.name, "not set")]
@@ -126,6 +134,7 @@ KINDS = (
     "class",
     "hash",
     "no hash",
+    "no adaptive routing",
 )
 
 
@@ -199,6 +208,8 @@ def _eos(switch: Switch, draw: random.Random) -> str:
     if switch.tells_hash:
         source = " source-port" * switch.hashes_ports
         lines.append(f"ip load-sharing trident fields ip {fields}{source}")
+    if switch.adapts:
+        lines += ["!", "load-balance cluster", "   load-balance method flow round-robin"]
     named = draw.random() < 0.5  # profiles, or everything at the port
     profiles = dict[tuple[str, ...], str]()
     stanzas: list[str] = []
@@ -273,6 +284,7 @@ def _nxos(switch: Switch, draw: random.Random) -> str:
         settings += [f"  mtu {port.mtu}"] if port.mtu is not None else []
         lines += [f"interface {port.name}", *settings, "  no shutdown", ""]
     lines += ["interface Ethernet1/60", "", "interface mgmt0", "  vrf member management"]
+    lines += ["hardware profile dlb", "  mode flowlet"] * switch.adapts
     return "\n".join(lines)
 
 
@@ -336,6 +348,7 @@ def _tree(switch: Switch) -> dict[str, object]:
             **({"forwarding": {"ecmp-hash": hashed}} if switch.tells_hash else {}),
             "hostname": switch.name,
         },
+        **({"router": {"adaptive-routing": {"enable": "on"}}} if switch.adapts else {}),
     }
 
 
@@ -464,7 +477,14 @@ def _junos_tree(switch: Switch, draw: random.Random) -> dict[str, object]:
         "version 23.4X100-D20.7-EVO": None,
         "system": {f"host-name {switch.name}": None},
         "interfaces": interfaces | {"et-0/0/60": {"disable": None}, "irb": {"mtu 1500": None}},
-        "forwarding-options": {"enhanced-hash-key": {"inet": left_out} if left_out else {}},
+        "forwarding-options": {
+            "enhanced-hash-key": ({"inet": left_out} if left_out else {})
+            | (
+                {"ecmp-dlb": {"flowlet": {"inactivity-interval 128": None}}}
+                if switch.adapts
+                else {}
+            )
+        },
         "class-of-service": {
             "classifiers": {
                 "dscp roce": {

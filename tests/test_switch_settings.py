@@ -86,6 +86,10 @@ def test_odd_ports_and_switches_are_told(
                 continue
         if kind in ("hash", "no hash") and any(check == HASH for check, _, _ in expected):
             continue  # of one switch both cannot be
+        systems = [s.vendor.split()[0] for s in switches]
+        is_alone = systems.count(switch.vendor.split()[0]) == 1
+        if kind in ("no hash", "no adaptive routing") and is_alone:
+            continue  # none of its system tells what it could set
         used = {part for _, part, _ in expected}
         free = [p for p in switch.ports if f"{switch.name} {p.name}" not in used]
         expected.update(make_odd(switch, draw.choice(free), kind))

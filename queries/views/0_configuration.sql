@@ -25,7 +25,7 @@ SELECT * FROM (VALUES
   ('hash fields', NULL, 'Few fields polarise: RoCE flows differ in the UDP source port alone',
     'CONFIG_DB, show switch-hash global', 'show running-config, show load-balance profile', 'show running-config, show ip load-sharing, show port-channel load-balance', 'nv config show, traffic.conf', 'show configuration', NULL, NULL, NULL, 'load-balance policies of EOS; SR Linux; fields of Junos but those of `enhanced-hash-key inet`; whether leaves and spines share a seed'),
   ('adaptive routing', NULL, 'Static routes collide; switches and NICs must agree on it',
-    NULL, NULL, 'show running-config (hardware profile dlb)', 'nv config show', 'show configuration', NULL, NULL, 'NCCL_DEBUG=INFO (NCCL_IB_ADAPTIVE_ROUTING)', 'SONiC; SR Linux; dynamic and cluster load balancing of EOS; the subnet manager'),
+    NULL, 'show running-config (load-balance cluster)', 'show running-config (hardware profile dlb)', 'nv config show', 'show configuration', NULL, NULL, 'NCCL_DEBUG=INFO (NCCL_IB_ADAPTIVE_ROUTING)', 'SONiC; SR Linux; dynamic load balancing of EOS; the subnet manager'),
   ('ACS', 'off', 'It redirects traffic between GPU and NIC through the root complex; virtual machines may need it',
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'lspci -vvv as root (ACSCtl of bridges)', NULL),
   ('relaxed ordering', NULL, 'Without it PCIe limits a fast NIC on some CPUs',

@@ -402,10 +402,10 @@ unset AS (
   UNION ALL
   -- The same of what is set for a whole switch.
   SELECT c.device, NULL, s.profile, s.name, 'not set', u.ts
-  FROM (SELECT DISTINCT c.system, t.profile, t.name FROM told t JOIN configured_systems c USING (device) WHERE t.port IS NULL AND (t.name IN ('ecn', 'trust', 'hash_field', 'RoCE mode') OR t.name LIKE 'DSCP %')) s
+  FROM (SELECT DISTINCT c.system, t.profile, t.name FROM told t JOIN configured_systems c USING (device) WHERE t.port IS NULL AND (t.name IN ('ecn', 'trust', 'hash_field', 'RoCE mode', 'adaptive_routing') OR t.name LIKE 'DSCP %')) s
   JOIN configured_systems c ON c.system = s.system AND c.is_whole
   JOIN (SELECT device, max(ts) AS ts FROM used GROUP BY device) u ON u.device = c.device
-  WHERE NOT EXISTS (FROM told t WHERE t.device = c.device AND t.name = s.name AND (t.name IN ('ecn', 'trust') OR t.profile IS NOT DISTINCT FROM s.profile))
+  WHERE NOT EXISTS (FROM told t WHERE t.device = c.device AND t.name = s.name AND (t.name IN ('ecn', 'trust', 'adaptive_routing') OR t.profile IS NOT DISTINCT FROM s.profile))
 )
 SELECT device, port, profile, name, value, ts, NULL AS format FROM told WHERE value IS NOT NULL AND device IS NOT NULL
 UNION ALL SELECT device, port, profile, name, value, ts, NULL FROM unset
