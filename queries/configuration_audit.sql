@@ -103,7 +103,7 @@ SELECT c.name || CASE WHEN u.fact IN ('MTU', 'FEC', 'version') OR u.fact IS NULL
     WHEN c.recommended IS NOT NULL AND u.value <> c.recommended THEN 'not as recommended'
     WHEN u.told = 1 THEN 'one value alone' WHEN u.alike THEN 'alike' WHEN u.is_usual THEN 'differs' ELSE 'no usual value' END AS verdict,
   c.why,
-  coalesce(nullif(concat_ws('; ', 'SONiC: ' || c.sonic, 'EOS: ' || c.eos, 'NX-OS: ' || c.nxos, 'Cumulus: ' || c.cumulus, 'InfiniBand: ' || c.infiniband, 'hosts: ' || c.hosts), ''), 'nothing yet') AS read_from
+  coalesce(nullif(concat_ws('; ', 'SONiC: ' || c.sonic, 'EOS: ' || c.eos, 'NX-OS: ' || c.nxos, 'Cumulus: ' || c.cumulus, 'Junos: ' || c.junos, 'SR Linux: ' || c.sr_linux, 'InfiniBand: ' || c.infiniband, 'hosts: ' || c.hosts), ''), 'nothing yet') AS read_from
 FROM configuration_checks c
 LEFT JOIN usual u ON u.name = c.name
 LEFT JOIN odd o ON o.name = u.name AND o.role = u.role AND o.fact = u.fact

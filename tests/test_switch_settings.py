@@ -9,15 +9,22 @@ import polars as pl
 import pytest
 from switch_configurations import (
     CHECKS,
+    ECN,
+    HASH,
+    IN_PERCENT,
+    JUNOS,
     KINDS,
     MINIMUM,
     PFC,
     STAMP,
     TRUST,
     VENDORS,
+    WATCHDOG,
+    WRITERS,
     Odd,
     draw_switches,
     make_odd,
+    write_bare_switch,
     write_switch,
 )
 
@@ -32,7 +39,14 @@ from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
 AUDIT = stored_queries()["configuration_audit"].sql
-SITES = [*((vendor,) for vendor in VENDORS), ("eos", "nxos"), ("nxos", "nvue"), VENDORS]
+SITES = [
+    *((vendor,) for vendor in WRITERS),
+    ("eos", "nxos"),
+    ("nxos", "nvue"),
+    ("sonic", "eos"),
+    VENDORS,
+    JUNOS,
+]
 
 
 def read(folder: Path) -> Path:
@@ -64,18 +78,51 @@ def test_odd_ports_and_switches_are_told(
     switches = draw_switches([draw.choice(vendors) for _ in range(8)])
     expected = set[Odd]()
     # Seed 0 is a healthy site. Of each kind there is one, so that most are usual.
-    for kind in draw.sample(KINDS, min(2 * seed, len(KINDS))):
+    for kind in draw.sample(KINDS, min(3 * seed, len(KINDS))):
         switch = draw.choice(switches)
         if kind == "priority" and switch.vendor == "nxos":
             switch = next((s for s in switches if s.vendor != "nxos"), switch)
             if switch.vendor == "nxos":  # the listing of odd ports ends at five
                 continue
+        if kind in ("hash", "no hash") and any(check == HASH for check, _, _ in expected):
+            continue  # of one switch both cannot be
+        systems = [s.vendor.split()[0] for s in switches]
+        is_alone = systems.count(switch.vendor.split()[0]) == 1
+        if kind in ("no hash", "no adaptive routing") and is_alone:
+            continue  # none of its system tells what it could set
         used = {part for _, part, _ in expected}
         free = [p for p in switch.ports if f"{switch.name} {p.name}" not in used]
         expected.update(make_odd(switch, draw.choice(free), kind))
     for switch in switches:
         write_switch(tmp_path / "site", switch, draw)
     assert told(read(tmp_path / "site")) == expected
+
+
+# What other switches of a kind tell; ports of NX-OS have no trust.
+BARE_CHECKS = {
+    PFC: WRITERS.keys(),
+    WATCHDOG: WRITERS.keys(),
+    ECN: WRITERS.keys(),
+    TRUST: WRITERS.keys() - {"nxos", "srl"},
+    # What EOS maps by default is known, and what the others set.
+    "DSCP maps: DSCP 26": ("nxos", "sonic", "nvue", "nvue commands", "nvue json"),
+}
+
+
+@pytest.mark.parametrize("vendor", WRITERS)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_switch_that_sets_nothing_of_qos_is_told(vendor: str, seed: int, tmp_path: Path) -> None:
+    draw = random.Random(f"bare {vendor} {seed}")
+    switches = draw_switches([vendor] * 5)
+    bare = draw.choice(switches)
+    for switch in switches:
+        write_switch(tmp_path / "site", switch, draw)
+    write_bare_switch(tmp_path / "site", bare, draw)
+    found = told(read(tmp_path / "site"))
+    assert {part.split()[0] for _, part, _ in found} == {bare.name}
+    assert {value for _, _, value in found} == {"not set"}
+    wanted = {check for check, vendors in BARE_CHECKS.items() if vendor in vendors}
+    assert wanted - {check for check, _, _ in found} == set()
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
@@ -93,6 +140,68 @@ def test_thresholds_above_any_buffer_reach_the_rule(vendor: str, tmp_path: Path)
     assert set(rows["device"]) == {part.split()[0]}
 
 
+ROCE_COMMANDS = """\
+nv set interface swp1s0,swp1s1,swp2s0-1,swp3 type swp
+nv set interface swp1s0,swp1s1,swp2s0-1 bridge domain br_default access 900
+nv set interface swp1s0,swp1s1,swp2s0-1 qos pfc-watchdog state enable
+nv set interface swp3 link state down
+{}nv set system hostname {}
+"""
+LOSSLESS = "nv set qos roce state enabled\nnv set qos roce mode lossless\n"
+
+
+def write_roce_site(folder: Path, odd: dict[str, str]) -> None:
+    """Write the commands of six switches that `qos roce` sets up, but for what the odd have."""
+    for name in (f"leaf{n}" for n in range(1, 7)):
+        (folder / name).mkdir(parents=True)
+        text = ROCE_COMMANDS.format(odd.get(name, LOSSLESS), name)
+        (folder / name / f"commands-{STAMP}.txt").write_text(text)
+
+
+def test_what_roce_of_cumulus_sets_is_compared(tmp_path: Path) -> None:
+    odd = {
+        "leaf2": "",
+        "leaf3": "nv set qos roce\n",  # lossless by default
+        "leaf4": LOSSLESS + "nv set qos mapping default-global dscp 26 switch-priority 0\n",
+    }
+    write_roce_site(tmp_path / "site", odd)
+    store = read(tmp_path / "site")
+    ports = ("swp1s0", "swp1s1", "swp2s0", "swp2s1")
+    assert settings(store, "RoCE mode") == {(None, None, "lossless"), (None, None, "not set")}
+    found = told(store)
+    assert {f for f in found if f[0] == PFC} <= {(PFC, f"leaf2 {p}", "not set") for p in ports}
+    assert found - {f for f in found if f[1].split()[0] == "leaf2"} == {
+        ("DSCP maps: DSCP 26", "leaf4", "0")
+    }
+    assert {check for check, part, _ in found if part.split()[0] == "leaf2"} >= {ECN, TRUST}
+
+
+def test_lossy_switches_have_no_pfc(tmp_path: Path) -> None:
+    write_roce_site(tmp_path / "site", {"leaf5": "nv set qos roce mode lossy\n"})
+    assert told(read(tmp_path / "site")) == {(PFC, "leaf5", "none")}
+
+
+def test_a_host_that_pauses_fits_no_switch_whose_roce_is_lossy(tmp_path: Path) -> None:
+    write_roce_site(tmp_path / "site", {"leaf1": "nv set qos roce mode lossy\n"})
+    write_hosts(tmp_path / "site", {"node1": "swp1s0", "node2": "swp2s1"}, "")
+    with closing(Evidence(read(tmp_path / "site"))) as evidence:
+        wrong = evidence.frame("path_settings").filter("wrong").select("what", "switch", "port")
+    assert set(wrong.rows()) == {("PFC", "leaf1", "swp1s0"), ("PFC", "leaf1", "swp2s1")}
+
+
+def test_maps_that_eos_has_by_default_need_not_be_printed(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    switches = draw_switches(["eos"] * 5)
+    for switch in switches:
+        write_switch(tmp_path / "site", switch, draw)
+    (file,) = (tmp_path / "site" / "leaf2").iterdir()
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("qos map")]
+    file.write_text("\n".join(lines))
+    store = read(tmp_path / "site")
+    assert told(store) == set()
+    assert {value for _, _, value in settings(store, "DSCP 3")} == {"1"}
+
+
 def write_hosts(folder: Path, names: dict[str, str], odd: str) -> None:
     """Write cables to the ports of `leaf1`, and PFC of the host behind each; one pauses on 4."""
     rows = ["device,port,remote_device,remote_port"]
@@ -108,7 +217,7 @@ def write_hosts(folder: Path, names: dict[str, str], odd: str) -> None:
     (folder / "cables.csv").write_text("\n".join(rows) + "\n")
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", (*VENDORS, *IN_PERCENT))
 @pytest.mark.parametrize("sick", [True, False])
 def test_paths_that_do_not_fit(vendor: str, sick: bool, tmp_path: Path) -> None:
     draw = random.Random(f"{vendor} {sick}")
@@ -148,6 +257,21 @@ def test_names_of_several_ports(written: str, ports: str, tmp_path: Path) -> Non
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "leaf1.txt").write_text(f"nv set interface {written} link mtu 9000\n")
     assert {port for port, _, _ in settings(read(tmp_path / "site"), "mtu")} == set(ports.split())
+
+
+@pytest.mark.parametrize("vendor", WRITERS)
+def test_a_configuration_tells_the_system_of_its_switch(vendor: str, tmp_path: Path) -> None:
+    """Its commands are proposed then; those of Junos and SR Linux are not known."""
+    draw = random.Random(vendor)
+    switches = draw_switches([vendor] * 2)
+    for switch in switches:
+        write_switch(tmp_path / "site", switch, draw)
+    write_bare_switch(tmp_path / "site", switches[1], draw)
+    with closing(Evidence(read(tmp_path / "site"))) as evidence:
+        systems = dict(evidence.frame("switch_systems").select("device", "system").rows())
+    expected = {"eos": "eos", "nxos": "nxos", "nvue": "cumulus", "sonic": "sonic"}
+    system = expected.get(vendor.split()[0])
+    assert systems == ({"leaf1": system, "leaf2": system} if system else {})
 
 
 def settings(store: Path, name: str) -> set[tuple[str | None, str | None, str]]:
@@ -243,6 +367,19 @@ def test_what_nvue_shows_of_roce_is_comparable_with_a_configuration(tmp_path: Pa
 
 
 FORMATS_OF = {
+    "sonic": (
+        "SONiC",
+        (
+            "sonic_config_db",
+            "sonic_settings",
+            "sonic_pfcwd_config",
+            "sonic_switch_hash",
+            "sonic_switch_hash_json",
+            "sonic_interfaces_status",
+        ),
+    ),
+    "junos": ("Junos", ("junos_config",)),
+    "sr_linux": ("SR Linux", ("srl_settings_json",)),
     "eos": ("EOS", ("running_config", "eos_pfc_status", "eos_qos", "eos_interfaces")),
     "nxos": (
         "NX-OS",
@@ -279,6 +416,35 @@ def test_the_manual_names_what_is_read_of_each_vendor(vendor: str, tmp_path: Pat
         seen = {name for (name,) in session.sql(sql).fetchall()} - ELSEWHERE
         cells = session.sql(f"SELECT name FROM configuration_checks WHERE {vendor} IS NOT NULL")
         assert {name for (name,) in cells.fetchall()} - ELSEWHERE == seen
+
+
+@pytest.mark.parametrize("vendor", (*VENDORS, *IN_PERCENT))
+def test_a_hop_without_pfc_is_wrong_where_that_is_known(vendor: str, tmp_path: Path) -> None:
+    """A port that sets no PFC, or says that it has none, drops what its host pauses for."""
+    draw = random.Random(f"hop {vendor}")
+    (switch,) = draw_switches([vendor])
+    port = draw.choice(switch.ports)
+    make_odd(switch, port, "no PFC")
+    write_switch(tmp_path / "site", switch, draw)
+    hosts = {f"node{n}": port.name for n, port in enumerate(switch.ports)}
+    write_hosts(tmp_path / "site", hosts, "")
+    with closing(Evidence(read(tmp_path / "site"))) as evidence:
+        wrong = evidence.frame("path_settings").filter("wrong").select("what", "port", "value")
+    assert set(wrong.rows()) == {("PFC", port.name, "none")}
+
+
+# Settings of routes.
+OTHER_SETTINGS = {"frr_routes"}
+
+
+def test_every_format_of_settings_belongs_to_a_vendor_of_the_manual() -> None:
+    of_vendors = {name for _, names in FORMATS_OF.values() for name in names}
+    filling = {
+        name
+        for name, definition in load_definitions().items()
+        if "settings" in {part.table for part in (*definition.line, *definition.block)}
+    }
+    assert filling - of_vendors == OTHER_SETTINGS
 
 
 def test_two_switches_of_a_cable_protect_different_priorities(tmp_path: Path) -> None:
@@ -385,7 +551,10 @@ interface Ethernet1/1
 def test_configurations_of_two_devices_in_one_file(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "all.txt").write_text(TWO_DEVICES)
-    sql = "SELECT device, port, name, value FROM switch_settings ORDER BY ALL"
+    sql = (
+        "SELECT device, port, name, value FROM switch_settings "
+        "WHERE name NOT LIKE 'DSCP %' ORDER BY ALL"
+    )
     with open_session(read(tmp_path / "site"), sql) as session:
         rows = session.sql(sql).fetchall()
     assert rows == [

@@ -38,7 +38,18 @@ def _configuration_checks() -> str:
         "## Configuration checks",
         "What `configuration_audit` reads each check from, vendor by vendor; a dash: nothing.",
         table(
-            ("check", "SONiC", "EOS", "NX-OS", "Cumulus", "InfiniBand", "hosts", "not covered"),
+            (
+                "check",
+                "SONiC",
+                "EOS",
+                "NX-OS",
+                "Cumulus",
+                "Junos",
+                "SR Linux",
+                "InfiniBand",
+                "hosts",
+                "not covered",
+            ),
             cells,
         ),
     )

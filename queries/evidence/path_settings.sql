@@ -3,7 +3,14 @@
 -- priority that its leaf port does not protect, or on none where the port protects one, or where two switches of a cable
 -- protect different priorities; MTU where a host sends larger packets than its port takes, or two switches of one kind differ; the watchdog where a lossless port of a switch
 -- that has one is not watched.
-WITH protecting AS (SELECT owner, part, classes AS value FROM protecting_ports WHERE part IS NOT NULL),
+WITH watchable AS (SELECT owner, part, classes AS value FROM protecting_ports WHERE part IS NOT NULL),
+-- What a whole switch is set to holds for its ports.
+protecting AS (
+  FROM watchable
+  UNION ALL
+  SELECT DISTINCT p.owner, c.part, p.classes FROM protecting_ports p JOIN cable_ends c ON c.owner = p.owner AND NOT c.is_nic
+  ANTI JOIN watchable w ON w.owner = p.owner AND w.part = c.part WHERE p.part IS NULL
+),
 watched AS (SELECT owner, part, value FROM port_settings WHERE name = 'watchdog' AND value = 'on' AND part IS NOT NULL),
 -- mlnx_qos prints a flag by priority, dcb `3:on`; of a host whose NICs differ the port is not known.
 host_priorities AS (
@@ -40,7 +47,7 @@ told AS (
   JOIN protecting b ON b.owner = c.far_owner AND b.part = c.far_part AND a.owner < b.owner
   UNION ALL
   SELECT 'watchdog', p.owner, p.part, NULL, p.value, coalesce(w.value, 'not watched'), w.value IS NULL
-  FROM protecting p LEFT JOIN watched w USING (owner, part)
+  FROM watchable p LEFT JOIN watched w USING (owner, part)
   WHERE p.value <> 'none' AND p.owner IN (SELECT owner FROM watched)
   UNION ALL
   SELECT 'MTU', a.owner, a.part, c.far_owner || ' ' || c.far_part, a.mtu::VARCHAR, b.mtu::VARCHAR,

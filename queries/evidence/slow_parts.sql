@@ -1,17 +1,19 @@
 -- question: Which host, NIC or leaf is in every slow run of a sweep of benchmarks?
--- A run is as slow as its slowest part. So the part is sought whose runs differ most from all others (Welch's t on
--- the logarithm of bus bandwidth over that of alike runs); its runs tell nothing more of other parts and are left
--- out; then the next is sought. A row is a part that was accused, in this order: `effect` is the share of bandwidth
--- its runs lack (median), `t` its distance, `high_share` what four of five of its runs stay below, `ratio` the
+-- A run is as slow as its slowest part. So the part is sought whose runs differ most from all others (Welch's t, with the
+-- median of the others, on the logarithm of bus bandwidth over that of alike runs); its runs tell nothing more of other
+-- parts and are left out; then the next is sought. A row is a part that was accused, in this order: `effect` is the share
+-- of bandwidth its runs lack (median), `t` its distance, `high_share` what four of five of its runs stay below, `ratio` the
 -- likelihood of the next best part over its own: where it is near 1 they cannot be told apart.
 -- Of a NIC (a rail) all hosts' NICs of that name are meant. Parts in all runs, or in fewer than three, show nothing.
-WITH RECURSIVE observed AS MATERIALIZED (
-  SELECT row_number() OVER (ORDER BY path, run, test) AS run, job, hosts, nics, ts,
-    ln(busbw_gbytes_per_s / usual_gbytes_per_s) AS y,
-    -- One run far off must not hide three that are a little slow.
-    greatest(-0.1, least(0.05, ln(busbw_gbytes_per_s / usual_gbytes_per_s))) AS clipped
+WITH RECURSIVE shares AS (
+  SELECT row_number() OVER (ORDER BY path, run, test) AS run, hosts, nics, ln(busbw_gbytes_per_s / usual_gbytes_per_s) AS y
   FROM benchmark_runs
   WHERE alike >= $fewest_runs AND busbw_gbytes_per_s > 0 AND hosts IS NOT NULL
+),
+-- One run far off must not hide three that are a little slow: it counts as much as six times what runs vary by.
+spread AS (SELECT 6 * greatest(1.4826 * mad(y), 0.01) AS most FROM shares),
+observed AS MATERIALIZED (
+  SELECT s.*, greatest(-most, least(most, y)) AS clipped FROM shares s CROSS JOIN spread
 ),
 leaves AS (
   SELECT far_owner AS host, far_part AS nic, owner AS leaf FROM cable_ends WHERE far_is_nic AND NOT is_nic
@@ -51,22 +53,23 @@ accused AS (
         list(run) FILTER (has) AS own, count(*) FILTER (has) AS n1, count(*) FILTER (NOT has) AS n0,
         median(y) FILTER (has) AS m1, median(y) FILTER (NOT has) AS m0,
         quantile_cont(y, 0.8) FILTER (has) AS high,
-        (avg(clipped) FILTER (NOT has) - avg(clipped) FILTER (has)) / sqrt(
-          greatest(var_samp(clipped) FILTER (has) / count(*) FILTER (has)
-            + var_samp(clipped) FILTER (NOT has) / count(*) FILTER (NOT has), 1e-8)) AS t,
+        -- Of the runs without it the median and its spread: some are slow for other reasons. Those with it vary as much at least.
+        greatest(pow(1.4826 * mad(y) FILTER (NOT has), 2), 1e-6) AS v0,
+        (median(y) FILTER (NOT has) - avg(clipped) FILTER (has))
+          / sqrt(greatest(var_samp(clipped) FILTER (has), v0) / count(*) FILTER (has) + v0 / count(*) FILTER (NOT has)) AS t,
         var_pop(clipped) FILTER (has) * count(*) FILTER (has) + var_pop(clipped) FILTER (NOT has) * count(*) FILTER (NOT has) AS rest, count(*) AS n
       FROM split GROUP BY type, part
       HAVING count(*) FILTER (has) >= 3 AND count(*) FILTER (NOT has) >= 3
     ),
+    -- Parts whose runs are few and far off by chance, some of them, explain nothing: the next is asked.
     ordered AS (
-      SELECT *, (lead(rest) OVER (ORDER BY rest, type, part) / greatest(rest, 1e-12)) AS next_rest
-      FROM tested WHERE m0 > m1
+      SELECT * FROM (SELECT *, (lead(rest) OVER (ORDER BY rest, type, part) / greatest(rest, 1e-12)) AS next_rest FROM tested WHERE m0 > m1)
+      WHERE t > $t AND 1 - exp(m1 - m0) >= $effect AND m0 - high >= 0.4 * (m0 - m1)
       QUALIFY row_number() OVER (ORDER BY rest, type, part) = 1
     )
     SELECT place + 1, list_concat(gone, own), type, part, 1 - exp(m1 - m0), t, 1 - exp(high - m0),
       pow(next_rest, -n / 2.0), n1, n0
     FROM ordered
-    WHERE t > $t AND 1 - exp(m1 - m0) >= $effect AND m0 - high >= 0.4 * (m0 - m1)
   )
 )
 SELECT CASE WHEN a.type = 'switch' THEN 'switch' ELSE a.type END AS type,

@@ -17,6 +17,9 @@ told AS (
         THEN 'infiniband' END AS system
   FROM seen s LEFT JOIN device_names n ON n.id = s.device
   WHERE s.device IS NOT NULL AND n.nic IS NULL
+  UNION ALL
+  SELECT device, CASE system WHEN 'NX-OS' THEN 'nxos' ELSE lower(system) END FROM configured_systems
+  WHERE system IN ('EOS', 'NX-OS', 'SONiC', 'Cumulus')
 ),
 lids AS (
   SELECT coalesce(n.device, l.device) AS device, max(l.lid) AS lid

@@ -53,11 +53,13 @@ SELECT coalesce(p.owner, s.device) AS owner, coalesce(p.part, s.port) AS part, s
 FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
 GROUP BY ALL;
 
--- The priorities that each port of a switch protects from drops, `none` or `3,4`. What a port does by default no
--- configuration prints.
+-- The priorities that each port of a switch protects from drops, `none` or `3,4`. A port whose configuration sets none
+-- protects none where PFC is off by default; NX-OS asks its neighbour.
 CREATE OR REPLACE VIEW protecting_ports AS
-SELECT owner, part, value AS classes FROM port_settings
-WHERE name = 'lossless_priorities' AND regexp_full_match(value, 'none|\d(,\d)*');
+SELECT s.owner, s.part, CASE WHEN s.value = 'not set' THEN 'none' ELSE s.value END AS classes
+FROM port_settings s LEFT JOIN configured_systems c ON c.device = s.owner
+WHERE s.name = 'lossless_priorities'
+  AND (regexp_full_match(s.value, 'none|\d(,\d)*') OR (s.value = 'not set' AND c.system IN ('EOS', 'SONiC', 'Junos', 'SR Linux', 'Cumulus')));
 
 -- Each end of a known cable once, with the part at its other end, as last told by either end.
 CREATE OR REPLACE TABLE cable_ends AS

@@ -2,7 +2,8 @@
 
 A block's `where` is the path to its records (`record_paths.py`). A column's key is a path below the
 record, `.` for the record itself, and with a dot in front a path from the top, through the items
-the record lies in: `.communicators.hash`; keys with ` + ` between are added up. Tables of counters
+the record lies in: `.communicators.hash`; keys with ` + ` between are added up. A block without
+columns keeps what the keys of its path tell. Tables of counters
 take key templates, other tables as targets and `other` as counter dumps do. `join` builds columns
 from keys of the record. Nothing but what the paths name is kept: a document may hold an
 environment with secrets in it.
@@ -49,6 +50,7 @@ class JsonBlock:
         self.set = block.set
         self.needs = block.needs
         self.mapping = ColumnMapping(block)
+        self.is_bare = not block.columns  # {"3": {}}: the path tells all there is
         self.paths = tuple(RecordPath(where, name) for where in (block.where or "", *block.also))
         tables = {self.table, *(target.table for target in self.mapping.targets())}
         for field, type_name in (field for path in self.paths for field in path.fields):
@@ -182,7 +184,7 @@ class _TreeReader:
                     if isinstance(record, dict):
                         kept.add_record(record, block.fills)
                     top = {**above, "": document}
-                    if block.cells is None:
+                    if block.cells is None or block.is_bare:
                         row = self._context.base(block.table, tree_format.name, snapshot=True)
                         _add(block, record, top, given, row, self._rows)
                     else:
@@ -300,7 +302,7 @@ def _add(
     row.update((key, value) for key, value in block.set.items() if key in column_names(block.table))
     row.update(dict.fromkeys((t.column.name for t in block.mapping.sources().values()), None))
     row.update(given)
-    filled = False
+    filled = block.is_bare
     for key, value in leaf_values(record):
         target = block.mapping.resolve(key)
         filled |= isinstance(target, Target) and _fill(row, target, value)

@@ -109,6 +109,12 @@ def parse_class_list(text: str) -> str:
     return ",".join(re.findall(r"\d", text))
 
 
+def parse_class_range(text: str) -> str:
+    """Read a class, or a range of them (3-4), as a list with commas."""
+    first, _, last = text.partition("-")
+    return ",".join(map(str, range(int(first), int(last or first) + 1)))
+
+
 def parse_low_or_high(text: str) -> str:
     """Read the marks that NX-OS puts behind a received power out of bounds."""
     side = "high" if text[0] == "+" else "low"
@@ -139,6 +145,10 @@ TYPES: dict[str, ValueType] = {
     "ethernet_port": ValueType(r"Ethernet\d+/\d+(?:/\d+)?", parse_switch_port, ("VARCHAR",)),
     "rx_mark": ValueType(r"\+\+?|--?", parse_low_or_high, ("VARCHAR",)),
     "sonic_port": ValueType(r"[A-Za-z][A-Za-z-]*\d+", parse_text, ("VARCHAR",)),
+    "port_list": ValueType(r"[A-Za-z]+\d+(?:,[A-Za-z]+\d+)*", parse_text, ("VARCHAR",)),
+    # A port of Junos, or a wildcard for several: et-0/0/1:0, et-*, et-0/0/[0-7], all.
+    "junos_port": ValueType(r"(?:et|xe|ge|mge)-[\d/:*?\[\]-]+|ae\d+|all", parse_text, ("VARCHAR",)),
+    "dlb_mode": ValueType(r"flowlet|per-packet|assigned-flow", parse_text, ("VARCHAR",)),
     "link_state": ValueType(_STATES, parse_link_state, ("VARCHAR",)),
     "cli_speed": ValueType(_CLI_SPEEDS, parse_cli_speed, ("DOUBLE",)),
     "traffic": ValueType(
@@ -154,6 +164,7 @@ TYPES: dict[str, ValueType] = {
     "yang": ValueType(r"(?:\S*[/.:])?", parse_text, ("VARCHAR",)),
     "yang_port": ValueType(r"\S+", parse_yang_port, ("VARCHAR",)),
     "classes": ValueType(r"\d(?:,\d)*|N/A", parse_classes, ("VARCHAR",)),
+    "class_range": ValueType(r"\d(?:-\d)?", parse_class_range, ("VARCHAR",)),
     "class_list": ValueType(r"\d(?:(?:,| ) ?\d)*", parse_class_list, ("VARCHAR",)),
     "number_word": ValueType(r"\d[\d.]*", parse_text, ("VARCHAR",)),
     "class_bits": ValueType(r"\d|Off", parse_class_bits, ("VARCHAR",)),
