@@ -6,6 +6,7 @@ collectives beside it settle that where most of the added time is theirs.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 import polars as pl
 
@@ -29,32 +30,30 @@ def with_transfers(evidence: Evidence, trends: Sequence[StepTimeTrend]) -> list[
 
 
 def _with_transfers(evidence: Evidence, trend: StepTimeTrend, slowdown: Slowdown) -> Slowdown:
-    timed = trend.steps.drop_nulls("ts")
     before = [s for s in trend.segments if s.last_step < slowdown.first_step]
-    if not slowdown.is_lead or slowdown.more_work or timed.is_empty() or not before:
+    if not slowdown.is_lead or slowdown.more_work or not before:
         return slowdown
     best = min(before, key=lambda segment: segment.step_time_ms)
-    spans = [
-        timed.filter(pl.col("step").is_between(first, last))
-        for first, last in (
-            (best.first_step, best.last_step),
-            (slowdown.first_step, slowdown.last_step),
-        )
-    ]
-    if any(span.is_empty() for span in spans):
+    usual = _times_of(trend, best.first_step, best.last_step)
+    slow = _times_of(trend, slowdown.first_step, slowdown.last_step)
+    if not usual or not slow:
         return slowdown
-    names = ("before_begin", "before_end"), ("begin", "end")
-    times = {
-        name: value
-        for pair, span in zip(names, spans, strict=True)
-        for name, value in zip(pair, (span["ts"].min(), span["ts"].max()), strict=True)
-    }
-    rows = evidence.frame(
-        "longer_transfers", {**times, "covered": COVERED, "fewest": _FEWEST_CALLS}
-    ).filter(pl.col("job").eq_missing(pl.lit(trend.job)))
+    limits: dict[str, float | datetime] = {
+        "before_begin": usual[0], "before_end": usual[-1], "begin": slow[0], "end": slow[-1],
+        "covered": COVERED, "fewest": _FEWEST_CALLS,
+    }  # fmt: skip
+    rows = evidence.frame("longer_transfers", limits)
+    rows = rows.filter(pl.col("job").eq_missing(pl.lit(trend.job)))
     steps = [best.last_step - best.first_step + 1, slowdown.last_step - slowdown.first_step + 1]
     a_step, now = pl.col("calls_before") / steps[0], pl.col("calls") / steps[1]
     alike = rows.filter((now - a_step).abs() <= _AS_MANY * a_step)
     added = alike.select(a_step * (pl.col("after_ms") - pl.col("before_ms"))).to_series().sum()
     part = min(float(added) / (slowdown.after_ms - slowdown.before_ms), 1.0)
     return replace(slowdown, network_part=part) if part >= MOSTLY else slowdown
+
+
+def _times_of(trend: StepTimeTrend, first: int, last: int) -> list[datetime]:
+    """Return when the steps from one to another ended, in order; those that a log times."""
+    steps = trend.steps.drop_nulls("ts").filter(pl.col("step").is_between(first, last))
+    times: list[datetime] = steps["ts"].sort().to_list()
+    return times

@@ -54,7 +54,8 @@ FROM switch_settings s LEFT JOIN port_parts p USING (device, port)
 GROUP BY ALL;
 
 -- The priorities that each port of a switch protects from drops, `none` or `3,4`. A port whose configuration sets none
--- protects none where PFC is off by default; NX-OS asks its neighbour.
+-- protects none where a statement a port turns PFC on (EOS `priority-flow-control`, SONiC `pfc_enable`, a congestion
+-- notification profile of Junos, `pfc` of Cumulus and SR Linux); NX-OS asks its neighbour.
 CREATE OR REPLACE VIEW protecting_ports AS
 SELECT s.owner, s.part, CASE WHEN s.value = 'not set' THEN 'none' ELSE s.value END AS classes
 FROM port_settings s LEFT JOIN configured_systems c ON c.device = s.owner
