@@ -25,7 +25,7 @@ from fabricobs.store.launch_evidence import (
 from fabricobs.store.launch_paths import folders_above, pids_in
 from fabricobs.store.launches import Launch, Lines, Process, Trace, attempts_of
 
-Signs = tuple[int, int, int, bool]
+Signs = tuple[int, int, bool, int]
 
 # Processes make their communicators minutes before the first step; a restart may follow sooner.
 _APART = (timedelta(minutes=10), timedelta(minutes=1), timedelta(0))
@@ -348,7 +348,7 @@ def _choose(
     """Return the homes a launch can be of with the strongest signs for them."""
     able = [home for home in homes if not contradict(launch, home)]
     signs = {id(home): _signs(launch, home, folders) for home in able}
-    best = max(signs.values(), default=(0, 0, 0, False))
+    best = max(signs.values(), default=(0, 0, False, 0))
     if not any(best):
         return best, able
     # A time alone decides only between homes whose times are known.
@@ -361,13 +361,13 @@ def _choose(
 
 
 def _signs(launch: Launch, home: Launch, folders: "_Folders") -> Signs:
-    """Return what speaks for a home: names and hosts, a folder of one job, its steps, times."""
+    """Return what speaks for a home: names and hosts, a folder of one job, times, its steps."""
     named = bool(launch.given & home.given or launch.scheduled & home.scheduled)
     who = 2 * named + bool(launch.hosts & home.hosts)
     depth = folders.depth_of_shared(launch, home)
     between = gap(launch, home)
     at_once = between is not None and between <= _APART[0]
-    return who, depth, _same_steps(launch, home) if who or depth else 0, at_once
+    return who, depth, at_once, _same_steps(launch, home) if who or depth else 0
 
 
 def _same_steps(launch: Launch, home: Launch) -> int:
