@@ -38,6 +38,7 @@ from fabricobs.formats.records.csv_records import read_csv
 from fabricobs.formats.records.json_records import read_jsonl
 from fabricobs.formats.records.parquet_records import read_parquet
 from fabricobs.formats.records.sink import RecordFormat, RecordSink
+from fabricobs.formats.records.within import RecordsWithin
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.source import (
     LineBlock,
@@ -402,4 +403,6 @@ def _text_reader(format_: Format, context: Context, rows: Rows) -> TextReader:
     if format_.definition.identity_from_path is not None:
         context.placed[format_.name] = format_.definition.identity_from_path
         context = context.within()
+    if isinstance(compiled, RecordFormat):
+        return RecordsWithin(compiled, context, rows)
     return _READERS[format_.reader](compiled, context, rows)

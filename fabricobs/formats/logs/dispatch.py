@@ -8,6 +8,7 @@ from fabricobs.formats.logs.headings import Headings
 from fabricobs.formats.logs.lines import LineReader, Outcome, TextReader
 from fabricobs.formats.logs.messages import is_bar, messages
 from fabricobs.formats.logs.prefixes import NOTHING, Told, merged, strip_prefix
+from fabricobs.formats.records.within import RecordsWithin
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.values import TIME_PATTERN
 
@@ -24,8 +25,8 @@ class Dispatcher:
         self._context = context
         self._rows = rows
         self._tally = tally
-        self._by_line = [r for r in self._readers if isinstance(r, LineReader)]
-        self._marked = [reader for reader in self._by_line if reader.format.contains]
+        self._by_line = [r for r in self._readers if isinstance(r, LineReader | RecordsWithin)]
+        self._marked = [r for r in readers if isinstance(r, LineReader) and r.format.contains]
         self._pods = set[tuple[str, str]]()
         self._headings = Headings(by_rules=context.blocks)
         # Outputs of commands have rules of their own.

@@ -24,6 +24,7 @@ from fabricobs.formats.recognition.first_lines import (
     begins_a_document,
     keys_of_first_line,
     keys_of_record,
+    paths_of,
 )
 from fabricobs.formats.recognition.format import (
     ARCHIVE,
@@ -36,6 +37,7 @@ from fabricobs.formats.recognition.format import (
     format_of,
 )
 from fabricobs.formats.records.sink import RecordFormat
+from fabricobs.formats.records.within import is_log, records_shown
 from fabricobs.formats.source import without_colours
 from fabricobs.formats.templates import TemplateError
 
@@ -63,6 +65,7 @@ class Catalogue:
         self.formats = {name: format_of(d) for name, d in definitions.items()}
         # Read along with every file of counters.
         self.separators = tuple(f for f in self.formats.values() if f.definition.separator)
+        self._in_logs = tuple(f for f in self.formats.values() if f.stands_in_logs)
         self._detect_text = _text_detectors(
             tuple((name, d.detect.text) for name, d in definitions.items() if d.detect.text)
         )
@@ -143,7 +146,8 @@ class Catalogue:
             return Recognised("json", exported)
         for syntax in ("jsonl", "csv"):
             formats = self._records(look, syntax)
-            if formats:
+            in_a_log = syntax == "jsonl" and formats and formats[0].stands_in_logs and is_log(text)
+            if formats and not in_a_log:
                 return Recognised(syntax, formats[:1])
         written = self._shown(look, {"yaml"})
         if written:
@@ -173,8 +177,9 @@ class Catalogue:
         bare = without_prefixes(text, labels, always=wrapping.by_record)
         if wrapping.by_record or bare:
             look = self._look(f"{text}\n{bare}", look.path, look.magic)
-        formats = _specific(self._shown(look, _LINED))
-        if not any(f.reader == "lines" and not f.takes_place for f in formats):
+        records = self._records_within(look.text)
+        formats = (*_specific(self._shown(look, _LINED)), *records)
+        if not records and not any(f.reader == "lines" and not f.takes_place for f in formats):
             whole = written if wrapping.by_record else text
             before = labels or words_before(whole)
             combination = combination_of(whole, before, self._holds_outputs)
@@ -193,7 +198,8 @@ class Catalogue:
         """Return how many formats of logs and outputs a text shows, prefixes taken off."""
         text = without_colours(text)
         bare = without_prefixes(text, (), always=True)
-        return len(self._shown(self._look(f"{text}\n{bare}", "", ""), _LINED))
+        shown = self._shown(self._look(f"{text}\n{bare}", "", ""), _LINED)
+        return len(shown) + len(self._records_within(f"{text}\n{bare}"))
 
     def _holds_outputs(self, text: str) -> bool:
         """Say whether a text shows outputs of commands and no log."""
@@ -243,6 +249,20 @@ class Catalogue:
             if (by_text or compiled.fits(keys)) and self._shows(format_, look):
                 fitting.append((len(compiled.sources_of(keys)), format_))
         return tuple(f for _, f in sorted(fitting, key=lambda entry: -entry[0]))
+
+    def _records_within(self, text: str) -> tuple[Format, ...]:
+        """Return the format of the first record that stands in a log; none if none does."""
+        for record in records_shown(text):
+            keys = paths_of(record)
+            fitting: list[tuple[int, Format]] = []
+            for format_ in self._in_logs:
+                compiled = format_.compiled
+                assert isinstance(compiled, RecordFormat)
+                if compiled.fits(keys):
+                    fitting.append((len(compiled.sources_of(keys)), format_))
+            if fitting:
+                return (max(fitting, key=lambda entry: entry[0])[1],)
+        return ()
 
     def _recognise_parquet(self, path: str) -> Recognised:
         from fabricobs.formats.records.parquet_records import open_parquet

@@ -34,7 +34,7 @@ def keys_of_first_line(text: str, syntax: str) -> list[str] | None:
             record = loads(candidate)
         except ValueError:
             continue
-        return _paths_of(record) if isinstance(record, dict) else None
+        return paths_of(record) if isinstance(record, dict) else None
     return []
 
 
@@ -46,14 +46,15 @@ def keys_of_record(ends: bytes) -> tuple[str, ...]:
         record = loads(ends.partition(b"\n")[0])
     except ValueError:
         return ()
-    return tuple(_paths_of(record)) if isinstance(record, dict) else ()
+    return tuple(paths_of(record)) if isinstance(record, dict) else ()
 
 
-def _paths_of(record: dict[str, Any], prefix: str = "") -> list[str]:
+def paths_of(record: dict[str, Any], prefix: str = "") -> list[str]:
+    """Return the keys of a record, those of an object in it as `outer.inner`."""
     paths: list[str] = []
     for key, value in record.items():
         if isinstance(value, dict):
-            paths.extend(_paths_of(value, f"{prefix}{key}."))
+            paths.extend(paths_of(value, f"{prefix}{key}."))
         else:
             paths.append(f"{prefix}{key}")
     return paths

@@ -145,6 +145,14 @@ class Format:
         """Say whether dates and prompts may stand between what the format reads."""
         return self.takes_place and not self.is_one_value
 
+    @property
+    def stands_in_logs(self) -> bool:
+        """Say whether a line of a log that is a record of it alone is told from any other."""
+        blocks = self.definition.block
+        demands = len(self.definition.detect.columns) > 1 and not self.definition.detect.text
+        is_plain = len(blocks) == 1 and blocks[0].where is None
+        return "jsonl" in self.definition.reader and demands and is_plain
+
     def fields_of_path(self, path: str) -> dict[str, Any] | None:
         """Return what the path templates capture; None if the format has some and none fits."""
         for template in self.paths:
