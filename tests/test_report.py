@@ -220,7 +220,7 @@ def test_a_summary_fits_a_screen(diagnosis: Diagnosis) -> None:
     assert text.startswith(diagnosis.verdict.sentence)
     assert text.count(worst.title) == 5
     assert f"{many[0].id}: since" in text
-    assert "end not known; costs" in text
+    assert ", last seen at step" in text
     assert f"First step: {worst.next_steps[0]}"[:60] in text
     assert "and 4 high, 1 info: `fabricobs explain` lists them" in text
     assert len(text.splitlines()) <= 40

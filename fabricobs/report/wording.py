@@ -140,7 +140,14 @@ def standing_words(finding: Finding) -> str:
         ended = finding.ended_with
         return f"{until}, when {ended}" if ended else f"over: {until}"
     lasts = begun or (since if finding.after_step is not None else f"since {since}")
-    return f"{lasts}, {state_words(finding) or 'end not known'}"
+    return f"{lasts}, {state_words(finding) or _last_seen(finding) or 'end not known'}"
+
+
+def _last_seen(finding: Finding) -> str:
+    """Say when a finding was last seen of which no log tells whether it is over; or nothing."""
+    if finding.end is None and finding.end_step is None:
+        return ""
+    return f"last seen at {end_moment_words(finding)}"
 
 
 def until_words(finding: Finding) -> str:
@@ -149,8 +156,10 @@ def until_words(finding: Finding) -> str:
         until = finding.lasts_until.removeprefix("until ")
         return f"{until}, {utc(finding.end)}" if finding.until_last_step else until
     until = end_moment_words(finding)
-    if finding.state != "over" or finding.is_moment:
+    if finding.is_moment:
         return until
+    if finding.state != "over":
+        return _last_seen(finding) or until
     ended = finding.ended_with
     if not ended:
         return f"{until}: over, the data go on without it"
