@@ -384,6 +384,16 @@ class TestCongestion:
         assert [f.kind for f in found] == kinds
         assert all(f.entities[0].label == "leaf00 Ethernet16" for f in found)
 
+    def test_an_ok_does_not_deny_a_queue_that_fills(self, make_store: Make) -> None:
+        """Where no step is longer for it, it is information."""
+        calm = [pauses(host, "ens1np0", sent=0, got=1) for host in NICS]
+        rows = together(cluster(), received([1, 1, 3, 1]), marks([1, 1, 900, 1]), *calm)
+        found = diagnose(make_store(rows))
+        assert [(f.kind, f.severity) for f in found.findings] == [("congestion", "info")]
+        asked = found.verdict.questions[6]
+        assert asked.answer == "ok"
+        assert "no step is longer for the queue of a NIC that receives more" in asked.evidence
+
     @pytest.mark.parametrize("slower", [1.0, 1.5])
     def test_steps_that_become_longer_with_it_and_stay_so_are_a_hint(
         self, make_store: Make, slower: float

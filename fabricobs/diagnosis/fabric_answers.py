@@ -172,6 +172,8 @@ def congested(
     alike = "NICs receive alike"
     if not evidence.frame(model.evidence, model.limits).is_empty():
         alike = "no queue fills where a NIC receives more than its peers"
+    if excess.findings:  # for information: steps were known, and did not show it
+        alike = "no step is longer for the queue of a NIC that receives more than its peers"
     text = f"{quiet}, and {alike}: {shown} would have shown."
     return Question(question, "ok", text, would_show=tuple(powers))
 
