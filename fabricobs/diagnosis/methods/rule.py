@@ -76,7 +76,9 @@ def _finding(
     cost = price(wrong, evidence, model, rule, own)
     priced = cost is not None and cost.would_show
     felt = cost is not None and cost.felt
-    slower = not felt and _slower_since(wrong, own)
+    # The steps of a job may be longer for another reason; a rank's own work is not.
+    settled = felt or (priced and "rank" in rule.price)
+    slower = not settled and _slower_since(wrong, own)
     if slower:
         cost = None  # the steps outside it are slow for another reason, or by it: nothing to go by
     told = {"priced": priced, "slower": slower}

@@ -50,7 +50,8 @@ class JsonBlock:
         self.set = block.set
         self.needs = block.needs
         self.mapping = ColumnMapping(block)
-        self.is_bare = not block.columns  # {"3": {}}: the path tells all there is
+        # {"3": {}}: the path tells all there is.
+        self.is_bare = not (block.columns or block.other)
         self.paths = tuple(RecordPath(where, name) for where in (block.where or "", *block.also))
         tables = {self.table, *(target.table for target in self.mapping.targets())}
         for field, type_name in (field for path in self.paths for field in path.fields):
