@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,7 +81,5 @@ def test_transfers_that_take_the_added_time_are_the_network(make_store: Make, se
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_what_may_be_more_work_stays_open(
-    make_store: Make, seed: int, but: dict[str, float]
-) -> None:
-    assert network_part(make_store(run(seed, **but))) is None  # type: ignore[arg-type]
+def test_what_may_be_more_work_stays_open(make_store: Make, seed: int, but: dict[str, Any]) -> None:
+    assert network_part(make_store(run(seed, **but))) is None

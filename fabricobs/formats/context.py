@@ -142,8 +142,7 @@ class Context:
 
     def time_of_line(self) -> dict[str, Any]:
         """Return the time told around the line that is being read, unless a date above tells it."""
-        kept = {**self.outer.kept, **self.kept} if self.outer is not None else self.kept
-        if kept.get("ts") is not None or not self.of_line.told:
+        if not self.of_line.told or self._kept_here().get("ts") is not None:
             return {}
         columns = self.of_line.columns("port_samples", self)
         return {name: columns[name] for name in ("ts", "ts_source") if name in columns}
@@ -178,6 +177,10 @@ class Context:
             base = self._base[key] = self._new_base(table, format_name, snapshot)
         return dict(base)
 
+    def _kept_here(self) -> dict[str, Any]:
+        """Return what holds for the line that is being read, kept here and above."""
+        return {**self.outer.kept, **self.kept} if self.outer is not None else self.kept
+
     def _new_base(self, table: str, format_name: str, snapshot: bool) -> dict[str, Any]:
         names = column_names(table)
         base: dict[str, Any] = {"job": self.job, "file_id": self.file_id, "line": None}
@@ -202,7 +205,7 @@ class Context:
             base["port"] = identity.port or f"{UNKNOWN}{self.file_name}"
         if table in _RANKED_TABLES and identity.rank is not None:
             base["rank"] = identity.rank
-        kept = {**self.outer.kept, **self.kept} if self.outer is not None else self.kept
+        kept = self._kept_here()
         for fields in (self.from_path, kept):
             base.update((name, value) for name, value in fields.items() if name in names)
         # A host that the format itself keeps is another: that of the neighbour it reads of.

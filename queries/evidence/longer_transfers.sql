@@ -1,6 +1,6 @@
 -- question: How long did collectives of unchanged messages take from `$begin` to `$end`, and in the pace before it?
--- Of calls that nearly all ranks recorded, that of the rank that came last: what the others wait is not in it. Calls
--- a second count those that a recorder left out, by their numbers. Communicators that work alike have one row.
+-- Of calls that nearly all ranks recorded, that of the rank that came last: what the others wait is not in it. Both
+-- counts of calls have those that a recorder left out, by their numbers. Communicators that work alike have one row.
 WITH calls AS (
   SELECT job, comm_id, op, seq, any_value(bytes) AS bytes, max(nranks) AS nranks,
     min(duration_us) / 1000 AS pure_ms, quantile_disc(ts, 0.5) AS ts

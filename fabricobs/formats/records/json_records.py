@@ -59,7 +59,7 @@ class _Layout:
 
     def values(self, record: dict[str, Any]) -> list[Any]:
         """Return the values of a record by slot, None for what it lacks."""
-        return [_at(record, path) for path in self._paths]
+        return [value_at(record, path) for path in self._paths]
 
     def others(self, record: dict[str, Any]) -> Iterator[str]:
         """Yield the paths of a record that no block wants."""
@@ -70,7 +70,7 @@ class _Layout:
     def kind_of(self, record: dict[str, Any]) -> int:
         """Return the position of the record's block, _NO_BLOCK for none."""
         for position, kind in enumerate(self.kinds):
-            if kind is None or isinstance(_at(record, kind.split(".")), dict):
+            if kind is None or isinstance(value_at(record, kind.split(".")), dict):
                 return position
         return _NO_BLOCK
 
@@ -118,7 +118,8 @@ class _Layout:
         return True
 
 
-def _at(record: dict[str, Any], path: list[str]) -> Any:
+def value_at(record: dict[str, Any], path: list[str]) -> Any:
+    """Return the value at a path of a record, None if there is none."""
     value: Any = record
     for part in path:
         if not isinstance(value, dict):

@@ -9,6 +9,7 @@ from fabricobs.formats.context import Context, column_names
 from fabricobs.formats.documents.jsontext import loads
 from fabricobs.formats.documents.kept_values import KeptValues
 from fabricobs.formats.logs.lines import Outcome
+from fabricobs.formats.records.json_records import value_at
 from fabricobs.formats.records.sink import RecordFormat
 from fabricobs.formats.records.values import from_json
 from fabricobs.formats.rows import Rows
@@ -55,8 +56,9 @@ class RecordsWithin:
         self._format = record_format
         self._context = context
         self._rows = rows
-        self._block, self._mapping = record_format.blocks[0]
-        self._sources = self._mapping.sources()
+        self._block, mapping = record_format.blocks[0]
+        self._sources = mapping.sources()
+        self._paths = [(path.split("."), target) for path, target in self._sources.items()]
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Take a record with all that the format demands; its line may tell its time and rank."""
@@ -85,11 +87,8 @@ class RecordsWithin:
         """Return the columns that a record fills, and what does not fit; the first one counts."""
         given: dict[str, Any] = {}
         unfit: dict[str, Unfit] = {}
-        for path, target in self._sources.items():
-            value: Any = record
-            for part in path.split("."):
-                value = value.get(part) if isinstance(value, dict) else None
-            found = from_json(value, target, self._context.zone)
+        for path, target in self._paths:
+            found = from_json(value_at(record, path), target, self._context.zone)
             if isinstance(found, Unfit):
                 unfit.setdefault(target.column.name, found)
             elif found is not None:
