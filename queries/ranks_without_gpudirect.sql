@@ -11,6 +11,7 @@
 --   ranks_with_gdr              ranks of the job with GPUDirect
 --   ranks                       ranks of the job
 -- lines:
+--   nccl_nics       NOT gdr
 --   nccl_channels   transport = 'NET' AND NOT gdr
 -- example: fabricobs query ranks_without_gpudirect
 --

@@ -10,6 +10,8 @@
 --   leaf_port     its port
 --   speed_gbps    rate of that port, else of the NIC, Gb/s
 --   connections   connections NCCL opened to send through the NIC
+-- lines:
+--   links   true
 -- example: fabricobs query topology
 --
 -- A rank that uses several NICs has a row for each. NIC needs NCCL_DEBUG=INFO, leaf needs LLDP or

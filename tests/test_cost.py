@@ -19,13 +19,13 @@ STEPS = 60
 TRANSFER, STEP = 600.0, 2000.0
 
 
-def priced(rows: pl.DataFrame, hosts: set[str]) -> Cost | None:
+def priced(rows: pl.DataFrame, hosts: set[str], transfer: float = TRANSFER) -> Cost | None:
     """What the fault of some hosts cost a job of which these are the collectives."""
     moments = [START + timedelta(seconds=2 * step) for step in range(STEPS)]
     steps = pl.DataFrame(
         {
             "job": ["run"] * STEPS, "step": range(STEPS), "ts": moments,
-            "step_time_ms": [STEP] * STEPS, "transfer_ms": [TRANSFER] * STEPS,
+            "step_time_ms": [STEP] * STEPS, "transfer_ms": [transfer] * STEPS,
             "by_collectives": [False] * STEPS,
         }
     )  # fmt: skip
@@ -73,6 +73,17 @@ def test_the_line_rate_tells_where_no_group_is_without_it(groups: list[list[str]
     cost = priced(collectives(groups, [20.0] * len(groups), 40.0, 1), {"n1"})
     assert cost is not None and cost.against == "what the line rate of the NICs lets expect"
     assert cost.loss_share == pytest.approx(0.5 * TRANSFER / STEP, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sound_rates_show_no_loss_only_where_transfers_take_little_of_a_step(seed: int) -> None:
+    """Sound sites differ by a fifth: of a job that mostly transfers that hides a loss of 10 %."""
+    chance = np.random.default_rng(seed)
+    share = float(chance.choice([0.05, 0.2, 0.3, 0.5, 0.9]))
+    rate = float(chance.uniform(0.93, 1.1))
+    rows = collectives([["n0", "n1"]], [40.0 * rate], 40.0, seed)
+    cost = priced(rows, {"n1"}, transfer=share * STEP)
+    assert cost is not None and not cost.felt and cost.would_show is (share < 0.25)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -39,7 +39,9 @@ FINDING = Finding(
     start_step=100,
     end_step=200,
     detected_at=START + timedelta(minutes=5),
+    bursts=((100, 104), (150, 150), (180, 200)),
     loss_share=0.12,
+    loss_shared_with=("GPUDirect RDMA is off on n1",),
     gpu_hours_lost=3.5,
     slower_from=(103, START + timedelta(seconds=9)),
     to_its_end=True,
@@ -113,7 +115,8 @@ def test_everything_it_says_is_told(store: Path) -> None:
     text = str(explain(FINDING, store))
     told = (
         FINDING.id, "straggler", "high", "0.85 (timing, log messages)", "step 100", "step 200",
-        "2026-03-02 09:05:00 UTC", "12.0% of the throughput", "3.5 GPU hours", "rank 3 on node01",
+        "2026-03-02 09:05:00 UTC", "up to 12.0% of the throughput, shared with 1 other cause",
+        "3.5 GPU hours", "rank 3 on node01", "steps 100 to 104, 150 and 180 to 200",
         "1 host: node02", "It arrives last.", "812 ms", "700 ms", "9.5", "735 ms",
         "computation: Greyhound", "Longer sequences.", "Swap the host.", "No rows: its query gives",
         f"fabricobs explain {FINDING.id} --sql", "> 735 ms",

@@ -4,14 +4,18 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from conftest import Rows
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.diagnosis.methods.rule import find_by_rule
+from fabricobs.diagnosis.methods.slow_gpus import gpus_of
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.naming import listed, place_of
 from fabricobs.diagnosis.run import REST, diagnose, trends_of
@@ -276,3 +280,25 @@ def test_gpus_are_listed_by_host() -> None:
     assert listed(gpus(a=[0, 1, 2, 5, 7])) == "GPUs 0-2, 5 and 7 of a"
     assert listed(gpus(a=[0, 1], b=[0, 1], c=[4])) == "GPUs 0-1 of a and b and GPU 4 of c"
     assert listed([Entity("host", host=host) for host in "abcde"]) == "a, b, c and 2 more"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_gpu_is_compared_with_one_that_is_not_slow(seed: int) -> None:
+    """Of a host that is slow as a whole "another GPU of the host" is as slow."""
+    chance = np.random.default_rng(seed)
+    each, hosts = int(chance.choice([1, 4, 8])), int(chance.integers(2, 5))
+    rows = [
+        {"job": "run", "rank": each * host + gpu, "host": f"n{host}", "gpu": gpu}
+        for host in range(hosts)
+        for gpu in range(each)
+    ]
+    evidence: Any = SimpleNamespace(frame={"rank_gpus": pl.DataFrame(rows)}.__getitem__)
+    rank = int(chance.integers(each * hosts))
+    host = f"n{rank // each}"
+    whole = gpus_of([Entity("host", "run", host=host)], evidence)
+    assert (whole["of_gpu"], whole["sibling"]) == ("", "those of a host that is not slow")
+    one = gpus_of([Entity("rank", "run", rank=rank, host=host)], evidence)
+    if each == 1:
+        assert (one["of_gpu"], one["sibling"]) == (" -i 0", "one of another host")
+    else:
+        assert one["of_gpu"].startswith(f" -i {rank % each},") and "of the host" in one["sibling"]

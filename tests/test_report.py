@@ -123,7 +123,8 @@ def test_json_has_the_fields_of_schema_version_1(diagnosis: Diagnosis) -> None:
     assert list(first) == [
         *("id", "kind", "severity", "confidence", "families", "entities", "related"),
         *("start", "end"),
-        *("start_step", "end_step", "detected_at", "loss_share", "run_share", "of_runs"),
+        *("start_step", "end_step", "bursts", "detected_at"),
+        *("loss_share", "loss_shared_with", "run_share", "of_runs"),
         *("gpu_hours_lost", "cost", "currency", "state", "slower_from", "to_its_end"),
         *("from_first_step", "from_first_reading", "until_last_step", "traffic_ended"),
         "unfelt",

@@ -139,6 +139,38 @@ def test_a_query_says_which_rows_tell(make_store: Callable[[Rows], Path], seed: 
     assert (told.place, told.rows) == (f"/logs/{hosts[bad]}:{first}", 8)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_cable_is_told_by_either_end(make_store: Callable[[Rows], Path], seed: int) -> None:
+    """Of swapped cables the first line shown was a counter of the host, which tells nothing."""
+    chance = random.Random(seed)
+    hosts = [f"gpu{number:02}" for number in range(4)]
+    rows: list[dict[str, object]] = []
+    for line, (host, nic) in enumerate(((h, n) for h in hosts for n in range(4)), 1):
+        leaf, port, device = f"leaf{nic}", f"Ethernet{8 * hosts.index(host)}", f"enp{nic}s0"
+        far = {"remote_device": host, "remote_port": f"b8:3f:d2:{line:02x}"}
+        ends: list[dict[str, object]] = [
+            {"device": leaf, "port": port, **far, "remote_port_description": device},
+            {"device": leaf, "port": port, "remote_device": host, "remote_port": device},
+            {"device": host, "port": device, "remote_device": leaf, "remote_port": port},
+        ]
+        rows.append({**chance.choice(ends), "line": line, "file_id": "f1"})
+    store = make_store(
+        {
+            "links": rows,
+            "files": [{"file_id": "f1", "path": "fabric/lldp.txt", "formats": "lldp"}],
+            "port_samples": [
+                {"device": "gpu00", "port": "enp0s0", "rx_bytes": 1, "file_id": "f1", "line": 99}
+            ],
+        }
+    )
+    host, nic = chance.choice(hosts), chance.randrange(4)
+    swapped = replace(
+        finding(Entity("nic", host=host, nic=f"enp{nic}s0"), "topology", 0, 60), kind="cabling"
+    )
+    (told,) = explain(swapped, store).source.files
+    assert (told.rows, told.line) == (1, 4 * hosts.index(host) + nic + 1)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_readings_are_those_that_show_it(make_store: Callable[[Rows], Path], seed: int) -> None:
     """Of all counters, ports and priorities those that rose, as one source gives them."""

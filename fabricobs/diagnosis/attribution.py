@@ -7,7 +7,12 @@ from datetime import timedelta
 
 from fabricobs.diagnosis.cables import CLOCK_SLACK, NO_END
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import COST_UNKNOWN, COST_UNSEEN, UNFELT
+from fabricobs.diagnosis.finding_builder import (
+    COST_UNKNOWN,
+    COST_UNSEEN,
+    COST_WITHIN_SPREAD,
+    UNFELT,
+)
 from fabricobs.diagnosis.findings import (
     SEVERITIES,
     Entity,
@@ -30,7 +35,12 @@ _SLACK_TIME = timedelta(minutes=2)
 _OF_CABLES = {"link_errors", "link_flap"}
 # What is said of a cost until a symptom tells it.
 _COST_SENTENCE = re.compile(
-    "|".join([*map(re.escape, (COST_UNKNOWN, COST_UNSEEN)), rf"{re.escape(UNFELT)}[^.]*\."])
+    "|".join(
+        [
+            *map(re.escape, (COST_UNKNOWN, COST_UNSEEN, COST_WITHIN_SPREAD)),
+            rf"{re.escape(UNFELT)}[^.]*\.",
+        ]
+    )
 )
 
 
@@ -297,6 +307,7 @@ def _at_the_loss_of(cause: Finding, symptom: Finding) -> Finding:
         cause,
         severity=max(cause.severity, symptom.severity, key=SEVERITIES.index),
         loss_share=symptom.loss_share,
+        loss_against=symptom.loss_against,
         start_step=symptom.start_step,
         end_step=symptom.end_step,
         bursts=symptom.bursts,

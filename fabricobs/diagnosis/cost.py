@@ -21,6 +21,10 @@ _LEAST_SHARE = 0.05
 _MOST_OF_STEP = 0.9
 # Share of the usual rate below which transfers are slower than those of sound sites spread.
 _CLEARLY_LESS = 0.9
+# Of the usual transfer, what those of sound sites differ by: they reach 0.75 to 0.96 of the line
+# rate, 0.80 as a rule (`queries/views/0_expectations.sql`).
+_SOUND_SITES_SPREAD = 0.2
+EXPECTATION = "what the line rate of the NICs lets expect"
 # Of a step: what is transferred in less, by what is timed, cannot have cost what counts as a loss.
 _LEAST_TRANSFER = 0.02
 _FEWEST_STEPS = 10
@@ -42,7 +46,7 @@ class Cost:
 
     `felt` says whether the steps differ significantly from those without the cause; `against`
     says what they were compared with. `bursts` are the first and last step of each stretch of a
-    cause that comes and goes. `would_show` is false of steps among which a loss would not show.
+    cause that comes and goes. `would_show` is false where a loss that is worth a look would not.
     """
 
     job: str | None
@@ -118,11 +122,13 @@ def _cost(
         against = "collectives without it"
         if share is None:
             share = _share_of_usual(evidence, pace.job) or _share_by_counters(evidence, steps)
-            against = "what the line rate of the NICs lets expect"
+            against = EXPECTATION
         if share is None:
             return None
         usual = float(np.median(times)) * min(share, 1.0)
-        felt, noise, would_show = share < _CLEARLY_LESS, 0.0, True
+        felt, noise = share < _CLEARLY_LESS, 0.0
+        hides = _SOUND_SITES_SPREAD * float(np.median(times)) / _usual_step(acting)
+        would_show = felt or against != EXPECTATION or hides < WORTH_A_LOOK
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)

@@ -6,7 +6,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any
 
-from fabricobs.diagnosis.cost import WORTH_A_LOOK, Cost
+from fabricobs.diagnosis.cost import EXPECTATION, WORTH_A_LOOK, Cost
 from fabricobs.diagnosis.device_commands import (
     netdev_of,
     nic_commands_of,
@@ -29,6 +29,10 @@ _NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
 COST_UNKNOWN = "What it costs cannot be told from these files."
 COST_UNSEEN = (
     f"What it costs is not known: the steps vary too much for a loss of {WORTH_A_LOOK:.0%} to show."
+)
+COST_WITHIN_SPREAD = (
+    "What it costs is not known: collectives are as fast as on sound sites, which differ by more "
+    f"than {WORTH_A_LOOK:.0%} of this job's steps."
 )
 UNFELT = "The job did not measurably feel it"
 
@@ -80,6 +84,7 @@ def build_finding(
         end_step=cost.end_step if cost and felt else None,
         detected_at=detected_at,
         loss_share=loss,
+        loss_against=cost.against if cost is not None and felt else "",
         unfelt=cost is not None and cost.would_show and not felt,
         drivers=tuple(drivers),
         bursts=cost.bursts if cost and felt else (),
@@ -162,7 +167,7 @@ def _cost_sentence(cost: Cost | None) -> str:
     if cost is None:
         return COST_UNKNOWN
     if not cost.would_show:
-        return COST_UNSEEN
+        return COST_WITHIN_SPREAD if cost.against == EXPECTATION else COST_UNSEEN
     if not cost.felt:
         return f"{UNFELT}, against {cost.against}."
     return f"It cost {share_words(cost.loss_share)} of the throughput, against {cost.against}."

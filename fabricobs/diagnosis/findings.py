@@ -8,7 +8,7 @@ from datetime import datetime
 from html import escape
 from typing import Any, ClassVar, Literal
 
-from fabricobs.notebook import Listing, percent, table
+from fabricobs.notebook import Listing, percent, share_words, table
 from fabricobs.store.jobs import Run, name_in
 
 SCHEMA_VERSION = 1
@@ -126,6 +126,7 @@ class Finding:
     `from_first_reading` is one of counters that begins with the data: it may be older, too.
     `until_last_step` is one ongoing when its job's last step ended, while other data go on.
     `traffic_ended` is one over only as the traffic by which it shows ended.
+    `loss_shared_with` names what else may have cost its loss, which then is the most it can be.
     `unfelt` is one whose cost was measured and is none: it slows no whole job.
     `computes` is one of parts whose recorded computation is longer: no network makes it so.
     `after_step` is the last step of a job that stands still: `start_step`, the next, never ran.
@@ -145,6 +146,8 @@ class Finding:
     end_step: int | None = None
     detected_at: datetime | None = None
     loss_share: float | None = None
+    loss_against: str = ""  # what the loss was measured against, where that may be an expectation
+    loss_shared_with: tuple[str, ...] = ()
     run_share: float | None = None  # of the whole run's time; what findings share is counted once
     of_runs: int = 1  # that `run_share` is of
     gpu_hours_lost: float | None = None  # its part of what the run lost
@@ -181,6 +184,12 @@ class Finding:
         """
         parts = [self.kind, *sorted(str(sorted(e.as_part().items())) for e in self.entities)]
         return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
+
+    @property
+    def lost(self) -> str:
+        """Return the share of throughput lost in words; empty where it is not known or nothing."""
+        most = "up to " if self.loss_shared_with else ""
+        return f"{most}{share_words(self.loss_share)}" if self.loss_share else ""
 
     @property
     def ended_with(self) -> str:

@@ -241,7 +241,7 @@ def _title_of(worst: Finding, told: Sequence[tuple[Run, Finding]], begun: dateti
 def _in_each(told: Sequence[tuple[Run, Finding]]) -> str:
     """Say what one fault costs each of some runs, where that is known of each."""
     parts = [
-        f"{run.label or run.name} {share_words(finding.loss_share)}"
+        f"{run.label or run.name} {finding.lost or share_words(0.0)}"
         + ("" if finding.start_step is None else f" from step {finding.start_step:,}")
         for run, finding in told
         if finding.loss_share is not None

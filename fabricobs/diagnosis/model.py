@@ -106,8 +106,9 @@ class Rule(_Part):
       agrees where a loss is felt.
     - `severity`: SQL for the severity where no loss is felt, `medium` if left out; null for no
       finding: the answer is then unknown. `$priced` is 1 where the loss was measured, or would have
-      shown, `$slower` where it was not and steps became longer when the cause began, else 0;
-      `facts` may ask both.
+      shown, `$slower` where it was not and steps became longer when the cause began,
+      `$as_expected` where collectives are as fast as the line rate lets expect, else 0; `facts`
+      may ask them.
     - `settled_by`: what to provide where the severity is null.
     - `judged`: SQL over all rows that counts the parts of which the data tell, and `of` those that
       there are; the parts of the evidence if left out.

@@ -194,10 +194,10 @@ def _pace_holds(
     costly = _costly(findings)
     if costly:
         over = "was" if costly[0].state == "over" else "is"
-        lost = f"{share_words(costly[0].loss_share or 0.0)} of the throughput {over} lost"
-        text = (
-            f"The {trends[0].pace} is steady over {steps:,} {unit}, yet {lost}: {costly[0].title}."
-        )
+        several = ", to several causes at once" if costly[0].loss_shared_with else ""
+        lost = f"{share_words(costly[0].loss_share or 0.0)} of the throughput {over} lost{several}"
+        text = f"The {trends[0].pace} is steady over {steps:,} {unit}, yet {lost}: "
+        text += f"{costly[0].title}."
         return Question(question, "problem", text)
     unpriced = [f for f in findings if f.severity in _LOUD and f.loss_share is None]
     if unpriced:

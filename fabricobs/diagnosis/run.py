@@ -41,6 +41,7 @@ from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.onsets import at_their_onsets
 from fabricobs.diagnosis.rank_compute_times import rank_compute_times
 from fabricobs.diagnosis.scopes import own_findings, scopes_of
+from fabricobs.diagnosis.shared_losses import with_shared_losses
 from fabricobs.diagnosis.standing import with_states
 from fabricobs.diagnosis.unexplained import unexplained
 from fabricobs.diagnosis.verdict import QUESTIONS, give_verdict
@@ -179,6 +180,8 @@ def _judged(
     findings = attempt(
         "causes of symptoms", lambda: _folded(found, models, evidence), found, shared=True
     )
+    shared = partial(with_shared_losses, findings, models, evidence)
+    findings = attempt("losses that causes share", shared, findings)
     findings = attempt("onsets", lambda: at_their_onsets(findings, trends, evidence), findings)
     findings = attempt(
         "weight of what is over", lambda: weigh_what_is_over(findings, trends), findings

@@ -9,13 +9,13 @@ from itertools import pairwise
 from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.findings import Coverage, Finding, Segment, State
 from fabricobs.diagnosis.model import Model
-from fabricobs.notebook import share_words
 
 # Of the steps or the time of the data: the last interval of counters and the steps a test needs to
 # see an end.
 _NEAR_THE_END = 0.05
 _SOME_STEPS = 3  # a step may be logged late
 _SINCE = {"since": "from"}
+_MOST_SHARING = 2  # causes of a loss that a headline names beside its own
 _AGAIN = "If it comes back, "
 # What an answer says of a loss, as it is and as it was.
 LOSS_PAST = _SINCE | {
@@ -229,9 +229,12 @@ def _reaches(job_end: datetime, finding: Finding, coverage: Coverage) -> bool:
 def headline(finding: Finding) -> str:
     """Return a finding as a sentence: what, what it costs or has cost, when it ended."""
     costs = "cost" if finding.state == "over" else "costs"
-    lost = finding.loss_share
-    share = f", which {costs} {share_words(lost)} of the throughput" if lost else ""
-    return f"{finding.title}{share}.{end_of(finding)}"
+    share = f", which {costs} {finding.lost} of the throughput" if finding.lost else ""
+    named = finding.loss_shared_with[:_MOST_SHARING]
+    more = len(finding.loss_shared_with) - len(named)
+    others = "; ".join([*named, f"{more} more"] if more else named)
+    shared = f" It shares that with {others}." if others else ""
+    return f"{finding.title}{share}.{shared}{end_of(finding)}"
 
 
 def end_of(finding: Finding) -> str:

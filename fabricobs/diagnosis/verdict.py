@@ -125,7 +125,8 @@ def sentence_of(
         costliest = max(serious, key=lambda finding: finding.run_share or 0.0)
         others = len(serious) - 1
         more = ""
-        if (costliest.run_share or 0.0) > _MUCH_MORE * (top.run_share or 0.0):
+        much_more = (costliest.run_share or 0.0) > _MUCH_MORE * (top.run_share or 0.0)
+        if much_more and costliest.first_clause not in top.loss_shared_with:
             more = f" Most is lost otherwise: {costliest.first_clause}."
             others -= 1
         more += f" {others} more below." if others else ""

@@ -49,6 +49,13 @@ class LongerStepsDocument(TypedDict):
     time: Moment
 
 
+class BurstDocument(TypedDict):
+    """A stretch of steps in which a cause that comes and goes acts."""
+
+    first_step: int
+    last_step: int
+
+
 class FindingDocument(TypedDict):
     """One cause: culprits, time, cost, evidence, what would disprove it, what to do."""
 
@@ -63,8 +70,14 @@ class FindingDocument(TypedDict):
     end: Moment | None
     start_step: int | None
     end_step: int | None
+    bursts: Annotated[
+        list[BurstDocument], Field(description="of one that comes and goes; empty: it lasts")
+    ]
     detected_at: Annotated[Moment | None, Field(description="when the data first showed it")]
     loss_share: Annotated[Share | None, Field(description="share of the throughput lost, of 1")]
+    loss_shared_with: Annotated[
+        list[str], Field(description="what else may have cost it: `loss_share` is then the most")
+    ]
     run_share: Annotated[
         Share | None,
         Field(description="its part of what the whole run lost; what overlaps is counted once"),

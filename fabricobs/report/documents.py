@@ -100,12 +100,16 @@ def finding_of(document: Mapping[str, Any]) -> Finding:
     made |= {name: document.get(name) for name in ("cost", "run_share")}
     made |= {name: document.get(name, False) for name in _BOOLEAN}
     made["after_step"] = document.get("after_step")
+    made["bursts"] = tuple(
+        (each["first_step"], each["last_step"]) for each in document.get("bursts", ())
+    )
     made["of_runs"] = document.get("of_runs", 1)
     if longer := document.get("slower_from"):
         made["slower_from"] = longer["step"], _moment(longer["time"])
     made |= {name: document.get(name, "") for name in ("currency", "state")}
     made |= {
-        name: tuple(document.get(name, ())) for name in ("families", "refuted_by", "next_steps")
+        name: tuple(document.get(name, ()))
+        for name in ("families", "refuted_by", "next_steps", "loss_shared_with")
     }
     made |= {
         name: tuple(Entity(**entity) for entity in document[name])
@@ -194,8 +198,10 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuery"]) -> "FindingDo
         "end": iso(finding.end),
         "start_step": finding.start_step,
         "end_step": finding.end_step,
+        "bursts": [{"first_step": a, "last_step": b} for a, b in finding.bursts],
         "detected_at": iso(finding.detected_at),
         "loss_share": as_json(finding.loss_share),
+        "loss_shared_with": list(finding.loss_shared_with),
         "run_share": as_json(finding.run_share),
         "of_runs": finding.of_runs,
         "gpu_hours_lost": as_json(finding.gpu_hours_lost),

@@ -176,6 +176,7 @@ def _facts(finding: Finding) -> list[str]:
         labelled("confidence", wording.confidence_words(finding)),
         labelled("since", wording.since_words(finding)),
         labelled("until", wording.until_words(finding)),
+        *([labelled("in bursts", told)] if (told := wording.bursts_words(finding)) else []),
         *([labelled("detectable", told)] if (told := wording.detected_words(finding)) else []),
         labelled("cost", wording.cost_words(finding)),
         labelled(wording.culprits_word(finding), _all(finding.entities) or "none named"),
@@ -193,6 +194,8 @@ def _severity_words(finding: Finding) -> str:
         return f"{finding.severity}, by the share of throughput lost"
     if SEVERITIES.index(finding.severity) > SEVERITIES.index(by_loss):
         return finding.severity
+    if finding.loss_shared_with:
+        return f"{finding.severity}, for other causes may have cost all of it"
     if finding.state == "over":
         return f"{finding.severity}, for it is over and weighs by what the run lost"
     no_part = all(entity.type == "job" for entity in finding.entities)

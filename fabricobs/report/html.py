@@ -136,6 +136,7 @@ def environment() -> Environment:
         wording.percent,
         wording.threshold_words,
         wording.utc,
+        wording.bursts_words,
         wording.cost_words,
         wording.detected_words,
         wording.confidence_words,

@@ -66,25 +66,40 @@ def _is(entity: Entity, columns: Container[str], aliases: Aliases) -> str:
         return f"rank = {entity.rank}{f' AND {here}' if is_here else ''}"
     if entity.type == "job" and entity.job is not None:
         return f"job = {literal(entity.job)}" if "job" in columns else ""
+    if "remote_device" in columns:
+        ends = (
+            ("device", "port"),
+            ("remote_device", "remote_port"),
+            ("remote_device", "remote_port_description"),
+        )
+        return " OR ".join(filter(None, (_is_at(entity, *end, aliases) for end in ends)))
     owner, parts = entity.host or entity.switch, "part" in columns
     column = next((name for name in ("device", "host") if name in columns), None)
     # Of tables of hosts those of events have switches, too.
     if owner is None or column is None or (column == "host" and entity.switch and not parts):
         return ""
-    is_owner = (
-        f"host_name({column}) = {literal(owner)}" if entity.host else f"{column} = {literal(owner)}"
-    )
     if of_gpu:
-        return f"{is_owner} AND gpu = {entity.gpu}"
+        return f"{_is_owner(entity, column)} AND gpu = {entity.gpu}"
+    part = next((name for name in ("port", "nic", "part") if name in columns), None)
+    return _is_at(entity, column, part, aliases)
+
+
+def _is_owner(entity: Entity, column: str) -> str:
+    named = f"host_name({column})" if entity.host else column
+    return f"{named} = {literal(entity.host or entity.switch or '')}"
+
+
+def _is_at(entity: Entity, owner: str, part: str | None, aliases: Aliases) -> str:
+    """Return the condition that two columns name the entity, empty where they cannot."""
     names = [entity.port] if entity.port else []
     if entity.nic:
         names = [entity.nic, *aliases.get((entity.host or "", entity.nic), ())]
     if not names:
-        return is_owner
-    part = next((name for name in ("port", "nic", "part") if name in columns), None)
+        return _is_owner(entity, owner)
     if part is None:
         return ""
     # A NIC is meant by its port, too: mlx5_0 by mlx5_0/1.
     called = [part, f"split_part({part}, '/', 1)"] if entity.nic else [part]
     listed = ", ".join(dict.fromkeys(literal(name) for name in names))
-    return f"{is_owner} AND ({' OR '.join(f'{name} IN ({listed})' for name in called)})"
+    is_part = " OR ".join(f"{name} IN ({listed})" for name in called)
+    return f"{_is_owner(entity, owner)} AND ({is_part})"

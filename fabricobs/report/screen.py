@@ -182,7 +182,7 @@ def _findings(findings: Sequence["Finding"]) -> str:
 
 def _in_a_line(finding: "Finding") -> str:
     """Return severity, id and cost of a finding, and as much of its title as the line holds."""
-    lost = f"{wording.percent(finding.loss_share)}  " if finding.loss_share is not None else ""
+    lost = f"{finding.lost}  " if finding.lost else ""
     label = f"  {finding.severity:<9}{finding.id}  {lost}"
     title = escaped(in_line(finding.title))
     return label + textwrap.shorten(title, max(width() - len(label), 20), placeholder=" ...")

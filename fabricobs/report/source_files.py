@@ -23,11 +23,9 @@ from fabricobs.store.tables import TABLES
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_NAMED = {**NAMED, "port_status": "named_status", "events": "named_events"}
+_NAMED = {**NAMED, "port_status": "named_status", "links": "named_links", "events": "named_events"}
 _NAMED_TOO = {"events": {"gpu"}}  # what named rows have beside the columns of their table
 NAMES = "\n".join(f"FROM {name};" for name in (*_NAMED.values(), "port_parts", "files"))
-# What tells who is who at any time, and no event or measurement.
-_IDENTITIES = {"files", "hosts", "host_map", "links", "counter_info"}
 _EVENTS = {"events", "nccl_events"}
 _MOST = 6
 _NO_MEASURES: Mapping[str, str] = MappingProxyType({})
@@ -92,7 +90,6 @@ def source_files(
     selects = [
         select
         for order, (table, condition) in enumerate(told)
-        if table not in _IDENTITIES
         for select in _selects(finding, table, condition, aliases, order)
     ]
     if not selects:

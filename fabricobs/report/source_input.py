@@ -13,6 +13,9 @@ from fabricobs.report.source_files import SourceFiles, source_files
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+# What tells who is who at any time, and no event or measurement.
+_IDENTITIES = {"files", "hosts", "host_map", "links", "counter_info"}
+
 
 @dataclass(frozen=True, slots=True)
 class SourceInput:
@@ -40,7 +43,8 @@ def source_input(
     if readings:
         lines = [(table, condition) for table, condition in query.lines if table not in NAMED]
         return SourceInput(readings, source_files(connection, finding, lines, aliases, measures))
-    all_rows = [(table, "true") for table in sorted(reached, key=_tells)]
+    telling = sorted({*reached} - _IDENTITIES, key=_tells)
+    all_rows = [(table, "true") for table in telling]
     of_job = replace(finding, entities=())
     for told, of in ((query.lines, finding), (query.lines, of_job), (all_rows, finding)):
         if files := source_files(connection, of, told, aliases, measures):

@@ -21,6 +21,7 @@ from fabricobs.notebook import share_words
 SEEN = "Also seen, at no cost that was measured"
 _EVIDENCE_NAMES = {"log": "log messages"}
 _MOST_SUMMED = 3  # in one sentence
+_MOST_BURSTS = 20  # that a person reads through
 _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
 
 
@@ -168,6 +169,12 @@ def until_words(finding: Finding) -> str:
     return f"{until}: {ended} then{lasts}"
 
 
+def bursts_words(finding: Finding) -> str:
+    """Return in which steps a finding that comes and goes acts; empty of one that lasts."""
+    spans = [f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in finding.bursts]
+    return f"steps {at_most(spans, _MOST_BURSTS)}" if spans else ""
+
+
 def detected_words(finding: Finding) -> str:
     """Return since when the data showed a finding; empty if that is before what it costs begins."""
     known, start = finding.detected_at, finding.start
@@ -178,7 +185,9 @@ def cost_words(finding: Finding) -> str:
     """Return what a finding costs: throughput while it lasts, GPU hours, share of the run."""
     parts = []
     if finding.loss_share is not None:
-        parts.append(f"{percent(finding.loss_share)} of the throughput")
+        others = counted(len(finding.loss_shared_with), "other cause")
+        shared = f", shared with {others}" if finding.loss_shared_with else ""
+        parts.append(f"{finding.lost or percent(0.0)} of the throughput{shared}")
         if finding.run_share == 0 != finding.loss_share:
             return f"{parts[0]}, all of it counted with another finding"
     if finding.gpu_hours_lost is not None:
@@ -220,7 +229,8 @@ def _cause_words(finding: Finding) -> str:
     if not finding.entities or finding.entities[0].type == "job":
         first = finding.first_clause
         return f"as {first[:1].lower()}{first[1:]}"
-    return f"by {part_words(finding)}"
+    others = " (and others)" if finding.loss_shared_with else ""
+    return f"by {part_words(finding)}{others}"
 
 
 def by_type(entities: Sequence[Entity]) -> dict[str, list[Entity]]:
@@ -285,7 +295,8 @@ def loss_words(diagnosis: Diagnosis) -> str:
     costly = [f for f in diagnosis.findings if f.run_share]
     split = ""
     if costly and loss.unexplained_share == 0 and len(costly) == 1:
-        split = ", all of it by one finding"
+        shared = " and others that share it" if costly[0].loss_shared_with else ""
+        split = f", all of it by one finding{shared}"
     elif costly and loss.unexplained_share is not None:
         split = f": {_by_cause(costly)}, {percent(loss.unexplained_share)} in no finding"
     open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""

@@ -48,15 +48,15 @@ SELECT device, port, ts_before, ts, seconds, tx_frames_per_second, rx_frames_per
   tx_share, rx_share
 FROM by_port SEMI JOIN best USING (device, format);
 
--- Packets a second that each switch port marked (ECN) in each interval, over all its queues. Of several
--- sources of one port and interval the one that counts most is taken.
+-- Packets a second that each switch port marked (ECN) in each interval, over all its queues or as the port itself
+-- counts them. Of several sources of one port and interval the one that counts most is taken.
 CREATE OR REPLACE VIEW mark_intervals AS
 SELECT device, port, ts_before, ts, max(marked_per_second) AS marked_per_second
 FROM (
   SELECT device, port, ts_before, ts, sum(ecn_marked_packets) / any_value(seconds) AS marked_per_second
   FROM priority_rates
-  WHERE ecn_marked_packets IS NOT NULL AND queue IS NOT NULL AND seconds > 0
-  GROUP BY format, device, port, ts_before, ts
+  WHERE ecn_marked_packets IS NOT NULL AND (queue IS NOT NULL OR priority IS NULL) AND seconds > 0
+  GROUP BY format, queue IS NULL, device, port, ts_before, ts
 )
 GROUP BY device, port, ts_before, ts;
 

@@ -15,6 +15,9 @@ def gpus_of(culprits: Sequence[Entity], evidence: Evidence) -> dict[str, str]:
 
     `own_gpu` and `sibling` say which is which, in words of any GPU of the host where none is known.
     """
+    if all(each.type == "host" for each in culprits):
+        beside_it = "those of a host that is not slow"
+        return {"of_gpu": "", "own_gpu": "its GPUs", "sibling": beside_it}
     told = {"of_gpu": "", "own_gpu": "it", "sibling": "another GPU of the host"}
     if len(culprits) != 1 or culprits[0].rank is None:
         return told
@@ -25,7 +28,8 @@ def gpus_of(culprits: Sequence[Entity], evidence: Evidence) -> dict[str, str]:
     gpu, host = int(own["gpu"][0]), culprits[0].host
     others = gpus.filter((pl.col("host") == host) & (pl.col("gpu") != gpu)).sort("gpu")
     if others.is_empty():
-        return told | {"of_gpu": f" -i {gpu}", "own_gpu": f"GPU {gpu}"}
+        one = {"of_gpu": f" -i {gpu}", "own_gpu": f"GPU {gpu}", "sibling": "one of another host"}
+        return told | one
     beside = others.sort((pl.col("gpu") - gpu).abs()).row(0, named=True)
     return {
         "of_gpu": f" -i {gpu},{beside['gpu']}",

@@ -99,7 +99,7 @@ PRIORITY_COUNTERS = (
     ),
     *counters(
         "congestion",
-        ("ecn_marked_packets", "packets", "Marked at this egress queue"),
+        ("ecn_marked_packets", "packets", "Marked at this egress queue, or at all of the port"),
         ("ecn_marked_bytes", "bytes", "Marked at this egress queue"),
     ),
     *counters(
