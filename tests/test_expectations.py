@@ -4,14 +4,18 @@ import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from sweeps import write_sweep
 
 from conftest import Run
 from fabricobs.diagnosis.attempts import Attempts
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.fabric_answers import bandwidth_reached
 from fabricobs.diagnosis.findings import Entity, Finding, Question, Verdict
 from fabricobs.diagnosis.methods.rule import find_by_rule
 from fabricobs.diagnosis.model import load_models
@@ -233,3 +237,22 @@ def test_a_sweep_of_many_runs_is_judged_as_one(fabricobs: Run, tmp_path: Path) -
     said = fabricobs("diagnose", "--store", str(tmp_path / "s"), "--format", "json")
     (finding,) = (f for f in json.loads(said.stdout)["findings"] if f["kind"] == "slow_part")
     assert finding["entities"] == [{"type": "host", "host": name}]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_narrow_leaves_let_reach_is_told(seed: int) -> None:
+    """Of leaves twice as wide down as up sound sites' 299 to 384 GB/s are half of it."""
+    chance = np.random.default_rng(seed)
+    narrow = float(chance.choice([1.0, 1.5, 2.0, 4.0]))
+    row = {
+        "measured_by": "job", "name": "run", "op": "AllGather", "nodes": 8, "bytes": 1 << 34,
+        "best_gbytes_per_s": 0.3 * 299 / narrow, "low_gbytes_per_s": 299.0,
+        "high_gbytes_per_s": 384.0, "limit_gbytes_per_s": 400.0, "narrow": narrow,
+    }  # fmt: skip
+    evidence: Any = SimpleNamespace(frame={"reached_bandwidth": pl.DataFrame([row])}.__getitem__)
+    told = bandwidth_reached("", evidence, load_models()["slow_collectives"])
+    assert told.answer == "problem" and "sound sites 299 to 384" in told.evidence
+    less = (
+        f", {299 / narrow:,.0f} to {384 / narrow:,.0f} where leaves carry {narrow:.3g} times less"
+    )
+    assert (less in told.evidence) is (narrow > 1)

@@ -282,7 +282,7 @@ def bandwidth_reached(
     slow = rows.filter(pl.col("reached") < pl.col("slow_from"))
     if len(slow):
         others = f" {len(slow) - 1:,} more are below." if len(slow) > 1 else ""
-        return Question(question, "problem", f"{_reaches(slow)}.{others}")
+        return Question(question, "problem", f"{_reaches(slow)}{_where_narrow(slow)}.{others}")
     too_fast = rows.filter(pl.col("best_gbytes_per_s") > pl.col("limit_gbytes_per_s"))
     if len(too_fast):
         return Question(
@@ -354,6 +354,16 @@ def _reaches(rows: pl.DataFrame) -> str:
         f"{row['best_gbytes_per_s']:,.1f} GB/s{fastest}, sound sites "
         f"{row['low_gbytes_per_s']:,.0f} to {row['high_gbytes_per_s']:,.0f}"
     )
+
+
+def _where_narrow(rows: pl.DataFrame) -> str:
+    """Say what sound sites reach over uplinks that carry as little; empty where they are wide."""
+    row = rows.row(0, named=True)
+    narrow = row["narrow"]
+    if narrow <= _AS_WIDE:
+        return ""
+    low, high = row["low_gbytes_per_s"] / narrow, row["high_gbytes_per_s"] / narrow
+    return f", {low:,.0f} to {high:,.0f} where leaves carry {narrow:.3g} times less up than down"
 
 
 def _of_links(evidence: Evidence, model: Model) -> tuple[Power | None, int]:
