@@ -1,6 +1,7 @@
 """What a run lost adds up: findings, and what none of them explains, wherever it is shown."""
 
 import json
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -95,6 +96,25 @@ def test_a_second_fault_takes_nothing_from_the_first(early: float, late: float) 
     seconds = [sum(times[100:300]) * early / 1000, sum(times[200:300]) * late / 1000]
     assert (first.gpu_hours_lost, second.gpu_hours_lost) == pytest.approx(seconds, abs=0.02)
     assert loss.unexplained_share == pytest.approx(0.0, abs=0.002)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cause_that_comes_and_goes_costs_its_bursts(seed: int) -> None:
+    """Of eight bursts one was a slowdown: what it lost above the mean was "in no finding", too."""
+    chance = random.Random(seed)
+    times, bursts = [1000.0] * 300, []
+    for begin in sorted(chance.sample(range(100, 280, 20), chance.randint(2, 6))):
+        length = chance.randint(5, 12)
+        bursts.append((begin, begin + length - 1))
+        times[begin : begin + length] = [1000.0 * chance.uniform(1.2, 1.5)] * length
+    first, last = bursts[0][0], bursts[-1][1]
+    span = times[first : last + 1]
+    share = (sum(span) - 1000.0 * len(span)) / sum(span)
+    slow = tuple((a, b, 1 - 1000.0 / times[a]) for a, b in chance.sample(bursts, 1))
+    cause = replace(finding(first, last, share), bursts=tuple(bursts))
+    (told_of,), loss = told([cause], trend(times, *slow))
+    assert told_of.run_share == pytest.approx(share * sum(span) / sum(times), abs=0.002)
+    assert loss.unexplained_share == pytest.approx(0.0, abs=0.01)
 
 
 def test_what_no_finding_claims_is_unexplained() -> None:

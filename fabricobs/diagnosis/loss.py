@@ -206,31 +206,42 @@ def _of_run(
     waits = {f.id: wait for f in findings if (wait := _wait_after(f, steps)) is not None}
     acting = [f for f in findings if f.id not in waits]
     during = {f.id: _between(steps, f.start_step, f.end_step) for f in acting}
-    seen = np.zeros(len(steps))
-    stretches = list(during.values())
-    for slowdown in trend.slowdowns:
-        for first, last, share in paces_of(slowdown, trend.segments):
-            inside = _between(steps, first, last)
-            stretches.append(inside)
-            if not slowdown.is_lead:
-                seen[inside] = np.maximum(seen[inside], share)
-    usual = _without_pauses(times, stretches)
+    seen = [
+        (_between(steps, first, last), 0.0 if slowdown.is_lead else share)
+        for slowdown in trend.slowdowns
+        for first, last, share in paces_of(slowdown, trend.segments)
+    ]
+    usual = _without_pauses(times, [*during.values(), *(inside for inside, _ in seen)])
     pauses_ms = float(np.sum(times - usual))
     usual *= max(float(np.median(np.diff(steps))), 1.0) if len(steps) > 1 else 1.0
-    most = seen.copy()
-    for finding in acting:
-        inside = during[finding.id]
-        most[inside] = np.maximum(most[inside], finding.loss_share or 0.0)
-    left, parts = most, dict(waits)
+    claims = {f.id: _claim(f, steps, during[f.id], usual) for f in acting}
+    slower = [share * inside for inside, share in seen]
+    left = np.max([np.zeros(len(steps)), *slower, *claims.values()], axis=0)
+    most, parts = left, dict(waits)
     for finding in sorted(
         acting,
         key=lambda f: (f.kind == UNEXPLAINED, int(during[f.id].sum()), -(f.loss_share or 0.0)),
     ):
-        taken = np.where(during[finding.id], np.minimum(left, finding.loss_share or 0.0), 0.0)
+        taken = np.minimum(left, claims[finding.id])
         left = left - taken
         parts[finding.id] = float(taken @ usual)
+    # A pace is the mean of its steps: what causes take of it they may take in some of them.
+    rest_ms = sum(max(float((share - (most - left)[s]) @ usual[s]), 0.0) for s, share in seen)
     run_ms = float(np.sum(usual)) + pauses_ms + sum(waits.values())
-    return parts, float(left @ usual), run_ms
+    return parts, rest_ms, run_ms
+
+
+def _claim(finding: Finding, steps: Array, during: npt.NDArray[np.bool_], usual: Array) -> Array:
+    """Return the share of each step that a finding may have cost; `during` are its steps.
+
+    Its loss is one over all of them: of one that comes and goes all of it is in its bursts.
+    """
+    share = finding.loss_share or 0.0
+    bursts = [_between(steps, first, last) & during for first, last in finding.bursts]
+    acts = np.any(bursts, axis=0) if bursts else during
+    if not acts.any():
+        return np.zeros(len(steps))
+    return np.where(acts, min(share * float(usual[during].sum() / usual[acts].sum()), 1.0), 0.0)
 
 
 def _at_the_end(findings: Sequence[Finding], trend: StepTimeTrend) -> Loss:

@@ -79,7 +79,7 @@ def everywhere(
     lost = worst.loss_share if cause is None else cause.loss_share
     when = f"since step {worst.first_step}"
     for drop in findings:
-        if drop.bursts and drop.kind == UNEXPLAINED and drop.loss_share:
+        if drop.loss_share and _comes_and_goes_with(drop, worst):
             lost, when = drop.loss_share, f"in the steps {drop.start_step} to {drop.end_step}"
             by_pace = ""
             break
@@ -99,6 +99,14 @@ def everywhere(
     elif worst.compute_part is not None and worst.compute_part >= 0.8:
         text += " The slowest rank's computation takes longer; transfers are as before."
     return Question(question, "problem", text if worst.goes_on else in_past(text, LOSS_PAST))
+
+
+def _comes_and_goes_with(finding: Finding, slowdown: Slowdown) -> bool:
+    """Say whether a finding acts in bursts, one of which is a slowdown: its loss is that of all."""
+    if finding.kind == UNEXPLAINED:
+        return bool(finding.bursts)
+    meet = (a <= slowdown.last_step and b >= slowdown.first_step for a, b in finding.bursts)
+    return finding.severity != "info" and any(meet)
 
 
 def _by_pace(
