@@ -226,7 +226,10 @@ def _of_run(
         left = left - taken
         parts[finding.id] = float(taken @ usual)
     # A pace is the mean of its steps: what causes take of it they may take in some of them.
-    rest_ms = sum(max(float((share - (most - left)[s]) @ usual[s]), 0.0) for s, share in seen)
+    rests = [
+        (float((share - (most - left)[s]) @ usual[s]), float(usual[s].sum())) for s, share in seen
+    ]
+    rest_ms = sum(rest for rest, whole in rests if rest >= _SAME * whole)
     run_ms = float(np.sum(usual)) + pauses_ms + sum(waits.values())
     return parts, rest_ms, run_ms
 
