@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fabricobs.diagnosis.cost import EXPECTATION
 from fabricobs.diagnosis.findings import SEVERITIES, Entity, Finding, severity_of_loss
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.shared_losses import with_shared_losses
@@ -27,11 +26,11 @@ CAUSES = (
 
 def cause(kind: str, loss: float | None, **told: Any) -> Finding:
     """Return a finding of the whole run, priced by what the line rate lets expect."""
-    against = EXPECTATION if loss is not None else ""
+    reached = 0.5 if loss is not None else None
     found = Finding(
         kind, (Entity("host", host=f"{kind}-host"),), severity_of_loss(loss) if loss else "medium",
         0.9, f"A fault of {kind}: details", "Why.", start=START, end=START + timedelta(hours=1),
-        loss_share=loss, loss_against=against,
+        loss_share=loss, reached=reached,
     )  # fmt: skip
     return replace(found, **told)
 
@@ -47,8 +46,8 @@ def test_each_of_several_costs_at_most_what_all_do(seed: int) -> None:
     """GPUDirect off beside full uplinks "cost 25.8%", critical: it had cost nothing."""
     chance = np.random.default_rng(seed)
     kinds = chance.choice(CAUSES, int(chance.integers(2, 5)), replace=False)
-    losses = [float(chance.uniform(0.03, 0.5)) for _ in kinds]
-    losses[1:] = [None if chance.random() < 0.3 else loss for loss in losses[1:]]  # type: ignore[list-item]
+    losses: list[float | None] = [float(chance.uniform(0.03, 0.5)) for _ in kinds]
+    losses[1:] = [None if chance.random() < 0.3 else loss for loss in losses[1:]]
     told = shared([cause(str(k), loss) for k, loss in zip(kinds, losses, strict=True)])
     for finding, loss in zip(told, losses, strict=True):
         others = {f.first_clause for f in told if f is not finding}
@@ -71,8 +70,8 @@ def test_what_is_measured_or_alone_is_not_shared(seed: int) -> None:
     beside = [
         # No cause of slow collectives; its loss is measured; nobody felt it; it is information;
         # it was over before the other began.
-        cause("straggler", 0.2, loss_against=""),
-        cause(other, 0.1, loss_against="steps without it"),
+        cause("straggler", 0.2, reached=None),
+        cause(other, 0.1, reached=None),
         cause(other, None, unfelt=True),
         cause(other, None, severity="info"),
         cause(other, None, start=START - timedelta(hours=2), end=START - timedelta(hours=1)),
@@ -89,3 +88,17 @@ def test_narrow_leaves_take_a_part_without_a_finding(kind: str) -> None:
         assert not told.loss_shared_with  # that is the same fact
     else:
         assert told.loss_shared_with == ("leaves with 2 times less capacity up than down",)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_narrow_leaves_cannot_take_weighs(seed: int) -> None:
+    """A host on sockets costs most of the throughput wherever leaves are 2:1."""
+    chance = np.random.default_rng(seed)
+    transfers, reached = float(chance.uniform(0.2, 0.9)), float(chance.uniform(0.02, 0.6))
+    ratio = float(chance.choice([1.5, 2.0, 4.0]))
+    loss = transfers * (1 - reached)
+    (told,) = shared([cause("socket_fallback", loss, reached=reached)], ratio)
+    rest = transfers * (1 - 2 * ratio * reached)  # of links that a hash of few flows fills twice
+    wanted = severity_of_loss(rest) if rest >= 0.05 else "medium"
+    assert told.severity == min(wanted, severity_of_loss(loss), key=SEVERITIES.index)
+    assert ("down to nothing" in told.explanation) is (rest <= 0)

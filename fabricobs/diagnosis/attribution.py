@@ -307,7 +307,7 @@ def _at_the_loss_of(cause: Finding, symptom: Finding) -> Finding:
         cause,
         severity=max(cause.severity, symptom.severity, key=SEVERITIES.index),
         loss_share=symptom.loss_share,
-        loss_against=symptom.loss_against,
+        reached=symptom.reached,
         start_step=symptom.start_step,
         end_step=symptom.end_step,
         bursts=symptom.bursts,

@@ -1,7 +1,7 @@
 """What a cause in the network cost a job: its steps while it acted against those without it."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -24,7 +24,7 @@ _CLEARLY_LESS = 0.9
 # Of the usual transfer, what those of sound sites differ by: they reach 0.75 to 0.96 of the line
 # rate, 0.80 as a rule (`queries/views/0_expectations.sql`).
 _SOUND_SITES_SPREAD = 0.2
-EXPECTATION = "what the line rate of the NICs lets expect"
+_EXPECTATION = "what the line rate of the NICs lets expect"
 # Of a step: what is transferred in less, by what is timed, cannot have cost what counts as a loss.
 _LEAST_TRANSFER = 0.02
 _FEWEST_STEPS = 10
@@ -47,6 +47,7 @@ class Cost:
     `felt` says whether the steps differ significantly from those without the cause; `against`
     says what they were compared with. `bursts` are the first and last step of each stretch of a
     cause that comes and goes. `would_show` is false where a loss that is worth a look would not.
+    `reached` is the share of the expected rate that transfers reach, where the loss is the rest.
     """
 
     job: str | None
@@ -59,6 +60,7 @@ class Cost:
     against: str
     bursts: tuple[tuple[int, int], ...] = ()
     would_show: bool = True
+    reached: float | None = None
 
 
 def cost_of(
@@ -115,6 +117,7 @@ def _cost(
         worth = WORTH_A_LOOK * _usual_step(calm)
         would_show = felt or is_less(times - worth, others) < _SURELY_LESS
         longest = _usual_step(acting) - _usual_step(calm) if hidden else np.inf
+        share = None
     else:
         if column == "step_time_ms" or hidden or not by_expectation:
             return None
@@ -122,17 +125,18 @@ def _cost(
         against = "collectives without it"
         if share is None:
             share = _share_of_usual(evidence, pace.job) or _share_by_counters(evidence, steps)
-            against = EXPECTATION
+            against = _EXPECTATION
         if share is None:
             return None
         usual = float(np.median(times)) * min(share, 1.0)
         felt, noise = share < _CLEARLY_LESS, 0.0
         hides = _SOUND_SITES_SPREAD * float(np.median(times)) / _usual_step(acting)
-        would_show = felt or against != EXPECTATION or hides < WORTH_A_LOOK
+        would_show = felt or against != _EXPECTATION or hides < WORTH_A_LOOK
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
-    return _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
+    cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
+    return replace(cost, reached=share) if against == _EXPECTATION else cost
 
 
 def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:

@@ -6,7 +6,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any
 
-from fabricobs.diagnosis.cost import EXPECTATION, WORTH_A_LOOK, Cost
+from fabricobs.diagnosis.cost import WORTH_A_LOOK, Cost
 from fabricobs.diagnosis.device_commands import (
     netdev_of,
     nic_commands_of,
@@ -84,7 +84,7 @@ def build_finding(
         end_step=cost.end_step if cost and felt else None,
         detected_at=detected_at,
         loss_share=loss,
-        loss_against=cost.against if cost is not None and felt else "",
+        reached=cost.reached if cost is not None and felt else None,
         unfelt=cost is not None and cost.would_show and not felt,
         drivers=tuple(drivers),
         bursts=cost.bursts if cost and felt else (),
@@ -167,7 +167,7 @@ def _cost_sentence(cost: Cost | None) -> str:
     if cost is None:
         return COST_UNKNOWN
     if not cost.would_show:
-        return COST_WITHIN_SPREAD if cost.against == EXPECTATION else COST_UNSEEN
+        return COST_UNSEEN if cost.reached is None else COST_WITHIN_SPREAD
     if not cost.felt:
         return f"{UNFELT}, against {cost.against}."
     return f"It cost {share_words(cost.loss_share)} of the throughput, against {cost.against}."

@@ -126,6 +126,7 @@ class Finding:
     `from_first_reading` is one of counters that begins with the data: it may be older, too.
     `until_last_step` is one ongoing when its job's last step ended, while other data go on.
     `traffic_ended` is one over only as the traffic by which it shows ended.
+    `reached` is the share of the expected rate that transfers reach, where its loss is the rest.
     `loss_shared_with` names what else may have cost its loss, which then is the most it can be.
     `unfelt` is one whose cost was measured and is none: it slows no whole job.
     `computes` is one of parts whose recorded computation is longer: no network makes it so.
@@ -146,7 +147,7 @@ class Finding:
     end_step: int | None = None
     detected_at: datetime | None = None
     loss_share: float | None = None
-    loss_against: str = ""  # what the loss was measured against, where that may be an expectation
+    reached: float | None = None
     loss_shared_with: tuple[str, ...] = ()
     run_share: float | None = None  # of the whole run's time; what findings share is counted once
     of_runs: int = 1  # that `run_share` is of

@@ -9,16 +9,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fabricobs.diagnosis.cost import EXPECTATION
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import SEVERITIES, Finding, Severity
+from fabricobs.diagnosis.findings import SEVERITIES, Finding, Severity, severity_of_loss
 from fabricobs.diagnosis.model import Model
 from fabricobs.notebook import share_words
 
 _SLOW = "slow_collectives"
 _BY_DESIGN = "oversubscription"
 # As of a cause whose loss is not known: it may be none.
-_MOST: Severity = "medium"
+_OF_UNKNOWN: Severity = "medium"
+# A hash of few flows fills the busiest of parallel links twice (Raab and Steger, "Balls into bins",
+# 1998): of narrow leaves no more than that is by design.
+_BY_CHANCE = 2.0
 
 
 def with_shared_losses(
@@ -31,20 +33,43 @@ def with_shared_losses(
     """
     causes = {model.kind for model in models.values() if _SLOW in model.explains}
     sharing = [f for f in findings if f.kind in causes and _may_take_part(f)]
-    design = _design(evidence)
-    told = []
-    for finding in findings:
-        if finding.loss_against == EXPECTATION:
-            others = [f for f in sharing if f is not finding and _meet(f, finding)]
-            untold = "" if _BY_DESIGN in {f.kind for f in (finding, *others)} else design
-            finding = _sharing(finding, _in_words(others, untold))
-        told.append(finding)
-    return told
+    ratios = evidence.frame("narrow_leaves")["ratio"]
+    ratio = None if ratios.is_empty() else float(ratios[0])
+    return [_shared(finding, sharing, ratio) for finding in findings]
+
+
+def _shared(finding: Finding, sharing: Sequence[Finding], ratio: float | None) -> Finding:
+    """Return a finding with what shares its loss; `ratio` is NIC over uplink capacity of leaves."""
+    if finding.reached is None or finding.loss_share is None:
+        return finding
+    others = [f for f in sharing if f is not finding and _meet(f, finding)]
+    design = ""
+    if ratio is not None and _BY_DESIGN not in {f.kind for f in (finding, *others)}:
+        design = f"leaves with {ratio:.3g} times less capacity up than down"
+    if not (others or design):
+        return finding
+    least = 0.0 if others or ratio is None else _least(finding.loss_share, finding.reached, ratio)
+    most = max(_OF_UNKNOWN, severity_of_loss(least), key=SEVERITIES.index)
+    named = _in_words(others, design)
+    down_to = "" if least else ", down to nothing"
+    return replace(
+        finding,
+        loss_shared_with=tuple(named),
+        severity=min(finding.severity, most, key=SEVERITIES.index),
+        explanation=f"{_at_most(finding)} It may be less{down_to}: the same collectives have other "
+        f"causes, and no log tells what each takes: {'; '.join(named)}.",
+    )
+
+
+def _least(loss: float, reached: float, ratio: float) -> float:
+    """Return what narrow leaves leave of a loss if all they can take is theirs."""
+    transfers = loss / (1 - reached)
+    return transfers * max(0.0, 1 - reached * ratio * _BY_CHANCE)
 
 
 def _may_take_part(finding: Finding) -> bool:
     is_cause = finding.severity != "info" and not finding.unfelt
-    return is_cause and (finding.loss_share is None or finding.loss_against == EXPECTATION)
+    return is_cause and (finding.loss_share is None or finding.reached is not None)
 
 
 def _in_words(others: Sequence[Finding], design: str) -> list[str]:
@@ -63,27 +88,7 @@ def _meet(one: Finding, other: Finding) -> bool:
     )
 
 
-def _sharing(finding: Finding, others: Sequence[str]) -> Finding:
-    if not others or finding.loss_share is None:
-        return finding
-    return replace(
-        finding,
-        loss_shared_with=tuple(others),
-        severity=min(finding.severity, _MOST, key=SEVERITIES.index),
-        explanation=f"{_at_most(finding)} It may be less, down to nothing: the same "
-        f"collectives have other causes, and no log tells what each takes: {'; '.join(others)}.",
-    )
-
-
 def _at_most(finding: Finding) -> str:
     """Return the explanation with its cost as the most it can be."""
     share = share_words(finding.loss_share or 0.0)
     return re.sub(rf"(It costs?) {re.escape(share)}", rf"\1 up to {share}", finding.explanation)
-
-
-def _design(evidence: Evidence) -> str:
-    """Say how much narrower the job's leaves are than its NICs; empty where they are not."""
-    ratios = evidence.frame("narrow_leaves")["ratio"]
-    return (
-        "" if ratios.is_empty() else f"leaves with {ratios[0]:.3g} times less capacity up than down"
-    )

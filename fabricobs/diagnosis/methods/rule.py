@@ -14,7 +14,6 @@ import polars as pl
 
 from fabricobs.content import ContentError
 from fabricobs.diagnosis.cables import CLOCK_SLACK
-from fabricobs.diagnosis.cost import EXPECTATION
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phrases
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, NotJudged
@@ -82,7 +81,7 @@ def _finding(
     slower = not settled and _slower_since(wrong, own)
     if slower:
         cost = None  # the steps outside it are slow for another reason, or by it: nothing to go by
-    as_expected = cost is not None and cost.against == EXPECTATION and not felt
+    as_expected = cost is not None and cost.reached is not None and not felt
     told = {"priced": priced, "slower": slower, "as_expected": as_expected}
     facts = _facts(wrong, evidence, model, rule, told)
     words = {
