@@ -52,8 +52,13 @@ _OF_NO_JOB = {
     "host_map",
 }
 _SITE_SCRIPT = "views/0_site"
-# A table larger than this on disk stays there, to be read by column.
-_MOST_LOADED_BYTES = 256_000_000
+# A table larger than this on disk stays there, to be read by column: queries read few of its
+# columns, which takes less than to hold all. Of one run a session holds only its rows.
+_MOST_LOADED_BYTES = 2_000_000
+_MOST_LOADED_BYTES_OF_RUN = 256_000_000
+# Compressed, which `CHECKPOINT` does, the tables of a session take a tenth of the memory: DuckDB
+# need not write them to the disk to make room.
+_COMPRESSED = "ATTACH ':memory:' AS held (COMPRESS); USE held"
 # Views that a session which asks many questions makes otherwise, with the same rows.
 _KEPT_RATES = {"views/2_port_rates": "port", "views/2_priority_rates": "priority"}
 
@@ -162,6 +167,8 @@ def open_session(
     replaced = seen.replaced()
     memory_mb = memory_mb or usual_memory_mb(_stored_bytes(seen))
     connection = connect([place, *files], limits(memory_mb) if keep else None)
+    if keep:
+        connection.execute(_COMPRESSED)
     stopping.interruptible(connection)
     _check_content(connection, extra)
     texts = view_scripts(extra)
@@ -180,7 +187,9 @@ def open_session(
         shown = base_view(table, place, seen, replaced, since)
         return scoping.of_runs(shown, table, runs or (), scope)
 
-    _make_tables(connection, {table: view_of(table) for table in tables}, place, seen, keep=keep)
+    most = 0 if not keep else _MOST_LOADED_BYTES if scope is None else _MOST_LOADED_BYTES_OF_RUN
+    views = {table: view_of(table) for table in tables}
+    _make_tables(connection, views, place, seen, most_loaded=most)
     for name, statements in scripts.items():
         if name != scoping.SCRIPT:
             own = any((each / "queries" / f"{name}.sql").is_file() for each in extra)
@@ -252,14 +261,17 @@ def _make_tables(
     store: Path,
     seen: Snapshot,
     *,
-    keep: bool,
+    most_loaded: int,
 ) -> None:
-    """Make the base views by their statements; PartError names a part that is broken or odd."""
+    """Make the base views by their statements; PartError names a part that is broken or odd.
+
+    Tables of at most so many bytes on disk are held in memory.
+    """
     import duckdb
 
     for table, view in tables.items():
         parts = seen.parts(table)
-        loads = keep and sum(part.size_bytes for part in parts.values()) <= _MOST_LOADED_BYTES
+        loads = sum(part.size_bytes for part in parts.values()) <= most_loaded
         try:
             with within_memory(connection):
                 connection.execute(kept(view) if loads else view)
@@ -286,13 +298,14 @@ def _make_views(
     import duckdb
 
     try:
-        if keep and not own and name in _KEPT_RATES:
-            with within_memory(connection):
+        with within_memory(connection):
+            if keep and not own and name in _KEPT_RATES:
                 make_kept_rates(connection, _KEPT_RATES[name])
-            return
-        for statement in statements:
-            with within_memory(connection):
-                connection.execute(statement)
+            else:
+                for statement in statements:
+                    connection.execute(statement)
+            if keep:
+                connection.execute("CHECKPOINT")
     except duckdb.IOException:
         raise  # a writer beside this one replaced a batch: `newest_time` looks again
     except duckdb.Error as error:
