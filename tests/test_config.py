@@ -155,7 +155,7 @@ def test_a_diagnosis_in_little_memory_finds_the_same(sample_store: Path) -> None
 
 
 def test_the_usual_memory_grows_with_the_store() -> None:
-    assert usual_memory_mb(50_000_000) == usual_memory_mb(0) == 300
+    assert usual_memory_mb(50_000_000) == usual_memory_mb(0) == 500
     assert usual_memory_mb(195_000_000) == 780
 
 

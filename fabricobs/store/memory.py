@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     import duckdb
 
 # Beyond its memory DuckDB uses the disk, but what it holds at once grows with the store: 195 MB of
-# Parquet (4,096 GPUs, 500 steps) fail with 450 and do with 700, 50 MB do with 300.
+# Parquet (4,096 GPUs, 500 steps) fail with 450 and do with 700, 50 MB do with 300, and
+# with 500 use no disk.
 # A diagnosis takes twice as much again for Python and its frames.
-_LEAST_USUAL_MB = 300
+_LEAST_USUAL_MB = 500
 _MB_A_STORED_MB = 4
 LEAST_MEMORY_MB = 100
 # Texts as polars holds them: frames whose texts are copied take half as much memory again.

@@ -1,6 +1,6 @@
 """DuckDB over the store: base views on the Parquet, the derived views, read-only statements."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -52,8 +52,14 @@ _OF_NO_JOB = {
     "host_map",
 }
 _SITE_SCRIPT = "views/0_site"
-# A table larger than this on disk stays there, to be read by column.
+# A table larger than this on disk stays there, to be read by column. So does one whose parts are
+# larger than the other: queries read few of its columns, which takes less than to hold all, while
+# many small parts cost more to open again and again. Of one run a session holds only its rows.
 _MOST_LOADED_BYTES = 256_000_000
+_MOST_LOADED_BYTES_A_PART = 2_000_000
+# Compressed, which `CHECKPOINT` does, the tables of a session take a tenth of the memory: DuckDB
+# need not write them to the disk to make room.
+_COMPRESSED = "ATTACH ':memory:' AS held (COMPRESS); USE held"
 # Views that a session which asks many questions makes otherwise, with the same rows.
 _KEPT_RATES = {"views/2_port_rates": "port", "views/2_priority_rates": "priority"}
 
@@ -162,6 +168,8 @@ def open_session(
     replaced = seen.replaced()
     memory_mb = memory_mb or usual_memory_mb(_stored_bytes(seen))
     connection = connect([place, *files], limits(memory_mb) if keep else None)
+    if keep:
+        connection.execute(_COMPRESSED)
     stopping.interruptible(connection)
     _check_content(connection, extra)
     texts = view_scripts(extra)
@@ -180,7 +188,9 @@ def open_session(
         shown = base_view(table, place, seen, replaced, since)
         return scoping.of_runs(shown, table, runs or (), scope)
 
-    _make_tables(connection, {table: view_of(table) for table in tables}, place, seen, keep=keep)
+    views = {table: view_of(table) for table in tables}
+    loaded = {table for table in tables if keep and _is_loaded(seen, table, scope)}
+    _make_tables(connection, views, place, seen, loaded)
     for name, statements in scripts.items():
         if name != scoping.SCRIPT:
             own = any((each / "queries" / f"{name}.sql").is_file() for each in extra)
@@ -246,23 +256,32 @@ def _check_content(connection: "duckdb.DuckDBPyConnection", extra: Sequence[Path
                 raise content.ContentError(f"{path}: {error}") from error
 
 
+def _is_loaded(seen: Snapshot, table: str, scope: scoping.Scope | None) -> bool:
+    """Say whether a session that asks many questions holds a table in memory."""
+    sizes = [part.size_bytes for part in seen.parts(table).values()]
+    if sum(sizes) > _MOST_LOADED_BYTES:
+        return False
+    return scope is not None or sum(sizes) <= _MOST_LOADED_BYTES_A_PART * len(sizes)
+
+
 def _make_tables(
     connection: "duckdb.DuckDBPyConnection",
     tables: Mapping[str, str],
     store: Path,
     seen: Snapshot,
-    *,
-    keep: bool,
+    loaded: Container[str],
 ) -> None:
-    """Make the base views by their statements; PartError names a part that is broken or odd."""
+    """Make the base views by their statements; PartError names a part that is broken or odd.
+
+    Those of tables that are `loaded` are held in memory.
+    """
     import duckdb
 
     for table, view in tables.items():
         parts = seen.parts(table)
-        loads = keep and sum(part.size_bytes for part in parts.values()) <= _MOST_LOADED_BYTES
         try:
             with within_memory(connection):
-                connection.execute(kept(view) if loads else view)
+                connection.execute(kept(view) if table in loaded else view)
         except duckdb.Error as error:
             odd = odd_part(connection, table, [store / key for key in parts])
             if odd is None:
@@ -286,13 +305,14 @@ def _make_views(
     import duckdb
 
     try:
-        if keep and not own and name in _KEPT_RATES:
-            with within_memory(connection):
+        with within_memory(connection):
+            if keep and not own and name in _KEPT_RATES:
                 make_kept_rates(connection, _KEPT_RATES[name])
-            return
-        for statement in statements:
-            with within_memory(connection):
-                connection.execute(statement)
+            else:
+                for statement in statements:
+                    connection.execute(statement)
+            if keep:
+                connection.execute("CHECKPOINT")
     except duckdb.IOException:
         raise  # a writer beside this one replaced a batch: `newest_time` looks again
     except duckdb.Error as error:

@@ -19,10 +19,11 @@ _DERIVED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _WORD = re.compile(r"\w+")
-# Samples are asked once for their rises, uplink_ports once for its windows, and few questions need
-# the rows of NCCL by rank: to hold them costs more than to read them again.
+# Samples are asked once for their rises, uplink_ports once for its windows, told_status is nearly
+# named_status, and few questions need the rows of NCCL by rank: to hold them costs more than to
+# read them again.
 _NEVER_KEPT = {
-    *("error_rises", "uplink_ports"),
+    *("error_rises", "uplink_ports", "told_status"),
     *("port_samples", "priority_samples", "named_samples", "named_priority_samples"),
     *("env_by_rank", "nics_by_rank", "channels_by_rank", "events_by_rank"),
 }

@@ -5,7 +5,7 @@ WITH sampled AS (
   SELECT device, port, format, count(rx_errors) AS rx_errors, count(symbol_errors) AS symbol_errors,
     count(fec_uncorrected) AS fec_uncorrected, count(link_error_recovery) AS link_error_recovery,
     count(link_downed) AS link_downed
-  FROM named_samples WHERE ts IS NOT NULL GROUP BY device, port, format HAVING count(DISTINCT ts) > 1
+  FROM named_samples WHERE ts IS NOT NULL GROUP BY device, port, format HAVING min(ts) < max(ts)
 ),
 known AS (
   SELECT device, port, format, count(rx_errors) AS rx_errors, count(symbol_errors) AS symbol_errors,

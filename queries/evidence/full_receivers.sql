@@ -3,14 +3,16 @@
 -- one that saw most.
 WITH counted AS (
   SELECT p.owner AS host, p.part AS nic, r.device, r.format, r.ts_before, r.ts,
-    r.rx_out_of_buffer AS dropped, r.rx_out_of_buffer / r.seconds AS per_second,
-    sum(r.rx_out_of_buffer) OVER (PARTITION BY p.owner, p.part, r.format) AS seen
+    r.rx_out_of_buffer AS dropped, r.rx_out_of_buffer / r.seconds AS per_second
   FROM port_rates r JOIN port_parts p ON p.device = r.device AND p.port = r.port
   WHERE p.is_nic AND r.rx_out_of_buffer IS NOT NULL AND r.seconds > 0
 ),
+sources AS (
+  SELECT host, nic, format FROM counted GROUP BY host, nic, format
+  QUALIFY row_number() OVER (PARTITION BY host, nic ORDER BY sum(dropped) DESC, format) = 1
+),
 best AS (
-  SELECT * FROM counted
-  QUALIFY dense_rank() OVER (PARTITION BY host, nic ORDER BY seen DESC, format) = 1
+  FROM counted SEMI JOIN sources USING (host, nic, format)
 ),
 nics AS (
   SELECT host, nic, sum(dropped) / sum(epoch(ts - ts_before)) AS per_second FROM best GROUP BY host, nic

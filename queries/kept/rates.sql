@@ -1,12 +1,13 @@
 -- As series.sql; a counter that moves in {name}_series: a line with {moving}; another: {still}.
 -- Each counter of {name}_samples: a line with {counter}.
 
--- Rises between samples of the series with a counter that moves (`moving` of {name}_series).
+-- Rises between samples of the series with a counter that moves (`moving` of {name}_series), and their
+-- `ts_source` where that changes.
 CREATE TABLE {name}_moves AS
 WITH sampled AS NOT MATERIALIZED (
-  SELECT s.clock, s.format, n.* EXCLUDE (format)
+  SELECT s.clock, s.format, n.* EXCLUDE (format) REPLACE (CASE WHEN s.ts_source IS NULL THEN n.ts_source END AS ts_source)
   FROM (SELECT hash({keys}) AS series, * FROM {samples} WHERE ts IS NOT NULL) n
-  JOIN (SELECT series, clock, format FROM {name}_series WHERE len(moving) > 0) s ON s.series = n.series
+  JOIN (SELECT series, clock, format, ts_source FROM {name}_series WHERE len(moving) > 0) s ON s.series = n.series
 ),
 repeating AS (
   SELECT DISTINCT clock FROM {name}_intervals WHERE repeated
@@ -45,7 +46,7 @@ WHERE len(s.moving) = 0
 UNION ALL BY NAME
 SELECT
   s.{key},
-  m.ts_before, m.ts, m.ts_source, m.seconds, m.gap,
+  m.ts_before, m.ts, coalesce(s.ts_source, m.ts_source) AS ts_source, m.seconds, m.gap,
   m.{moving},
   s.{still},
 FROM {name}_moves m JOIN {name}_series s ON s.series = m.series;

@@ -72,14 +72,15 @@ FROM (
 -- ranks, only several of one size, the processes are known and their rank numbers are not: null.
 CREATE OR REPLACE VIEW job_ranks AS
 WITH called AS (
-  SELECT c.job, c.comm_id, c.rank, host_name(c.host) AS host, c.pid
-  FROM collectives c
+  SELECT DISTINCT c.job, c.comm_id, c.rank, host_name(c.host) AS host, c.pid
+  FROM (
+    SELECT DISTINCT job, comm_id, rank, host, pid, nranks FROM collectives
+    QUALIFY nranks = max(nranks) OVER (PARTITION BY job)
+  ) c
   WHERE c.host IS NOT NULL
-    AND c.nranks = (SELECT max(b.nranks) FROM collectives b WHERE b.job IS NOT DISTINCT FROM c.job)
     AND NOT EXISTS (
       SELECT 1 FROM ranks l WHERE l.job IS NOT DISTINCT FROM c.job AND l.nranks > c.nranks
     )
-  GROUP BY ALL
 ),
 largest AS (
   SELECT job, rank, host, pid, coalesce(nvml_device, cuda_device) AS gpu, comm_id, nranks,

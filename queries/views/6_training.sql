@@ -7,7 +7,7 @@ SELECT job, comm_id, any_value(comm_name) AS comm_name, op, seq, any_value(bytes
   max(nodes) AS nodes,
   min(duration_us) AS pure_us,
   max(duration_us) AS longest_us,
-  sum(duration_us - shortest) AS wait_us,
+  sum(duration_us) - count(*) * min(duration_us) AS wait_us,
   arg_min(rank, duration_us) AS last_rank,
   quantile_cont(duration_us, 0.5) - min(duration_us) AS lateness_us,
   max(ts) AS ts,
@@ -15,12 +15,9 @@ SELECT job, comm_id, any_value(comm_name) AS comm_name, op, seq, any_value(bytes
   CASE op WHEN 'AllReduce' THEN 2.0 * (max(nranks) - 1) / max(nranks) * any_value(bytes)
           ELSE 1.0 * (max(nranks) - 1) * any_value(bytes) END / min(duration_us) / 1000
     AS busbw_gbytes_per_s
-FROM (
-  SELECT *, min(duration_us) OVER (PARTITION BY job, comm_id, op, seq) AS shortest
-  FROM collectives
-  WHERE duration_us > 0 AND op IN ('AllReduce', 'AllGather', 'ReduceScatter')
-    AND timing_source IS DISTINCT FROM 'collective_cpu'
-)
+FROM collectives
+WHERE duration_us > 0 AND op IN ('AllReduce', 'AllGather', 'ReduceScatter')
+  AND timing_source IS DISTINCT FROM 'collective_cpu'
 GROUP BY job, comm_id, op, seq;
 
 -- Calls of the one collective that tells about the fabric: of the largest messages of each
