@@ -146,7 +146,23 @@ def test_a_checkpoint_is_time_of_the_run_but_no_loss() -> None:
     times[60] = 100_000.0
     (found,), loss = told([finding(50, 99, 0.2)], trend(times, (50, 99, 0.2)))
     assert loss.run_gpu_hours == pytest.approx(199.0)
-    assert found.gpu_hours_lost == pytest.approx(0.2 * 51.5)
+    # A cost is a share of all time but what a step is longer than ten.
+    assert found.gpu_hours_lost == pytest.approx(0.2 * 59)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_share_times_duration_is_what_was_lost(seed: int) -> None:
+    """A storm "cost 4.8%" of 4,225 s, which was 0.81 GPU hours, and 0.35 "in no finding"."""
+    chance = random.Random(seed)
+    begin, pace = chance.randint(20, 150), chance.uniform(1.05, 1.4)
+    times = [1000.0] * begin + [1000.0 * pace] * (300 - begin)
+    for step in range(chance.randint(5, 20), 300, chance.randint(15, 40)):
+        times[step] *= chance.uniform(2, 8)  # checkpoints
+    total = sum(times[begin:])
+    share = 1000.0 * (pace - 1) * (300 - begin) / total
+    (cost,), loss = told([finding(begin, 299, share)], trend(times, (begin, 299, 1 - 1 / pace)))
+    assert cost.gpu_hours_lost == pytest.approx(share * total / 1000.0, rel=0.01)
+    assert loss.unexplained_share == 0.0
 
 
 def test_a_job_that_waits_after_its_last_step_lost_all_of_that() -> None:

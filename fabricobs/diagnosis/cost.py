@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Segment
 from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend, fewest_lines
 from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, differs, is_less
 
@@ -28,6 +29,7 @@ _EXPECTATION = "what the line rate of the NICs lets expect"
 # Of a step: what is transferred in less, by what is timed, cannot have cost what counts as a loss.
 _LEAST_TRANSFER = 0.02
 _FEWEST_STEPS = 10
+_ONSET_STEPS = 10  # by which a change point lies beside what changed, as for rules
 _SIGNIFICANT = 0.001
 # Steps without a cause that vary by less: as far below the usual, a step of the cause is noise.
 _NEARLY_ALL = 0.95
@@ -107,6 +109,9 @@ def _cost(
     acting, calm = steps.filter(inside), steps.filter(~inside)
     if acting.is_empty():
         return None
+    like = calm.filter(_of_its_paces(pace.segments, acting))
+    if len(like) >= fewest_lines(steps["step"], _FEWEST_STEPS):
+        calm = like
     times = _numbers(acting, column)
     hidden = column != "step_time_ms" and bool(steps["by_collectives"].any())
     if len(calm) >= fewest_lines(steps["step"], _FEWEST_STEPS):
@@ -137,6 +142,24 @@ def _cost(
     added = np.clip(times - usual, -noise, longest)
     cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
     return replace(cost, reached=share) if against == _EXPECTATION else cost
+
+
+def _of_its_paces(segments: Sequence[Segment], acting: pl.DataFrame) -> pl.Expr:
+    """Say whether a step is of a pace in which a cause acts, or of one that it begins or ends.
+
+    Steps of another pace, before a longer sequence, say, are longer or shorter for another reason.
+    """
+    own: set[int] = set()
+    for number, each in enumerate(segments):
+        steps = acting.filter(pl.col("step").is_between(each.first_step, each.last_step))["step"]
+        if steps.is_empty():
+            continue
+        begins = steps[0] <= each.first_step + _ONSET_STEPS
+        ends = steps[-1] >= each.last_step - _ONSET_STEPS
+        own |= {number, *([number - 1] if begins else []), *([number + 1] if ends else [])}
+    paces = [each for number, each in enumerate(segments) if number in own]
+    within = (pl.col("step").is_between(each.first_step, each.last_step) for each in paces)
+    return pl.any_horizontal(*within, pl.lit(value=False))
 
 
 def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:

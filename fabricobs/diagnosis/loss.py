@@ -29,6 +29,7 @@ _SHARE_DIGITS, _HOUR_DIGITS = 3, 2  # as they are shown: what is shown adds up
 _MS_OF_HOUR = 3.6e6
 # Causes that explain what a pace lost but for less than the least loss that is told are its loss.
 _SAME = LOSS_CLASSES[-1][0]
+_LONGEST = 10  # times the usual step: as much of a pause is in the time that a cost is a share of
 _LAST_STEPS = 0.05  # of the run: what acts in them acts at its end
 
 Ranks = Callable[[str | None], int | None]
@@ -213,8 +214,8 @@ def _of_run(
     ]
     usual = _without_pauses(times, [*during.values(), *(inside for inside, _ in seen)])
     pauses_ms = float(np.sum(times - usual))
+    claims = {f.id: _claim(f, steps, during[f.id], times, usual) for f in acting}
     usual *= max(float(np.median(np.diff(steps))), 1.0) if len(steps) > 1 else 1.0
-    claims = {f.id: _claim(f, steps, during[f.id], usual) for f in acting}
     slower = [share * inside for inside, share in seen]
     left = np.max([np.zeros(len(steps)), *slower, *claims.values()], axis=0)
     most, parts = left, dict(waits)
@@ -234,17 +235,23 @@ def _of_run(
     return parts, rest_ms, run_ms
 
 
-def _claim(finding: Finding, steps: Array, during: npt.NDArray[np.bool_], usual: Array) -> Array:
-    """Return the share of each step that a finding may have cost; `during` are its steps.
+def _claim(
+    finding: Finding, steps: Array, during: npt.NDArray[np.bool_], times: Array, usual: Array
+) -> Array:
+    """Return the share of each usual step that a finding may have cost; `during` are its steps.
 
-    Its loss is one over all of them: of one that comes and goes all of it is in its bursts.
+    Its loss is one over all their time, pauses in it: of one that comes and goes all of it is in
+    its bursts. What no cause explains is a pace's loss, without its pauses.
     """
-    share = finding.loss_share or 0.0
     bursts = [_between(steps, first, last) & during for first, last in finding.bursts]
     acts = np.any(bursts, axis=0) if bursts else during
     if not acts.any():
         return np.zeros(len(steps))
-    return np.where(acts, min(share * float(usual[during].sum() / usual[acts].sum()), 1.0), 0.0)
+    of = usual[during]
+    if finding.kind != UNEXPLAINED:
+        of = np.minimum(times[during], _LONGEST * np.median(times[during]))
+    lost_ms = (finding.loss_share or 0.0) * float(of.sum())
+    return np.where(acts, min(lost_ms / float(usual[acts].sum()), 1.0), 0.0)
 
 
 def _at_the_end(findings: Sequence[Finding], trend: StepTimeTrend) -> Loss:
