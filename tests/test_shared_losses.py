@@ -9,11 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fabricobs.diagnosis.findings import SEVERITIES, Entity, Finding, severity_of_loss
+from fabricobs.diagnosis.findings import SEVERITIES, Entity, Finding, Loss, severity_of_loss
+from fabricobs.diagnosis.loss import with_findings
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.shared_losses import with_shared_losses
 from fabricobs.diagnosis.standing import headline
-from fabricobs.report.wording import cost_words
+from fabricobs.diagnosis.what_if import what_if
+from fabricobs.report.wording import amount_words, cost_words
 
 START = datetime(2026, 3, 2, 9)
 MODELS = load_models()
@@ -102,3 +104,26 @@ def test_what_narrow_leaves_cannot_take_weighs(seed: int) -> None:
     wanted = severity_of_loss(rest) if rest >= 0.05 else "medium"
     assert told.severity == min(wanted, severity_of_loss(loss), key=SEVERITIES.index)
     assert ("down to nothing" in told.explanation) is (rest <= 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_chance_that_shares_a_loss_stays_what_it_is(seed: int) -> None:
+    """Flows that collide by chance led the verdict before a host whose NICs were misconfigured."""
+    chance = np.random.default_rng(seed)
+    loss = float(chance.uniform(0.05, 0.5))
+    collisions = cause("hash_collisions", loss, severity="low")
+    (alone,) = shared([collisions])
+    assert alone.severity == severity_of_loss(loss) and not alone.loss_shared_with
+    (beside, fault) = shared([collisions, cause("nic_affinity", loss)])
+    assert (beside.severity, fault.severity) == ("low", "medium")
+
+
+def test_a_shared_loss_is_at_most_that_wherever_it_is_told() -> None:
+    """ "What if" called it measured, and the whole run had "lost 22.8%"."""
+    told = shared([cause("gdr_disabled", 0.25), cause("nic_affinity", 0.25)])
+    assert what_if([], told) == ()
+    assert len(what_if([], [cause("gdr_disabled", 0.25)])) == 1
+    parts = [replace(each, run_share=share) for each, share in zip(told, (0.25, 0.0), strict=True)]
+    loss = with_findings(Loss(unexplained_share=0.0), parts)
+    assert loss.at_most and amount_words(loss).startswith("up to 25.0% of the throughput")
+    assert not with_findings(Loss(unexplained_share=0.1), []).at_most

@@ -303,9 +303,13 @@ def _is_nameless(entity: Entity) -> bool:
 def _at_the_loss_of(cause: Finding, symptom: Finding) -> Finding:
     if symptom.loss_share is None or symptom.loss_share <= (cause.loss_share or 0.0):
         return cause
+    # What is short of an expectation may have other causes: `with_shared_losses` weighs that.
+    worst = cause.severity
+    if symptom.reached is None:
+        worst = max(cause.severity, symptom.severity, key=SEVERITIES.index)
     return replace(
         cause,
-        severity=max(cause.severity, symptom.severity, key=SEVERITIES.index),
+        severity=worst,
         loss_share=symptom.loss_share,
         reached=symptom.reached,
         start_step=symptom.start_step,

@@ -459,6 +459,7 @@ class Loss:
     # Share of the throughput lost at the last steps, and what each finding costs by itself, by id.
     at_end: float | None = None
     at_end_of: tuple[tuple[str, float], ...] = ()
+    at_most: bool = False  # causes share a part of it that was never measured, only expected
     untold: str = ""  # what may have lost more: longer steps of which no log tells the work
 
 

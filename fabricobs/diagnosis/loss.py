@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fabricobs.diagnosis.findings import (
     LOSS_CLASSES,
+    SEVERITIES,
     UNEXPLAINED,
     Finding,
     Loss,
@@ -139,6 +140,7 @@ def with_findings(unexplained: Loss, findings: Iterable[Finding]) -> Loss:
         else None,
         cost=round(sum(costs) + (rest_cost or 0.0), 2) if costs or rest_cost is not None else None,
         unexplained_cost=rest_cost,
+        at_most=any(f.run_share and f.loss_shared_with for f in found),
     )
 
 
@@ -221,7 +223,12 @@ def _of_run(
     most, parts = left, dict(waits)
     for finding in sorted(
         acting,
-        key=lambda f: (f.kind == UNEXPLAINED, int(during[f.id].sum()), -(f.loss_share or 0.0)),
+        key=lambda f: (
+            f.kind == UNEXPLAINED,
+            int(during[f.id].sum()),
+            -(f.loss_share or 0.0),
+            -SEVERITIES.index(f.severity),
+        ),
     ):
         taken = np.minimum(left, claims[finding.id])
         left = left - taken

@@ -203,7 +203,7 @@ def _pace_holds(
     if costly:
         over = "was" if costly[0].state == "over" else "is"
         several = ", to several causes at once" if costly[0].loss_shared_with else ""
-        lost = f"{share_words(costly[0].loss_share or 0.0)} of the throughput {over} lost{several}"
+        lost = f"{costly[0].lost} of the throughput {over} lost{several}"
         text = f"The {trends[0].pace} is steady over {steps:,} {unit}, yet {lost}: "
         text += f"{costly[0].title}."
         return Question(question, "problem", text)

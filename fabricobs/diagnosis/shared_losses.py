@@ -47,15 +47,18 @@ def _shared(finding: Finding, sharing: Sequence[Finding], ratio: float | None) -
     if ratio is not None and _BY_DESIGN not in {f.kind for f in (finding, *others)}:
         design = f"leaves with {ratio:.3g} times less capacity up than down"
     if not (others or design):
-        return finding
+        own = severity_of_loss(finding.loss_share)
+        return replace(finding, severity=max(finding.severity, own, key=SEVERITIES.index))
     least = 0.0 if others or ratio is None else _least(finding.loss_share, finding.reached, ratio)
-    most = max(_OF_UNKNOWN, severity_of_loss(least), key=SEVERITIES.index)
+    sure = severity_of_loss(least)
+    most = max(_OF_UNKNOWN, sure, key=SEVERITIES.index)
+    weight = max(finding.severity, sure, key=SEVERITIES.index)
     named = _in_words(others, design)
     down_to = "" if least else ", down to nothing"
     return replace(
         finding,
         loss_shared_with=tuple(named),
-        severity=min(finding.severity, most, key=SEVERITIES.index),
+        severity=min(weight, most, key=SEVERITIES.index),
         explanation=f"{_at_most(finding)} It may be less{down_to}: the same collectives have other "
         f"causes, and no log tells what each takes: {'; '.join(named)}.",
     )

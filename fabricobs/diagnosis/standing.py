@@ -233,7 +233,7 @@ def headline(finding: Finding) -> str:
     named = finding.loss_shared_with[:_MOST_SHARING]
     more = len(finding.loss_shared_with) - len(named)
     others = "; ".join([*named, f"{more} more"] if more else named)
-    shared = f" It shares that with {others}." if others else ""
+    shared = f" Other causes share that: {others}." if others else ""
     return f"{finding.title}{share}.{shared}{end_of(finding)}"
 
 

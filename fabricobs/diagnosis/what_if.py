@@ -32,6 +32,8 @@ def _of_findings(findings: Iterable[Finding]) -> Iterator[WhatIf]:
     for finding in findings:
         # Of a job that stands still nothing can be multiplied.
         moves = finding.loss_share is not None and 0 < finding.loss_share < 1
+        # Nor is it known what one of several causes takes of a loss that they share.
+        moves = moves and not finding.loss_shared_with
         is_part = bool(finding.entities) and finding.entities[0].type != "job"
         if is_part and moves and finding.severity != "info":
             first, last = finding.start_step, finding.end_step

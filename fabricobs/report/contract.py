@@ -176,6 +176,9 @@ class LossDocument(TypedDict):
     unexplained_gpu_hours: float | None
     unexplained_cost: float | None
     run_gpu_hours: Annotated[float | None, Field(description="all of the run, lost or not")]
+    at_most: Annotated[
+        bool, Field(description="causes share a part that was never measured, only expected")
+    ]
     at_end_share: Annotated[
         Share | None, Field(description="of the throughput, at the last steps; null: not known")
     ]

@@ -265,6 +265,7 @@ def _loss(loss: Loss) -> "LossDocument":
         "unexplained_gpu_hours": as_json(loss.unexplained_gpu_hours),
         "unexplained_cost": as_json(loss.unexplained_cost),
         "run_gpu_hours": as_json(loss.run_gpu_hours),
+        "at_most": loss.at_most,
         "at_end_share": as_json(loss.at_end),
         "at_end_findings": [{"id": id_, "loss_share": share} for id_, share in loss.at_end_of],
     }

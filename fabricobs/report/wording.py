@@ -337,7 +337,8 @@ def _at_the_end(diagnosis: Diagnosis) -> str:
 
 def amount_words(loss: Loss) -> str:
     """Return what was lost: throughput, GPU hours of how many; empty where neither is known."""
-    parts = [] if loss.share is None else [f"{percent(loss.share)} of the throughput"]
+    most = "up to " if loss.at_most else ""
+    parts = [] if loss.share is None else [f"{most}{percent(loss.share)} of the throughput"]
     if loss.gpu_hours is not None:
         of = f" of {number(loss.run_gpu_hours)}" if loss.run_gpu_hours is not None else ""
         worth = money(loss.cost, loss.price.currency)
@@ -350,12 +351,12 @@ def amount_words(loss: Loss) -> str:
 def _by_run(diagnosis: Diagnosis) -> str:
     """Return what each run lost of its own time, those that lost most first."""
     lost = [
-        (each.loss.share, each.run.label or each.run.name)
+        (each.loss.share, each.run.label or each.run.name, "up to " if each.loss.at_most else "")
         for each in diagnosis.jobs
         if each.loss.share
     ]
     worst = sorted(lost, reverse=True)[:_MOST_SUMMED]
-    told = [f"{name} lost {percent(share)} of its own run" for share, name in worst]
+    told = [f"{name} lost {most}{percent(share)} of its own run" for share, name, most in worst]
     return f"{', '.join(told)}. " if told else ""
 
 
