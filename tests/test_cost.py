@@ -189,8 +189,9 @@ def test_a_symptom_that_comes_and_goes_is_of_its_cause_while_that_acts() -> None
 def test_a_cause_is_priced_by_steps_of_its_own_pace(seed: int) -> None:
     """Sequences grew at step 250: of an uplink that failed at 312 that was 7.3%, and it cost 0."""
     chance = np.random.default_rng(seed)
-    grown, begin, number = sorted(int(n) for n in chance.choice(range(40, 400), 3, replace=False))
-    begin, number = max(begin, grown + 30), max(number, grown + 30) + 60
+    grown = int(chance.integers(40, 200))
+    begin = grown + int(chance.integers(190, 400))  # more than 300 s later
+    number = begin + int(chance.integers(60, 300))
     added = float(chance.choice([1.0, 1.08]))
     times = STEP * chance.lognormal(0, 0.005, number)
     times[grown:] *= float(chance.choice([0.8, 1.2]))

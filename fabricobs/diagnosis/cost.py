@@ -29,7 +29,8 @@ _EXPECTATION = "what the line rate of the NICs lets expect"
 # Of a step: what is transferred in less, by what is timed, cannot have cost what counts as a loss.
 _LEAST_TRANSFER = 0.02
 _FEWEST_STEPS = 10
-_ONSET_STEPS = 10  # by which a change point lies beside what changed, as for rules
+# Sites read states and counters every 5 to 300 s: what began with a pace may be read so much later.
+_READ_WITHIN_MS = 300_000.0
 _SIGNIFICANT = 0.001
 # Steps without a cause that vary by less: as far below the usual, a step of the cause is noise.
 _NEARLY_ALL = 0.95
@@ -154,8 +155,9 @@ def _of_its_paces(segments: Sequence[Segment], acting: pl.DataFrame) -> pl.Expr:
         steps = acting.filter(pl.col("step").is_between(each.first_step, each.last_step))["step"]
         if steps.is_empty():
             continue
-        begins = steps[0] <= each.first_step + _ONSET_STEPS
-        ends = steps[-1] >= each.last_step - _ONSET_STEPS
+        near = _READ_WITHIN_MS / each.step_time_ms
+        begins = steps[0] <= each.first_step + near
+        ends = steps[-1] >= each.last_step - near
         own |= {number, *([number - 1] if begins else []), *([number + 1] if ends else [])}
     paces = [each for number, each in enumerate(segments) if number in own]
     within = (pl.col("step").is_between(each.first_step, each.last_step) for each in paces)
