@@ -7,12 +7,7 @@ from datetime import timedelta
 
 from fabricobs.diagnosis.cables import CLOCK_SLACK, NO_END
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import (
-    COST_UNKNOWN,
-    COST_UNSEEN,
-    COST_WITHIN_SPREAD,
-    UNFELT,
-)
+from fabricobs.diagnosis.finding_builder import COST_NOT_KNOWN, UNFELT
 from fabricobs.diagnosis.findings import (
     SEVERITIES,
     Entity,
@@ -35,12 +30,7 @@ _SLACK_TIME = timedelta(minutes=2)
 _OF_CABLES = {"link_errors", "link_flap"}
 # What is said of a cost until a symptom tells it.
 _COST_SENTENCE = re.compile(
-    "|".join(
-        [
-            *map(re.escape, (COST_UNKNOWN, COST_UNSEEN, COST_WITHIN_SPREAD)),
-            rf"{re.escape(UNFELT)}[^.]*\.",
-        ]
-    )
+    "|".join([*map(re.escape, COST_NOT_KNOWN), rf"{re.escape(UNFELT)}[^.]*\."])
 )
 
 

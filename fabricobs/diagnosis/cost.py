@@ -25,7 +25,6 @@ _CLEARLY_LESS = 0.9
 # Of the usual transfer, what those of sound sites differ by: they reach 0.75 to 0.96 of the line
 # rate, 0.80 as a rule (`queries/views/0_expectations.sql`).
 _SOUND_SITES_SPREAD = 0.2
-_EXPECTATION = "what the line rate of the NICs lets expect"
 # Of a step: what is transferred in less, by what is timed, cannot have cost what counts as a loss.
 _LEAST_TRANSFER = 0.02
 _FEWEST_STEPS = 10
@@ -40,6 +39,8 @@ _FEWEST_TO_TEST = 3
 # Share of a step that a cause must add to be worth a look: half of the 10 % at which a slowdown
 # counts (Greyhound, arXiv 2410.12588). Steps among which it would not show leave the cost open.
 WORTH_A_LOOK = 0.05
+# Times the usual step: as much of a pause is in the time that a cost is a share of.
+LONGEST_STEP = 10
 _SURELY_LESS = 0.05  # largest p at which steps without such a loss are told from those with it
 
 
@@ -114,6 +115,7 @@ def _cost(
     if len(like) >= fewest_lines(steps["step"], _FEWEST_STEPS):
         calm = like
     times = _numbers(acting, column)
+    reached = None
     hidden = column != "step_time_ms" and bool(steps["by_collectives"].any())
     if len(calm) >= fewest_lines(steps["step"], _FEWEST_STEPS):
         others = _numbers(calm, column)
@@ -123,7 +125,6 @@ def _cost(
         worth = WORTH_A_LOOK * _usual_step(calm)
         would_show = felt or is_less(times - worth, others) < _SURELY_LESS
         longest = _usual_step(acting) - _usual_step(calm) if hidden else np.inf
-        share = None
     else:
         if column == "step_time_ms" or hidden or not by_expectation:
             return None
@@ -131,18 +132,19 @@ def _cost(
         against = "collectives without it"
         if share is None:
             share = _share_of_usual(evidence, pace.job) or _share_by_counters(evidence, steps)
-            against = _EXPECTATION
+            reached = share
+            against = "what the line rate of the NICs lets expect"
         if share is None:
             return None
         usual = float(np.median(times)) * min(share, 1.0)
         felt, noise = share < _CLEARLY_LESS, 0.0
         hides = _SOUND_SITES_SPREAD * float(np.median(times)) / _usual_step(acting)
-        would_show = felt or against != _EXPECTATION or hides < WORTH_A_LOOK
+        would_show = felt or reached is None or hides < WORTH_A_LOOK
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
     cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
-    return replace(cost, reached=share) if against == _EXPECTATION else cost
+    return replace(cost, reached=reached)
 
 
 def _of_its_paces(segments: Sequence[Segment], acting: pl.DataFrame) -> pl.Expr:
@@ -229,7 +231,7 @@ def _bursts(acting: pl.DataFrame, span: pl.DataFrame) -> tuple[tuple[int, int], 
 
 
 def _cap(steps: pl.DataFrame) -> float:
-    return 10 * _usual_step(steps)
+    return LONGEST_STEP * _usual_step(steps)
 
 
 def _bandwidth(evidence: Evidence, job: str | None) -> pl.DataFrame:

@@ -34,6 +34,7 @@ COST_WITHIN_SPREAD = (
     "What it costs is not known: collectives are as fast as on sound sites, which differ by more "
     f"than {WORTH_A_LOOK:.0%} of this job's steps."
 )
+COST_NOT_KNOWN = (COST_UNKNOWN, COST_UNSEEN, COST_WITHIN_SPREAD)
 UNFELT = "The job did not measurably feel it"
 
 

@@ -188,9 +188,9 @@ class Finding:
 
     @property
     def lost(self) -> str:
-        """Return the share of throughput lost in words; empty where it is not known or nothing."""
+        """Return the share of throughput lost in words; empty where it is not known."""
         most = "up to " if self.loss_shared_with else ""
-        return f"{most}{share_words(self.loss_share)}" if self.loss_share else ""
+        return "" if self.loss_share is None else f"{most}{share_words(self.loss_share)}"
 
     @property
     def ended_with(self) -> str:

@@ -27,7 +27,6 @@ from fabricobs.diagnosis.onsets import retold
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past, with_states
 from fabricobs.diagnosis.verdict import with_causes
 from fabricobs.exceptions import UserError
-from fabricobs.notebook import share_words
 from fabricobs.store.jobs import Run
 
 _MOST_NAMES = 3
@@ -241,7 +240,7 @@ def _title_of(worst: Finding, told: Sequence[tuple[Run, Finding]], begun: dateti
 def _in_each(told: Sequence[tuple[Run, Finding]]) -> str:
     """Say what one fault costs each of some runs, where that is known of each."""
     parts = [
-        f"{run.label or run.name} {finding.lost or share_words(0.0)}"
+        f"{run.label or run.name} {finding.lost}"
         + ("" if finding.start_step is None else f" from step {finding.start_step:,}")
         for run, finding in told
         if finding.loss_share is not None

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from fabricobs.diagnosis.cost import LONGEST_STEP
 from fabricobs.diagnosis.findings import (
     LOSS_CLASSES,
     SEVERITIES,
@@ -30,7 +31,6 @@ _SHARE_DIGITS, _HOUR_DIGITS = 3, 2  # as they are shown: what is shown adds up
 _MS_OF_HOUR = 3.6e6
 # Causes that explain what a pace lost but for less than the least loss that is told are its loss.
 _SAME = LOSS_CLASSES[-1][0]
-_LONGEST = 10  # times the usual step: as much of a pause is in the time that a cost is a share of
 _LAST_STEPS = 0.05  # of the run: what acts in them acts at its end
 
 Ranks = Callable[[str | None], int | None]
@@ -256,7 +256,7 @@ def _claim(
         return np.zeros(len(steps))
     of = usual[during]
     if finding.kind != UNEXPLAINED:
-        of = np.minimum(times[during], _LONGEST * np.median(times[during]))
+        of = np.minimum(times[during], LONGEST_STEP * np.median(times[during]))
     lost_ms = (finding.loss_share or 0.0) * float(of.sum())
     return np.where(acts, min(lost_ms / float(usual[acts].sum()), 1.0), 0.0)
 

@@ -33,8 +33,9 @@ def with_shared_losses(
     """
     causes = {model.kind for model in models.values() if _SLOW in model.explains}
     sharing = [f for f in findings if f.kind in causes and _may_take_part(f)]
-    ratios = evidence.frame("narrow_leaves")["ratio"]
-    ratio = None if ratios.is_empty() else float(ratios[0])
+    ratios = evidence.frame("narrow_leaves")["ratio"].drop_nulls()
+    narrow = ratios.filter(ratios > models[_BY_DESIGN].limit("ratio"))
+    ratio = None if narrow.is_empty() else float(narrow[0])
     return [_shared(finding, sharing, ratio) for finding in findings]
 
 

@@ -187,7 +187,7 @@ def cost_words(finding: Finding) -> str:
     if finding.loss_share is not None:
         others = counted(len(finding.loss_shared_with), "other cause")
         shared = f", shared with {others}" if finding.loss_shared_with else ""
-        parts.append(f"{finding.lost or percent(0.0)} of the throughput{shared}")
+        parts.append(f"{finding.lost} of the throughput{shared}")
         if finding.run_share == 0 != finding.loss_share:
             return f"{parts[0]}, all of it counted with another finding"
     if finding.gpu_hours_lost is not None:

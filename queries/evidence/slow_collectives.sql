@@ -14,9 +14,6 @@ facts AS (
   SELECT job, bool_or(network = 'Socket') AS sockets, bool_or(NOT gdr) AS no_gdr
   FROM evidence.nccl_choice GROUP BY job
 ),
-uplinks AS (
-  SELECT max(ratio) AS ratio FROM leaf_capacity
-),
 -- Of k flows a link on average, the busiest of n links carries about k + sqrt(2 k ln n): twice its share or more
 -- where k is below 2 ln n (Raab and Steger, "Balls into bins", 1998).
 few_flows AS (
@@ -41,6 +38,6 @@ SELECT m.job, m.op, m.nranks, m.nodes, m.bytes, m.calls, m.busbw_p50_gbytes_per_
 FROM job_bandwidths m
 LEFT JOIN variables v ON v.job IS NOT DISTINCT FROM m.job
 LEFT JOIN facts f ON f.job IS NOT DISTINCT FROM m.job
-CROSS JOIN uplinks u
+CROSS JOIN evidence.narrow_leaves u
 CROSS JOIN few_flows
 ORDER BY m.job
