@@ -394,11 +394,15 @@ class TestCongestion:
         assert asked.answer == "ok"
         assert "no step is longer for the queue of a NIC that receives more" in asked.evidence
 
+    @pytest.mark.parametrize("told_of_ranks", [True, False])
     @pytest.mark.parametrize("slower", [1.0, 1.5])
-    def test_steps_that_become_longer_with_it_and_stay_so_are_a_hint(
-        self, make_store: Make, slower: float
+    def test_steps_that_become_longer_with_it_and_stay_so_tell_its_cost_by_their_transfers(
+        self, make_store: Make, slower: float, told_of_ranks: bool
     ) -> None:
-        """No counter tells of a queue, and another cause takes over when it ends."""
+        """No counter tells of a queue, and another cause takes over when it ends.
+
+        Where no log tells whether transfers or the work grew it is a hint.
+        """
         rows = together(cluster(slower=slower), received([1, 1, 3, 1]))
         last = SINCE + 4
         for sample in rows["port_samples"]:
@@ -409,9 +413,17 @@ class TestCongestion:
             if slower > 1 and step["ts"] > at(last):  # type: ignore[operator]
                 step["comm_ms"] += 200  # type: ignore[operator]
                 step["step_time_ms"] += 200  # type: ignore[operator]
+            if not told_of_ranks:
+                step["comm_ms"] = step["compute_ms"] = None
         found = diagnose(make_store(rows))
-        severities = [f.severity for f in found.findings if f.kind == "congestion"]
-        assert severities == (["low"] if slower > 1 else [])
+        costs = [(f.severity, f.loss_share) for f in found.findings if f.kind == "congestion"]
+        if slower == 1:
+            assert costs == []
+        elif told_of_ranks:
+            # Of the steps while it lasts, against those before it.
+            assert costs == [("medium", pytest.approx(1 - 1 / 1.15, abs=0.01))]
+        else:
+            assert costs == [("low", None)]
 
     @pytest.mark.parametrize("slower", [1.0, 1.1, 1.5])
     @pytest.mark.parametrize("seed", [1, 2])

@@ -213,3 +213,46 @@ def test_a_cause_is_priced_by_steps_of_its_own_pace(seed: int) -> None:
     assert cost is not None and cost.felt is (added > 1)
     if added > 1:
         assert cost.loss_share == pytest.approx(1 - 1 / added, abs=0.01)
+
+
+@pytest.mark.parametrize("stalls", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_checkpoints_while_a_cause_acts_are_no_cost_of_it_and_its_own_stall_is(
+    seed: int, stalls: bool
+) -> None:
+    """Three checkpoints among 200 slower steps made 13 % of a loss of 7 %."""
+    chance = np.random.default_rng(seed)
+    every, number = int(chance.integers(20, 60)), int(chance.integers(240, 400))
+    times = STEP * chance.lognormal(0, 0.005, number)
+    acting = slice(number // 2, number // 2 + (3 if stalls else number // 3))
+    if stalls:
+        times[acting] += np.array([0, 60_000, 0])
+    else:
+        times[acting] *= 1.08
+    offset = int(chance.integers(every))
+    acts = range(number)[acting]
+    paused = [s for s in range(offset, number, every) if not (stalls and s in acts)]
+    times[paused] += 20_000
+    moments = [START + timedelta(seconds=float(end)) for end in np.cumsum(times) / 1000]
+    steps = pl.DataFrame(
+        {
+            "job": ["run"] * number, "step": range(number), "ts": moments, "step_time_ms": times,
+            "transfer_ms": [None] * number, "by_collectives": [False] * number,
+        }
+    )  # fmt: skip
+    evidence: Any = SimpleNamespace(frame={"job_steps": steps}.__getitem__)
+    trend: Any = SimpleNamespace(job="run", segments=())
+    spans = [(moments[acting.start - 1], moments[acting.stop - 1])]
+    cost = cost_of(evidence, [trend], spans)
+    assert cost is not None
+    if stalls:
+        assert cost.loss_share > 0.5
+    else:
+        # Of all time, checkpoints as well.
+        slower = times[acting] < 10_000
+        lost = (
+            0.08
+            / 1.08
+            * float(times[acting][slower].sum() / np.minimum(times[acting], 20_000).sum())
+        )
+        assert cost.felt and cost.loss_share == pytest.approx(lost, abs=0.01)

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Segment
-from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend, fewest_lines
+from fabricobs.diagnosis.job import PAUSE, WARM_UP_STEPS, StepTimeTrend, fewest_lines
 from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, differs, is_less
 
 Span = tuple[datetime, datetime]
@@ -41,6 +42,8 @@ _FEWEST_TO_TEST = 3
 WORTH_A_LOOK = 0.05
 # Times the usual step: as much of a pause is in the time that a cost is a share of.
 LONGEST_STEP = 10
+# Times as many pauses as the steps without a cause have are theirs, too: they come at intervals.
+_AS_MANY_PAUSES = 2
 _SURELY_LESS = 0.05  # largest p at which steps without such a loss are told from those with it
 
 
@@ -76,6 +79,7 @@ def cost_of(
     hosts: Set[str] = frozenset(),
     column: str = "transfer_ms",
     by_expectation: bool = True,
+    since: bool = False,
 ) -> Cost | None:
     """Return what a cause that acted in `spans` cost the job that lost most, None if untold.
 
@@ -84,9 +88,11 @@ def cost_of(
     computation may hide, no more than is added to the steps. A cause of the `whole_run`, or with
     too few steps outside, is compared with the collectives of groups without its `hosts`, where
     there are any; else with what the NICs' line rate lets expect. Not so without `by_expectation`.
+    With `since` only the steps before it are usual: those after it are longer for another reason.
     """
     told = (
-        _cost(evidence, pace, spans, whole_run, hosts, column, by_expectation) for pace in trends
+        _cost(evidence, pace, spans, whole_run, hosts, column, by_expectation, since)
+        for pace in trends
     )
     costs = [cost for cost in told if cost is not None]
     return max(costs, key=lambda cost: cost.loss_share, default=None)
@@ -100,6 +106,7 @@ def _cost(
     hosts: Set[str],
     column: str,
     by_expectation: bool,
+    since: bool,
 ) -> Cost | None:
     steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(pace.job)))
     steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
@@ -111,16 +118,21 @@ def _cost(
     acting, calm = steps.filter(inside), steps.filter(~inside)
     if acting.is_empty():
         return None
+    if since:
+        calm = calm.filter(pl.col("step") < acting["step"][0])
     like = calm.filter(_of_its_paces(pace.segments, acting))
     if len(like) >= fewest_lines(steps["step"], _FEWEST_STEPS):
         calm = like
     times = _numbers(acting, column)
+    pauses = np.zeros(len(times), dtype=bool)
     reached = None
     hidden = column != "step_time_ms" and bool(steps["by_collectives"].any())
     if len(calm) >= fewest_lines(steps["step"], _FEWEST_STEPS):
         others = _numbers(calm, column)
-        usual, against = float(np.median(others)), "steps without it"
+        usual = float(np.median(others))
+        against = "steps before it; those after it stay longer" if since else "steps without it"
         noise = float(np.quantile(np.abs(others - usual), _NEARLY_ALL))
+        pauses = _pauses(times, others) if column == "step_time_ms" else pauses
         felt = _stand_out(times, others)
         worth = WORTH_A_LOOK * _usual_step(calm)
         would_show = felt or is_less(times - worth, others) < _SURELY_LESS
@@ -143,8 +155,21 @@ def _cost(
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
+    added[pauses] = np.median(added)
     cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
     return replace(cost, reached=reached)
+
+
+def _pauses(times: Array, others: Array) -> npt.NDArray[np.bool_]:
+    """Say which steps of a cause are checkpoints, or pauses as steps without it have them.
+
+    A cause may stop a job as long: what comes oftener, or is longer than those, is its own.
+    """
+    often = float(np.mean(others > PAUSE * np.median(others)))
+    ordinary = round(_AS_MANY_PAUSES * often * len(times))
+    paused = np.flatnonzero(times > PAUSE * np.median(times))
+    shortest = paused[np.argsort(times[paused])][:ordinary]
+    return np.isin(np.arange(len(times)), shortest)
 
 
 def _of_its_paces(segments: Sequence[Segment], acting: pl.DataFrame) -> pl.Expr:

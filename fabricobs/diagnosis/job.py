@@ -21,6 +21,7 @@ _LONE = 1.5
 # Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
 _WORK_SHARE = 0.8
 MOSTLY = 0.5  # of the added time: what explains the rest
+_NEARLY_ALL = 0.8  # of it: nothing else is needed to explain a slowdown
 _NEARLY_EVERY = 0.1  # quantile of the ranks that stands for nearly every rank
 # Steps by which a change point may miss a restart: the fewest that a pace lasts.
 _RESTART_STEPS = 10
@@ -65,6 +66,11 @@ class Slowdown:
     def is_lead(self) -> bool:
         """Say whether no log tells that a step did the same work: nothing may be lost."""
         return self.more_work or not (self.per_work or self.network_part is not None)
+
+    @property
+    def is_by_transfers(self) -> bool:
+        """Say whether longer transfers explain it alone."""
+        return (self.network_part or 0.0) >= _NEARLY_ALL
 
     @property
     def rise(self) -> float:

@@ -92,7 +92,7 @@ def everywhere(
         text += f" {cause.title}."
     elif worst.by_collectives:
         text += " Of the added time most is longer collectives; no log tells steps."
-    elif worst.network_part is not None and worst.network_part >= 0.8:
+    elif worst.is_by_transfers:
         named = [each.label for each in cause.entities if each.type != "job"] if cause else []
         where = f"all wait for {' and '.join(named[:2])}" if named else "it is everywhere"
         text += f" Every rank's transfers take longer; computation is as before: {where}."

@@ -237,7 +237,7 @@ def _severity(slowdown: Slowdown, loss: float, harmful: float) -> Severity:
     A restart connects anew, over other paths where switches hash: longer transfers are ordinary.
     So are changes of less than `harmful`.
     """
-    rehashed = slowdown.restarted and (slowdown.network_part or 0.0) >= _NEARLY_ALL
+    rehashed = slowdown.restarted and slowdown.is_by_transfers
     if slowdown.is_lead or rehashed or slowdown.loss_share < harmful:
         return "low"
     return severity_of_loss(loss if slowdown.goes_on else loss * slowdown.run_share)

@@ -17,9 +17,9 @@ from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phrases
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, NotJudged
-from fabricobs.diagnosis.job import StepTimeTrend
+from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.methods.rule_parts import Wrong, as_findings, first, having, wrong_parts
-from fabricobs.diagnosis.methods.rule_price import goes_on, price
+from fabricobs.diagnosis.methods.rule_price import goes_on, price, price_since
 from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.naming import listed, numbered, place_of
 from fabricobs.store.inspection import one_line
@@ -78,11 +78,12 @@ def _finding(
     felt = cost is not None and cost.felt
     # The steps of a job may be longer for another reason; a rank's own work is not.
     settled = felt or (priced and "rank" in rule.price)
-    slower = not settled and _slower_since(wrong, own)
-    if slower:
-        cost = None  # the steps outside it are slow for another reason, or by it: nothing to go by
+    slower = None if settled else _slower_since(wrong, own)
+    if slower is not None:
+        # The steps outside it are slow for another reason, or by it: those before it are not.
+        cost = price_since(wrong, evidence, model, rule, own) if slower.is_by_transfers else None
     as_expected = cost is not None and cost.reached is not None and not felt
-    told = {"priced": priced, "slower": slower, "as_expected": as_expected}
+    told = {"priced": priced, "slower": slower is not None, "as_expected": as_expected}
     facts = _facts(wrong, evidence, model, rule, told)
     words = {
         **facts,
@@ -123,17 +124,18 @@ def _begun(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> Wrong:
     return replace(wrong, start=min(begins)) if begins else wrong
 
 
-def _slower_since(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> bool:
-    """Say whether steps became longer when it began, and no log says that they did more work."""
+def _slower_since(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> Slowdown | None:
+    """Return the slowdown that begins when it does, if no log says that steps do more work."""
     if wrong.start is None:
-        return False
+        return None
     for trend in trends:
         timed = trend.steps.drop_nulls("ts").sort("ts")
         before = int((timed["ts"] < wrong.start).sum())
         near = timed["step"].slice(max(before - _ONSET_STEPS, 0), 2 * _ONSET_STEPS).to_list()
-        if any(s.first_step in near and not s.more_work for s in trend.slowdowns):
-            return True
-    return False
+        for slowdown in trend.slowdowns:
+            if slowdown.first_step in near and not slowdown.more_work:
+                return slowdown
+    return None
 
 
 def _entities(rows: pl.DataFrame, rule: Rule) -> tuple[Entity, ...]:

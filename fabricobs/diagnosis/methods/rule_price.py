@@ -26,10 +26,8 @@ def price(
 
     `own` are the step times of the jobs that the finding may be about.
     """
-    if rule.priced_where:
-        asked = f"SELECT {rule.priced_where} FROM evidence.rows"
-        if not evidence.ask_of(wrong.rows, asked, model.limits).item():
-            return None
+    if not _is_priced(wrong, evidence, model, rule):
+        return None
     known = None
     for way in rule.price:
         cost = None
@@ -45,6 +43,29 @@ def price(
             return cost
         known = known or cost
     return known
+
+
+def price_since(
+    wrong: Wrong,
+    evidence: Evidence,
+    model: Model,
+    rule: Rule,
+    own: Sequence[StepTimeTrend],
+) -> Cost | None:
+    """Return the cost against the steps before it, where it is felt and the rule goes by steps."""
+    by_steps = {"intervals", "outside"} & {*rule.price}
+    if not (by_steps and _is_priced(wrong, evidence, model, rule)):
+        return None
+    cost = cost_of(evidence, own, _spans(wrong, rule), by_expectation=False, since=True)
+    return cost if cost is not None and cost.felt else None
+
+
+def _is_priced(wrong: Wrong, evidence: Evidence, model: Model, rule: Rule) -> bool:
+    """Say whether the loss is its own, and not left to what names its cause."""
+    if not rule.priced_where:
+        return True
+    asked = f"SELECT {rule.priced_where} FROM evidence.rows"
+    return bool(evidence.ask_of(wrong.rows, asked, model.limits).item())
 
 
 def _hosts(rows: pl.DataFrame) -> set[str]:
