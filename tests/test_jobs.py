@@ -378,11 +378,13 @@ def test_a_series_with_a_replay_is_split_at_the_restart(
 def test_restarts_are_the_launches_of_logs_without_times(seed: int, make_store: MakeStore) -> None:
     """NCCL prints no times by default, a file a process; one log of steps has all attempts.
 
-    What ran on other hosts, or fewer times than the steps began again, is not given any steps.
+    What ran on other hosts, or fewer times than the steps began again, is not given any steps. A
+    restart may have another host instead of one that failed, and the steps may have no times.
     """
-    chance = random.Random(seed)
+    chance, others = random.Random(seed), random.Random(100 + seed)
     launches, hosts, timers = chance.choice([2, 2, 3]), chance.choice([1, 3]), chance.random() < 0.5
     spoilt = chance.choice(["", "", "", "hosts", "number"])
+    replaced, timed_steps = others.random() < 0.5, others.random() < 0.5
     rows: Rows = {"files": [{"file_id": "train", "path": "/logs/job/train_rank0.log"}]}
     rows |= {"steps": [], "phases": [], "nccl_ranks": []}
     now, line, first, spans = START, 0, 1, []
@@ -393,7 +395,9 @@ def test_restarts_are_the_launches_of_logs_without_times(seed: int, make_store: 
         for step in range(*((first, last + 1) if spans[-1][0] == first else (0, 0))):
             now, line = now + timedelta(seconds=2), line + 1
             told = {"file_id": "train", "step": step, "ts_source": "inline"}
-            rows["steps"].append(told | {"line": line, "ts": now, "rank": 0, "step_time_ms": 2e3})
+            told = told if timed_steps else {**told, "ts_source": "none"}
+            own = {"line": line, "ts": now if timed_steps else None, "rank": 0}
+            rows["steps"].append(told | own | {"step_time_ms": 2e3})
             for rank in range(4 * hosts if timers else 0):
                 timed = {"rank": rank, "phase": "forward", "duration_ms": 1e3}
                 rows["phases"].append(told | timed | {"line": line + 1 + rank, "ts": None})
@@ -401,6 +405,8 @@ def test_restarts_are_the_launches_of_logs_without_times(seed: int, make_store: 
         first, now = last - chance.randint(3, 20), now + timedelta(seconds=90)
         for host in range(hosts):
             name = f"n{host + 10 * number if spoilt == 'hosts' else host:02}"
+            if replaced and number and host == 2:
+                name = "n99"
             start = 2000 + 300 * number + chance.randrange(100)  # a host counts them up
             for gpu in range(4):
                 file = f"nccl.{name}.{start + gpu}"
@@ -628,3 +634,21 @@ def test_jobs_are_listed(tmp_path: Path, fabricobs: Run) -> None:
         ("first", 2, 8),
         ("second", 1, 8),
     ]
+
+
+@pytest.mark.parametrize("hosts", [["r1c1", "r1c2"], ["gpu-a1", "gpu-a2"], ["node1", "node20"]])
+def test_a_job_named_by_its_files_has_no_part_of_their_hosts_in_its_name(
+    make_store: MakeStore, hosts: list[str]
+) -> None:
+    """The files nccl.r1c1.100.log and nccl.r1c2.100.log were of the job "nccl.r"."""
+    ranks, files = [], []
+    for comm, (name, on) in enumerate([("nccl", hosts), ("other", ["b1", "b2"])]):
+        for rank, host in enumerate(on):
+            file = f"{name}.{host}.100"
+            files.append({"file_id": file, "path": f"/logs/{file}.log"})
+            ranks.append(
+                {"file_id": file, "line": 3, "ts_source": "none", "host": host, "pid": 100,
+                 "comm": f"0x5{rank}0", "comm_id": f"0x{comm}", "rank": rank, "nranks": 2}
+            )  # fmt: skip
+    runs = runs_of(make_store({"files": files, "nccl_ranks": ranks}))
+    assert [run.name for run in runs] == ["nccl", "other"]

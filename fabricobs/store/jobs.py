@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import ClassVar
 
 from fabricobs.store.joining import find_launches
-from fabricobs.store.launch_evidence import gap
+from fabricobs.store.launch_evidence import gap, may_follow, share_most_hosts
 from fabricobs.store.launch_paths import common_folder, folders_above, names_of, pod_of, scheduled
 from fabricobs.store.launches import Launch, Lines, Times
 from fabricobs.store.launches import Trace as Trace
@@ -143,6 +143,8 @@ def _is_next_run(last: Launch, launch: Launch) -> bool:
         return True
     if last.scheduled & launch.scheduled:
         return True
+    if may_follow(last, launch):
+        return True
     if last.end is None or launch.begin is None or launch.begin < last.end:
         return False
     if not last.families & launch.families:
@@ -160,10 +162,9 @@ def _takes_over(last: Launch, launch: Launch) -> bool:
     """Say whether a launch soon follows on most hosts of another: restarts replace a few hosts."""
     if last.versions and launch.versions and not last.versions & launch.versions:
         return False
-    shared = len(last.hosts & launch.hosts)
-    most = 2 * shared > min(len(last.hosts), len(launch.hosts))
     between = gap(last, launch)
-    return most and between is not None and between <= _RESTARTED_WITHIN
+    soon = between is not None and between <= _RESTARTED_WITHIN
+    return soon and share_most_hosts(last, launch)
 
 
 def _resumes(last: Launch, launch: Launch) -> bool:
@@ -256,7 +257,11 @@ def _name_by_path(
             own = own.parent
         if folders[str(own)] == 1:
             return own.name, "folder"
-        prefix = commonprefix(stems).rstrip("0123456789-_. ")  # noqa: RUF071 (of names, no paths)
+        prefix = commonprefix(stems)  # noqa: RUF071 (of names, no paths)
+        # What several hosts begin with is no part of the job's name.
+        begins = (stems[0].find(host) for launch in runs for host in launch.hosts)
+        before_hosts = prefix[: min((at for at in begins if at >= 0), default=None)]
+        prefix = before_hosts.rstrip("0123456789-_. ")
         if len(prefix) > 2:
             return prefix, "file names"
     return stems[0], "file name"

@@ -43,10 +43,13 @@ def find_launches(traces: Sequence[Trace]) -> list[Launch]:
     launches = _join_attempts(launches, folders)
     launches = _join_rest(launches, folders, lambda each: each.is_anchor)
     launches = _join_rest(launches, folders, lambda each: bool(each.processes or each.is_anchor))
-    latest = datetime.max
-    return sorted(
-        launches, key=lambda each: (each.begin or latest, min(each.paths, default=""), each.order)
-    )
+    return sorted(launches, key=_in_order)
+
+
+def _in_order(launch: Launch) -> tuple[datetime, str, int, float, str]:
+    """Return what sorts launches as they began: by time, or place in a file and process ids."""
+    folder, path = min(launch.folders, default=""), min(launch.paths, default="")
+    return launch.begin or datetime.max, folder, launch.order, launch.usual_pid, path
 
 
 def _with_pids_of_names(traces: Sequence[Trace]) -> list[Trace]:
@@ -332,7 +335,7 @@ def _homes_of_attempts(
         return only if len({id(home) for home in only}) == len(only) else []
     able_of = [{id(home) for home in able} for _, able in chosen]
     able = [home for home in homes if any(id(home) in own for own in able_of)]
-    able.sort(key=lambda home: (home.order, min(home.folders, default=""), home.usual_pid))
+    able.sort(key=_in_order)
     files = [{part.file_id for part in home.parts} for home in able]
     in_a_file = len({home.order for home in able}) == len(able) and bool(set.intersection(*files))
     follow = in_a_file or all(may_follow(a, b) for a, b in pairwise(able))

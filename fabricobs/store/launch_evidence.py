@@ -55,12 +55,18 @@ def are_runs(a: Launch, b: Launch) -> bool:
 def may_follow(a: Launch, b: Launch) -> bool:
     """Say whether two launches without times are restarts of one job.
 
-    They are on the same hosts and GPUs, which cannot do both at once, and named alike.
+    They are on the same GPUs, which cannot do both at once, of the same hosts but for a few that a
+    restart replaces, and named alike.
     """
     if a.begin or b.begin or a.is_benchmark or b.is_benchmark or not a.families & b.families:
         return False
     same_gpus = bool(a.gpus & b.gpus) or not (a.gpus or b.gpus)
-    return same_gpus and a.hosts == b.hosts and a.nranks == b.nranks > 0
+    return same_gpus and share_most_hosts(a, b) and a.nranks == b.nranks > 0
+
+
+def share_most_hosts(a: Launch, b: Launch) -> bool:
+    """Say whether most hosts of the smaller of two launches are hosts of the other."""
+    return 2 * len(a.hosts & b.hosts) > min(len(a.hosts), len(b.hosts))
 
 
 def same_processes(a: Launch, b: Launch) -> bool:
