@@ -384,6 +384,30 @@ class TestCongestion:
         assert [f.kind for f in found] == kinds
         assert all(f.entities[0].label == "leaf00 Ethernet16" for f in found)
 
+    @pytest.mark.parametrize("later", [0, 1, 5, 8])
+    @pytest.mark.parametrize("bursts", [False, True])
+    def test_a_storm_beside_more_bytes_for_another_nic_is_told_of_its_own(
+        self, make_store: Make, later: int, bursts: bool
+    ) -> None:
+        """It was told as what more bytes for another NIC of its leaf bring with them.
+
+        The leaf paused its neighbours for both, and that named the NIC of the storm.
+        """
+        begins = SINCE + later
+        frames, total = [], 0
+        for sample in range(SAMPLES):
+            acts = sample > begins and not (bursts and sample % 4 == 3)
+            total += 40_000 * INTERVAL if acts else 0
+            frames.append(total)
+        counters = {"pfc_tx_frames": frames, "pfc_tx_pause_us": [11 * value for value in frames]}
+        storm = priority("node01", "ens1np0", {"pfc_rx_frames": [0] * SAMPLES, **counters})
+        victims = [pauses(host, "ens1np0", sent=0, got=300) for host in (NICS[0], NICS[3])]
+        rows = together(cluster(), received([1, 1, 3, 1]), storm, *victims)
+        found = told(diagnose(make_store(rows)))
+        named = {f.kind: [e.label for e in f.entities] for f in found}
+        assert named["pfc_storm"] == ["node01 mlx5_0", "leaf00 Ethernet8"]
+        assert named.get("congestion") in (None, ["leaf00 Ethernet16", "node02 mlx5_0"])
+
     def test_an_ok_does_not_deny_a_queue_that_fills(self, make_store: Make) -> None:
         """Where no step is longer for it, it is information."""
         calm = [pauses(host, "ens1np0", sent=0, got=1) for host in NICS]

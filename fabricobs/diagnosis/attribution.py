@@ -196,28 +196,35 @@ def fold_symptoms(
         explains.setdefault(model.kind, set()).update(model.explains)
     places = Places(evidence)
     told: list[Finding | None] = list(findings)
+    # What each is made of: a symptom's parts touch what the symptom explains, no more.
+    made_of = [[finding] for finding in findings]
     for place in range(len(told)):
         symptom = told[place]  # with symptoms of its own, if it has some by now
         if symptom is None:
             continue
-        cause = next(
-            (
-                (at, other)
-                for at, other in enumerate(told)
-                if other is not None
-                and at != place
-                and symptom.kind in explains.get(other.kind, ())
-                and _not_after(other, symptom)
-                and not _outlasts(symptom, other)
-                and not (other.unfelt and symptom.entities[0].type == "job")
-                and not (symptom.computes and other.kind not in of_ranks)
-                and places.touch(other, symptom)
-            ),
-            None,
-        )
+        causes = [
+            (at, other)
+            for at, other in enumerate(told)
+            if other is not None
+            and at != place
+            and not _outlasts(symptom, other)
+            and not (other.unfelt and symptom.entities[0].type == "job")
+            and not (symptom.computes and other.kind not in of_ranks)
+            and any(
+                symptom.kind in explains.get(part.kind, ())
+                and _not_after(part, symptom)
+                and places.touch(part, symptom)
+                for part in made_of[at]
+            )
+        ]
+        # A switch that pauses its neighbours names the NIC that pauses it: that one is the cause.
+        named = {*symptom.entities, *symptom.related}
+        cause = next((each for each in causes if named & {*each[1].entities}), None)
+        cause = cause or next(iter(causes), None)
         if cause is not None:
             at, other = cause
             told[at], told[place] = _with_symptom(other, symptom), None
+            made_of[at] += made_of[place]
     return [finding for finding in told if finding is not None]
 
 

@@ -127,7 +127,9 @@ def sentence_of(
         more = ""
         much_more = (costliest.run_share or 0.0) > _MUCH_MORE * (top.run_share or 0.0)
         if much_more and costliest.first_clause not in top.loss_shared_with:
-            more = f" Most is lost otherwise: {costliest.first_clause}."
+            is_told = top.unfelt or top.loss_share is not None
+            most = "Most" if is_told else "What that costs is not known, and most of what is known"
+            more = f" {most} is lost otherwise: {costliest.first_clause}."
             others -= 1
         more += f" {others} more below." if others else ""
         blame = " It is not the network." if _only_workload(serious, questions) else ""

@@ -114,6 +114,13 @@ calm AS (
   GROUP BY a.part
   HAVING 2 * sum(a.seconds) >= (SELECT sum(epoch(o.ts - o.ts_before)) FROM wrong o WHERE o.part = a.part)
 ),
+-- A switch that another NIC pauses passes that on: its pauses tell of no other queue.
+passed_on AS (
+  SELECT DISTINCT w.part, w.format, w.ts
+  FROM wrong w JOIN evidence.nic_pauses n ON n.switch = w.switch AND n.port IS DISTINCT FROM w.port
+    AND n.ts_before < w.ts AND n.ts > w.ts_before
+    AND coalesce(n.back_frames_per_second, 0) < n.frames_per_second
+),
 told AS (
   SELECT w.*, p.place, least(c.frames, e.frames) AS calm
   FROM wrong w JOIN places p USING (part) LEFT JOIN calm c USING (part) LEFT JOIN elsewhere e USING (part)
@@ -153,7 +160,7 @@ SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.is_sm
   m.received_gbps, m.received_gbps - m.excess_gbps AS usual_gbps, m.excess_gbps, m.speed_gbps,
   CASE WHEN c.usual IS NOT NULL THEN m.cnp END AS cnp, c.usual AS usual_cnp, greatest($mark_ratio * c.usual, $mark_rate) AS many_cnp,
   m.marked, k.usual AS usual_marked, greatest($mark_ratio * k.usual, $mark_rate) AS many_marked,
-  CASE WHEN l.ts >= m.middle THEN l.frames END AS paused, m.calm,
+  CASE WHEN l.ts >= m.middle AND o.ts IS NULL THEN l.frames END AS paused, m.calm,
   CASE WHEN m.calm IS NOT NULL THEN greatest($pause_ratio * m.calm, $pause_rate) END AS many_paused,
   s.senders, s.sender_hosts, s.sender_gbps, nullif(greatest(s.sender_count - 3, 0), 0) AS more_senders,
   list_concat(
@@ -164,5 +171,6 @@ SELECT m.part, m.host, m.nic, m.switch, m.port, m.format, m.than_before, m.is_sm
   ) AS entities
 FROM marked m LEFT JOIN cnps c ON true CROSS JOIN marks k
 LEFT JOIN senders s ON s.part = m.part
+LEFT JOIN passed_on o ON o.part = m.part AND o.format = m.format AND o.ts = m.ts
 ASOF LEFT JOIN evidence.worst_pauses l ON l.place = m.place AND l.ts_before <= m.middle
 ORDER BY m.host, m.nic, m.switch, m.port, m.format, m.ts
