@@ -2,6 +2,7 @@
 
 import gzip
 import html
+import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from conftest import Rows, Run
 from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.report.explanation import explain
+from fabricobs.report.input_lines import line_naming
 
 START = datetime(2026, 3, 2, 9)
 MINUTES = 60
@@ -293,3 +295,29 @@ def test_an_event_is_that_of_the_gpu(make_store: Callable[[Rows], Path], seed: i
     assert (told.place, told.rows) == ("/logs/dmesg.txt:4", 2)
     assert explained.about is not None
     assert explained.about["gpu"].to_list() == [sick]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_document_is_shown_where_it_names_the_part_and_says_the_value(
+    tmp_path: Path, seed: int
+) -> None:
+    """Of a document only its first bracket was shown."""
+    chance = random.Random(seed)
+    ports = [f"Ethernet{number}/1" for number in chance.sample(range(1, 60), 12)]
+    speeds = {port: chance.choice([100, 200, 400]) for port in ports}
+    culprit = chance.choice(ports)
+    speeds[culprit] = 50
+    unit = chance.choice([1, 1_000, 10**6, 10**9])
+    document = {
+        port: {"mtu": 9214, "name": port, "lanes": [{"id": lane} for lane in range(4)],
+               "bandwidth": speed * unit}
+        for port, speed in speeds.items()
+    }  # fmt: skip
+    path = tmp_path / "show_interfaces.json"
+    path.write_text(json.dumps({"interfaces": document}, indent=chance.choice([1, 2, 4])))
+    found = line_naming(str(path), 1, [culprit], [50.0])
+    assert found is not None
+    lines = path.read_text().splitlines()
+    assert lines[found.number - 1].strip() == f'"{culprit}": {{'
+    assert found.text == f'"{culprit}": {{ … "bandwidth": {50 * unit}'
+    assert line_naming(str(path), 1, ["Ethernet61/1"], [50.0]) is None

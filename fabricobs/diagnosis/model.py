@@ -79,8 +79,9 @@ class Rule(_Part):
     gpu, nic, switch and port name the part, `type` says which sort of entity it is where `entity`
     does not; or `entities` lists them all. `related` lists the entities it touches, `sure` is when
     it was clear where no `for` says so. Where `begun_by` says that it began between `ts_before`
-    and then, it began with the slowdown of the job between them, if there is one. SQL here reads
-    these columns, thresholds as `$name`, and other evidence as `evidence.name`.
+    and then, it began with the slowdown of the job between them, if there is one; a part that was
+    read sound at `sound_at` is not older. SQL here reads these columns, thresholds as `$name`, and
+    other evidence as `evidence.name`.
 
     - `when`: a condition; rows of which it holds are wrong.
     - `for`: the threshold that says for how long: of the unit s so many seconds, else so many

@@ -48,8 +48,9 @@ def with_states(
         stands = _standing(finding, coverage, segments, job_end, finished)
         if stands.state == "over":
             stands = _as_over(stands, finding.state, models)
-        from_first = finding.start_step is not None and finding.start_step <= first_judged
-        read_first = finding.start_step is None and _begins_with(finding, coverage)
+        was_sound, step = finding.begun_by is not None, finding.start_step
+        from_first = step is not None and step <= first_judged and not was_sound
+        read_first = step is None and not was_sound and _begins_with(finding, coverage)
         told.append(
             replace(
                 stands,

@@ -91,6 +91,10 @@ class FindingDocument(TypedDict):
         LongerStepsDocument | None,
         Field(description="the cause began between `start` and these; null: it began at `start`"),
     ]
+    begun_by: Annotated[
+        Moment | None,
+        Field(description="first read wrong, where it was read sound at `start`; null: not known"),
+    ]
     to_its_end: Annotated[
         bool, Field(description="over only as its job ended; whether it lasts is not known")
     ]

@@ -104,6 +104,7 @@ def finding_of(document: Mapping[str, Any]) -> Finding:
         (each["first_step"], each["last_step"]) for each in document.get("bursts", ())
     )
     made["of_runs"] = document.get("of_runs", 1)
+    made["begun_by"] = _moment(document.get("begun_by"))
     if longer := document.get("slower_from"):
         made["slower_from"] = longer["step"], _moment(longer["time"])
     made |= {name: document.get(name, "") for name in ("currency", "state")}
@@ -209,6 +210,7 @@ def _finding(finding: Finding, known: Mapping[str, "StoredQuery"]) -> "FindingDo
         "currency": finding.currency,
         "state": finding.state,
         "slower_from": _longer_steps(finding),
+        "begun_by": iso(finding.begun_by),
         "to_its_end": finding.to_its_end,
         "from_first_step": finding.from_first_step,
         "from_first_reading": finding.from_first_reading,

@@ -15,6 +15,7 @@ from fabricobs.formats.decompression import BROKEN, SourceError, open_text
 
 _MOST_BYTES = 64 << 20  # up to the end of a record
 _MOST_LINES = 20_000  # of a record
+_LINES_OF_PART = 60  # of a document about one part
 _LONGEST = 160  # characters of a line that are shown
 _NUMBER = re.compile(r"\d[\d,]*")
 _WORD = re.compile(r"[a-z]+")
@@ -71,6 +72,27 @@ def line_at(path: str, number: int, around: Sequence[str] = ()) -> str:
     text = " ".join(next(_lines(path, number), "").split())
     places = [found.start() for word in around if (found := _whole_word(word).search(text))]
     return _cut(text, places[0] if places else 0)
+
+
+def line_naming(
+    path: str, number: int, names: Sequence[str], values: Sequence[float]
+) -> InputLine | None:
+    """Return the first line from one on that names a part, with the value that follows it.
+
+    A document has a part's name on one line and what it says of it on others. A value stands in
+    the unit it is told in or in one smaller by a thousand, a million or a billion. None where no
+    line names a part.
+    """
+    named = re.compile("|".join(_whole_word(name).pattern for name in names))
+    lines = enumerate(_lines(path, number), start=number)
+    found = next(((at, line) for at, line in lines if named.search(line)), None)
+    if found is None:
+        return None
+    at, line = found
+    wanted = {str(round(value * 10**zeros)) for value in values for zeros in (0, 3, 6, 9)}
+    told = (each for _, each in islice(lines, _LINES_OF_PART) if wanted & {*_numbers(each)})
+    texts = [_shown(line), *(_shown(each) for each in islice(told, 1))]
+    return InputLine(at, " … ".join(texts))
 
 
 def text_of_key(path: str, key: str, numbers: Sequence[str]) -> str:

@@ -1,14 +1,15 @@
 """The input files and lines that tell of a finding, of its culprits and in its time."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from fabricobs.diagnosis.findings import Finding
+from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.report.counter_readings import NAMED
 from fabricobs.report.evidence_rows import Aliases, timestamp_literal
-from fabricobs.report.input_lines import line_at
+from fabricobs.report.input_lines import line_at, line_naming
 from fabricobs.report.lines_to_compare import LineToCompare, line_to_compare, line_with
 from fabricobs.report.rows_of_part import (
     condition_of,
@@ -29,6 +30,7 @@ NAMES = "\n".join(f"FROM {name};" for name in (*_NAMED.values(), "port_parts", "
 _EVENTS = {"events", "nccl_events"}
 _MOST = 6
 _NO_MEASURES: Mapping[str, str] = MappingProxyType({})
+_WORD = re.compile(r"\w")
 _NEVER = "TIMESTAMP '9999-01-01'"
 
 
@@ -126,9 +128,25 @@ def _with_lines(
     other = line_to_compare(connection, finding, measures, aliases, told)
     if other is not None:
         text = line_with(files.path, files.line, other.column, other.told, files.formats)
-    else:
-        text = "" if is_of_records(files.formats) else line_at(files.path, files.line)
-    return replace(files, text=text, compared=other)
+        return replace(files, text=text, compared=other)
+    if is_of_records(files.formats):
+        return files
+    text = line_at(files.path, files.line)
+    names = _names_in(files.path, finding.entities)
+    if _WORD.search(text) or not names:
+        return replace(files, text=text)
+    # A document begins with a bracket: the line that names the part tells more.
+    values = [driver.value for driver in finding.drivers]
+    naming = line_naming(files.path, files.line, names, values)
+    if naming is None:
+        return replace(files, text=text)
+    return replace(files, line=naming.number, text=naming.text)
+
+
+def _names_in(path: str, entities: Sequence[Entity]) -> list[str]:
+    """Return how a file calls the parts it is of, if its path names their switch or host."""
+    own = [e for e in entities if (e.switch or e.host or "/") in path] or entities
+    return [name for e in own if (name := e.port or e.nic or e.host) is not None]
 
 
 def _selects(

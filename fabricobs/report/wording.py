@@ -94,12 +94,15 @@ def since_words(finding: Finding) -> str:
     """Return when a finding began: between two times where counters and step times tell it."""
     if finding.after_step is not None:
         return f"after {moment_words(finding.start, finding.after_step)}"
-    if finding.slower_from is None:
+    step, moment = finding.slower_from or (None, finding.begun_by)
+    if moment is None:
         return _begin_words(finding)
     first = moment_words(finding.start, finding.start_step)
-    step, moment = finding.slower_from
+    if step is None:
+        first = moment_words(finding.start, None)
     same_day = finding.start is not None and finding.start.date() == moment.date()
-    last = f"step {step:,}, {moment:%H:%M:%S} UTC" if same_day else moment_words(moment, step)
+    numbered = "" if step is None else f"step {step:,}, "
+    last = f"{numbered}{moment:%H:%M:%S} UTC" if same_day else moment_words(moment, step)
     return f"between {first} and {last}"
 
 
@@ -130,7 +133,7 @@ def state_words(finding: Finding) -> str:
 def standing_words(finding: Finding) -> str:
     """Return since when a finding lasts, and until when."""
     since = since_words(finding)
-    begun = f"began {since}" if finding.slower_from else ""
+    begun = f"began {since}" if since.startswith("between") else ""
     if finding.start is None and finding.start_step is None and not finding.state:
         return "when is not known"
     if finding.is_moment:

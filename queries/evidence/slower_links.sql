@@ -2,7 +2,7 @@
 -- A row is an end of a cable one end of which is slow, a NIC that most hosts have up and this one has not,
 -- or a PCIe device that few hosts train down: `what` most hosts do is how they are built. A role has a usual
 -- speed with `$peers` ports of which the share `$agreeing`, or all but one, have it. A port that ran faster
--- before needs no others: it became slow between `ts_before` and `begun_by`, and until `ended` where it is over;
+-- before needs no others: it became slow between `ts_before` (`sound_at`) and `begun_by`, and until `ended` where it is over;
 -- another one for the whole run. One NIC and one port without a known cable that are as slow are its two ends.
 WITH speeds AS (
   SELECT * REPLACE (coalesce(usual_gbps, first_gbps) AS usual_gbps),
@@ -66,18 +66,18 @@ SELECT 'link' AS what, c.cable, CASE WHEN e.is_nic THEN 'nic' ELSE 'port' END AS
   c.speed_gbps AS gbps, c.usual_gbps, c.far_gbps, c.far_usual_gbps, c.could_be, c.facts, c.both_ends,
   CASE WHEN c.first_gbps > c.speed_gbps OR c.ended IS NOT NULL OR NOT EXISTS (FROM evidence.job_steps)
     THEN coalesce(c.faster_until, c.since) END AS ts_before,
-  CASE WHEN c.faster_until IS NOT NULL THEN c.since END AS begun_by, c.ended AS ts, c.ended, c.label AS slow_part,
+  CASE WHEN c.faster_until IS NOT NULL THEN c.since END AS begun_by, c.faster_until AS sound_at, c.ended AS ts, c.ended, c.label AS slow_part,
   CASE WHEN NOT c.is_nic AND c.far_is_nic THEN c.far_owner ELSE c.owner END AS at,
   NULL::BIGINT AS with_nic, NULL::BIGINT AS of_hosts, NULL::BIGINT AS limited, e.number
 FROM cables c JOIN ends e USING (cable)
 UNION ALL
 SELECT 'missing NIC', host || nic, 'nic', host, nic, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-  format('{} of {} hosts had it up', with_nic, of_hosts), false, NULL, NULL, NULL, NULL, host || ' ' || nic, host,
+  format('{} of {} hosts had it up', with_nic, of_hosts), false, NULL, NULL, NULL, NULL, NULL, host || ' ' || nic, host,
   with_nic, of_hosts, NULL, 1
 FROM missing
 UNION ALL
 SELECT 'PCIe', host || part, 'host', host, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-  format('{}. It was so on {} of {} {}', text, limited, peers, among), false, NULL, NULL, NULL, NULL, part, host,
+  format('{}. It was so on {} of {} {}', text, limited, peers, among), false, NULL, NULL, NULL, NULL, NULL, part, host,
   NULL, NULL, limited, 1
 FROM evidence.pcie_limits
 WHERE peers > $peers AND limited <= (1 - $agreeing) * peers

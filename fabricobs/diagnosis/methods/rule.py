@@ -111,7 +111,15 @@ def _finding(
         cost=cost,
         unmeasured=facts["severity"] or "info",
     )
+    finding = replace(finding, begun_by=_begun_by(wrong))
     return replace(finding, bursts=()) if goes_on(wrong, rule) else finding
+
+
+def _begun_by(wrong: Wrong) -> datetime | None:
+    """Return when a part was first read wrong that was sound when it was read at the start."""
+    sound_at: datetime | None = first(wrong.rows, "sound_at")
+    begun_by: datetime | None = first(wrong.rows, "begun_by")
+    return begun_by if sound_at is not None and sound_at == wrong.start else None
 
 
 def _begun(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> Wrong:
