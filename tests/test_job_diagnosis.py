@@ -233,6 +233,32 @@ class TestStragglers:
             assert (slow.severity, slow.start_step) == ("high", pytest.approx(100, abs=5))
             assert at_least(found, "low") == ["straggler"]
 
+    @pytest.mark.parametrize("seed", range(4))
+    def test_a_rank_that_was_late_before_has_no_part_in_more_work_of_all(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """The batch doubled: a rank that is late by 2 % of a step "cost 23.8 %", critical."""
+        chance = np.random.default_rng(seed)
+        grows, late = float(chance.uniform(1.3, 2.0)), float(chance.uniform(8, 25))
+        arrivals = quiet(ranks=16, steps=240)
+        arrivals[:, 5] += late
+        arrivals[100:, 5] += late * (grows - 1)
+        steps = [
+            {
+                "file_id": "s",
+                "line": step + 1,
+                "step": step,
+                "ts": START + timedelta(seconds=step),
+                "step_time_ms": chance.normal(850, 5) * (grows if step >= 100 else 1),
+            }
+            for step in range(240)
+        ]
+        calls = list(collectives(arrivals, [list(range(16))], 2, 1 << 30))
+        found = diagnose(make_store({"collectives": calls, "steps": steps}))
+        assert all((f.loss_share or 0.0) < 0.08 for f in of_kind(found, "straggler"))
+        (drop,) = of_kind(found, "throughput_drop")
+        assert drop.loss_share is None
+
     def test_within_a_tensor_group_too(self, make_store: Make) -> None:
         own = quiet(ranks=32)
         own[:, 13] += 150

@@ -42,6 +42,11 @@ from fabricobs.diagnosis.statistics import change_points, nan_median
 _THROUGHOUT = 0.9
 # So far may a unit's onset, dated by windows of 20 steps, be from that of the longer steps.
 _SAME_ONSET_STEPS = 20
+# A unit that was late by more of that before did not begin to be: its work grew with everybody's.
+_LATE_BEFORE = 1 / 3
+# Of what a late unit adds to a step, its peers wait for this share at least where it can be seen:
+# judged by eye, drawn jobs that overlap half of their transfers show a fifth and more.
+_SEEN = 0.1
 # Bursts shorter than that may be pauses of any rank, one more often than others by chance.
 _LEAST_BURST_STEPS = 5
 # A unit late so soon after the warm-up was so from the start; change points are as far off at most.
@@ -109,13 +114,26 @@ def _begun_with(times: RankTimes, unit: SlowUnit, slowdowns: Sequence[Slowdown])
     """
     if times.measured or unit.share < _THROUGHOUT:
         return None
-    begin = int(times.steps[onset_of(times, unit)])
+    onset = onset_of(times, unit)
+    begin = int(times.steps[onset])
+    before, after = _lateness(times, unit, 0, onset), _lateness(times, unit, onset, unit.last + 1)
+    if before > _LATE_BEFORE * after:
+        return None
+    own_ms = float(np.nanmedian(times.peer_ms[onset : unit.last + 1, unit.columns]))
     near = [
         each
         for each in slowdowns
-        if not each.more_work and abs(each.first_step - begin) <= _SAME_ONSET_STEPS
+        if not each.more_work
+        and abs(each.first_step - begin) <= _SAME_ONSET_STEPS
+        and after * own_ms >= _SEEN * (each.after_ms - each.before_ms)
     ]
     return min(near, key=lambda each: abs(each.first_step - begin), default=None)
+
+
+def _lateness(times: RankTimes, unit: SlowUnit, first: int, last: int) -> float:
+    """Return the median excess of a unit from one index to before another, 0 where not known."""
+    excess = times.excess[first:last, unit.columns]
+    return float(np.nanmedian(excess)) if np.isfinite(excess).any() else 0.0
 
 
 def _finding(
