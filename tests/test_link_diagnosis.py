@@ -10,6 +10,7 @@ import pytest
 from conftest import Rows
 from fabricobs.diagnosis.findings import Diagnosis, Entity, Finding
 from fabricobs.diagnosis.run import diagnose
+from fabricobs.report.wording import since_words
 
 pytestmark = pytest.mark.slow
 
@@ -473,6 +474,15 @@ class TestSpeeds:
         assert finding.detected_at == at(SAMPLES - 1)
         assert finding.loss_share == pytest.approx(150 / 1150, abs=0.01)
 
+    def test_what_was_read_sound_first_is_not_from_before(self, make_store: Make) -> None:
+        """It was "since 09:00:00 UTC, or before", and was read at full speed then."""
+        rows = together(cluster(), quiet())
+        rows["port_status"].append(status("leaf00", "Ethernet24", 200.0, ts=at(3)))
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert (finding.start, finding.begun_by) == (START, at(3))
+        assert since_words(finding) == f"between {START} UTC and {at(3):%H:%M:%S} UTC"
+        assert not (finding.from_first_step or finding.from_first_reading)
+
     def test_two_generations_of_hosts_are_no_fault(self, make_store: Make) -> None:
         mixed = {"node02": 200.0, "node03": 200.0, "Ethernet16": 200.0, "Ethernet24": 200.0}
         assert of_links(diagnose(make_store(together(cluster(gbps=mixed), quiet())))) == []
@@ -726,3 +736,29 @@ def test_a_link_that_stays_down_is_ongoing_and_priced(seed: int, make_store: Mak
         assert "is down since" in finding.title
         assert finding.state == "ongoing"
         assert finding.loss_share == pytest.approx(0.083, abs=0.03)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_two_ends_that_count_as_many_downs_at_once_are_one_cable(
+    seed: int, make_store: Make
+) -> None:
+    """An exporter read each device by a clock of its own, and no log named the cable: two flaps."""
+    chance = np.random.default_rng(seed)
+    third, other_count = seed % 4 == 1, seed % 4 == 2
+    first, times = int(chance.integers(5, 15)), int(chance.integers(3, 8))
+    parts = []
+    for place, device in enumerate(["sw-a", "sw-b", *(["sw-c"] if third else [])]):
+        downs = times + (2 if other_count and place else 0)
+        spread = sorted(chance.choice([first, first + 1], downs).tolist())
+        total = [sum(at_ < sample for at_ in spread) for sample in range(SAMPLES)]
+        rows = samples(device, f"swp{place + 3}", {"link_downed": total})
+        for row in rows["port_samples"]:
+            row["ts"] += timedelta(seconds=float(chance.uniform(-4, 4)))  # type: ignore[operator]
+        parts.append(rows)
+    found = of_links(diagnose(make_store(together(cluster(), quiet(), *parts))))
+    ends = sorted(sorted(e.label for e in f.entities) for f in found)
+    if third or other_count:
+        assert ends == [[f"sw-{name} swp{n + 3}"] for n, name in enumerate("abc"[: 2 + third])]
+    else:
+        assert ends == [["sw-a swp3", "sw-b swp4"]]
+        assert "both ends went down at the same times" in found[0].explanation

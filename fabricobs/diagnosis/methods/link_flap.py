@@ -40,7 +40,8 @@ _SOURCES = {
     "status": "counters",
     "counter": "counters",
 }
-# Two ends of which no log names the cable are one if they go down so often at the same times.
+# Two ends of which no log names the cable are one if they go down so often at the same times: as
+# many times each, where they were read less often.
 _FEWEST_SHARED = 3
 _Silence = tuple[datetime, datetime]  # alive from, known until
 _NOT_SILENT: _Silence = (datetime.max, datetime.min)
@@ -233,11 +234,7 @@ def _times(by_end: Sequence[float]) -> int:
 def _joined(found: list[_Downs]) -> list[_Downs]:
     """Make one of two ends without a known cable that went down at the same times, no third."""
     alone = [downs for downs in found if downs.cable.far is None]
-    often = [
-        place
-        for place, downs in enumerate(alone)
-        if len(_apart(downs.spans, _ONE_EVENT)) >= _FEWEST_SHARED
-    ]
+    often = [place for place, downs in enumerate(alone) if downs.times >= _FEWEST_SHARED]
     twins = {one: [other for other in often if _at_once(alone[one], alone[other])] for one in often}
     pairs = [
         (one, other)
@@ -266,8 +263,10 @@ def _at_once(one: _Downs, other: _Downs) -> bool:
     Several downs of one may meet one of the other: NCCL's ranks do not tell close ones apart.
     """
     within = _ONE_EVENT + _ONE_LINE
+    read_apart = min(len(_apart(downs.spans, _ONE_EVENT)) for downs in (one, other))
     return (
         one.cable.near.owner != other.cable.near.owner
+        and (read_apart >= _FEWEST_SHARED or one.times == other.times)
         and all(_meets(span, other.spans, within) for span in one.spans)
         and all(_meets(span, one.spans, within) for span in other.spans)
     )
