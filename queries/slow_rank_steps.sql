@@ -7,7 +7,7 @@
 --   first_step        first step of the window; null where only collectives tell
 --   last_step         last step of the window; null where only collectives tell
 --   compute_ms        median compute time of a step, ms
---   peer_compute_ms   the median rank's, of the ranks of its stage, ms
+--   peer_compute_ms   the median rank's, of the ranks of its stage on other hosts, ms
 --   compute_longer    compute_ms over peer_compute_ms, less 1
 --   comm_ms           median communication of a step or collective, waiting included, ms
 --   peer_comm_ms      the median rank's, ms
@@ -25,7 +25,8 @@
 --
 -- A job has at most 30 windows, of equal numbers of steps. A slow rank computes longer than its
 -- peers and communicates less: it arrives last, and its peers wait for it. Where records tell only how
--- long ranks communicate, waiting included, compute_ms is the rest of the step. Where no step record
+-- long ranks communicate, waiting included, compute_ms is the rest of the step. Of more than eight hosts
+-- one does not move the median: its own ranks are in it then. Where no step record
 -- tells of either, the collectives of a communicator are compared: the late rank's are shorter.
 WITH own_steps AS (
   SELECT job, step, rank, host_name(host) AS host, coalesce(stage, 0) AS peers, ts,
@@ -68,13 +69,30 @@ compared AS (
     median(comm_ms) AS comm_ms, median(data_ms) AS data_ms
   FROM placed
   GROUP BY job, part, rank, peers
+),
+few_hosts AS (
+  SELECT job, part, peers, host FROM compared
+  WHERE host IS NOT NULL
+  GROUP BY job, part, peers, host
+  QUALIFY count(*) OVER (PARTITION BY job, part, peers) BETWEEN 2 AND 8
+),
+others AS (
+  SELECT h.job, h.part, h.peers, h.host, median(c.compute_ms) AS compute_ms, median(c.comm_ms) AS comm_ms,
+    median(c.data_ms) AS data_ms
+  FROM few_hosts h
+  JOIN compared c ON c.job IS NOT DISTINCT FROM h.job AND c.part = h.part AND c.peers = h.peers AND c.host IS DISTINCT FROM h.host
+  GROUP BY h.job, h.part, h.peers, h.host
+),
+beside AS (
+  SELECT c.*, coalesce(o.compute_ms, median(c.compute_ms) OVER p) AS peer_compute_ms,
+    coalesce(o.comm_ms, median(c.comm_ms) OVER p) AS peer_comm_ms,
+    coalesce(o.data_ms, median(c.data_ms) OVER p) AS peer_data_ms
+  FROM compared c
+  LEFT JOIN others o ON o.job IS NOT DISTINCT FROM c.job AND o.part = c.part AND o.peers = c.peers AND o.host = c.host
+  WINDOW p AS (PARTITION BY c.job, c.part, c.peers)
 )
-SELECT c.job, w.window_start, c.rank, c.host, w.first_step, w.last_step, c.compute_ms,
-  median(c.compute_ms) OVER p AS peer_compute_ms,
-  c.compute_ms / nullif(median(c.compute_ms) OVER p, 0) - 1 AS compute_longer,
-  c.comm_ms, median(c.comm_ms) OVER p AS peer_comm_ms,
-  c.data_ms, median(c.data_ms) OVER p AS peer_data_ms
-FROM compared c
-JOIN windows w ON w.job IS NOT DISTINCT FROM c.job AND w.part = c.part
-WINDOW p AS (PARTITION BY c.job, c.part, c.peers)
-ORDER BY c.job, c.part, compute_longer DESC NULLS LAST, c.comm_ms - peer_comm_ms, c.rank, c.peers;
+SELECT b.job, w.window_start, b.rank, b.host, w.first_step, w.last_step, b.compute_ms, b.peer_compute_ms,
+  b.compute_ms / nullif(b.peer_compute_ms, 0) - 1 AS compute_longer, b.comm_ms, b.peer_comm_ms, b.data_ms, b.peer_data_ms
+FROM beside b
+JOIN windows w ON w.job IS NOT DISTINCT FROM b.job AND w.part = b.part
+ORDER BY b.job, b.part, compute_longer DESC NULLS LAST, b.comm_ms - b.peer_comm_ms, b.rank, b.peers;

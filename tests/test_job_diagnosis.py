@@ -143,6 +143,25 @@ class TestStragglers:
         (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
         assert (finding.entities[0].host, finding.severity) == ("node01", severity)
 
+    @pytest.mark.parametrize("log", ["none", "silent", "silent then", "speaks"])
+    def test_a_kernel_log_that_is_there_is_not_asked_for(self, make_store: Make, log: str) -> None:
+        compute = quiet(steps=240)
+        compute[100:, 8:16] *= 1.4
+        rows = records(compute)
+        if log != "none":
+            rows["files"] = [
+                {"file_id": "k", "path": "/k", "formats": "kernel_log", "device": "node01"}
+            ]
+        if log in {"silent then", "speaks"}:
+            told = START + timedelta(hours=-2 if log == "silent then" else 0, minutes=3)
+            rows["events"] = [
+                {"file_id": "k", "line": 1, "host": "node01", "kind": "nic_error", "ts": told}
+            ]
+        (finding,) = of_kind(diagnose(make_store(rows)), "straggler")
+        asks = any("dmesg" in step for step in finding.next_steps)
+        assert asks == (log in {"none", "speaks"})
+        assert ("kernel log of node01 tells of no error" in finding.explanation) == (not asks)
+
     def test_steps_in_which_somebody_is_late_accuse_nobody(self, make_store: Make) -> None:
         compute = quiet(steps=200)
         chance = np.random.default_rng(8)

@@ -1,10 +1,11 @@
-"""What is known of the GPUs of slow ranks: their numbers, and their clocks beside their peers'."""
+"""What is known of the GPUs of slow ranks: their numbers, clocks beside their peers', messages."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import polars as pl
 
+from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity
 from fabricobs.diagnosis.model import Model
@@ -61,3 +62,17 @@ def clocks_of(
         return {}
     is_lower = clock < (1 - model.limit("clock")) * peers
     return {} if is_lower else {"clock": clock, "peer_clock": peers}
+
+
+def kernel_is_silent(
+    hosts: Collection[str | None],
+    begin: datetime | None,
+    end: datetime | None,
+    evidence: Evidence,
+) -> bool:
+    """Say whether the kernel logs of all these hosts are there, and tell of no hardware then."""
+    messages = evidence.frame("kernel_messages").filter(pl.col("host").is_in(list(hosts)))
+    if begin is None or end is None or set(messages["host"]) != {*hosts}:
+        return False
+    times = pl.col("ts").is_between(begin - CLOCK_SLACK, end + CLOCK_SLACK)
+    return messages.filter(times).is_empty()

@@ -24,7 +24,7 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
-from fabricobs.diagnosis.methods.slow_gpus import clocks_of, gpus_of
+from fabricobs.diagnosis.methods.slow_gpus import clocks_of, gpus_of, kernel_is_silent
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.naming import listed, place_of
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
@@ -160,6 +160,8 @@ def _finding(
     started, ended = moment_of(times, first), moment_of(times, unit.last)
     ranks = times.ranks[list(unit.columns)].tolist()
     clocks = {} if loads else clocks_of(times.job, ranks, started, ended, model, evidence)
+    hosts = [Entity("host", host=host) for host in dict.fromkeys(e.host for e in culprits)]
+    silent = kernel_is_silent({e.host for e in hosts}, started, ended, evidence) and not loads
     words = {
         "who": _who(culprits, evidence),
         "host": culprits[0].host or "the host",
@@ -170,6 +172,8 @@ def _finding(
         "loading_peer": numbers["peer_loading_ms"],
         "computing": None if loads else "",
         "waiting": "" if loads else None,
+        "silent": listed(hosts, _MOST_NAMES) if silent else None,
+        "asked": None if silent or loads else "",
         "clocked": "" if clocks else None,
         "unclocked": None if loads or clocks else "",
         "clock": clocks.get("clock"),
@@ -312,7 +316,10 @@ def _numbers(times: RankTimes, unit: SlowUnit) -> dict[str, Any]:
     """Medians over the late steps, of the unit and its peers; loading only where it is longer."""
     own, peer = times.own_ms[unit.late], times.peer_ms[unit.late]
     stage = times.stages == times.stages[unit.columns[0]]
-    usual = np.nanmedian(times.excess[unit.late][:, stage], axis=0)
+    # Where half of the ranks are slow, the spread of all is that between the halves.
+    others = np.setdiff1d(np.flatnonzero(stage), unit.columns)
+    peers = others if len(others) > 1 else np.flatnonzero(stage)
+    usual = np.nanmedian(times.excess[unit.late][:, peers], axis=0)
     excess = usual_excess(times, unit)
     spread = max(1.4826 * float(np.nanmedian(np.abs(usual - np.nanmedian(usual)))), 0.005)
     comm = times.comm_ms[unit.late][:, stage]
