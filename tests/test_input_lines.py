@@ -16,7 +16,8 @@ def ethtool(draw: random.Random, values: dict[str, int]) -> list[str]:
 
 def table(draw: random.Random, values: dict[str, int]) -> list[str]:
     cells = "  ".join(f"{value:>{draw.randrange(12, 18)},}" for value in values.values())
-    return ["   IFACE    " + "  ".join(values), f"Ethernet8    {cells}"]
+    rate = f"{draw.uniform(100, 900):.2f} {draw.choice(['B/s', 'MB/s', 'GB/s'])}"
+    return ["   IFACE    RX_BPS   " + "  ".join(values), f"Ethernet8    {rate}   {cells}"]
 
 
 def document(draw: random.Random, values: dict[str, int]) -> list[str]:

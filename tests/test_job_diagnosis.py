@@ -859,7 +859,7 @@ class TestOddOnesOut:
         rows["hosts"] = [fact]
         (finding,) = diagnose(make_store(rows)).findings
         assert (finding.kind, finding.entities[0].host) == ("socket_fallback", "node02")
-        assert "none found, but found on 3 of 4 hosts" in finding.explanation
+        assert "none found (3 of 4 hosts: found)" in finding.explanation
 
     def test_a_peer_of_sockets_has_gpudirect_all_the_same(self, make_store: Make) -> None:
         rows = nccl(network=(range(16, 24), "Socket"), ring_gdr=(range(16, 24), False))
@@ -937,7 +937,7 @@ class TestOddOnesOut:
         (finding,) = diagnose(make_store(rows)).findings
         assert (finding.kind, finding.severity) == ("config_mismatch", "low")
         assert finding.loss_share is None
-        assert "2.28.9 on 3 of 4 hosts" in finding.explanation
+        assert "(3 of 4 hosts: 2.28.9)" in finding.explanation
 
 
 def test_a_nic_no_rule_names_is_shown_as_information(make_store: Make) -> None:

@@ -30,7 +30,7 @@ from fabricobs.report.evidence_rows import (
     names_nic,
     nic_aliases,
 )
-from fabricobs.report.layout import aligned, fitted_sql, labelled, listed, wrapped
+from fabricobs.report.layout import aligned, few, fitted_sql, labelled, listed, wrapped
 from fabricobs.report.source_files import NAMES, SourceFiles
 from fabricobs.report.source_input import SourceInput, source_input
 from fabricobs.store.session import NO_SITE, Site, open_session, tables_reached
@@ -182,7 +182,7 @@ def _facts(finding: Finding) -> list[str]:
         labelled(wording.culprits_word(finding), _all(finding.entities) or "none named"),
     ]
     for count, names in wording.names_by_type(finding.related).items():
-        lines.append(labelled("affected", f"{count}: {', '.join(names)}"))
+        lines.append(labelled("affected", f"{count}: {few(names)}"))
     return lines
 
 

@@ -46,7 +46,7 @@ def lines_of_values(
         fits = {
             place: number
             for place, (old, new) in enumerate(zip(*records, strict=False))
-            if _shape(old) == _shape(new)
+            if _read_alike(old, new)
             and (number := _place_among_numbers(wanted, old, new)) is not None
         }
         if fits and (place := _likeliest(list(fits), records[1], counter)) is not None:
@@ -149,6 +149,14 @@ def _lines(path: str, first: int) -> Iterator[str]:
                 yield line.decode("utf-8", "replace")
     except (*BROKEN, SourceError):
         return
+
+
+def _read_alike(old: str, new: str) -> bool:
+    """Say whether two lines tell the same of one part: a unit may differ, as MB/s and GB/s."""
+    if _shape(old) == _shape(new):
+        return True
+    names = [line.split(maxsplit=1)[:1] for line in (old, new)]
+    return names[0] == names[1] != [] and len(_numbers(old)) == len(_numbers(new))
 
 
 def _shape(line: str) -> str:

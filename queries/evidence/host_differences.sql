@@ -57,7 +57,7 @@ sentences AS (
     format('{}: {}', name, array_to_string(list_sort(array_agg(DISTINCT value))[:3], ', '))
     || CASE
       WHEN any_value(agreeing) > 0
-        THEN format(', but {} on {} of {} hosts', any_value(usual), any_value(agreeing), any_value(hosts))
+        THEN format(' ({} of {} hosts: {})', any_value(agreeing), any_value(hosts), any_value(usual))
       WHEN any_value(hosts) = 1 THEN ' on the only host that tells'
       ELSE format(' on all {} hosts that tell', any_value(hosts))
     END AS sentence

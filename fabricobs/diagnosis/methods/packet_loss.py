@@ -24,7 +24,7 @@ _DROPS = ("drop_packets", "tx_discards", "rx_discards")
 # Packets that arrive in another order are no loss: these two say that something was sent again.
 _PROOFS = ("packet_seq_err", "local_ack_timeout_err")
 _RETRANSMISSIONS = counters_of("resend")
-_VICTIMS = 8
+_MOST_PORTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _at_switch(
         place = f"{switch} drops packets on {dropping} of its ports"
         return _Loss((Entity("switch", switch=switch),), place, rows, resent, detected_at)
     ends: list[End] = []
-    for end in ends_in(rows, _VICTIMS):
+    for end in ends_in(rows, _MOST_PORTS):
         far = rows.filter(pl.col("part") == end.part).row(0, named=True)
         ends.append(end)
         if far["far_is_nic"]:
@@ -197,7 +197,7 @@ def _finding(loss: _Loss, evidence: Evidence, model: Model, trends: list[StepTim
         evidence,
         words,
         entities=loss.entities,
-        related=entities_of(ends_in(loss.resent.filter("is_nic"), _VICTIMS)),
+        related=entities_of(ends_in(loss.resent.filter("is_nic"), len(loss.resent))),
         families=_families(loss, lossy, cost),
         drivers=_drivers(loss, model),
         start=spans[0][0],
@@ -217,10 +217,11 @@ def _lossy_class(loss: _Loss, evidence: Evidence) -> str | None:
         return None
     row = own.row(0, named=True)
     others = settings.filter(pl.col("lossy") == 0)
-    beside = f", where {len(others)} other switches protected theirs" if len(others) else ""
+    number = "1 other switch" if len(others) == 1 else f"{len(others)} other switches"
+    beside = f", and for some on those of {number}" if len(others) else ""
     return (
         f"PFC was enabled for no class on {row['lossy']} of {row['ports']} ports of "
-        f"{row['switch']} to NICs{beside}: what did not fit there was dropped."
+        f"{row['switch']} to NICs{beside}: what did not fit was dropped there."
     )
 
 

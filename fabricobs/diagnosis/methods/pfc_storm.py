@@ -207,7 +207,7 @@ def _finding(
         "device": storm.device,
         "switch": storm.switch or "its switch",
         "port": f"{storm.switch} {storm.port}" if storm.port else "its switch port",
-        "much": _much(storm, share),
+        "much": _much(storm),
         "since": f"{start:%H:%M:%S} UTC",
         "counted": _counted(storm, frames, back),
         "traffic": _traffic_sentence(storm, evidence),
@@ -232,7 +232,12 @@ def _finding(
         related=(*path, *(Entity("host", host=host) for host in victims)),
         families=families,
         drivers=[
-            driver(model, "pause_share", "share of the time it pauses its port", round(share, 3)),
+            driver(
+                model,
+                "pause_share",
+                "share of the time it pauses its port while it storms",
+                round(share, 3),
+            ),
             driver(
                 model,
                 "root",
@@ -249,13 +254,24 @@ def _finding(
     )
 
 
-def _much(storm: _Storm, share: float) -> str:
+def _mean_share(storm: _Storm) -> float:
+    """Return the share of the time from its begin to its end that a storm stops its port.
+
+    NIC and switch port count the same pauses: the one that saw more of them tells.
+    """
+    start, end, _ = storm.times
+    rows = storm.all_rows.filter(pl.col("ts") > start, pl.col("ts_before") < end)
+    stopped = rows.group_by("seen_at").agg((pl.col("share") * pl.col("seconds")).sum())
+    return min(_number(stopped["share"].max()) / (end - start).total_seconds(), 1.0)
+
+
+def _much(storm: _Storm) -> str:
     """Say how long a storm stopped its port; of one that no counter saw, how often it was seen."""
     if storm.rows.is_empty():
         times = len(storm.found)
         return "in a storm" if times == 1 else f"in {times:,} storms"
     about = "up to " if storm.rows["estimate"].all() else ""
-    return f"for {about}{share:.0%} of the time"
+    return f"for {about}{_mean_share(storm):.0%} of the time"
 
 
 def _counted(storm: _Storm, frames: float, back: float) -> str:
