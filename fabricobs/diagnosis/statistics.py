@@ -267,3 +267,15 @@ def jain_of_hashing(links: int, flows: int, quantile: float, seed: int = 1) -> f
     counts = draws.astype(np.float64)
     indices = np.sum(counts, axis=1) ** 2 / (links * np.sum(counts**2, axis=1))
     return float(np.quantile(indices, quantile))
+
+
+def odds(p: float) -> str:
+    """Return a probability in words: once in so many times, or less often than anybody counts."""
+    if p < 1e-9:
+        return "less than once in a billion times"
+    times = 1 / p
+    return (
+        f"once in {times:,.0f} times"
+        if times < 1e4
+        else f"once in {float(f'{times:.0e}'):,.0f} times"
+    )

@@ -27,7 +27,7 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.name_lists import at_most
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
 from fabricobs.diagnosis.skew_tests import FEWEST_HALVED, Skew, skews_of, slowdown_of
-from fabricobs.diagnosis.statistics import jain, jain_of_hashing, top_half_share
+from fabricobs.diagnosis.statistics import jain, jain_of_hashing, odds, top_half_share
 from fabricobs.diagnosis.uplink_stretches import (
     SharedStretch,
     by_group,
@@ -285,7 +285,7 @@ def _finding(
         "flows": skew.flows,
         "expected": skew.expected_jain,
         "jain": jain(stretch.loads),
-        "p": skew.p,
+        "p": odds(skew.p),
         "imbalance": float(np.max(share)) / mean - 1,
         "harm": " ".join(harms) or "No harm to the job was measured.",
     }

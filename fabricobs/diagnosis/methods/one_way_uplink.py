@@ -17,7 +17,7 @@ from fabricobs.diagnosis.findings import Entity, Finding, MethodResult, NotJudge
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.short_windows import hashing_holds, short_windows
-from fabricobs.diagnosis.statistics import at_most
+from fabricobs.diagnosis.statistics import at_most, odds
 from fabricobs.diagnosis.uplink_stretches import WITH_FLOWS, flows_of
 from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stretches
 
@@ -259,7 +259,7 @@ def _finding(
         if receives
         else f"sent {carried:.0%} of it before",
         "flows": shown.flows,
-        "p": shown.p,
+        "p": None if shown.p is None else odds(shown.p),
         "stopped": "" if shown.stopped else None,
     }
     families = {"counters", "topology"}
