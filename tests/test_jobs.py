@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -17,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import Rows, Run
-from fabricobs.diagnosis.findings import Diagnosis
-from fabricobs.diagnosis.jobs import JobError
+from fabricobs.diagnosis.findings import Diagnosis, Entity, Finding
+from fabricobs.diagnosis.jobs import JobError, _of_runs
 from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past
 from fabricobs.report.jobs import listing_text, restarts, seconds_between
@@ -652,3 +654,22 @@ def test_a_job_named_by_its_files_has_no_part_of_their_hosts_in_its_name(
             )  # fmt: skip
     runs = runs_of(make_store({"files": files, "nccl_ranks": ranks}))
     assert [run.name for run in runs] == ["nccl", "other"]
+
+
+@pytest.mark.parametrize("ended", ["in the run", "with the run"])
+def test_what_is_over_in_the_last_run_weighs_as_much_as_all_runs_lost(ended: str) -> None:
+    """A host that was slow until a restart and for a while after it was critical when over."""
+    host = Entity("host", host="n1")
+    first = Finding(
+        "gpu_throttle", (host,), "critical", 0.9, "It is hot", "", loss_share=0.3, run_share=0.02,
+        families=("counters", "timing"), start=START, end=START + timedelta(hours=1),
+        state="over", to_its_end=True,
+    )  # fmt: skip
+    second = replace(
+        first, severity="medium", run_share=0.035, start=first.end,
+        end=START + timedelta(hours=2), to_its_end=ended == "with the run",
+    )  # fmt: skip
+    runs: Any = [SimpleNamespace(name="job", label=label) for label in ("job", "job#2")]
+    told = _of_runs(list(zip(runs, (first, second), strict=True)))
+    assert told.run_share == pytest.approx(0.055)
+    assert told.severity == ("medium" if ended == "in the run" else "critical")

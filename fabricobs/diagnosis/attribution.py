@@ -12,6 +12,7 @@ from fabricobs.diagnosis.findings import (
     SEVERITIES,
     Entity,
     Finding,
+    Severity,
     confidence_of,
     severity_of_loss,
 )
@@ -72,12 +73,16 @@ def weigh_what_is_over(findings: list[Finding], trends: Sequence[StepTimeTrend])
         if begin is None or end is None or not loss or end >= last - _GOES_ON_STEPS:
             weighed.append(finding)
             continue
-        own = severity_of_loss(loss * (end - begin + 1) / (last - first + 1))
-        least = _LEAST_BY_STEPS if _OF_STEPS.issuperset(finding.families) else _LEAST_OF_OVER
-        most = max(SEVERITIES.index(own), least)
-        rank = min(SEVERITIES.index(finding.severity), most)
-        weighed.append(replace(finding, severity=SEVERITIES[rank]))
+        severity = severity_of_past(finding, loss * (end - begin + 1) / (last - first + 1))
+        weighed.append(replace(finding, severity=severity))
     return weighed
+
+
+def severity_of_past(finding: Finding, lost: float) -> Severity:
+    """Return the severity of a finding that is over, of which the run lost this share."""
+    least = _LEAST_BY_STEPS if _OF_STEPS.issuperset(finding.families) else _LEAST_OF_OVER
+    most = max(SEVERITIES.index(severity_of_loss(lost)), least)
+    return SEVERITIES[min(SEVERITIES.index(finding.severity), most)]
 
 
 def fold_downstream(findings: list[Finding], evidence: Evidence) -> list[Finding]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from fabricobs.diagnosis.attribution import in_order
+from fabricobs.diagnosis.attribution import in_order, severity_of_past
 from fabricobs.diagnosis.findings import (
     Answer,
     Coverage,
@@ -198,15 +198,18 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
     of_one = all(other.name == run.name for other, _ in others)
     jobs = [] if of_one else [Entity("job", job=each.label) for each, _ in told]
     begun = min((f.start for f in findings if f.start), default=None)
+    run_share = _sum_of_known(finding.run_share for finding in findings)
+    is_past = last.state == "over" and not last.to_its_end and run_share is not None
     merged = replace(
         worst,
+        severity=severity_of_past(worst, run_share or 0.0) if is_past else worst.severity,
         title=_title_of(worst, told, begun),
         explanation=f"{worst.explanation} {_in_each(told)}{_besides(worst, told)}".rstrip(),
         related=tuple(dict.fromkeys([*(e for f in (worst, *findings) for e in f.related), *jobs])),
         start=begun,
         end=last.end,
         detected_at=min((f.detected_at for f in findings if f.detected_at), default=None),
-        run_share=_sum_of_known(finding.run_share for finding in findings),
+        run_share=run_share,
         gpu_hours_lost=_sum_of_known(finding.gpu_hours_lost for finding in findings),
         cost=_sum_of_known(finding.cost for finding in findings),
         to_its_end=last.to_its_end,
