@@ -1,7 +1,7 @@
 -- question: Which runs of benchmarks are slow or wrong, and on which hosts did they run?
 -- A row is a run. `host` is its host where it has one only. `missing` is the share of bandwidth that it lacks of what
 -- it is `compared` with, the first that holds: the least that sound sites reach, the run of the same hosts before it, the
--- best alike run. `alike` counts the runs of the same test, ranks, hosts, GPUs and size.
+-- best alike run. `alike` counts the runs of the same test, ranks, nodes, GPUs, library version and size.
 WITH lacking AS (
   SELECT *, greatest(1 - busbw_gbytes_per_s / expected_low_gbytes_per_s, 0) AS of_sound,
     greatest(1 - busbw_gbytes_per_s / before_gbytes_per_s, 0) AS of_before,

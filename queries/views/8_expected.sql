@@ -94,7 +94,8 @@ WHERE m.nodes > 1 AND m.expected_low_gbytes_per_s IS NOT NULL
 QUALIFY row_number() OVER (PARTITION BY m.job ORDER BY m.calls * m.pure_p50_us DESC, m.op, m.bytes DESC) = 1;
 
 -- Rows of nccl-tests, rccl-tests and perftest with the run they are of, and what it ran on. A run is what one
--- start printed: from the line of rank 0 to the next. `hosts` is null where ranks are missing in the output.
+-- start printed: from the line of rank 0 to the next. `hosts` is null where ranks are missing in the output, `gpu` a list
+-- where its ranks have several models.
 -- `op` of a test that is not named follows from busbw over algbw. `nics` and `link_gbytes_per_s` are those NCCL
 -- lists in the same file, else those the hosts tell.
 CREATE OR REPLACE VIEW benchmark_rows AS
@@ -105,7 +106,8 @@ WITH members AS (
   WHERE comm IS NULL AND comm_id IS NULL AND rank IS NOT NULL AND cuda_device IS NOT NULL
 ),
 runs AS (
-  SELECT file_id, greatest(run, 1) AS run, max(rank) + 1 AS nranks, min(line) AS first_line, any_value(gpu_name) AS gpu,
+  SELECT file_id, greatest(run, 1) AS run, max(rank) + 1 AS nranks, min(line) AS first_line,
+    string_agg(DISTINCT gpu_name, ', ' ORDER BY gpu_name) AS gpu,
     CASE WHEN count(DISTINCT rank) = max(rank) + 1 THEN list_sort(list(DISTINCT host)) END AS hosts
   FROM members GROUP BY file_id, greatest(run, 1)
 ),
@@ -173,11 +175,19 @@ SELECT * EXCLUDE (factor, host_nics),
 FROM named
 WINDOW r AS (PARTITION BY file_id, run);
 
--- A run of a benchmark in one row, `name` its file and its number there: its largest message against what is expected, against alike runs (same
--- test, ranks, nodes, library version and size) and against the run of the same hosts before it, its smallest AllReduce, and
--- whether larger messages took less time: `dip_bytes` is the largest message that took a quarter longer than a
--- larger one, or than the same in place (or out of place). `usual_gbytes_per_s` is the median of alike runs.
--- `verdict` is the first that holds; `queries/acceptance.sql` says what each means.
+-- Files whose last changes are so close are of one copy (`_ONE_COPY_US` of the reader): they tell no order.
+CREATE OR REPLACE MACRO one_copy() AS INTERVAL 5 MINUTE;
+
+-- A run of a benchmark in one row, `name` its file and its number there. Its largest message is held against what is
+-- expected, against alike runs (same test, ranks, nodes, GPUs, library version and size), and against the run before
+-- it: the last earlier one that was alike on the same hosts. Its smallest AllReduce is held against what is expected.
+-- What a run does not state of ranks and hosts is no likeness: two of unknown hosts may be of two clusters, even in one
+-- folder, so they are alike to none. A run is dated by its output, else by its path, else by the last change of its
+-- file; `ran_from` and `ran_to` are as far as that tells. The run before lies in the same file, or ended before this
+-- began; where nothing orders two runs, none is before the other.
+-- `dip_bytes` is the largest message that took a quarter longer than a larger one, or than the same in place (or out
+-- of place). `usual_gbytes_per_s` is the median of alike runs. `verdict` is the first that holds;
+-- `queries/acceptance.sql` says what each means.
 CREATE OR REPLACE VIEW benchmark_runs AS
 WITH judged AS (
   SELECT *, coalesce(busbw_gbytes_per_s, in_place_busbw_gbytes_per_s) AS reached,
@@ -189,30 +199,52 @@ WITH judged AS (
 ),
 runs AS (
   SELECT file_id, path, run, parse_filename(path) || CASE WHEN run > 1 THEN ' run ' || run ELSE '' END AS name, test,
-    any_value(op) AS op, any_value(nranks) AS nranks, any_value(nodes) AS nodes,
-    any_value(hosts) AS hosts, any_value(nic_names) AS nics, any_value(gpu) AS gpu, any_value(version) AS version,
-    any_value(job) AS job, min(ts) FILTER (ts_source IN ('inline', 'header')) AS ts,
-    max(bytes) AS bytes, arg_max(reached, bytes) AS busbw_gbytes_per_s,
-    arg_max(limit_gbytes_per_s, bytes) AS limit_gbytes_per_s,
+    min(op) AS op, min(nranks) AS nranks, min(nodes) AS nodes,
+    min(hosts) AS hosts, min(nic_names) AS nics, min(gpu) AS gpu, min(version) AS version,
+    min(job) AS job, min(ts) FILTER (ts_source IN ('inline', 'header')) AS ts,
+    max(bytes) AS bytes, median(reached) FILTER (bytes = largest) AS busbw_gbytes_per_s,
+    max(limit_gbytes_per_s) FILTER (bytes = largest) AS limit_gbytes_per_s,
     max(expected_low_gbytes_per_s) FILTER (bytes = largest) AS expected_low_gbytes_per_s,
     max(expected_high_gbytes_per_s) FILTER (bytes = largest) AS expected_high_gbytes_per_s,
-    any_value(expected_source) FILTER (bytes = largest) AS expected_source,
-    arg_min(took, bytes) FILTER (expected_high_us IS NOT NULL) AS small_us,
-    any_value(expected_high_us) AS small_high_us,
+    max(expected_source) FILTER (bytes = largest) AS expected_source,
+    arg_min(took, (bytes, took)) FILTER (expected_high_us IS NOT NULL) AS small_us,
+    arg_min(expected_high_us, (bytes, took)) FILTER (expected_high_us IS NOT NULL) AS small_high_us,
     max(bytes) FILTER (greatest(took, in_place_time_us) > 1.25 * fastest_after) AS dip_bytes,
     sum(CASE WHEN wrong >= 1 THEN wrong ELSE 0 END + CASE WHEN in_place_wrong >= 1 THEN in_place_wrong ELSE 0 END)
       AS wrong
-  FROM (SELECT *, max(bytes) OVER (PARTITION BY file_id, run, test) AS largest FROM judged)
+  FROM (SELECT *, max(bytes) FILTER (reached IS NOT NULL) OVER (PARTITION BY file_id, run, test) AS largest FROM judged)
   GROUP BY file_id, path, run, test
 ),
+-- As texts: DuckDB finds no lists or structs equal in an ASOF join.
+dated AS (
+  SELECT r.*, CASE WHEN r.nodes IS NOT NULL THEN
+      {'test': r.test, 'op': r.op, 'nranks': r.nranks, 'nodes': r.nodes, 'bytes': r.bytes, 'gpu': r.gpu, 'version': r.version}::VARCHAR
+    END AS likeness, array_to_string(r.hosts, ' ') AS own_hosts,
+    coalesce(r.ts, CASE WHEN f.dated_source = 'day' AND f.modified - f.dated BETWEEN INTERVAL 0 DAY AND INTERVAL 1 DAY
+      THEN f.modified ELSE f.dated END, f.modified) AS ran_from,
+    CASE WHEN r.ts IS NOT NULL OR f.dated_source <> 'day' THEN ran_from
+      WHEN ran_from = f.modified THEN ran_from + one_copy()
+      ELSE ran_from + INTERVAL 1 DAY - INTERVAL 1 MICROSECOND END AS ran_to
+  FROM runs r LEFT JOIN files f USING (file_id)
+),
+ended AS (
+  SELECT likeness, own_hosts, ran_to, max(busbw_gbytes_per_s) AS reached
+  FROM dated
+  WHERE likeness IS NOT NULL AND busbw_gbytes_per_s IS NOT NULL AND ran_to IS NOT NULL
+  GROUP BY likeness, own_hosts, ran_to
+),
 compared AS (
-  SELECT *, count(*) OVER alike AS alike, median(busbw_gbytes_per_s) OVER alike AS usual_gbytes_per_s,
-    max(busbw_gbytes_per_s) OVER alike AS best_gbytes_per_s,
-    lag(busbw_gbytes_per_s) OVER (PARTITION BY test, op, hosts, bytes ORDER BY ts) AS before_gbytes_per_s
-  FROM runs
-  WINDOW alike AS (PARTITION BY test, op, nranks, nodes, bytes, gpu)
+  SELECT d.*, CASE WHEN d.likeness IS NULL THEN 1 ELSE count(*) OVER alike END AS alike,
+    CASE WHEN d.likeness IS NULL THEN d.busbw_gbytes_per_s ELSE median(d.busbw_gbytes_per_s) OVER alike END AS usual_gbytes_per_s,
+    CASE WHEN d.likeness IS NULL THEN d.busbw_gbytes_per_s ELSE max(d.busbw_gbytes_per_s) OVER alike END AS best_gbytes_per_s,
+    CASE WHEN d.likeness IS NOT NULL THEN coalesce(
+      lag(d.busbw_gbytes_per_s) OVER (PARTITION BY d.likeness, d.own_hosts, d.file_id ORDER BY d.run), e.reached)
+    END AS before_gbytes_per_s
+  FROM dated d
+  ASOF LEFT JOIN ended e ON e.likeness = d.likeness AND e.own_hosts = d.own_hosts AND d.ran_from > e.ran_to
+  WINDOW alike AS (PARTITION BY d.likeness)
 )
-SELECT *, CASE
+SELECT * EXCLUDE (likeness, own_hosts), CASE
     WHEN wrong > 0 THEN 'wrong results'
     WHEN busbw_gbytes_per_s < expected_low_gbytes_per_s THEN 'below'
     WHEN dip_bytes >= 67108864 THEN 'unstable'
