@@ -13,8 +13,13 @@ SELECT * FROM (VALUES
 CREATE OR REPLACE TABLE expected_nvlink AS
 SELECT * FROM (VALUES
   ('A100-SXM4', 'any', 300.0, 215.0, 240.0, '12 NVLinks of 25 GB/s; 235 measured on 8 GPUs (nccl-tests issue 149 asks for it)'),
-  ('H100 80GB HBM3|H200$|H20(-|$)', 'AllReduce', 450.0, 340.0, 485.0, 'Ring 370 after protocol overhead, NVLS 480 (nccl-tests issues 212, 290)'),
+  ('H100 80GB HBM3|H200$|H20(-|$)', 'AllReduce', 450.0, 340.0, 485.0, 'Ring 370 after protocol overhead, NVLS 480 (nccl-tests issues 212, 290), 475 on H200 (272)'),
   ('H100 80GB HBM3|H200$|H20(-|$)', 'any', 450.0, 340.0, 380.0, '18 NVLinks of 25 GB/s; 370 after protocol overhead (nccl-tests issue 212)'),
+  ('G?B200( |$)', 'AllReduce', 900.0, 660.0, 850.0, '18 NVLinks of 50 GB/s, 40 of them for data in NCCL''s model; NVLS 830 on 8 B200 (nccl issue 1807), 835 on 72 GB200'),
+  ('G?B200( |$)', 'any', 900.0, 660.0, 722.0, '18 NVLinks of 50 GB/s, 40 of them for data in NCCL''s model (SM100_NVLINK_BW; nccl issue 1807)'),
+  ('H800$', 'AllReduce', 200.0, 147.0, 220.0, '8 NVLinks of 25 GB/s; NVLS 215 (nccl issue 1374)'),
+  ('H800$', 'any', 200.0, 147.0, 165.0, '8 NVLinks of 25 GB/s; 160 measured (DeepSeek-V3 issue 28)'),
+  ('A800-SXM4', 'any', 200.0, 143.0, 160.0, '8 of the 12 NVLinks of an A100, in proportion to it; no measurement was found (UNVERIFIED)'),
   ('GH200 120GB', 'any', 450.0, 315.0, 345.0, '4 GPUs, 339 measured (boeschf/nccl-benchmark-on-alps-2025)'),
   ('MI300X', 'any', 448.0, 300.0, 336.0, '7 xGMI links of 64 GB/s, 48 of them usable (ROCm blog on RCCL and xGMI of MI300X)')
 ) AS t(gpu, op, limit_gbytes_per_s, low_gbytes_per_s, high_gbytes_per_s, source);
@@ -98,7 +103,7 @@ limits AS (
   LEFT JOIN expected_network_shares s
     ON t.link_gbytes_per_s * 8 > s.above_gbps AND t.link_gbytes_per_s * 8 <= s.up_to_gbps
   LEFT JOIN expected_nvlink v
-    ON t.nodes = 1 AND t.nranks > 2 AND regexp_matches(t.gpu, v.gpu)
+    ON t.nodes = 1 AND t.nranks > 2 AND regexp_matches(t.gpu, v.gpu) AND t.gpu NOT LIKE '%, %'
       AND (v.op = t.op OR (v.op = 'any' AND NOT EXISTS (
         SELECT 1 FROM expected_nvlink o WHERE o.gpu = v.gpu AND o.op = t.op)))
 ),

@@ -59,7 +59,14 @@ LEFT JOIN listed l ON l.job IS NOT DISTINCT FROM j.job
 LEFT JOIN host_nics h ON h.job IS NOT DISTINCT FROM j.job
 LEFT JOIN used u ON u.job IS NOT DISTINCT FROM j.job;
 
--- Collectives of a job by kind and size, with the NICs they can use. `bytes` is the whole message. `nics` is
+-- The model of the GPUs a job runs on, as their hosts tell it; null where these have several.
+CREATE OR REPLACE VIEW job_gpus AS
+SELECT r.job, CASE WHEN count(DISTINCT g.model) = 1 THEN min(g.model) END AS gpu
+FROM (SELECT DISTINCT job, host FROM job_ranks) r
+JOIN (SELECT DISTINCT host_name(host) AS host, model FROM gpu_samples WHERE model IS NOT NULL) g USING (host)
+GROUP BY r.job;
+
+-- Collectives of a job by kind and size, with the NICs they can use, or, inside one host, its GPUs. `bytes` is the whole message. `nics` is
 -- that of a host in the part its ranks have of all ranks there: the groups of a job send at the same time.
 CREATE OR REPLACE VIEW collective_classes AS
 WITH sizes AS (
@@ -76,8 +83,9 @@ SELECT c.job, c.op, c.nranks, c.nodes, (2 ^ floor(log2(c.bytes)))::BIGINT AS siz
   CASE WHEN c.nodes > 1 THEN any_value(n.link_gbytes_per_s) END AS link_gbytes_per_s,
   CASE WHEN c.nodes > 1 AND any_value(n.nics) IS NOT NULL THEN least(ceil(c.nranks / c.nodes),
     any_value(n.nics) * least(1.0, c.nranks / c.nodes / any_value(s.host_ranks))) END AS nics,
-  NULL::VARCHAR AS gpu
+  CASE WHEN c.nodes = 1 THEN any_value(g.gpu) END AS gpu
 FROM collective_calls c
+LEFT JOIN job_gpus g ON g.job IS NOT DISTINCT FROM c.job
 LEFT JOIN job_networks n ON n.job IS NOT DISTINCT FROM c.job
 LEFT JOIN sizes s ON s.job IS NOT DISTINCT FROM c.job
 WHERE c.bytes > 0 AND c.nranks > 1
