@@ -3,14 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fabricobs.formats.identity import UNKNOWN
+from fabricobs.formats.identity.names import dated
+from fabricobs.formats.identity.times import time_of_path
 from fabricobs.formats.reading import FileResult
 from fabricobs.formats.recognition.format import Format
 from fabricobs.formats.rows import Rows
@@ -110,6 +113,7 @@ def add_account(
             "path": path_text(planned.path),
             "size_bytes": planned.size_bytes,
             "modified": planned.modified_us,
+            **_dated(planned, options.tzinfo),
             "content": planned.content,
             "settings": planned.settings,
             "formats": ",".join(planned.recognised.names),
@@ -136,6 +140,20 @@ def add_account(
             "unparsed",
             {"file_id": planned.file_id, "line": number, "reason": reason, "text": text},
         )
+
+
+def _dated(planned: PlannedFile, zone: tzinfo) -> dict[str, Any]:
+    """Return the time that the path of a file states, unless it is that of its last change.
+
+    A file that is given by itself has its folder's: identities take only what lies below an input.
+    """
+    told = planned.told
+    if told.ts is not None and told.ts_source != "mtime":
+        return {"dated": told.ts, "dated_source": told.ts_source}
+    time = time_of_path(tuple(map(dated, Path(planned.path).parts[-2:])), zone)
+    if time.ts is None:
+        return {}
+    return {"dated": time.ts, "dated_source": "day" if time.is_day else "filename"}
 
 
 def add_counter_info(rows: Rows, format_: Format) -> None:

@@ -45,6 +45,7 @@ class PlannedFile:
     size_bytes: int
     modified_us: int | None
     identity: Identity
+    told: Identity  # that of its path, of which the rows of a log take less
     from_path: dict[str, Any]
     recognised: Recognised
     replaces: str | None = None
@@ -300,6 +301,7 @@ def _plan(
         size_bytes=size_bytes,
         modified_us=modified_us,
         identity=identity,
+        told=told,
         from_path=from_path,
         recognised=recognised,
     )

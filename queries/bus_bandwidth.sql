@@ -23,14 +23,15 @@
 -- Bandwidth of the rank that arrived last: the others' time includes waiting for it. Large messages are
 -- judged by bandwidth, AllReduces up to 4 KiB by time; those between depend on the algorithm and have no
 -- expectation. In a training job several collectives share the NICs, and computation slows their kernels:
--- `below` is normal there where they overlap. `above` means that NICs are missing in the logs, that NVLink
+-- `below` is normal there where they overlap. Inside one host the NVLinks of the model that nvidia-smi or DCGM tells
+-- count; NVLink SHARP lets an AllReduce exceed their limit. `above` means that NICs are missing in the logs, that NVLink
 -- connects the hosts, or that switches reduce (SHARP). `nics` counts the NICs in use, at most one a rank;
 -- ranks of other communicators on the host use the rest. Null is unknown. `queries/views/0_expectations.sql` holds the expectations.
 SELECT job, op, nranks, nodes, size_class, calls, busbw_p50_gbytes_per_s, busbw_p95_gbytes_per_s,
   link_gbytes_per_s AS link_rate_gbytes_per_s, nics,
   busbw_p50_gbytes_per_s / (link_gbytes_per_s * nics) AS link_share, limit_gbytes_per_s,
   expected_low_gbytes_per_s, expected_high_gbytes_per_s, pure_p50_us AS time_p50_us, expected_high_us,
-  CASE WHEN busbw_p50_gbytes_per_s > limit_gbytes_per_s THEN 'above'
+  CASE WHEN busbw_p50_gbytes_per_s > greatest(limit_gbytes_per_s, expected_high_gbytes_per_s) THEN 'above'
     WHEN busbw_p50_gbytes_per_s < expected_low_gbytes_per_s OR pure_p50_us > expected_high_us THEN 'below'
     WHEN coalesce(expected_low_gbytes_per_s, expected_high_us) IS NOT NULL THEN 'usual' END AS assessment,
   expected_source AS source

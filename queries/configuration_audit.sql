@@ -14,19 +14,48 @@
 --
 -- A usual value is that of three quarters of at least three; two that differ have none. `not seen` means that no file
 -- tells it, not that it is right. What does not fit along a path (PFC, watchdog, MTU) is a finding, `path_mismatch`.
-WITH told AS (
+-- The MTU of a port that is up is compared with ports for the same: those of RDMA devices, ports of switches, and the
+-- others by their speed, or by the look of their name where no output tells it.
+WITH states AS (
+  SELECT device, port, max(speed_gbps) AS speed_gbps, bool_or(link_layer = 'InfiniBand') AS is_infiniband,
+    arg_max(oper, coalesce(ts, '1970-01-01'::TIMESTAMP)) AS oper
+  FROM named_status GROUP BY device, port
+),
+mtus AS (
+  SELECT device, port, value, ts FROM switch_settings WHERE name = 'mtu'
+  UNION ALL
+  SELECT device, port, mtu::VARCHAR, ts FROM named_status WHERE mtu > 0
+),
+port_mtus AS (
+  SELECT m.device, m.port, m.value, m.ts,
+    CASE WHEN n.nic IS NOT NULL THEN CASE WHEN s.is_infiniband THEN 'InfiniBand ports' ELSE 'RDMA ports' END
+        || coalesce(format(' of {:.0f} Gb/s', greatest(s.speed_gbps, d.speed_gbps)), '')
+      WHEN m.port IS NULL THEN 'MTU'
+      WHEN regexp_matches(m.port, '^(ma|mgmt|management|vlan|loopback|lo|port-?channel|po|ae|irb|bundle|tunnel|nve)[0-9]', 'i')
+        THEN 'ports ' || regexp_replace(m.port, '[0-9]+', '#', 'g')
+      WHEN regexp_matches(m.port, '[A-Z/-]|^(swp|etp)?[0-9]') THEN 'MTU'
+      WHEN s.speed_gbps > 0 THEN format('other ports of {:.0f} Gb/s', s.speed_gbps)
+      -- The first of them is often that by which a host is managed.
+      WHEN m.port = 'eth0' THEN 'ports eth0'
+      ELSE 'ports ' || regexp_replace(m.port, '[0-9]+', '#', 'g') END AS fact
+  FROM mtus m
+  LEFT JOIN states s USING (device, port)
+  LEFT JOIN nic_names n ON n.host = host_name(m.device) AND n.name = m.port
+  LEFT JOIN states d ON host_name(d.device) = n.host AND d.port = n.nic || '/1'
+  WHERE coalesce(s.oper, d.oper) IS DISTINCT FROM 'down'
+),
+told AS (
   SELECT CASE WHEN name = 'lossless_priorities' THEN 'PFC priorities of switch ports'
       WHEN name IN ('watchdog', 'ACTION', 'DETECTION TIME', 'RESTORATION TIME', 'pfcwd polling interval', 'watchdog polls') THEN 'PFC watchdog'
       WHEN format LIKE 'sonic_switch_hash%' OR profile IN ('ECMP', 'LAG') THEN 'hash fields'
       WHEN regexp_matches(name, '_threshold|^ecn$|probability|^wred_') THEN 'ECN thresholds'
       WHEN name = 'trust' THEN 'trust of switch ports'
       WHEN name LIKE 'DSCP %' THEN 'DSCP maps'
-      WHEN name = 'mtu' THEN 'MTU'
       WHEN name LIKE 'adaptive_routing%' THEN 'adaptive routing'
       WHEN regexp_matches(name, '^(service-profile|RoCE mode|(qos|queuing) policy|(pfc|ecn|mapping) profile)$') THEN 'QoS policies of switch ports'
       WHEN profile <> 'route' OR name = 'mmu queue profile' THEN 'buffer profiles' END AS name,
-    device, port, CASE WHEN name = 'mtu' THEN 'MTU' ELSE concat_ws(' ', profile, CASE WHEN name <> 'hash_field' THEN name END) END AS fact, value, ts
-  FROM switch_settings
+    device, port, concat_ws(' ', profile, CASE WHEN name <> 'hash_field' THEN name END) AS fact, value, ts
+  FROM switch_settings WHERE name <> 'mtu'
   UNION ALL
   SELECT CASE WHEN fact = 'PFC enabled by priority' THEN 'PFC priorities of hosts' WHEN fact = 'trust' THEN 'trust of hosts'
       WHEN fact = 'dma_buf' THEN 'GPUDirect module'
@@ -43,7 +72,7 @@ WITH told AS (
   UNION ALL SELECT 'IOMMU', host, NULL, 'kernel parameters',
     coalesce(nullif(array_to_string(list_sort(regexp_extract_all(value, '\S*iommu\S*')), ' '), ''), 'not set'), ts
   FROM hosts WHERE fact = 'kernel command line'
-  UNION ALL SELECT 'MTU', device, port, 'MTU', mtu::VARCHAR, ts FROM named_status WHERE mtu > 0
+  UNION ALL SELECT 'MTU', device, port, fact, value, ts FROM port_mtus
   UNION ALL SELECT 'FEC', device, port, 'FEC', fec, ts FROM named_status WHERE oper IS DISTINCT FROM 'down'
   UNION ALL SELECT 'firmware', device, NULL, 'module ' || coalesce(vendor || ' ', '') || part_number, firmware, ts FROM optics WHERE part_number IS NOT NULL
   -- A host whose modules were read, and that has none of these, is told too; so is a variable that only others set.

@@ -1,6 +1,9 @@
 """What collectives and benchmarks should reach, against what they did."""
 
 import json
+import random
+import shutil
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +26,9 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.diagnosis.verdict import give_verdict
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
+from fabricobs.querying import stored_queries
 from fabricobs.store.parts import Store
+from fabricobs.store.session import open_session
 
 BANDWIDTH = 7  # number of the question
 HEADER = {"id": "0x5e", "nnodes": 4, "n_ranks": 4}
@@ -256,3 +261,54 @@ def test_what_narrow_leaves_let_reach_is_told(seed: int) -> None:
         f", {299 / narrow:,.0f} to {384 / narrow:,.0f} where leaves carry {narrow:.3g} times less"
     )
     assert (less in told.evidence) is (narrow > 1)
+
+
+# Names as nvidia-smi prints them; what sound hosts reach at least, and what is too little.
+MODELS = {
+    "NVIDIA A100-SXM4-80GB": 220, "NVIDIA H100 80GB HBM3": 350, "NVIDIA H200": 350,
+    "NVIDIA B200": 680, "NVIDIA GB200": 680, "NVIDIA H800": 150, "NVIDIA A800-SXM4-80GB": 148,
+}  # fmt: skip
+# With NVLink SHARP, more than one GPU can send.
+SHARP = {"NVIDIA H100 80GB HBM3": 480, "NVIDIA H200": 475, "NVIDIA H800": 215, "NVIDIA B200": 835}
+UNKNOWN = ["NVIDIA H100 PCIe", "NVIDIA A800 80GB PCIe", "NVIDIA L40S", "Tesla V100-SXM2-32GB"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("model", [*MODELS, *UNKNOWN, "several", "not told"])
+def test_collectives_inside_a_host_are_judged_by_its_nvlinks(
+    make_store: Callable[[dict[str, list[dict[str, Any]]]], Path], model: str, seed: int
+) -> None:
+    """By the model of the GPUs; unknown models, several and none are not judged."""
+    chance = random.Random(f"{model} {seed}")
+    op = chance.choice(["AllReduce", "AllGather", "ReduceScatter"])
+    names = [model] * 8 if model in {*MODELS, *UNKNOWN} else []
+    if model == "several":
+        names = ["NVIDIA H100 80GB HBM3"] * 4 + ["NVIDIA H200"] * 4
+    sound = chance.uniform(1, 1.05) * MODELS.get(model, 300)
+    told = {}
+    if op == "AllReduce" and chance.random() < 0.5:
+        sound = SHARP.get(model, sound)
+    for share in (1.0, chance.uniform(0.2, 0.6)):
+        # Bytes of a rank: of an AllGather the message is all of them.
+        size = 1 << 31
+        moved = 2 * 7 / 8 * size if op == "AllReduce" else 7 * size
+        call = {
+            "op": op, "seq": 1, "bytes": size, "nranks": 8, "nodes": 1, "comm_id": "c",
+            "host": "n1", "duration_us": moved / (sound * share * 1e3),
+        }  # fmt: skip
+        store = make_store(
+            {
+                "collectives": [{**call, "rank": rank, "line": rank} for rank in range(8)],
+                "gpu_samples": [
+                    {"host": "n1", "gpu": gpu, "model": name, "line": gpu}
+                    for gpu, name in enumerate(names)
+                ],
+            }
+        )
+        query = stored_queries()["bus_bandwidth"]
+        with open_session(store, query.sql) as session:
+            sql = query.sql.rstrip().rstrip(";")
+            told[share] = session.sql(f"SELECT assessment FROM ({sql})").fetchall()
+        shutil.rmtree(store)
+    expected = ["usual", "below"] if model in MODELS else [None, None]
+    assert list(told.values()) == [[(each,)] for each in expected]

@@ -2,7 +2,10 @@
 
 import json
 import os
+import random
 import shutil
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import pytest
 
 import fabricobs
+from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Diagnosis, Finding
 from fabricobs.simulator.random_worlds.ledger import Ledger
 from fabricobs.simulator.random_worlds.nccl import write_nccl
@@ -211,3 +215,116 @@ def test_a_time_without_a_year_is_the_last_before_the_file_was_written(
     fabricobs.ingest([tmp_path / "logs"], store=tmp_path / "store")
     ((time,),) = fabricobs.open(tmp_path / "store").sql("SELECT ts FROM events").fetchall()
     assert time.replace(microsecond=0, tzinfo=None) == datetime(year, 11, 23, 9, 15, 2)
+
+
+@dataclass(frozen=True)
+class _End:
+    """An end of an InfiniBand link, as UFM names it."""
+
+    host: str
+    port: int
+    guid: str
+    is_switch: bool = True
+
+    def older(self) -> str:
+        """Return what UFM wrote with the GUID first."""
+        kind, name = ("Switch", self.host) if self.is_switch else ("Computer", f"{self.host} HCA-1")
+        return f"{self.guid} ({kind}: {name}) : {self.port}"
+
+    def newer(self) -> str:
+        """Return what it writes with the name first."""
+        kind = f"Switch:{self.host}:1/{self.port}/1"
+        if not self.is_switch:
+            kind = f"Computer:{self.host} HCA-1:1"
+        return f"({kind}){self.guid}:{self.port}"
+
+
+def _ufm_line(at: datetime, code: int, level: str, what: str) -> str:
+    return (
+        f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d} [{at.second}] [{code}] {level} {what}"
+    )
+
+
+QUIET = (
+    (64, "GID Address In Service: prefix fe80000000000000,guid 248a0703006d40f0"),
+    (65, "GID Address Out of Service: prefix fe80000000000000,guid 248a0703006d40f0"),
+    (144, "Capability Mask Modified: lid 7, mask 0x2651e848"),
+    (
+        123,
+        "Port Normalized Transmit BW counter threshold exceeded. Threshold is 95, received value",
+    ),
+    (256, "Bad M_Key: mkey 00000001 from lid 7  trap 256"),
+    (336, "Port x action enable succeeded"),
+)
+ALARMS = (
+    (110, "Symbol-Error counter rate threshold exceeded. Threshold is 200, received value is 900."),
+    (130, "Found a 4x link that operates in 1x width mode."),
+    (702, "Peer Port ibleaf09:1/19/2 is considered by SM as unhealthy due to FLAPPING."),
+    (917, "Symbol BER Error on Port (x)  exceeded critical threshold (1e-14)"),
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_links_that_ufm_lost_and_found_are_ports_that_went_down_and_came_up(
+    tmp_path: Path, seed: int
+) -> None:
+    """Whichever end it names first, in both layouts; members, keys and load are no alarms."""
+    chance = random.Random(seed)
+    at = datetime(2026, 3, 2, 9, tzinfo=UTC)
+    lines, expected = [], []
+    for number in range(60):
+        at += timedelta(seconds=chance.randint(6, 90), milliseconds=number)
+        leaf = _End(f"ib-leaf{chance.randint(1, 4):02d}", chance.randint(1, 40), "f4521403008817f0")
+        other = _End(f"gpu{chance.randint(1, 9):03d}", 1, "e41d2d0300a4f482", is_switch=False)
+        if chance.random() < 0.5:
+            other = _End("ib-spine01", chance.randint(1, 40), "fc6a1c0300244e00")
+        ends = chance.sample([leaf, other], 2)
+        port = (
+            f"IBPort [default(34) / Switch: {leaf.host} / NA / {leaf.port}] [dev_id: {leaf.guid}]"
+        )
+        match chance.randrange(4):
+            case 0 | 1:
+                is_up, is_newer = chance.random() < 0.5, chance.random() < 0.5
+                told = " - ".join(end.newer() if is_newer else end.older() for end in ends)
+                told += ", cable S/N: MT2026X00001" if is_newer else ""
+                text = f"{'Link is up' if is_up else 'Link went down'}: {told}"
+                where = (
+                    f"[Fabric_Topology] Link [Source {ends[0].guid}_1  TO Dest: {ends[1].guid}_2]"
+                )
+                lines.append(_ufm_line(at, 328 + (not is_up), "WARNING", f"{where}: {text}"))
+                kept = next(end for end in ends if end.is_switch)
+                expected.append(
+                    (kept.host, str(kept.port), "port_up" if is_up else "port_down", at)
+                )
+            case 2:
+                code, text = chance.choice(QUIET)
+                lines.append(_ufm_line(at, code, "INFO", f"[Fabric_Notification] {port}: {text}"))
+            case 3:
+                code, text = chance.choice(ALARMS)
+                lines.append(_ufm_line(at, code, "WARNING", f"[Hardware] {port}: {text}"))
+                expected.append((leaf.host, str(leaf.port), "port_alarm", at))
+    path = tmp_path / "ufm01" / "event.log"
+    path.parent.mkdir()
+    path.write_text("\n".join(lines) + "\n")
+    fabricobs.ingest([path], store=tmp_path / "s")
+    told = fabricobs.open(tmp_path / "s").sql("SELECT host, part, kind, ts FROM events ORDER BY ts")
+    assert told.fetchall() == [(*rest, ts.replace(tzinfo=None)) for *rest, ts in expected]
+    ((unread,),) = fabricobs.open(tmp_path / "s").sql("SELECT sum(unparsed) FROM files").fetchall()
+    assert unread == 0
+
+
+@pytest.mark.parametrize("action", ["disable", "reset", ""])
+def test_a_link_that_a_person_took_down_in_ufm_did_not_fail(tmp_path: Path, action: str) -> None:
+    at, leaf = datetime(2026, 3, 2, 9, tzinfo=UTC), _End("ib-leaf01", 7, "f4521403008817f0")
+    port = f"IBPort [default(34) / Switch: {leaf.host} / NA / {leaf.port}] [dev_id: {leaf.guid}]"
+    other = _End("gpu001", 1, "e41d2d0300a4f482", is_switch=False)
+    lines = [f"[Fabric_Topology] Site [default]: Link went down: {leaf.older()} - {other.older()}"]
+    if action:
+        lines.insert(0, f"[Maintenance] {port}: Port x action {action} succeeded")
+    text = [
+        _ufm_line(at + timedelta(seconds=n), 329, "WARNING", line) for n, line in enumerate(lines)
+    ]
+    (tmp_path / "event.log").write_text("\n".join(text) + "\n")
+    fabricobs.ingest([tmp_path / "event.log"], store=tmp_path / "s")
+    with closing(Evidence(tmp_path / "s")) as evidence:
+        assert len(evidence.frame("link_downs")) == (not action)

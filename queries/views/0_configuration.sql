@@ -17,7 +17,7 @@ SELECT * FROM (VALUES
   ('DSCP maps', NULL, 'A DSCP mapped to another class is not protected',
     'CONFIG_DB', 'show running-config, show qos maps', 'show running-config', 'nv config show, nv show qos roce, qos_features.conf', 'show configuration', NULL, NULL, 'mlnx_qos -i; traffic_class and default_roce_tos of sysfs and configfs, copied with their paths', 'SR Linux; SONiC: show qos map; maps from classes to queues; PCP'),
   ('MTU', NULL, 'The smallest MTU of a path counts; larger packets are dropped',
-    'CONFIG_DB, show interfaces status', 'show interfaces, show running-config', 'show interface, show running-config', 'nv show interface, nv config show', 'show configuration', 'info | as json', 'ibdiagnet2.db_csv', 'node_exporter', 'ip link'),
+    'CONFIG_DB, show interfaces status', 'show interfaces, show running-config', 'show interface, show running-config', 'nv show interface, nv config show', 'show configuration', 'info | as json', 'ibdiagnet2.db_csv', 'ip link, sysfs net/PORT/mtu, node_exporter', 'what a queue pair uses (ibv_devinfo); ports that are down'),
   ('buffer profiles', NULL, 'Headroom that is too small loses packets in spite of PFC',
     'CONFIG_DB, show buffer configuration', 'show running-config (mmu queue profile)', 'show running-config (queue-limit, pause buffer-size)', 'nv config show, qos_features.conf', 'show configuration', 'info | as json', NULL, NULL, 'what a profile of EOS contains; which ports of SONiC use which; qos_infra.conf; sizes in use'),
   ('QoS policies of switch ports', NULL, 'A port without the policy of its neighbours treats RoCE as any traffic',

@@ -13,11 +13,35 @@ SELECT * FROM (VALUES
 CREATE OR REPLACE TABLE expected_nvlink AS
 SELECT * FROM (VALUES
   ('A100-SXM4', 'any', 300.0, 215.0, 240.0, '12 NVLinks of 25 GB/s; 235 measured on 8 GPUs (nccl-tests issue 149 asks for it)'),
-  ('H100 80GB HBM3|H200$|H20(-|$)', 'AllReduce', 450.0, 340.0, 485.0, 'Ring 370 after protocol overhead, NVLS 480 (nccl-tests issues 212, 290)'),
+  ('H100 80GB HBM3|H200$|H20(-|$)', 'AllReduce', 450.0, 340.0, 485.0, 'Ring 370 after protocol overhead, NVLS 480 (nccl-tests issues 212, 290), 475 on H200 (272)'),
   ('H100 80GB HBM3|H200$|H20(-|$)', 'any', 450.0, 340.0, 380.0, '18 NVLinks of 25 GB/s; 370 after protocol overhead (nccl-tests issue 212)'),
+  ('G?B200( |$)', 'AllReduce', 900.0, 660.0, 850.0, '18 NVLinks of 50 GB/s, 40 of them for data in NCCL''s model; NVLS 830 on 8 B200 (nccl issue 1807), 835 on 72 GB200'),
+  ('G?B200( |$)', 'any', 900.0, 660.0, 722.0, '18 NVLinks of 50 GB/s, 40 of them for data in NCCL''s model (SM100_NVLINK_BW; nccl issue 1807)'),
+  ('H800$', 'AllReduce', 200.0, 147.0, 220.0, '8 NVLinks of 25 GB/s; NVLS 215 (nccl issue 1374)'),
+  ('H800$', 'any', 200.0, 147.0, 165.0, '8 NVLinks of 25 GB/s; 160 measured (DeepSeek-V3 issue 28)'),
+  ('A800-SXM4', 'any', 200.0, 143.0, 160.0, '8 of the 12 NVLinks of an A100, in proportion to it; no measurement was found (UNVERIFIED)'),
   ('GH200 120GB', 'any', 450.0, 315.0, 345.0, '4 GPUs, 339 measured (boeschf/nccl-benchmark-on-alps-2025)'),
   ('MI300X', 'any', 448.0, 300.0, 336.0, '7 xGMI links of 64 GB/s, 48 of them usable (ROCm blog on RCCL and xGMI of MI300X)')
 ) AS t(gpu, op, limit_gbytes_per_s, low_gbytes_per_s, high_gbytes_per_s, source);
+
+-- What perftest reaches between two sound ports, by its tests (a regular expression) and the rate of the slower port:
+-- shares of the rate, from messages of `least_bytes` on; bidirectional tests add up both ways (`ways`). Reads wait for
+-- answers: few queue pairs limit them.
+CREATE OR REPLACE TABLE expected_perftest AS
+SELECT * FROM (VALUES
+  ('ib_(write|send)_bw', 1, 65536, 0.0, 300.0, 0.85, 0.985, 'NVIDIA passes from 90 % (ngc_multinode_perf), Azure from 170 of 200 Gb/s with GPU memory (azurehpc-health-checks); 97 to 98 of 100 Gb/s are usual (perftest issue 225)'),
+  ('ib_(write|send)_bw', 1, 65536, 300.0, 1e9, 0.90, 0.985, 'NVIDIA passes from 90 % (ngc_multinode_perf), Azure from 380 of 400 Gb/s, and 393 are usual (azurehpc-health-checks)'),
+  ('ib_read_bw', 1, 65536, 0.0, 1e9, 0.70, 0.985, 'As for writes; few queue pairs limit reads (perftest issue 252)'),
+  ('ib_(write|send|read)_bw bidirectional', 2, 65536, 0.0, 1e9, 0.80, 0.985, 'NVIDIA passes from 90 % with several queue pairs (ngc_multinode_perf); one reaches less')
+) AS t(test, ways, least_bytes, above_gbps, up_to_gbps, low_share, high_share, source);
+
+-- Time of a small message by perftest, us, one way: 0.8 back to back, 1 to 2 in one fabric, of which a switch takes 0.1
+-- (InfiniBand) to 0.6 (Ethernet); GPU memory and virtual machines add some. Ten times that is no property of a sound path.
+CREATE OR REPLACE TABLE expected_perftest_latency AS
+SELECT * FROM (VALUES
+  ('ib_(write|send)_lat', 1024, 0.7, 10.0, 'one way 0.8 us back to back (ib_send_lat), 0.1 to 0.6 us more for each switch (vendors'' data sheets); five times the usual 2 us'),
+  ('ib_read_lat', 1024, 1.4, 20.0, 'a read is a round trip: twice a write')
+) AS t(test, up_to_bytes, low_us, high_us, source);
 
 -- Time of one step of a protocol, us, as NCCL's own cost model has it (src/graph/tuning): what a call costs
 -- before the first byte, and each hop inside a host and between hosts.
@@ -79,7 +103,7 @@ limits AS (
   LEFT JOIN expected_network_shares s
     ON t.link_gbytes_per_s * 8 > s.above_gbps AND t.link_gbytes_per_s * 8 <= s.up_to_gbps
   LEFT JOIN expected_nvlink v
-    ON t.nodes = 1 AND t.nranks > 2 AND regexp_matches(t.gpu, v.gpu)
+    ON t.nodes = 1 AND t.nranks > 2 AND regexp_matches(t.gpu, v.gpu) AND t.gpu NOT LIKE '%, %'
       AND (v.op = t.op OR (v.op = 'any' AND NOT EXISTS (
         SELECT 1 FROM expected_nvlink o WHERE o.gpu = v.gpu AND o.op = t.op)))
 ),

@@ -13,6 +13,8 @@ READING = (
             text("path", "Absolute path when it was read"),
             whole("size_bytes", "Size on disk", "bytes"),
             Column("modified", "TIMESTAMP", "UTC", "Modification time on disk"),
+            Column("dated", "TIMESTAMP", "UTC", "Time that its path, or a file beside it, states"),
+            text("dated_source", "What states it: filename, bundle or day, as `ts_source`"),
             text("content", "Digest of the bytes on disk"),
             text("settings", "Digest of the definitions and options it was read with"),
             text("formats", "Formats it showed, comma-separated; empty if unrecognised"),
