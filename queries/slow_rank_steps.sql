@@ -7,7 +7,7 @@
 --   first_step        first step of the window; null where only collectives tell
 --   last_step         last step of the window; null where only collectives tell
 --   compute_ms        median compute time of a step, ms
---   peer_compute_ms   the median rank's, of the ranks of its stage on other hosts, ms
+--   peer_compute_ms   the median rank's, of the ranks of its stage, ms
 --   compute_longer    compute_ms over peer_compute_ms, less 1
 --   comm_ms           median communication of a step or collective, waiting included, ms
 --   peer_comm_ms      the median rank's, ms
@@ -25,8 +25,9 @@
 --
 -- A job has at most 30 windows, of equal numbers of steps. A slow rank computes longer than its
 -- peers and communicates less: it arrives last, and its peers wait for it. Where records tell only how
--- long ranks communicate, waiting included, compute_ms is the rest of the step. Of more than eight hosts
--- one does not move the median: its own ranks are in it then. Where no step record
+-- long ranks communicate, waiting included, compute_ms is the rest of the step. Peers are all
+-- ranks of the stage; of eight hosts or fewer those of the others, where they compute less and wait longer: half of all
+-- ranks may be slow. Where no step record
 -- tells of either, the collectives of a communicator are compared: the late rank's are shorter.
 WITH own_steps AS (
   SELECT job, step, rank, host_name(host) AS host, coalesce(stage, 0) AS peers, ts,
@@ -84,9 +85,9 @@ others AS (
   GROUP BY h.job, h.part, h.peers, h.host
 ),
 beside AS (
-  SELECT c.*, coalesce(o.compute_ms, median(c.compute_ms) OVER p) AS peer_compute_ms,
-    coalesce(o.comm_ms, median(c.comm_ms) OVER p) AS peer_comm_ms,
-    coalesce(o.data_ms, median(c.data_ms) OVER p) AS peer_data_ms
+  SELECT c.*, least(o.compute_ms, median(c.compute_ms) OVER p) AS peer_compute_ms,
+    greatest(o.comm_ms, median(c.comm_ms) OVER p) AS peer_comm_ms,
+    least(o.data_ms, median(c.data_ms) OVER p) AS peer_data_ms
   FROM compared c
   LEFT JOIN others o ON o.job IS NOT DISTINCT FROM c.job AND o.part = c.part AND o.peers = c.peers AND o.host = c.host
   WINDOW p AS (PARTITION BY c.job, c.part, c.peers)
