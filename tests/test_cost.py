@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pytest
 
@@ -34,6 +35,18 @@ def priced(rows: pl.DataFrame, hosts: set[str], transfer: float = TRANSFER) -> C
     evidence: Any = SimpleNamespace(frame=frames.__getitem__)
     trend: Any = SimpleNamespace(job="run", segments=())
     return cost_of(evidence, [trend], [], whole_run=True, hosts=hosts)
+
+
+def with_step_times(moments: list[datetime], times: npt.NDArray[np.float64]) -> Any:
+    """Evidence of a job of which logs tell how long its steps took, and no more."""
+    number = len(times)
+    steps = pl.DataFrame(
+        {
+            "job": ["run"] * number, "step": range(number), "ts": moments, "step_time_ms": times,
+            "transfer_ms": [None] * number, "by_collectives": [False] * number,
+        }
+    )  # fmt: skip
+    return SimpleNamespace(frame={"job_steps": steps}.__getitem__)
 
 
 def collectives(
@@ -97,13 +110,7 @@ def test_a_cost_is_none_only_where_a_loss_worth_a_look_would_have_shown(seed: in
     acting = slice(number // 3, 2 * number // 3)
     times[acting] *= added
     moments = [START + timedelta(seconds=2 * step) for step in range(number)]
-    steps = pl.DataFrame(
-        {
-            "job": ["run"] * number, "step": range(number), "ts": moments, "step_time_ms": times,
-            "transfer_ms": [None] * number, "by_collectives": [False] * number,
-        }
-    )  # fmt: skip
-    evidence: Any = SimpleNamespace(frame={"job_steps": steps}.__getitem__)
+    evidence = with_step_times(moments, times)
     pace: Any = SimpleNamespace(job="run", segments=())
     cost = cost_of(evidence, [pace], [(moments[acting][0], moments[acting][-1])])
     assert cost is not None
@@ -197,17 +204,11 @@ def test_a_cause_is_priced_by_steps_of_its_own_pace(seed: int) -> None:
     times[grown:] *= float(chance.choice([0.8, 1.2]))
     times[begin:] *= added
     moments = [START + timedelta(seconds=float(end)) for end in np.cumsum(times) / 1000]
-    steps = pl.DataFrame(
-        {
-            "job": ["run"] * number, "step": range(number), "ts": moments, "step_time_ms": times,
-            "transfer_ms": [None] * number, "by_collectives": [False] * number,
-        }
-    )  # fmt: skip
     changes = [0, grown, *([begin] if added > 1 else []), number]
     paces = tuple(
         Segment(first, after - 1, None, STEP) for first, after in itertools.pairwise(changes)
     )
-    evidence: Any = SimpleNamespace(frame={"job_steps": steps}.__getitem__)
+    evidence = with_step_times(moments, times)
     trend: Any = SimpleNamespace(job="run", segments=paces)
     cost = cost_of(evidence, [trend], [(moments[begin - 1], moments[-1])])
     assert cost is not None and cost.felt is (added > 1)
@@ -234,13 +235,7 @@ def test_checkpoints_while_a_cause_acts_are_no_cost_of_it_and_its_own_stall_is(
     paused = [s for s in range(offset, number, every) if not (stalls and s in acts)]
     times[paused] += 20_000
     moments = [START + timedelta(seconds=float(end)) for end in np.cumsum(times) / 1000]
-    steps = pl.DataFrame(
-        {
-            "job": ["run"] * number, "step": range(number), "ts": moments, "step_time_ms": times,
-            "transfer_ms": [None] * number, "by_collectives": [False] * number,
-        }
-    )  # fmt: skip
-    evidence: Any = SimpleNamespace(frame={"job_steps": steps}.__getitem__)
+    evidence = with_step_times(moments, times)
     trend: Any = SimpleNamespace(job="run", segments=())
     spans = [(moments[acting.start - 1], moments[acting.stop - 1])]
     cost = cost_of(evidence, [trend], spans)

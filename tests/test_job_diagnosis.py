@@ -95,6 +95,20 @@ def of_kind(found: Diagnosis, kind: str) -> list[Finding]:
     return [finding for finding in found.findings if finding.kind == kind]
 
 
+def longer_steps(chance: np.random.Generator, since: int, times: float) -> list[dict[str, object]]:
+    """Steps of a trainer's log, so many times as long from one on."""
+    return [
+        {
+            "file_id": "s",
+            "line": step + 1,
+            "step": step,
+            "ts": START + timedelta(seconds=step),
+            "step_time_ms": chance.normal(850, 5) * (times if step >= since else 1),
+        }
+        for step in range(240)
+    ]
+
+
 class TestStragglers:
     def test_a_host_slow_in_bursts_is_one_finding_with_the_loss_of_its_bursts(
         self, make_store: Make
@@ -229,17 +243,7 @@ class TestStragglers:
     ) -> None:
         arrivals = quiet(ranks=16, steps=240)
         arrivals[100:, 5] += 30
-        chance = np.random.default_rng(3)
-        steps = [
-            {
-                "file_id": "s",
-                "line": step + 1,
-                "step": step,
-                "ts": START + timedelta(seconds=step),
-                "step_time_ms": chance.normal(850, 5) / (0.85 if step >= since else 1),
-            }
-            for step in range(240)
-        ]
+        steps = longer_steps(np.random.default_rng(3), since, 1 / 0.85)
         calls = list(collectives(arrivals, [list(range(16))], 2, 1 << 30))
         found = diagnose(make_store({"collectives": calls, "steps": steps}))
         (slow,) = of_kind(found, "straggler")
@@ -262,16 +266,7 @@ class TestStragglers:
         arrivals = quiet(ranks=16, steps=240)
         arrivals[:, 5] += late
         arrivals[100:, 5] += 1.5 * late
-        steps = [
-            {
-                "file_id": "s",
-                "line": step + 1,
-                "step": step,
-                "ts": START + timedelta(seconds=step),
-                "step_time_ms": chance.normal(850, 5) * (grows if step >= 100 else 1),
-            }
-            for step in range(240)
-        ]
+        steps = longer_steps(chance, 100, grows)
         calls = list(collectives(arrivals, [list(range(16))], 2, 1 << 30))
         found = diagnose(make_store({"collectives": calls, "steps": steps}))
         assert all((f.loss_share or 0.0) < 0.08 for f in of_kind(found, "straggler"))

@@ -224,8 +224,7 @@ def fold_symptoms(
         ]
         # A switch that pauses its neighbours names the NIC that pauses it: that one is the cause.
         named = {*symptom.entities, *symptom.related}
-        cause = next((each for each in causes if named & {*each[1].entities}), None)
-        cause = cause or next(iter(causes), None)
+        cause = min(causes, key=lambda each: named.isdisjoint(each[1].entities), default=None)
         if cause is not None:
             at, other = cause
             told[at], told[place] = _with_symptom(other, symptom), None

@@ -123,16 +123,13 @@ def _cost(
     like = calm.filter(_of_its_paces(pace.segments, acting))
     if len(like) >= fewest_lines(steps["step"], _FEWEST_STEPS):
         calm = like
-    times = _numbers(acting, column)
-    pauses = np.zeros(len(times), dtype=bool)
+    times, others = _numbers(acting, column), _numbers(calm, column)
     reached = None
     hidden = column != "step_time_ms" and bool(steps["by_collectives"].any())
     if len(calm) >= fewest_lines(steps["step"], _FEWEST_STEPS):
-        others = _numbers(calm, column)
         usual = float(np.median(others))
         against = "steps before it; those after it stay longer" if since else "steps without it"
         noise = float(np.quantile(np.abs(others - usual), _NEARLY_ALL))
-        pauses = _pauses(times, others) if column == "step_time_ms" else pauses
         felt = _stand_out(times, others)
         worth = WORTH_A_LOOK * _usual_step(calm)
         would_show = felt or is_less(times - worth, others) < _SURELY_LESS
@@ -155,7 +152,8 @@ def _cost(
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
-    added[pauses] = np.median(added)
+    if column == "step_time_ms":
+        added[_pauses(times, others)] = np.median(added)
     cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
     return replace(cost, reached=reached)
 

@@ -73,6 +73,11 @@ class Slowdown:
         return (self.network_part or 0.0) >= _NEARLY_ALL
 
     @property
+    def is_by_computation(self) -> bool:
+        """Say whether the slowest rank's longer computation explains it alone."""
+        return (self.compute_part or 0.0) >= _NEARLY_ALL
+
+    @property
     def rise(self) -> float:
         """Return how much longer its steps are than those before, as a share of these."""
         return self.after_ms / self.before_ms - 1

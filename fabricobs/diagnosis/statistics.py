@@ -274,8 +274,5 @@ def odds(p: float) -> str:
     if p < 1e-9:
         return "less than once in a billion times"
     times = 1 / p
-    return (
-        f"once in {times:,.0f} times"
-        if times < 1e4
-        else f"once in {float(f'{times:.0e}'):,.0f} times"
-    )
+    shown = times if times < 1e4 else float(f"{times:.0e}")
+    return f"once in {shown:,.0f} times"

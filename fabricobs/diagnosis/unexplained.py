@@ -15,9 +15,6 @@ _SLACK_STEPS = 40
 # Stretches that begin from the same pace and whose steps grow by as much, to this share of it.
 _ALIKE = 1 / 3
 
-# Of the time added by a restart, the share that longer transfers explain.
-_NEARLY_ALL = 0.8
-
 Rest = tuple[Slowdown, float]
 
 
@@ -225,7 +222,7 @@ def _changes(slowdown: Slowdown, model: Model, evidence: Evidence) -> str | None
         return None
     times = {"begin": slowdown.start, "end": slowdown.end}
     told = evidence.frame("leads", {**model.limits, **times})
-    if slowdown.more_work or (slowdown.compute_part or 0.0) >= _NEARLY_ALL:
+    if slowdown.more_work or slowdown.is_by_computation:
         told = told.sort("computes", descending=True, maintain_order=True)
     leads = told["lead"]
     return "; ".join(leads.head(int(model.limit("leads")))) or None

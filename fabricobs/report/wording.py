@@ -97,9 +97,7 @@ def since_words(finding: Finding) -> str:
     step, moment = finding.slower_from or (None, finding.begun_by)
     if moment is None:
         return _begin_words(finding)
-    first = moment_words(finding.start, finding.start_step)
-    if step is None:
-        first = moment_words(finding.start, None)
+    first = moment_words(finding.start, None if step is None else finding.start_step)
     same_day = finding.start is not None and finding.start.date() == moment.date()
     numbered = "" if step is None else f"step {step:,}, "
     last = f"{numbered}{moment:%H:%M:%S} UTC" if same_day else moment_words(moment, step)
@@ -133,7 +131,8 @@ def state_words(finding: Finding) -> str:
 def standing_words(finding: Finding) -> str:
     """Return since when a finding lasts, and until when."""
     since = since_words(finding)
-    begun = f"began {since}" if since.startswith("between") else ""
+    is_between = finding.slower_from is not None or finding.begun_by is not None
+    begun = f"began {since}" if is_between and finding.after_step is None else ""
     if finding.start is None and finding.start_step is None and not finding.state:
         return "when is not known"
     if finding.is_moment:

@@ -114,12 +114,10 @@ calm AS (
   GROUP BY a.part
   HAVING 2 * sum(a.seconds) >= (SELECT sum(epoch(o.ts - o.ts_before)) FROM wrong o WHERE o.part = a.part)
 ),
--- A switch that another NIC pauses passes that on: its pauses tell of no other queue.
 passed_on AS (
   SELECT DISTINCT w.part, w.format, w.ts
-  FROM wrong w JOIN evidence.nic_pauses n ON n.switch = w.switch AND n.port IS DISTINCT FROM w.port
+  FROM wrong w JOIN evidence.pausing_nics n ON n.switch = w.switch AND n.port IS DISTINCT FROM w.port
     AND n.ts_before < w.ts AND n.ts > w.ts_before
-    AND coalesce(n.back_frames_per_second, 0) < n.frames_per_second
 ),
 told AS (
   SELECT w.*, p.place, least(c.frames, e.frames) AS calm

@@ -39,9 +39,9 @@ spared AS (
 pausers AS (
   SELECT p.switch, p.host, p.nic, any_value(p.port) AS port, median(p.frames_per_second) AS frames,
     median(p.share) AS share
-  FROM evidence.nic_pauses p JOIN loud l
+  FROM evidence.pausing_nics p JOIN loud l
     ON l.switch = p.switch AND p.ts_before + (p.ts - p.ts_before) / 2 BETWEEN l.ts_before AND l.ts
-  WHERE p.nic IS NOT NULL AND coalesce(p.back_frames_per_second, 0) < p.frames_per_second
+  WHERE p.nic IS NOT NULL
   GROUP BY p.switch, p.host, p.nic
   QUALIFY row_number() OVER (PARTITION BY p.switch ORDER BY median(p.frames_per_second) DESC, p.host, p.nic) = 1
 ),

@@ -22,11 +22,9 @@ pauses AS (
   SELECT device, ts_before, ts, max(tx_frames_per_second) AS frames
   FROM pause_intervals WHERE tx_frames_per_second IS NOT NULL GROUP BY device, ts_before, ts
 ),
--- A switch that a NIC pauses passes that on: its pauses tell of no other queue.
 passed_on AS (
   SELECT s.device, s.ts FROM snapshots s
-  SEMI JOIN evidence.nic_pauses n ON n.switch = s.device AND s.middle BETWEEN n.ts_before AND n.ts
-    AND coalesce(n.back_frames_per_second, 0) < n.frames_per_second
+  SEMI JOIN evidence.pausing_nics n ON n.switch = s.device AND s.middle BETWEEN n.ts_before AND n.ts
 ),
 marks AS (
   SELECT device, ts_before, ts, max(marked_per_second) AS marked

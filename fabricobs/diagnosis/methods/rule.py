@@ -19,7 +19,7 @@ from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phra
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, NotJudged
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.methods.rule_parts import Wrong, as_findings, first, having, wrong_parts
-from fabricobs.diagnosis.methods.rule_price import goes_on, price, price_since
+from fabricobs.diagnosis.methods.rule_price import goes_on, is_priced, price, price_since
 from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.naming import listed, numbered, place_of
 from fabricobs.store.inspection import one_line
@@ -73,7 +73,8 @@ def _finding(
     parts = _entities(wrong.rows, rule)
     entities = _with_wholes(parts, wrong.rows, model, rule)
     own = _own(trends, parts)
-    cost = price(wrong, evidence, model, rule, own)
+    has_price = is_priced(wrong, evidence, model, rule)
+    cost = price(wrong, evidence, model, rule, own) if has_price else None
     priced = cost is not None and cost.would_show
     felt = cost is not None and cost.felt
     # The steps of a job may be longer for another reason; a rank's own work is not.
@@ -81,7 +82,8 @@ def _finding(
     slower = None if settled else _slower_since(wrong, own)
     if slower is not None:
         # The steps outside it are slow for another reason, or by it: those before it are not.
-        cost = price_since(wrong, evidence, model, rule, own) if slower.is_by_transfers else None
+        by_transfers = has_price and slower.is_by_transfers
+        cost = price_since(wrong, evidence, rule, own) if by_transfers else None
     as_expected = cost is not None and cost.reached is not None and not felt
     told = {"priced": priced, "slower": slower is not None, "as_expected": as_expected}
     facts = _facts(wrong, evidence, model, rule, told)

@@ -26,8 +26,6 @@ def price(
 
     `own` are the step times of the jobs that the finding may be about.
     """
-    if not _is_priced(wrong, evidence, model, rule):
-        return None
     known = None
     for way in rule.price:
         cost = None
@@ -46,21 +44,16 @@ def price(
 
 
 def price_since(
-    wrong: Wrong,
-    evidence: Evidence,
-    model: Model,
-    rule: Rule,
-    own: Sequence[StepTimeTrend],
+    wrong: Wrong, evidence: Evidence, rule: Rule, own: Sequence[StepTimeTrend]
 ) -> Cost | None:
     """Return the cost against the steps before it, where it is felt and the rule goes by steps."""
-    by_steps = {"intervals", "outside"} & {*rule.price}
-    if not (by_steps and _is_priced(wrong, evidence, model, rule)):
+    if not {"intervals", "outside"} & {*rule.price}:
         return None
     cost = cost_of(evidence, own, _spans(wrong, rule), by_expectation=False, since=True)
     return cost if cost is not None and cost.felt else None
 
 
-def _is_priced(wrong: Wrong, evidence: Evidence, model: Model, rule: Rule) -> bool:
+def is_priced(wrong: Wrong, evidence: Evidence, model: Model, rule: Rule) -> bool:
     """Say whether the loss is its own, and not left to what names its cause."""
     if not rule.priced_where:
         return True
