@@ -105,7 +105,8 @@ def told(found: Diagnosis) -> list[Finding]:
 def uncabled_switch(draw: np.random.Generator, *, but: str = "") -> tuple[Rows, str]:
     """A job slower since SINCE; of a switch without a known cable one port sends more then.
 
-    The switch pauses the others meanwhile; `but` makes it no sign of a full queue at that port.
+    The switch pauses the others meanwhile; `but` makes it no sign of a full queue at that port, as
+    where the job was restarted or the flows of the other ports went elsewhere.
     Other ports carry what they may, at the pace of the job.
     """
     rows = cluster(slower=1.5)
@@ -113,6 +114,14 @@ def uncabled_switch(draw: np.random.Generator, *, but: str = "") -> tuple[Rows, 
     number = int(draw.integers(3, 40))
     culprit, other = draw.choice(number, 2, replace=False)
     grows, pace = draw.uniform(1.6, 6.0), draw.uniform(0.6, 1.0)
+    if but == "the others are idle":
+        pace = 10 ** draw.uniform(-8, -1.5)
+        grows = 0.8 / pace
+    if but == "the job was restarted":
+        rows["steps"] = [
+            row | {"step": row["step"] - 9} if row["ts"] > at(SINCE) else row  # type: ignore[operator]
+            for row in rows["steps"]
+        ]
     least = 0 if but == "pauses are as before" else SINCE
     parts = []
     for place in range(number):
@@ -302,7 +311,16 @@ class TestCongestion:
         assert finding.start_step is not None and (finding.loss_share or 0) > 0.05
 
     @pytest.mark.parametrize("seed", range(2))
-    @pytest.mark.parametrize("but", ["it is paused itself", "two grow", "pauses are as before"])
+    @pytest.mark.parametrize(
+        "but",
+        [
+            "it is paused itself",
+            "two grow",
+            "pauses are as before",
+            "the others are idle",
+            "the job was restarted",
+        ],
+    )
     def test_a_port_that_no_log_names_may_lead_to_the_full_queue_or_away_from_it(
         self, make_store: Make, seed: int, but: str
     ) -> None:

@@ -314,6 +314,16 @@ class TestUnevenWork:
         assert "stage 3 (ranks 24-31)" in finding.title
         assert finding.drivers[1].value >= 0.8
 
+    def test_a_stage_that_costs_two_per_cent_is_told(self, make_store: Make) -> None:
+        """It was "60 ranks compute alike" where the last third needs 8 % longer in every step."""
+        compute = quiet(ranks=96)
+        compute[:, 64:] *= 1.08
+        found = diagnose(make_store(records(compute, stages=3)))
+        (finding,) = found.findings
+        assert (finding.kind, finding.severity) == ("workload_imbalance", "low")
+        (rank,) = (q for q in found.verdict.questions if "rank slow" in q.question)
+        assert "96 ranks compute like their peers" in rank.evidence
+
     def test_the_stages_of_records_without_one_are_those_of_the_groups(
         self, make_store: Make
     ) -> None:

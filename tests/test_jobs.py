@@ -494,6 +494,88 @@ def test_one_log_of_steps_is_split_among_launches_that_only_collectives_tell(
     assert [run.name for run in runs] == [runs[0].name] * 2
 
 
+@pytest.mark.parametrize("kind", ["restarted", "once", "tasks of several processes"])
+@pytest.mark.parametrize("seed", range(5))
+def test_launches_in_one_log_of_a_host_are_told_apart_by_the_launchers_ranks(
+    seed: int, kind: str, make_store: MakeStore
+) -> None:
+    """Cut logs of NCCL name no communicator, and two launches were one job of twice the ranks.
+
+    A host's log has both launches, the Inspector's files are one a process, clocks differ. What the
+    launcher writes may be the number of a task of several processes, too.
+    """
+    chance = random.Random(seed)
+    hosts, gpus = chance.choice([2, 5]), chance.choice([4, 8])
+    clocks = [timedelta(seconds=chance.uniform(-40, 40)) for _ in range(hosts)]
+    runs, tasks = (2, gpus) if kind == "restarted" else (1, gpus)
+    tasks = 2 if kind.startswith("tasks") else tasks
+    rows: Rows = {"files": [], "nccl_ranks": [], "collectives": []}
+    pids = chance.sample(range(1000, 400_000), runs * hosts * gpus)
+    for host in range(hosts):
+        log = f"log{host}"
+        rows["files"].append({"file_id": log, "path": f"/logs/nccl/n{host}.log"})
+        line = 0
+        for run in range(runs):
+            for gpu in range(gpus):
+                pid = pids[(run * hosts + host) * gpus + gpu]
+                line += chance.randint(1, 9)
+                label = host * tasks + gpu * tasks // gpus
+                shown = {"host": f"n{host}", "pid": pid}
+                rows["nccl_ranks"].append(
+                    shown | {"file_id": log, "line": line, "ts_source": "none",
+                             "launch_rank": label, "cuda_device": gpu}
+                )  # fmt: skip
+                file = f"n{host}-pid{pid}"
+                rows["files"].append({"file_id": file, "path": f"/logs/inspector/{file}.log"})
+                begin = START + clocks[host] + run * timedelta(seconds=200 + 50)
+                rows["collectives"] += [
+                    shown | {"file_id": file, "line": seq, "ts": begin + timedelta(seconds=2 * seq),
+                             "ts_source": "inline", "comm_id": f"0x{run + 7:016x}",
+                             "rank": host * gpus + gpu, "nranks": hosts * gpus, "seq": seq,
+                             "duration_us": 1000.0}
+                    for seq in range(0, 100, 5)
+                ]  # fmt: skip
+    store = make_store(rows)
+    assert [run.name for run in runs_of(store)] == ["logs"] * runs
+    with open_session(store, "SELECT * FROM jobs, job_ranks") as session:
+        sizes = session.sql("SELECT count(*), count(DISTINCT rank) FROM job_ranks GROUP BY job")
+        assert sizes.fetchall() == [(hosts * gpus, hosts * gpus)] * runs
+
+
+@pytest.mark.parametrize("recorded", ["every rank", "some hosts", "rank 0"])
+@pytest.mark.parametrize("seed", range(3))
+def test_ranks_are_counted_once_where_groups_of_one_size_tell_processes_alone(
+    seed: int, recorded: str, make_store: MakeStore
+) -> None:
+    """Tensor groups name processes, step records ranks: the job had 120 ranks on 60 GPUs."""
+    chance = random.Random(seed)
+    hosts, gpus = chance.choice([3, 5]), chance.choice([4, 8])
+    rows: Rows = {"files": [], "steps": [], "collectives": []}
+    told = {"every rank": hosts * gpus, "some hosts": 2 * gpus, "rank 0": 1}[recorded]
+    for rank in range(hosts * gpus):
+        host = f"n{rank // gpus}"
+        shown = {"host": host, "ts_source": "inline", "file_id": f"f{rank}"}
+        rows["files"] += [
+            {"file_id": f"f{rank}", "path": f"/logs/inspector/{host}-{rank}.log"},
+            {"file_id": f"r{rank}", "path": f"/logs/steps/rank_{rank}.jsonl"},
+        ]
+        for step in range(40):
+            moment = {"ts": START + timedelta(seconds=step), "line": step + 1}
+            if rank < told:
+                rows["steps"].append(
+                    shown | moment | {"step": step, "rank": rank, "step_time_ms": 1e3,
+                                      "file_id": f"r{rank}"}
+                )  # fmt: skip
+            rows["collectives"].append(
+                shown | moment | {"comm_id": f"0x{int(host[1:]) + 7:016x}", "pid": 5000 + rank,
+                                  "rank": rank % gpus, "nranks": gpus, "seq": step,
+                                  "duration_us": 1e3}
+            )  # fmt: skip
+    with open_session(make_store(rows), "SELECT * FROM jobs, job_ranks") as session:
+        ranks = session.sql("SELECT host, count(*) FROM job_ranks GROUP BY host ORDER BY host")
+        assert ranks.fetchall() == [(f"n{host}", gpus) for host in range(hosts)]
+
+
 @pytest.mark.parametrize("losses", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_logs_of_ranks_without_times_are_of_the_launches_that_print_the_same(

@@ -461,7 +461,8 @@ class TestSpeeds:
         (finding,) = of_links(diagnose(make_store(rows)))
         assert finding.kind == "degraded_link"
         assert finding.title.endswith(f"until {at(SINCE + 6):%H:%M:%S} UTC")
-        assert (finding.start, finding.end) == (at(SINCE), at(SINCE + 6))
+        assert (finding.start, finding.begun_by) == (START, at(SINCE))
+        assert finding.end == at(SINCE + 6)
 
     def test_what_became_slow_between_two_readings_began_with_the_slowdown(
         self, make_store: Make
@@ -473,6 +474,30 @@ class TestSpeeds:
         assert abs(finding.start - at(SINCE)) <= timedelta(seconds=5)
         assert finding.detected_at == at(SAMPLES - 1)
         assert finding.loss_share == pytest.approx(150 / 1150, abs=0.01)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_a_port_that_nothing_is_known_of_is_compared_with_itself(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """Without cables it has no peers: it was slow where it ran faster before and after."""
+        draw = np.random.default_rng(seed)
+        rows = together(cluster(), quiet())
+        rows["links"] = []
+        full = float(draw.choice([100.0, 200.0, 400.0, 800.0]))
+        first, last = sorted(draw.choice(np.arange(1, SAMPLES - 1), 2, replace=False).tolist())
+        speeds = np.full(SAMPLES, full)
+        speeds[first : last + 1] = full / float(draw.choice([2, 4]))
+        raised = np.where(np.arange(SAMPLES) < first, full / 2, full)
+        ports = {"Eth1/9": speeds, "Eth1/10": raised, "Eth1/11": np.full(SAMPLES, full / 4)}
+        rows["port_status"] = [
+            status("tor-1", port, float(gbps), ts=at(sample), format="text")
+            for port, told in ports.items()
+            for sample, gbps in enumerate(told)
+        ]
+        (finding,) = of_links(diagnose(make_store(rows)))
+        assert [entity.label for entity in finding.entities] == ["tor-1 Eth1/9"]
+        assert f"instead of {full:g} Gb/s until {at(last + 1):%H:%M:%S} UTC" in finding.title
+        assert (finding.start, finding.begun_by) == (at(first - 1), at(first))
 
     def test_what_was_read_sound_first_is_not_from_before(self, make_store: Make) -> None:
         """It was "since 09:00:00 UTC, or before", and was read at full speed then."""

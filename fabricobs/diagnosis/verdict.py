@@ -228,15 +228,18 @@ def _slow_rank(
         settled = "Step records of every rank with compute_ms."
         return Question(question, "unknown", text, settled, (power,))
     if judgement.not_checked:
-        text = f"{judgement.judged:,} of {ranks:,} ranks compute alike; the others have no peers."
+        alike = f"{judgement.judged:,} of {ranks:,} ranks compute like their peers"
+        text = f"{alike}; the others have none."
         return Question(question, "unknown", text, "Step records of every rank, with its stage.")
     if size is not None and ranks < size:
-        text = f"{ranks:,} of {size:,} ranks compute alike; no record tells of the others."
+        text = (
+            f"{ranks:,} of {size:,} ranks compute like their peers; no record tells of the others."
+        )
         return Question(question, "unknown", text, "Step records of every rank.", (power,))
     if slow:
         text = f"{slow[0].title}, which costs less than 2%; {power.words} would have shown too."
     else:
-        text = f"{ranks:,} ranks compute alike: {power.words} would have shown."
+        text = f"{ranks:,} ranks compute like their peers: {power.words} would have shown."
     return Question(question, "ok", text, would_show=(power,))
 
 

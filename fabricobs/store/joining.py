@@ -26,6 +26,7 @@ from fabricobs.store.launch_paths import folders_above, pids_in
 from fabricobs.store.launches import Launch, Lines, Process, Trace, attempts_of
 
 Signs = tuple[int, int, bool, int]
+Place = tuple[object, int]  # a rank among those of one size or one host
 
 # Processes make their communicators minutes before the first step; a restart may follow sooner.
 _APART = (timedelta(minutes=10), timedelta(minutes=1), timedelta(0))
@@ -79,18 +80,9 @@ def _units(rows: Sequence[Trace]) -> list[Launch]:
     first = rows[0]
     shown = _connected([row for row in rows if row.told_by == "process" and row.pid is not None])
     shown.sort(key=lambda group: min(row.first_line or 0 for row in group))
-    begins = [0]
-    taken: set[tuple[int, int]] = set()
-    last_line = -1
-    for group in shown:
-        world = max((row.nranks or 0 for row in group), default=0)
-        ranks = {(world, row.rank) for row in group if row.rank is not None and row.nranks == world}
-        begin = min(row.first_line or 0 for row in group)
-        if ranks & taken and begin > last_line:
-            begins.append(begin)
-            taken = set()
-        taken |= ranks
-        last_line = max(last_line, *(row.last_line or 0 for row in group))
+    of_world = [_ranks_of_world(group) for group in shown]
+    rounds = _rounds(shown, of_world) or _rounds_of_labels(shown)
+    begins = [0, *(min(row.first_line or 0 for row in shown[first]) for first in rounds)]
     units = []
     ends: list[int | None] = [*begins[1:], None]
     for order, (begin, end) in enumerate(zip(begins, ends, strict=True)):
@@ -102,6 +94,44 @@ def _units(rows: Sequence[Trace]) -> list[Launch]:
         unit.attempts = [] if unit.processes else attempts_of(rows)
         units.append(unit)
     return units
+
+
+def _rounds(shown: Sequence[Sequence[Trace]], ranks: Sequence[set[Place]]) -> list[int]:
+    """Return which groups begin another launch: they show a rank again after all lines so far."""
+    begins: list[int] = []
+    taken: set[Place] = set()
+    last_line = -1
+    for number, group in enumerate(shown):
+        if ranks[number] & taken and min(row.first_line or 0 for row in group) > last_line:
+            begins.append(number)
+            taken = set()
+        taken |= ranks[number]
+        last_line = max(last_line, *(row.last_line or 0 for row in group))
+    return begins
+
+
+def _ranks_of_world(group: Sequence[Trace]) -> set[Place]:
+    world = max((row.nranks or 0 for row in group), default=0)
+    return {(world, row.rank) for row in group if row.rank is not None and row.nranks == world}
+
+
+def _rounds_of_labels(shown: Sequence[Sequence[Trace]]) -> list[int]:
+    """Return which groups begin another launch, by the ranks that the launcher writes before lines.
+
+    A launcher may write the number of a task, of which several processes are: a launch has all
+    labels, two and more, and each once.
+    """
+    labels: list[set[Place]] = [
+        {(row.host, row.launch_rank) for row in group if row.launch_rank is not None}
+        for group in shown
+    ]
+    begins = _rounds(shown, labels)
+    everyone = set().union(*labels)
+    for first, end in pairwise([0, *begins, len(shown)]):
+        once = [label for own in labels[first:end] for label in own]
+        if len(once) != len(everyone) or {*once} != everyone or len(everyone) < 2:
+            return []
+    return begins
 
 
 def _connected(rows: Sequence[Trace]) -> list[list[Trace]]:

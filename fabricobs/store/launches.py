@@ -47,6 +47,7 @@ class Trace:
     attempt: int = 0  # how often the rank went back to a checkpoint before these steps
     gpu: str | None = None  # its bus id, or its number on the host
     planned_steps: int | None = None
+    launch_rank: int | None = None  # what the launcher writes before the lines of the process
 
 
 @dataclass(frozen=True, slots=True)

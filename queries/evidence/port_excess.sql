@@ -1,7 +1,8 @@
 -- question: Which ports of switches without a known cable send more while their switch pauses or marks than while it does not?
 -- Where no log tells what ports lead to, each is compared with itself: with its median rate while no queue of its
 -- switch fills (`$pause_rate`; `$mark_rate`, and `$mark_ratio` times what it marks in a calm quarter of the time),
--- times what the other ports send now over theirs then, for the pace of the job moves all alike. Of three ports or
+-- times what the other ports send now over theirs then, for the pace of the job moves all alike; where those send a
+-- tenth of it, flows took other ways, and so they do after a restart. Of three ports or
 -- more that carry a hundredth of the busiest, in two intervals of each kind or more. `stopped` are the pause frames
 -- a second that the port received: then it waits for its neighbour, and the full queue is beyond.
 WITH rates AS (
@@ -39,28 +40,29 @@ counted AS (
   FROM told t ASOF LEFT JOIN marks m ON m.device = t.device AND m.ts_before <= t.middle
 ),
 moments AS (
-  SELECT format, device, ts, coalesce(pauses, false) OR coalesce(marked >= greatest(
+  SELECT format, device, ts, (SELECT count(*) FROM evidence.restarts a WHERE a.ts <= c.middle) AS launch,
+    coalesce(pauses, false) OR coalesce(marked >= greatest(
     $mark_rate, $mark_ratio * quantile_cont(marked, 0.25) OVER (PARTITION BY format, device)
   ), false) AS fills
-  FROM counted WHERE pauses IS NOT NULL OR marked IS NOT NULL
+  FROM counted c WHERE pauses IS NOT NULL OR marked IS NOT NULL
 ),
 usual AS (
-  SELECT r.format, r.device, r.port, median(r.rate) AS rate
+  SELECT r.format, r.device, r.port, m.launch, median(r.rate) AS rate
   FROM rates r JOIN moments m USING (format, device, ts)
   WHERE NOT m.fills
-  GROUP BY r.format, r.device, r.port HAVING count(*) >= 2
-  QUALIFY median(r.rate) >= 0.01 * max(median(r.rate)) OVER (PARTITION BY r.format, r.device)
+  GROUP BY r.format, r.device, r.port, m.launch HAVING count(*) >= 2
+  QUALIFY median(r.rate) >= 0.01 * max(median(r.rate)) OVER (PARTITION BY r.format, r.device, m.launch)
 ),
 compared AS (
   SELECT r.*, u.rate AS usual, r.rate / u.rate AS factor,
     median(r.rate / u.rate) OVER snapshot AS pace, count(*) OVER snapshot AS peers
-  FROM rates r JOIN moments m USING (format, device, ts) JOIN usual u USING (format, device, port)
+  FROM rates r JOIN moments m USING (format, device, ts) JOIN usual u USING (format, device, port, launch)
   WHERE m.fills
   WINDOW snapshot AS (PARTITION BY format, device, ts)
 ),
 excess AS (
   SELECT *, count(*) OVER (PARTITION BY format, device, ts) AS exceeding
-  FROM compared WHERE factor > 1.1 * pace AND peers >= 3
+  FROM compared WHERE factor > 1.1 * pace AND pace >= 0.1 AND peers >= 3
 )
 SELECT e.format, e.device AS switch, e.port, e.ts_before, e.ts, e.peers, e.exceeding,
   e.factor / e.pace AS ratio, 8e-9 * (e.rate - e.usual * e.pace) AS excess_gbps, 8e-9 * e.rate AS received_gbps,

@@ -3,8 +3,8 @@
 -- switches called alike to switches called alike. Where a NIC's role has two members, as in a job of two hosts, and
 -- they ever differ, all NICs of the hosts are the role. `agreeing` of `peers` ports of a role run at its
 -- `usual_gbps`. `first_gbps` is what the port ran at when it was first asked. A port that one source saw slower than
--- usual, and at the usual speed at last, was so from `since` to `ended`. `faster_until` is when a port that became
--- slower was last seen faster.
+-- usual or than first, and at last as fast again, was so from `since` to `ended`. `faster_until` is when a port that
+-- became slower was last seen faster.
 WITH told AS (
   SELECT device, port, format, ts, speed_gbps, could_be FROM named_status
   WHERE oper IS DISTINCT FROM 'down' AND (speed_gbps > 0 OR could_be IS NOT NULL)
@@ -68,24 +68,28 @@ since AS (
 ),
 slow AS (
   SELECT p.owner, p.part, p.format, min(p.speed_gbps) AS gbps, min(p.ts) AS since, max(p.ts) AS last_slow
-  FROM placed p JOIN roles r USING (owner, part) JOIN usual u USING (role)
-  WHERE p.ts IS NOT NULL AND p.speed_gbps < u.usual_gbps AND r.speed_gbps >= u.usual_gbps
+  FROM placed p JOIN roles r USING (owner, part) LEFT JOIN usual u USING (role)
+  WHERE p.ts IS NOT NULL AND p.speed_gbps < coalesce(u.usual_gbps, r.first_gbps)
+    AND r.speed_gbps >= coalesce(u.usual_gbps, r.first_gbps)
   GROUP BY p.owner, p.part, p.format
 ),
 over AS (
-  SELECT s.owner, s.part, min(s.gbps) AS gbps, min(s.since) AS since, max(a.ended) AS ended
-  FROM slow s JOIN (
-    SELECT p.owner, p.part, p.format, min(p.ts) AS ended
+  SELECT owner, part, min(gbps) AS gbps, min(since) AS since, max(faster_until) AS faster_until, max(ended) AS ended
+  FROM (
+    SELECT p.owner, p.part, p.format, s.gbps, s.since,
+      max(p.ts) FILTER (p.ts < s.since) AS faster_until, min(p.ts) FILTER (p.ts > s.last_slow) AS ended
     FROM placed p JOIN slow s USING (owner, part, format)
-    WHERE p.ts > s.last_slow AND p.speed_gbps > s.gbps
-    GROUP BY p.owner, p.part, p.format
-  ) a USING (owner, part, format)
-  GROUP BY s.owner, s.part
+    WHERE p.speed_gbps > s.gbps
+    GROUP BY ALL
+  )
+  WHERE ended IS NOT NULL
+  GROUP BY owner, part
 )
 SELECT r.owner, r.part, r.is_nic, r.far_owner, r.far_part, r.far_is_nic, r.role,
   coalesce(o.gbps, r.speed_gbps) AS speed_gbps,
   r.first_gbps, r.could_be, coalesce(o.since, s.since) AS since,
-  CASE WHEN o.since IS NULL AND s.faster_until < s.since THEN s.faster_until END AS faster_until, o.ended, u.usual_gbps, u.peers, u.agreeing
+  CASE WHEN o.ended IS NOT NULL THEN o.faster_until WHEN s.faster_until < s.since THEN s.faster_until END AS faster_until,
+  o.ended, u.usual_gbps, u.peers, u.agreeing
 FROM roles r LEFT JOIN usual u USING (role) LEFT JOIN since s USING (owner, part)
 LEFT JOIN over o USING (owner, part)
 ORDER BY r.owner, r.part

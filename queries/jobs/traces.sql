@@ -3,7 +3,7 @@
 -- equal on all its ranks and new in every launch; names of process groups are neither.
 WITH processes AS (
   SELECT file_id, job, host, pid, comm, comm_id, nranks, rank, coalesce(bus_id, nvml_device::VARCHAR) AS gpu,
-    version, line, ts, ts_source
+    version, launch_rank, line, ts, ts_source
   FROM nccl_ranks
   UNION ALL BY NAME
   SELECT file_id, job, host, pid, line, ts, ts_source FROM nccl_nics
@@ -61,7 +61,7 @@ told AS (
     max(split_part(version, '+', 1)) AS version,
     comm, min(line) AS first_line, max(line) AS last_line,
     NULL::BIGINT AS first_step, NULL::BIGINT AS last_step, NULL::BIGINT AS calls, NULL::VARCHAR AS printed,
-    0 AS attempt, max(gpu) AS gpu, NULL::BIGINT AS planned_steps,
+    0 AS attempt, max(gpu) AS gpu, NULL::BIGINT AS planned_steps, max(launch_rank) AS launch_rank,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_first,
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none')) AS ts_last
   FROM processes
@@ -70,7 +70,7 @@ told AS (
   SELECT 'collective', file_id, job, host, pid,
     CASE WHEN regexp_full_match(comm_id, '0x[0-9a-f]{8,16}') THEN comm_id END,
     max(nranks), max(global_rank), NULL, NULL, NULL, NULL, NULL, NULL, count(*), NULL, 0, NULL,
-    NULL,
+    NULL, NULL,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM collectives
@@ -80,14 +80,14 @@ told AS (
     NULL,
     -- The losses of all steps: processes of one run print the same.
     CASE WHEN count(DISTINCT loss) >= 10 THEN concat(count(loss), ':', bit_xor(hash(step, loss))) END,
-    attempt, NULL, max(total_steps),
+    attempt, NULL, max(total_steps), NULL,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM attempts
   GROUP BY file_id, job, host, rank, attempt
   UNION ALL
   SELECT 'benchmark', file_id, job, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL,
-    NULL,
+    NULL, NULL,
     min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM benchmarks
@@ -96,7 +96,7 @@ told AS (
 SELECT t.told_by, t.file_id, t.job, f.path,
   host_name(t.host) AS host, t.pid, t.comm_hash, t.nranks, t.rank, t.version, t.first_line, t.last_line, t.first_step,
   t.last_step, t.ts_first, t.ts_last, f.modified, t.comm, t.calls, t.printed, t.attempt, t.gpu,
-  t.planned_steps
+  t.planned_steps, t.launch_rank
 FROM told t
 LEFT JOIN (SELECT file_id, any_value(path) AS path, max(modified) AS modified
   FROM files GROUP BY file_id) f

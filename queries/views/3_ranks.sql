@@ -108,23 +108,38 @@ named AS (
   )
   GROUP BY job, rank
 ),
-told AS (
-  SELECT l.job, l.rank, l.host, l.pid, l.gpu FROM largest l
-  ANTI JOIN split s ON s.job IS NOT DISTINCT FROM l.job
-  WHERE l.place = 1
-  UNION ALL
-  SELECT m.job, NULL, m.host, m.pid, max(m.gpu)
+unnumbered AS (
+  SELECT m.job, m.host, m.pid, max(m.gpu) AS gpu, count(*) OVER (PARTITION BY m.job, m.host) AS processes
   FROM (
     SELECT job, host, pid, gpu FROM largest
     UNION ALL SELECT job, host, pid, NULL FROM called WHERE pid IS NOT NULL
   ) m
   SEMI JOIN split s ON s.job IS NOT DISTINCT FROM m.job
   GROUP BY m.job, m.host, m.pid
+),
+-- The ranks that records name on a host are its processes: where they name all, these need no row of their own.
+same AS (
+  SELECT u.job, u.host, any_value(n.ranks) >= any_value(u.processes) AS all_named
+  FROM unnumbered u
+  JOIN (SELECT job, host, count(*) AS ranks FROM named GROUP BY job, host) n
+    ON n.job IS NOT DISTINCT FROM u.job AND n.host = u.host
+  GROUP BY u.job, u.host
+),
+told AS (
+  SELECT l.job, l.rank, l.host, l.pid, l.gpu FROM largest l
+  ANTI JOIN split s ON s.job IS NOT DISTINCT FROM l.job
+  WHERE l.place = 1
+  UNION ALL
+  SELECT u.job, NULL, u.host, u.pid, u.gpu FROM unnumbered u
+  ANTI JOIN same s ON s.job IS NOT DISTINCT FROM u.job AND s.host = u.host AND s.all_named
   UNION ALL
   SELECT job, rank, host, pid, gpu FROM named n
   WHERE NOT EXISTS (
     SELECT 1 FROM largest l ANTI JOIN split s ON s.job IS NOT DISTINCT FROM l.job
     WHERE l.job IS NOT DISTINCT FROM n.job AND l.rank = n.rank
+  )
+  AND NOT EXISTS (
+    SELECT 1 FROM same s WHERE s.job IS NOT DISTINCT FROM n.job AND s.host = n.host AND NOT s.all_named
   )
 ),
 -- The host map: ranks of a host in the order of its GPUs.

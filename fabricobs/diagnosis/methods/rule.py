@@ -75,17 +75,20 @@ def _finding(
     own = _own(trends, parts)
     has_price = is_priced(wrong, evidence, model, rule)
     cost = price(wrong, evidence, model, rule, own) if has_price else None
-    priced = cost is not None and cost.would_show
-    felt = cost is not None and cost.felt
     # The steps of a job may be longer for another reason; a rank's own work is not.
-    settled = felt or (priced and "rank" in rule.price)
+    priced = cost is not None and cost.would_show
+    settled = cost is not None and (cost.felt or (priced and "rank" in rule.price))
     slower = None if settled else _slower_since(wrong, own)
     if slower is not None:
         # The steps outside it are slow for another reason, or by it: those before it are not.
         by_transfers = has_price and slower.is_by_transfers
         cost = price_since(wrong, evidence, rule, own) if by_transfers else None
-    as_expected = cost is not None and cost.reached is not None and not felt
-    told = {"priced": priced, "slower": slower is not None, "as_expected": as_expected}
+    felt = cost is not None and cost.felt
+    told = {
+        "priced": priced,
+        "slower": slower is not None,
+        "as_expected": cost is not None and cost.reached is not None and not felt,
+    }
     facts = _facts(wrong, evidence, model, rule, told)
     words = {
         **facts,

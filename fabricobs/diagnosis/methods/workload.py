@@ -43,7 +43,8 @@ class _Form:
     `name` is that of the form in the phrase `advice` of the model. `loss` is the share of
     throughput lost, `explained` the share of the wait that the form explains, both 0 to 1; `what`
     and `proof` are sentences. `most` is the highest severity: a job whose ranks take turns is as it
-    was built, and so is one that always waits a little for its data.
+    was built, and so is one that always waits a little for its data. `least_loss` names the
+    threshold from which the form is told.
     """
 
     name: Literal["stages", "last_ranks", "turns", "loading"]
@@ -55,6 +56,7 @@ class _Form:
     last: int
     drivers: tuple[Driver, ...]
     most: Severity = "critical"
+    least_loss: Literal["loss", "stage_loss"] = "loss"
 
     @property
     def severity(self) -> Severity:
@@ -76,7 +78,7 @@ def find_workload_imbalance(
             form
             for form in (_stages(times, model), _dealing(times, model), _loading(times, model))
             if form is not None
-            and form.loss >= model.limit("loss")
+            and form.loss >= model.limit(form.least_loss)
             and form.explained >= model.limit("explained")
         ]
         if forms:
@@ -139,6 +141,7 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
             ),
             driver(model, "explained", "share of the wait explained", round(explained, 3)),
         ),
+        least_loss="stage_loss",
     )
 
 
