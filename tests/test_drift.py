@@ -1,6 +1,8 @@
 """`fabricobs compare DAY DAY`: what of the fabric and the hosts is not as it was."""
 
 import json
+import random
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,8 +31,11 @@ def _write(folder: Path, path: str, text: str, moment: int) -> None:
     name.write_text(text)
 
 
-def _dump(folder: Path, moment: int, seed: int, *, moved: bool) -> None:
-    """Write a fabric and its hosts; `moved` changes one thing of each kind."""
+KINDS = ("cable", "port", "speed", "firmware", "driver", "setting", "route")
+
+
+def _dump(folder: Path, moment: int, seed: int, moved: Collection[str] = ()) -> None:
+    """Write a fabric and its hosts; one thing of each kind in `moved` is not as it was."""
     random = stream(seed)
     cables = rail_fabric(random)
     hosts = sorted({c.device for c in cables if c.far_port.startswith("ens")})
@@ -38,43 +43,45 @@ def _dump(folder: Path, moment: int, seed: int, *, moved: bool) -> None:
     ports = [c for c in cables if c.leaf == leaves[0]]
     down, slow = ports[0].port, ports[1].port
     free = [c for c in cables if c.far_port.startswith("ens")][2]
-    if moved:
+    if "cable" in moved:
         cables = [
             type(c)(c.leaf, "Ethernet504", c.device, c.far_port) if c == free else c for c in cables
         ]
     write_lldp(
-        folder, [c for c in cables if (c.leaf, c.port) != (leaves[0], down) or not moved], moment
+        folder,
+        [c for c in cables if (c.leaf, c.port) != (leaves[0], down) or "port" not in moved],
+        moment,
     )
     rows = []
     for c in ports:
-        state = "down" if moved and c.port == down else "up"
-        speed = "200G" if moved and c.port == slow else "400G"
+        state = "down" if "port" in moved and c.port == down else "up"
+        speed = "200G" if "speed" in moved and c.port == slow else "400G"
         rows.append([c.port, "1,2,3,4", speed, "9100", "rs", "N/A", "routed", state, "up", "OSFP"])
     _write(folder, f"{leaves[0]}/show_interfaces_status", _status(rows), moment)
     for number, host in enumerate(hosts):
-        odd = moved and number == 0
         driver, firmware = ("24.10-1.1.4", "28.43.2026")
-        if odd:
+        if "driver" in moved and number == 0:
             driver = "25.01-0.6.0"
-        if moved and number == 1:
+        if "firmware" in moved and number == 1:
             firmware = "28.44.1036"
         text = (
             f"driver: mlx5_core\nversion: {driver}\n"
             f"firmware-version: {firmware} (MT_0000000838)\nbus-info: 0000:1a:00.0\n"
         )
         _write(folder, f"{host}/ethtool_i_ens0np0", text, moment)
-    trust = "pcp" if moved else "dscp"
+    trust = "pcp" if "setting" in moved else "dscp"
     _write(
         folder,
         f"{hosts[2]}/mlnx_qos_ens0np0",
         f"DCBX mode: OS controlled\nPriority trust state: {trust}\n",
         moment,
     )
-    via = "" if moved else "  *                    via 10.0.0.5, Ethernet4, weight 1, 01:02:03\n"
+    fewer = "route" in moved
+    via = "" if fewer else "  *                    via 10.0.0.5, Ethernet4, weight 1, 01:02:03\n"
     _write(
         folder,
         f"{leaves[1]}/show_ip_route",
-        f"B>* 10.1.0.0/24 [20/0] via 10.0.0.1, Ethernet0, weight 1, 0{1 + moved}:02:03\n{via}",
+        f"B>* 10.1.0.0/24 [20/0] via 10.0.0.1, Ethernet0, weight 1, 0{1 + fewer}:02:03\n{via}",
         moment,
     )
 
@@ -83,19 +90,45 @@ def _dump(folder: Path, moment: int, seed: int, *, moved: bool) -> None:
 def test_seven_changes_of_seven_kinds_are_told_and_nothing_else(
     fabricobs: Run, tmp_path: Path, seed: int
 ) -> None:
-    _dump(tmp_path / "logs", MOMENT, seed, moved=False)
-    _dump(tmp_path / "logs", MOMENT + DAY, seed, moved=True)
+    _dump(tmp_path / "logs", MOMENT, seed)
+    _dump(tmp_path / "logs", MOMENT + DAY, seed, KINDS)
     store = str(tmp_path / "s")
     fabricobs("ingest", str(tmp_path / "logs"), "--store", store)
     days = (_day(MOMENT), _day(MOMENT + DAY))
     said = json.loads(fabricobs("compare", *days, "--store", store, "--format", "json").stdout)
-    assert sorted(each["kind"] for each in said["drift"]) == sorted(
-        ["cable", "port", "speed", "firmware", "driver", "setting", "route"]
-    ), said["drift"]
+    assert sorted(each["kind"] for each in said["drift"]) == sorted(KINDS), said["drift"]
     by_kind = {each["kind"]: each for each in said["drift"]}
     assert (by_kind["speed"]["before"], by_kind["speed"]["after"]) == ("400 Gb/s", "200 Gb/s")
     assert by_kind["cable"]["after"].endswith("Ethernet504")
     assert by_kind["route"]["after"] == "Ethernet0"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_slowdown_without_a_cause_says_what_is_not_as_it_was(
+    fabricobs: Run, tmp_path: Path, seed: int
+) -> None:
+    """Steps are longer from the middle of the job on; dumps are from before, and from after it."""
+    chance = random.Random(seed)
+    kinds = chance.sample(["cable", "firmware", "driver", "setting", "route"], seed)
+    _dump(tmp_path / "logs", MOMENT, seed)
+    _dump(tmp_path / "logs", MOMENT + 3600, seed, kinds)
+    now = MOMENT - 300.0
+    with (tmp_path / "logs" / "steps.jsonl").open("w") as log:
+        for step in range(200):
+            taken = chance.gauss(10.0, 0.05) * (1.3 if step >= 100 else 1)
+            now += taken
+            record = {"step": step, "rank": 0, "step_time_ms": 1000 * taken, "timestamp": now}
+            log.write(json.dumps(record) + "\n")
+    store = str(tmp_path / "s")
+    fabricobs("ingest", str(tmp_path / "logs"), "--store", store)
+    told = json.loads(fabricobs("diagnose", "--store", store, "--format", "json").stdout)
+    (drop,) = (each for each in told["findings"] if each["kind"] == "throughput_drop")
+    _, _, said = drop["explanation"].partition("this is not as it was: ")
+    assert [each.split()[0] for each in said.removesuffix(".").split("; ") if each] == [
+        kind for kind in ("cable", "route", "setting", "driver", "firmware") if kind in kinds
+    ]
+    first = [step for step in drop["next_steps"] if "not as it was" in step]
+    assert len(first) == bool(kinds)
 
 
 def test_nothing_moved_is_nothing_told_and_a_swap_is_two_cables(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import steps_of, with_phrases
@@ -148,6 +149,7 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
     slowdown, rest = _joined(group)
     longest = max((each for each, _ in group), key=lambda each: each.last_step - each.first_step)
     changes = _changes(longest, model, evidence)
+    moved, most = _moved(longest, evidence), int(model.limit("leads"))
     bursts = tuple((each.first_step, each.last_step) for each, _ in group)
     words = with_phrases(
         model,
@@ -163,6 +165,9 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
             "compute_part": slowdown.compute_part,
             "changes": changes,
             "strongest": changes.split("; ")[0] if changes else None,
+            "moved": "; ".join(moved[:most]) or None,
+            "more_moved": len(moved) - most if len(moved) > most else None,
+            "first_moved": moved[0] if moved else None,
             "last": slowdown.last_step,
             "times": len(bursts) if len(bursts) > 1 else None,
             "total": slowdown.loss_share,
@@ -226,6 +231,18 @@ def _changes(slowdown: Slowdown, model: Model, evidence: Evidence) -> str | None
         told = told.sort("computes", descending=True, maintain_order=True)
     leads = told["lead"]
     return "; ".join(leads.head(int(model.limit("leads")))) or None
+
+
+def _moved(slowdown: Slowdown, evidence: Evidence) -> list[str]:
+    """Return what of the fabric and the hosts is told otherwise since it began."""
+    if slowdown.start is None or slowdown.end is None:
+        return []
+    end = datetime.max if slowdown.goes_on else slowdown.end
+    changed = evidence.frame("changes", {"begin": slowdown.start, "end": end})
+    return [
+        f"{kind} {part}, {name}: {before or 'not told'} -> {after or 'not told'}"
+        for kind, part, name, before, after in changed.iter_rows()
+    ]
 
 
 def _severity(slowdown: Slowdown, loss: float, harmful: float) -> Severity:
