@@ -494,40 +494,43 @@ def test_one_log_of_steps_is_split_among_launches_that_only_collectives_tell(
     assert [run.name for run in runs] == [runs[0].name] * 2
 
 
-@pytest.mark.parametrize("kind", ["restarted", "once", "tasks of several processes"])
-@pytest.mark.parametrize("seed", range(5))
-def test_launches_in_one_log_of_a_host_are_told_apart_by_the_launchers_ranks(
-    seed: int, kind: str, make_store: MakeStore
+@pytest.mark.parametrize("logs", ["one", "one a host"])
+@pytest.mark.parametrize(
+    "kind", ["restarted", "restarted, no label", "once", "once, tasks of several processes"]
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_launches_in_one_log_without_communicators_are_told_apart(
+    seed: int, kind: str, logs: str, make_store: MakeStore
 ) -> None:
     """Cut logs of NCCL name no communicator, and two launches were one job of twice the ranks.
 
-    A host's log has both launches, the Inspector's files are one a process, clocks differ. What the
-    launcher writes may be the number of a task of several processes, too.
+    A log has both launches, the Inspector's files are one a process, clocks differ. What the
+    launcher writes may be the number of a task of several processes, and a log may have none of it.
     """
     chance = random.Random(seed)
     hosts, gpus = chance.choice([2, 5]), chance.choice([4, 8])
     clocks = [timedelta(seconds=chance.uniform(-40, 40)) for _ in range(hosts)]
-    runs, tasks = (2, gpus) if kind == "restarted" else (1, gpus)
-    tasks = 2 if kind.startswith("tasks") else tasks
+    runs = 1 if kind.startswith("once") else 2
+    tasks = 2 if "tasks" in kind else gpus
     rows: Rows = {"files": [], "nccl_ranks": [], "collectives": []}
-    pids = chance.sample(range(1000, 400_000), runs * hosts * gpus)
-    for host in range(hosts):
-        log = f"log{host}"
-        rows["files"].append({"file_id": log, "path": f"/logs/nccl/n{host}.log"})
-        line = 0
-        for run in range(runs):
+    pids = iter(chance.sample(range(1000, 400_000), runs * hosts * gpus))
+    lines = dict.fromkeys(range(hosts), 0)
+    for run in range(runs):
+        for host in range(hosts):
+            log = "log" if logs == "one" else f"log{host}"
+            rows["files"].append({"file_id": log, "path": f"/logs/nccl/{log}.log"})
+            begin = START + clocks[host] + run * timedelta(seconds=200 + 50)
             for gpu in range(gpus):
-                pid = pids[(run * hosts + host) * gpus + gpu]
-                line += chance.randint(1, 9)
+                shown = {"host": f"n{host}", "pid": next(pids)}
+                of_log = 0 if logs == "one" else host
+                lines[of_log] += chance.randint(1, 9)
                 label = host * tasks + gpu * tasks // gpus
-                shown = {"host": f"n{host}", "pid": pid}
                 rows["nccl_ranks"].append(
-                    shown | {"file_id": log, "line": line, "ts_source": "none",
-                             "launch_rank": label, "cuda_device": gpu}
+                    shown | {"file_id": log, "line": lines[of_log], "ts_source": "none",
+                             "launch_rank": None if "no label" in kind else label}
                 )  # fmt: skip
-                file = f"n{host}-pid{pid}"
+                file = f"n{host}-pid{shown['pid']}"
                 rows["files"].append({"file_id": file, "path": f"/logs/inspector/{file}.log"})
-                begin = START + clocks[host] + run * timedelta(seconds=200 + 50)
                 rows["collectives"] += [
                     shown | {"file_id": file, "line": seq, "ts": begin + timedelta(seconds=2 * seq),
                              "ts_source": "inline", "comm_id": f"0x{run + 7:016x}",

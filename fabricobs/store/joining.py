@@ -23,10 +23,10 @@ from fabricobs.store.launch_evidence import (
     same_processes,
 )
 from fabricobs.store.launch_paths import folders_above, pids_in
-from fabricobs.store.launches import Launch, Lines, Process, Trace, attempts_of
+from fabricobs.store.launches import Launch, Process, Trace
+from fabricobs.store.launches_of_file import launches_of_file, working_times
 
 Signs = tuple[int, int, bool, int]
-Place = tuple[object, int]  # a rank among those of one size or one host
 
 # Processes make their communicators minutes before the first step; a restart may follow sooner.
 _APART = (timedelta(minutes=10), timedelta(minutes=1), timedelta(0))
@@ -37,7 +37,10 @@ def find_launches(traces: Sequence[Trace]) -> list[Launch]:
     files: dict[tuple[str | None, str | None], list[Trace]] = {}
     for trace in _with_pids_of_names(traces):
         files.setdefault((trace.file_id, trace.given), []).append(trace)
-    proven = _joined_by_proof([unit for rows in files.values() for unit in _units(rows)])
+    working = working_times(traces)
+    proven = _joined_by_proof(
+        [unit for rows in files.values() for unit in launches_of_file(rows, working)]
+    )
     proven.sort(key=lambda each: (min(each.paths, default=""), each.order))
     launches = _joined_alike(proven)
     folders = _Folders(launches)
@@ -69,79 +72,6 @@ def _with_pids_of_names(traces: Sequence[Trace]) -> list[Trace]:
             named = known.get(trace.host, set()) & pids_in(trace.path)
         found.append(replace(trace, pid=named.pop()) if len(named) == 1 else trace)
     return found
-
-
-def _units(rows: Sequence[Trace]) -> list[Launch]:
-    """Return the launches of one file, one after another in its lines.
-
-    A launch that follows another in a file shows a rank of the world a second time, in a process
-    that nothing connects with the first.
-    """
-    first = rows[0]
-    shown = _connected([row for row in rows if row.told_by == "process" and row.pid is not None])
-    shown.sort(key=lambda group: min(row.first_line or 0 for row in group))
-    of_world = [_ranks_of_world(group) for group in shown]
-    rounds = _rounds(shown, of_world) or _rounds_of_labels(shown)
-    begins = [0, *(min(row.first_line or 0 for row in shown[first]) for first in rounds)]
-    units = []
-    ends: list[int | None] = [*begins[1:], None]
-    for order, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        unit = Launch([Lines(first.file_id, first.given, begin, end)], order=order)
-        for row in rows:
-            line = row.first_line or 0
-            if line >= begin and (end is None or line < end):
-                unit.add(row)
-        unit.attempts = [] if unit.processes else attempts_of(rows)
-        units.append(unit)
-    return units
-
-
-def _rounds(shown: Sequence[Sequence[Trace]], ranks: Sequence[set[Place]]) -> list[int]:
-    """Return which groups begin another launch: they show a rank again after all lines so far."""
-    begins: list[int] = []
-    taken: set[Place] = set()
-    last_line = -1
-    for number, group in enumerate(shown):
-        if ranks[number] & taken and min(row.first_line or 0 for row in group) > last_line:
-            begins.append(number)
-            taken = set()
-        taken |= ranks[number]
-        last_line = max(last_line, *(row.last_line or 0 for row in group))
-    return begins
-
-
-def _ranks_of_world(group: Sequence[Trace]) -> set[Place]:
-    world = max((row.nranks or 0 for row in group), default=0)
-    return {(world, row.rank) for row in group if row.rank is not None and row.nranks == world}
-
-
-def _rounds_of_labels(shown: Sequence[Sequence[Trace]]) -> list[int]:
-    """Return which groups begin another launch, by the ranks that the launcher writes before lines.
-
-    A launcher may write the number of a task, of which several processes are: a launch has all
-    labels, two and more, and each once.
-    """
-    labels: list[set[Place]] = [
-        {(row.host, row.launch_rank) for row in group if row.launch_rank is not None}
-        for group in shown
-    ]
-    begins = _rounds(shown, labels)
-    everyone = set().union(*labels)
-    for first, end in pairwise([0, *begins, len(shown)]):
-        once = [label for own in labels[first:end] for label in own]
-        if len(once) != len(everyone) or {*once} != everyone or len(everyone) < 2:
-            return []
-    return begins
-
-
-def _connected(rows: Sequence[Trace]) -> list[list[Trace]]:
-    """Return the rows in groups that share processes or communicators."""
-    found = DisjointSets(len(rows))
-    for number, row in enumerate(rows):
-        found.tie(number, ("process", row.host, row.pid))
-        if row.comm_hash is not None:
-            found.tie(number, ("comm", row.comm_hash))
-    return [[rows[number] for number in group] for group in found.groups()]
 
 
 def _joined_by_proof(units: Sequence[Launch]) -> list[Launch]:
