@@ -75,8 +75,8 @@ def _finding(
     own = _own(trends, parts)
     has_price = is_priced(wrong, evidence, model, rule)
     cost = price(wrong, evidence, model, rule, own) if has_price else None
-    # The steps of a job may be longer for another reason; a rank's own work is not.
     priced = cost is not None and cost.would_show
+    # The steps of a job may be longer for another reason; a rank's own work is not.
     settled = cost is not None and (cost.felt or (priced and "rank" in rule.price))
     slower = None if settled else _slower_since(wrong, own)
     if slower is not None:
