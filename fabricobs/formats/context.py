@@ -21,7 +21,7 @@ HOST_TABLES = frozenset({"gpu_samples"})
 # Their rows belong to a port of a device, whatever reads them.
 _PORT_TABLES = frozenset({"port_samples", "priority_samples", "optics"})
 # Tables in which `rank` is the rank in the job.
-_RANKED_TABLES = frozenset({"steps", "phases"})
+_RANKED_TABLES = frozenset({"steps", "phases", "stack_frames"})
 _LONGEST_KIND = 40
 _KIND_END = re.compile(r"\s*(?:[:,(]|\.\.)")
 _MINUTE_US = 60_000_000
