@@ -21,7 +21,7 @@ Reader = Literal[
     "matrix", "prometheus",
     "csv", "jsonl", "parquet", "json", "yaml",
     # Whole files, one function each: `formats/readers/`.
-    "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline",
+    "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline", "py_spy",
     "tensorboard", "wandb_csv", "counter_records",
 ]  # fmt: skip
 

@@ -76,6 +76,13 @@ told AS (
   FROM collectives
   GROUP BY file_id, job, host, pid, comm_id
   UNION ALL
+  SELECT 'stack', file_id, job, host, pid, NULL, NULL, rank, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL,
+    NULL,
+    min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
+    max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
+  FROM stack_frames
+  GROUP BY file_id, job, host, pid, rank
+  UNION ALL
   SELECT 'step', file_id, job, host, NULL, NULL, NULL, rank, NULL, NULL, min(line), max(line), min(step), max(step),
     NULL,
     -- The losses of all steps: processes of one run print the same.

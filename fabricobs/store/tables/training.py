@@ -63,7 +63,7 @@ TRAINING = (
     ),
     Table(
         "stack_frames",
-        "a frame of a Python stack: of a thread at the time of a dump, or of a call of a collective",
+        "a frame of a Python stack: of a thread when it was dumped, or of a call of a collective",
         "py-spy, faulthandler, flight recorder",
         (
             *ORIGIN,
