@@ -50,23 +50,6 @@ unchanged AS (
     AND e.comm_rank = n.comm_rank AND e.launched = n.launched AND e.furthest = n.furthest
   GROUP BY n.job, n.comm_id, n.op, n.comm_rank, n.ts
 ),
--- Ranks by the report's own largest communicator, if it is the only one of its size.
-numbered AS (
-  SELECT job, host, pid, max(rank) AS rank
-  FROM (
-    SELECT n.job, n.host, n.pid, n.rank, n.comm_id
-    FROM nccl_ranks n
-    WHERE n.comm IS NULL AND n.comm_id LIKE '0x%' AND n.nranks IS NOT NULL AND n.rank IS NOT NULL
-    QUALIFY n.nranks = max(n.nranks) OVER (PARTITION BY n.job)
-      AND count(DISTINCT n.comm_id) OVER (PARTITION BY n.job, n.nranks) = 1
-  )
-  GROUP BY job, host, pid
-  HAVING count(DISTINCT rank) = 1
-),
-lone_pids AS (
-  SELECT job, pid, max(rank) AS rank, max(host) AS host FROM job_ranks
-  WHERE pid IS NOT NULL GROUP BY job, pid HAVING count(*) = 1
-),
 placed AS (
   SELECT d.*, coalesce(w.rank, j.rank, l.rank, n.rank) AS rank,
     coalesce(w.host, j.host, l.host, a.host, host_name(d.host)) AS job_host, coalesce(w.pid, d.pid) AS job_pid
@@ -78,8 +61,8 @@ placed AS (
   LEFT JOIN (
     SELECT job, host, pid, max(rank) AS rank FROM job_ranks WHERE pid IS NOT NULL GROUP BY ALL HAVING count(*) = 1
   ) j ON j.job IS NOT DISTINCT FROM d.job AND j.host = coalesce(a.host, host_name(d.host)) AND j.pid = d.pid
-  LEFT JOIN lone_pids l ON l.job IS NOT DISTINCT FROM d.job AND l.pid = d.pid
-  LEFT JOIN numbered n ON n.job IS NOT DISTINCT FROM d.job AND n.host = d.host AND n.pid = d.pid
+  LEFT JOIN lone_processes l ON l.job IS NOT DISTINCT FROM d.job AND l.pid = d.pid
+  LEFT JOIN ras_ranks n ON n.job IS NOT DISTINCT FROM d.job AND n.host = d.host AND n.pid = d.pid
 ),
 processes AS (
   SELECT job, number, rank, job_host AS host, CASE WHEN rank IS NULL OR job_pid IS NOT NULL THEN job_pid END AS pid,

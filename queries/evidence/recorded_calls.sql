@@ -30,9 +30,9 @@ chosen AS (
 own AS (
   SELECT job, rank, process_group, seq,
     arg_min(function, frame) AS function, arg_min(place, frame) AS place, arg_min(code_line, frame) AS code_line
-  FROM stack_frames
+  FROM (SELECT * REPLACE (regexp_replace(place, '^.*/(site|dist)-packages/', '') AS place) FROM stack_frames)
   WHERE process_group IS NOT NULL
-    AND NOT regexp_matches(place, '(^|/)(torch|lightning\w*|transformers|accelerate|deepspeed|site-packages|dist-packages|lib/python3\.\d+)/|^<frozen|\.so')
+    AND NOT regexp_matches(place, '(^|/)(torch|lightning\w*|transformers|accelerate|deepspeed|lib/python3\.\d+)/|^<frozen|\.so')
   GROUP BY ALL
 )
 SELECT c.job, c.rank, c.process_group, c.op, c.seq, c.bytes, c.state <> 'completed' AS open,

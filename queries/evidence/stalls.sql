@@ -1,6 +1,6 @@
 -- question: What does each source tell of each rank of a job that may stand still?
 -- The watchdogs and flight recorders (`waiting_ranks`), NCCL's RAS (`ras_`), Python stacks (`stack_`) and the
--- recorded call (`call_`), joined by rank. Rank null: a process that RAS counts and whose rank nothing tells.
+-- recorded call (`call_`), joined by rank. Rank null: a process whose rank nothing tells.
 WITH everyone AS (
   SELECT job, rank FROM evidence.waiting_ranks
   UNION SELECT job, rank FROM evidence.ras_counts WHERE rank IS NOT NULL
@@ -8,17 +8,24 @@ WITH everyone AS (
 ),
 ras AS (
   SELECT * FROM evidence.ras_counts
-  QUALIFY rank IS NULL OR row_number() OVER (PARTITION BY job, rank ORDER BY behind DESC, pid) = 1
+  QUALIFY row_number() OVER (PARTITION BY job, rank, CASE WHEN rank IS NULL THEN pid END ORDER BY behind DESC, pid) = 1
 ),
 stacks AS (
-  SELECT * FROM evidence.rank_stacks WHERE rank IS NOT NULL
-  QUALIFY row_number() OVER (PARTITION BY job, rank ORDER BY ts DESC NULLS LAST, pid) = 1
+  SELECT * FROM evidence.rank_stacks
+  QUALIFY row_number()
+    OVER (PARTITION BY job, rank, CASE WHEN rank IS NULL THEN pid END ORDER BY ts DESC NULLS LAST, pid) = 1
+),
+-- Processes whose rank nothing tells, by their id: RAS and a stack may call their host by different names.
+nameless AS (
+  SELECT job, pid FROM evidence.ras_counts WHERE rank IS NULL AND pid IS NOT NULL GROUP BY ALL HAVING count(*) = 1
+  UNION
+  SELECT job, pid FROM evidence.rank_stacks WHERE rank IS NULL AND pid IS NOT NULL GROUP BY ALL HAVING count(*) = 1
 ),
 keyed AS (
-  SELECT job, rank, NULL::VARCHAR AS host, NULL::BIGINT AS pid FROM everyone
-  UNION ALL SELECT job, NULL, host, pid FROM ras WHERE rank IS NULL
+  SELECT job, rank, NULL::BIGINT AS pid FROM everyone
+  UNION ALL SELECT job, NULL, pid FROM nameless
 )
-SELECT k.job, k.rank, coalesce(w.host, r.host, s.host) AS host, coalesce(w.pid, r.pid, s.pid) AS pid,
+SELECT k.job, k.rank, coalesce(w.host, CASE WHEN k.rank IS NULL THEN s.host END, r.host, s.host) AS host, coalesce(w.pid, k.pid, r.pid, s.pid) AS pid,
   coalesce(w.timed_out, false) AS timed_out, w.waited_ms, w.op, w.seq, w.process_group, w.behind, w.open, w.not_begun,
   coalesce(w.in_kernel, false) AS in_kernel, w.unfinished, coalesce(w.dead, false) AS dead,
   coalesce(w.taken_down, false) AS taken_down, w.called_at, w.gave_up_at, w.log,
@@ -31,7 +38,8 @@ SELECT k.job, k.rank, coalesce(w.host, r.host, s.host) AS host, coalesce(w.pid, 
 FROM keyed k
 LEFT JOIN evidence.waiting_ranks w ON w.job IS NOT DISTINCT FROM k.job AND w.rank = k.rank
 LEFT JOIN ras r ON r.job IS NOT DISTINCT FROM k.job AND r.rank IS NOT DISTINCT FROM k.rank
-  AND (k.rank IS NOT NULL OR (r.host IS NOT DISTINCT FROM k.host AND r.pid IS NOT DISTINCT FROM k.pid))
-LEFT JOIN stacks s ON s.job IS NOT DISTINCT FROM k.job AND s.rank = k.rank
+  AND (k.rank IS NOT NULL OR r.pid = k.pid)
+LEFT JOIN stacks s ON s.job IS NOT DISTINCT FROM k.job AND s.rank IS NOT DISTINCT FROM k.rank
+  AND (k.rank IS NOT NULL OR s.pid = k.pid)
 LEFT JOIN evidence.recorded_calls c ON c.job IS NOT DISTINCT FROM k.job AND c.rank = k.rank
 ORDER BY k.job, k.rank NULLS LAST, host, pid

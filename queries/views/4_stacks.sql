@@ -18,13 +18,41 @@ CREATE OR REPLACE VIEW stack_places (doing, waits, outermost, place, function) A
   ('in checkpoint I/O', false, true, '(^|/)\w*(checkpoint|ckpt)\w*\.py$', '(?i)save|load|write|read|upload|restore'),
   ('compiling', false, true, '(^|/)(torch/_inductor|torch/_dynamo|triton/compiler|triton/runtime)/', 'compil');
 
+-- The ranks of processes by the reports of NCCL's RAS: those of their largest communicator, if it is the only one of its
+-- size. Hosts are called as in the report, mostly by their addresses.
+CREATE OR REPLACE VIEW ras_ranks AS
+SELECT job, host, pid, max(rank) AS rank
+FROM (
+  SELECT n.job, n.host, n.pid, n.rank, n.nranks, n.comm_id
+  FROM nccl_ranks n
+  WHERE n.comm IS NULL AND n.comm_id LIKE '0x%' AND n.nranks IS NOT NULL AND n.rank IS NOT NULL AND n.pid IS NOT NULL
+  QUALIFY n.nranks = max(n.nranks) OVER (PARTITION BY n.job)
+    AND min(n.comm_id) OVER (PARTITION BY n.job, n.nranks) = max(n.comm_id) OVER (PARTITION BY n.job, n.nranks)
+)
+GROUP BY job, host, pid
+HAVING count(DISTINCT rank) = 1;
+
+-- Process ids that one process of a job has, and its rank: they tell the process where a host is called by another name.
+CREATE OR REPLACE VIEW lone_processes AS
+WITH known AS (
+  SELECT job, rank, host, pid FROM job_ranks WHERE pid IS NOT NULL AND rank IS NOT NULL
+),
+told AS (
+  FROM known
+  UNION ALL
+  SELECT r.job, r.rank, NULL, r.pid FROM ras_ranks r
+  ANTI JOIN known k ON k.job IS NOT DISTINCT FROM r.job AND k.pid = r.pid
+)
+SELECT job, pid, max(rank) AS rank, max(host) AS host FROM told
+GROUP BY job, pid HAVING count(*) = 1;
+
 -- The stack of the main thread of each process, as last dumped, by rank; rank null where nothing tells it. Of faults
 -- and signals Python prints the main thread last. `doing`: what its innermost frame that is known does, null where
 -- none is; `function`, `place` and `code_line` are that frame, else the innermost. `own_`: the first frame around it
 -- that is no library's. `ts`: when it was dumped, where the dump or its path tells.
 CREATE OR REPLACE VIEW rank_stacks AS
 WITH frames AS (
-  SELECT s.*, coalesce(s.ts, f.dated) AS dumped_at, f.modified,
+  SELECT s.* REPLACE (regexp_replace(s.place, '^.*/(site|dist)-packages/', '') AS place), coalesce(s.ts, f.dated) AS dumped_at, f.modified,
     concat_ws('|', s.file_id, coalesce(s.rank, -1), coalesce(s.host, ''), coalesce(s.pid, -1)) AS process
   FROM stack_frames s LEFT JOIN files f ON f.file_id = s.file_id
   WHERE s.process_group IS NULL
@@ -42,11 +70,6 @@ last_dump AS (
   WHERE f.frame = 0
   GROUP BY ALL
 ),
--- Process ids that one process of the job has: they tell it where the dump does not name the host as others do.
-lone_pids AS (
-  SELECT job, pid, max(rank) AS rank, max(host) AS host FROM job_ranks
-  WHERE pid IS NOT NULL GROUP BY job, pid HAVING count(*) = 1
-),
 placed AS (
   SELECT d.*, coalesce(d.rank, j.rank, l.rank) AS job_rank, coalesce(j.host, l.host, host_name(d.host)) AS job_host,
     (j.rank IS NOT NULL OR l.rank IS NOT NULL) AS is_known
@@ -54,7 +77,7 @@ placed AS (
   JOIN last_dump m ON m.process = d.process AND m.thread IS NOT DISTINCT FROM d.thread AND d.line >= m.line
   LEFT JOIN process_ranks j ON j.job IS NOT DISTINCT FROM d.job AND j.host = host_name(d.host) AND j.pid = d.pid
     AND j.cuda_device IS NULL
-  LEFT JOIN lone_pids l ON l.job IS NOT DISTINCT FROM d.job AND l.pid = d.pid
+  LEFT JOIN lone_processes l ON l.job IS NOT DISTINCT FROM d.job AND l.pid = d.pid
 ),
 -- Of the processes of a rank the one that NCCL names, else the first in its file: workers of a loader follow it.
 chosen AS (
@@ -64,7 +87,7 @@ chosen AS (
 ),
 told AS (
   SELECT c.*, k.doing, k.waits, k.outermost,
-    NOT regexp_matches(c.place, '(^|/)(torch|lightning\w*|pytorch_lightning|transformers|accelerate|deepspeed|site-packages|dist-packages|lib/python3\.\d+)/|^(threading|queue|selectors|socket|runpy)\.py$|^<frozen|\.so')
+    NOT regexp_matches(c.place, '(^|/)(torch|lightning\w*|pytorch_lightning|transformers|accelerate|deepspeed|lib/python3\.\d+)/|^(threading|queue|selectors|socket|runpy)\.py$|^<frozen|\.so')
       AND NOT regexp_matches(c.function, '^_bootstrap') AS is_own
   FROM chosen c
   LEFT JOIN stack_places k ON regexp_matches(c.place, k.place) AND regexp_matches(c.function, k.function)

@@ -18,7 +18,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.stall import LOADS, SAVES, Source, Stall, is_told, stall_of
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.name_lists import enumerated
+from fabricobs.diagnosis.name_lists import at_most, enumerated
 
 _SHOWN = 3
 _TOGETHER = timedelta(minutes=1)  # of one collective: watchdogs look every second
@@ -171,9 +171,12 @@ def _number_waiting(stall: Stall, ranks: int) -> int:
 def _end_of(stall: Stall) -> datetime | None:
     """Return when the last watchdog gave up, else when that was due; None without a time.
 
-    What a clock far from the others tells is left out.
+    Without a watchdog it is the last report of RAS. What a clock far from the others tells is left
+    out.
     """
     due = None if stall.start is None else stall.start + timedelta(seconds=stall.waited)
+    if not stall.waited and stall.seen_at is not None:
+        due = stall.seen_at if due is None else max(due, stall.seen_at)
     told: list[datetime] = sorted(stall.waiting["gave_up_at"].drop_nulls())
     if not told:
         return due
@@ -303,7 +306,10 @@ def _counts(stall: Stall) -> str:
 def _size(count: int | None) -> str:
     if count is None:
         return "unknown size"
-    return f"{count / _MEBIBYTE:,.4g} MiB" if count >= _MEBIBYTE else f"{count:,} bytes"
+    if count < _MEBIBYTE:
+        return f"{count:,} bytes"
+    mebibytes = count / _MEBIBYTE
+    return f"{mebibytes:.4g} MiB" if mebibytes < 1024 else f"{mebibytes / 1024:,.1f} GiB"
 
 
 def _call_told(stall: Stall) -> str:
@@ -339,14 +345,27 @@ def _whereabouts(stall: Stall, *, named: bool) -> str:
         kinds = peers["doing"].value_counts(sort=True)
         enough = [f"{_counted(n)} {doing}" for doing, n in kinds.iter_rows()]
         told.append(f" By their Python stacks the peers are waiting: {', '.join(enough)}.")
-    elif named and seen.is_empty() and stall.source != "dead":
-        told.append(" What it does is unknown: no Python stack of it was dumped.")
+    if named and seen.is_empty() and stall.source != "dead":
+        told.append(_stack_missing(stall.nameless))
     return "".join(told)
+
+
+def _stack_missing(nameless: pl.DataFrame) -> str:
+    """Return what is known where no stack is known to be that of the missing rank."""
+    free = nameless.filter(~pl.col("waits"))
+    if nameless.is_empty():
+        return " What it does is unknown: no Python stack of it was dumped."
+    text = f" Nothing tells the ranks of {len(nameless):,} processes whose Python stack was dumped"
+    if len(free) == 1 < len(nameless):
+        only = free.row(0, named=True)
+        return f"{text}; all but one wait.{_stack_told(only)}"
+    return f"{text}: what it does is unknown."
 
 
 def _stack_told(row: Mapping[str, object]) -> str:
     """Return one sentence: what a rank does, and where in its program."""
-    who = f"process {row['pid']}" if row["rank"] is None else f"rank {row['rank']}"
+    on = f" on {row['host']}"
+    who = f"process {row['pid']}{on}" if row["rank"] is None else f"rank {row['rank']}"
     doing = "" if row["doing"] is None else f"{row['doing']}: "
     where = _frame(str(row["function"]), str(row["place"]), _whole(row["code_line"]))
     own = ""
@@ -362,25 +381,30 @@ def _whole(value: object) -> int | None:
 
 def _agreement(stall: Stall) -> str:
     """Return which other sources name the same ranks, and which name others."""
+    sentences = []
     agree = list(dict.fromkeys(_SOURCES[source] for source in stall.agree))
-    text = ""
     if agree:
-        says = enumerated(agree)
-        text = (
-            f" {says[0].upper()}{says[1:]} {'agrees' if agree == [_SOURCES['ras']] else 'agree'}."
+        verb = "agrees" if agree == [_SOURCES["ras"]] else "agree"
+        sentences.append(f"{enumerated(agree)} {verb}.")
+    if len(stall.unplaced):
+        sentences.append(
+            f"NCCL's RAS counts {_names(stall.unplaced)} behind; nothing tells its rank."
         )
     for source, ranks in stall.others.items():
-        names = [_name(*row) for row in ranks.select("rank", "pid").head(_SHOWN).iter_rows()]
-        more = f" and {len(ranks) - _SHOWN} more" if len(ranks) > _SHOWN else ""
-        told = f"{', '.join(names)}{more}"
         verb = "names" if _SOURCES[source] == _SOURCES["ras"] else "name"
-        says = _SOURCES[source]
-        text += f" {says[0].upper()}{says[1:]} {verb} {told} instead: the sources do not agree."
-    return text
+        sentences.append(
+            f"{_SOURCES[source]} {verb} {_names(ranks)} instead: the sources do not agree."
+        )
+    return "".join(f" {sentence[0].upper()}{sentence[1:]}" for sentence in sentences)
 
 
-def _name(rank: int | None, pid: int | None) -> str:
-    return f"process {pid}" if rank is None else f"rank {rank}"
+def _names(ranks: pl.DataFrame) -> str:
+    """Return the ranks, or processes whose rank nothing tells, in a sentence."""
+    names = [
+        f"process {pid} on {host}" if rank is None else f"rank {rank}"
+        for rank, host, pid in ranks.select("rank", "host", "pid").iter_rows()
+    ]
+    return at_most(names, _SHOWN)
 
 
 def _progress_driver(stall: Stall) -> tuple[Driver, ...]:

@@ -41,12 +41,17 @@ class Stall:
     job: str | None
     waiting: pl.DataFrame
     missing: pl.DataFrame
+    nameless: pl.DataFrame  # processes with a stack whose rank nothing tells
     source: Source
     agree: tuple[Source, ...]  # other sources that name one of the missing ranks
     others: Mapping[Source, pl.DataFrame]  # sources that name none of them, with whom they name
+    unplaced: pl.DataFrame  # processes that RAS counts behind where ranks are missing
     start: datetime | None
     last_step: int | None
     waited: float
+    seen_at: (
+        datetime | None
+    )  # the last report that shows it, where no watchdog says when it gave up
     taken_down: int  # ranks whose watchdog ended their process
 
     @property
@@ -74,22 +79,27 @@ def stall_of(rows: pl.DataFrame, size: int, model: Model, evidence: Evidence) ->
         named = {"unfinished": named["unfinished"]}
     else:
         del named["unfinished"]
-    source: Source = next((name for name, ranks in named.items() if len(ranks)), "silence")
+    source = _best(named, model.limit("most_missing") * rows["rank"].count())
     missing = named.get(source, rows.clear())
+    numbered = "ras" in named and not missing.is_empty() and not missing["rank"].null_count()
     agree, others = _compared(named, source, missing)
     waiting = waits if len(waits) else _waiting(rows, missing)
     called = waiting["called_at"].min()
     waited = waiting["waited_ms"].median()
+    seen = rows.filter(pl.col("ras_behind") > 0)["ras_ts"].max()
     return Stall(
         job=job,
         waiting=waiting,
         missing=missing,
+        nameless=rows.filter(pl.col("rank").is_null() & pl.col("function").is_not_null()),
         source=source,
         agree=agree,
         others=others,
+        unplaced=named["ras"].filter(pl.col("rank").is_null()) if numbered else rows.clear(),
         start=ended or (called if isinstance(called, datetime) else None),
         last_step=last_step,
         waited=float(waited) / 1000 if isinstance(waited, float) else 0.0,
+        seen_at=seen if isinstance(seen, datetime) else None,
         taken_down=int(rows["taken_down"].sum()),
     )
 
@@ -107,6 +117,19 @@ def _named(rows: pl.DataFrame, size: int, model: Model) -> dict[Source, pl.DataF
         "no_log": _without_logs(rows, size),
         "unfinished": rows.filter(pl.col("unfinished") >= model.limit("unfinished")),
     }
+
+
+def _best(named: Mapping[Source, pl.DataFrame], most: float) -> Source:
+    """Return the best source that names somebody.
+
+    A rank that is silent comes before a process that is behind and whose rank nothing tells.
+    """
+    telling: list[Source] = [source for source, ranks in named.items() if len(ranks)]
+    numbered = [source for source in telling if not named[source]["rank"].null_count()]
+    if not telling:
+        return "silence"
+    known = numbered[0] if numbered else telling[0]
+    return known if len(named[known]) <= most else telling[0]
 
 
 def is_told(rows: pl.DataFrame) -> bool:
@@ -219,9 +242,7 @@ def _waiting(rows: pl.DataFrame, missing: pl.DataFrame) -> pl.DataFrame:
         | (pl.col("ras_leads") > 0).fill_null(False)
         | pl.col("waits").fill_null(False)
     )
-    return rows.filter(waits).join(
-        missing, on=["rank", "host", "pid"], how="anti", nulls_equal=True
-    )
+    return rows.filter(waits).join(missing, on=["rank", "pid"], how="anti", nulls_equal=True)
 
 
 def _compared(
@@ -236,8 +257,18 @@ def _compared(
     for other, ranks in named.items():
         if other == source or other not in _SHOWN or ranks.is_empty():
             continue
-        if len(ranks.join(missing, on=["rank", "host", "pid"], how="semi", nulls_equal=True)):
+        if len(ranks.join(missing, on=["rank", "pid"], how="semi", nulls_equal=True)):
             agree.append(other)
-        elif other != "stack" or not missing.filter(pl.col("waits").fill_null(False)).is_empty():
+        elif _is_comparable(ranks, missing) and (other != "stack" or _any(missing, "waits")):
             others[other] = ranks
     return tuple(agree), others
+
+
+def _is_comparable(ranks: pl.DataFrame, missing: pl.DataFrame) -> bool:
+    """Say whether both name ranks, or both processes: which rank a process is nothing tells."""
+    named = [frame["rank"].null_count() == 0 for frame in (ranks, missing)]
+    return named[0] == named[1]
+
+
+def _any(rows: pl.DataFrame, flag: str) -> bool:
+    return bool(rows[flag].fill_null(False).any())
