@@ -199,7 +199,7 @@ class Context:
             base[named] = identity.device
         elif named in names and named == "host":
             base[named] = identity.of_log.device
-        if placed == "snapshot" and identity.ts is not None and "ts" in names:
+        if placed in {"snapshot", "time"} and identity.ts is not None and "ts" in names:
             base["ts"], base["ts_source"] = identity.ts, identity.ts_source
         if counts:
             base["port"] = identity.port or f"{UNKNOWN}{self.file_name}"

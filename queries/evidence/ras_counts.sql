@@ -3,15 +3,16 @@
 -- many less than the furthest, `op`, `comm_id`, `launched` and `furthest` of the communicator where it is most;
 -- `leads`: how many more than the last, in any communicator: it waits there, or calls another operation (`odd_order`: in
 -- the same communicator). `unchanged_s`: for so many seconds earlier reports tell the same counts; `after_steps_s`:
--- its file was written so long after the last file with training steps. `reports`: how many there are. The text
+-- its file was written so long after the last file with training steps. `reports`: how many there are.
+-- `members`: ranks of the communicator that the report counts. The text
 -- report lists only the smaller side; where that side leads, the others are not named and no row is behind.
 -- `rank` is that of the job: by NCCL's log, else by the report's largest communicator; null where nothing tells it.
 WITH told AS (
   SELECT e.job, e.file_id, e.line, coalesce(e.ts, f.dated) AS ts, f.modified, e.kind, e.comm_id, e.op,
-    e.rank AS comm_rank, e.host, e.pid, e.last_enqueued AS launched, e.peers_enqueued,
+    e.rank AS comm_rank, e.host, e.pid, e.last_enqueued AS launched, e.peers_enqueued, e.peers,
     -- A report begins with the table of groups; undated ones may follow another in a file.
     sum((e.kind = 'ras_group' AND coalesce(lag_kind, '') <> 'ras_group')::INTEGER)
-      OVER (PARTITION BY e.job, e.file_id ORDER BY e.line) AS part
+      OVER (PARTITION BY e.job, e.file_id, f.dated, f.modified ORDER BY e.line) AS part
   FROM (
     SELECT *, lag(kind) OVER (PARTITION BY job, file_id ORDER BY line) AS lag_kind
     FROM nccl_events WHERE kind LIKE 'ras_%' AND kind <> 'ras_peer'
@@ -28,12 +29,13 @@ counts AS (
   FROM told t
   JOIN reports r ON r.job IS NOT DISTINCT FROM t.job AND r.file_id IS NOT DISTINCT FROM t.file_id
     AND r.part IS NOT DISTINCT FROM t.part AND r.ts IS NOT DISTINCT FROM t.ts
+    AND r.modified IS NOT DISTINCT FROM t.modified
   WHERE t.kind IN ('ras_count', 'ras_mismatch') AND t.comm_rank IS NOT NULL AND t.launched IS NOT NULL
     AND coalesce(t.op, '') NOT IN ('Send', 'Recv', 'SendRecv', 'PutSignal', 'Signal', 'WaitSignal')
 ),
 compared AS (
   SELECT *, max(greatest(launched, peers_enqueued)) OVER call AS furthest,
-    min(least(launched, peers_enqueued)) OVER call AS least
+    min(least(launched, peers_enqueued)) OVER call AS least, count(*) OVER call + coalesce(peers, 0) AS members
   FROM counts
   WINDOW call AS (PARTITION BY job, number, comm_id, op)
 ),
@@ -69,7 +71,8 @@ processes AS (
     max(furthest - launched) AS behind, max(launched - least) AS leads,
     arg_max(comm_id, furthest - launched) AS comm_id, arg_max(op, furthest - launched) AS op,
     arg_max(launched, furthest - launched) AS launched, arg_max(furthest, furthest - launched) AS furthest,
-    arg_max(comm_rank, furthest - launched) AS comm_rank, max(ts) AS ts, max(modified) AS modified
+    arg_max(comm_rank, furthest - launched) AS comm_rank, arg_max(members, furthest - launched) AS members,
+    max(ts) AS ts, max(modified) AS modified
   FROM placed
   GROUP BY job, number, rank, job_host, job_pid
 ),
@@ -83,7 +86,7 @@ SELECT p.job, p.rank, p.host, p.pid, p.behind, p.leads, p.comm_id, p.op, p.launc
     FROM placed o WHERE o.job IS NOT DISTINCT FROM p.job AND o.rank IS NOT DISTINCT FROM p.rank AND o.job_host = p.host
       AND o.job_pid IS NOT DISTINCT FROM p.pid AND o.comm_id = p.comm_id AND o.launched > o.least
   ) AND p.behind > 0 AS odd_order,
-  u.unchanged_s, epoch(p.modified) - epoch(w.modified) AS after_steps_s, l.reports, p.ts
+  p.members, u.unchanged_s, epoch(p.modified) - epoch(w.modified) AS after_steps_s, l.reports, p.ts
 FROM processes p
 JOIN latest l ON l.job IS NOT DISTINCT FROM p.job
 LEFT JOIN unchanged u ON u.job IS NOT DISTINCT FROM p.job AND u.comm_id = p.comm_id AND u.op IS NOT DISTINCT FROM p.op

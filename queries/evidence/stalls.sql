@@ -31,7 +31,7 @@ SELECT k.job, k.rank, coalesce(w.host, CASE WHEN k.rank IS NULL THEN s.host END,
   coalesce(w.taken_down, false) AS taken_down, w.called_at, w.gave_up_at, w.log,
   r.behind AS ras_behind, r.leads AS ras_leads, r.comm_id AS ras_comm, r.op AS ras_op, r.launched AS ras_launched,
   r.furthest AS ras_furthest, coalesce(r.odd_order, false) AS ras_odd, r.unchanged_s, r.after_steps_s,
-  r.reports AS ras_reports, r.ts AS ras_ts,
+  r.reports AS ras_reports, r.members AS ras_members, r.ts AS ras_ts,
   s.doing, s.waits, s.function, s.place, s.code_line, s.own_function, s.own_place, s.own_line, s.ts AS stack_ts,
   c.op AS call_op, c.seq AS call_seq, c.process_group AS call_group, c.bytes AS call_bytes, c.open AS call_open,
   c.odd_op, c.usual_op, c.usual_bytes, c.function AS call_function, c.place AS call_place, c.code_line AS call_line

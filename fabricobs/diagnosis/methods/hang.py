@@ -55,8 +55,10 @@ def find_hangs(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]
 
 
 def _ranks_in(rows: pl.DataFrame) -> int:
-    """Return the number of ranks that tell something; of processes where no rank is known."""
-    return rows["rank"].drop_nulls().len() or len(rows)
+    """Return the number of ranks that tell something, or that RAS counts; else of processes."""
+    counted = rows["ras_members"].max()
+    known = rows["rank"].drop_nulls().len() or len(rows)
+    return max(known, counted) if isinstance(counted, int) else known
 
 
 def _size_of(job: str | None, evidence: Evidence) -> int:

@@ -79,7 +79,7 @@ def stall_of(rows: pl.DataFrame, size: int, model: Model, evidence: Evidence) ->
         named = {"unfinished": named["unfinished"]}
     else:
         del named["unfinished"]
-    source = _best(named, model.limit("most_missing") * rows["rank"].count())
+    source = _best(named, model.limit("most_missing") * len(rows))
     missing = named.get(source, rows.clear())
     numbered = "ras" in named and not missing.is_empty() and not missing["rank"].null_count()
     agree, others = _compared(named, source, missing)
