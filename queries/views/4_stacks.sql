@@ -75,8 +75,9 @@ placed AS (
     (j.rank IS NOT NULL OR l.rank IS NOT NULL) AS is_known
   FROM frames d
   JOIN last_dump m ON m.process = d.process AND m.thread IS NOT DISTINCT FROM d.thread AND d.line >= m.line
-  LEFT JOIN process_ranks j ON j.job IS NOT DISTINCT FROM d.job AND j.host = host_name(d.host) AND j.pid = d.pid
-    AND j.cuda_device IS NULL
+  LEFT JOIN (
+    SELECT job, host, pid, max(rank) AS rank FROM job_ranks WHERE pid IS NOT NULL GROUP BY ALL HAVING count(*) = 1
+  ) j ON j.job IS NOT DISTINCT FROM d.job AND j.host = host_name(d.host) AND j.pid = d.pid
   LEFT JOIN lone_processes l ON l.job IS NOT DISTINCT FROM d.job AND l.pid = d.pid
 ),
 -- Of the processes of a rank the one that NCCL names, else the first in its file: workers of a loader follow it.
