@@ -149,7 +149,6 @@ def _words(
             (_call_told(stall), _whereabouts(stall, named=named), _agreement(stall))
         ),
         "no_progress": None if stall.by_progress or stall.stuck else "",
-        "no_stack": "" if stall.missing["function"].drop_nulls().is_empty() else None,
         "loads": "" if doing == LOADS else None,
         "saves": "" if doing == SAVES else None,
         "other_call": "" if stall.source == "order" else None,
