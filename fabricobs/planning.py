@@ -363,7 +363,7 @@ def _identity(told: Identity, recognised: Recognised, modified_us: int | None) -
     if recognised.syntax in CONTAINERS:
         return told
     if not recognised.takes_identity:
-        return told.of_log
+        return recognised.identity(told)
     if modified_us is None:
         return told
     if told.ts is not None and told.ts_source != "day":

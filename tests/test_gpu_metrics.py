@@ -162,6 +162,72 @@ def own_table(site: Site) -> Iterator[tuple[str, str]]:
     yield "gpus.csv", _csv([["timestamp", "host", "gpu", *names], *rows])
 
 
+def amd_rows(site: Site) -> Iterator[tuple[str, datetime, list[tuple[int, dict[str, float]]]]]:
+    """Clock, heat, power, use and PROCHOT of each GPU of a host at each moment."""
+    keys = ("clk", "hotspot", "power", "busy", "prochot")
+    for host in site.hosts:
+        for i, time in enumerate(site.times):
+            by_gpu: dict[int, list[float]] = {}
+            for _, labels, values in site.series:
+                if labels["Hostname"] == host:
+                    by_gpu.setdefault(int(labels["gpu"]), []).append(values[i])
+            told = [(gpu, dict(zip(keys, all_, strict=True))) for gpu, all_ in by_gpu.items()]
+            yield host, time, told
+
+
+def amd_text(site: Site) -> Iterator[tuple[str, str]]:
+    for host, time, gpus in amd_rows(site):
+        lines = []
+        for gpu, at in gpus:
+            hot = "ACTIVE" if at["prochot"] else "NOT ACTIVE"
+            lines += [
+                f"GPU: {gpu}", "    USAGE:", f"        GFX_ACTIVITY: {at['busy']:.0f} %",
+                "    POWER:", f"        SOCKET_POWER: {at['power']:.0f} W",
+                "        THROTTLE_STATUS: N/A", "    CLOCK:", "        GFX_0:",
+                f"            CLK: {at['clk']:.0f} MHz", "            MAX_CLK: 2100 MHz",
+                "        VCLK_0:", "            CLK: 29 MHz", "    TEMPERATURE:",
+                f"        HOTSPOT: {at['hotspot']:.0f} °C", "    THROTTLE:",
+                f"        PROCHOT_VIOLATION_STATUS: {hot}",
+                "        PPT_VIOLATION_STATUS: NOT ACTIVE", "",
+            ]  # fmt: skip
+        yield f"{host}/amd_smi_{time:%Y%m%dT%H%M%SZ}.txt", "\n".join(lines)
+
+
+def amd_csv(site: Site) -> Iterator[tuple[str, str]]:
+    head = "timestamp,gpu,gfx_activity,socket_power,throttle_status,gfx_0_clk,gfx_0_max_clk"
+    names = [*head.split(","), "hotspot", "ppt_violation_status", "prochot_violation_status"]
+    rows: dict[str, list[list[str]]] = {host: [names] for host in site.hosts}
+    for host, time, gpus in amd_rows(site):
+        rows[host] += [
+            [
+                f"{time.timestamp():.0f}", str(gpu), f"{at['busy']:.0f}", f"{at['power']:.0f}",
+                "N/A", f"{at['clk']:.0f}", "2100", f"{at['hotspot']:.0f}", "NOT ACTIVE",
+                "ACTIVE" if at["prochot"] else "NOT ACTIVE",
+            ]
+            for gpu, at in gpus
+        ]  # fmt: skip
+    for host, table in rows.items():
+        yield f"{host}/amd_smi.csv", _csv(table)
+
+
+def amd_json(site: Site) -> Iterator[tuple[str, str]]:
+    for host, time, gpus in amd_rows(site):
+        told = [
+            {
+                "gpu": gpu,
+                "usage": {"gfx_activity": {"value": int(at["busy"]), "unit": "%"}},
+                "power": {"socket_power": {"value": int(at["power"]), "unit": "W"}},
+                "clock": {"gfx_0": {"clk": {"value": int(at["clk"]), "unit": "MHz"}}},
+                "temperature": {"edge": "N/A", "hotspot": {"value": int(at["hotspot"])}},
+                "throttle": {
+                    "prochot_violation_status": "ACTIVE" if at["prochot"] else "NOT ACTIVE"
+                },
+            }
+            for gpu, at in gpus
+        ]
+        yield f"{host}/amd_smi_{time:%Y%m%dT%H%M%SZ}.json", json.dumps({"gpu_data": told})
+
+
 def _csv(rows: list[list[str]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
@@ -170,7 +236,7 @@ def _csv(rows: list[list[str]]) -> str:
 
 SHAPES = [
     scrapes, answer_by_metric, answer_of_all, promtool, promtool_json, victoria_export,
-    grafana_series, grafana_table, own_table,
+    grafana_series, grafana_table, own_table, amd_text, amd_csv, amd_json,
 ]  # fmt: skip
 
 
@@ -183,6 +249,7 @@ def test_a_hot_gpu_is_named_whatever_its_metrics_are_exported_as(
     logs = tmp_path / "logs"
     logs.mkdir()
     for name, text in shape(site):
+        (logs / name).parent.mkdir(exist_ok=True)
         (logs / name).write_text(text)
     report = ingest([logs], Store(tmp_path / "store"), Options())
     assert not report.problems

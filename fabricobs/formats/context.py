@@ -21,7 +21,7 @@ HOST_TABLES = frozenset({"gpu_samples"})
 # Their rows belong to a port of a device, whatever reads them.
 _PORT_TABLES = frozenset({"port_samples", "priority_samples", "optics"})
 # Tables in which `rank` is the rank in the job.
-_RANKED_TABLES = frozenset({"steps", "phases"})
+_RANKED_TABLES = frozenset({"steps", "phases", "stack_frames"})
 _LONGEST_KIND = 40
 _KIND_END = re.compile(r"\s*(?:[:,(]|\.\.)")
 _MINUTE_US = 60_000_000
@@ -199,7 +199,7 @@ class Context:
             base[named] = identity.device
         elif named in names and named == "host":
             base[named] = identity.of_log.device
-        if placed == "snapshot" and identity.ts is not None and "ts" in names:
+        if placed in {"snapshot", "time"} and identity.ts is not None and "ts" in names:
             base["ts"], base["ts_source"] = identity.ts, identity.ts_source
         if counts:
             base["port"] = identity.port or f"{UNKNOWN}{self.file_name}"

@@ -21,7 +21,7 @@ Reader = Literal[
     "matrix", "prometheus",
     "csv", "jsonl", "parquet", "json", "yaml",
     # Whole files, one function each: `formats/readers/`.
-    "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline",
+    "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline", "py_spy",
     "tensorboard", "wandb_csv", "counter_records",
 ]  # fmt: skip
 
@@ -142,7 +142,7 @@ class Definition(_Part):
     contains: str = ""  # lines: text every line of the format holds, once for each message
     path: Strings = ()  # templates of the end of the path; fields fill columns
     fills: Strings = ()  # tables a reader of whole files fills by itself
-    identity_from_path: Literal["device", "snapshot"] | None = (
+    identity_from_path: Literal["device", "snapshot", "time"] | None = (
         None  # lines: what the path tells of its rows
     )
     line: tuple[LineRule, ...] = ()

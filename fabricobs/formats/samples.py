@@ -49,8 +49,7 @@ def read_sample(
         if format_ not in recognised.formats:
             recognised = Recognised(recognised.syntax, (format_,))
         told = identity_of(sample.path, UTC)
-        takes = recognised.takes_identity
-        context = Context("sample", identity=told if takes else told.of_log)
+        context = Context("sample", identity=recognised.identity(told))
         for companion in recognised.formats:
             context.from_path.update(companion.fields_of_path(shown) or {})
         rows = Rows()

@@ -154,8 +154,7 @@ def _try(
 
 def _context(path: Path, recognised: Recognised) -> Context:
     told = identity_of(f"{path.absolute().parent.name}/{path.name}", UTC)
-    identity = told if recognised.takes_identity else told.of_log
-    context = Context("trial", identity=identity, file_name=str(path))
+    context = Context("trial", identity=recognised.identity(told), file_name=str(path))
     for format_ in recognised.formats:
         context.from_path.update(format_.fields_of_path(str(path.resolve())) or {})
     return context

@@ -12,7 +12,7 @@ _AROUND = timedelta(minutes=1)
 _READ_WITHIN = timedelta(minutes=10)  # most sites do
 # Formats of one document with many records: the store counts those, not its lines.
 _OF_RECORDS = frozenset(
-    {"flight_recorder", "kineto", "mlflow_db", "nccl_trace", "ndtimeline", "tensorboard"}
+    {"flight_recorder", "kineto", "mlflow_db", "nccl_trace", "ndtimeline", "py_spy", "tensorboard"}
 )
 
 

@@ -1,109 +1,45 @@
--- question: Which ranks wait in a collective that never ended, and which never called it?
--- `timed_out`: PyTorch's watchdog gave up on a collective of the rank, after `waited_ms`. `behind`:
--- collectives the furthest rank of a group has launched and this one has not, by the flight recorders
--- (null where nothing tells; ranks of groups that send and receive do not launch alike). `open`: the
--- rank has launched one that did not end. `unfinished`: collectives that it has launched and not ended beyond the
--- median of its peers, summed over its groups of three and more. `dead`: NCCL's RAS calls its process dead or misses it.
--- `gave_up_at`: when it said so. `log`: the file in which NCCL tells of the rank, with times.
--- `taken_down`: the watchdog says that it ends the rank's process.
--- Lines of the watchdog name the rank in the job before the message, where a launcher's prefix does.
-WITH two_sided AS (
-  SELECT DISTINCT job, split_part(comm_id, '[', 1) || coalesce(' ' || comm_name, '') AS process_group
-  FROM collectives WHERE op IN ('Send', 'Recv')
+-- question: What does each source tell of each rank of a job that may stand still?
+-- The watchdogs and flight recorders (`waiting_ranks`), NCCL's RAS (`ras_`), Python stacks (`stack_`) and the
+-- recorded call (`call_`), joined by rank. Rank null: a process whose rank nothing tells.
+WITH everyone AS (
+  SELECT job, rank FROM evidence.waiting_ranks
+  UNION SELECT job, rank FROM evidence.ras_counts WHERE rank IS NOT NULL
+  UNION SELECT job, rank FROM evidence.rank_stacks WHERE rank IS NOT NULL
 ),
-groups AS (
-  SELECT job, process_group, coalesce(launch_rank, rank) AS rank,
-    max(last_enqueued) AS last_enqueued, max(last_completed) AS last_completed
-  FROM nccl_events
-  WHERE last_enqueued IS NOT NULL AND coalesce(launch_rank, rank) IS NOT NULL
-    AND kind NOT LIKE 'ras%'
-  GROUP BY ALL
+ras AS (
+  SELECT * FROM evidence.ras_counts
+  QUALIFY row_number() OVER (PARTITION BY job, rank, CASE WHEN rank IS NULL THEN pid END ORDER BY behind DESC, pid) = 1
 ),
-progress AS (
-  SELECT job, rank, max(CASE WHEN one_sided THEN furthest - last_enqueued END) AS behind,
-    bool_or(last_enqueued > last_completed) AS open
-  FROM (
-    SELECT g.*, t.process_group IS NULL AS one_sided,
-      max(last_enqueued) OVER (PARTITION BY g.job, g.process_group) AS furthest
-    FROM groups g
-    LEFT JOIN two_sided t ON t.job IS NOT DISTINCT FROM g.job AND t.process_group = g.process_group
-  )
-  GROUP BY job, rank
+stacks AS (
+  SELECT * FROM evidence.rank_stacks
+  QUALIFY row_number()
+    OVER (PARTITION BY job, rank, CASE WHEN rank IS NULL THEN pid END ORDER BY ts DESC NULLS LAST, pid) = 1
 ),
-open_by_group AS (
-  SELECT g.job, g.process_group, g.rank, g.last_enqueued - coalesce(g.last_completed, 0) AS open, c.comm_id
-  FROM groups g
-  JOIN (
-    SELECT DISTINCT job, global_rank AS rank, comm_id,
-      split_part(comm_id, '[', 1) || coalesce(' ' || comm_name, '') AS process_group
-    FROM collectives
-  ) c ON c.job IS NOT DISTINCT FROM g.job AND c.rank = g.rank AND c.process_group = g.process_group
-  ANTI JOIN two_sided t ON t.job IS NOT DISTINCT FROM g.job AND t.process_group = g.process_group
+-- Processes whose rank nothing tells, by their id: RAS and a stack may call their host by different names.
+nameless AS (
+  SELECT job, pid FROM evidence.ras_counts WHERE rank IS NULL AND pid IS NOT NULL GROUP BY ALL HAVING count(*) = 1
+  UNION
+  SELECT job, pid FROM evidence.rank_stacks WHERE rank IS NULL AND pid IS NOT NULL GROUP BY ALL HAVING count(*) = 1
 ),
-stuck AS (
-  SELECT job, rank, sum(greatest(open - usual, 0)) AS unfinished
-  FROM (
-    SELECT o.job, o.rank, o.open, median(p.open) AS usual
-    FROM open_by_group o
-    JOIN open_by_group p
-      ON p.job IS NOT DISTINCT FROM o.job AND p.process_group = o.process_group AND p.comm_id = o.comm_id AND p.rank <> o.rank
-    GROUP BY ALL
-    HAVING count(*) >= 2
-  )
-  GROUP BY job, rank
-),
-timeouts AS (
-  SELECT job, coalesce(launch_rank, rank) AS rank, max(duration_ms) AS waited_ms, max(op) AS op,
-    max(seq) AS seq, max(ts) AS gave_up_at
-  FROM nccl_events
-  WHERE kind = 'watchdog_timeout' AND coalesce(launch_rank, rank) IS NOT NULL
-  GROUP BY ALL
-),
-taken_down AS (
-  SELECT DISTINCT job, coalesce(launch_rank, rank) AS rank
-  FROM nccl_events
-  WHERE kind = 'watchdog' AND contains(text, 'taking the entire process down')
-),
-called AS (
-  SELECT job, global_rank AS rank, max(ts) AS called_at
-  FROM collectives
-  WHERE state <> 'completed' AND global_rank IS NOT NULL
-  GROUP BY ALL
-),
-own_logs AS (
-  SELECT r.job, r.rank, max(f.path) AS log
-  FROM job_ranks r
-  JOIN nccl_ranks n ON n.job IS NOT DISTINCT FROM r.job AND host_name(n.host) = r.host AND n.pid = r.pid
-  JOIN files f USING (file_id)
-  WHERE n.ts IS NOT NULL
-  GROUP BY ALL
-),
-missing AS (
-  SELECT e.job, coalesce(r.rank, w.rank, CASE WHEN e.comm_id IS NULL THEN e.rank END) AS rank
-  FROM nccl_events e
-  LEFT JOIN ranks m ON m.job IS NOT DISTINCT FROM e.job AND m.comm_id = e.comm_id AND m.rank = e.rank
-  LEFT JOIN job_ranks w
-    ON w.job IS NOT DISTINCT FROM m.job AND w.host = m.host AND w.pid = m.pid
-  LEFT JOIN job_ranks r
-    ON r.job IS NOT DISTINCT FROM e.job AND r.host = host_name(e.host) AND r.pid = e.pid
-  WHERE e.kind = 'ras_dead' OR (e.kind = 'ras_incomplete' AND e.rank IS NOT NULL)
-),
-everyone AS (
-  SELECT job, rank FROM progress UNION SELECT job, rank FROM timeouts
-  UNION SELECT job, rank FROM missing WHERE rank IS NOT NULL UNION SELECT job, rank FROM job_ranks WHERE rank IS NOT NULL
+keyed AS (
+  SELECT job, rank, NULL::BIGINT AS pid FROM everyone
+  UNION ALL SELECT job, NULL, pid FROM nameless
 )
-SELECT e.job, e.rank, j.host, j.pid, t.rank IS NOT NULL AS timed_out, t.waited_ms, t.op, t.seq,
-  p.behind, p.open, u.unfinished, m.rank IS NOT NULL AS dead,
-  d.rank IS NOT NULL AS taken_down, c.called_at, t.gave_up_at, l.log
-FROM everyone e
-LEFT JOIN job_ranks j ON j.job IS NOT DISTINCT FROM e.job AND j.rank = e.rank
-LEFT JOIN progress p ON p.job IS NOT DISTINCT FROM e.job AND p.rank = e.rank
-LEFT JOIN stuck u ON u.job IS NOT DISTINCT FROM e.job AND u.rank = e.rank
-LEFT JOIN timeouts t ON t.job IS NOT DISTINCT FROM e.job AND t.rank = e.rank
-LEFT JOIN (SELECT DISTINCT job, rank FROM missing) m
-  ON m.job IS NOT DISTINCT FROM e.job AND m.rank = e.rank
-LEFT JOIN taken_down d ON d.job IS NOT DISTINCT FROM e.job AND d.rank = e.rank
-LEFT JOIN own_logs l ON l.job IS NOT DISTINCT FROM e.job AND l.rank = e.rank
-LEFT JOIN called c ON c.job IS NOT DISTINCT FROM e.job AND c.rank = e.rank
-WHERE e.rank IS NOT NULL
-ORDER BY e.job, e.rank
+SELECT k.job, k.rank, coalesce(w.host, CASE WHEN k.rank IS NULL THEN s.host END, r.host, s.host) AS host, coalesce(w.pid, k.pid, r.pid, s.pid) AS pid,
+  coalesce(w.timed_out, false) AS timed_out, w.waited_ms, w.op, w.seq, w.process_group, w.behind, w.open, w.not_begun,
+  coalesce(w.in_kernel, false) AS in_kernel, w.unfinished, coalesce(w.dead, false) AS dead,
+  coalesce(w.taken_down, false) AS taken_down, w.called_at, w.gave_up_at, w.log,
+  r.behind AS ras_behind, r.leads AS ras_leads, r.comm_id AS ras_comm, r.op AS ras_op, r.launched AS ras_launched,
+  r.furthest AS ras_furthest, coalesce(r.odd_order, false) AS ras_odd, r.unchanged_s, r.after_steps_s,
+  r.reports AS ras_reports, r.members AS ras_members, r.ts AS ras_ts,
+  s.doing, s.waits, s.function, s.place, s.code_line, s.own_function, s.own_place, s.own_line, s.ts AS stack_ts,
+  c.op AS call_op, c.seq AS call_seq, c.process_group AS call_group, c.bytes AS call_bytes, c.open AS call_open,
+  c.odd_op, c.usual_op, c.usual_bytes, c.function AS call_function, c.place AS call_place, c.code_line AS call_line
+FROM keyed k
+LEFT JOIN evidence.waiting_ranks w ON w.job IS NOT DISTINCT FROM k.job AND w.rank = k.rank
+LEFT JOIN ras r ON r.job IS NOT DISTINCT FROM k.job AND r.rank IS NOT DISTINCT FROM k.rank
+  AND (k.rank IS NOT NULL OR r.pid = k.pid)
+LEFT JOIN stacks s ON s.job IS NOT DISTINCT FROM k.job AND s.rank IS NOT DISTINCT FROM k.rank
+  AND (k.rank IS NOT NULL OR s.pid = k.pid)
+LEFT JOIN evidence.recorded_calls c ON c.job IS NOT DISTINCT FROM k.job AND c.rank = k.rank
+ORDER BY k.job, k.rank NULLS LAST, host, pid

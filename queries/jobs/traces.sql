@@ -1,10 +1,20 @@
 -- question: What does each file tell of the processes and ranks that wrote it?
 -- A row is a process, communicator or rank as one table of one file shows it. A communicator hash is
 -- equal on all its ranks and new in every launch; names of process groups are neither.
-WITH processes AS (
-  SELECT file_id, job, host, pid, comm, comm_id, nranks, rank, coalesce(bus_id, nvml_device::VARCHAR) AS gpu,
-    version, launch_rank, line, ts, ts_source
-  FROM nccl_ranks
+-- A report of RAS tells communicators, long after they were made. Where it calls hosts by addresses, as others do not, its
+-- processes are those of no host.
+WITH reports AS (SELECT DISTINCT file_id FROM nccl_events WHERE kind LIKE 'ras%'),
+processes AS (
+  SELECT file_id, job, CASE WHEN NOT by_address THEN host END AS host, CASE WHEN NOT by_address THEN pid END AS pid,
+    comm, comm_id, nranks, CASE WHEN NOT by_address THEN rank END AS rank,
+    CASE WHEN NOT by_address THEN coalesce(bus_id, nvml_device::VARCHAR) END AS gpu, version,
+    launch_rank, line,
+    CASE WHEN NOT by_report THEN ts END AS ts, ts_source
+  FROM (
+    SELECT n.*, n.comm IS NULL AND r.file_id IS NOT NULL AS by_report,
+      by_report AND coalesce(regexp_full_match(n.host, '[0-9a-fA-F]*[.:][0-9a-fA-F.:]+'), false) AS by_address
+    FROM nccl_ranks n LEFT JOIN reports r ON r.file_id = n.file_id
+  )
   UNION ALL BY NAME
   SELECT file_id, job, host, pid, line, ts, ts_source FROM nccl_nics
   UNION ALL BY NAME
@@ -12,7 +22,12 @@ WITH processes AS (
   UNION ALL BY NAME
   SELECT file_id, job, host, pid, line, ts, ts_source FROM nccl_channels
   UNION ALL BY NAME
-  SELECT file_id, job, host, pid, comm_id, line, ts, ts_source FROM nccl_events
+  SELECT file_id, job, CASE WHEN NOT by_address THEN host END AS host,
+    CASE WHEN NOT by_address THEN pid END AS pid, comm_id, line, CASE WHEN NOT by_report THEN ts END AS ts, ts_source
+  FROM (
+    SELECT *, coalesce(kind LIKE 'ras%', false) AS by_report, by_report AND coalesce(regexp_full_match(host, '[0-9a-fA-F]*[.:][0-9a-fA-F.:]+'), false) AS by_address
+    FROM nccl_events
+  )
 ),
 -- A step series that a rank or job begins again before its end is told by attempt, in the order of lines; the last
 -- step again is a restart where half a minute lies between, else it is printed twice. What goes back more often
@@ -75,6 +90,13 @@ told AS (
     max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
   FROM collectives
   GROUP BY file_id, job, host, pid, comm_id
+  UNION ALL
+  SELECT 'stack', file_id, job, host, pid, NULL, NULL, rank, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL,
+    NULL, NULL,
+    min(ts) FILTER (ts_source NOT IN ('mtime', 'none')),
+    max(ts) FILTER (ts_source NOT IN ('mtime', 'none'))
+  FROM stack_frames
+  GROUP BY file_id, job, host, pid, rank
   UNION ALL
   SELECT 'step', file_id, job, host, NULL, NULL, NULL, rank, NULL, NULL, min(line), max(line), min(step), max(step),
     NULL,

@@ -1,7 +1,6 @@
 """Hangs: ranks wait in a collective that never ends, for one that never called it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -17,86 +16,49 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.job import StepTimeTrend
+from fabricobs.diagnosis.methods.stall import LOADS, SAVES, Source, Stall, is_told, stall_of
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.name_lists import enumerated
+from fabricobs.diagnosis.name_lists import at_most, enumerated
 
 _SHOWN = 3
 _TOGETHER = timedelta(minutes=1)  # of one collective: watchdogs look every second
-
-
-@dataclass(frozen=True, slots=True)
-class _Stall:
-    """A job that stands still: who waits, who is missing, since when and how long (s) it waited."""
-
-    job: str | None
-    waiting: pl.DataFrame
-    missing: pl.DataFrame
-    by_progress: bool  # the recorders show that the missing ranks are behind
-    stuck: bool  # the missing ranks launched what their peers have ended; no watchdog says more
-    start: datetime | None
-    last_step: int | None
-    waited: float
-    taken_down: int  # ranks whose watchdog ended their process
+_DOUBTFUL = 0.5  # where a rank is named by what may have another reason, or sources disagree
+# What a source is called in a sentence.
+_SOURCES: Mapping[Source, str] = {
+    "recorder": "the flight recorders",
+    "order": "the operations that were called",
+    "dead": "NCCL's RAS",
+    "ras": "NCCL's RAS",
+    "gpu": "the flight recorders",
+    "stack": "the Python stacks",
+}
+_MEBIBYTE = 1 << 20
 
 
 def find_hangs(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]) -> MethodResult:
     """Return one finding a job that stands still; a unit is a job.
 
     A job that merely ended leaves no rank waiting: without a watchdog that gave up, a process that
-    NCCL calls dead, or ranks that end less than their peers, nothing is found, and nothing is
-    called well either.
+    NCCL calls dead, counts of RAS that stay, or ranks that end less than their peers, nothing is
+    found, and nothing is called well either.
     """
     findings: list[Finding] = []
-    stalls = evidence.frame("stalls")
-    jobs = stalls.partition_by("job", maintain_order=True)
+    jobs = evidence.frame("stalls").partition_by("job", maintain_order=True)
     judged = 0
     for rows in jobs:
-        told = rows.filter(pl.col("timed_out") | pl.col("dead") | pl.col("behind").is_not_null())
-        judged += not told.is_empty()
-        stall = _stall(rows, model, evidence)
+        judged += is_told(rows)
+        size = _size_of(rows["job"][0], evidence)
+        stall = stall_of(rows, size, model, evidence)
         if stall is not None:
-            findings.append(_finding(stall, len(rows), model, evidence))
+            findings.append(_finding(stall, _ranks_in(rows), model, evidence))
     return MethodResult(tuple(findings), judged, len(jobs) - judged)
 
 
-def _stall(rows: pl.DataFrame, model: Model, evidence: Evidence) -> _Stall | None:
-    waiting, dead = rows.filter("timed_out"), rows.filter("dead")
-    stuck = rows.filter(pl.col("unfinished") >= model.limit("unfinished"))
-    told_by_recorders = waiting.is_empty() and dead.is_empty()
-    if told_by_recorders:
-        if stuck.is_empty():
-            return None
-        waiting = rows.filter("open").join(stuck, on="rank", how="anti")
-    # The rank nobody waits for is where the chain ends: behind, and itself waiting in nothing.
-    behind = rows.filter((pl.col("behind") > 0) & ~pl.col("open") & ~pl.col("timed_out"))
-    silent = rows.filter(~pl.col("timed_out") & ~pl.col("open").fill_null(False))
-    job = rows["job"][0]
-    told = (behind, dead, silent, _without_logs(rows, _size_of(job, evidence)))
-    missing = next((part for part in told if len(part)), silent)
-    if told_by_recorders:
-        missing = stuck
-    start, last_step = _last_step(job, evidence)
-    called = waiting["called_at"].min()
-    waited = waiting["waited_ms"].median()
-    return _Stall(
-        job=job,
-        waiting=waiting,
-        missing=missing,
-        by_progress=bool(len(behind) or len(dead)),
-        stuck=told_by_recorders,
-        start=start or (called if isinstance(called, datetime) else None),
-        last_step=last_step,
-        waited=float(waited) / 1000 if isinstance(waited, float) else 0.0,
-        taken_down=int(rows["taken_down"].sum()),
-    )
-
-
-def _without_logs(rows: pl.DataFrame, size: int) -> pl.DataFrame:
-    """Return the ranks that no log shows although those of lower and higher numbers do."""
-    known = set(rows["rank"].to_list())
-    absent = [rank for rank in range(max(size, max(known) + 1)) if rank not in known]
-    numbers = pl.DataFrame({"rank": absent}, schema={"rank": rows.schema["rank"]})
-    return pl.concat([rows.clear(), numbers], how="diagonal")
+def _ranks_in(rows: pl.DataFrame) -> int:
+    """Return the number of ranks that tell something, or that RAS counts; else of processes."""
+    counted = rows["ras_members"].max()
+    known = rows["rank"].drop_nulls().len() or len(rows)
+    return max(known, counted) if isinstance(counted, int) else known
 
 
 def _size_of(job: str | None, evidence: Evidence) -> int:
@@ -106,13 +68,7 @@ def _size_of(job: str | None, evidence: Evidence) -> int:
     return size if isinstance(size, int) else 0
 
 
-def _last_step(job: str | None, evidence: Evidence) -> tuple[datetime | None, int | None]:
-    steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(job)))
-    steps = steps.sort("step")
-    return (None, None) if steps.is_empty() else (steps["ts"][-1], int(steps["step"][-1]))
-
-
-def _culprits(stall: _Stall, ranks: int, model: Model) -> tuple[Entity, ...]:
+def _culprits(stall: Stall, ranks: int, model: Model) -> tuple[Entity, ...]:
     """The missing ranks, their host if they are all of one, or the job where they are too many."""
     missing = stall.missing
     if missing.is_empty() or len(missing) > model.limit("most_missing") * ranks:
@@ -121,42 +77,26 @@ def _culprits(stall: _Stall, ranks: int, model: Model) -> tuple[Entity, ...]:
     if len(missing) > 1 and len(hosts) == 1 and missing["host"].null_count() == 0:
         return (Entity("host", host=hosts[0], job=stall.job),)
     return tuple(
-        Entity("rank", rank=rank, host=host, job=stall.job)
-        for rank, host in missing.select("rank", "host").iter_rows()
+        Entity("rank", rank=rank, host=host, pid=pid if rank is None else None, job=stall.job)
+        for rank, host, pid in missing.select("rank", "host", "pid").iter_rows()
     )
 
 
-def _pid(stall: _Stall) -> str:
+def _pid(stall: Stall) -> str:
     """Return the process of the first missing rank, PID where no log tells it."""
     pid = stall.missing["pid"][0] if len(stall.missing) else None
     return "PID" if pid is None else str(pid)
 
 
-def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Finding:
+def _finding(stall: Stall, ranks: int, model: Model, evidence: Evidence) -> Finding:
     culprits = _culprits(stall, ranks, model)
     named = culprits[0].type != "job"
     end = _end_of(stall)
-    who = enumerated([culprit.label for culprit in culprits[:3]]) if named else "The job"
-    words = {
-        "who": who,
-        "host": culprits[0].host or "the hosts",
-        "process": culprits[0].label if named else "each rank",
-        "pid": _pid(stall) if named and not stall.taken_down else "PID",
-        "stands": _stands(stall, named=named),
-        "since": "" if stall.last_step is None else f" after step {stall.last_step}",
-        "log": _log_of(stall) if named else "",
-        "when": "" if stall.start is None else f" (from {stall.start:%H:%M:%S} UTC on)",
-        "waiting": len(stall.waiting),
-        "ranks": _ranks_of(stall.job, ranks, evidence),
-        "call": _calls(stall.waiting),
-        "gave_up": _gave_up(stall),
-        "proof": _proof(stall, who, named=named),
-        "no_progress": None if stall.by_progress or stall.stuck else "",
-        "ended": _ended(stall),
-    }
+    words = _words(stall, culprits, ranks, evidence)
     families = {"log"} | (
         {"timing"} if stall.by_progress and stall.last_step is not None else set()
     )
+    sure = named and not stall.stuck and not stall.others and stall.source != "stack"
     waits = driver(
         model, "most_missing", "share of the ranks missing", round(len(stall.missing) / ranks, 3)
     )
@@ -164,7 +104,7 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
         kind=model.kind,
         entities=culprits,
         severity=severity_of_loss(1.0),
-        confidence=confidence_of(families) if named and not stall.stuck else 0.5,
+        confidence=confidence_of(families) if sure else _DOUBTFUL,
         families=tuple(sorted(families)),
         title=model.wording.title.format(**words),
         explanation=model.wording.explanation.format(**words),
@@ -183,12 +123,61 @@ def _finding(stall: _Stall, ranks: int, model: Model, evidence: Evidence) -> Fin
     )
 
 
-def _end_of(stall: _Stall) -> datetime | None:
+def _words(
+    stall: Stall, culprits: Sequence[Entity], ranks: int, evidence: Evidence
+) -> dict[str, object]:
+    """Return what the wording of the model names."""
+    named = culprits[0].type != "job"
+    who = enumerated([culprit.label for culprit in culprits[:_SHOWN]]) if named else "The job"
+    doing = _doing(stall) if named else None
+    return {
+        "who": who,
+        "host": culprits[0].host or "the hosts",
+        "process": culprits[0].label if named else "each rank",
+        "pid": _pid(stall) if named and not stall.taken_down else "PID",
+        "stands": _stands(stall, named=named),
+        "since": "" if stall.last_step is None else f" after step {stall.last_step}",
+        "doing": "" if doing is None else f", {doing}",
+        "log": _log_of(stall) if named else "",
+        "when": "" if stall.start is None else f" (from {stall.start:%H:%M:%S} UTC on)",
+        "waiting": _number_waiting(stall, ranks),
+        "ranks": _ranks_of(stall.job, ranks, evidence),
+        "call": _calls(stall.waiting),
+        "gave_up": _gave_up(stall),
+        "proof": _proof(stall, who, named=named),
+        "details": "".join(
+            (_call_told(stall), _whereabouts(stall, named=named), _agreement(stall))
+        ),
+        "no_progress": None if stall.by_progress or stall.stuck else "",
+        "loads": "" if doing == LOADS else None,
+        "saves": "" if doing == SAVES else None,
+        "other_call": "" if stall.source == "order" else None,
+        "ended": _ended(stall),
+    }
+
+
+def _doing(stall: Stall) -> str | None:
+    """Return what the missing ranks do where all that tell do the same, and do not wait."""
+    if stall.source == "order":
+        return "in another collective"
+    told = stall.missing.filter(~pl.col("waits").fill_null(True))["doing"].drop_nulls().unique()
+    return str(told[0]) if len(told) == 1 else None
+
+
+def _number_waiting(stall: Stall, ranks: int) -> int:
+    """Return how many wait: the others where RAS lists only those that are behind."""
+    return len(stall.waiting) or max(ranks - len(stall.missing), 1)
+
+
+def _end_of(stall: Stall) -> datetime | None:
     """Return when the last watchdog gave up, else when that was due; None without a time.
 
-    What a clock far from the others tells is left out.
+    Without a watchdog it is the last report of RAS. What a clock far from the others tells is left
+    out.
     """
     due = None if stall.start is None else stall.start + timedelta(seconds=stall.waited)
+    if not stall.waited and stall.seen_at is not None:
+        due = stall.seen_at if due is None else max(due, stall.seen_at)
     told: list[datetime] = sorted(stall.waiting["gave_up_at"].drop_nulls())
     if not told:
         return due
@@ -205,8 +194,14 @@ def _ranks_of(job: str | None, seen: int, evidence: Evidence) -> str:
 
 
 def _calls(waiting: pl.DataFrame) -> str:
-    """Return the collectives the ranks wait in, with their ranks where there are several."""
-    named = waiting.drop_nulls(["op", "seq"])
+    """Return the collectives the ranks wait in, with their ranks where there are several.
+
+    The watchdog's own words, else the recorded call, else what RAS counts.
+    """
+    named = waiting.select(
+        op=pl.coalesce("op", pl.when("call_open").then("call_op"), "ras_op"),
+        seq=pl.coalesce("seq", pl.when("call_open").then("call_seq"), "ras_furthest"),
+    ).drop_nulls()
     calls = named.group_by("op", "seq").len().sort(["len", "seq"], descending=[True, False])
     if calls.is_empty():
         return "a collective"
@@ -221,13 +216,13 @@ def _counted(ranks: int) -> str:
     return "1 rank" if ranks == 1 else f"{ranks:,} ranks"
 
 
-def _log_of(stall: _Stall) -> str:
+def _log_of(stall: Stall) -> str:
     """Return the file in which the first missing rank logs; empty where none tells."""
     log = stall.missing["log"][0] if len(stall.missing) else None
     return "" if log is None else f" in {log}"
 
 
-def _stands(stall: _Stall, *, named: bool) -> str:
+def _stands(stall: Stall, *, named: bool) -> str:
     if not named:
         return "stands still"
     if stall.stuck:
@@ -237,23 +232,27 @@ def _stands(stall: _Stall, *, named: bool) -> str:
     return "stopped reporting"
 
 
-def _gave_up(stall: _Stall) -> str:
-    if stall.stuck:
+def _gave_up(stall: Stall) -> str:
+    if not stall.waiting["timed_out"].any():
         return "No watchdog reports a time-out."
     who, call = _counted(len(stall.waiting)), _calls(stall.waiting)
     return f"{who} timed out (watchdog) after {stall.waited:.0f} s in {call}."
 
 
-def _ended(stall: _Stall) -> str:
+def _ended(stall: Stall) -> str:
     if not stall.taken_down:
         return ""
     ended = _counted(stall.taken_down)
     return f" The watchdog ended the processes of {ended}: the job is over."
 
 
-def _proof(stall: _Stall, who: str, *, named: bool) -> str:
+def _proof(stall: Stall, who: str, *, named: bool) -> str:
+    """Return what shows that these ranks are missing, and whether they arrived."""
     one = len(stall.missing) == 1
-    if stall.stuck:
+    be = "was" if one else "were"
+    if not named:
+        return "Which rank is missing these logs do not tell: look at network and GPUs."
+    if stall.source == "unfinished":
         told = ", ".join(
             f"rank {rank} {count:,.0f}"
             for rank, count in stall.missing.select("rank", "unfinished").iter_rows()
@@ -262,19 +261,157 @@ def _proof(stall: _Stall, who: str, *, named: bool) -> str:
             "By the flight recorders collectives that peers have ended are launched and not ended: "
             f"{told}. A GPU that does not finish them blocks its groups."
         )
-    if not named:
-        return "Which rank is missing these logs do not tell: look at network and GPUs."
-    if stall.by_progress:
-        return (
-            f"By sequence numbers {who} {'was' if one else 'were'} behind the group, "
-            "and waited for no collective."
-        )
     own = "its own watchdog" if one else "their own watchdogs"
-    return f"{who} alone reported nothing: {own} did not time out."
+    gpu = "its GPU has" if one else "their GPUs have"
+    if stall.source == "order":
+        return f"{who} called another operation than the peers: {_odd_call(stall)}."
+    if stall.source == "ras":
+        counts = f"{who} {be} behind ({_counts(stall)}) and ahead in no other communicator"
+        return f"NCCL's RAS counts that {counts}: the call never came."
+    sentences: Mapping[Source, str] = {
+        "recorder": f"By sequence numbers {who} {be} behind the group, and waited for no "
+        "collective.",
+        "dead": f"NCCL's RAS does not reach the process of {who}, or calls it dead.",
+        "gpu": f"{who} launched the collective and {gpu} not begun it, as the GPUs of the peers "
+        "have: what was launched before does not end there.",
+        "stack": f"By the Python stacks {who} alone {be} not waiting for the others or for a GPU.",
+    }
+    silence = f"{who} alone reported nothing: {own} did not time out."
+    return sentences.get(stall.source, silence)
 
 
-def _progress_driver(stall: _Stall) -> tuple[Driver, ...]:
+def _odd_call(stall: Stall) -> str:
+    """Return what the odd rank calls, and what its peers do."""
+    first = stall.missing.row(0, named=True)
+    if first["odd_op"] is None:
+        return (
+            f"{_counts(stall)}, and is ahead in another operation of the communicator, by NCCL's "
+            "RAS"
+        )
+    own, usual = first["odd_op"], first["usual_op"]
+    if own == usual:
+        own, usual = f"{own} of {_size(first['call_bytes'])}", f"of {_size(first['usual_bytes'])}"
+    return f"{own} instead of {usual} as number {first['call_seq']} of its group"
+
+
+def _counts(stall: Stall) -> str:
+    """Return what RAS counts of the first missing rank."""
+    first = stall.missing.row(0, named=True)
+    operation = "operations" if first["ras_op"] is None else first["ras_op"]
+    return (
+        f"{first['ras_launched']:,} of {first['ras_furthest']:,} {operation} of the communicator "
+        f"{first['ras_comm']}"
+    )
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return "unknown size"
+    if count < _MEBIBYTE:
+        return f"{count:,} bytes"
+    mebibytes = count / _MEBIBYTE
+    return f"{mebibytes:.4g} MiB" if mebibytes < 1024 else f"{mebibytes / 1024:,.1f} GiB"
+
+
+def _call_told(stall: Stall) -> str:
+    """Return which call most ranks wait in, as their flight recorders tell it."""
+    calls = stall.waiting.filter("call_open").drop_nulls("call_op")
+    if calls.is_empty():
+        return ""
+    columns = ["call_op", "call_seq", "call_group", "call_bytes"]
+    places = ["call_function", "call_place", "call_line"]
+    most = calls.group_by(columns, maintain_order=True).len().sort("len", descending=True).row(0)
+    op, seq, group, count, _ = most
+    same = calls.filter(pl.col("call_op") == op, pl.col("call_seq") == seq).drop_nulls(places[:2])
+    size = "" if count is None else f", {_size(count)}"
+    at = f", called in {_frame(*same.select(places).row(0))}" if len(same) else ""
+    return f" The call is {op} {seq} of process group {group}{size}{at}."
+
+
+def _frame(function: str, place: str, line: int | None) -> str:
+    where = place if line is None else f"{place}:{line}"
+    return f"{function} ({where})"
+
+
+def _whereabouts(stall: Stall, *, named: bool) -> str:
+    """Return where the programs of the missing ranks and of their peers stand, if dumped."""
+    told = []
+    seen = (
+        stall.missing.filter(pl.col("function").is_not_null()) if named else stall.missing.clear()
+    )
+    if len(seen):
+        told.append(_stack_told(seen.row(0, named=True)))
+    peers = stall.waiting.filter(pl.col("waits").fill_null(False))
+    if len(peers):
+        kinds = peers["doing"].value_counts(sort=True)
+        enough = [f"{_counted(n)} {doing}" for doing, n in kinds.iter_rows()]
+        told.append(f" By their Python stacks the peers are waiting: {', '.join(enough)}.")
+    if named and seen.is_empty() and stall.source != "dead":
+        told.append(_stack_missing(stall.nameless))
+    return "".join(told)
+
+
+def _stack_missing(nameless: pl.DataFrame) -> str:
+    """Return what is known where no stack is known to be that of the missing rank."""
+    free = nameless.filter(~pl.col("waits"))
+    if nameless.is_empty():
+        return " What it does is unknown: no Python stack of it was dumped."
+    text = f" Nothing tells the ranks of {len(nameless):,} processes whose Python stack was dumped"
+    if len(free) == 1 < len(nameless):
+        only = free.row(0, named=True)
+        return f"{text}; all but one wait.{_stack_told(only)}"
+    return f"{text}: what it does is unknown."
+
+
+def _stack_told(row: Mapping[str, object]) -> str:
+    """Return one sentence: what a rank does, and where in its program."""
+    on = f" on {row['host']}"
+    who = f"process {row['pid']}{on}" if row["rank"] is None else f"rank {row['rank']}"
+    doing = "" if row["doing"] is None else f"{row['doing']}: "
+    where = _frame(str(row["function"]), str(row["place"]), _whole(row["code_line"]))
+    own = ""
+    if row["own_function"] is not None:
+        frame = _frame(str(row["own_function"]), str(row["own_place"]), _whole(row["own_line"]))
+        own = f", called in {frame}"
+    return f" By its Python stack {who} is {doing or 'in '}{where}{own}."
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _agreement(stall: Stall) -> str:
+    """Return which other sources name the same ranks, and which name others."""
+    sentences = []
+    agree = list(dict.fromkeys(_SOURCES[source] for source in stall.agree))
+    if agree:
+        verb = "agrees" if agree == [_SOURCES["ras"]] else "agree"
+        sentences.append(f"{enumerated(agree)} {verb}.")
+    if len(stall.unplaced):
+        sentences.append(
+            f"NCCL's RAS counts {_names(stall.unplaced)} behind; nothing tells its rank."
+        )
+    for source, ranks in stall.others.items():
+        verb = "names" if _SOURCES[source] == _SOURCES["ras"] else "name"
+        sentences.append(
+            f"{_SOURCES[source]} {verb} {_names(ranks)} instead: the sources do not agree."
+        )
+    return "".join(f" {sentence[0].upper()}{sentence[1:]}" for sentence in sentences)
+
+
+def _names(ranks: pl.DataFrame) -> str:
+    """Return the ranks, or processes whose rank nothing tells, in a sentence."""
+    names = [
+        f"process {pid} on {host}" if rank is None else f"rank {rank}"
+        for rank, host, pid in ranks.select("rank", "host", "pid").iter_rows()
+    ]
+    return at_most(names, _SHOWN)
+
+
+def _progress_driver(stall: Stall) -> tuple[Driver, ...]:
     behind = stall.missing["behind"].max()
+    if not isinstance(behind, int):
+        behind = stall.missing["ras_behind"].max()
     if not isinstance(behind, int):
         return ()
     source = "The chain of waiting ends at the rank that waits in nothing (arXiv 2509.03018)"

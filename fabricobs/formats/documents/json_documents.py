@@ -184,7 +184,7 @@ class _TreeReader:
                     self._records += 1
                     if isinstance(record, dict):
                         kept.add_record(record, block.fills)
-                    top = {**above, "": document}
+                    top = {"": document, **above}
                     if block.cells is None or block.is_bare:
                         row = self._context.base(block.table, tree_format.name, snapshot=True)
                         _add(block, record, top, given, row, self._rows)

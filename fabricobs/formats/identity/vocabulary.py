@@ -28,7 +28,8 @@ COMMAND_WORDS = frozenset(
     cat grep tail find loop watch cron collect collected collector fetch fetched pull poll
     polled monitor monitoring mon export exports shared common total summary report reports
     nccl rccl mpi mpirun train trainer training inspector ras steps step rank ranks loss job slurm
-    torchrun deepspeed megatron events event trace traces and of for the to by on with x y p e d v
+    torchrun deepspeed megatron events event trace traces ncclras py spy pyspy stack stacks pystack
+    faulthandler and of for the to by on with x y p e d v
     """.split()
 )
 FOLDER_WORDS = frozenset(

@@ -44,6 +44,8 @@ def read_flight_recorder(file: WholeFile) -> None:
         created = whole_cell(entry.get("time_created_ns"))
         ts = created // 1000 if isinstance(created, int) else created
         file.add("collectives", row, line, ts)
+        if row["state"] != "completed" or line == len(entries):
+            _add_frames(file, entry, row, groups.title_of(entry), line, ts)
         file.tally.read()
         file.flush()
     for line, (key, state) in enumerate(status.items(), len(entries) + 1):
@@ -94,6 +96,13 @@ class _Groups:
             return None
         return " ".join(filter(None, (name, text(self.config.get(name, {}).get("desc")))))
 
+    def title_of(self, entry: dict[Any, Any]) -> str | None:
+        """Return name and description of the group of an entry."""
+        group = [str(part) for part in _list(entry.get("process_group"))]
+        if len(group) > 1:
+            return " ".join(filter(None, group[:2]))
+        return self.title(group[0]) if group else None
+
 
 def _names_by_id(entries: list[Any]) -> dict[str, str]:
     names: dict[str, str] = {}
@@ -128,6 +137,27 @@ def _entry(entry: Any, groups: _Groups, rank: int | None) -> dict[str, Any] | No
         "duration_us": duration_us,
         "timing_source": "cuda_event" if isinstance(duration_us, float) else None,
     }
+
+
+def _add_frames(
+    file: WholeFile,
+    entry: dict[Any, Any],
+    row: dict[str, Any],
+    process_group: str | None,
+    line: int,
+    ts: Any,
+) -> None:
+    """Add where in the program the call stands: its Python frames, the innermost first."""
+    frames = [frame for frame in _list(entry.get("frames")) if isinstance(frame, dict)]
+    call = {"rank": row["global_rank"], "process_group": process_group, "seq": row["seq"]}
+    for number, frame in enumerate(frames):
+        place = {
+            "frame": number,
+            "function": text(frame.get("name")),
+            "place": text(frame.get("filename")),
+            "code_line": whole_cell(frame.get("line")),
+        }
+        file.add("stack_frames", call | place, line, ts)
 
 
 def _operation(profiling_name: str) -> tuple[str, int | None]:

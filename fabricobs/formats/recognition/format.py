@@ -1,7 +1,7 @@
 """One format in its compiled form, and what a file showed: its syntax and its formats."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from fabricobs.formats.definition import Definition
 from fabricobs.formats.documents.json_documents import JsonFormat
 from fabricobs.formats.documents.prometheus import PrometheusFormat
 from fabricobs.formats.documents.yaml_documents import YamlFormat
+from fabricobs.formats.identity import Identity
 from fabricobs.formats.logs.lines import LineFormat
 from fabricobs.formats.logs.wrapping import NOT_WRAPPED, Wrapping
 from fabricobs.formats.outputs.keyvalue import KeyValueFormat
@@ -87,6 +88,18 @@ class Recognised:
         is_log = any(f.is_log and not f.takes_identity for f in formats)
         return not is_log and any(f.takes_identity for f in formats)
 
+    def identity(self, told: Identity) -> Identity:
+        """Return what a path tells of the rows: all of it, or what counts for a log.
+
+        A report that prints no time takes that of its path, too, if it tells more than the day.
+        """
+        if self.takes_identity:
+            return told
+        timed = any(f.definition.identity_from_path == "time" for f in self.formats)
+        if not timed or told.ts_source == "day":
+            return told.of_log
+        return replace(told.of_log, ts=told.ts, ts_source=told.ts_source)
+
 
 class Format:
     """One definition and its compiled form, which is made when a file first needs it."""
@@ -123,7 +136,7 @@ class Format:
     @property
     def takes_place(self) -> bool:
         """Say whether the path tells whose rows they are: a snapshot's, not a log's."""
-        return self.is_captured or self.definition.identity_from_path is not None
+        return self.is_captured or self.definition.identity_from_path in {"device", "snapshot"}
 
     @property
     def is_log(self) -> bool:

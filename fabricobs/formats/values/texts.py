@@ -32,6 +32,15 @@ def parse_active_or_not(text: str) -> int:
     return known
 
 
+def parse_throttled(text: str) -> int | None:
+    """Read `THROTTLED` as 1 and `UNTHROTTLED` as 0; `N/A` is no value."""
+    known = {"THROTTLED": 1, "UNTHROTTLED": 0, "N/A": None}
+    word = text.strip().upper()
+    if word not in known:
+        raise ValueError(f"{text!r} is neither THROTTLED nor UNTHROTTLED")
+    return known[word]
+
+
 def parse_yes(text: str) -> int | None:
     """Read `Yes` as 1; `No` is no value, so that another key may tell one."""
     return 1 if text.strip().lower() == "yes" else None
@@ -75,6 +84,7 @@ TYPES: dict[str, ValueType] = {
     "flag": ValueType(r"[01]|Enabled|Disabled", parse_flag, ("BOOLEAN",)),
     "active": ValueType(r"(?:Not )?Active", parse_active, ("BIGINT",)),
     "active_or_not": ValueType(r"(?:Not )?Active", parse_active_or_not, ("BIGINT",)),
+    "throttled": ValueType(r"(?:UN)?THROTTLED|N/A", parse_throttled, ("BIGINT",)),
     "yes": ValueType(r"Yes|No", parse_yes, ("BIGINT",)),
     "action": ValueType(r"\S.*", parse_action, ("BIGINT",)),
     "program": ValueType(r"\S+", parse_program, ("VARCHAR",)),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricobs.simulator.random_worlds.gpu_logs import write_gpus
+from fabricobs.simulator.random_worlds.hang_logs import hang_evidence, write_hang_logs
 from fabricobs.simulator.random_worlds.host_logs import write_foreign, write_kernel_logs
 from fabricobs.simulator.random_worlds.inspector import write_inspector
 from fabricobs.simulator.random_worlds.ledger import Ledger
@@ -33,7 +34,9 @@ def write_world(directory: Path, spec: Spec) -> dict[str, Any]:
     write_steps(site)
     write_nccl(site)
     write_inspector(site)
-    write_watchdog(site)
+    if hang_evidence(site).watchdog:
+        write_watchdog(site)
+    write_hang_logs(site)
     write_kernel_logs(site)
     write_gpus(site)
     write_switch_logs(site)

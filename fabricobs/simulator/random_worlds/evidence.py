@@ -1,5 +1,6 @@
 """Which evidence the files of a random world hold, by the names that `faults.toml` uses."""
 
+from fabricobs.simulator.random_worlds.hang_logs import hang_evidence
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.trainer import prints_phases
 
@@ -7,9 +8,11 @@ from fabricobs.simulator.random_worlds.trainer import prints_phases
 def evidence_of(site: Site) -> set[str]:
     """Names of the evidence that the world's files hold."""
     spec = site.spec
-    found = {"watchdog"}
+    hang = hang_evidence(site)
+    found = {"watchdog"} if hang.watchdog else set()
     info = spec.nccl_level in {"info", "coll"}
     timing = {
+        "ras_counts": hang.ras == "json",
         "inspector": spec.inspector,
         "phases_of_ranks": spec.steps_from == "ranks" and prints_phases(site),
         "phases_of_rank0": spec.steps_from == "rank0" and prints_phases(site),

@@ -34,6 +34,11 @@ def comm_hash(site: Site, launch: Launch, phase: Phase, group: int) -> int:
     return int(random.randint(2**20, 2**31)) << 32 | int(random.randint(2**31))
 
 
+def host_address(host: int) -> str:
+    """Return the address of a host in the management network."""
+    return f"10.4.{host // 200}.{host % 200 + 10}"
+
+
 def write_nccl(site: Site) -> None:
     """Write NCCL's lines by rank, by host or, with the first rank's steps, in one file."""
     lines = [line for course in site.world.courses for line in _launch_lines(site, course.launch)]
@@ -122,7 +127,7 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
               and acts_at(site.world, f.acts, moment)}  # fmt: skip
     socket = "socket_transport" in struck
     local = int(launch.local[rank])
-    address = f"10.4.{host // 200}.{host % 200 + 10}"
+    address = host_address(host)
     colon = ":" if release >= (2, 24) else " :"
     yield f"Bootstrap{colon} Using eth0:{address}<0>"
     yield "cudaDriverVersion 12040"

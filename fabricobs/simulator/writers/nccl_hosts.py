@@ -11,6 +11,12 @@ from fabricobs.simulator.world import World
 _HOSTS_PER_SUBNET = 200
 
 
+def host_address(host: int) -> str:
+    """Return the address of a host in the management network."""
+    subnet, number = divmod(host, _HOSTS_PER_SUBNET)
+    return f"10.20.{subnet}.{number + 11}"
+
+
 @dataclass(frozen=True, slots=True)
 class NcclHost:
     """A host as NCCL sees it; `speeds_mbps` of its NICs in device order."""
@@ -36,8 +42,7 @@ class NcclHost:
     @property
     def address(self) -> str:
         """Interface and address of the management network."""
-        subnet, number = divmod(self.nics[0].host, _HOSTS_PER_SUBNET)
-        return f"bond0:10.20.{subnet}.{number + 11}<0>"
+        return f"bond0:{host_address(self.nics[0].host)}<0>"
 
     def route(self, local: int) -> str:
         """How a connection of a GPU leaves or enters the host."""

@@ -1,6 +1,7 @@
-"""What PyTorch says of a hang: its watchdog's lines of the waiting ranks, and all flight recorders.
+"""What is left of a hang: the watchdog's lines of those who wait, flight recorders, stacks and RAS.
 
-The rank that hangs prints nothing; its flight recorder shows that it never made the call.
+The rank that hangs prints nothing; its flight recorder shows that it never made the call, and its
+stack where the program stands instead. While the job hangs, somebody asks NCCL's RAS twice.
 """
 
 import json
@@ -19,17 +20,24 @@ from fabricobs.simulator.randomness import stream
 from fabricobs.simulator.run import Run
 from fabricobs.simulator.shapes import GPUS_PER_HOST
 from fabricobs.simulator.world import World
+from fabricobs.simulator.writers.nccl import VERSION
+from fabricobs.simulator.writers.nccl_hosts import host_address
 from fabricobs.simulator.writers.processes import (
     Communicator,
     GroupScope,
     communicators,
     host_offset,
     memberships,
+    process_ids,
 )
+from fabricobs.simulator.writers.ras import RasCommunicator, RasProcess, ras_json
+from fabricobs.simulator.writers.stacks import Doing, py_spy, recorded_frames
 
 _RECORDED_STEPS = 3  # of the last ones; PyTorch keeps 2,000 calls
 _CALLS_PER_STEP = 2  # of a data-parallel group
 _CHECK_SECONDS = 1.0  # how often the watchdog looks
+_ASKED_AFTER = (150.0, 510.0)  # seconds into the hang at which somebody runs ncclras
+_STOPS: tuple[Doing, ...] = ("data", "checkpoint", "compute")  # what the rank does instead
 _TYPES = {7: "Float", 9: "BFloat16"}  # PyTorch's names by NCCL's numbers
 _CALLS = {
     "AllReduce": ("ALLREDUCE", "nccl:all_reduce"),
@@ -79,6 +87,62 @@ def write_watchdog(directory: Path, world: World, fabric: Fabric) -> None:
             if lines:
                 name = world.cluster.host_name(host)
                 write_lines(directory / f"{name}.log", (line for _, line in sorted(lines)))
+        _write_stacks(directory, world, run, fact)
+        _write_reports(directory, world, run, recorders)
+
+
+def _write_stacks(directory: Path, world: World, run: Run, hang: Hang) -> None:
+    """Write what `py-spy dump` prints of each rank's process, one file a host."""
+    stops = _STOPS[int(stream(world.seed, 601).randint(len(_STOPS)))]
+    ids = process_ids(run.job, world.seed)
+    for host in run.job.hosts:
+        first = host * GPUS_PER_HOST - run.job.first_gpu
+        dumps = [
+            py_spy(int(ids[rank]), stops if rank == hang.rank else "collective", classes=True)
+            for rank in range(first, first + GPUS_PER_HOST)
+        ]
+        write_text(directory / "stacks" / f"{world.cluster.host_name(host)}.txt", "".join(dumps))
+
+
+def _write_reports(directory: Path, world: World, run: Run, recorders: list[list[_Call]]) -> None:
+    """Write NCCL's RAS reports of the hang: the counts stay the same."""
+    job, ids = run.job, process_ids(run.job, world.seed)
+    processes = [
+        RasProcess(
+            host_address(int(gpu) // GPUS_PER_HOST), int(ids[rank]), int(gpu) % GPUS_PER_HOST
+        )
+        for rank, gpu in enumerate(job.gpus)
+    ]
+    found = [
+        RasCommunicator(
+            int(group.comm_id, 16),
+            [processes[member] for member in group.members],
+            _launched(run, group, recorders),
+        )
+        for group in communicators(job, world.seed)
+        if group.scope != "tensor"
+    ]
+    offset = host_offset(world, job.hosts[0])
+    for after in _ASKED_AFTER:
+        moment = clock(float(run.end[-1].max()) + after + offset)
+        text = ras_json(VERSION.split("+")[0], f"{moment:%Y-%m-%d %H:%M:%S}", found)
+        write_text(directory / "ras" / f"ncclras_{moment:%Y%m%dT%H%M%S}.json", text)
+
+
+def _launched(run: Run, group: Communicator, recorders: list[list[_Call]]) -> dict[str, np.ndarray]:
+    """How many calls of each operation the members [N] of a group have launched."""
+    made = [
+        [call.sequence for call in recorders[member] if call.group.number == group.number]
+        for member in group.members
+    ]
+    last = np.array([max(sequences, default=0) for sequences in made], dtype=np.int64)
+    if group.scope == "world":
+        return {"AllReduce": last}
+    names = [run.job.collectives[index].name for index in _data_collectives(run.job)]
+    launched = {name: np.zeros_like(last) for name in names}
+    for place, name in enumerate(names):  # the calls of a step come in this order
+        launched[name] += (last + len(names) - 1 - place) // len(names)
+    return launched
 
 
 def _record(run: Run, hang: Hang, groups: tuple[Communicator, ...]) -> list[list[_Call]]:
@@ -227,4 +291,5 @@ def _entry(number: int, call: _Call, offset: float) -> dict[str, Any]:
         "retired": call.done is not None,
         "timeout_ms": 600000,
         "is_p2p": False,
+        "frames": recorded_frames("collective"),
     }

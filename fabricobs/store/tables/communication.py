@@ -189,6 +189,7 @@ COMMUNICATION = (
                 "peers_enqueued",
                 "Last collective that most ranks of the communicator have launched: a mismatch",
             ),
+            whole("peers", "How many ranks these are"),
             whole("last_started", "Last collective that began on the GPU"),
             whole("last_completed", "Last collective that ended"),
             number("duration_ms", "How long it ran, or how long the wait was", "ms"),
