@@ -4,7 +4,8 @@
 -- contradicts nothing. `host_variables` has what each host set, the same in all its processes.
 WITH set_values AS (
   SELECT job, host_name(host) AS host, name, any_value(value) AS value
-  FROM (SELECT job, host, name, trim(regexp_replace(value, '\.$', '')) AS value FROM nccl_env)
+  -- The word `none` is read as null.
+  FROM (SELECT job, host, name, coalesce(trim(regexp_replace(value, '\.$', '')), 'none') AS value FROM nccl_env)
   WHERE name LIKE 'NCCL_%' AND host IS NOT NULL
   GROUP BY job, host_name(host), name HAVING count(DISTINCT value) = 1
 ),
