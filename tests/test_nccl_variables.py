@@ -226,7 +226,8 @@ def _write_host(
                 *(f"{name} set by environment to {value}." for name, value in own.items()),
                 *conflict.lines,
                 f"Using network {conflict.network}",
-                f"{common} nRanks {2 * hosts} nNodes {hosts} localRanks 2 localRank {local} MNNVL 0",
+                f"{common} nRanks {2 * hosts} nNodes {hosts} localRanks 2 localRank {local} "
+                "MNNVL 0",
                 f"16 coll channels, 16 collnet channels, {conflict.nvls} nvls channels, "
                 "16 p2p channels, 2 p2p channels per peer",
                 f"ncclCommInitRank {common} nranks {2 * hosts} cudaDev {local} nvmlDev {local} "

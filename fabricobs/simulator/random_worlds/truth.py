@@ -210,6 +210,8 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         return loss >= SMALLEST_LOSS or fault.size > _CLEAR * float(noise)
     if fault.kind.kind == "config_mismatch":
         return _shows_usual(world, fault)
+    if fault.name == "narrow_slot":
+        return not world.spec.narrow_slots and _shows_usual(world, fault)
     if fault.name == "foreign_nics" and world.spec.nics_per_host < _FEWEST_NICS:
         return False
     if fault.kind.does in {"hang", "flap", "nic_rate", "nothing"}:
