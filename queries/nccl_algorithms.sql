@@ -14,10 +14,12 @@
 -- example: fabricobs query nccl_algorithms
 --
 -- Communicators of one size are one row. Algorithms of collectives are told by NCCL Inspector, and by NCCL_DEBUG_SUBSYS=TUNING,
--- which does not tell of which communicator: there one of all ranks of the job is meant. Numbers of channels of CollNet count where they are not
--- that of all collectives, which newer releases print instead. What a tuner plugin decides is not known.
+-- which does not tell of which communicator: there one of all ranks of the job is meant. Numbers of channels of CollNet
+-- count where they are not that of all collectives, which newer releases print instead. Whether switches have SHARP is
+-- known where NCCL lists NICs with it. What a tuner plugin decides is not known.
 WITH sizes AS (
-  SELECT c.job, c.nranks, c.nodes, count(DISTINCT c.host) AS hosts, max(c.local_ranks) AS local_ranks,
+  -- More hosts than one tell that it spans several, where NCCL does not print how many.
+  SELECT c.job, c.nranks, coalesce(c.nodes, nullif(count(DISTINCT c.host), 1)) AS nodes, count(DISTINCT c.host) AS hosts, max(c.local_ranks) AS local_ranks,
     max(try_cast(regexp_extract(c.version, '^2\.(\d+)', 1) AS INT)) AS minor,
     max(c.nvls_channels) AS nvls, max(c.coll_channels) AS coll,
     max(c.collnet_channels) FILTER (c.collnet_channels <> c.coll_channels OR c.collnet_channels = 0) AS collnet
@@ -36,6 +38,9 @@ facts AS (
     (SELECT bool_or(h.value = 'available') FROM hosts h JOIN job_ranks r ON r.host = host_name(h.host)
       WHERE h.fact = 'nvls' AND r.job IS NOT DISTINCT FROM j.job) AS multicast,
     EXISTS (FROM nccl_channels n WHERE n.transport = 'COLLNET' AND n.job IS NOT DISTINCT FROM j.job) AS has_collnet,
+    EXISTS (FROM nccl_nics n WHERE n.sharp AND n.job IS NOT DISTINCT FROM j.job) AS has_sharp,
+    EXISTS (FROM hosts h JOIN job_ranks r ON r.host = host_name(h.host)
+      WHERE h.fact = 'nccl_symmetric_memory' AND r.job IS NOT DISTINCT FROM j.job) AS no_symmetric,
     EXISTS (FROM nccl_events e WHERE e.kind = 'sharp' AND e.text LIKE 'using point-to-point%' AND e.job IS NOT DISTINCT FROM j.job) AS no_collnet
   FROM (SELECT DISTINCT job FROM sizes) j
   LEFT JOIN job_gpus g ON g.job IS NOT DISTINCT FROM j.job
@@ -49,7 +54,7 @@ called AS (
   WHERE c.algorithm IS NOT NULL GROUP BY ALL
 ),
 known AS (
-  SELECT z.*, n.* EXCLUDE (gpu, source), n.source, n.gpu AS gpus, f.gpu, f.v, f.multicast, f.has_collnet, f.no_collnet,
+  SELECT z.*, n.* EXCLUDE (gpu, source), n.source, n.gpu AS gpus, f.gpu, f.v, f.multicast, f.has_collnet, f.no_collnet, f.has_sharp, f.no_symmetric,
     coalesce(f.v['NCCL_ALGO'], '') AS asked,
     CASE WHEN c.told THEN coalesce(c.calls, 0) END AS calls
   FROM sizes z
@@ -69,6 +74,7 @@ judged AS (
       WHEN gpus IS NOT NULL AND nvls > 0 THEN 'yes'
       WHEN gpus IS NOT NULL AND gpu IS NOT NULL AND NOT regexp_matches(gpu, gpus) THEN 'no: ' || gpu
       WHEN gpus IS NOT NULL AND NOT multicast THEN 'no: no multicast in the NVSwitch'
+      WHEN algorithm LIKE 'CollNet%' AND NOT has_collnet AND NOT has_sharp THEN 'unknown'
       WHEN minor IS NULL OR (nodes IS NULL AND coalesce(fewest_nodes, most_nodes) IS NOT NULL) OR (gpus IS NOT NULL AND gpu IS NULL AND multicast IS NULL)
         OR (local_ranks IS NULL AND coalesce(fewest_local, most_local) IS NOT NULL) THEN 'unknown'
       ELSE 'yes' END AS possible,
@@ -80,6 +86,7 @@ judged AS (
       WHEN algorithm IN ('NVLS', 'NVLSTree') AND v['NCCL_NVLS_ENABLE'] = '1' THEN 'asked for by NCCL_NVLS_ENABLE=1' END AS variables,
     CASE WHEN algorithm LIKE 'NVLS%' THEN CASE WHEN nvls > 0 THEN 'yes' WHEN nvls = 0 THEN 'no' ELSE 'unknown' END
       WHEN algorithm LIKE 'CollNet%' THEN CASE WHEN no_collnet OR collnet = 0 THEN 'no' WHEN has_collnet OR collnet > 0 THEN 'yes' ELSE 'unknown' END
+      WHEN algorithm = 'Symmetric' AND no_symmetric THEN 'no'
       WHEN algorithm IN ('Ring', 'Tree') AND coll > 0 THEN 'yes' ELSE 'unknown' END AS given
   FROM known
 )
