@@ -53,23 +53,32 @@ unguarded AS (
   FROM protecting
   WHERE is_whole AND system IN ('SONiC', 'EOS', 'NX-OS', 'Cumulus', 'Junos') AND NOT EXISTS (FROM watchdogs)
 ),
+odd_parts AS (
+  SELECT p.* FROM configuration_parts p JOIN configuration_compared c
+    ON c.name = p.name AND c.role = p.role AND c.fact IS NOT DISTINCT FROM p.fact AND c.usual <> p.value
+),
 odd AS (
-  SELECT c.name, c.role, c.fact, unnest(c.odd) AS device, c.odd_values, c.usual, c.holders, c.told
+  SELECT c.name, c.role, c.fact, c.usual, c.holders, c.told, p.device, count(*) AS parts,
+    string_agg(DISTINCT concat_ws(' ', p.port, p.value), ', ' ORDER BY concat_ws(' ', p.port, p.value)) FILTER (p.place <= 3) AS others
   FROM configuration_compared c
   JOIN configuration_advice a ON a.name = c.name AND a.level = 'info'
+  JOIN (SELECT *, row_number() OVER (PARTITION BY name, role, fact, device ORDER BY port, value) AS place FROM odd_parts) p
+    ON p.name = c.name AND p.role = c.role AND p.fact IS NOT DISTINCT FROM c.fact
   WHERE c.is_usual AND NOT c.alike AND c.odd_devices <= $most_odd * c.devices
+  GROUP BY c.name, c.role, c.fact, c.usual, c.holders, c.told, p.device
 ),
 unlike AS (
   SELECT name, CASE WHEN role = 'hosts' THEN 'host' ELSE 'switch' END AS type,
     CASE WHEN role = 'hosts' THEN device END AS device, CASE WHEN role <> 'hosts' THEN device END AS switch,
-    format('{} ({}) is {}', name, fact, min(odd_values)) AS said, 'info' AS level, format('{} of {} have {}', holders, told, usual) AS shown
-  FROM odd GROUP BY name, role, fact, device, usual, holders, told
+    format('{} {}{}, usual {}', fact, others, CASE WHEN parts > 3 THEN format(' and {} more', parts - 3) ELSE '' END, usual) AS said,
+    'info' AS level, format('{} of {} have the usual value', holders, told) AS shown
+  FROM odd
 ),
 told AS (
   FROM acs UNION ALL FROM narrow UNION ALL FROM no_way UNION ALL FROM unguarded UNION ALL FROM unlike
 )
 SELECT t.name, t.type, t.device AS host, t.switch, t.said, t.shown, t.level, c.why,
-  coalesce(a.first_step, 'Compare with a neighbour: `fabricobs query configuration_audit` has both values.') AS first_step,
+  coalesce(a.first_step, 'Compare with a neighbour, and set it as there.') AS first_step,
   a.source
 FROM told t
 JOIN configuration_checks c USING (name)
