@@ -169,6 +169,7 @@ counted AS (
   FROM wrong w JOIN (SELECT job, count(*) AS hosts FROM host_variables GROUP BY job) j ON j.job IS NOT DISTINCT FROM w.job
 )
 SELECT w.job, w.name, w.variable, t.type, CASE WHEN t.type = 'host' THEN w.host END AS host, w.wrong_hosts, w.hosts,
+  CASE WHEN t.type = 'job' THEN w.wrong_hosts / w.hosts END AS share,
   CASE WHEN t.type = 'job' AND w.hosts > 1 THEN format('{} of {} hosts', w.wrong_hosts, w.hosts) END AS everywhere,
   w.said, c.level, c.why, c.first_step, c.source
 FROM counted w

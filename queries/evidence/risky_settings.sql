@@ -58,7 +58,7 @@ odd_parts AS (
     ON c.name = p.name AND c.role = p.role AND c.fact IS NOT DISTINCT FROM p.fact AND c.usual <> p.value
 ),
 odd AS (
-  SELECT c.name, c.role, c.fact, c.usual, c.holders, c.told, p.device, count(*) AS parts,
+  SELECT c.name, c.role, c.fact, c.usual, c.holders, c.told, any_value(c.odd_devices / c.devices) AS share, p.device, count(*) AS parts,
     string_agg(DISTINCT concat_ws(' ', p.port, p.value), ', ' ORDER BY concat_ws(' ', p.port, p.value)) FILTER (p.place <= 3) AS others
   FROM configuration_compared c
   JOIN configuration_advice a ON a.name = c.name AND a.level = 'info'
@@ -71,13 +71,14 @@ unlike AS (
   SELECT name, CASE WHEN role = 'hosts' THEN 'host' ELSE 'switch' END AS type,
     CASE WHEN role = 'hosts' THEN device END AS device, CASE WHEN role <> 'hosts' THEN device END AS switch,
     format('{} {}{}, usual {}', fact, others, CASE WHEN parts > 3 THEN format(' and {} more', parts - 3) ELSE '' END, usual) AS said,
-    'info' AS level, format('{} of {} have the usual value', holders, told) AS shown
+    'info' AS level, format('{} of {} have the usual value', holders, told) AS shown, share
   FROM odd
 ),
 told AS (
-  FROM acs UNION ALL FROM narrow UNION ALL FROM no_way UNION ALL FROM unguarded UNION ALL FROM unlike
+  FROM acs UNION ALL BY NAME FROM narrow UNION ALL BY NAME FROM no_way UNION ALL BY NAME FROM unguarded
+  UNION ALL BY NAME FROM unlike
 )
-SELECT t.name, t.type, t.device AS host, t.switch, t.said, t.shown, t.level, c.why,
+SELECT t.name, t.type, t.device AS host, t.switch, t.said, t.shown, t.share, t.level, c.why,
   coalesce(a.first_step, 'Compare with a neighbour, and set it as there.') AS first_step,
   a.source
 FROM told t
