@@ -54,6 +54,11 @@ _SONIC = """{
     "PORT_QOS_MAP": {"Ethernet0": {"dscp_to_tc_map": "AZURE", "pfc_enable": "3"}}
 }
 """
+_GIDS = "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n" + "".join(
+    f"{nic}\t1\t{index}\tfe80:0000:0000:0000:0a00:00ff:fe00:010{index}\t\t\t{version}\tens3\n"
+    for nic in ("mlx5_0", "mlx5_1")
+    for index, version in enumerate(("v1", "v2", "v1", "v2"))
+)
 _ROCE = "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eno1:10.0.0.1<0>"
 _USUAL = {"NCCL_DEBUG": "INFO", "NCCL_CROSS_NIC": "2", "NCCL_BUFFSIZE": "8388608"}
 _TRAINING = _USUAL | {"NCCL_IB_GID_INDEX": "3", "NCCL_IB_TIMEOUT": "22", "NCCL_NVLS_ENABLE": "1"}
@@ -187,6 +192,10 @@ CONFLICTS: dict[str, list[Conflict]] = {
     "unprotected class": [
         Conflict(_set(IB_TC="160"), _set(IB_TC="106"), [_ROCE], _QOS_FILE),
         Conflict(_set(IB_TC="160"), _set(IB_TC="104"), [_ROCE], {"../leaf1/config_db": _SONIC}),
+    ],
+    "address of RoCE v1": [
+        Conflict(_set(IB_GID_INDEX="2"), _set(IB_GID_INDEX="3"), [_ROCE], {"show_gids": _GIDS}),
+        Conflict(_set(IB_GID_INDEX="0"), _set(IB_GID_INDEX="5"), [_ROCE], {"show_gids": _GIDS}),
     ],
     "service level without a reader": [
         Conflict(_set(IB_SL="3"), _set(IB_SL="3", IB_TC="106"), [_ROCE], _QOS_FILE),

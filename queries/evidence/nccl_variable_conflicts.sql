@@ -45,6 +45,14 @@ modules AS (
   SELECT host_name(host) AS host, bool_or(value IN ('nvidia_peermem', 'nv_peer_mem')) AS has_peermem
   FROM hosts WHERE fact = 'module' GROUP BY host_name(host)
 ),
+-- Indices of addresses that are of RoCE v1 on all NICs of a host, and of v2 on none.
+old_addresses AS (
+  SELECT host_name(host) AS host, list(DISTINCT value) AS old_indices
+  FROM (
+    SELECT host, value, fact FROM hosts WHERE fact IN ('RoCE v1 GID index', 'RoCE v2 GID index')
+    QUALIFY count(*) FILTER (fact = 'RoCE v2 GID index') OVER (PARTITION BY host_name(host), value) = 0
+  ) GROUP BY host_name(host)
+),
 -- The class of each DSCP, and the classes that are protected, as the host says itself. A class that a NIC
 -- is told to use for all connections (traffic_class) counts more than NCCL's.
 host_maps AS (
@@ -76,7 +84,7 @@ switch_protected AS (
 ),
 known AS (
   SELECT h.job, h.host, h.v, c.nvls, c.local_ranks, c.nodes, c.minor, n.networks, l.has_roce, l.nics, d.devices, i.interfaces,
-    k.host IS NOT NULL AS has_nvlink, m.has_peermem, t.trust,
+    k.host IS NOT NULL AS has_nvlink, m.has_peermem, t.trust, a.old_indices,
     upper(h.v['NCCL_P2P_DISABLE']) = '1' OR upper(h.v['NCCL_P2P_LEVEL']) IN ('LOC', '0') AS no_p2p,
     CASE WHEN o.host IS NULL AND l.has_roce THEN try_cast(h.v['NCCL_IB_TC'] AS INT) // 4 END AS dscp
   FROM host_variables h
@@ -85,6 +93,7 @@ known AS (
   LEFT JOIN listed l ON l.job IS NOT DISTINCT FROM h.job AND l.host = h.host
   LEFT JOIN devices d ON d.host = h.host LEFT JOIN interfaces i ON i.host = h.host
   LEFT JOIN linked k ON k.host = h.host LEFT JOIN modules m ON m.host = h.host
+  LEFT JOIN old_addresses a ON a.host = h.host
   LEFT JOIN trusts t ON t.host = h.host LEFT JOIN told_classes o ON o.host = h.host
 ),
 classed AS (
@@ -147,6 +156,8 @@ checked AS (
     {'name': 'unprotected class', 'wrong': coalesce(NOT list_contains(string_split(classes, ','), class), NOT list_contains(string_split(switch_classes, ','), switch_class)),
       'said': format('NCCL_IB_TC={} is DSCP {} in class {}, and class {} is protected', v['NCCL_IB_TC'], dscp,
         CASE WHEN class IS NULL OR classes IS NULL THEN switch_class ELSE class END, CASE WHEN class IS NULL OR classes IS NULL THEN switch_classes ELSE classes END)},
+    {'name': 'address of RoCE v1', 'wrong': has_roce IS DISTINCT FROM false AND list_contains(old_indices, v['NCCL_IB_GID_INDEX']),
+      'said': format('NCCL_IB_GID_INDEX={} is an address of RoCE v1', v['NCCL_IB_GID_INDEX'])},
     {'name': 'service level without a reader', 'wrong': has_roce AND trust = 'dscp' AND try_cast(v['NCCL_IB_SL'] AS INT) > 0 AND v['NCCL_IB_TC'] IS NULL,
       'said': format('NCCL_IB_SL={} without NCCL_IB_TC where hosts trust DSCP', v['NCCL_IB_SL'])},
     {'name': 'pointers checked', 'wrong': v['NCCL_CHECK_POINTERS'] = '1' OR upper(v['NCCL_CHECK_MODE']) LIKE 'DEBUG%',

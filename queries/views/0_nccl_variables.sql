@@ -44,6 +44,8 @@ SELECT * FROM (VALUES
     '`modprobe nvidia_peermem`, or unset NCCL_DMABUF_ENABLE.', 'manual, NCCL_DMABUF_ENABLE; GPUDirect RDMA guide of CUDA'),
   ('unprotected class', 'low', 'RoCE goes in a class that is not protected from drops: a full queue loses packets, which are sent again.',
     'Set NCCL_IB_TC to four times a DSCP of the protected class, or the map of DSCP on hosts and switches.', 'manual, NCCL_IB_TC; RFC 2474: the class is the upper six of its eight bits'),
+  ('address of RoCE v1', 'low', 'RoCE v1 has no IP header: routers do not forward it, and switches read no DSCP and set no ECN in it.',
+    'Unset NCCL_IB_GID_INDEX: from 2.21 on NCCL takes an address of RoCE v2; or set an index that `show_gids` shows as v2.', 'manual, NCCL_IB_GID_INDEX and NCCL_IB_ROCE_VERSION_NUM; InfiniBand specification 1.4, annexes A16 and A17'),
   ('service level without a reader', 'info', 'Ethernet carries a service level in the priority of a VLAN, which hosts that trust DSCP do not look at.',
     'Set NCCL_IB_TC instead of NCCL_IB_SL, or trust PCP.', 'manual, NCCL_IB_SL; InfiniBand specification 1.4, annex A17'),
   ('pointers checked', 'info', 'Each call checks its pointers, which makes small collectives slower.',
