@@ -97,7 +97,9 @@ known AS (
   LEFT JOIN trusts t ON t.host = h.host LEFT JOIN told_classes o ON o.host = h.host
 ),
 classed AS (
-  SELECT k.*, c.class, p.classes, s.class AS switch_class, (SELECT classes FROM switch_protected) AS switch_classes,
+  SELECT k.*, c.class, p.classes, s.class AS switch_class, w.classes AS switch_classes,
+    coalesce(NOT list_contains(string_split(p.classes, ','), c.class), false) AS host_drops,
+    coalesce(NOT list_contains(string_split(w.classes, ','), s.class), false) AS switch_drops,
     [name FOR name IN named_devices(v['NCCL_IB_HCA']) IF len([1 FOR d IN coalesce(devices, []) IF is_named(d, name)]) = 0] AS absent,
     [name FOR name IN named_devices(v['NCCL_IB_HCA']) IF len([1 FOR d IN coalesce(nics, []) IF is_named(d, name)]) = 0] AS unused,
     [name FOR name IN named_devices(v['NCCL_SOCKET_IFNAME']) IF len([1 FOR d IN coalesce(interfaces, []) IF is_named(d, name)]) = 0] AS no_interface,
@@ -108,6 +110,7 @@ classed AS (
   LEFT JOIN host_classes c ON c.host = k.host AND c.dscp = k.dscp AND k.trust = 'dscp'
   LEFT JOIN host_protected p ON p.host = k.host AND p.classes <> ''
   LEFT JOIN switch_classes s ON s.dscp = k.dscp
+  LEFT JOIN switch_protected w ON true
 ),
 checked AS (
   SELECT job, host, unnest([
@@ -116,7 +119,7 @@ checked AS (
       'said': 'NCCL_IB_DISABLE=1 turns RDMA off, and ' || coalesce('NCCL_IB_HCA=' || v['NCCL_IB_HCA'] || ' names devices for it', 'NCCL_NET=IB asks for it')},
     {'name': 'sockets and RDMA settings', 'wrong': lower(v['NCCL_NET']) = 'socket'
         AND coalesce(v['NCCL_NET_GDR_LEVEL'], v['NCCL_IB_HCA'], v['NCCL_IB_TC'], v['NCCL_IB_QPS_PER_CONNECTION'], v['NCCL_IB_GID_INDEX']) IS NOT NULL,
-      'said': 'NCCL_NET=Socket, and ' || list_filter(map_keys(v), lambda x: x = 'NCCL_NET_GDR_LEVEL' OR x LIKE 'NCCL_IB_%')[1] || ' is set for RDMA'},
+      'said': 'NCCL_NET=Socket, and ' || list_filter(map_keys(v), lambda x: x IN ('NCCL_NET_GDR_LEVEL', 'NCCL_IB_HCA', 'NCCL_IB_TC', 'NCCL_IB_QPS_PER_CONNECTION', 'NCCL_IB_GID_INDEX'))[1] || ' is set for RDMA'},
     {'name': 'no device by that name', 'wrong': len(absent) > 0 AND len(absent) = len(named_devices(v['NCCL_IB_HCA'])) AND len(devices) > 0
         AND networks = ['Socket'] AND v['NCCL_IB_DISABLE'] IS DISTINCT FROM '1',
       'said': format('NCCL_IB_HCA={} names none of the devices, which are {}', v['NCCL_IB_HCA'], array_to_string(list_sort(devices)[:8], ', '))},
@@ -142,7 +145,7 @@ checked AS (
     {'name': 'no algorithm for some calls', 'wrong': minor >= 24 AND len(no_gather) > 0 AND NOT contains(v['NCCL_ALGO'], ':'),
       'said': format('NCCL_ALGO={} leaves AllGather and ReduceScatter no algorithm', v['NCCL_ALGO'])},
     {'name': 'NVLink off', 'wrong': no_p2p AND has_nvlink AND coalesce(local_ranks, 2) > 1 AND v['NCCL_SHM_DISABLE'] IS DISTINCT FROM '1',
-      'said': format('{} turns NVLink off', CASE WHEN v['NCCL_P2P_DISABLE'] = '1' THEN 'NCCL_P2P_DISABLE=1' ELSE 'NCCL_P2P_LEVEL=' || v['NCCL_P2P_LEVEL'] END)},
+      'said': format('{} turns the direct links of GPUs off', CASE WHEN v['NCCL_P2P_DISABLE'] = '1' THEN 'NCCL_P2P_DISABLE=1' ELSE 'NCCL_P2P_LEVEL=' || v['NCCL_P2P_LEVEL'] END)},
     {'name': 'only the network is left', 'wrong': no_p2p AND v['NCCL_SHM_DISABLE'] = '1' AND local_ranks > 1,
       'said': 'NCCL_SHM_DISABLE=1 and no P2P leave GPUs of one host the network alone'},
     {'name': 'fewer channels allowed than wanted', 'wrong': fewest > most,
@@ -151,11 +154,12 @@ checked AS (
       'said': format('NCCL_PXN_DISABLE=1, and NCCL_P2P_PXN_LEVEL={} asks for PXN', v['NCCL_P2P_PXN_LEVEL'])},
     {'name': 'too many sockets', 'wrong': try_cast(v['NCCL_SOCKET_NTHREADS'] AS INT) * try_cast(v['NCCL_NSOCKS_PERTHREAD'] AS INT) > 64,
       'said': format('NCCL_SOCKET_NTHREADS={} times NCCL_NSOCKS_PERTHREAD={} is above 64', v['NCCL_SOCKET_NTHREADS'], v['NCCL_NSOCKS_PERTHREAD'])},
-    {'name': 'GPUDirect without a way', 'wrong': v['NCCL_DMABUF_ENABLE'] = '0' AND NOT has_peermem AND coalesce(networks <> ['Socket'], false),
+    {'name': 'GPUDirect without a way', 'wrong': v['NCCL_DMABUF_ENABLE'] = '0' AND NOT has_peermem AND len([n FOR n IN networks IF n LIKE 'IB%']) > 0,
       'said': 'NCCL_DMABUF_ENABLE=0, and nvidia_peermem is not loaded'},
-    {'name': 'unprotected class', 'wrong': coalesce(NOT list_contains(string_split(classes, ','), class), NOT list_contains(string_split(switch_classes, ','), switch_class)),
-      'said': format('NCCL_IB_TC={} is DSCP {} in class {}, and class {} is protected', v['NCCL_IB_TC'], dscp,
-        CASE WHEN class IS NULL OR classes IS NULL THEN switch_class ELSE class END, CASE WHEN class IS NULL OR classes IS NULL THEN switch_classes ELSE classes END)},
+    {'name': 'unprotected class', 'wrong': host_drops OR switch_drops,
+      'said': format('NCCL_IB_TC={} is DSCP {} in class {} of {}, where class {} is protected', v['NCCL_IB_TC'], dscp,
+        CASE WHEN host_drops THEN class ELSE switch_class END, CASE WHEN host_drops THEN 'its host' ELSE 'the switches' END,
+        CASE WHEN host_drops THEN classes ELSE switch_classes END)},
     {'name': 'address of RoCE v1', 'wrong': has_roce IS DISTINCT FROM false AND list_contains(old_indices, v['NCCL_IB_GID_INDEX']),
       'said': format('NCCL_IB_GID_INDEX={} is an address of RoCE v1', v['NCCL_IB_GID_INDEX'])},
     {'name': 'service level without a reader', 'wrong': has_roce AND trust = 'dscp' AND try_cast(v['NCCL_IB_SL'] AS INT) > 0 AND v['NCCL_IB_TC'] IS NULL,

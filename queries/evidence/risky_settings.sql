@@ -4,7 +4,7 @@
 -- does; that no switch has a watchdog is known where a configuration was read whole. Devices are odd where the share
 -- `$most_odd` of those that tell, at most, have another value than the usual one.
 WITH rdma AS (
-  SELECT host, bool_and(gdr) AS gdr FROM nccl_processes
+  SELECT host, bool_and(gdr) AS gdr, bool_and(network LIKE 'IB%') AS is_verbs FROM nccl_processes
   WHERE network <> 'Socket' AND nodes IS DISTINCT FROM 1 GROUP BY host
 ),
 acs AS (
@@ -33,7 +33,7 @@ no_way AS (
   SELECT 'GPUDirect module' AS name, 'host' AS type, r.host AS device, NULL::VARCHAR AS switch,
     'Neither nvidia_peermem nor DMA-BUF is there' AS said, 'low' AS level, 'NCCL and lsmod tell it' AS shown
   FROM rdma r JOIN modules m ON m.host = r.host
-  WHERE NOT m.has_peermem AND r.gdr IS NULL
+  WHERE NOT m.has_peermem AND r.gdr IS NULL AND r.is_verbs
     AND EXISTS (FROM hosts h WHERE h.fact = 'dma_buf' AND host_name(h.host) = r.host AND h.value = 'not available')
     AND NOT EXISTS (FROM hosts h WHERE h.fact = 'dma_buf' AND host_name(h.host) = r.host AND h.value = 'available')
 ),

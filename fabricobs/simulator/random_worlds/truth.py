@@ -348,6 +348,8 @@ def _ordinary(world: World) -> list[str]:
         "Sequences grow.": spec.curriculum,
         _TENANTS: spec.tenants > 0,
         "Counters start again at 0.": spec.counter_resets > 0,
+        "One host has another release of the driver.": spec.other_driver,
+        "The first slot of each host has eight lanes.": spec.narrow_slots,
         "Error counters hold errors of earlier times.": spec.old_errors > 0,
     }
     return [text for text, true in happened.items() if true]
