@@ -1,22 +1,28 @@
--- question: What did NCCL choose on each host, and which settings differ between hosts?
+-- question: What did NCCL choose on each host and for its communicators, and which settings differ between hosts?
 -- columns:
 --   job                  job
 --   host                 host
+--   nranks               ranks of the communicators of this row
+--   nodes                hosts of each of them
+--   communicators        how many of that size the host is in
 --   ranks                processes that log
 --   version              NCCL version
 --   network              network in use: IB, Socket, a plugin's name
---   coll_channels        channels for collectives of the job's largest communicator
+--   coll_channels        channels for collectives
 --   p2p_channels         channels for send and receive
---   transports           transports of its connections
---   algorithms           algorithms of its collectives, where they were measured
---   protocols            protocols of its collectives
+--   nvls_channels        channels for reductions in the NVSwitch
+--   collnet_channels     channels for reductions in the network, as printed: from 2.20 on that of coll_channels
+--   transports           transports of the host's connections
+--   algorithms           algorithms of their collectives, where they were measured
+--   protocols            protocols of their collectives
 --   differing_settings   variables that are not the same on all hosts, as set on this one
 -- lines:
 --   nccl_channels   network = 'Socket'
 -- example: fabricobs query what_nccl_chose
 --
--- Several values in one cell mean that the processes of the host disagree. NCCL logs a variable only
--- where it is set and read: `unset` can also mean that the host's log was cut.
+-- A row is a host and the communicators of one size, the largest first. Several values in one cell mean that its
+-- processes disagree. NCCL logs a variable only where it is set and read: `unset` can also mean that the host's log was
+-- cut. What each algorithm needs, and whether it is used, is in `nccl_algorithms`.
 WITH places AS (
   SELECT job, host FROM nccl_ranks WHERE host IS NOT NULL
   UNION
@@ -27,25 +33,27 @@ WITH places AS (
   SELECT job, host FROM collectives WHERE host IS NOT NULL
 ),
 chosen AS (
-  SELECT job, host, count(DISTINCT pid) AS ranks,
+  SELECT job, host, nranks, nodes, count(DISTINCT communicator) AS communicators, count(DISTINCT pid) AS ranks,
     string_agg(DISTINCT version, ', ' ORDER BY version) AS version,
     string_agg(DISTINCT network, ', ' ORDER BY network) AS network,
-    string_agg(DISTINCT coll_channels::VARCHAR, ', ' ORDER BY coll_channels::VARCHAR)
-      AS coll_channels,
-    string_agg(DISTINCT p2p_channels::VARCHAR, ', ' ORDER BY p2p_channels::VARCHAR) AS p2p_channels
-  FROM (SELECT * FROM ranks QUALIFY nranks = max(nranks) OVER (PARTITION BY job))
-  GROUP BY job, host
+    string_agg(DISTINCT coll_channels::VARCHAR, ', ' ORDER BY coll_channels::VARCHAR) AS coll_channels,
+    string_agg(DISTINCT p2p_channels::VARCHAR, ', ' ORDER BY p2p_channels::VARCHAR) AS p2p_channels,
+    string_agg(DISTINCT nvls_channels::VARCHAR, ', ' ORDER BY nvls_channels::VARCHAR) AS nvls_channels,
+    string_agg(DISTINCT collnet_channels::VARCHAR, ', ' ORDER BY collnet_channels::VARCHAR) AS collnet_channels
+  FROM communicator_ranks
+  GROUP BY job, host, nranks, nodes
 ),
 connected AS (
   SELECT job, host, string_agg(DISTINCT transport, ', ' ORDER BY transport) AS transports
   FROM nccl_channels
   GROUP BY job, host
 ),
+-- Of collectives that do not tell the size of their communicator, all communicators of the host are meant.
 called AS (
-  SELECT job, host, string_agg(DISTINCT algorithm, ', ' ORDER BY algorithm) AS algorithms,
+  SELECT job, host, nranks, string_agg(DISTINCT algorithm, ', ' ORDER BY algorithm) AS algorithms,
     string_agg(DISTINCT protocol, ', ' ORDER BY protocol) AS protocols
   FROM collectives
-  GROUP BY job, host
+  GROUP BY job, host, nranks
 ),
 set_values AS (
   SELECT job, host, name, string_agg(DISTINCT value, ' | ' ORDER BY value) AS value
@@ -69,11 +77,14 @@ settings AS (
   LEFT JOIN set_values v ON v.job IS NOT DISTINCT FROM p.job AND v.host = p.host AND v.name = d.name
   GROUP BY p.job, p.host
 )
-SELECT p.job, p.host, coalesce(c.ranks, 0) AS ranks, c.version, c.network, c.coll_channels,
-  c.p2p_channels, n.transports, a.algorithms, a.protocols, s.differing AS differing_settings
+SELECT p.job, p.host, c.nranks, c.nodes, coalesce(c.communicators, 0) AS communicators, coalesce(c.ranks, 0) AS ranks,
+  c.version, c.network, c.coll_channels, c.p2p_channels, c.nvls_channels, c.collnet_channels, n.transports,
+  string_agg(DISTINCT a.algorithms, ', ' ORDER BY a.algorithms) AS algorithms,
+  string_agg(DISTINCT a.protocols, ', ' ORDER BY a.protocols) AS protocols, s.differing AS differing_settings
 FROM places p
 LEFT JOIN chosen c ON c.job IS NOT DISTINCT FROM p.job AND c.host = p.host
 LEFT JOIN connected n ON n.job IS NOT DISTINCT FROM p.job AND n.host = p.host
-LEFT JOIN called a ON a.job IS NOT DISTINCT FROM p.job AND a.host = p.host
+LEFT JOIN called a ON a.job IS NOT DISTINCT FROM p.job AND a.host = p.host AND coalesce(a.nranks = c.nranks, true)
 LEFT JOIN settings s ON s.job IS NOT DISTINCT FROM p.job AND s.host = p.host
-ORDER BY p.job, p.host;
+GROUP BY ALL
+ORDER BY p.job, p.host, c.nranks DESC, c.nodes DESC;

@@ -28,6 +28,8 @@ READ_BY = {
     "kernel log": "kernel_log",
     "/proc/cmdline": "kernel_command_line",
     "lsmod": "lsmod",
+    "nvidia-smi": "nvidia_smi",
+    "nvidia-smi -q": "nvidia_smi_q",
     "sysfs fw_ver": "sysfs_device",
     "ethtool -i": "ethtool_driver",
     "ethtool -m": "ethtool_module",
@@ -37,6 +39,7 @@ READ_BY = {
 MORE = {
     "nccl_debug": "n1:7:7 [0] NCCL INFO NCCL_IB_ADAPTIVE_ROUTING set by environment to 1.\n"
     "n1:7:7 [0] NCCL INFO NCCL_IB_PCI_RELAXED_ORDERING set by environment to 2.\n"
+    "n1:7:7 [0] NCCL INFO Kernel version: 6.8.0-85-generic\n"
 }
 # Settings of the ports that a host's metrics and modules tell beside those of its NICs.
 ALSO = {("node_exporter_network", "FEC"), ("mlnx_qos", "buffer profiles")}

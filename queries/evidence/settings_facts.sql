@@ -8,18 +8,32 @@ WITH members AS (
   JOIN ranks r ON r.job IS NOT DISTINCT FROM w.job AND r.host = w.host AND r.pid = w.pid
   GROUP BY w.job, w.rank, w.host, w.pid
 ),
--- Reductions in the NVSwitch (NVLS) and in the network (CollNet, SHARP): what each process has, and asked for.
+-- Reductions in the NVSwitch (NVLS) and in the network (CollNet, SHARP): what each process has, and asked for. From
+-- 2.20 on NCCL prints as many channels of CollNet as of all collectives, whether or not it has any: a warning tells.
+refused AS (
+  SELECT DISTINCT job, host_name(host) AS host, pid FROM nccl_events
+  WHERE kind = 'sharp' AND level = 'WARN' AND text LIKE 'using point-to-point%'
+),
 reductions AS (
-  SELECT w.job, w.rank, w.host, max(n.nvls_channels) AS nvls, max(n.collnet_channels) AS collnet
+  SELECT w.job, w.rank, w.host, max(n.nvls_channels) AS nvls, max(n.collnet_channels) AS collnet,
+    CASE WHEN bool_or(f.pid IS NOT NULL) THEN 0 ELSE max(n.collnet_channels) END AS given_collnet,
+    max(n.local_ranks) AS local_ranks
   FROM job_ranks w
   JOIN nccl_ranks n ON n.job IS NOT DISTINCT FROM w.job AND host_name(n.host) = w.host AND n.pid = w.pid
+  LEFT JOIN refused f ON f.job IS NOT DISTINCT FROM w.job AND f.host = w.host AND f.pid = w.pid
   GROUP BY w.job, w.rank, w.host
+),
+-- GPUs whose hosts have no NVLS leave it out without a word.
+without_nvls AS (
+  SELECT DISTINCT host_name(host) AS host FROM gpu_samples
+  WHERE model IS NOT NULL AND NOT regexp_matches(model, (SELECT any_value(gpu) FROM nccl_algorithm_needs WHERE algorithm = 'NVLS'))
 ),
 requests AS (
   SELECT DISTINCT job, host_name(host) AS host, CASE WHEN name = 'NCCL_COLLNET_ENABLE' THEN 'CollNet' ELSE 'NVLS' END AS what
   FROM nccl_env
-  WHERE (name IN ('NCCL_COLLNET_ENABLE', 'NCCL_NVLS_ENABLE') AND value = '1')
-    OR (name = 'NCCL_ALGO' AND NOT contains(value, '^') AND upper(value) IN ('NVLS', 'NVLSTREE'))
+  WHERE (name = 'NCCL_COLLNET_ENABLE' AND value = '1')
+    OR (name = 'NCCL_NVLS_ENABLE' AND value = '1' AND host_name(host) NOT IN (FROM without_nvls))
+    OR (name = 'NCCL_ALGO' AND upper(value) IN ('NVLS', 'NVLSTREE'))
 ),
 variables AS (
   SELECT DISTINCT job, host_name(host) AS host, name, value
@@ -52,12 +66,15 @@ FROM (
 )
 WHERE value IS NOT NULL
 UNION ALL
-SELECT q.job, q.host, r.rank, q.what, NULL,
-  CASE WHEN coalesce(CASE q.what WHEN 'NVLS' THEN r.nvls ELSE r.collnet END > 0, false) THEN 'given'
-    ELSE 'asked for and not given' END,
-  CASE q.what WHEN 'NVLS' THEN r.nvls ELSE r.collnet END = 0, true
-FROM requests q JOIN reductions r ON r.job IS NOT DISTINCT FROM q.job AND r.host = q.host
-WHERE CASE q.what WHEN 'NVLS' THEN r.nvls ELSE r.collnet END IS NOT NULL
+SELECT q.job, q.host, q.rank, q.what, NULL,
+  CASE WHEN q.given > 0 THEN 'given' ELSE 'asked for and not given' END, q.given = 0, true
+FROM (
+  SELECT q.*, r.rank, CASE q.what WHEN 'NVLS' THEN r.nvls ELSE r.given_collnet END AS given
+  FROM requests q JOIN reductions r ON r.job IS NOT DISTINCT FROM q.job AND r.host = q.host
+  -- One GPU alone has nobody to reduce with in the NVSwitch.
+  WHERE q.what <> 'NVLS' OR r.local_ranks IS NULL OR r.local_ranks > 1
+) q
+WHERE q.given IS NOT NULL
 UNION ALL
 SELECT j.job, j.host, NULL, 'NVLS multicast', NULL, string_agg(DISTINCT h.value, ' | ' ORDER BY h.value), NULL, true
 FROM (SELECT DISTINCT job, host FROM job_ranks) j

@@ -39,13 +39,30 @@ SELECT * FROM (VALUES
   ('GPUDirect module', NULL, 'With neither nvidia_peermem nor DMA-BUF traffic goes through host memory',
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'lsmod, NCCL_DEBUG=INFO', 'the modules of AMD and Intel'),
   ('NCCL variables', NULL, 'Ranks that are set differently choose other algorithms, or hang',
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'NCCL_DEBUG=INFO', 'variables that contradict each other'),
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'NCCL_DEBUG=INFO', 'variables that contradict each other are a finding, `nccl_variables`'),
   ('NCCL version', NULL, 'Mixed versions hang, or choose differently',
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'NCCL_DEBUG=INFO', NULL),
   ('firmware', NULL, 'Mixed firmware behaves in two ways under congestion',
     'show platform, show interfaces transceiver', 'show interfaces transceiver', 'show interface transceiver', NULL, NULL, NULL, 'ibswinfo, ibdiagnet2.cables', 'sysfs fw_ver, ethtool -i, ethtool -m', 'versions of the operating system of switches'),
   ('drivers', NULL, 'Mixed drivers have two sets of defaults',
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ethtool -i, NCCL_DEBUG=INFO', 'the NVIDIA driver by nvidia-smi'),
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ethtool -i, NCCL_DEBUG=INFO, nvidia-smi, nvidia-smi -q, kernel log', NULL),
+  ('kernel', NULL, 'Mixed kernels have other drivers, and other defaults',
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'kernel log, NCCL_DEBUG=INFO', 'uname; of NCCL_DEBUG=INFO what RCCL prints'),
   ('FEC', NULL, 'Both ends must use one code; a weaker one loses packets',
     'show interfaces status, show interfaces fec status', NULL, 'show interface', NULL, NULL, NULL, 'ibdiagnet2.db_csv', 'ethtool --show-fec', 'EOS and Cumulus')
 ) AS t(name, recommended, why, sonic, eos, nxos, cumulus, junos, sr_linux, infiniband, hosts, missing);
+
+-- What a finding says of a setting that is known to hurt, or of a device whose setting is not that of its peers. `level`
+-- is `low` where the setting hurts by itself, `info` where only a difference is known.
+CREATE OR REPLACE TABLE configuration_advice AS
+SELECT * FROM (VALUES
+  ('ACS', 'low', '`setpci` or a boot script turns ACS off on the bridges between GPUs and NICs; compare GPUDirect bandwidth (`ib_write_bw --use_cuda`) before and after. Virtual machines that share devices need ACS.', 'NCCL user guide, Troubleshooting, PCI Access Control Services'),
+  ('PCIe width', 'low', 'Reseat the NIC, and compare `lspci -vv` (LnkSta against LnkCap) with the same slot of a neighbour.', 'PCI Express Base Specification, Link Width: x8 carries half of x16'),
+  ('GPUDirect module', 'low', '`modprobe nvidia_peermem`, or use a driver and a kernel with DMA-BUF.', 'GPUDirect RDMA guide of CUDA'),
+  ('PFC watchdog', 'low', 'Turn the watchdog on, on one switch first, with times of its documentation.', 'Guo et al., RDMA over Commodity Ethernet at Scale, SIGCOMM 2016: a NIC that pauses without end stopped a data centre'),
+  ('ECN thresholds', 'info', NULL, NULL), ('trust of switch ports', 'info', NULL, NULL), ('trust of hosts', 'info', NULL, NULL),
+  ('DSCP maps', 'info', NULL, NULL), ('buffer profiles', 'info', NULL, NULL), ('QoS policies of switch ports', 'info', NULL, NULL),
+  ('hash fields', 'info', NULL, NULL), ('adaptive routing', 'info', NULL, NULL), ('relaxed ordering', 'info', NULL, NULL),
+  ('PCIe read size', 'info', NULL, NULL), ('IOMMU', 'info', NULL, NULL), ('firmware', 'info', NULL, NULL), ('drivers', 'info', NULL, NULL),
+  ('kernel', 'info', NULL, NULL)
+) AS t(name, level, first_step, source);

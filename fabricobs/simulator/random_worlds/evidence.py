@@ -29,6 +29,7 @@ def evidence_of(site: Site) -> set[str]:
         and spec.switch_counters != "none",
         "leaf_optics_log": spec.switch_log != "none" and spec.leaf_os == "nxos",
         "host_mtu": spec.asks_link,
+        "host_pcie": spec.lspci,
         "host_pfc": spec.asks_mlnx_qos or spec.asks_dcb,
         "leaf_pfc": _tells_priorities(site),
         "leaf_watchdog": _tells_priorities(site) and spec.leaf_os == "sonic",

@@ -26,7 +26,7 @@ _SENDERS = 12  # foreign NICs that fill one port
 # Faults that are set up with the job act from its first step to its last.
 _FROM_THE_FIRST_STEP = {
     "gdr_off", "socket_transport", "foreign_nics", "swapped_rails", "other_variable", "small_mtu",
-    "other_priority", "no_watchdog",
+    "other_priority", "no_watchdog", "conflicting_variables", "acs_on", "narrow_slot",
 }  # fmt: skip
 
 
@@ -44,6 +44,7 @@ class FaultKind(BaseModel):
     does: str
     throttles: bool = False
     lasts: bool = False
+    apart: bool = False
     natural: float
     most: float
     shown_by: tuple[tuple[str, ...], ...]
@@ -102,18 +103,21 @@ def _names(spec: Spec, network: Network) -> tuple[str, ...]:
     fitting = {
         name: kind
         for name, kind in fault_kinds().items()
-        if kind.only in {None, spec.fabric}
+        if not kind.apart
+        and kind.only in {None, spec.fabric}
         and kind.leaf_os in {None, topology.switches(1)[0].os}
         and _has(kind, topology, network)
     }
+    apart = [name for name, kind in fault_kinds().items() if kind.apart]
     if spec.fault != ANY:
-        return (spec.fault,) if spec.fault in fitting else ()
+        return (spec.fault,) if spec.fault in {*fitting, *apart} else ()
     random = spec.stream("faults")
     weights = np.array([kind.weight for kind in fitting.values()])
     chosen = random.choice(
         len(fitting), size=spec.fault_count, replace=False, p=weights / weights.sum()
     )
-    return tuple(list(fitting)[place] for place in chosen)
+    on_top = spec.stream("apart").choice(apart) if spec.setting_fault and spec.fault_count else None
+    return (*(list(fitting)[place] for place in chosen), *([str(on_top)] if on_top else []))
 
 
 def _has(kind: FaultKind, topology: Topology, network: Network) -> bool:

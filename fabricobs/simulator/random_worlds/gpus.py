@@ -14,6 +14,7 @@ from fabricobs.simulator.effects import Floats
 from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.ports import Fields, acts_at
 from fabricobs.simulator.random_worlds.run import Course
+from fabricobs.simulator.random_worlds.spec import Spec
 from fabricobs.simulator.random_worlds.topology import GPU_BUSES, Device
 from fabricobs.simulator.random_worlds.world import World
 
@@ -34,6 +35,7 @@ _FOLLOWS = (0.7, 1.0)  # share of the computing time that follows the clock; the
 _CLOCK_STEP = 15  # MHz
 _JITTER = 0.01  # of the clock from sample to sample where power bounds it
 _START_SECONDS = 12.0
+_OTHER_RELEASE = "90.12"  # of a branch of drivers
 _SLOT_CELSIUS = 7.0  # the rear GPUs get air that the front ones have warmed
 _HOST_CELSIUS, _GPU_CELSIUS = 2.5, 1.5
 
@@ -67,6 +69,14 @@ MODELS = {
     "H200": GpuModel(1980, 345, 3201, 700, 76, 87, 143771),
     "B200": GpuModel(1965, 120, 3996, 1000, 140, 88, 183359),
 }
+
+
+def driver_of(spec: Spec, host: int) -> str:
+    """The driver of a host: that of all, but on one host of some sites, which was reinstalled."""
+    odd = int(spec.stream("other driver").randint(spec.hosts))
+    if not spec.other_driver or host != odd:
+        return spec.gpu_driver
+    return f"{spec.gpu_driver.split('.')[0]}.{_OTHER_RELEASE}"
 
 
 def throttle_of(world: World, fault: Fault) -> tuple[float, str]:
@@ -136,7 +146,7 @@ class Gpus:
                 "serial": int(random.randint(10**9, 2 * 10**9)),
                 "bus": f"{GPU_BUSES[local]:02X}",
                 "product": f"NVIDIA {spec.gpu_model}",
-                "driver": spec.gpu_driver,
+                "driver": driver_of(spec, host.index),
                 "cuda": _CUDA[spec.gpu_driver.split(".")[0]],
                 "word": "throttle" if spec.old_driver else "event",
                 "max_clock": model.max_clock,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from fabricobs.simulator.random_worlds.faults import Fault
+from fabricobs.simulator.random_worlds.gpus import driver_of
 from fabricobs.simulator.random_worlds.run import Course
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.topology import GPU_BUSES, Device
@@ -34,7 +35,7 @@ def write_kernel_logs(site: Site) -> None:
     for host in used:
         device = topology.devices[host]
         lines = [
-            (-86_400.0 + place, text.format(driver=site.spec.gpu_driver))
+            (-86_400.0 + place, text.format(driver=driver_of(site.spec, host)))
             for place, text in enumerate(_BOOT)
         ]
         for fault in site.world.faults:

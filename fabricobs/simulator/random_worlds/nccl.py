@@ -24,6 +24,14 @@ _OTHER_VARIABLES = (
     ("NCCL_IB_TIMEOUT", "18", "14"),
     ("NCCL_BUFFSIZE", "8388608", "2097152"),
 )
+# Variables that contradict each other.
+_CONFLICTS: tuple[dict[str, str], ...] = (
+    {"NCCL_MIN_NCHANNELS": "32", "NCCL_MAX_NCHANNELS": "8"},
+    {"NCCL_SOCKET_NTHREADS": "16", "NCCL_NSOCKS_PERTHREAD": "8"},
+    {"NCCL_NVLS_ENABLE": "0", "NCCL_ALGO": "NVLSTree,Ring"},
+    {"NCCL_PROTO": "LL"},
+    {"NCCL_IB_RETRY_CNT": "15"},
+)
 _INIT_SECONDS = 12.0
 _HEAD_LINES = 25  # of each rank, that a log cut short still has
 
@@ -187,12 +195,23 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
 
 def _variables(site: Site, struck: set[str]) -> list[str]:
     """Variables that a host has, as NAME=VALUE: those of the job, one of another value or more."""
-    own = dict(text.split("=") for text in site.spec.nccl_variables.split())
+    texts = f"{site.spec.nccl_unusual} {site.spec.nccl_variables}".split()
+    own = dict(text.split("=") for text in texts)
+    if "NCCL_IB_TC" in own:
+        own["NCCL_IB_TC"] = str(_class_of(site.spec.priority))
     if "other_variable" in struck:
         random = site.spec.stream("variable")
         name, *values = _OTHER_VARIABLES[int(random.randint(len(_OTHER_VARIABLES)))]
         own[name] = next(value for value in values if value != own.get(name))
+    if "conflicting_variables" in struck:
+        random = site.spec.stream("conflict")
+        own |= _CONFLICTS[int(random.randint(len(_CONFLICTS)))]
     return [f"{name}={value}" for name, value in own.items()]
+
+
+def _class_of(priority: int) -> int:
+    """Traffic class of a DSCP of a priority, with the bit that asks for ECN."""
+    return 4 * (8 * priority + 2) + 2
 
 
 def _channels(

@@ -25,6 +25,9 @@ def fixed_fields(world: World, device: Device) -> list[Fields]:
     topology = world.topology
     found = []
     lossless, mtu, unwatched = _settings(world, device)
+    struck = {fault.name for fault in world.faults if _is_struck(fault, device)}
+    # Of the first slot, where a server has one of eight lanes, or its NIC came up on half of them.
+    narrow = {1} if topology.spec.narrow_slots or "narrow_slot" in struck else set[int]()
     for cable, side, port in topology.ports_of(device.index):
         other = topology.ends[cable][1 - side]
         peer = topology.devices[other.device]
@@ -60,9 +63,18 @@ def fixed_fields(world: World, device: Device) -> list[Fields]:
                 "pfc_row": "   ".join(str(int(p == lossless)) for p in range(8)),
                 "pfc_words": " ".join(f"{p}:{'on' if p == lossless else 'off'}" for p in range(8)),
                 "watched": cable not in unwatched,
+                "slot": f"{0x1A + port.number:02x}",
+                "bridge": f"{0x60 + port.number:02x}",
+                "controller": "Infiniband" if topology.spec.infiniband else "Ethernet",
+                "acs": "+" if "acs_on" in struck else "-",
+                "width": "x8 (downgraded)" if port.number in narrow else "x16",
             }
         )
     return found
+
+
+def _is_struck(fault: Fault, device: Device) -> bool:
+    return fault.kind.strikes == "host" and device.tier == 0 and device.index in fault.parts
 
 
 def unwatched_ports(world: World, fault: Fault) -> list[int]:

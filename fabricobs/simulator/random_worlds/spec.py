@@ -26,12 +26,13 @@ FEWEST_STEPS, FEWEST_ROUNDS = 60, 12
 _NO_COUNTERS = {
     "switch_counters": "none", "host_form": "none", "lldp": False, "port_status": False,
     "switch_log": "none", "switch_settings": False, "optics": False, "host_settings": "none",
+    "lspci": False,
 }  # fmt: skip
 _LACKS: dict[str, dict[str, Any]] = {
     "": {},
     "switches": {
         "host_form": "none", "nccl_level": "none", "inspector": False, "steps_from": "none",
-        "kernel_log": False, "gpu_form": "none", "host_settings": "none",
+        "kernel_log": False, "gpu_form": "none", "host_settings": "none", "lspci": False,
     },
     "timing": _NO_COUNTERS | {"nccl_level": "none", "kernel_log": False, "gpu_form": "none"},
     "no_network": _NO_COUNTERS,
@@ -129,7 +130,11 @@ class Spec(BaseModel):
     switch_settings: bool
     host_settings: Literal["none", "mlnx_qos", "dcb"]
     host_mtu: int
+    lspci: bool
+    narrow_slots: bool
+    other_driver: bool
     nccl_variables: str
+    nccl_unusual: str
     nccl_level: Literal["info", "coll", "warn", "truncated", "none"]
     nccl_files: Literal["rank", "host", "job"]
     nccl_timestamps: bool
@@ -177,6 +182,7 @@ class Spec(BaseModel):
     fault_effect: float
     fault_span: str
     fault_parts: str
+    setting_fault: bool
 
     @property
     def infiniband(self) -> bool:

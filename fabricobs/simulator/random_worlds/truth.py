@@ -210,6 +210,8 @@ def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         return loss >= SMALLEST_LOSS or fault.size > _CLEAR * float(noise)
     if fault.kind.kind == "config_mismatch":
         return _shows_usual(world, fault)
+    if fault.name == "narrow_slot":
+        return not world.spec.narrow_slots and _shows_usual(world, fault)
     if fault.name == "foreign_nics" and world.spec.nics_per_host < _FEWEST_NICS:
         return False
     if fault.kind.does in {"hang", "flap", "nic_rate", "nothing"}:
@@ -346,6 +348,8 @@ def _ordinary(world: World) -> list[str]:
         "Sequences grow.": spec.curriculum,
         _TENANTS: spec.tenants > 0,
         "Counters start again at 0.": spec.counter_resets > 0,
+        "One host has another release of the driver.": spec.other_driver,
+        "The first slot of each host has eight lanes.": spec.narrow_slots,
         "Error counters hold errors of earlier times.": spec.old_errors > 0,
     }
     return [text for text, true in happened.items() if true]
