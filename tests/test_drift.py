@@ -123,7 +123,7 @@ def test_a_slowdown_without_a_cause_says_what_is_not_as_it_was(
     fabricobs("ingest", str(tmp_path / "logs"), "--store", store)
     told = json.loads(fabricobs("diagnose", "--store", store, "--format", "json").stdout)
     (drop,) = (each for each in told["findings"] if each["kind"] == "throughput_drop")
-    _, _, said = drop["explanation"].partition("this is not as it was: ")
+    _, _, said = drop["explanation"].partition("this was told otherwise than before: ")
     assert [each.split()[0] for each in said.removesuffix(".").split("; ") if each] == [
         kind for kind in ("cable", "route", "setting", "driver", "firmware") if kind in kinds
     ]
