@@ -133,9 +133,9 @@ _PROMPTED = (
 )
 # Commands of hosts and switches, as a loop over hosts prints them above their output.
 _COMMAND = (
-    r"(?:show|rdma|mlxlink|ip|lldptool|dcb|mlnx_qos|nvidia-smi|cat) .+?|"
-    r"(?:ibstat|ibstatus|ibdev2netdev|perfquery|ibqueryerrors|iblinkinfo|snmpwalk|sysfs|lldpctl|dmesg)"
-    r"(?: .+?)?"
+    r"(?:show|rdma|mlxlink|ip|lldptool|dcb|mlnx_qos|cat) .+?|"
+    r"(?:ibstat|ibstatus|ibdev2netdev|perfquery|ibqueryerrors|iblinkinfo|snmpwalk|sysfs|lldpctl|dmesg|"
+    r"lspci|lsmod|show_gids|amd-smi|rocm-smi|nvidia-smi|ibswinfo|ibnetdiscover|ncclras)(?: .+?)?"
 )
 _CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
 
