@@ -64,34 +64,3 @@ def test_steady_steps_are_steady(seed: int, every: int) -> None:
 
 def test_too_few_lines_tell_nothing() -> None:
     assert not judged(np.full(100, 1000.0), 20, mean=True).enough
-
-
-@pytest.mark.parametrize("goes_on", [True, False])
-@pytest.mark.parametrize("seed", range(6))
-def test_what_begins_and_ends_in_longer_steps_is_a_slowdown_of_its_own(
-    seed: int, *, goes_on: bool
-) -> None:
-    """Batches grew, and 20 steps later a part failed for a while: it was one growth of 24 %."""
-    chance = np.random.default_rng(seed)
-    grows, begin = int(chance.integers(24, 40)), int(chance.integers(70, 90))
-    end = begin + int(chance.integers(20, 40))
-    last = end + int(chance.integers(30, 60))
-    times = 1000 * (1 + chance.normal(0, 0.01, last if goes_on else last + 40))
-    times[grows:last] *= chance.uniform(1.15, 1.4)
-    rise = chance.uniform(1.12, 1.5)
-    times[begin:end] *= rise
-    longer, within = judged(times, 1, mean=False).slowdowns
-    assert abs(longer.first_step - grows) <= 2
-    assert abs(longer.last_step - (last - 1)) <= 2
-    assert abs(within.first_step - begin) <= 2
-    assert abs(within.last_step - (end - 1)) <= 2
-    assert within.rise == pytest.approx(rise - 1, abs=0.02)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_steps_that_grow_in_turns_are_one_growth(seed: int) -> None:
-    chance = np.random.default_rng(seed)
-    times = 1000 * (1 + chance.normal(0, 0.01, 160))
-    for turn in (40, 70, 100):
-        times[turn:] *= 1.15
-    assert len(judged(times, 1, mean=False).slowdowns) == 1

@@ -183,6 +183,7 @@ def step_time_trends(
         slowdowns = tuple(
             replace(
                 slowdown,
+                per_work=per_work,
                 by_collectives=by_collectives,
                 by_calls=by_calls,
                 restarted=_is_near(slowdown, restarts),
@@ -190,7 +191,7 @@ def step_time_trends(
                 run_share=(slowdown.last_step - slowdown.first_step + 1)
                 / (segments[-1].last_step - segments[0].first_step + 1),
             )
-            for slowdown in _slowdowns(job, segments, steady, own, work, smallest_loss, per_work)
+            for slowdown in _slowdowns(job, segments, steady, own, work, smallest_loss)
         )
         enough = len(steady) >= 2 * lines
         best = min(segments, key=lambda segment: segment.step_time_ms)
@@ -291,7 +292,6 @@ def _slowdowns(
     rank_steps: pl.DataFrame,
     work: pl.DataFrame,
     smallest_loss: float,
-    per_work: bool,
 ) -> list[Slowdown]:
     """Join neighbouring segments that are slower than the best pace before them.
 
@@ -309,36 +309,14 @@ def _slowdowns(
             stretch.append(segment)
             continue
         if stretch:
-            found += _stretch(job, best, stretch, steady, rank_steps, smallest_loss, per_work)
+            found.append(_slowdown(job, best, stretch, steady, rank_steps))
             stretch = []
         if slow and segment is not None:
-            grown = _slowdown(job, best, [segment], steady, rank_steps, per_work)
+            grown = _slowdown(job, best, [segment], steady, rank_steps)
             found.append(replace(grown, more_work=True))
         if segment is not None and (slow or segment.step_time_ms < best.step_time_ms):
             best = segment
     return _ramps_joined(found)
-
-
-def _stretch(
-    job: str | None,
-    best: Segment,
-    stretch: list[Segment],
-    steady: pl.DataFrame,
-    rank_steps: pl.DataFrame,
-    smallest_loss: float,
-    per_work: bool,
-) -> list[Slowdown]:
-    """Return the slowdown of a stretch, and those within it where its steps may do more work.
-
-    What begins and ends within it is no growth of the work: the pace around it is its pace before.
-    """
-    whole = _slowdown(job, best, stretch, steady, rank_steps, per_work)
-    if not whole.is_lead:
-        return [whole]
-    none = rank_steps.clear()
-    all_within = _slowdowns(job, stretch, steady, rank_steps, none, smallest_loss, per_work)
-    within = [each for each in all_within if each.last_step < whole.last_step]
-    return [whole, *within]
 
 
 def _ramps_joined(slowdowns: list[Slowdown]) -> list[Slowdown]:
@@ -380,7 +358,6 @@ def _slowdown(
     stretch: list[Segment],
     steady: pl.DataFrame,
     rank_steps: pl.DataFrame,
-    per_work: bool,
 ) -> Slowdown:
     first, last = stretch[0].first_step, stretch[-1].last_step
     during = steady.filter(pl.col("step").is_between(first, last))
@@ -400,7 +377,6 @@ def _slowdown(
         after_ms=after_ms,
         network_part=network,
         compute_part=compute,
-        per_work=per_work,
     )
 
 
