@@ -32,7 +32,6 @@ from fabricobs.simulator.world import World, come_true
 from fabricobs.simulator.writers.ras import (
     RasCommunicator,
     RasProcess,
-    counts_of,
     ras_json,
     ras_text,
 )
@@ -191,7 +190,7 @@ def report(
     behind: dict[int, int], ranks: int = 16, op: str = "AllReduce", comm: int = 0x51B0D2F1
 ) -> RasCommunicator:
     """A communicator in which some ranks are behind by some calls of 400."""
-    launched = counts_of(ranks, 400)
+    launched = np.full(ranks, 400)
     for rank, calls in behind.items():
         launched[rank] -= calls
     members = [RasProcess(f"10.1.0.{r // 8 + 1}", 4000 + r, r % 8) for r in range(ranks)]
@@ -261,7 +260,7 @@ class TestRasAlone:
         assert [entity.rank for entity in finding.entities] == [3]
 
     def test_a_rank_in_another_operation_is_named_with_it(self, tmp_path: Path) -> None:
-        launched = {"AllReduce": counts_of(8, 100), "AllGather": counts_of(8, 50)}
+        launched = {"AllReduce": np.full(8, 100), "AllGather": np.full(8, 50)}
         launched["AllReduce"][5] -= 1
         launched["AllGather"][5] += 1
         counts = RasCommunicator(0x9A, report({}, ranks=8).members, launched)

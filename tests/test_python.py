@@ -14,8 +14,8 @@ import pytest
 
 import fabricobs
 from fabricobs.api import OpenStore
-from fabricobs.diagnosis.change import Change
-from fabricobs.diagnosis.comparison import Comparison, Drift, Setting
+from fabricobs.diagnosis.change import Change, Drift
+from fabricobs.diagnosis.comparison import Comparison, Setting
 from fabricobs.diagnosis.findings import (
     Clock,
     CounterBreak,

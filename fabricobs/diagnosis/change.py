@@ -1,4 +1,4 @@
-"""Whether a number differs between two samples: how much, how clearly, or that nobody can tell."""
+"""What differs between two samples: a number, how clearly, or that nobody can tell; a state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -80,6 +80,25 @@ class Change:
     answer: Answer = "cannot tell"
     reason: str = ""
     what: Literal["median", "share"] = "median"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What of the fabric or of a host is not as it was; None where one side does not tell it."""
+
+    kind: str
+    part: str
+    name: str
+    before: str | None
+    after: str | None
+
+    @property
+    def words(self) -> str:
+        """Return the part, what of it, and its value on both sides."""
+        before, after = (
+            each if each is not None else "not told" for each in (self.before, self.after)
+        )
+        return f"{self.part}, {self.name}: {before} -> {after}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from fabricobs.diagnosis.change import Change, Occurrence, Pair, judge
+from fabricobs.diagnosis.change import Change, Drift, Occurrence, Pair, judge
 from fabricobs.diagnosis.sides import Asker, Side, parsed_sides, resolved_sides
 from fabricobs.diagnosis.statistics import Array
 from fabricobs.notebook import percent, table
@@ -45,17 +45,6 @@ class Setting:
     name: str
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """What of the fabric or of a host is not as it was; None where one side does not tell it."""
-
-    kind: str
-    part: str
-    name: str
-    before: str | None
-    after: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from fabricobs.diagnosis.change import Drift
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import steps_of, with_phrases
 from fabricobs.diagnosis.findings import Finding, Severity, severity_of_loss
@@ -239,10 +240,7 @@ def _moved(slowdown: Slowdown, evidence: Evidence) -> list[str]:
         return []
     end = datetime.max if slowdown.goes_on else slowdown.end
     changed = evidence.frame("changes", {"begin": slowdown.start, "end": end})
-    return [
-        f"{kind} {part}, {name}: {before or 'not told'} -> {after or 'not told'}"
-        for kind, part, name, before, after in changed.iter_rows()
-    ]
+    return [f"{each.kind} {each.words}" for each in (Drift(*row) for row in changed.iter_rows())]
 
 
 def _severity(slowdown: Slowdown, loss: float, harmful: float) -> Severity:

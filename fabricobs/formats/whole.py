@@ -4,7 +4,7 @@ A record of such a file (an event, an entry, a scalar) counts as a line: its num
 the row's `line`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
@@ -63,6 +63,23 @@ class WholeFile:
         if any(versions.values()):
             # What is read here as `rank` is the rank in the job.
             self.add("nccl_ranks", {**versions, "rank": None, "launch_rank": rank}, None)
+
+    def add_frames(
+        self,
+        frames: Sequence[tuple[Any, Any, Any]],
+        of: Mapping[str, Any],
+        line: int | None,
+        ts: float | Unfit | None = None,
+    ) -> None:
+        """Add the frames of a stack, the innermost first: function, file and line of the code."""
+        for number, (function, place, code_line) in enumerate(frames):
+            frame = {
+                "frame": number,
+                "function": text(function),
+                "place": text(place),
+                "code_line": whole_cell(code_line),
+            }
+            self.add("stack_frames", {**of, **frame}, line, ts)
 
     def add(
         self, table: str, row: Mapping[str, Any], line: int | None, ts: float | Unfit | None = None

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricobs import __version__
-from fabricobs.diagnosis.change import EXCLUDED_SHIFT, Change
+from fabricobs.diagnosis.change import EXCLUDED_SHIFT, Change, Drift
 from fabricobs.diagnosis.comparison import (
     COLLECTIVES,
     COUNTERS,
@@ -15,7 +15,6 @@ from fabricobs.diagnosis.comparison import (
     STEPS,
     UPLINKS,
     Comparison,
-    Drift,
     Setting,
     is_change,
 )
@@ -154,12 +153,7 @@ def _setting(setting: Setting) -> str:
 
 
 def _drift(drift: Drift) -> str:
-    before, after = (
-        escaped(v) if v is not None else "not told" for v in (drift.before, drift.after)
-    )
-    return labelled(
-        drift.kind, f" {escaped(drift.part)}, {escaped(drift.name)}: {before} -> {after}"
-    )
+    return labelled(drift.kind, f" {escaped(drift.words)}")
 
 
 def _missing(compared: Comparison) -> str:

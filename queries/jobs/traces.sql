@@ -12,7 +12,7 @@ processes AS (
     CASE WHEN NOT by_report THEN ts END AS ts, ts_source
   FROM (
     SELECT n.*, n.comm IS NULL AND r.file_id IS NOT NULL AS by_report,
-      by_report AND coalesce(regexp_full_match(n.host, '[0-9a-fA-F]*[.:][0-9a-fA-F.:]+'), false) AS by_address
+      by_report AND is_address(n.host) AS by_address
     FROM nccl_ranks n LEFT JOIN reports r ON r.file_id = n.file_id
   )
   UNION ALL BY NAME
@@ -25,7 +25,7 @@ processes AS (
   SELECT file_id, job, CASE WHEN NOT by_address THEN host END AS host,
     CASE WHEN NOT by_address THEN pid END AS pid, comm_id, line, CASE WHEN NOT by_report THEN ts END AS ts, ts_source
   FROM (
-    SELECT *, coalesce(kind LIKE 'ras%', false) AS by_report, by_report AND coalesce(regexp_full_match(host, '[0-9a-fA-F]*[.:][0-9a-fA-F.:]+'), false) AS by_address
+    SELECT *, coalesce(kind LIKE 'ras%', false) AS by_report, by_report AND is_address(host) AS by_address
     FROM nccl_events
   )
 ),

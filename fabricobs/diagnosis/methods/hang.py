@@ -39,7 +39,7 @@ def find_hangs(evidence: Evidence, model: Model, trends: Sequence[StepTimeTrend]
         size = _size_of(rows["job"][0], evidence)
         stall = stall_of(rows, size, model, evidence)
         if stall is not None:
-            findings.append(_finding(stall, _ranks_in(rows), model, evidence))
+            findings.append(_finding(stall, _ranks_in(rows), size, model))
     return MethodResult(tuple(findings), judged, len(jobs) - judged)
 
 
@@ -71,11 +71,11 @@ def _culprits(stall: Stall, ranks: int, model: Model) -> tuple[Entity, ...]:
     )
 
 
-def _finding(stall: Stall, ranks: int, model: Model, evidence: Evidence) -> Finding:
+def _finding(stall: Stall, ranks: int, size: int, model: Model) -> Finding:
     culprits = _culprits(stall, ranks, model)
     named = culprits[0].type != "job"
     end = _end_of(stall)
-    words = words_of(stall, culprits, ranks, _size_of(stall.job, evidence))
+    words = words_of(stall, culprits, ranks, size)
     families = {"log"} | (
         {"timing"} if stall.by_progress and stall.last_step is not None else set()
     )

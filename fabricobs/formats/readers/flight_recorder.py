@@ -149,15 +149,9 @@ def _add_frames(
 ) -> None:
     """Add where in the program the call stands: its Python frames, the innermost first."""
     frames = [frame for frame in _list(entry.get("frames")) if isinstance(frame, dict)]
+    places = [(f.get("name"), f.get("filename"), f.get("line")) for f in frames]
     call = {"rank": row["global_rank"], "process_group": process_group, "seq": row["seq"]}
-    for number, frame in enumerate(frames):
-        place = {
-            "frame": number,
-            "function": text(frame.get("name")),
-            "place": text(frame.get("filename")),
-            "code_line": whole_cell(frame.get("line")),
-        }
-        file.add("stack_frames", call | place, line, ts)
+    file.add_frames(places, call, line, ts)
 
 
 def _operation(profiling_name: str) -> tuple[str, int | None]:

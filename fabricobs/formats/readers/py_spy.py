@@ -36,12 +36,12 @@ def _add_frames(
         "thread_name": text(thread.get("thread_name")),
         "state": state.get((thread.get("active") is True, thread.get("owns_gil") is True)),
     }
-    for number, frame in enumerate(frames):
-        place = {
-            "frame": number,
-            "function": text(frame.get("name")),
-            "place": text(frame.get("short_filename") or frame.get("filename")),
+    file.add_frames(
+        [
             # Native code has the line 0.
-            "code_line": whole_cell(frame.get("line")) or None,
-        }
-        file.add("stack_frames", said | place, line)
+            (f.get("name"), f.get("short_filename") or f.get("filename"), f.get("line") or None)
+            for f in frames
+        ],
+        said,
+        line,
+    )

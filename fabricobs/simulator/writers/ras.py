@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from fabricobs.simulator.cluster import Integers
 
 # A side with at most so many of the ranks is listed; the NCCL user guide lists 6 of 32.
@@ -187,8 +185,3 @@ def _outlier(process: RasProcess, rank: int, count: int, *, alone: bool) -> str:
     said = f" has launched up to operation {count}" if alone else ""
     place = f"GPU {process.gpu} managed by process {process.pid} on node {process.address}"
     return f"  Rank {rank}{said} -- {place}"
-
-
-def counts_of(ranks: int, launched: int) -> Integers:
-    """Return as many launches [N] for each rank."""
-    return np.full(ranks, launched, dtype=np.int64)
