@@ -723,6 +723,37 @@ class TestSeveralSlowAtOnce:
         assert "No log names pipeline stages" in finding.explanation
         assert finding.loss_share == pytest.approx(210 / (910 * (1 + 2.3 * spread) + 220), abs=0.02)
 
+    @pytest.mark.parametrize("seed", range(4))
+    def test_a_last_stage_while_others_are_as_slow_for_a_while(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """In these steps more ranks were slow than the last part: no step told of a stage then."""
+        chance = np.random.default_rng(seed)
+        parts, slower = int(chance.choice([2, 4])), chance.uniform(0.2, 0.6)
+        compute = 700 * (1 + chance.normal(0, 0.01, (160, 64)))
+        compute[:, 64 - 64 // parts :] *= 1 + slower
+        begin, last = int(chance.integers(20, 60)), int(chance.integers(90, 130))
+        others = chance.choice(64 - 64 // parts, 2, replace=False)
+        compute[begin:last, others] *= 1 + slower * chance.uniform(0.9, 1)
+        (stage,) = of_kind(diagnose(make_store(records(compute))), "workload_imbalance")
+        assert f"The last ranks ({64 - 64 // parts}-63) compute" in stage.title
+
+    @pytest.mark.parametrize("last", [True, False])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_one_host_of_the_last_ranks_may_be_a_stage(
+        self, make_store: Make, seed: int, last: bool
+    ) -> None:
+        """Of a job of few hosts the last one, slow in all steps, may have more layers."""
+        chance = np.random.default_rng(seed)
+        hosts = int(chance.integers(3, 9))
+        slow = hosts - 1 if last else int(chance.integers(hosts - 1))
+        compute = 700 * (1 + chance.normal(0, 0.01, (120, 8 * hosts)))
+        compute[:, 8 * slow : 8 * slow + 8] *= 1.3
+        (finding,) = of_kind(diagnose(make_store(records(compute))), "straggler")
+        assert [entity.host for entity in finding.entities] == [f"node{slow:02d}"]
+        assert ("pipeline stage of one host" in finding.explanation) is last
+        assert ("Ask the owner of the job" in finding.next_steps[0]) is last
+
     @pytest.mark.parametrize("hosts", [2, 4, 8])
     @pytest.mark.parametrize("seed", range(3))
     def test_half_of_the_hosts(self, make_store: Make, seed: int, hosts: int) -> None:
@@ -748,6 +779,24 @@ class TestSeveralSlowAtOnce:
         (finding,) = of_kind(found, "straggler")
         assert len(finding.entities) == 6 and "two groups" in finding.explanation
         assert found.verdict.questions[1].answer == "problem"
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_one_slow_for_a_part_of_the_time_is_a_cause_of_its_own(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """It was a culprit of what the other one cost all the time, from the first step."""
+        chance = np.random.default_rng(seed)
+        compute = quiet(ranks=64, steps=200, seed=seed)
+        compute[:, 8:16] *= 1.4
+        begin = int(chance.integers(40, 80))
+        compute[begin : begin + 60, 30] *= chance.uniform(1.35, 1.4)
+        found = of_kind(diagnose(make_store(records(compute))), "straggler")
+        assert {len(f.entities) for f in found} == {1}
+        (host,) = (f for f in found if f.entities[0].host == "node01")
+        assert (host.start_step, host.end_step) == (11, 200)
+        (rank,) = (f for f in found if f.entities[0].rank == 30)
+        assert rank.start_step == pytest.approx(begin + 1, abs=3)
+        assert rank.end_step == pytest.approx(begin + 60, abs=3)
 
     def test_a_slower_one_is_priced_apart(self, make_store: Make) -> None:
         compute = quiet()

@@ -67,6 +67,11 @@ class RankTimes:
             found.setdefault(host, []).append(column)
         return {host: np.array(columns, dtype=np.int64) for host, columns in found.items()}
 
+    def are_last_part(self, columns: Integers) -> bool:
+        """Say whether ranks are the last of equal parts of the job, as a last stage is."""
+        count, size = len(self.ranks), len(columns)
+        return np.array_equal(columns, np.arange(count - size, count)) and count % size == 0
+
     @cached_property
     def peer_ms(self) -> Array:
         """Median of a rank's stage in each step, [S, R]: of the faster where many are slower."""
@@ -303,19 +308,13 @@ def _grouped(times: RankTimes) -> RankTimes:
         for members in stages
         if (group := slower_group(times.own_ms, members, scale)) is not None
     ]
-    if len(stages) == 1 and times.measured and found and _may_be_stage(times, found[0][1]):
-        last = np.isin(np.arange(len(times.ranks)), found[0][1].columns)
+    throughout = found[0][1].throughout if len(stages) == 1 and found else np.array([], dtype=int)
+    hosts = {times.hosts[column] for column in throughout}
+    if times.measured and len(hosts) > 1 and times.are_last_part(throughout):
+        last = np.isin(np.arange(len(times.ranks)), throughout)
         return replace(times, stages=last.astype(np.int64), staged_by_time=True)
     many = (g for members, g in found if len(g.columns) >= _MANY * len(members))
     return replace(times, slower=tuple(many))
-
-
-def _may_be_stage(times: RankTimes, group: SlowerGroup) -> bool:
-    """Say whether ranks are the last part of equal ones, on several hosts, in all steps."""
-    count, size = len(times.ranks), len(group.columns)
-    are_last = bool(np.array_equal(group.columns, np.arange(count - size, count)))
-    hosts = {times.hosts[column] for column in group.columns}
-    return group.throughout and are_last and count % size == 0 and len(hosts) > 1
 
 
 def nan_max(values: Array) -> Array:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabricobs.diagnosis.statistics import Array, Integers, nan_median
 
@@ -24,11 +25,12 @@ _THROUGHOUT = 0.9
 class SlowerGroup:
     """Ranks, by `columns`, that work longer than the others alike, in windows on end.
 
-    `detected` is the index of the step at whose end it was clear.
+    `detected` is the index of the step at whose end it was clear. `throughout` are the columns of
+    those that do from the first step to the last: others may be as slow for a while.
     """
 
     columns: Integers
-    throughout: bool
+    throughout: Integers
     detected: int
 
 
@@ -41,7 +43,8 @@ def slower_group(own_ms: Array, members: Integers, scale_ms: float | None) -> Sl
     if len(members) < 2 * _FEWEST or count < _AGREE:
         return None
     blocks = own_ms[: count * _WINDOW, members].reshape(count, _WINDOW, -1)
-    sides = [_slower(middle, scale_ms) for middle in nan_median(blocks, axis=1)]
+    middles = nan_median(blocks, axis=1)
+    sides = [_slower(middle, scale_ms) for middle in middles]
     runs: list[tuple[int, int, frozenset[int]]] = []
     for side, same in groupby(enumerate(sides), key=lambda each: each[1]):
         places = [place for place, _ in same]
@@ -54,9 +57,31 @@ def slower_group(own_ms: Array, members: Integers, scale_ms: float | None) -> Sl
         return None
     return SlowerGroup(
         columns=members[np.array(sorted(side))],
-        throughout=sides.count(side) >= _THROUGHOUT * count,
+        throughout=members[_throughout(middles, sides, scale_ms)],
         detected=(first + _AGREE) * _WINDOW - 1,
     )
+
+
+def _throughout(
+    middles: Array, sides: list[frozenset[int]], scale_ms: float | None
+) -> NDArray[np.bool_]:
+    """Mark the places [R] of ranks among the slower of nearly all windows; none if too few are.
+
+    A window in which others begin to be slow shows no gap: there the medians decide.
+    """
+    told = [side for side in sides if side]
+    often = np.array(
+        [
+            sum(place in side for side in told) >= _THROUGHOUT * len(told)
+            for place in range(middles.shape[1])
+        ]
+    )
+    if min(often.sum(), (~often).sum()) < _FEWEST:
+        return np.zeros_like(often)
+    others = nan_median(middles[:, ~often], axis=1)
+    scale = others if scale_ms is None else scale_ms
+    slower = nan_median(middles[:, often], axis=1) - others >= _LEAST_EXCESS * scale
+    return often & bool(slower.mean() >= _THROUGHOUT)
 
 
 def _slower(times: Array, scale_ms: float | None) -> frozenset[int]:

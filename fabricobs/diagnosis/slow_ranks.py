@@ -27,7 +27,7 @@ _NEVER = np.iinfo(np.int64).max
 _FEWEST_LAST = 5
 # Where more of the ranks are last by turns, they are a group with work of its own, not slow ones.
 _MOST_LAST = 1 / 3
-# Units late by this share of the largest excess, in this share of the same steps, are alike.
+# Units late by this share of the largest excess, in this share of all steps of either, are alike.
 _ALIKE = 2 / 3
 _SHARED = 0.5
 # An excess this small that would have shown needs no longer windows (Greyhound: half of 10 %).
@@ -145,6 +145,7 @@ def alike(times: RankTimes, units: list[SlowUnit]) -> list[SlowUnit]:
     """Join units that are late in the same steps by about as much: each hides the others.
 
     The slowest come first. What would be won with one of two like it is nothing, with both all.
+    One that is late for a part of the time only is a cause of its own.
     """
     if len(units) < 2:
         return units
@@ -153,7 +154,7 @@ def alike(times: RankTimes, units: list[SlowUnit]) -> list[SlowUnit]:
     for unit in sorted(units, key=lambda unit: -excess[id(unit)]):
         for group in groups:
             top = group[0]
-            shared = (top.late & unit.late).sum() / min(top.late.sum(), unit.late.sum())
+            shared = (top.late & unit.late).sum() / max(top.late.sum(), unit.late.sum())
             # Other stages wait for a late one, and are late at their own collectives with it.
             peers = times.stages[top.columns[0]] == times.stages[unit.columns[0]]
             near = excess[id(unit)] >= _ALIKE * excess[id(top)]

@@ -52,6 +52,8 @@ _LEAST_BURST_STEPS = 5
 # A unit late so soon after the warm-up was so from the start; change points are as far off at most.
 _AT_START_STEPS = 10
 _MOST_NAMES = 8
+# Pipelines of published trainings have up to 16 stages (Llama 3, arXiv 2407.21783).
+_MOST_STAGES = 16
 _GROUPS = (
     " {many} of the ranks were slower from the start: these are two groups, which may be built so "
     "(pipeline stages, GPU models, firmware)."
@@ -157,6 +159,7 @@ def _finding(
     all_along = throughout and not _since(unit, begin) and _reaches_end(times, unit)
     groups = _groups(times, unit) if all_along else ""
     loads = numbers["loading_ms"] is not None
+    stage = all_along and not loads and len(unit.hosts) == 1 and _may_be_stage(times, unit)
     started, ended = moment_of(times, first), moment_of(times, unit.last)
     ranks = times.ranks[list(unit.columns)].tolist()
     clocks = {} if loads else clocks_of(times.job, ranks, started, ended, model, evidence)
@@ -191,6 +194,7 @@ def _finding(
         "loss": loss,
         "hidden": "" if hidden else None,
         "groups": groups,
+        "last_ranks": len(unit.columns) if stage else None,
         "late_stages": _late_stages(times, unit),
         "by_rest": "" if times.by_rest else None,
     }
@@ -246,11 +250,15 @@ def _groups(times: RankTimes, unit: SlowUnit) -> str:
     count, size = len(times.ranks), len(unit.columns)
     if 3 * size > count:
         return _GROUPS.format(many="More than a third")
-    are_last = bool(np.array_equal(unit.columns, np.arange(count - size, count)))
-    one_stage = len(np.unique(times.stages)) == 1  # else the stages are known
-    if are_last and one_stage and count % size == 0 and len(unit.hosts) > 1:
+    if len(unit.hosts) > 1 and _may_be_stage(times, unit):
         return _GROUPS.format(many=f"The last {size}")
     return ""
+
+
+def _may_be_stage(times: RankTimes, unit: SlowUnit) -> bool:
+    """Say whether a unit is the last of few equal parts of a job whose stages no log tells."""
+    few = len(times.ranks) <= _MOST_STAGES * len(unit.columns)
+    return few and len(np.unique(times.stages)) == 1 and times.are_last_part(unit.columns)
 
 
 def _culprits(times: RankTimes, unit: SlowUnit) -> tuple[Entity, ...]:
