@@ -46,8 +46,8 @@ much AS (
   WINDOW p AS (PARTITION BY part, format)
   QUALIFY (
       count(*) FILTER (fills OR (share >= $small_share AND ratio >= $many_times)) OVER p >= $windows
-      -- An interval in which it begins or ends has a part of it only.
-      OR (max(share) OVER p >= $excess_share AND count(*) FILTER (share >= $small_share) OVER p >= $windows)
+      -- An interval in which it begins or ends has a part of it only: a tenth, as above.
+      OR (max(share) OVER p >= $excess_share AND count(*) FILTER (share >= 0.1 * $excess_share) OVER p >= $windows)
     ) AND (is_uncounted OR excess_gbps >= 0.1 * max(excess_gbps) OVER p)
 ),
 -- A NIC without a known cable, and the one port without one that sends as much, are its two ends; so are it and the one
