@@ -266,18 +266,32 @@ def _sum_of_known(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
+def with_problem(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> tuple[JobVerdict, ...]:
+    """Return the jobs that an answer, or a finding above `info`, says a problem of.
+
+    A finding need not answer a question (NCCL that fails, a rank that ends). One about all runs, as
+    of benchmarks, is no job's own: its entities name those that show it.
+    """
+    serious = [finding for finding in findings if finding.severity != "info"]
+    ids = {finding.id for finding in serious}
+    told = {each for job in jobs for each in job.findings}
+    named = {e.job for finding in serious if finding.id not in told for e in finding.entities}
+    return tuple(
+        job
+        for job in jobs
+        if any(question.answer == "problem" for question in job.verdict.questions)
+        or not ids.isdisjoint(job.findings)
+        or job.run.name in named
+    )
+
+
 def _verdict(
     jobs: Sequence[JobVerdict], findings: Sequence[Finding], models: Mapping[str, Model]
 ) -> Verdict:
     """Say how many jobs have problems and which is worst; of each question the worst answer."""
-    named = {finding.id for finding in findings if finding.severity != "info"}
-    wrong = [
-        j
-        for j in jobs
-        if any(q.answer == "problem" for q in j.verdict.questions)
-        or not named.isdisjoint(j.findings)
-    ]
-    open_ = [j for j in jobs if not j.verdict.judged]
+    serious = [finding for finding in findings if finding.severity != "info"]
+    wrong = with_problem(jobs, findings)
+    open_ = [j for j in jobs if not j.verdict.judged and j not in wrong]
     names = {job.run.name for job in jobs}
     runs = f" in {len(jobs):,} runs" if len(jobs) > len(names) else ""
     jobs_word = "job" if len(names) == 1 else "jobs"
@@ -285,7 +299,6 @@ def _verdict(
     counts = f"{len(names):,} {jobs_word}{runs}: {len(wrong):,}{each} with a problem"
     if open_:
         counts += f"; too little is known to judge {len(open_):,}"
-    serious = [finding for finding in findings if finding.severity != "info"]
     sentence = f"{counts}."
     if serious:
         worst = next((j for j in jobs if serious[0].id in j.findings), None)

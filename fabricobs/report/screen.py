@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fabricobs.diagnosis.jobs import with_problem
 from fabricobs.printing import escaped
 from fabricobs.report import wording
 from fabricobs.report.jobs import name_of, restarts
@@ -103,18 +104,14 @@ def _with_culprits(text: str, findings: Sequence["Finding"]) -> str:
 def _jobs(found: "Diagnosis") -> str:
     """Return the jobs that have a problem, the worst first, and how many have none."""
     jobs, top = found.jobs, found.verdict.sentence
-    judged = [each for each in jobs if each.verdict.judged]
-    # A finding need not answer one of the questions: NCCL that fails, a rank that ends.
-    serious = {finding.id for finding in found.findings if finding.severity != "info"}
-    sick: list[JobVerdict] = []
-    sound: list[JobVerdict] = []
-    for each in judged:
-        has_problem = _problems(each) or serious.intersection(each.findings)
-        (sick if has_problem else sound).append(each)
+    sick = with_problem(jobs, found.findings)
+    others = [each for each in jobs if each not in sick]
+    sound = [each for each in others if each.verdict.judged]
     lines = ["Jobs"]
     for each in sick[:_MOST_JOBS]:
         lost = wording.amount_words(each.loss)
-        told = [] if each.verdict.sentence in top else [each.verdict.sentence]
+        shown = [] if each.verdict.sentence in top else [each.verdict.sentence]
+        told = shown if each.verdict.judged else [_named_in(each, found.findings)]
         told += [f"Lost over its run: {lost}."] if lost else []
         told = told or ["see above."]
         lines.append(wrapped(f"{name_of(each.run)}: {' '.join(told)}", "  ", hang=4))
@@ -128,13 +125,19 @@ def _jobs(found: "Diagnosis") -> str:
         ]
     lines += _others(f"no problem{_open_words(sound)}", sound)
     lines += _others("more with a problem", sick[_MOST_JOBS:])
-    lines += _others("too little is known", [e for e in jobs if not e.verdict.judged])
+    lines += _others("too little is known", [e for e in others if not e.verdict.judged])
     again = restarts([each.run for each in jobs])
     lines += [wrapped(each, "  ", hang=4) for each in again[:_MOST_JOBS]]
     if len(again) > _MOST_JOBS:
         lines.append(f"  {wording.counted(len(again) - _MOST_JOBS, 'more restart')}: `--verbose`.")
     lines.append(wrapped("`--job NAME` shows the answers of one, `--verbose` of all.", "  "))
     return "\n".join(lines)
+
+
+def _named_in(each: "JobVerdict", findings: Sequence["Finding"]) -> str:
+    """Say which findings name a job of which nothing else is judged."""
+    ids = [f.id for f in findings if any(part.job == each.run.name for part in f.entities)]
+    return f"see {', '.join(ids)}."
 
 
 def _problems(each: "JobVerdict") -> list["Question"]:
