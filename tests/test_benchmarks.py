@@ -32,14 +32,14 @@ class Sweep:
     busbw: float = 90.0
     stamp: datetime | None = None
     with_ranks: bool = True
+    wrong: int = 0
 
     def output(self) -> str:
         """Return what nccl-tests would print."""
         nranks = self.gpus * len(self.hosts)
         factor = 2 * (nranks - 1) / nranks
-        half = (
-            f"{factor * SIZE / self.busbw / 1e3:.1f} {self.busbw / factor:.2f} {self.busbw:.2f} 0"
-        )
+        rates = f"{self.busbw / factor:.2f} {self.busbw:.2f}"
+        half = f"{factor * SIZE / self.busbw / 1e3:.1f} {rates} {self.wrong}"
         stamp = f" {self.stamp:%Y-%m-%d %H:%M:%S}" if self.stamp else ""
         ranks = [
             f"#  Rank {r:2} Group  0 Pid {900 + r} on {self.hosts[r // self.gpus]} "
@@ -54,7 +54,7 @@ class Sweep:
             "#       size         count      type   redop    root     time   algbw   busbw #wrong"
             "     time   algbw   busbw #wrong" + ("  timestamp" if stamp else ""),
             f"{SIZE:12} {SIZE // 4:12} float sum -1 {half} {half}{stamp}",
-            "# Out of bounds values : 0 OK",
+            f"# Out of bounds values : {2 * self.wrong} {'FAILED' if self.wrong else 'OK'}",
         ]
         return "\n".join(lines) + "\n"
 
@@ -173,6 +173,30 @@ def test_what_differs_or_is_not_stated_is_never_the_run_before(tmp_path: Path, o
     assert [share for share, _ in told.values()] == [None, None]
     verdicts = {verdict for _, verdict in told.values()}
     assert verdicts == ({"ok", "slower than alike runs"} if other == "hosts" else {"not judged"})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_runs_that_a_finding_over_all_names_have_a_problem(
+    tmp_path: Path, fabricobs: Run, seed: int
+) -> None:
+    """ "0 with a problem" was said of outputs that are jobs of their own, some of them wrong."""
+    chance = random.Random(seed)
+    count = chance.randint(4, 9)
+    wrong = set(chance.sample(range(count), chance.randint(1, count - 1)))
+    for number in range(count):
+        hosts = (f"gpu{2 * number:03}", f"gpu{2 * number + 1:03}")
+        _write(
+            tmp_path / "logs" / f"job-{number}.out",
+            Sweep(hosts=hosts, wrong=3 * (number in wrong)),
+            BASE,
+        )
+    store = tmp_path / "store"
+    fabricobs("ingest", tmp_path / "logs", "--store", store)
+    told = fabricobs("diagnose", "--store", store)
+    assert told.returncode == 2
+    assert f"jobs: {len(wrong)} with a problem" in told.stdout
+    first = min(wrong)
+    assert f"job-{first}: see " in told.stdout or len(wrong) > 4
 
 
 def test_runs_of_one_file_are_ordered_by_the_file(tmp_path: Path) -> None:
