@@ -34,6 +34,7 @@ def evidence_of(site: Site) -> set[str]:
         "leaf_pfc": _tells_priorities(site),
         "leaf_watchdog": _tells_priorities(site) and spec.leaf_os == "sonic",
         "nccl_warnings": spec.nccl_level != "none",
+        "nic_told_speed": spec.port_status,
         "nic_status": spec.port_status
         or spec.host_form in {"sysfs", "sysfs_tree", "node_exporter"},
     }
@@ -43,6 +44,8 @@ def evidence_of(site: Site) -> set[str]:
         nic != "ethtool" or not spec.infiniband
     ):
         found |= {"nic_errors", "nic_downs"}
+        if nic == "ethtool":
+            found.add("nic_corrected")
         # Of an Ethernet NIC, ethtool alone counts pauses by priority.
         if spec.infiniband or nic == "ethtool":
             found.add("nic_pauses")
@@ -69,6 +72,8 @@ def _switch_evidence(site: Site, tier: int, name: str) -> set[str]:
         found.add(f"{name}_status")
     if not form.startswith("snmp"):
         found.add(f"{name}_pauses")
+    if (system, form) in {("sonic", "cli"), ("sonic", "counters_db")}:
+        found.add(f"{name}_corrected")
     if (system, form) == ("eos", "json"):
         found.add(f"{name}_downs")
     return found

@@ -23,6 +23,7 @@ _BATCH = 0.25  # share of the hosts that a bad batch of firmware is on
 _FIRST_MOMENT = 5  # step
 _FLAPS = 6
 _SENDERS = 12  # foreign NICs that fill one port
+_STREAMS = {"setting_fault": ("apart",)}  # of groups of faults whose stream has another name
 # Faults that are set up with the job act from its first step to its last.
 _FROM_THE_FIRST_STEP = {
     "gdr_off", "socket_transport", "foreign_nics", "swapped_rails", "other_variable", "small_mtu",
@@ -44,9 +45,10 @@ class FaultKind(BaseModel):
     does: str
     throttles: bool = False
     lasts: bool = False
-    apart: bool = False
-    natural: float
-    most: float
+    apart: str = ""
+    natural: float = 1.0
+    most: float = 1.0
+    sizes: tuple[float, float] | None = None
     shown_by: tuple[tuple[str, ...], ...]
 
 
@@ -103,21 +105,26 @@ def _names(spec: Spec, network: Network) -> tuple[str, ...]:
     fitting = {
         name: kind
         for name, kind in fault_kinds().items()
-        if not kind.apart
-        and kind.only in {None, spec.fabric}
+        if kind.only in {None, spec.fabric}
         and kind.leaf_os in {None, topology.switches(1)[0].os}
         and _has(kind, topology, network)
     }
-    apart = [name for name, kind in fault_kinds().items() if kind.apart]
     if spec.fault != ANY:
-        return (spec.fault,) if spec.fault in {*fitting, *apart} else ()
-    random = spec.stream("faults")
-    weights = np.array([kind.weight for kind in fitting.values()])
+        return (spec.fault,) if spec.fault in fitting else ()
+    groups: dict[str, list[str]] = {}
+    for name, kind in fitting.items():
+        groups.setdefault(kind.apart, []).append(name)
+    random, together = spec.stream("faults"), groups.pop("")
+    weights = np.array([fitting[name].weight for name in together])
     chosen = random.choice(
-        len(fitting), size=spec.fault_count, replace=False, p=weights / weights.sum()
+        len(together), size=spec.fault_count, replace=False, p=weights / weights.sum()
     )
-    on_top = spec.stream("apart").choice(apart) if spec.setting_fault and spec.fault_count else None
-    return (*(list(fitting)[place] for place in chosen), *([str(on_top)] if on_top else []))
+    on_top = [
+        str(spec.stream(*_STREAMS.get(group, ("apart", group))).choice(names))
+        for group, names in groups.items()
+        if spec.fault_count and getattr(spec, group)
+    ]
+    return (*(together[place] for place in chosen), *on_top)
 
 
 def _has(kind: FaultKind, topology: Topology, network: Network) -> bool:
@@ -140,7 +147,10 @@ def _put(
     several = fault_draw(spec, "fault_parts", number)
     parts = _parts(spec, network, kind, several, random)
     effect = fault_draw(spec, "fault_effect", number)
-    size = kind.natural if effect == 0 else _sized(network, kind, parts, effect)
+    if kind.sizes:
+        size = float(np.exp(spec.stream("size", name).uniform(*np.log(kind.sizes))))
+    else:
+        size = kind.natural if effect == 0 else _sized(network, kind, parts, effect)
     span = fault_draw(spec, "fault_span", number)
     if name in _FROM_THE_FIRST_STEP:
         span = "whole"

@@ -171,6 +171,7 @@ class Spec(BaseModel):
     counter_resets: int
     old_errors: float
     background_errors: float
+    worn_lines: bool
     gpu_model: str
     gpu_driver: str
     clock_bound: Literal["none", "power", "setting"]
@@ -183,6 +184,7 @@ class Spec(BaseModel):
     fault_span: str
     fault_parts: str
     setting_fault: bool
+    line_fault: bool
 
     @property
     def infiniband(self) -> bool:
