@@ -35,6 +35,8 @@ def evidence_of(site: Site) -> set[str]:
         "leaf_watchdog": _tells_priorities(site) and spec.leaf_os == "sonic",
         "nccl_warnings": spec.nccl_level != "none",
         "nic_told_speed": spec.port_status,
+        "launcher_log": spec.launcher_log != "none" and site.world.hang is None,
+        f"benchmark_{spec.benchmarks}": spec.benchmarks != "none",
         "nic_status": spec.port_status
         or spec.host_form in {"sysfs", "sysfs_tree", "node_exporter"},
     }

@@ -21,6 +21,7 @@ ANY = "any"  # the property `fault` of a world whose faults are drawn
 _BISECTIONS = 10
 _BATCH = 0.25  # share of the hosts that a bad batch of firmware is on
 _FIRST_MOMENT = 5  # step
+ENDS = {"hang", "ends"}  # the job
 _FLAPS = 6
 _SENDERS = 12  # foreign NICs that fill one port
 _STREAMS = {"setting_fault": ("apart",)}  # of groups of faults whose stream has another name
@@ -122,7 +123,9 @@ def _names(spec: Spec, network: Network) -> tuple[str, ...]:
     on_top = [
         str(spec.stream(*_STREAMS.get(group, ("apart", group))).choice(names))
         for group, names in groups.items()
-        if spec.fault_count and getattr(spec, group)
+        if spec.fault_count
+        and getattr(spec, group)
+        and not (group == "failure" and "hang" in {together[place] for place in chosen})
     ]
     return (*(together[place] for place in chosen), *on_top)
 
@@ -158,10 +161,12 @@ def _put(
         span = "to_end"
     made = sum(launch.steps for launch in launches)
     acts = _acts(made, span, random)
+    if kind.apart == "bad_benchmark":
+        acts[:] = False  # benchmarks ran before the job
     used = _present(kind, parts, network.topology, launches)
     if not kind.lasts:
         acts &= used
-    if kind.does in {"flap", "hang"}:
+    if kind.does in {"flap", *ENDS}:
         # A restart may have replaced the host by then: it stops while it is used.
         acts = _moments(kind, acts if acts[_FIRST_MOMENT:].any() else used, random)
     return Fault(name, kind, parts, size, acts)
@@ -248,7 +253,7 @@ def _uplinks_used(topology: Topology, launch: Launch) -> list[int]:
 
 def _sized(network: Network, kind: FaultKind, parts: tuple[int, ...], effect: float) -> float:
     """The size that gives the step time aimed at; the largest where none does."""
-    if kind.natural == kind.most or kind.does == "hang":
+    if kind.natural == kind.most or kind.does in ENDS:
         return kind.natural
     topology = network.topology
     wanted = effect * plain_seconds(network, calm(topology))
@@ -358,7 +363,7 @@ def _moments(kind: FaultKind, acts: np.ndarray, random: Random) -> np.ndarray:
     within = np.flatnonzero(acts)
     within = within[within >= _FIRST_MOMENT]
     moments = np.zeros_like(acts)
-    if kind.does == "hang":
+    if kind.does in ENDS:
         moments[int(random.choice(within)) :] = True
         return moments
     moments[random.choice(within, size=min(_FLAPS, len(within)), replace=False)] = True

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from fabricobs.simulator.random_worlds.benchmarks import BAD, bad_run, runs_of
 from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.gpus import Gpus, throttle_of
 from fabricobs.simulator.random_worlds.line_noise import NOISY_ENDS, acting_seconds, code_of
@@ -22,6 +23,7 @@ _LOW_CLOCK = 0.95  # of its usual clock: below, a GPU is told from those with wo
 _FEWEST_NICS = 2  # of a host: with one there is no other to be taken for it
 _FAST_LANES = 2.4e-4  # of the bits: what FEC of lanes of 50 Gb/s and more is made for
 _NOISY_ROUNDS = 3
+_FEWEST_RUNS = 3  # of benchmarks, with a part and without it
 
 
 def clocks_show(site: Site, fault: Fault) -> bool:
@@ -54,9 +56,11 @@ def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         return not world.spec.narrow_slots and _shows_usual(world, fault)
     if fault.name == "foreign_nics" and world.spec.nics_per_host < _FEWEST_NICS:
         return False
+    if fault.kind.apart == BAD:
+        return _shows_in_runs(world, fault)
     if fault.name in NOISY_ENDS:
         return _noisy_rounds(site, fault) >= _NOISY_ROUNDS
-    if fault.kind.does in {"hang", "flap", "nic_rate", "nothing"}:
+    if fault.kind.does in {"hang", "ends", "flap", "nic_rate", "nothing"}:
         return True
     if fault.kind.does == "swapped":
         return _shows_rails(world, fault)
@@ -108,6 +112,22 @@ def _dead_intervals(site: Site, fault: Fault) -> int:
     moments = site.counted_at(leaf)
     made_in = [(begins < b) & (ends > a) for a, b in pairwise(moments)]
     return sum(bool(made.any() and acts[made].all()) for made in made_in)
+
+
+def _shows_in_runs(world: World, fault: Fault) -> bool:
+    """Whether runs of benchmarks with the part are clearly slower than enough runs without it."""
+    runs = [run for run in runs_of(world) if len(run.hosts) > 1 or fault.name == "wrong_sums"]
+    bad = [bad_run(fault, world, run) for run in runs]
+    if fault.kind.kind != "slow_part":
+        return any(bad)
+    own, others = (
+        np.log([run.busbw for run, is_bad in zip(runs, bad, strict=True) if is_bad == wanted])
+        for wanted in (True, False)
+    )
+    if len(own) < _FEWEST_RUNS or len(others) < _FEWEST_RUNS:
+        return False
+    noise = np.sqrt(own.var() / len(own) + others.var() / len(others))
+    return bool(others.mean() - own.mean() > _CLEAR * float(noise))
 
 
 def _noisy_rounds(site: Site, fault: Fault) -> int:

@@ -185,6 +185,11 @@ class Spec(BaseModel):
     fault_parts: str
     setting_fault: bool
     line_fault: bool
+    failure: bool
+    launcher_log: Literal["none", "torchrun", "stderr"]
+    harmless_warnings: bool
+    benchmarks: Literal["none", "hosts", "pairs", "rails"]
+    benchmark_fault: bool
 
     @property
     def infiniband(self) -> bool:
@@ -195,6 +200,11 @@ class Spec(BaseModel):
     def job_hosts(self) -> int:
         """Hosts of the job at first; the others are spare."""
         return max(2, self.hosts - self.spare_hosts)
+
+    @property
+    def bad_benchmark(self) -> bool:
+        """Whether one of the benchmarks' parts is bad, where the site keeps benchmarks."""
+        return self.benchmark_fault and self.benchmarks != "none"
 
     @property
     def steps(self) -> int:

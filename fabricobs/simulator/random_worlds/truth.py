@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from fabricobs.simulator.random_worlds.benchmarks import BAD, runs_of, span_of_bad_runs
 from fabricobs.simulator.random_worlds.evidence import evidence_of
-from fabricobs.simulator.random_worlds.faults import Fault
+from fabricobs.simulator.random_worlds.faults import ENDS, Fault
 from fabricobs.simulator.random_worlds.identifiable import clocks_show, is_clear, steps_made
 from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import unwatched_ports
@@ -28,6 +29,7 @@ _PACE_CHANGES = 0.05  # share of the step time by which ordinary life changes th
 # What other tenants cost may be told of the steps, of the ports that fill, or of their class.
 _TENANTS = "Other tenants send."
 _TENANTS_ARE = ["throughput_drop", "congestion", "pausing_switch", "ecn_misconfigured"]
+_SHARED = 0.03  # of the line rate that runs of benchmarks lack for sharing links
 _QUEUES = 0.01  # share of the transfer time that a link stands still without any fault
 
 
@@ -58,7 +60,7 @@ def ground_truth(site: Site) -> dict[str, Any]:
             }
         ],
         "faults": [_fault(site, fault, shown) for fault in world.faults],
-        "by_design": _by_design(world),
+        "by_design": [*_by_design(world), *_of_benchmarks(world)],
         "by_chance": ["ecmp_skew", "hash_collisions"] if _is_hashed(world.spec) else [],
         "benign": _ordinary(world),
         "pace_changes": _pace_changes(site),
@@ -67,7 +69,7 @@ def ground_truth(site: Site) -> dict[str, Any]:
 
 def loss_of(world: World, fault: Fault) -> float:
     """Share of throughput lost in the steps from the fault's first to its last, 0 to 1."""
-    if fault.kind.does == "hang":
+    if fault.kind.does in ENDS:
         return 1.0
     made = steps_made(world)
     span = span_of(fault.acts)[made]
@@ -85,14 +87,16 @@ def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
     ends = np.concatenate([course.end for course in world.courses])
     acting = np.flatnonzero(fault.acts[made])
     loss = loss_of(world, fault)
-    if fault.kind.does == "hang" or not len(acting):
+    if fault.kind.does in ENDS or not len(acting):
         first = last = len(made) - 1
         begin, end = float(ends[-1]), world.duration
     else:
         first, last = int(acting[0]), int(acting[-1])
         begin, end = float(begins[first]), float(ends[last])
-    if fault.kind.lasts:
+    if fault.kind.lasts or fault.kind.does == "ends":
         end = world.duration + _ASKED_LAST
+    if fault.kind.apart == BAD:
+        begin, end = span_of_bad_runs(world, fault) or (begin, end)
     shown = shown if clocks_show(site, fault) else shown - {"gpu_clocks"}
     sets = [names for names in fault.kind.shown_by if set(names) <= shown]
     clear = is_clear(site, fault, loss, end - begin)
@@ -120,8 +124,12 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
     world, spec = site.world, site.spec
     topology = world.topology
     names = [device.name for device in topology.devices]
+    if fault.name == "slow_swept_rail":
+        return [{"type": "nic", "nic": topology.ends[fault.parts[0]][0].name}]
     if fault.kind.strikes == "job":
         return [{"type": "job", "job": spec.job_name}]
+    if fault.name == "wrong_sums":  # the smallest run that is wrong may have several hosts
+        return [*({"type": "host", "host": names[host]} for host in fault.parts), {"type": "job"}]
     if fault.kind.strikes == "host":
         hosts = [{"type": "host", "host": names[host]} for host in fault.parts]
         if fault.kind.kind == "path_mismatch":  # of both ends of a path either may be named
@@ -136,8 +144,14 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
             cables = [cable for cable, _, _ in topology.ports_of(leaf)]
         return [{"type": "switch", "switch": names[leaf]}, *_ports_named(site, cables)]
     if fault.kind.strikes == "gpu":
-        return _gpus_named(site, fault)
-    return _ports_named(site, fault.parts)
+        ended = {gpu // spec.gpus_per_host for gpu in fault.parts if fault.kind.does == "ends"}
+        of_hosts = [{"type": "host", "host": names[host]} for host in sorted(ended)]
+        return [*of_hosts, *_gpus_named(site, fault)]
+    ports = _ports_named(site, fault.parts)
+    if fault.name == "failed_nic":  # its host may be told alone
+        host = topology.ends[fault.parts[0]][0].device
+        return [{"type": "host", "host": names[host]}, *ports]
+    return ports
 
 
 def _ports_named(site: Site, cables: Iterable[int]) -> list[dict[str, Any]]:
@@ -183,7 +197,7 @@ def _shows_loss(site: Site, fault: Fault, shown: set[str]) -> bool:
     computes while they run, and the rollouts before them, show in the pace alone.
     """
     world = site.world
-    if "phases_of_ranks" in shown or fault.kind.does == "hang":
+    if "phases_of_ranks" in shown or fault.kind.does in ENDS:
         return True
     if (world.spec.ramp_up or world.spec.curriculum) and not prints_work(site):
         return False
@@ -226,6 +240,17 @@ def _by_design(world: World) -> list[str]:
     busy = world.busy[steps_made(world)].any()
     filled = ["congestion", "pausing_switch"] if busy and queues(tenants_alone(world)) else []
     return [*narrow, *filled]
+
+
+def _of_benchmarks(world: World) -> list[str]:
+    """What is true of benchmarks that no fault slows: something else ran, or links are narrow."""
+    line = float(world.topology.capacity[0]) / 1e9
+    for run in runs_of(world) if world.spec.benchmarks != "none" else ():
+        nics = 1 if run.rail is not None else world.topology.nics_per_host
+        is_narrow = len(run.hosts) > 1 and run.reachable < (1 - _SHARED) * nics * line
+        if run.disturbed or is_narrow:
+            return ["slow_benchmark"]
+    return []
 
 
 def _is_hashed(spec: Spec) -> bool:
