@@ -22,7 +22,8 @@ PLAIN: dict[str, Any] = {
     "switch_counters": "all",
     "gpu_form": "none", "optics": False, "lspci": False, "kernel_log": False, "restarts": 0,
     "tenants": 0.0, "trainer": "megatron", "layout": "appended", "stamp": "iso",
-    "setting_fault": False, "line_fault": False, "switch_log": "none", "counter_resets": 0,
+    "setting_fault": False, "line_fault": False, "failure": False,
+    "receiver_fault": False, "benchmarks": "none", "switch_log": "none", "counter_resets": 0,
 }  # fmt: skip
 
 
@@ -71,3 +72,77 @@ def test_worn_lines_within_their_margin_are_no_finding(tmp_path: Path, seed: int
     )
     assert not truth["faults"]
     assert not named(found, "link_errors")
+
+
+@pytest.mark.parametrize("host_form", ["ethtool", "sysfs", "rdma"])
+def test_a_host_without_receive_buffers_is_found(tmp_path: Path, host_form: str) -> None:
+    given = {"fault": "full_receiver", "fault_span": "to_end", "few_buffers": True}
+    truth, found = told(tmp_path, 3646, host_form=host_form, **given)
+    assert truth["faults"][0]["identifiable"]
+    entities = named(found, "full_receiver")
+    assert entities and all(is_culprit(entity, truth) for entity in entities)
+
+
+def test_a_packet_without_a_buffer_now_and_then_is_no_finding(tmp_path: Path) -> None:
+    truth, found = told(tmp_path, 3647, fault_count=0, few_buffers=True, host_form="sysfs")
+    assert not truth["faults"] and not named(found, "full_receiver")
+
+
+@pytest.mark.parametrize(
+    ("fault", "seed", "kinds", "more"),
+    [
+        ("killed_process", 3670, {"process_failure"}, {"launcher_log": "torchrun"}),
+        ("full_gpu", 3674, {"process_failure"}, {"launcher_log": "stderr"}),
+        ("failed_nic", 3676, {"nccl_failure", "link_flap"}, {"nccl_level": "info"}),
+        ("failed_nic", 3672, {"nccl_failure", "link_flap"}, {"nccl_version": "2.29.2"}),
+    ],
+)
+def test_what_ended_a_job_is_found(
+    tmp_path: Path, fault: str, seed: int, kinds: set[str], more: dict[str, Any]
+) -> None:
+    truth, found = told(tmp_path, seed, fault=fault, harmless_warnings=True, **more)
+    assert truth["faults"][0]["identifiable"]
+    entities = [entity for kind in sorted(kinds) for entity in named(found, kind)]
+    assert any(is_culprit(entity, truth) for entity in entities)
+
+
+@pytest.mark.parametrize("seed", [3675, 3678])
+def test_a_job_that_ends_by_itself_and_harmless_warnings_are_no_finding(
+    tmp_path: Path, seed: int
+) -> None:
+    given = {"harmless_warnings": True, "launcher_log": "torchrun", "kernel_log": True}
+    _, found = told(tmp_path, seed, fault_count=0, **given)
+    kinds = ("nccl_failure", "process_failure", "link_flap", "hang")
+    assert not [entity for kind in kinds for entity in named(found, kind)]
+
+
+_SWEEP: dict[str, Any] = {
+    "hosts": 6,
+    "job_kind": "dp",
+    "steps_from": "none",
+    "switch_counters": "leaves",
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "seed", "kind", "benchmarks"),
+    [
+        ("slow_swept_host", 3653, "slow_part", "pairs"),
+        ("slow_swept_rail", 3656, "slow_part", "rails"),
+        ("wrong_sums", 3658, "wrong_results", "hosts"),
+    ],
+)
+def test_a_bad_part_of_benchmarks_is_found(
+    tmp_path: Path, fault: str, seed: int, kind: str, benchmarks: str
+) -> None:
+    given = _SWEEP | {"fault": fault, "fault_parts": "one", "benchmarks": benchmarks}
+    truth, found = told(tmp_path, seed, **given)
+    assert truth["faults"][0]["identifiable"]
+    entities = named(found, kind)
+    assert any(is_culprit(entity, truth) for entity in entities)
+
+
+def test_benchmarks_of_sound_parts_are_no_alarm(tmp_path: Path) -> None:
+    truth, found = told(tmp_path, 3664, **(_SWEEP | {"fault_count": 0, "benchmarks": "pairs"}))
+    assert not truth["faults"]
+    assert not named(found, "slow_part") and not named(found, "wrong_results")

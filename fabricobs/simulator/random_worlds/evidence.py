@@ -51,6 +51,8 @@ def evidence_of(site: Site) -> set[str]:
         # Of an Ethernet NIC, ethtool alone counts pauses by priority.
         if spec.infiniband or nic == "ethtool":
             found.add("nic_pauses")
+    if nic in {"sysfs", "sysfs_tree", "rdma"} or (nic == "ethtool" and not spec.infiniband):
+        found |= {"nic_buffers"}
     if nic in {"sysfs", "sysfs_tree", "telegraf", "rdma"}:
         found |= {"nic_losses"}
     if spec.switch_counters != "none":

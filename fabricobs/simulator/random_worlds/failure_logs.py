@@ -10,7 +10,7 @@ import numpy as np
 
 from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.run import Course
-from fabricobs.simulator.random_worlds.site import Clock, Site
+from fabricobs.simulator.random_worlds.site import Clock, Site, host_address
 from fabricobs.simulator.random_worlds.world import World
 
 _RETRY_SECONDS = 21.0  # seven retries of a NIC until it gives up
@@ -55,11 +55,14 @@ def nccl_warnings(site: Site, course: Course, release: tuple[int, int]) -> Itera
         name = world.topology.ends[world.failure.parts[0]][0].name
         for rank in failed:
             yield Warned(end, rank, "transport/net_ib.cc:246", _event(release, name, "port error"))
-        address = (
-            f"10.4.{int(launch.host[failed[0]]) // 200}.{int(launch.host[failed[0]]) % 200 + 10}"
-        )
+        broken = int(launch.host[failed[0]])
         for rank in _neighbours(course, failed):
-            said = _completion(release, address, 40_000 + 4 * rank, name)
+            gids = (
+                ""
+                if site.spec.infiniband
+                else (f" localGid {_gid(int(launch.host[rank]))} remoteGids{_gid(broken)}")
+            )
+            said = _completion(release, host_address(broken), 40_000 + 4 * rank, name, gids)
             yield Warned(end + _RETRY_SECONDS, rank, "transport/net_ib.cc:1909", said)
         return
     peer = world.topology.devices[int(launch.host[failed[0]])].name
@@ -143,24 +146,28 @@ def _event(release: tuple[int, int], name: str, event: str, *, fatal: bool = Tru
     return f"NET/IB : {name}:1 {'async fatal event' if fatal else 'Got async event'}: {event}"
 
 
-def _completion(release: tuple[int, int], address: str, port: int, name: str) -> str:
+def _completion(release: tuple[int, int], address: str, port: int, name: str, gids: str) -> str:
     """A work request that ran out of retries, by release."""
-    gids = "localGid ::ffff:10.207.1.23 remoteGids::ffff:10.207.1.11"
     if release >= (2, 29):
         return (
             f"NET/IB: Got completion from peer {address}<{port}> with "
-            f"status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(1) vendor_err=129  {gids} "
+            f"status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(1) vendor_err=129 {gids} "
             f"hca {name}"
         )
     if release >= (2, 22):
         return (
             f"NET/IB: Got completion from peer {address}<{port}> with status=12 opcode=0 len=0 "
-            f"vendor err 129 (Send) {gids} hca {name}"
+            f"vendor err 129 (Send){gids} hca {name}"
         )
     return (
         f"NET/IB : Got completion from peer {address}<{port}> with status=12 opcode=0 len=0 "
-        f"vendor err 129 (Send) {gids}"
+        f"vendor err 129 (Send){gids}"
     )
+
+
+def _gid(host: int) -> str:
+    """The GID of RoCE v2 of a host's address in the network of its NICs."""
+    return f"::ffff:10.207.{host // 200}.{host % 200 + 10}"
 
 
 def _neighbours(course: Course, failed: list[int]) -> list[int]:

@@ -197,7 +197,7 @@ def _parts(
         chosen = [h for h in hosts if topology.leaf[topology.nics_of(h)[0]] == leaf]
     if several == "batch" and kind.strikes != "nic":
         chosen = [int(h) for h in random.permutation(hosts)[: max(1, int(len(hosts) * _BATCH))]]
-    if len(chosen) > len(hosts) // 2:
+    if len(chosen) > len(hosts) // 2 or kind.does == "ends":
         chosen = [first]  # a part that is the rule is no fault
     if kind.strikes == "host":
         return tuple(sorted(chosen))

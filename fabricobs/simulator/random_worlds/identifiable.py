@@ -7,7 +7,7 @@ import numpy as np
 from fabricobs.simulator.random_worlds.benchmarks import BAD, bad_run, runs_of
 from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.gpus import Gpus, throttle_of
-from fabricobs.simulator.random_worlds.line_noise import NOISY_ENDS, acting_seconds, code_of
+from fabricobs.simulator.random_worlds.port_noise import NOISY_ENDS, acting_seconds, code_of
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.world import World
@@ -23,6 +23,7 @@ _LOW_CLOCK = 0.95  # of its usual clock: below, a GPU is told from those with wo
 _FEWEST_NICS = 2  # of a host: with one there is no other to be taken for it
 _FAST_LANES = 2.4e-4  # of the bits: what FEC of lanes of 50 Gb/s and more is made for
 _NOISY_ROUNDS = 3
+_LEAST_RATE = 30.0  # packets a second without a buffer: ten times what a sound NIC may have
 _FEWEST_RUNS = 3  # of benchmarks, with a part and without it
 
 
@@ -58,6 +59,9 @@ def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         return False
     if fault.kind.apart == BAD:
         return _shows_in_runs(world, fault)
+    if fault.name == "full_receiver":
+        end = world.topology.ends[fault.parts[0]][0].device
+        return _acting_rounds(site, fault, end, _LEAST_RATE / fault.size) >= _NOISY_ROUNDS
     if fault.name in NOISY_ENDS:
         return _noisy_rounds(site, fault) >= _NOISY_ROUNDS
     if fault.kind.does in {"hang", "ends", "flap", "nic_rate", "nothing"}:
@@ -142,13 +146,18 @@ def _noisy_rounds(site: Site, fault: Fault) -> int:
     tells_lanes = device.os == "sonic" and world.spec.port_status
     if fault.size * code.allowed < _FAST_LANES and not tells_lanes:
         return 0
-    moments = np.array(site.counted_at(end.device))
+    return _acting_rounds(site, fault, end.device, 1 / fault.size)
+
+
+def _acting_rounds(site: Site, fault: Fault, device: int, least: float) -> int:
+    """Most intervals in a row, between readings of a device, of which a fault acts in a share."""
+    moments = np.array(site.counted_at(device))
     if len(moments) < 2:
         return 0
-    shares = np.diff(acting_seconds(world, fault, moments)) / np.diff(moments)
+    shares = np.diff(acting_seconds(site.world, fault, moments)) / np.diff(moments)
     longest = run = 0
     for share in shares.tolist():
-        run = run + 1 if share * fault.size > 1 else 0
+        run = run + 1 if share > least else 0
         longest = max(longest, run)
     return longest
 

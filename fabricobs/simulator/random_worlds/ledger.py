@@ -6,8 +6,8 @@ import numpy as np
 
 from fabricobs.simulator.cluster import Integers
 from fabricobs.simulator.effects import Floats
-from fabricobs.simulator.random_worlds.line_noise import corrected
 from fabricobs.simulator.random_worlds.physics import PACKET_BYTES, Transfer
+from fabricobs.simulator.random_worlds.port_noise import corrected, without_buffer
 from fabricobs.simulator.random_worlds.run import Course
 from fabricobs.simulator.random_worlds.world import World
 
@@ -148,10 +148,10 @@ class Ledger:
         shown["corrected_words"] = _whole(few + noise.words)
         shown["marked"] = _whole(self.total("marked", sent, moments))
         if self.topology.devices[device].tier == 0:
-            shown |= self._transport(cable, moments)
+            shown |= self._transport(device, cable, moments)
         return shown
 
-    def _transport(self, nic: Integers, moments: Floats) -> dict[str, Integers]:
+    def _transport(self, device: int, nic: Integers, moments: Floats) -> dict[str, Integers]:
         """What RDMA counts at NICs [M, P]."""
         at, from_ = (self.total(f"marked_{e}", nic, moments) for e in ("at", "from"))
         lost_at, lost_from = (self.total(f"lost_{e}", nic, moments) for e in ("at", "from"))
@@ -161,6 +161,7 @@ class Ledger:
             "cnp_handled": _whole(from_ / _PACKETS_PER_CNP),
             "out_of_sequence": self._happened("oos", nic, lost_at),
             "sequence_errors": self._happened("nak", nic, lost_from),
+            "out_of_buffer": _whole(without_buffer(self.world, device, moments)),
             "timeouts": self._happened("timeout", nic, lost_from * _TIMEOUTS_PER_LOST_PACKET),
         }
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fabricobs.simulator.random_worlds.failure_logs import nccl_warnings
 from fabricobs.simulator.random_worlds.ports import acts_at
-from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.site import Site, host_address
 from fabricobs.simulator.random_worlds.topology import GPU_BUSES, Topology
 from fabricobs.simulator.random_worlds.trainer import (
     Line,
@@ -41,11 +41,6 @@ def comm_hash(site: Site, launch: Launch, phase: Phase, group: int) -> int:
     """Hash of a communicator, equal on all its ranks."""
     random = site.spec.stream("comm", launch.number, phase.scope, group)
     return int(random.randint(2**20, 2**31)) << 32 | int(random.randint(2**31))
-
-
-def host_address(host: int) -> str:
-    """Return the address of a host in the management network."""
-    return f"10.4.{host // 200}.{host % 200 + 10}"
 
 
 def write_nccl(site: Site) -> None:

@@ -185,6 +185,8 @@ class Spec(BaseModel):
     fault_parts: str
     setting_fault: bool
     line_fault: bool
+    receiver_fault: bool
+    few_buffers: bool
     failure: bool
     launcher_log: Literal["none", "torchrun", "stderr"]
     harmless_warnings: bool

@@ -12,7 +12,7 @@ from fabricobs.simulator.random_worlds.identifiable import clocks_show, is_clear
 from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import unwatched_ports
 from fabricobs.simulator.random_worlds.run import plain_seconds
-from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.site import Site, host_address
 from fabricobs.simulator.random_worlds.spec import Spec
 from fabricobs.simulator.random_worlds.trainer import prints_times, prints_work
 from fabricobs.simulator.random_worlds.world import (
@@ -93,6 +93,8 @@ def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
     else:
         first, last = int(acting[0]), int(acting[-1])
         begin, end = float(begins[first]), float(ends[last])
+    if fault.kind.does == "ends":
+        begin = float(begins[-1])
     if fault.kind.lasts or fault.kind.does == "ends":
         end = world.duration + _ASKED_LAST
     if fault.kind.apart == BAD:
@@ -150,7 +152,8 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
     ports = _ports_named(site, fault.parts)
     if fault.name == "failed_nic":  # its host may be told alone
         host = topology.ends[fault.parts[0]][0].device
-        return [{"type": "host", "host": names[host]}, *ports]
+        told = (names[host], host_address(host))  # peers know its address alone
+        return [*({"type": "host", "host": name} for name in told), *ports]
     return ports
 
 

@@ -1,4 +1,4 @@
-"""What forward error correction counts at the ports of a random world: noisy lines and worn ones.
+"""What grows with time at ports: what FEC corrects, and packets that no buffer was posted for.
 
 FEC works on all that a line carries, idle words too: what it corrects grows with time, not with
 traffic. Up to the rate that its code is made for it corrects all; beyond, words are lost.
@@ -18,6 +18,7 @@ NOISY_ENDS = {"noisy_nic_line": 0, "noisy_leaf_line": 1, "noisy_uplink_line": 0}
 _WORN = 0.1  # share of the ports that wear, where lines do
 _WORN_SHARES = (0.001, 0.5)  # of what their code is made for
 _SYMBOL_BITS = 10
+_FEW_BUFFERS = (0.05, 3.0)  # packets a second that a sound NIC finds no buffer for
 _MOST_TERMS = 60  # of the sum over words with more wrong symbols than the code corrects
 
 
@@ -81,6 +82,20 @@ def corrected(world: World, device: int, moments: Floats, since: float) -> Corre
                                 code.lost(wrong) / code.word_bits])  # fmt: skip
             found[:, :, place] += per_bit[:, None] * bits
     return Corrected(*found)
+
+
+def without_buffer(world: World, device: int, moments: Floats) -> Floats:
+    """Packets [M, P] that a host's NICs dropped up to moments because it posted no buffer."""
+    ports = world.topology.ports_of(device)
+    found = np.zeros((len(moments), len(ports)))
+    for place, (cable, _, _) in enumerate(ports):
+        if world.spec.few_buffers:
+            rate = float(world.spec.stream("few buffers", cable).uniform(*_FEW_BUFFERS))
+            found[:, place] += rate * np.clip(moments, 0, world.duration)
+        for fault in world.faults:
+            if fault.name == "full_receiver" and cable in fault.parts:
+                found[:, place] += fault.size * acting_seconds(world, fault, moments)
+    return found
 
 
 def acting_seconds(world: World, fault: Fault, moments: Floats) -> Floats:
