@@ -117,11 +117,8 @@ def test_a_job_that_ends_by_itself_and_harmless_warnings_are_no_finding(
 
 
 _SWEEP: dict[str, Any] = {
-    "hosts": 6,
-    "job_kind": "dp",
-    "steps_from": "none",
-    "switch_counters": "leaves",
-}
+    "hosts": 6, "job_kind": "dp", "steps_from": "none", "switch_counters": "leaves",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
