@@ -175,7 +175,7 @@ def add_counter_info(rows: Rows, format_: Format) -> None:
                     "width": kind.width,
                     "overflow": kind.overflow,
                     "kind": kind.kind,
-                    "unit": column.unit,
+                    "unit": kind.unit or column.unit,
                 },
             )
 

@@ -105,6 +105,7 @@ class CounterKind(_Part):
     width: int = 64
     overflow: Literal["wrap", "saturate"] = "wrap"
     kind: Literal["counter", "delta", "gauge"] = "counter"
+    unit: str = ""  # where it is not that of the column
 
 
 class Counters(CounterKind):

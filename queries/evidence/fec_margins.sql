@@ -1,7 +1,7 @@
 -- question: How many of the bits on its line did FEC correct at each port, in each interval?
 -- FEC works on all code words, idle ones too: the rate is of the bits that the line's speed makes. Some devices
--- count code words or symbols, which are no more than their wrong bits: `ber` is the least that it can be.
--- `allowed` is what the code of the lane's speed is specified for.
+-- count code words, of which at most all are corrected, however many bits are wrong: of those `ber` is the rate at
+-- which so large a share of words holds a wrong bit. `allowed` is what the code of the lane's speed is specified for.
 WITH rises AS (
   SELECT coalesce(p.owner, r.device) AS owner, coalesce(p.part, r.port) AS part,
     coalesce(p.is_nic, false) AS is_nic, r.format, r.ts_before, r.ts, r.seconds, r.fec_corrected,
@@ -17,15 +17,25 @@ lanes AS (
     max(s.speed_gbps / s.lanes) AS lane_gbps
   FROM named_status s LEFT JOIN port_parts p USING (device, port)
   WHERE s.lanes > 0 AND s.speed_gbps > 0 GROUP BY ALL
+),
+counted AS (
+  SELECT b.*, s.far_owner, s.far_part, coalesce(l.lane_gbps < 30, false) AS slow,
+    -- RS(528,514) and RS(544,514), of symbols of 10 bits
+    CASE WHEN slow THEN 5280 ELSE 5440 END AS word_bits, b.fec_corrected / (s.speed_gbps * 1e9 * b.seconds) AS of_bits,
+    coalesce(i.unit = 'codewords', false) AND of_bits * word_bits < 1 AS words
+  FROM best b
+  JOIN evidence.port_speeds s USING (owner, part)
+  LEFT JOIN lanes l USING (owner, part)
+  LEFT JOIN (
+    SELECT DISTINCT format, unit FROM counter_info WHERE table_name = 'port_samples' AND counter = 'fec_corrected'
+  ) i USING (format)
+  WHERE s.speed_gbps > 0
 )
-SELECT CASE WHEN b.is_nic THEN 'nic' ELSE 'port' END AS type,
-  CASE WHEN b.is_nic THEN b.owner END AS host, CASE WHEN b.is_nic THEN b.part END AS nic,
-  CASE WHEN NOT b.is_nic THEN b.owner END AS switch, CASE WHEN NOT b.is_nic THEN b.part END AS port,
-  b.owner || ' ' || b.part AS near, s.far_owner || ' ' || s.far_part AS far, b.ts_before, b.ts,
-  b.fec_corrected / (s.speed_gbps * 1e9 * b.seconds) AS ber,
-  CASE WHEN l.lane_gbps < 30 THEN $ber_slow ELSE $ber END AS allowed
-FROM best b
-JOIN evidence.port_speeds s USING (owner, part)
-LEFT JOIN lanes l USING (owner, part)
-WHERE s.speed_gbps > 0
-ORDER BY b.owner, b.part, b.ts
+SELECT CASE WHEN is_nic THEN 'nic' ELSE 'port' END AS type,
+  CASE WHEN is_nic THEN owner END AS host, CASE WHEN is_nic THEN part END AS nic,
+  CASE WHEN NOT is_nic THEN owner END AS switch, CASE WHEN NOT is_nic THEN part END AS port,
+  owner || ' ' || part AS near, far_owner || ' ' || far_part AS far, ts_before, ts,
+  CASE WHEN words THEN -ln(1 - of_bits * word_bits) / word_bits ELSE of_bits END AS ber,
+  CASE WHEN slow THEN $ber_slow ELSE $ber END AS allowed
+FROM counted
+ORDER BY owner, part, ts

@@ -14,7 +14,7 @@ WITH statuses (status, class, meaning) AS (
 ),
 warned AS (
   SELECT e.job, e.ts, host_name(e.host) AS host, e.nic, e.status, trim(e.text, ' ''') AS text, s.meaning,
-    coalesce(a.host, n.host, host_name(split_part(e.peer, '<', 1)), e.remote_gid) AS far,
+    coalesce(a.host, b.host, n.host, host_name(split_part(e.peer, '<', 1)), e.remote_gid) AS far,
     CASE
       WHEN e.kind = 'mismatch' AND regexp_matches(e.text, 'both on CUDA device|^rank \d+ version|^receiving \d+ bytes') THEN 0
       WHEN e.kind = 'cuda' THEN 1
@@ -29,8 +29,9 @@ warned AS (
     END AS class
   FROM nccl_events e
   LEFT JOIN statuses s ON e.kind = 'completion_error' AND s.status = e.status
-  LEFT JOIN host_addresses a
-    ON a.address = coalesce(regexp_replace(e.remote_gid, '^::ffff:', ''), split_part(e.peer, '<', 1))
+  -- A peer that is gone told nobody its GID; its address for the start is known.
+  LEFT JOIN host_addresses a ON a.address = regexp_replace(e.remote_gid, '^::ffff:', '')
+  LEFT JOIN host_addresses b ON b.address = split_part(e.peer, '<', 1)
   LEFT JOIN (SELECT DISTINCT host_name(host) AS host FROM nccl_ranks) n ON n.host = host_name(split_part(e.peer, '<', 1))
   WHERE e.level IS DISTINCT FROM 'INFO'
 ),

@@ -13,7 +13,7 @@ signals (signal, meaning) AS (
     (9, 'signal 9 (SIGKILL)'), (11, 'signal 11 (SIGSEGV)')
 ),
 ended AS (
-  SELECT e.job, e.line, e.ts, e.rank, e.kind, e.part,
+  SELECT e.job, e.line, e.ts, e.rank, host_name(e.host) AS host, e.kind, e.part,
     coalesce(e.part || coalesce(': ' || e.text, ''), e.text, '') AS said,
     -- A shell adds 128 to the number of a signal, Python makes it negative.
     CASE WHEN e.code > 128 THEN e.code - 128 WHEN e.code < 0 THEN -e.code END AS signal, e.code,
@@ -51,7 +51,7 @@ nearest AS (
   QUALIFY class = min(class) OVER (PARTITION BY job)
 ),
 by_rank AS (
-  SELECT job, rank, class, arg_min(what, line) AS what, min(ts) AS ts, count(*) OVER (PARTITION BY job) AS failed
+  SELECT job, rank, class, arg_min(what, line) AS what, min(host) AS host, min(ts) AS ts, count(*) OVER (PARTITION BY job) AS failed
   FROM nearest
   WHERE rank IS NOT NULL OR NOT EXISTS (FROM nearest o WHERE o.job IS NOT DISTINCT FROM nearest.job AND o.rank IS NOT NULL)
   GROUP BY job, rank, class
@@ -63,11 +63,11 @@ counted AS (
   LEFT JOIN evidence.job_sizes z ON z.job IS NOT DISTINCT FROM r.job
 )
 SELECT c.job, CASE WHEN c.is_job THEN 'job' ELSE 'rank' END AS type, CASE WHEN NOT c.is_job THEN c.rank END AS rank,
-  CASE WHEN NOT c.is_job THEN j.host END AS host, c.class, c.what, c.failed, c.ranks,
+  CASE WHEN NOT c.is_job THEN coalesce(j.host, c.host) END AS host, c.class, c.what, c.failed, c.ranks,
   CASE WHEN k.host IS NOT NULL THEN 'the kernel of its host killed processes for want of memory' END AS killed_by,
   c.ts AS ts_before, c.ts
 FROM counted c
 LEFT JOIN job_ranks j ON j.job IS NOT DISTINCT FROM c.job AND j.rank = c.rank
 LEFT JOIN (SELECT DISTINCT host_name(host) AS host FROM events WHERE kind = 'out_of_memory' AND rank IS NULL) k
-  ON k.host = j.host AND c.class = 2
+  ON k.host = coalesce(j.host, c.host) AND c.class = 2
 ORDER BY c.job, c.rank

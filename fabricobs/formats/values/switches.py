@@ -20,6 +20,11 @@ def parse_speed(text: str) -> float | None:
     return float(match[1]) * _GBPS[match[2].upper()]
 
 
+def parse_lane_numbers(text: str) -> int | None:
+    """Count the lanes of a port, which SONiC lists by number: 0,1,2,3."""
+    return None if text.lower() in NO_VALUE else text.count(",") + 1
+
+
 _PORT_WORD = re.compile(r"([A-Za-z][A-Za-z-]*) ?(\d.*)")
 _PORT_WORDS = {
     **dict.fromkeys(("Et", "Eth"), "Ethernet"),
@@ -154,6 +159,7 @@ TYPES: dict[str, ValueType] = {
     "traffic": ValueType(
         r"\d[\d.,]*(?: (?:Bytes|[KMGTP]i?B))?|n/a|-", parse_traffic, ("BIGINT", "DOUBLE")
     ),
+    "lane_numbers": ValueType(r"\d+(?:,\d+)*|N/A", parse_lane_numbers, ("BIGINT",)),
     "speed": ValueType(r".*?", parse_speed, ("DOUBLE",)),
     "command": ValueType(_COMMAND, parse_text, ("VARCHAR",)),
     "prompted": ValueType(_PROMPTED, parse_text, ("VARCHAR",)),

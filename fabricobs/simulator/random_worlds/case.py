@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fabricobs.simulator.random_worlds.benchmark_logs import write_benchmarks
+from fabricobs.simulator.random_worlds.failure_logs import write_failure
 from fabricobs.simulator.random_worlds.gpu_logs import write_gpus
 from fabricobs.simulator.random_worlds.hang_logs import hang_evidence, write_hang_logs
 from fabricobs.simulator.random_worlds.host_logs import write_foreign, write_kernel_logs
@@ -41,6 +43,8 @@ def write_world(directory: Path, spec: Spec) -> dict[str, Any]:
     write_gpus(site)
     write_switch_logs(site)
     write_foreign(site)
+    write_benchmarks(site)
+    write_failure(site)
     truth = ground_truth(site)
     directory.mkdir(parents=True, exist_ok=True)
     text = json.dumps(truth, indent=2) + "\n"

@@ -34,6 +34,9 @@ def evidence_of(site: Site) -> set[str]:
         "leaf_pfc": _tells_priorities(site),
         "leaf_watchdog": _tells_priorities(site) and spec.leaf_os == "sonic",
         "nccl_warnings": spec.nccl_level != "none",
+        "nic_told_speed": spec.port_status,
+        "launcher_log": spec.launcher_log != "none" and site.world.hang is None,
+        f"benchmark_{spec.benchmarks}": spec.benchmarks != "none",
         "nic_status": spec.port_status
         or spec.host_form in {"sysfs", "sysfs_tree", "node_exporter"},
     }
@@ -43,9 +46,13 @@ def evidence_of(site: Site) -> set[str]:
         nic != "ethtool" or not spec.infiniband
     ):
         found |= {"nic_errors", "nic_downs"}
+        if nic == "ethtool":
+            found.add("nic_corrected")
         # Of an Ethernet NIC, ethtool alone counts pauses by priority.
         if spec.infiniband or nic == "ethtool":
             found.add("nic_pauses")
+    if nic in {"sysfs", "sysfs_tree", "rdma"} or (nic == "ethtool" and not spec.infiniband):
+        found |= {"nic_buffers"}
     if nic in {"sysfs", "sysfs_tree", "telegraf", "rdma"}:
         found |= {"nic_losses"}
     if spec.switch_counters != "none":
@@ -69,6 +76,8 @@ def _switch_evidence(site: Site, tier: int, name: str) -> set[str]:
         found.add(f"{name}_status")
     if not form.startswith("snmp"):
         found.add(f"{name}_pauses")
+    if (system, form) in {("sonic", "cli"), ("sonic", "counters_db")}:
+        found.add(f"{name}_corrected")
     if (system, form) == ("eos", "json"):
         found.add(f"{name}_downs")
     return found

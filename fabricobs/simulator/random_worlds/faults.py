@@ -21,8 +21,10 @@ ANY = "any"  # the property `fault` of a world whose faults are drawn
 _BISECTIONS = 10
 _BATCH = 0.25  # share of the hosts that a bad batch of firmware is on
 _FIRST_MOMENT = 5  # step
+ENDS = {"hang", "ends"}  # the job
 _FLAPS = 6
 _SENDERS = 12  # foreign NICs that fill one port
+_STREAMS = {"setting_fault": ("apart",)}  # of groups of faults whose stream has another name
 # Faults that are set up with the job act from its first step to its last.
 _FROM_THE_FIRST_STEP = {
     "gdr_off", "socket_transport", "foreign_nics", "swapped_rails", "other_variable", "small_mtu",
@@ -44,9 +46,10 @@ class FaultKind(BaseModel):
     does: str
     throttles: bool = False
     lasts: bool = False
-    apart: bool = False
-    natural: float
-    most: float
+    apart: str = ""
+    natural: float = 1.0
+    most: float = 1.0
+    sizes: tuple[float, float] | None = None
     shown_by: tuple[tuple[str, ...], ...]
 
 
@@ -103,21 +106,28 @@ def _names(spec: Spec, network: Network) -> tuple[str, ...]:
     fitting = {
         name: kind
         for name, kind in fault_kinds().items()
-        if not kind.apart
-        and kind.only in {None, spec.fabric}
+        if kind.only in {None, spec.fabric}
         and kind.leaf_os in {None, topology.switches(1)[0].os}
         and _has(kind, topology, network)
     }
-    apart = [name for name, kind in fault_kinds().items() if kind.apart]
     if spec.fault != ANY:
-        return (spec.fault,) if spec.fault in {*fitting, *apart} else ()
-    random = spec.stream("faults")
-    weights = np.array([kind.weight for kind in fitting.values()])
+        return (spec.fault,) if spec.fault in fitting else ()
+    groups: dict[str, list[str]] = {}
+    for name, kind in fitting.items():
+        groups.setdefault(kind.apart, []).append(name)
+    random, together = spec.stream("faults"), groups.pop("")
+    weights = np.array([fitting[name].weight for name in together])
     chosen = random.choice(
-        len(fitting), size=spec.fault_count, replace=False, p=weights / weights.sum()
+        len(together), size=spec.fault_count, replace=False, p=weights / weights.sum()
     )
-    on_top = spec.stream("apart").choice(apart) if spec.setting_fault and spec.fault_count else None
-    return (*(list(fitting)[place] for place in chosen), *([str(on_top)] if on_top else []))
+    on_top = [
+        str(spec.stream(*_STREAMS.get(group, ("apart", group))).choice(names))
+        for group, names in groups.items()
+        if spec.fault_count
+        and getattr(spec, group)
+        and not (group == "failure" and "hang" in {together[place] for place in chosen})
+    ]
+    return (*(together[place] for place in chosen), *on_top)
 
 
 def _has(kind: FaultKind, topology: Topology, network: Network) -> bool:
@@ -140,7 +150,10 @@ def _put(
     several = fault_draw(spec, "fault_parts", number)
     parts = _parts(spec, network, kind, several, random)
     effect = fault_draw(spec, "fault_effect", number)
-    size = kind.natural if effect == 0 else _sized(network, kind, parts, effect)
+    if kind.sizes:
+        size = float(np.exp(spec.stream("size", name).uniform(*np.log(kind.sizes))))
+    else:
+        size = kind.natural if effect == 0 else _sized(network, kind, parts, effect)
     span = fault_draw(spec, "fault_span", number)
     if name in _FROM_THE_FIRST_STEP:
         span = "whole"
@@ -148,10 +161,12 @@ def _put(
         span = "to_end"
     made = sum(launch.steps for launch in launches)
     acts = _acts(made, span, random)
+    if kind.apart == "bad_benchmark":
+        acts[:] = False  # benchmarks ran before the job
     used = _present(kind, parts, network.topology, launches)
     if not kind.lasts:
         acts &= used
-    if kind.does in {"flap", "hang"}:
+    if kind.does in {"flap", *ENDS}:
         # A restart may have replaced the host by then: it stops while it is used.
         acts = _moments(kind, acts if acts[_FIRST_MOMENT:].any() else used, random)
     return Fault(name, kind, parts, size, acts)
@@ -182,7 +197,7 @@ def _parts(
         chosen = [h for h in hosts if topology.leaf[topology.nics_of(h)[0]] == leaf]
     if several == "batch" and kind.strikes != "nic":
         chosen = [int(h) for h in random.permutation(hosts)[: max(1, int(len(hosts) * _BATCH))]]
-    if len(chosen) > len(hosts) // 2:
+    if len(chosen) > len(hosts) // 2 or kind.does == "ends":
         chosen = [first]  # a part that is the rule is no fault
     if kind.strikes == "host":
         return tuple(sorted(chosen))
@@ -238,7 +253,7 @@ def _uplinks_used(topology: Topology, launch: Launch) -> list[int]:
 
 def _sized(network: Network, kind: FaultKind, parts: tuple[int, ...], effect: float) -> float:
     """The size that gives the step time aimed at; the largest where none does."""
-    if kind.natural == kind.most or kind.does == "hang":
+    if kind.natural == kind.most or kind.does in ENDS:
         return kind.natural
     topology = network.topology
     wanted = effect * plain_seconds(network, calm(topology))
@@ -348,7 +363,7 @@ def _moments(kind: FaultKind, acts: np.ndarray, random: Random) -> np.ndarray:
     within = np.flatnonzero(acts)
     within = within[within >= _FIRST_MOMENT]
     moments = np.zeros_like(acts)
-    if kind.does == "hang":
+    if kind.does in ENDS:
         moments[int(random.choice(within)) :] = True
         return moments
     moments[random.choice(within, size=min(_FLAPS, len(within)), replace=False)] = True

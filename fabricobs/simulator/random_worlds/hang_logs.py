@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabricobs.simulator.cluster import Integers
-from fabricobs.simulator.random_worlds.nccl import comm_hash, host_address
+from fabricobs.simulator.random_worlds.nccl import comm_hash
 from fabricobs.simulator.random_worlds.run import Course
-from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.site import Site, host_address
 from fabricobs.simulator.random_worlds.workload import Launch, Phase
 from fabricobs.simulator.random_worlds.world import HANG_SECONDS
 from fabricobs.simulator.randomness import Random

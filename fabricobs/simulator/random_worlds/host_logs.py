@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fabricobs.simulator.random_worlds.failure_logs import kernel_events
 from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.gpus import driver_of
 from fabricobs.simulator.random_worlds.run import Course
@@ -39,6 +40,7 @@ def write_kernel_logs(site: Site) -> None:
             for place, text in enumerate(_BOOT)
         ]
         for fault in site.world.faults:
+            lines += kernel_events(site, fault, host)
             for course in site.world.courses:
                 lines += _events(site, fault, course, device)
         clock = site.clock(device)

@@ -7,6 +7,7 @@ import numpy as np
 from fabricobs.simulator.cluster import Integers
 from fabricobs.simulator.effects import Floats
 from fabricobs.simulator.random_worlds.physics import PACKET_BYTES, Transfer
+from fabricobs.simulator.random_worlds.port_noise import corrected, without_buffer
 from fabricobs.simulator.random_worlds.run import Course
 from fabricobs.simulator.random_worlds.world import World
 
@@ -129,7 +130,8 @@ class Ledger:
             shown[f"{way}_pauses"] = _whole(paused * _FRAMES_PER_MICROSECOND)
         bits = 8 * self.total("amount", received, moments)
         lost = self.total("lost", received, moments) * np.where(cable % 2 == side, 1, _FAR_END)
-        lost = lost + bits * spec.background_errors
+        noise = corrected(self.world, device, moments, _SINCE)
+        lost = lost + bits * spec.background_errors + noise.lost
         drops = self.total("dropped", sent, moments)
         downs = self.total("downs", sent, moments)
         for name, expected in {
@@ -140,13 +142,16 @@ class Ledger:
         }.items():
             shown[name] = self._happened(name, port, expected) + self._old[name][port]
         shown["downs"] = _whole(np.ceil(downs - 1e-9)) + self._old["downs"][port]
-        shown["corrected"] = _whole(bits / 8 * _CORRECTED_PER_BYTE * (1 + 0.1 * (port % 7)))
+        # Words that hold one wrong bit, but where a line is noisy.
+        few = bits / 8 * _CORRECTED_PER_BYTE * (1 + 0.1 * (port % 7))
+        shown["corrected"] = _whole(few + noise.bits)
+        shown["corrected_words"] = _whole(few + noise.words)
         shown["marked"] = _whole(self.total("marked", sent, moments))
         if self.topology.devices[device].tier == 0:
-            shown |= self._transport(cable, moments)
+            shown |= self._transport(device, cable, moments)
         return shown
 
-    def _transport(self, nic: Integers, moments: Floats) -> dict[str, Integers]:
+    def _transport(self, device: int, nic: Integers, moments: Floats) -> dict[str, Integers]:
         """What RDMA counts at NICs [M, P]."""
         at, from_ = (self.total(f"marked_{e}", nic, moments) for e in ("at", "from"))
         lost_at, lost_from = (self.total(f"lost_{e}", nic, moments) for e in ("at", "from"))
@@ -156,6 +161,7 @@ class Ledger:
             "cnp_handled": _whole(from_ / _PACKETS_PER_CNP),
             "out_of_sequence": self._happened("oos", nic, lost_at),
             "sequence_errors": self._happened("nak", nic, lost_from),
+            "out_of_buffer": _whole(without_buffer(self.world, device, moments)),
             "timeouts": self._happened("timeout", nic, lost_from * _TIMEOUTS_PER_LOST_PACKET),
         }
 

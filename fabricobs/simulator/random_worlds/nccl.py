@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fabricobs.simulator.random_worlds.failure_logs import nccl_warnings
 from fabricobs.simulator.random_worlds.ports import acts_at
-from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.site import Site, host_address
 from fabricobs.simulator.random_worlds.topology import GPU_BUSES, Topology
 from fabricobs.simulator.random_worlds.trainer import (
     Line,
@@ -40,11 +41,6 @@ def comm_hash(site: Site, launch: Launch, phase: Phase, group: int) -> int:
     """Hash of a communicator, equal on all its ranks."""
     random = site.spec.stream("comm", launch.number, phase.scope, group)
     return int(random.randint(2**20, 2**31)) << 32 | int(random.randint(2**31))
-
-
-def host_address(host: int) -> str:
-    """Return the address of a host in the management network."""
-    return f"10.4.{host // 200}.{host % 200 + 10}"
 
 
 def write_nccl(site: Site) -> None:
@@ -112,7 +108,13 @@ def _launch_lines(site: Site, launch: Launch) -> Iterator[Line]:
 
 
 def _said(
-    site: Site, launch: Launch, rank: int, moment: float, text: str, level: str = "INFO"
+    site: Site,
+    launch: Launch,
+    rank: int,
+    moment: float,
+    text: str,
+    level: str = "INFO",
+    source: str = "transport/net_ib.cc:246",
 ) -> str:
     device = site.world.topology.devices[int(launch.host[rank])]
     host = device.name.split(".")[0]
@@ -121,7 +123,7 @@ def _said(
     if stamped and _release(site) >= (2, 26):
         stamp = f"[{site.clock(device).local(moment):%Y-%m-%d %H:%M:%S}] "
     pid, local = int(launch.pids[rank]), int(launch.local[rank])
-    source = "transport/net_ib.cc:246 " if level == "WARN" else ""
+    source = f"{source} " if level == "WARN" else ""
     blank, thread = ("\n", pid + 40) if level == "WARN" else ("", pid)
     return f"{blank}{stamp}{host}:{pid}:{thread} [{local}] {source}NCCL {level} {text}"
 
@@ -295,9 +297,14 @@ def _calls(site: Site, launch: Launch) -> Iterator[Line]:
 
 
 def _warnings(site: Site, launch: Launch) -> Iterator[Line]:
-    """What NCCL warns of while a NIC's link is down."""
+    """What NCCL warns of: a failure, what harms nothing, and a NIC's link that is down."""
     world, course = site.world, site.world.courses[launch.number]
     before = world.made_before(launch.number)
+    for warned in nccl_warnings(site, course, _release(site)):
+        said = _said(site, launch, warned.rank, warned.moment, warned.text, "WARN", warned.source)
+        yield from (
+            Line(warned.moment, launch.number, warned.rank, part) for part in said.split("\n")
+        )
     for fault in world.faults:
         if fault.name != "nic_flap" or _release(site) < (2, 20):
             continue

@@ -180,6 +180,11 @@ class Site:
         }[self.spec.stamp]
 
 
+def host_address(host: int) -> str:
+    """Return the address of a host in the management network."""
+    return f"10.4.{host // 200}.{host % 200 + 10}"
+
+
 def _packed(lines: str) -> bytes:
     """A tar of the files that `path:value` lines tell of, the same for the same lines."""
     packed = io.BytesIO()

@@ -171,6 +171,7 @@ class Spec(BaseModel):
     counter_resets: int
     old_errors: float
     background_errors: float
+    worn_lines: bool
     gpu_model: str
     gpu_driver: str
     clock_bound: Literal["none", "power", "setting"]
@@ -183,6 +184,14 @@ class Spec(BaseModel):
     fault_span: str
     fault_parts: str
     setting_fault: bool
+    line_fault: bool
+    receiver_fault: bool
+    few_buffers: bool
+    failure: bool
+    launcher_log: Literal["none", "torchrun", "stderr"]
+    harmless_warnings: bool
+    benchmarks: Literal["none", "hosts", "pairs", "rails"]
+    benchmark_fault: bool
 
     @property
     def infiniband(self) -> bool:
@@ -193,6 +202,11 @@ class Spec(BaseModel):
     def job_hosts(self) -> int:
         """Hosts of the job at first; the others are spare."""
         return max(2, self.hosts - self.spare_hosts)
+
+    @property
+    def bad_benchmark(self) -> bool:
+        """Whether one of the benchmarks' parts is bad, where the site keeps benchmarks."""
+        return self.benchmark_fault and self.benchmarks != "none"
 
     @property
     def steps(self) -> int:

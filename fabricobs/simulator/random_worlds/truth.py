@@ -1,18 +1,18 @@
 """The answer of a random world: each fault, what it costs, and which evidence could show it."""
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from fabricobs.simulator.random_worlds.benchmarks import BAD, runs_of, span_of_bad_runs
 from fabricobs.simulator.random_worlds.evidence import evidence_of
-from fabricobs.simulator.random_worlds.faults import Fault
-from fabricobs.simulator.random_worlds.gpus import Gpus, throttle_of
+from fabricobs.simulator.random_worlds.faults import ENDS, Fault
+from fabricobs.simulator.random_worlds.identifiable import clocks_show, is_clear, steps_made
 from fabricobs.simulator.random_worlds.physics import State, calm
-from fabricobs.simulator.random_worlds.ports import acts_at, unwatched_ports
+from fabricobs.simulator.random_worlds.ports import unwatched_ports
 from fabricobs.simulator.random_worlds.run import plain_seconds
-from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.site import Site, host_address
 from fabricobs.simulator.random_worlds.spec import Spec
 from fabricobs.simulator.random_worlds.trainer import prints_times, prints_work
 from fabricobs.simulator.random_worlds.world import (
@@ -23,21 +23,13 @@ from fabricobs.simulator.random_worlds.world import (
 )
 from fabricobs.simulator.truth import span_of
 
-SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act on them
-_CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
-_FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
-_FEWEST_EVENTS = 5
 _ASKED_LAST = 60.0  # seconds after the job until which devices are asked
-_FEWEST_CLOCKS = 4  # readings of a GPU that computes: its peers are read at other instants
-_FEWEST_HOSTS = 3  # that show what is usual
-_MOST_ODD = 0.25  # share of the hosts with another setting above which none is usual
-_LOW_CLOCK = 0.95  # of its usual clock: below, a GPU is told from those with worse silicon
-_FEWEST_NICS = 2  # of a host: with one there is no other to be taken for it
 _SOUND_STEPS = 20  # without a fault, warm-up included, that tell the pace without it
 _PACE_CHANGES = 0.05  # share of the step time by which ordinary life changes the pace
 # What other tenants cost may be told of the steps, of the ports that fill, or of their class.
 _TENANTS = "Other tenants send."
 _TENANTS_ARE = ["throughput_drop", "congestion", "pausing_switch", "ecn_misconfigured"]
+_SHARED = 0.03  # of the line rate that runs of benchmarks lack for sharing links
 _QUEUES = 0.01  # share of the transfer time that a link stands still without any fault
 
 
@@ -68,7 +60,7 @@ def ground_truth(site: Site) -> dict[str, Any]:
             }
         ],
         "faults": [_fault(site, fault, shown) for fault in world.faults],
-        "by_design": _by_design(world),
+        "by_design": [*_by_design(world), *_of_benchmarks(world)],
         "by_chance": ["ecmp_skew", "hash_collisions"] if _is_hashed(world.spec) else [],
         "benign": _ordinary(world),
         "pace_changes": _pace_changes(site),
@@ -77,9 +69,9 @@ def ground_truth(site: Site) -> dict[str, Any]:
 
 def loss_of(world: World, fault: Fault) -> float:
     """Share of throughput lost in the steps from the fault's first to its last, 0 to 1."""
-    if fault.kind.does == "hang":
+    if fault.kind.does in ENDS:
         return 1.0
-    made = _made(world)
+    made = steps_made(world)
     span = span_of(fault.acts)[made]
     if not span.any():
         return 0.0
@@ -90,22 +82,26 @@ def loss_of(world: World, fault: Fault) -> float:
 
 def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
     world = site.world
-    made = _made(world)
+    made = steps_made(world)
     begins = np.concatenate([course.begin for course in world.courses])
     ends = np.concatenate([course.end for course in world.courses])
     acting = np.flatnonzero(fault.acts[made])
     loss = loss_of(world, fault)
-    if fault.kind.does == "hang" or not len(acting):
+    if fault.kind.does in ENDS or not len(acting):
         first = last = len(made) - 1
         begin, end = float(ends[-1]), world.duration
     else:
         first, last = int(acting[0]), int(acting[-1])
         begin, end = float(begins[first]), float(ends[last])
-    if fault.kind.lasts:
+    if fault.kind.does == "ends":
+        begin = float(begins[-1])
+    if fault.kind.lasts or fault.kind.does == "ends":
         end = world.duration + _ASKED_LAST
-    shown = shown if _clocks_show(site, fault) else shown - {"gpu_clocks"}
+    if fault.kind.apart == BAD:
+        begin, end = span_of_bad_runs(world, fault) or (begin, end)
+    shown = shown if clocks_show(site, fault) else shown - {"gpu_clocks"}
     sets = [names for names in fault.kind.shown_by if set(names) <= shown]
-    clear = _clear(site, fault, loss, end - begin)
+    clear = is_clear(site, fault, loss, end - begin)
     true = site.true_clock
     return {
         "fault": fault.name,
@@ -130,8 +126,12 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
     world, spec = site.world, site.spec
     topology = world.topology
     names = [device.name for device in topology.devices]
+    if fault.name == "slow_swept_rail":
+        return [{"type": "nic", "nic": topology.ends[fault.parts[0]][0].name}]
     if fault.kind.strikes == "job":
         return [{"type": "job", "job": spec.job_name}]
+    if fault.name == "wrong_sums":  # the smallest run that is wrong may have several hosts
+        return [*({"type": "host", "host": names[host]} for host in fault.parts), {"type": "job"}]
     if fault.kind.strikes == "host":
         hosts = [{"type": "host", "host": names[host]} for host in fault.parts]
         if fault.kind.kind == "path_mismatch":  # of both ends of a path either may be named
@@ -146,8 +146,15 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
             cables = [cable for cable, _, _ in topology.ports_of(leaf)]
         return [{"type": "switch", "switch": names[leaf]}, *_ports_named(site, cables)]
     if fault.kind.strikes == "gpu":
-        return _gpus_named(site, fault)
-    return _ports_named(site, fault.parts)
+        ended = {gpu // spec.gpus_per_host for gpu in fault.parts if fault.kind.does == "ends"}
+        of_hosts = [{"type": "host", "host": names[host]} for host in sorted(ended)]
+        return [*of_hosts, *_gpus_named(site, fault)]
+    ports = _ports_named(site, fault.parts)
+    if fault.name == "failed_nic":  # its host may be told alone
+        host = topology.ends[fault.parts[0]][0].device
+        told = (names[host], host_address(host))  # peers know its address alone
+        return [*({"type": "host", "host": name} for name in told), *ports]
+    return ports
 
 
 def _ports_named(site: Site, cables: Iterable[int]) -> list[dict[str, Any]]:
@@ -184,90 +191,6 @@ def _gpus_named(site: Site, fault: Fault) -> list[dict[str, Any]]:
     return found
 
 
-def _clocks_show(site: Site, fault: Fault) -> bool:
-    """Whether clocks were told while a fault held them low, often enough and low enough to see."""
-    if not fault.kind.throttles or throttle_of(site.world, fault)[0] > _LOW_CLOCK:
-        return False
-    world, gpus, each = site.world, Gpus(site.world), site.spec.gpus_per_host
-    return any(
-        sum(
-            gpus.doing(host, moment)[local] == "computing"
-            for moment in site.clocked_at(host)
-            if acts_at(world, fault.acts, moment)
-        )
-        >= _FEWEST_CLOCKS
-        for host, local in (divmod(gpu, each) for gpu in fault.gpus(world.topology).tolist())
-    )
-
-
-def _clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
-    """Whether there is enough of the fault: above noise in times, or enough readings and events."""
-    world = site.world
-    if fault.kind.strikes in {"gpu", "host", "job"} and fault.kind.does in {"compute", "loading"}:
-        spec = world.spec
-        steps = int(fault.acts.sum())
-        noise = max(spec.rank_noise, 1e-4) / np.sqrt(max(steps, 1)) + spec.silicon_spread
-        return loss >= SMALLEST_LOSS or fault.size > _CLEAR * float(noise)
-    if fault.kind.kind == "config_mismatch":
-        return _shows_usual(world, fault)
-    if fault.name == "narrow_slot":
-        return not world.spec.narrow_slots and _shows_usual(world, fault)
-    if fault.name == "foreign_nics" and world.spec.nics_per_host < _FEWEST_NICS:
-        return False
-    if fault.kind.does in {"hang", "flap", "nic_rate", "nothing"}:
-        return True
-    if fault.kind.does == "swapped":
-        return _shows_rails(world, fault)
-    if fault.kind.does == "half_speed":
-        ends = {end.device for part in fault.parts for end in world.topology.ends[part]}
-        moments = [moment for end in ends for moment in site.speeds_told(end)]
-        return any(acts_at(world, fault.acts, moment) for moment in moments)
-    if fault.kind.does == "unused":
-        return _dead_intervals(site, fault) >= _FEWEST_ROUNDS
-    interval = max(world.spec.switch_interval, world.duration / 500)
-    if fault.kind.does == "lost":
-        links = np.array([2 * part + way for part in fault.parts for way in (0, 1)])
-        packets = max(t.amount[links].sum() for t in world.courses[0].blocks[0].transfers) / 4096
-        if packets * fault.size * fault.acts.sum() < _FEWEST_EVENTS:
-            return False
-    return seconds >= _FEWEST_ROUNDS * interval
-
-
-def _shows_usual(world: World, fault: Fault) -> bool:
-    """Whether enough hosts agree on a setting for those of the fault to be odd."""
-    used = set(world.courses[0].launch.hosts)
-    odd = len(used & set(fault.parts))
-    return len(used) >= _FEWEST_HOSTS and 0 < odd <= _MOST_ODD * len(used)
-
-
-def _shows_rails(world: World, fault: Fault) -> bool:
-    """Whether enough other hosts show which rail the leaves of two swapped NICs serve."""
-    topology = world.topology
-    rail = np.arange(topology.nics) % topology.nics_per_host
-    for nic, other in (fault.parts, fault.parts[::-1]):
-        others = (topology.leaf == topology.leaf[other]) & (rail == rail[nic])
-        if int(others.sum()) - int(others[other]) < _FEWEST_HOSTS:
-            return False
-    return True
-
-
-def _dead_intervals(site: Site, fault: Fault) -> int:
-    """Number of intervals between two readings of its leaf in which an uplink sends nothing.
-
-    The job makes steps in them, and none without the fault; a shorter gap is a smaller share.
-    """
-    world = site.world
-    begins, ends = (
-        np.concatenate([getattr(course, edge) for course in world.courses])
-        for edge in ("begin", "end")
-    )
-    acts = fault.acts[_made(world)]
-    leaf = world.topology.ends[fault.parts[0]][0].device
-    moments = site.counted_at(leaf)
-    made_in = [(begins < b) & (ends > a) for a, b in pairwise(moments)]
-    return sum(bool(made.any() and acts[made].all()) for made in made_in)
-
-
 def _shows_loss(site: Site, fault: Fault, shown: set[str]) -> bool:
     """Whether the evidence can show what a fault costs: the pace without it, or each rank's work.
 
@@ -277,11 +200,11 @@ def _shows_loss(site: Site, fault: Fault, shown: set[str]) -> bool:
     computes while they run, and the rollouts before them, show in the pace alone.
     """
     world = site.world
-    if "phases_of_ranks" in shown or fault.kind.does == "hang":
+    if "phases_of_ranks" in shown or fault.kind.does in ENDS:
         return True
     if (world.spec.ramp_up or world.spec.curriculum) and not prints_work(site):
         return False
-    has_sound_steps = int((~fault.acts[_made(world)]).sum()) >= _SOUND_STEPS
+    has_sound_steps = int((~fault.acts[steps_made(world)]).sum()) >= _SOUND_STEPS
     if fault.kind.does not in {"compute", "loading"}:
         # What counters tell is joined to the pace by time alone.
         timed = "inspector" in shown or ("steps" in shown and prints_times(site))
@@ -290,13 +213,6 @@ def _shows_loss(site: Site, fault: Fault, shown: set[str]) -> bool:
         return bool({"steps", "inspector"} & shown)
     begins_whole = world.spec.overlap == 0 and world.spec.job_kind != "rl"
     return "inspector" in shown and fault.kind.strikes != "job" and begins_whole
-
-
-def _made(world: World) -> np.ndarray:
-    """Places among the steps drawn of the steps made."""
-    return np.concatenate(
-        [world.made_before(c.launch.number) + np.arange(c.steps) for c in world.courses]
-    )
 
 
 def _numbers(world: World) -> np.ndarray:
@@ -324,9 +240,20 @@ def _by_design(world: World) -> list[str]:
     if queues(calm(world.topology)):
         shared = ["hash_collisions"] if _is_hashed(spec) else []
         return ["congestion", "pausing_switch", "oversubscription", "slow_collectives", *shared]
-    busy = world.busy[_made(world)].any()
+    busy = world.busy[steps_made(world)].any()
     filled = ["congestion", "pausing_switch"] if busy and queues(tenants_alone(world)) else []
     return [*narrow, *filled]
+
+
+def _of_benchmarks(world: World) -> list[str]:
+    """What is true of benchmarks that no fault slows: something else ran, or links are narrow."""
+    line = float(world.topology.capacity[0]) / 1e9
+    for run in runs_of(world) if world.spec.benchmarks != "none" else ():
+        nics = 1 if run.rail is not None else world.topology.nics_per_host
+        is_narrow = len(run.hosts) > 1 and run.reachable < (1 - _SHARED) * nics * line
+        if run.disturbed or is_narrow:
+            return ["slow_benchmark"]
+    return []
 
 
 def _is_hashed(spec: Spec) -> bool:
@@ -361,7 +288,7 @@ def _pace_changes(site: Site) -> list[dict[str, Any]]:
     What other tenants cost is one: findings of the kinds `is` are right about it.
     """
     world, true = site.world, site.true_clock
-    spec, made = world.spec, _made(world)
+    spec, made = world.spec, steps_made(world)
     begins = np.concatenate([course.begin for course in world.courses])
     ends = np.concatenate([course.end for course in world.courses])
     longer = {

@@ -7,7 +7,7 @@ import numpy as np
 
 from fabricobs.simulator.cluster import Integers
 from fabricobs.simulator.effects import Floats
-from fabricobs.simulator.random_worlds.faults import Fault, draw_faults
+from fabricobs.simulator.random_worlds.faults import ENDS, Fault, draw_faults
 from fabricobs.simulator.random_worlds.physics import Network, State, calm, others_traffic, together
 from fabricobs.simulator.random_worlds.run import Course, run_launch
 from fabricobs.simulator.random_worlds.spec import Spec
@@ -37,8 +37,13 @@ class World:
 
     @cached_property
     def hang(self) -> Fault | None:
-        """The fault that ended the job, if one did."""
+        """The fault that made the job hang, if one did."""
         return next((fault for fault in self.faults if fault.kind.does == "hang"), None)
+
+    @cached_property
+    def failure(self) -> Fault | None:
+        """The failure that ended the job, if one did."""
+        return next((fault for fault in self.faults if fault.kind.does == "ends"), None)
 
     @property
     def duration(self) -> float:
@@ -108,7 +113,7 @@ def _run(
         faulty = together(topology, chosen)
         tenants = [_tenant_state(spec, topology, faulty.weight)] if combination[-1] else []
         states.append(together(topology, [*chosen, *tenants]))
-    hung = [int(np.flatnonzero(f.acts)[0]) for f in faults if f.kind.does == "hang"]
+    hung = [int(np.flatnonzero(f.acts)[0]) for f in faults if f.kind.does in ENDS]
     courses, before, now = [], 0, 0.0
     for network, noise in plans:
         launch: Launch = network.launch

@@ -74,7 +74,11 @@ PORT_COUNTERS = (
     ),
     *counters(
         "background",
-        ("fec_corrected", "bits", "Corrected by FEC; SONiC counts codewords"),
+        (
+            "fec_corrected",
+            "bits",
+            "Corrected by FEC; `counter_info` names the formats that count codewords",
+        ),
         ("rcv_switch_relay_errors", "packets", "Not forwarded; mostly harmless multicast"),
         ("retransmitted_packets", "packets", "Sent again; usual of a protocol over many paths"),
         ("roce_slow_restart", "events", "Congestion control restarted after idling"),

@@ -1,0 +1,169 @@
+"""Whether the evidence of a random world could show a fault: enough of it, and clear of noise."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from fabricobs.simulator.random_worlds.benchmarks import BAD, bad_run, runs_of
+from fabricobs.simulator.random_worlds.faults import Fault
+from fabricobs.simulator.random_worlds.gpus import Gpus, throttle_of
+from fabricobs.simulator.random_worlds.port_noise import NOISY_ENDS, acting_seconds, code_of
+from fabricobs.simulator.random_worlds.ports import acts_at
+from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.world import World
+
+SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act on them
+_CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
+_FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
+_FEWEST_EVENTS = 5
+_FEWEST_CLOCKS = 4  # readings of a GPU that computes: its peers are read at other instants
+_FEWEST_HOSTS = 3  # that show what is usual
+_MOST_ODD = 0.25  # share of the hosts with another setting above which none is usual
+_LOW_CLOCK = 0.95  # of its usual clock: below, a GPU is told from those with worse silicon
+_FEWEST_NICS = 2  # of a host: with one there is no other to be taken for it
+_FAST_LANES = 2.4e-4  # of the bits: what FEC of lanes of 50 Gb/s and more is made for
+_NOISY_ROUNDS = 3
+_LEAST_RATE = 30.0  # packets a second without a buffer: ten times what a sound NIC may have
+_FEWEST_RUNS = 3  # of benchmarks, with a part and without it
+
+
+def clocks_show(site: Site, fault: Fault) -> bool:
+    """Whether clocks were told while a fault held them low, often enough and low enough to see."""
+    if not fault.kind.throttles or throttle_of(site.world, fault)[0] > _LOW_CLOCK:
+        return False
+    world, gpus, each = site.world, Gpus(site.world), site.spec.gpus_per_host
+    return any(
+        sum(
+            gpus.doing(host, moment)[local] == "computing"
+            for moment in site.clocked_at(host)
+            if acts_at(world, fault.acts, moment)
+        )
+        >= _FEWEST_CLOCKS
+        for host, local in (divmod(gpu, each) for gpu in fault.gpus(world.topology).tolist())
+    )
+
+
+def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
+    """Whether there is enough of the fault: above noise in times, or enough readings and events."""
+    world = site.world
+    if fault.kind.strikes in {"gpu", "host", "job"} and fault.kind.does in {"compute", "loading"}:
+        spec = world.spec
+        steps = int(fault.acts.sum())
+        noise = max(spec.rank_noise, 1e-4) / np.sqrt(max(steps, 1)) + spec.silicon_spread
+        return loss >= SMALLEST_LOSS or fault.size > _CLEAR * float(noise)
+    if fault.kind.kind == "config_mismatch":
+        return _shows_usual(world, fault)
+    if fault.name == "narrow_slot":
+        return not world.spec.narrow_slots and _shows_usual(world, fault)
+    if fault.name == "foreign_nics" and world.spec.nics_per_host < _FEWEST_NICS:
+        return False
+    if fault.kind.apart == BAD:
+        return _shows_in_runs(world, fault)
+    if fault.name == "full_receiver":
+        end = world.topology.ends[fault.parts[0]][0].device
+        return _acting_rounds(site, fault, end, _LEAST_RATE / fault.size) >= _NOISY_ROUNDS
+    if fault.name in NOISY_ENDS:
+        return _noisy_rounds(site, fault) >= _NOISY_ROUNDS
+    if fault.kind.does in {"hang", "ends", "flap", "nic_rate", "nothing"}:
+        return True
+    if fault.kind.does == "swapped":
+        return _shows_rails(world, fault)
+    if fault.kind.does == "half_speed":
+        ends = {end.device for part in fault.parts for end in world.topology.ends[part]}
+        moments = [moment for end in ends for moment in site.speeds_told(end)]
+        return any(acts_at(world, fault.acts, moment) for moment in moments)
+    if fault.kind.does == "unused":
+        return _dead_intervals(site, fault) >= _FEWEST_ROUNDS
+    interval = max(world.spec.switch_interval, world.duration / 500)
+    if fault.kind.does == "lost":
+        links = np.array([2 * part + way for part in fault.parts for way in (0, 1)])
+        packets = max(t.amount[links].sum() for t in world.courses[0].blocks[0].transfers) / 4096
+        if packets * fault.size * fault.acts.sum() < _FEWEST_EVENTS:
+            return False
+    return seconds >= _FEWEST_ROUNDS * interval
+
+
+def _shows_usual(world: World, fault: Fault) -> bool:
+    """Whether enough hosts agree on a setting for those of the fault to be odd."""
+    used = set(world.courses[0].launch.hosts)
+    odd = len(used & set(fault.parts))
+    return len(used) >= _FEWEST_HOSTS and 0 < odd <= _MOST_ODD * len(used)
+
+
+def _shows_rails(world: World, fault: Fault) -> bool:
+    """Whether enough other hosts show which rail the leaves of two swapped NICs serve."""
+    topology = world.topology
+    rail = np.arange(topology.nics) % topology.nics_per_host
+    for nic, other in (fault.parts, fault.parts[::-1]):
+        others = (topology.leaf == topology.leaf[other]) & (rail == rail[nic])
+        if int(others.sum()) - int(others[other]) < _FEWEST_HOSTS:
+            return False
+    return True
+
+
+def _dead_intervals(site: Site, fault: Fault) -> int:
+    """Number of intervals between two readings of its leaf in which an uplink sends nothing.
+
+    The job makes steps in them, and none without the fault; a shorter gap is a smaller share.
+    """
+    world = site.world
+    begins, ends = (
+        np.concatenate([getattr(course, edge) for course in world.courses])
+        for edge in ("begin", "end")
+    )
+    acts = fault.acts[steps_made(world)]
+    leaf = world.topology.ends[fault.parts[0]][0].device
+    moments = site.counted_at(leaf)
+    made_in = [(begins < b) & (ends > a) for a, b in pairwise(moments)]
+    return sum(bool(made.any() and acts[made].all()) for made in made_in)
+
+
+def _shows_in_runs(world: World, fault: Fault) -> bool:
+    """Whether runs of benchmarks with the part are clearly slower than enough runs without it."""
+    runs = [run for run in runs_of(world) if len(run.hosts) > 1 or fault.name == "wrong_sums"]
+    bad = [bad_run(fault, world, run) for run in runs]
+    if fault.kind.kind != "slow_part":
+        return any(bad)
+    own, others = (
+        np.log([run.busbw for run, is_bad in zip(runs, bad, strict=True) if is_bad == wanted])
+        for wanted in (True, False)
+    )
+    if len(own) < _FEWEST_RUNS or len(others) < _FEWEST_RUNS:
+        return False
+    noise = np.sqrt(own.var() / len(own) + others.var() / len(others))
+    return bool(others.mean() - own.mean() > _CLEAR * float(noise))
+
+
+def _noisy_rounds(site: Site, fault: Fault) -> int:
+    """Most intervals in a row, between two readings of the port that receives, of noise alone.
+
+    None where no output tells that its lanes have 25 Gb/s: those are made for less noise.
+    """
+    world, cable = site.world, fault.parts[0]
+    end = world.topology.ends[cable][NOISY_ENDS[fault.name]]
+    device = world.topology.devices[end.device]
+    code = code_of(world.topology, cable)
+    tells_lanes = device.os == "sonic" and world.spec.port_status
+    if fault.size * code.allowed < _FAST_LANES and not tells_lanes:
+        return 0
+    return _acting_rounds(site, fault, end.device, 1 / fault.size)
+
+
+def _acting_rounds(site: Site, fault: Fault, device: int, least: float) -> int:
+    """Most intervals in a row, between readings of a device, of which a fault acts in a share."""
+    moments = np.array(site.counted_at(device))
+    if len(moments) < 2:
+        return 0
+    shares = np.diff(acting_seconds(site.world, fault, moments)) / np.diff(moments)
+    longest = run = 0
+    for share in shares.tolist():
+        run = run + 1 if share > least else 0
+        longest = max(longest, run)
+    return longest
+
+
+def steps_made(world: World) -> np.ndarray:
+    """Places among the steps drawn of the steps made."""
+    return np.concatenate(
+        [world.made_before(c.launch.number) + np.arange(c.steps) for c in world.courses]
+    )

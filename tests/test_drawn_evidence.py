@@ -1,0 +1,145 @@
+"""Random worlds with one fault that was drawn: found by the evidence alone that can show it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricobs.diagnosis.findings import Diagnosis
+from fabricobs.diagnosis.run import diagnose
+from fabricobs.ingestion import ingest
+from fabricobs.inputs import Options
+from fabricobs.simulator.random_worlds.case import write_world
+from fabricobs.simulator.random_worlds.spec import draw_spec
+from fabricobs.store.parts import Store
+
+# A small site that collects little else, so that a world takes seconds.
+PLAIN: dict[str, Any] = {
+    "hosts": 4, "spare_hosts": 0, "gpus_per_host": 4, "nics_per_host": 2, "duration_minutes": 15.0,
+    "step_seconds": 5.0, "switch_interval": 60.0, "host_interval": 60.0, "missing": 0.0, "only": "",
+    "fabric": "ethernet", "tiers": 2, "hosts_per_leaf": 2, "foreign_files": False, "lldp": True,
+    "port_status": True, "nccl_level": "warn", "inspector": False, "steps_from": "rank0",
+    "switch_counters": "all",
+    "gpu_form": "none", "optics": False, "lspci": False, "kernel_log": False, "restarts": 0,
+    "tenants": 0.0, "trainer": "megatron", "layout": "appended", "stamp": "iso",
+    "setting_fault": False, "line_fault": False, "failure": False,
+    "receiver_fault": False, "benchmarks": "none", "switch_log": "none", "counter_resets": 0,
+}  # fmt: skip
+
+
+def told(folder: Path, seed: int, **given: Any) -> tuple[dict[str, Any], Diagnosis]:
+    """Write a world; return its truth and its diagnosis."""
+    truth = write_world(folder / "world", draw_spec(seed, **(PLAIN | given)))
+    ingest([folder / "world" / "logs"], Store(folder / "store"), Options(zone=truth["zone"]))
+    return truth, diagnose(folder / "store")
+
+
+def named(found: Diagnosis, kind: str) -> list[dict[str, Any]]:
+    """Return the entities of findings of a kind."""
+    return [e.as_dict() for f in found.findings if f.kind == kind for e in f.entities]
+
+
+def is_culprit(entity: dict[str, Any], truth: dict[str, Any]) -> bool:
+    """Say whether an entity is one that the fault's truth names."""
+    return any(c.items() <= entity.items() for c in truth["faults"][0]["culprits"])
+
+
+_SONIC = {"leaf_os": "sonic", "sonic_form": "cli"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "seed", "more"),
+    [
+        ("noisy_leaf_line", 3640, _SONIC | {"nic_gbps": 400}),
+        ("noisy_leaf_line", 3641, _SONIC | {"nic_gbps": 100, "sonic_form": "counters_db"}),
+        ("noisy_uplink_line", 3642, _SONIC | {"nic_gbps": 200, "balancing": "flowlet"}),
+        ("noisy_nic_line", 3643, {"host_form": "ethtool", "nic_gbps": 200}),
+    ],
+)
+def test_a_noisy_line_is_found_by_what_fec_corrects(
+    tmp_path: Path, fault: str, seed: int, more: dict[str, Any]
+) -> None:
+    truth, found = told(tmp_path, seed, fault=fault, fault_span="to_end", **more)
+    assert truth["faults"][0]["identifiable"]
+    entities = named(found, "link_errors")
+    assert entities and all(is_culprit(entity, truth) for entity in entities)
+
+
+@pytest.mark.parametrize("seed", [3644, 3645])
+def test_worn_lines_within_their_margin_are_no_finding(tmp_path: Path, seed: int) -> None:
+    truth, found = told(
+        tmp_path, seed, fault_count=0, worn_lines=True, host_form="ethtool", **_SONIC
+    )
+    assert not truth["faults"]
+    assert not named(found, "link_errors")
+
+
+@pytest.mark.parametrize("host_form", ["ethtool", "sysfs", "rdma"])
+def test_a_host_without_receive_buffers_is_found(tmp_path: Path, host_form: str) -> None:
+    given = {"fault": "full_receiver", "fault_span": "to_end", "few_buffers": True}
+    truth, found = told(tmp_path, 3646, host_form=host_form, **given)
+    assert truth["faults"][0]["identifiable"]
+    entities = named(found, "full_receiver")
+    assert entities and all(is_culprit(entity, truth) for entity in entities)
+
+
+def test_a_packet_without_a_buffer_now_and_then_is_no_finding(tmp_path: Path) -> None:
+    truth, found = told(tmp_path, 3647, fault_count=0, few_buffers=True, host_form="sysfs")
+    assert not truth["faults"] and not named(found, "full_receiver")
+
+
+@pytest.mark.parametrize(
+    ("fault", "seed", "kinds", "more"),
+    [
+        ("killed_process", 3670, {"process_failure"}, {"launcher_log": "torchrun"}),
+        ("full_gpu", 3674, {"process_failure"}, {"launcher_log": "stderr"}),
+        ("failed_nic", 3676, {"nccl_failure", "link_flap"}, {"nccl_level": "info"}),
+        ("failed_nic", 3672, {"nccl_failure", "link_flap"}, {"nccl_version": "2.29.2"}),
+    ],
+)
+def test_what_ended_a_job_is_found(
+    tmp_path: Path, fault: str, seed: int, kinds: set[str], more: dict[str, Any]
+) -> None:
+    truth, found = told(tmp_path, seed, fault=fault, harmless_warnings=True, **more)
+    assert truth["faults"][0]["identifiable"]
+    entities = [entity for kind in sorted(kinds) for entity in named(found, kind)]
+    assert any(is_culprit(entity, truth) for entity in entities)
+
+
+@pytest.mark.parametrize("seed", [3675, 3678])
+def test_a_job_that_ends_by_itself_and_harmless_warnings_are_no_finding(
+    tmp_path: Path, seed: int
+) -> None:
+    given = {"harmless_warnings": True, "launcher_log": "torchrun", "kernel_log": True}
+    _, found = told(tmp_path, seed, fault_count=0, **given)
+    kinds = ("nccl_failure", "process_failure", "link_flap", "hang")
+    assert not [entity for kind in kinds for entity in named(found, kind)]
+
+
+_SWEEP: dict[str, Any] = {
+    "hosts": 6, "job_kind": "dp", "steps_from": "none", "switch_counters": "leaves",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fault", "seed", "kind", "benchmarks"),
+    [
+        ("slow_swept_host", 3653, "slow_part", "pairs"),
+        ("slow_swept_rail", 3656, "slow_part", "rails"),
+        ("wrong_sums", 3658, "wrong_results", "hosts"),
+    ],
+)
+def test_a_bad_part_of_benchmarks_is_found(
+    tmp_path: Path, fault: str, seed: int, kind: str, benchmarks: str
+) -> None:
+    given = _SWEEP | {"fault": fault, "fault_parts": "one", "benchmarks": benchmarks}
+    truth, found = told(tmp_path, seed, **given)
+    assert truth["faults"][0]["identifiable"]
+    entities = named(found, kind)
+    assert any(is_culprit(entity, truth) for entity in entities)
+
+
+def test_benchmarks_of_sound_parts_are_no_alarm(tmp_path: Path) -> None:
+    truth, found = told(tmp_path, 3664, **(_SWEEP | {"fault_count": 0, "benchmarks": "pairs"}))
+    assert not truth["faults"]
+    assert not named(found, "slow_part") and not named(found, "wrong_results")
