@@ -95,6 +95,8 @@ def test_a_packet_without_a_buffer_now_and_then_is_no_finding(tmp_path: Path) ->
         ("full_gpu", 3674, {"process_failure"}, {"launcher_log": "stderr"}),
         ("failed_nic", 3676, {"nccl_failure", "link_flap"}, {"nccl_level": "info"}),
         ("failed_nic", 3672, {"nccl_failure", "link_flap"}, {"nccl_version": "2.29.2"}),
+        # Beside the runs of benchmarks, the host is known by its address alone.
+        ("failed_nic", 3650, {"nccl_failure"}, {"nccl_version": "2.18.5", "benchmarks": "hosts"}),
     ],
 )
 def test_what_ended_a_job_is_found(

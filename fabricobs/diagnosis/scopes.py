@@ -129,14 +129,18 @@ def crossed(
 
 
 def own_findings(findings: Sequence[Finding], scope: Scope, evidence: Evidence) -> list[Finding]:
-    """Return the findings but for those on parts that are not known to be the run's."""
+    """Return the findings but for those on parts that are not known to be the run's.
+
+    What names a job is told by the run's own logs, be it of a host known by its address alone.
+    """
     ends = evidence.frame("cable_ends").filter(pl.col("far_owner").is_in(list(scope.others)))
     devices = scope.devices or frozenset()
     theirs = set(ends.select("owner", "part").iter_rows())
 
     def is_other(entity: Entity) -> bool:
         place = entity.host or entity.switch
-        elsewhere = place is not None and not {place, place.split(".")[0]} & devices
+        is_unknown = place is not None and not {place, place.split(".")[0]} & devices
+        elsewhere = is_unknown and entity.job is None
         return elsewhere or (entity.switch, entity.port) in theirs
 
     return [f for f in findings if not f.entities or not all(map(is_other, f.entities))]

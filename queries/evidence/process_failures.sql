@@ -13,7 +13,7 @@ signals (signal, meaning) AS (
     (9, 'signal 9 (SIGKILL)'), (11, 'signal 11 (SIGSEGV)')
 ),
 ended AS (
-  SELECT e.job, e.line, e.ts, e.rank, host_name(e.host) AS host, e.kind, e.part,
+  SELECT e.job, e.line, e.ts, e.rank, min(host_name(e.host)) OVER (PARTITION BY e.job, e.rank) AS told_on, e.kind, e.part,
     coalesce(e.part || coalesce(': ' || e.text, ''), e.text, '') AS said,
     -- A shell adds 128 to the number of a signal, Python makes it negative.
     CASE WHEN e.code > 128 THEN e.code - 128 WHEN e.code < 0 THEN -e.code END AS signal, e.code,
@@ -51,7 +51,7 @@ nearest AS (
   QUALIFY class = min(class) OVER (PARTITION BY job)
 ),
 by_rank AS (
-  SELECT job, rank, class, arg_min(what, line) AS what, min(host) AS host, min(ts) AS ts, count(*) OVER (PARTITION BY job) AS failed
+  SELECT job, rank, class, arg_min(what, line) AS what, any_value(told_on) AS host, min(ts) AS ts, count(*) OVER (PARTITION BY job) AS failed
   FROM nearest
   WHERE rank IS NOT NULL OR NOT EXISTS (FROM nearest o WHERE o.job IS NOT DISTINCT FROM nearest.job AND o.rank IS NOT NULL)
   GROUP BY job, rank, class
