@@ -101,7 +101,7 @@ def _planned(world: World, random: Random) -> Iterator[Run]:
     hosts = tuple(range(spec.job_hosts))
     if spec.benchmarks == "hosts":
         for day in range(_DAYS):
-            moment = -_DAY * (_DAYS - day) + int(random.randint(_DAY / 4))  # as rows print it
+            moment = -_DAY * (_DAYS - day) + int(random.randint(int(_DAY / 4)))  # as rows print it
             yield Run(f"all_hosts_{day}", hosts, None, moment)
         for host in hosts:
             moment = -_DAY * _DAYS - 7200 + host * _RUN_SECONDS
