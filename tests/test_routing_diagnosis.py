@@ -632,6 +632,26 @@ class TestUplinksThatStop:
         assert f"leaf0 Ethernet{8 + stopped} {severity}" in told
         assert len(told) == empty.sum()
 
+    @pytest.mark.parametrize("timed", [True, False])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_one_that_stops_where_the_job_starts_again_may_be_chance(
+        self, make_store: Make, seed: int, timed: bool
+    ) -> None:
+        """Its new flows were hashed: the link had "stopped in the middle of a job"."""
+        fabric, _ = self.fabric(seed)
+        rows = fabric.write()
+        begins = at(fabric.turn) + timedelta(seconds=float(fabric.chance.uniform(0, 30)))
+        times = [(step, at(0) + timedelta(seconds=10 * step)) for step in range(15)]
+        times += [(step, begins + timedelta(seconds=10 * (step - 8))) for step in range(9, 30)]
+        rows["steps"] = [row for row in rows["steps"] if row["rank"] != 0] + [
+            {"file_id": "s", "line": 2 + n, "step": step, "rank": 0, "host": "node00", "ts": ts}
+            | ({"step_time_ms": 10_000.0} if timed else {})
+            for n, (step, ts) in enumerate(times)
+        ]
+        with closing(Evidence(make_store(rows))) as evidence:
+            found = find_one_way_uplinks(evidence, load_models()["one_way_uplink"], [])
+        assert found.findings == ()
+
     @pytest.mark.parametrize("seed", range(6))
     def test_where_all_switches_hash_anew_it_may_be_chance(
         self, make_store: Make, seed: int

@@ -61,7 +61,7 @@ def find_one_way_uplinks(
     windows = evidence.frame("uplink_windows")
     told_alike = {kind: windows.filter(pl.col("inferred") == kind) for kind in (False, True)}
     shares: dict[tuple[bool, datetime, datetime], dict[str, dict[str, float]]] = {}
-    silent = _without_rehashed(silent)
+    silent = _without_rehashed(silent, evidence.frame("restarts"))
     moved = dict(
         silent.filter("moved").group_by("uplink_group").agg(pl.col("port").n_unique()).iter_rows()
     )
@@ -92,7 +92,8 @@ def find_one_way_uplinks(
             continue
         found = _lasting(rows, counted, evidence, model)
         # One flow leaves one of two links empty; the other alone does not tell how many there are.
-        is_open = number is None and (inferred or links == _PAIR) and not _carried(rows, model)
+        keeps = _carried(rows, model) and not rows["rehashed"][0]
+        is_open = number is None and (inferred or links == _PAIR) and not keeps
         if found and is_open:
             opened.append(NotJudged(f"{device} {port}: it sends nothing, and {_FEW}", _SETTLED_BY))
         elif found:
@@ -106,20 +107,28 @@ def find_one_way_uplinks(
     return MethodResult(tuple(findings), open=tuple(opened))
 
 
-def _without_rehashed(silent: pl.DataFrame) -> pl.DataFrame:
-    """Return the silent links; those that stop at once in many groups no longer as moved.
+def _without_rehashed(silent: pl.DataFrame, restarts: pl.DataFrame) -> pl.DataFrame:
+    """Return the silent links; those that new flows left out are `rehashed`, not `moved`.
 
     A link that loses its routes stops at its two ends at most: where links of more groups do within
-    an interval, the job has opened new flows, and the hash leaves some links empty.
+    an interval, or one does while a job starts again, the job has opened new flows, and the hash
+    leaves some links empty.
     """
     since, seconds = pl.col("ts_before").min(), (pl.col("ts") - pl.col("ts_before")).max()
+    begun = silent.group_by("uplink_group", "port").agg(since=since, lasts=seconds)
     stops = silent.filter("moved").group_by("uplink_group").agg(since=since, lasts=seconds)
     at_once = stops.join(stops, how="cross").filter(
         (pl.col("since") - pl.col("since_right")).abs() <= pl.col("lasts")
     )
     many = at_once.group_by("uplink_group").len().filter(pl.col("len") > _ENDS)
-    rehashed = pl.col("uplink_group").is_in(many["uplink_group"].implode())
-    return silent.with_columns(moved=pl.col("moved") & ~rehashed)
+    again = begun.join(restarts.select(begins="ts_before", ends="ts"), how="cross").filter(
+        pl.col("since").is_between(pl.col("begins") - pl.col("lasts"), pl.col("ends"))
+    )
+    left_out = again.select("uplink_group", "port", again=True).unique()
+    silent = silent.join(left_out, on=["uplink_group", "port"], how="left", maintain_order="left")
+    of_many = pl.col("uplink_group").is_in(many["uplink_group"].implode())
+    rehashed = of_many | pl.col("again").fill_null(value=False)
+    return silent.with_columns(moved=pl.col("moved") & ~rehashed, rehashed=rehashed)
 
 
 def _carried(rows: pl.DataFrame, model: Model) -> bool:
