@@ -266,23 +266,27 @@ def _sum_of_known(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def with_problem(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> tuple[JobVerdict, ...]:
-    """Return the jobs that an answer, or a finding above `info`, says a problem of.
+def with_problem(
+    jobs: Sequence[JobVerdict], findings: Sequence[Finding]
+) -> list[tuple[JobVerdict, list[str]]]:
+    """Return the jobs that an answer, or a finding above `info`, says a problem of, with its ids.
 
     A finding need not answer a question (NCCL that fails, a rank that ends). One about all runs, as
     of benchmarks, is no job's own: its entities name those that show it.
     """
     serious = [finding for finding in findings if finding.severity != "info"]
-    ids = {finding.id for finding in serious}
-    told = {each for job in jobs for each in job.findings}
-    named = {e.job for finding in serious if finding.id not in told for e in finding.entities}
-    return tuple(
-        job
-        for job in jobs
-        if any(question.answer == "problem" for question in job.verdict.questions)
-        or not ids.isdisjoint(job.findings)
-        or job.run.name in named
-    )
+    own = {each for job in jobs for each in job.findings}
+    found = []
+    for job in jobs:
+        ids = [
+            finding.id
+            for finding in serious
+            if finding.id in job.findings
+            or (finding.id not in own and any(e.job == job.run.name for e in finding.entities))
+        ]
+        if ids or any(question.answer == "problem" for question in job.verdict.questions):
+            found.append((job, ids))
+    return found
 
 
 def _verdict(
@@ -290,7 +294,7 @@ def _verdict(
 ) -> Verdict:
     """Say how many jobs have problems and which is worst; of each question the worst answer."""
     serious = [finding for finding in findings if finding.severity != "info"]
-    wrong = with_problem(jobs, findings)
+    wrong = [job for job, _ in with_problem(jobs, findings)]
     open_ = [j for j in jobs if not j.verdict.judged and j not in wrong]
     names = {job.run.name for job in jobs}
     runs = f" in {len(jobs):,} runs" if len(jobs) > len(names) else ""

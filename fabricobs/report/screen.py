@@ -105,13 +105,14 @@ def _jobs(found: "Diagnosis") -> str:
     """Return the jobs that have a problem, the worst first, and how many have none."""
     jobs, top = found.jobs, found.verdict.sentence
     sick = with_problem(jobs, found.findings)
-    others = [each for each in jobs if each not in sick]
+    named = [each for each, _ in sick]
+    others = [each for each in jobs if each not in named]
     sound = [each for each in others if each.verdict.judged]
     lines = ["Jobs"]
-    for each in sick[:_MOST_JOBS]:
+    for each, ids in sick[:_MOST_JOBS]:
         lost = wording.amount_words(each.loss)
         shown = [] if each.verdict.sentence in top else [each.verdict.sentence]
-        told = shown if each.verdict.judged else [_named_in(each, found.findings)]
+        told = shown if each.verdict.judged else [f"see {', '.join(ids)}."]
         told += [f"Lost over its run: {lost}."] if lost else []
         told = told or ["see above."]
         lines.append(wrapped(f"{name_of(each.run)}: {' '.join(told)}", "  ", hang=4))
@@ -124,7 +125,7 @@ def _jobs(found: "Diagnosis") -> str:
             if question.evidence.rstrip(".") not in each.verdict.sentence
         ]
     lines += _others(f"no problem{_open_words(sound)}", sound)
-    lines += _others("more with a problem", sick[_MOST_JOBS:])
+    lines += _others("more with a problem", named[_MOST_JOBS:])
     lines += _others("too little is known", [e for e in others if not e.verdict.judged])
     again = restarts([each.run for each in jobs])
     lines += [wrapped(each, "  ", hang=4) for each in again[:_MOST_JOBS]]
@@ -132,12 +133,6 @@ def _jobs(found: "Diagnosis") -> str:
         lines.append(f"  {wording.counted(len(again) - _MOST_JOBS, 'more restart')}: `--verbose`.")
     lines.append(wrapped("`--job NAME` shows the answers of one, `--verbose` of all.", "  "))
     return "\n".join(lines)
-
-
-def _named_in(each: "JobVerdict", findings: Sequence["Finding"]) -> str:
-    """Say which findings name a job of which nothing else is judged."""
-    ids = [f.id for f in findings if any(part.job == each.run.name for part in f.entities)]
-    return f"see {', '.join(ids)}."
 
 
 def _problems(each: "JobVerdict") -> list["Question"]:

@@ -61,7 +61,7 @@ def find_one_way_uplinks(
     windows = evidence.frame("uplink_windows")
     told_alike = {kind: windows.filter(pl.col("inferred") == kind) for kind in (False, True)}
     shares: dict[tuple[bool, datetime, datetime], dict[str, dict[str, float]]] = {}
-    silent = _without_rehashed(silent, evidence.frame("restarts"))
+    silent = _with_rehashed(silent, evidence.frame("restarts"))
     moved = dict(
         silent.filter("moved").group_by("uplink_group").agg(pl.col("port").n_unique()).iter_rows()
     )
@@ -107,7 +107,7 @@ def find_one_way_uplinks(
     return MethodResult(tuple(findings), open=tuple(opened))
 
 
-def _without_rehashed(silent: pl.DataFrame, restarts: pl.DataFrame) -> pl.DataFrame:
+def _with_rehashed(silent: pl.DataFrame, restarts: pl.DataFrame) -> pl.DataFrame:
     """Return the silent links; those that new flows left out are `rehashed`, not `moved`.
 
     A link that loses its routes stops at its two ends at most: where links of more groups do within
@@ -115,19 +115,15 @@ def _without_rehashed(silent: pl.DataFrame, restarts: pl.DataFrame) -> pl.DataFr
     leaves some links empty.
     """
     since, seconds = pl.col("ts_before").min(), (pl.col("ts") - pl.col("ts_before")).max()
-    begun = silent.group_by("uplink_group", "port").agg(since=since, lasts=seconds)
     stops = silent.filter("moved").group_by("uplink_group").agg(since=since, lasts=seconds)
     at_once = stops.join(stops, how="cross").filter(
         (pl.col("since") - pl.col("since_right")).abs() <= pl.col("lasts")
     )
     many = at_once.group_by("uplink_group").len().filter(pl.col("len") > _ENDS)
-    again = begun.join(restarts.select(begins="ts_before", ends="ts"), how="cross").filter(
-        pl.col("since").is_between(pl.col("begins") - pl.col("lasts"), pl.col("ends"))
-    )
-    left_out = again.select("uplink_group", "port", again=True).unique()
-    silent = silent.join(left_out, on=["uplink_group", "port"], how="left", maintain_order="left")
-    of_many = pl.col("uplink_group").is_in(many["uplink_group"].implode())
-    rehashed = of_many | pl.col("again").fill_null(value=False)
+    port = ("uplink_group", "port")
+    rehashed = pl.col("uplink_group").is_in(many["uplink_group"].implode())
+    for begins, ends in restarts.select("ts_before", "ts").drop_nulls().iter_rows():
+        rehashed |= since.over(port).is_between(begins - seconds.over(port), ends)
     return silent.with_columns(moved=pl.col("moved") & ~rehashed, rehashed=rehashed)
 
 

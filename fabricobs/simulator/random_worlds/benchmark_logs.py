@@ -1,6 +1,6 @@
 """What nccl-tests prints in a random world: a file a run, in the words of an old or new release."""
 
-from fabricobs.simulator.random_worlds.benchmarks import Run, runs_of
+from fabricobs.simulator.random_worlds.benchmarks import Run
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.topology import GPU_BUSES
 
@@ -8,6 +8,7 @@ _SIZES = tuple(2**power for power in range(26, 34))  # bytes
 _CALL_US = 28.0  # of a call before its first byte
 _IN_PLACE = 1.002
 _GAP = " " * 5
+_PID = 7000  # of the first rank
 _HEAD = "\n".join(
     [
         "#",
@@ -29,7 +30,7 @@ def write_benchmarks(site: Site) -> None:
     random = spec.stream("benchmark logs")
     dated = str(random.choice(["name", "folder", "rows"]))
     is_new = dated == "rows" or bool(random.random_sample() < 0.5)
-    for run in runs_of(site.world):
+    for run in site.benchmark_runs:
         local = site.true_clock.local(run.moment)
         name = f"{run.name}_{local:%Y%m%d_%H%M%S}" if dated == "name" else run.name
         folder = f"{local:%Y-%m-%d}/" if dated == "folder" else ""
@@ -48,7 +49,7 @@ def _text(site: Site, run: Run, *, is_new: bool, stamped: bool) -> str:
     if run.rail is not None:
         nic = topology.ends[topology.nics_of(run.hosts[0])[run.rail]][0].name
         lines.append(
-            f"{names[0]}:{7000}:{7000} [0] NCCL INFO NCCL_IB_HCA set by environment to {nic}"
+            f"{names[0]}:{_PID}:{_PID} [0] NCCL INFO NCCL_IB_HCA set by environment to {nic}"
         )
     if is_new:
         lines.append(f"# nccl-tests version 2.17.6 nccl-headers={code} nccl-library={code}")
@@ -62,7 +63,7 @@ def _text(site: Site, run: Run, *, is_new: bool, stamped: bool) -> str:
         bus = f"0000:{GPU_BUSES[gpu]:02x}:00" if is_new else f"0x{GPU_BUSES[gpu]:02x}"
         name = topology.devices[host].name
         lines.append(
-            f"#  Rank {rank:2d} Group  0 Pid {7000 + rank:6d} on {name:>10s} device {gpu:2d} "
+            f"#  Rank {rank:2d} Group  0 Pid {_PID + rank:6d} on {name:>10s} device {gpu:2d} "
             f"[{bus}] NVIDIA {spec.gpu_model}"
         )
     lines.append(_HEAD.format(stamp="            timestamp" if stamped else ""))

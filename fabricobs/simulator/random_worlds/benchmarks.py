@@ -4,16 +4,15 @@ They reach what the network carries between their hosts. A part that was bad the
 with it alone: it is repaired before the job.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from fabricobs.simulator.random_worlds.faults import Fault
+from fabricobs.simulator.random_worlds.faults import BAD_BENCHMARK, Fault
 from fabricobs.simulator.random_worlds.physics import Network, calm
 from fabricobs.simulator.random_worlds.workload import Launch
 from fabricobs.simulator.random_worlds.world import World
 from fabricobs.simulator.randomness import Random
 
-BAD = "bad_benchmark"  # the group of the faults that act in benchmarks alone
 _DAY = 86_400.0
 _DAYS = 6  # on which all hosts run together
 _RUN_SECONDS = 300.0
@@ -64,7 +63,7 @@ def runs_of(world: World) -> tuple[Run, ...]:
     """All runs of benchmarks of a world, in order of time."""
     spec = world.spec
     random = spec.stream("benchmarks")
-    faults = [fault for fault in world.faults if fault.kind.apart == BAD]
+    faults = [fault for fault in world.faults if fault.kind.apart == BAD_BENCHMARK]
     found = []
     for number, run in enumerate(_planned(world, random)):
         run = replace(run, reachable=_reached(world, run, number))
@@ -84,9 +83,9 @@ def runs_of(world: World) -> tuple[Run, ...]:
     return tuple(found)
 
 
-def span_of_bad_runs(world: World, fault: Fault) -> tuple[float, float] | None:
+def span_of_bad_runs(world: World, fault: Fault, runs: Sequence[Run]) -> tuple[float, float] | None:
     """From when to when runs of benchmarks had a part of the fault, if any had."""
-    moments = [run.moment for run in runs_of(world) if bad_run(fault, world, run)]
+    moments = [run.moment for run in runs if bad_run(fault, world, run)]
     return (min(moments), max(moments) + _RUN_SECONDS) if moments else None
 
 

@@ -22,6 +22,7 @@ _BISECTIONS = 10
 _BATCH = 0.25  # share of the hosts that a bad batch of firmware is on
 _FIRST_MOMENT = 5  # step
 ENDS = {"hang", "ends"}  # the job
+BAD_BENCHMARK = "bad_benchmark"  # the group of those that act in benchmarks alone, before the job
 _FLAPS = 6
 _SENDERS = 12  # foreign NICs that fill one port
 _STREAMS = {"setting_fault": ("apart",)}  # of groups of faults whose stream has another name
@@ -161,8 +162,8 @@ def _put(
         span = "to_end"
     made = sum(launch.steps for launch in launches)
     acts = _acts(made, span, random)
-    if kind.apart == "bad_benchmark":
-        acts[:] = False  # benchmarks ran before the job
+    if kind.apart == BAD_BENCHMARK:
+        acts[:] = False
     used = _present(kind, parts, network.topology, launches)
     if not kind.lasts:
         acts &= used

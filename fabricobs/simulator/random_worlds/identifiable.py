@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from fabricobs.simulator.random_worlds.benchmarks import BAD, bad_run, runs_of
-from fabricobs.simulator.random_worlds.faults import Fault
+from fabricobs.simulator.random_worlds.benchmarks import bad_run
+from fabricobs.simulator.random_worlds.faults import BAD_BENCHMARK, Fault
 from fabricobs.simulator.random_worlds.gpus import Gpus, throttle_of
 from fabricobs.simulator.random_worlds.port_noise import NOISY_ENDS, acting_seconds, code_of
 from fabricobs.simulator.random_worlds.ports import acts_at
@@ -57,8 +57,8 @@ def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         return not world.spec.narrow_slots and _shows_usual(world, fault)
     if fault.name == "foreign_nics" and world.spec.nics_per_host < _FEWEST_NICS:
         return False
-    if fault.kind.apart == BAD:
-        return _shows_in_runs(world, fault)
+    if fault.kind.apart == BAD_BENCHMARK:
+        return _shows_in_runs(site, fault)
     if fault.name == "full_receiver":
         end = world.topology.ends[fault.parts[0]][0].device
         return _acting_rounds(site, fault, end, _LEAST_RATE / fault.size) >= _NOISY_ROUNDS
@@ -111,17 +111,17 @@ def _dead_intervals(site: Site, fault: Fault) -> int:
         np.concatenate([getattr(course, edge) for course in world.courses])
         for edge in ("begin", "end")
     )
-    acts = fault.acts[steps_made(world)]
+    acts = fault.acts[world.steps_made]
     leaf = world.topology.ends[fault.parts[0]][0].device
     moments = site.counted_at(leaf)
     made_in = [(begins < b) & (ends > a) for a, b in pairwise(moments)]
     return sum(bool(made.any() and acts[made].all()) for made in made_in)
 
 
-def _shows_in_runs(world: World, fault: Fault) -> bool:
+def _shows_in_runs(site: Site, fault: Fault) -> bool:
     """Whether runs of benchmarks with the part are clearly slower than enough runs without it."""
-    runs = [run for run in runs_of(world) if len(run.hosts) > 1 or fault.name == "wrong_sums"]
-    bad = [bad_run(fault, world, run) for run in runs]
+    runs = [r for r in site.benchmark_runs if len(r.hosts) > 1 or fault.name == "wrong_sums"]
+    bad = [bad_run(fault, site.world, run) for run in runs]
     if fault.kind.kind != "slow_part":
         return any(bad)
     own, others = (
@@ -160,10 +160,3 @@ def _acting_rounds(site: Site, fault: Fault, device: int, least: float) -> int:
         run = run + 1 if share > least else 0
         longest = max(longest, run)
     return longest
-
-
-def steps_made(world: World) -> np.ndarray:
-    """Places among the steps drawn of the steps made."""
-    return np.concatenate(
-        [world.made_before(c.launch.number) + np.arange(c.steps) for c in world.courses]
-    )

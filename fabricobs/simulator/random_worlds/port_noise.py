@@ -101,14 +101,8 @@ def without_buffer(world: World, device: int, moments: Floats) -> Floats:
 def acting_seconds(world: World, fault: Fault, moments: Floats) -> Floats:
     """For how long [M] a fault has acted up to moments, the time between two steps included."""
     begins = np.concatenate([course.begin for course in world.courses])
-    made = np.concatenate(
-        [
-            world.made_before(course.launch.number) + np.arange(course.steps)
-            for course in world.courses
-        ]
-    )
     edges = np.append(begins, max(world.duration, begins[-1]))
-    acted = np.append(0.0, np.cumsum(np.diff(edges) * fault.acts[made]))
+    acted = np.append(0.0, np.cumsum(np.diff(edges) * fault.acts[world.steps_made]))
     seconds: Floats = np.interp(moments, edges, acted)
     return seconds
 

@@ -114,14 +114,8 @@ def speeds(world: World, device: Device, moment: float) -> list[int]:
 def acts_at(world: World, acts: np.ndarray, moment: float) -> bool:
     """Whether a fault acts in the step made at a moment, or in the nearest."""
     begins = np.concatenate([course.begin for course in world.courses])
-    made = np.concatenate(
-        [
-            world.made_before(course.launch.number) + np.arange(course.steps)
-            for course in world.courses
-        ]
-    )
     place = max(0, int(np.searchsorted(begins, moment, side="right")) - 1)
-    return bool(acts[made[place]])
+    return bool(acts[world.steps_made[place]])
 
 
 def counted_fields(

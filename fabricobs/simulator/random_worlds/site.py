@@ -13,6 +13,7 @@ import numpy as np
 
 from fabricobs.simulator.effects import Floats
 from fabricobs.simulator.output import write_text
+from fabricobs.simulator.random_worlds.benchmarks import Run, runs_of
 from fabricobs.simulator.random_worlds.spec import FEWEST_ROUNDS, MOST_PORT_ROUNDS, Spec
 from fabricobs.simulator.random_worlds.topology import Device
 from fabricobs.simulator.random_worlds.world import World
@@ -57,6 +58,11 @@ class Site:
     def true_clock(self) -> Clock:
         """The clock that is right."""
         return Clock(self.start, 0.0, 0.0, self.zone)
+
+    @cached_property
+    def benchmark_runs(self) -> tuple[Run, ...]:
+        """The runs of benchmarks before the job."""
+        return runs_of(self.world)
 
     def speed_told(self, device: Device, moments: Floats) -> None:
         """Keep when a device's output told the speed of its ports."""

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from fabricobs.simulator.random_worlds.benchmarks import BAD, runs_of, span_of_bad_runs
+from fabricobs.simulator.random_worlds.benchmarks import span_of_bad_runs
 from fabricobs.simulator.random_worlds.evidence import evidence_of
-from fabricobs.simulator.random_worlds.faults import ENDS, Fault
-from fabricobs.simulator.random_worlds.identifiable import clocks_show, is_clear, steps_made
+from fabricobs.simulator.random_worlds.faults import BAD_BENCHMARK, ENDS, Fault
+from fabricobs.simulator.random_worlds.identifiable import clocks_show, is_clear
 from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import unwatched_ports
 from fabricobs.simulator.random_worlds.run import plain_seconds
@@ -60,7 +60,7 @@ def ground_truth(site: Site) -> dict[str, Any]:
             }
         ],
         "faults": [_fault(site, fault, shown) for fault in world.faults],
-        "by_design": [*_by_design(world), *_of_benchmarks(world)],
+        "by_design": [*_by_design(world), *_of_benchmarks(site)],
         "by_chance": ["ecmp_skew", "hash_collisions"] if _is_hashed(world.spec) else [],
         "benign": _ordinary(world),
         "pace_changes": _pace_changes(site),
@@ -71,7 +71,7 @@ def loss_of(world: World, fault: Fault) -> float:
     """Share of throughput lost in the steps from the fault's first to its last, 0 to 1."""
     if fault.kind.does in ENDS:
         return 1.0
-    made = steps_made(world)
+    made = world.steps_made
     span = span_of(fault.acts)[made]
     if not span.any():
         return 0.0
@@ -82,7 +82,7 @@ def loss_of(world: World, fault: Fault) -> float:
 
 def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
     world = site.world
-    made = steps_made(world)
+    made = world.steps_made
     begins = np.concatenate([course.begin for course in world.courses])
     ends = np.concatenate([course.end for course in world.courses])
     acting = np.flatnonzero(fault.acts[made])
@@ -97,8 +97,8 @@ def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
         begin = float(begins[-1])
     if fault.kind.lasts or fault.kind.does == "ends":
         end = world.duration + _ASKED_LAST
-    if fault.kind.apart == BAD:
-        begin, end = span_of_bad_runs(world, fault) or (begin, end)
+    if fault.kind.apart == BAD_BENCHMARK:
+        begin, end = span_of_bad_runs(world, fault, site.benchmark_runs) or (begin, end)
     shown = shown if clocks_show(site, fault) else shown - {"gpu_clocks"}
     sets = [names for names in fault.kind.shown_by if set(names) <= shown]
     clear = is_clear(site, fault, loss, end - begin)
@@ -204,7 +204,7 @@ def _shows_loss(site: Site, fault: Fault, shown: set[str]) -> bool:
         return True
     if (world.spec.ramp_up or world.spec.curriculum) and not prints_work(site):
         return False
-    has_sound_steps = int((~fault.acts[steps_made(world)]).sum()) >= _SOUND_STEPS
+    has_sound_steps = int((~fault.acts[world.steps_made]).sum()) >= _SOUND_STEPS
     if fault.kind.does not in {"compute", "loading"}:
         # What counters tell is joined to the pace by time alone.
         timed = "inspector" in shown or ("steps" in shown and prints_times(site))
@@ -240,16 +240,17 @@ def _by_design(world: World) -> list[str]:
     if queues(calm(world.topology)):
         shared = ["hash_collisions"] if _is_hashed(spec) else []
         return ["congestion", "pausing_switch", "oversubscription", "slow_collectives", *shared]
-    busy = world.busy[steps_made(world)].any()
+    busy = world.busy[world.steps_made].any()
     filled = ["congestion", "pausing_switch"] if busy and queues(tenants_alone(world)) else []
     return [*narrow, *filled]
 
 
-def _of_benchmarks(world: World) -> list[str]:
+def _of_benchmarks(site: Site) -> list[str]:
     """What is true of benchmarks that no fault slows: something else ran, or links are narrow."""
-    line = float(world.topology.capacity[0]) / 1e9
-    for run in runs_of(world) if world.spec.benchmarks != "none" else ():
-        nics = 1 if run.rail is not None else world.topology.nics_per_host
+    topology = site.world.topology
+    line = float(topology.capacity[0]) / 1e9
+    for run in site.benchmark_runs if site.spec.benchmarks != "none" else ():
+        nics = 1 if run.rail is not None else topology.nics_per_host
         is_narrow = len(run.hosts) > 1 and run.reachable < (1 - _SHARED) * nics * line
         if run.disturbed or is_narrow:
             return ["slow_benchmark"]
@@ -288,7 +289,7 @@ def _pace_changes(site: Site) -> list[dict[str, Any]]:
     What other tenants cost is one: findings of the kinds `is` are right about it.
     """
     world, true = site.world, site.true_clock
-    spec, made = world.spec, steps_made(world)
+    spec, made = world.spec, world.steps_made
     begins = np.concatenate([course.begin for course in world.courses])
     ends = np.concatenate([course.end for course in world.courses])
     longer = {

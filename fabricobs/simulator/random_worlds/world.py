@@ -55,6 +55,13 @@ class World:
         """Steps planned in which other tenants send."""
         return _tenants(self.spec, self.topology, len(self.state))
 
+    @cached_property
+    def steps_made(self) -> Integers:
+        """Places among the steps planned of the steps made."""
+        return np.concatenate(
+            [self.made_before(c.launch.number) + np.arange(c.steps) for c in self.courses]
+        )
+
     def made_before(self, number: int) -> int:
         """Steps planned before a launch."""
         return sum(network.launch.steps for network, _ in self.plans[:number])
