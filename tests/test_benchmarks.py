@@ -33,6 +33,7 @@ class Sweep:
     stamp: datetime | None = None
     with_ranks: bool = True
     wrong: int = 0
+    nics: str = ""
 
     def output(self) -> str:
         """Return what nccl-tests would print."""
@@ -47,6 +48,10 @@ class Sweep:
             for r in range(nranks)
         ]
         lines = [
+            *(
+                [f"a:9:9 [0] NCCL INFO NCCL_IB_HCA set by environment to {self.nics}"]
+                * bool(self.nics)
+            ),
             f"# nccl-tests version 2.17.6 (0f1e2d3) nccl-headers={self.version} "
             f"nccl-library={self.version}",
             "# Collective test starting: all_reduce_perf",
@@ -173,6 +178,29 @@ def test_what_differs_or_is_not_stated_is_never_the_run_before(tmp_path: Path, o
     assert [share for share, _ in told.values()] == [None, None]
     verdicts = {verdict for _, verdict in told.values()}
     assert verdicts == ({"ok", "slower than alike runs"} if other == "hosts" else {"not judged"})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_run_before_used_the_same_nics(tmp_path: Path, seed: int) -> None:
+    """A sweep over rails: another rail is no earlier state of this one."""
+    chance = random.Random(seed)
+    rails = ["mlx5_0", "mlx5_1:1", "=mlx5_2,mlx5_3", ""]
+    order = rails * 2
+    chance.shuffle(order)
+    speeds = [90 * chance.uniform(0.6, 1) for _ in order]
+    for number, (nics, busbw) in enumerate(zip(order, speeds, strict=True)):
+        run = Sweep(nics=nics, busbw=busbw, stamp=BASE + timedelta(minutes=number))
+        _write(tmp_path / "logs" / f"{number}.out", run, BASE)
+    store = Store(tmp_path / "s")
+    ingest([tmp_path / "logs"], store, Options())
+    told = _accepted(store)
+    for number, nics in enumerate(order):
+        share, _ = told[str(tmp_path / "logs" / f"{number}.out")]
+        before = order.index(nics)
+        expected = (
+            None if before == number else pytest.approx(speeds[number] / speeds[before], abs=0.002)
+        )
+        assert share == expected
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -124,21 +124,23 @@ _SWEEP: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("fault", "seed", "kind", "benchmarks"),
+    ("fault", "seed", "kind", "benchmarks", "slow_by_chance"),
     [
-        ("slow_swept_host", 3653, "slow_part", "pairs"),
-        ("slow_swept_rail", 3656, "slow_part", "rails"),
-        ("wrong_sums", 3658, "wrong_results", "hosts"),
+        ("slow_swept_host", 3653, "slow_part", "pairs", 1),
+        ("slow_swept_rail", 3656, "slow_part", "rails", 0),
+        ("wrong_sums", 3658, "wrong_results", "hosts", 1),
     ],
 )
 def test_a_bad_part_of_benchmarks_is_found(
-    tmp_path: Path, fault: str, seed: int, kind: str, benchmarks: str
+    tmp_path: Path, fault: str, seed: int, kind: str, benchmarks: str, slow_by_chance: int
 ) -> None:
     given = _SWEEP | {"fault": fault, "fault_parts": "one", "benchmarks": benchmarks}
     truth, found = told(tmp_path, seed, **given)
     assert truth["faults"][0]["identifiable"]
     entities = named(found, kind)
     assert any(is_culprit(entity, truth) for entity in entities)
+    # What the part takes of its runs is told once; another run may be slow besides.
+    assert len(named(found, "slow_benchmark")) == slow_by_chance
 
 
 def test_benchmarks_of_sound_parts_are_no_alarm(tmp_path: Path) -> None:

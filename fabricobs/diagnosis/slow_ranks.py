@@ -30,6 +30,8 @@ _MOST_LAST = 1 / 3
 # Units late by this share of the largest excess, in this share of all steps of either, are alike.
 _ALIKE = 2 / 3
 _SHARED = 0.5
+# A rank slower than its slow host by this factor is slow for a reason of its own.
+_FAR = 2
 # An excess this small that would have shown needs no longer windows (Greyhound: half of 10 %).
 _SMALL = 0.05
 # Others must wait for this share at least of what a unit works longer: else it holds up nobody.
@@ -89,7 +91,8 @@ def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
     moments = np.minimum(sustained, again)
     by_host = _hosts(times)
     units: list[SlowUnit] = []
-    whole_hosts = _last_again(_host_excess(times, by_host, model), model)
+    others = [columns[moments[columns] == _NEVER] for columns in by_host.values()]
+    whole_hosts = _last_again(_host_excess(times, others, model), model)
     for (host, columns), as_one in zip(by_host.items(), whole_hosts, strict=True):
         known = np.sort(moments[columns])
         share = float((known < _NEVER).mean())
@@ -98,10 +101,11 @@ def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
             most = int(np.ceil(model.limit("host_share") * len(known))) - 1
             moment = int(min(known[most], as_one))
             lasts = bool((sustained[columns] < _NEVER).any())
-            units += _unit(
+            found = _unit(
                 times, columns, host, moment, _least_excess(times, model, lasts=lasts), model
             )
-            moments[columns] = _NEVER
+            units += found
+            moments[columns[~_far_slower(times, columns, found)]] = _NEVER
     for column in np.flatnonzero(moments < _NEVER):
         least = _least_excess(times, model, lasts=bool(sustained[column] < _NEVER))
         moment = int(moments[column])
@@ -110,6 +114,14 @@ def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
             for other in _company(times, unit, units, moments):
                 units += _unit(times, np.array([other]), None, moment, least, model)
     return [unit for unit in units if _is_enough(times, unit, model)]
+
+
+def _far_slower(times: RankTimes, columns: Integers, found: list[SlowUnit]) -> Flags:
+    """Mark the ranks of a host that is slow as a whole which are so by far more than the host."""
+    if not found:
+        return np.ones(len(columns), dtype=bool)
+    late = times.excess[found[0].late]
+    return nan_median(late[:, columns], axis=0) > _FAR * usual_excess(times, found[0])
 
 
 def _company(
@@ -281,14 +293,18 @@ def _z_among_peers(values: Array, floor: float) -> Array:
     return np.asarray((values - centre) / np.maximum(spread, floor))
 
 
-def _host_excess(times: RankTimes, by_host: dict[str | None, Integers], model: Model) -> Array:
-    """Excess [S, H] that `host_share` of a host's ranks reach: one slow rank makes no slow host."""
+def _host_excess(times: RankTimes, others: list[Integers], model: Model) -> Array:
+    """Excess [S, H] that `host_share` of a host's `others` reach, the ranks not slow by themselves.
+
+    One slow rank makes no slow host: counted, it lifts what that share of its host's ranks reach,
+    by little, but in all steps. NaN where a host has no others.
+    """
     share = 1 - model.limit("host_share")
-    if not by_host:
-        return np.empty((len(times.steps), 0))
-    return np.column_stack(
-        [np.quantile(times.excess[:, columns], share, axis=1) for columns in by_host.values()]
-    )
+    excess = np.full((len(times.steps), len(others)), np.nan)
+    for place, columns in enumerate(others):
+        if len(columns):
+            excess[:, place] = np.quantile(times.excess[:, columns], share, axis=1)
+    return excess
 
 
 def _last_again(excess: Array, model: Model) -> Integers:

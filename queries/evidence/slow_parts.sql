@@ -3,10 +3,10 @@
 -- median of the others, on the logarithm of bus bandwidth over that of alike runs); its runs tell nothing more of other
 -- parts and are left out; then the next is sought. A row is a part that was accused, in this order: `effect` is the share
 -- of bandwidth its runs lack (median), `t` its distance, `high_share` what four of five of its runs stay below, `ratio` the
--- likelihood of the next best part over its own: where it is near 1 they cannot be told apart.
+-- likelihood of the next best part over its own: where it is near 1 they cannot be told apart. `own_runs` are its runs.
 -- Of a NIC (a rail) all hosts' NICs of that name are meant. Parts in all runs, or in fewer than three, show nothing.
 WITH RECURSIVE shares AS (
-  SELECT row_number() OVER (ORDER BY path, run, test) AS run, hosts, nics, ln(busbw_gbytes_per_s / usual_gbytes_per_s) AS y
+  SELECT row_number() OVER (ORDER BY path, run, test) AS run, {'path': path, 'run': run, 'test': test} AS key, hosts, nics, ln(busbw_gbytes_per_s / usual_gbytes_per_s) AS y
   FROM benchmark_runs
   WHERE alike >= $fewest_runs AND busbw_gbytes_per_s > 0 AND hosts IS NOT NULL
 ),
@@ -33,7 +33,7 @@ parts AS MATERIALIZED (
 ),
 accused AS (
   SELECT 0 AS place, []::BIGINT[] AS gone, NULL::VARCHAR AS type, NULL::VARCHAR AS part, NULL::DOUBLE AS effect,
-    NULL::DOUBLE AS t, NULL::DOUBLE AS high_share, NULL::DOUBLE AS ratio, 0::BIGINT AS runs, 0::BIGINT AS others
+    NULL::DOUBLE AS t, NULL::DOUBLE AS high_share, NULL::DOUBLE AS ratio, []::BIGINT[] AS own, 0::BIGINT AS others
   UNION ALL
   SELECT * FROM (
     WITH left_runs AS (
@@ -68,14 +68,15 @@ accused AS (
       QUALIFY row_number() OVER (ORDER BY rest, type, part) = 1
     )
     SELECT place + 1, list_concat(gone, own), type, part, 1 - exp(m1 - m0), t, 1 - exp(high - m0),
-      pow(next_rest, -n / 2.0), n1, n0
+      pow(next_rest, -n / 2.0), own, n0
     FROM ordered
   )
 )
 SELECT CASE WHEN a.type = 'switch' THEN 'switch' ELSE a.type END AS type,
   CASE WHEN a.type = 'host' THEN a.part END AS host, CASE WHEN a.type = 'nic' THEN a.part END AS nic,
   CASE WHEN a.type = 'switch' THEN a.part END AS switch,
-  a.place, a.effect, a.t, a.high_share, coalesce(a.ratio, 0) AS ratio, a.runs, a.others,
+  a.place, a.effect, a.t, a.high_share, coalesce(a.ratio, 0) AS ratio, len(a.own) AS runs, a.others,
+  (SELECT list(o.key ORDER BY o.run) FROM observed o WHERE list_contains(a.own, o.run)) AS own_runs,
   (SELECT count(*) FROM observed) AS judged_runs, (SELECT count(DISTINCT (type, part)) FROM parts) AS judged_parts
 FROM accused a WHERE a.place > 0
 ORDER BY a.place

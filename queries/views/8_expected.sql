@@ -151,7 +151,7 @@ QUALIFY row_number() OVER (PARTITION BY e.file_id, e.line ORDER BY link_gbytes_p
 -- start printed: from the line of rank 0 to the next. `hosts` is null where ranks are missing in the output, `gpu` a list
 -- where its ranks have several models.
 -- `op` of a test that is not named follows from busbw over algbw. `nics` and `link_gbytes_per_s` are those NCCL
--- lists in the same file, else those the hosts tell.
+-- lists in the same file, else those the hosts tell. `asked_nics` are those the run was told to use, null for all.
 CREATE OR REPLACE VIEW benchmark_rows AS
 WITH members AS (
   SELECT file_id, line, rank, host_name(host) AS host, gpu_name,
@@ -200,6 +200,7 @@ named AS (
     CASE WHEN p.run IS NULL THEN len(r.hosts) ELSE p.nodes END AS nodes,
     coalesce(p.hosts, r.hosts, CASE WHEN b.host IS NOT NULL THEN [host_name(b.host)] END) AS hosts, r.gpu, v.version,
     coalesce(CASE WHEN b.nic IS NOT NULL THEN [b.nic] END, l.names, a.names) AS nic_names,
+    coalesce(b.nic, array_to_string(a.names, ' ')) AS asked_nics,
     CASE WHEN p.run IS NULL THEN coalesce(l.nics, len(a.names), h.nics) END AS host_nics,
     CASE WHEN p.run IS NULL THEN coalesce(l.link_gbytes_per_s, h.link_gbytes_per_s) ELSE p.link_gbytes_per_s END AS link_gbytes_per_s,
     coalesce(b.busbw_gbytes_per_s / nullif(b.algbw_gbytes_per_s, 0), 1) AS factor
@@ -236,7 +237,7 @@ CREATE OR REPLACE MACRO one_copy() AS INTERVAL 5 MINUTE;
 
 -- A run of a benchmark in one row, `name` its file and its number there. Its largest message is held against what is
 -- expected, against alike runs (same test, ranks, nodes, GPUs, library version and size), and against the run before
--- it: the last earlier one that was alike on the same hosts. Its smallest AllReduce is held against what is expected.
+-- it: the last earlier one that was alike on the same hosts and was told to use the same NICs. Its smallest AllReduce is held against what is expected.
 -- What a run does not state of ranks and hosts is no likeness: two of unknown hosts may be of two clusters, even in one
 -- folder, so they are alike to none. A run is dated by its output, else by its path, else by the last change of its
 -- file; `ran_from` and `ran_to` are as far as that tells. The run before lies in the same file, or ended before this
@@ -268,7 +269,7 @@ WITH judged AS (
 runs AS (
   SELECT file_id, path, run, parse_filename(path) || CASE WHEN run > 1 THEN ' run ' || run ELSE '' END AS name, test,
     min(op) AS op, min(nranks) AS nranks, min(nodes) AS nodes,
-    min(hosts) AS hosts, min(nic_names) AS nics, min(nic) AS nic, min(queue_pairs) AS queue_pairs,
+    min(hosts) AS hosts, min(nic_names) AS nics, min(nic) AS nic, min(asked_nics) AS asked_nics, min(queue_pairs) AS queue_pairs,
     min(mtu) AS mtu, min(link_gbytes_per_s) AS link_gbytes_per_s, min(gpu) AS gpu, min(version) AS version,
     min(job) AS job, min(ts) FILTER (ts_source IN ('inline', 'header')) AS ts,
     max(bytes) AS bytes, median(reached) FILTER (bytes = largest) AS busbw_gbytes_per_s,
@@ -289,7 +290,7 @@ dated AS (
   SELECT r.*, CASE WHEN r.nodes IS NOT NULL THEN
       {'test': r.test, 'op': r.op, 'nranks': r.nranks, 'nodes': r.nodes, 'bytes': r.bytes, 'gpu': r.gpu, 'version': r.version,
         'queue_pairs': r.queue_pairs, 'mtu': r.mtu, 'link': CASE WHEN r.nic IS NOT NULL THEN r.link_gbytes_per_s END}::VARCHAR
-    END AS likeness, concat_ws(' ', array_to_string(r.hosts, ' '), r.nic) AS own_hosts,
+    END AS likeness, concat_ws(' ', array_to_string(r.hosts, ' '), r.asked_nics) AS own_hosts,
     coalesce(r.ts, CASE WHEN f.dated_source = 'day' AND f.modified - f.dated BETWEEN INTERVAL 0 DAY AND INTERVAL 1 DAY
       THEN f.modified ELSE f.dated END, f.modified) AS ran_from,
     CASE WHEN r.ts IS NOT NULL OR f.dated_source <> 'day' THEN ran_from
@@ -314,7 +315,7 @@ compared AS (
   ASOF LEFT JOIN ended e ON e.likeness = d.likeness AND e.own_hosts = d.own_hosts AND d.ran_from > e.ran_to
   WINDOW alike AS (PARTITION BY d.likeness)
 )
-SELECT * EXCLUDE (likeness, own_hosts), CASE
+SELECT * EXCLUDE (likeness, own_hosts, asked_nics), CASE
     WHEN wrong > 0 THEN 'wrong results'
     WHEN busbw_gbytes_per_s < expected_low_gbytes_per_s THEN 'below'
     WHEN dip_bytes >= 67108864 THEN 'unstable'
