@@ -264,3 +264,51 @@ class TestNothingButCollectives:
         assert slower.start_step == pytest.approx(job.onset, abs=4 * job.every)
         assert slower.loss_share == pytest.approx(loss_of(job, lengths), abs=0.03)
         assert "longer collectives" in slower.explanation
+
+
+def _ends_told(folder: Path, rows: dict[str, pa.Table]) -> dict[int, datetime]:
+    store = Store(folder)
+    store.create()
+    store.append("given", rows)
+    with open_session(store.path, "step_ends") as session:
+        return dict(session.sql("SELECT step, ts FROM step_ends WHERE ts IS NOT NULL").fetchall())
+
+
+def _without_times(rows: dict[str, pa.Table], first: int) -> dict[str, pa.Table]:
+    """Return the rows with steps numbered from `first` on, whose lines tell no times."""
+    steps = rows["steps"]
+    numbers = pa.array([first - 1 + step for step in steps["step"].to_pylist()], pa.int64())
+    none = pa.nulls(len(steps), steps.schema.field("ts").type)
+    steps = steps.set_column(steps.schema.get_field_index("step"), "step", numbers)
+    return rows | {"steps": steps.set_column(steps.schema.get_field_index("ts"), "ts", none)}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_steps_without_times_have_those_of_the_collectives_they_change_with(
+    tmp_path: Path, seed: int
+) -> None:
+    """A cause with a time had no cost, and the longer steps no cause: "steps without times"."""
+    chance = np.random.default_rng(seed)
+    job = Job(
+        calls=int(chance.choice([1, 8])),
+        order="burst",
+        seed=seed,
+        steps=int(chance.integers(120, 240)),
+        lines=int(chance.choice([1, 1, 2, 5])),
+        pause=int(chance.choice([0, 40])),
+        storm=float(chance.choice([1.0, 1.4])),
+        jitter=0.02,
+    )
+    rows, _ = run(job)
+    first = int(chance.choice([1, 5001]))
+    told = _ends_told(tmp_path / "s", _without_times(rows, first))
+    true = dict(
+        zip(rows["steps"]["step"].to_pylist(), rows["steps"]["ts"].to_pylist(), strict=True)
+    )
+    # Of forty lines, each of the mean of five steps, it cannot always be told.
+    assert len(told) >= 0.9 * len(true) or (job.lines == 5 and not told)
+    for step, moment in told.items():
+        assert abs(moment - true[step - first + 1]) < timedelta(seconds=1)
+    # The lengths of another job's steps are not these.
+    other, _ = run(replace(job, seed=seed + 100, storm=1.0))
+    assert not _ends_told(tmp_path / "o", _without_times(rows | {"steps": other["steps"]}, first))

@@ -100,6 +100,38 @@ def test_one_slow_rank_makes_no_slow_host(seed: int) -> None:
     assert [unit.hosts for unit in units[1:]] == [(times.hosts[slow],)] * whole_host
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_several_slow_ranks_and_hosts_are_each_found_and_no_other(seed: int) -> None:
+    """One late in all steps hid who was late in bursts; the other rank of a slow one's host was
+    slow with it; GPUs a little slower by nature were "slow in bursts"."""
+    chance = np.random.default_rng(seed)
+    each, hosts = int(chance.choice([1, 2, 4, 8])), int(chance.choice([8, 16, 32]))
+    steps, ranks = int(chance.choice([120, 240, 480])), each * hosts
+    noise = chance.uniform(0.005, 0.04)
+    own = 2000 * chance.normal(1, noise, (steps, ranks)) * chance.normal(1, 0.005, ranks)
+    slow: list[list[int]] = []
+    for host in chance.choice(hosts, int(chance.integers(0, 4)), replace=False):
+        of_host = list(range(host * each, (host + 1) * each))
+        slow.append(of_host if chance.random() < 0.4 else [int(chance.choice(of_host))])
+        begin = int(chance.choice([0, steps // 3]))
+        late = np.arange(steps) >= begin
+        if chance.random() < 0.3:
+            late &= np.arange(steps) % 30 < 12  # bursts
+        own[np.ix_(late, slow[-1])] *= 1 + chance.uniform(0.25, 0.6)
+    top = own.max(axis=1, keepdims=True)
+    times = replace(
+        times_of(own, top[:, 0] + 800),
+        hosts=tuple(f"node{rank // each:02}" for rank in range(ranks)),
+        comm_ms=top - own + 800,
+        measured=True,
+    )
+    units = alike(times, find_slow(times, load_models()["straggler"]))
+    told = {int(column) for unit in units for column in unit.columns}
+    assert told == {rank for ranks in slow for rank in ranks}
+    for ranks_of in slow:
+        assert any(set(ranks_of) <= set(unit.columns.tolist()) for unit in units)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_rank_that_pauses_for_longer_than_the_mean_step_of_its_line(seed: int) -> None:
     """Lines of every fifth step tell the mean: the pause of one rank was priced in full."""

@@ -21,6 +21,7 @@ VALUES = {
     "ranks_expected": "that the jobs have as their logs say",
     "hosts": "of these ranks",
     "steps": "that a log tells",
+    "steps_timed_by_collectives": "of these, where no log tells the times of steps",
     "collectives": "measured calls of a rank",
     "ports": "with counters",
     "devices": "with these ports",
@@ -86,7 +87,7 @@ def describe_coverage(
             "ranks",
             _extent(row["ranks"], row["ranks_expected"], row["hosts"]),
         ),
-        ("steps", f"{row['steps']:,}{_again(evidence)}"),
+        ("steps", f"{row['steps']:,}{_timed(row['steps_timed_by_collectives'])}{_again(evidence)}"),
         ("collective measurements", f"{row['collectives']:,}"),
         ("ports", f"{row['ports']:,} on {row['devices']:,} devices"),
         ("counter interval", f"{interval:.0f} s" if interval else "none"),
@@ -116,6 +117,12 @@ def describe_coverage(
         {name: int(row[name]) if isinstance(row[name], Decimal) else row[name] for name in VALUES},
         row["measured_from"],
     )
+
+
+def _timed(by_collectives: int) -> str:
+    if not by_collectives:
+        return ""
+    return ", whose times are those of the collectives whose lengths change with theirs"
 
 
 def _again(evidence: Evidence) -> str:

@@ -4,32 +4,30 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from fabricobs.diagnosis.findings import Power
+from fabricobs.diagnosis.last_units import NEVER, last_too_often
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_compute_times import RankTimes
 from fabricobs.diagnosis.statistics import (
     MAD_FLOOR,
     MAD_TO_SIGMA,
     Array,
+    Flags,
     Integers,
-    at_least,
-    false_discovery,
     nan_median,
     rolling_median,
 )
 
-Flags = NDArray[np.bool_]
-
-_NEVER = np.iinfo(np.int64).max
-# Steps in which a unit must have been last before its share of them means anything.
-_FEWEST_LAST = 5
 # Where more of the ranks are last by turns, they are a group with work of its own, not slow ones.
 _MOST_LAST = 1 / 3
 # Units late by this share of the largest excess, in this share of all steps of either, are alike.
 _ALIKE = 2 / 3
 _SHARED = 0.5
+# A unit is slow by what so many of its steps stay below: bursts may be few.
+_MOSTLY = 0.95
+# What is so many times the noise of single steps shows in each: noise reaches 1.6 times as often.
+_CLEAR = 4
 # A rank slower than its slow host by this factor is slow for a reason of its own.
 _FAR = 2
 # An excess this small that would have shown needs no longer windows (Greyhound: half of 10 %).
@@ -82,37 +80,35 @@ class SlowUnit:
 
 def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
     """Return the slow hosts and the slow ranks of other hosts of one job."""
-    again = _last_again(times.excess, model)
-    if (again < _NEVER).mean() > _MOST_LAST:
-        again[:] = _NEVER
     sustained = _sustained(times, model)
     for group in times.slower:
         sustained[group.columns] = np.minimum(sustained[group.columns], group.detected)
+    again = _last_again(times.excess, sustained < NEVER, times, model)
+    if (again < NEVER).mean() > _MOST_LAST:
+        again[:] = NEVER
     moments = np.minimum(sustained, again)
     by_host = _hosts(times)
     units: list[SlowUnit] = []
-    others = [columns[moments[columns] == _NEVER] for columns in by_host.values()]
-    whole_hosts = _last_again(_host_excess(times, others, model), model)
+    of_hosts = _host_excess(times, by_host, moments < NEVER, model)
+    whole_hosts = _last_again(of_hosts, np.zeros(len(by_host), dtype=bool), times, model)
     for (host, columns), as_one in zip(by_host.items(), whole_hosts, strict=True):
         known = np.sort(moments[columns])
-        share = float((known < _NEVER).mean())
-        as_one = as_one if len(columns) <= _MOST_LAST * len(times.ranks) else _NEVER
-        if len(columns) > 1 and (share >= model.limit("host_share") or as_one < _NEVER):
+        share = float((known < NEVER).mean())
+        as_one = as_one if len(columns) <= _MOST_LAST * len(times.ranks) else NEVER
+        if len(columns) > 1 and (share >= model.limit("host_share") or as_one < NEVER):
             most = int(np.ceil(model.limit("host_share") * len(known))) - 1
             moment = int(min(known[most], as_one))
-            lasts = bool((sustained[columns] < _NEVER).any())
-            found = _unit(
-                times, columns, host, moment, _least_excess(times, model, lasts=lasts), model
-            )
+            lasts = bool((sustained[columns] < NEVER).any())
+            found = _unit(times, columns, host, moment, model, lasts=lasts)
             units += found
-            moments[columns[~_far_slower(times, columns, found)]] = _NEVER
-    for column in np.flatnonzero(moments < _NEVER):
-        least = _least_excess(times, model, lasts=bool(sustained[column] < _NEVER))
+            moments[columns[~_far_slower(times, columns, found)]] = NEVER
+    for column in np.flatnonzero(moments < NEVER):
+        lasts = bool(sustained[column] < NEVER)
         moment = int(moments[column])
-        for unit in _unit(times, np.array([column]), None, moment, least, model):
+        for unit in _unit(times, np.array([column]), None, moment, model, lasts=lasts):
             units.append(unit)
             for other in _company(times, unit, units, moments):
-                units += _unit(times, np.array([other]), None, moment, least, model)
+                units += _unit(times, np.array([other]), None, moment, model, lasts=lasts)
     return [unit for unit in units if _is_enough(times, unit, model)]
 
 
@@ -134,7 +130,7 @@ def _company(
     """
     known = {int(column) for each in units for column in each.columns}
     near = nan_median(times.excess[unit.late], axis=0) >= _ALIKE * usual_excess(times, unit)
-    near &= moments == _NEVER
+    near &= moments == NEVER
     others = [int(column) for column in np.flatnonzero(near) if int(column) not in known]
     return others if len(others) < _MOST_LAST * len(times.ranks) else []
 
@@ -256,17 +252,9 @@ def _small_excess(times: RankTimes, model: Model) -> float:
     return model.limit("small_excess" if times.measured else "small_lateness")
 
 
-def _least_excess(times: RankTimes, model: Model, *, lasts: bool) -> float:
-    """Return by how much a unit must stand out in its late steps: small where it `lasts`.
-
-    Where single steps vary, a rank that is ordinarily a little slower is last more often.
-    """
-    return _small_excess(times, model) / 2 if lasts else model.limit("excess")
-
-
 def _in_windows(times: RankTimes, length: int, limit: float, model: Model) -> Integers:
     count, ranks = times.excess.shape
-    moments = np.full(ranks, _NEVER)
+    moments = np.full(ranks, NEVER)
     if count < 2 * length:
         return moments
     # Of peers that are alike, an excess of the limit is far.
@@ -293,54 +281,52 @@ def _z_among_peers(values: Array, floor: float) -> Array:
     return np.asarray((values - centre) / np.maximum(spread, floor))
 
 
-def _host_excess(times: RankTimes, others: list[Integers], model: Model) -> Array:
-    """Excess [S, H] that `host_share` of a host's `others` reach, the ranks not slow by themselves.
+def _host_excess(
+    times: RankTimes, by_host: dict[str | None, Integers], slow: Flags, model: Model
+) -> Array:
+    """Excess [S, H] that `host_share` of a host's ranks reach, without those `slow` by themselves.
 
     One slow rank makes no slow host: counted, it lifts what that share of its host's ranks reach,
-    by little, but in all steps. NaN where a host has no others.
+    by little, but in all steps. NaN where less than the share is left.
     """
-    share = 1 - model.limit("host_share")
-    excess = np.full((len(times.steps), len(others)), np.nan)
-    for place, columns in enumerate(others):
-        if len(columns):
-            excess[:, place] = np.quantile(times.excess[:, columns], share, axis=1)
+    share = model.limit("host_share")
+    excess = np.full((len(times.steps), len(by_host)), np.nan)
+    for place, columns in enumerate(by_host.values()):
+        others = columns[~slow[columns]]
+        if len(others) >= share * len(columns):
+            excess[:, place] = np.quantile(times.excess[:, others], 1 - share, axis=1)
     return excess
 
 
-def _last_again(excess: Array, model: Model) -> Integers:
-    """Return, per unit, the first step index at which it was last too often for chance.
-
-    A unit is last in a step if its excess is the largest and above the limit; alike, each would be
-    in one of `units` of the steps that have a last one. Binomial test; Benjamini-Hochberg over the
-    units.
-    """
-    steps, units = excess.shape
-    moments = np.full(units, _NEVER)
-    filled = np.nan_to_num(excess, nan=-np.inf)
-    late = np.flatnonzero(filled.max(axis=1, initial=-np.inf) > model.limit("excess"))
-    if units < 2 or not len(late):
-        return moments
-    last = filled[late].argmax(axis=1)
-    counts = np.bincount(last, minlength=units)
-    p = at_least(counts, len(late), 1 / units)
-    kept = np.array(false_discovery(p)) < model.limit("last_q")
-    for unit in np.flatnonzero(kept & (counts >= _FEWEST_LAST)):
-        so_far = np.cumsum(last == unit)
-        p_then = at_least(so_far, np.arange(1, len(late) + 1), 1 / units)
-        sure = (p_then < model.limit("last_q") / units) & (so_far >= _FEWEST_LAST)
-        moments[unit] = late[int(sure.argmax())] if sure.any() else steps - 1
-    return moments
+def _last_again(excess: Array, slow: Flags, times: RankTimes, model: Model) -> Integers:
+    """Return, per unit, the first step index at which it was last too often for chance."""
+    return last_too_often(
+        excess,
+        slow,
+        little=_small_excess(times, model),
+        limits=(max(model.limit("excess"), _CLEAR * _noise(times)), model.limit("excess")),
+        q=model.limit("last_q"),
+    )
 
 
 def _unit(
-    times: RankTimes, columns: Integers, host: str | None, moment: int, least: float, model: Model
+    times: RankTimes,
+    columns: Integers,
+    host: str | None,
+    moment: int,
+    model: Model,
+    *,
+    lasts: bool,
 ) -> list[SlowUnit]:
-    """The unit with the steps in which it is late; nothing if that is by less than `least`.
+    """The unit with the steps in which it is late; nothing if that is by less than is asked.
 
-    Nor if it waits as long as the others do.
+    Small is enough where it `lasts`: where single steps vary, a rank that is ordinarily a little
+    slower is last more often. Nothing, too, if it waits as long as the others do.
     """
-    excess = _smoothed(nan_median(times.excess[:, columns], axis=1), times, model)
-    usual = float(np.nanquantile(excess, 0.95))
+    least = _small_excess(times, model) / 2 if lasts else model.limit("excess")
+    raw = nan_median(times.excess[:, columns], axis=1)
+    excess = _smoothed(raw, times, model, lasts=lasts)
+    usual = float(np.nanquantile(excess, _MOSTLY))
     late = excess > max(usual / 2, _small_excess(times, model) / 2)
     late &= _in_company(late)
     if not late.any() or float(np.nanmedian(excess[late])) < least:
@@ -351,17 +337,23 @@ def _unit(
     return [SlowUnit(columns, hosts, late, max(moment, int(np.flatnonzero(late)[0])))]
 
 
-def _smoothed(excess: Array, times: RankTimes, model: Model) -> Array:
-    """Return the running median where single steps of the ranks vary by more than the excess.
+def _smoothed(excess: Array, times: RankTimes, model: Model, *, lasts: bool) -> Array:
+    """Return the running median of what `lasts`, or varies by more than the limit, unless clear.
 
-    Its length is that of a short window, or of a long one where those vary too.
+    Single steps of what is not clear would come and go with noise.
     """
-    noise = float(np.nanmedian(np.abs(times.excess))) * MAD_TO_SIGMA
-    if noise <= model.limit("excess"):
+    noise = _noise(times)
+    varies = lasts or noise > model.limit("excess")
+    if not varies or np.nanquantile(excess, _MOSTLY) > _CLEAR * noise:
         return excess
     length = int(model.limit("window_steps"))
     padded = np.pad(excess, length // 2, mode="edge")
     return nan_median(sliding_window_view(padded, length)[: len(excess)], axis=1)
+
+
+def _noise(times: RankTimes) -> float:
+    """Return by how much single steps of the ranks vary: a robust standard deviation."""
+    return float(np.nanmedian(np.abs(times.excess))) * MAD_TO_SIGMA
 
 
 def _makes_others_wait(times: RankTimes, columns: Integers, late: Flags) -> bool:

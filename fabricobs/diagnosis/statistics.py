@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 # A step change must also differ this much in the median to count: half of Greyhound's 10 %.
 SMALLEST_SHIFT = 0.05

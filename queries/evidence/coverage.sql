@@ -10,6 +10,7 @@ SELECT
   greatest(seen.ranks, seen.nranks, told.nranks) AS ranks_expected,
   greatest((SELECT count(DISTINCT host) FROM job_ranks), told.hosts) AS hosts,
   (SELECT count(DISTINCT (job, step)) FROM step_times WHERE source NOT LIKE 'collective%') AS steps,
+  (SELECT count(*) FROM steps_by_rhythm) AS steps_timed_by_collectives,
   (SELECT count(*) FROM collectives) AS collectives,
   (SELECT count(DISTINCT (device, port)) FROM port_samples) AS ports,
   (SELECT count(DISTINCT device) FROM port_samples) AS devices,

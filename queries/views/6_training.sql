@@ -137,6 +137,98 @@ CREATE OR REPLACE VIEW collective_steps AS
 SELECT job, step, ts, transfer_ms, bytes, step_time_ms, are_calls FROM collective_rhythm r
 WHERE NOT EXISTS (SELECT 1 FROM steps o WHERE o.job IS NOT DISTINCT FROM r.job);
 
+-- Steps of jobs whose logs tell how long steps took and not when: they are those of the rhythm of its collectives whose
+-- lengths change from step to step as theirs do. `ahead` is by how many numbers the rhythm is ahead: the best of the 200
+-- around those at which the first or the last of both meet. Where calls are far apart, a step has several rows of the
+-- rhythm. `alike` is the correlation of the changes (of logarithms, cut at six times the usual one), `z` its distance from
+-- none in standard errors (Fisher): six are asked, with 800 places tried, and no other place may have four fifths of it,
+-- as one would where the lengths only repeat with checkpoints. Judgements.
+CREATE OR REPLACE VIEW steps_by_rhythm AS
+WITH untimed AS MATERIALIZED (
+  SELECT job, step, median(step_time_ms) AS ms
+  FROM steps s
+  WHERE step IS NOT NULL AND step_time_ms > 0
+    AND NOT EXISTS (SELECT 1 FROM steps d WHERE d.job IS NOT DISTINCT FROM s.job AND d.step IS NOT NULL AND d.ts IS NOT NULL)
+  GROUP BY job, step
+),
+rhythm AS MATERIALIZED (
+  SELECT job, step, ts FROM collective_rhythm r
+  WHERE NOT are_calls AND EXISTS (SELECT 1 FROM untimed u WHERE u.job IS NOT DISTINCT FROM r.job)
+),
+lengths AS (
+  SELECT *, lag(step) OVER (PARTITION BY job ORDER BY step) AS before FROM untimed
+),
+spans AS (
+  SELECT u.job, u.first, u.last, r.first AS rhythm_first, r.last AS rhythm_last,
+    unnest(list_distinct([1, greatest(1, round((r.last - r.first + 1) / (u.last - u.first + 1)))::BIGINT])) AS rows_a_step
+  FROM (SELECT job, min(step) AS first, max(step) AS last FROM untimed GROUP BY job) u
+  JOIN (SELECT job, min(step) AS first, max(step) AS last FROM rhythm GROUP BY job) r
+    ON r.job IS NOT DISTINCT FROM u.job
+),
+bounds AS (
+  SELECT job, rows_a_step, unnest(list_distinct(list_concat(
+    range(rhythm_first - first * rows_a_step - 200, rhythm_first - first * rows_a_step + 201),
+    range(rhythm_last - last * rows_a_step - 200, rhythm_last - last * rows_a_step + 201)))) AS ahead
+  FROM spans
+),
+pairs AS (
+  SELECT l.job, b.rows_a_step, b.ahead, l.step, ln(l.ms) AS told,
+    ln((epoch(r.ts) - epoch(p.ts)) / (l.step - l.before)) AS seen
+  FROM lengths l
+  JOIN bounds b ON b.job IS NOT DISTINCT FROM l.job
+  JOIN rhythm r ON r.job IS NOT DISTINCT FROM l.job AND r.step = l.step * b.rows_a_step + b.ahead
+  JOIN rhythm p ON p.job IS NOT DISTINCT FROM l.job AND p.step = l.before * b.rows_a_step + b.ahead
+  WHERE r.ts > p.ts
+),
+changes AS (
+  SELECT job, rows_a_step, ahead, told - lag(told) OVER w AS told, seen - lag(seen) OVER w AS seen
+  FROM pairs
+  WINDOW w AS (PARTITION BY job, rows_a_step, ahead ORDER BY step)
+),
+cut AS (
+  SELECT *, 6 * median(abs(told)) OVER w AS told_cut, 6 * median(abs(seen)) OVER w AS seen_cut
+  FROM changes WHERE told IS NOT NULL
+  WINDOW w AS (PARTITION BY job, rows_a_step, ahead)
+),
+fits AS (
+  SELECT job, rows_a_step, ahead, count(*) AS n,
+    corr(greatest(-told_cut, least(told_cut, told)), greatest(-seen_cut, least(seen_cut, seen))) AS alike,
+    atanh(least(alike, 0.9999)) * sqrt(n - 3) AS z
+  FROM cut GROUP BY job, rows_a_step, ahead
+  HAVING count(*) >= 20
+),
+best AS (
+  SELECT job, rows_a_step, ahead, z FROM fits
+  WHERE alike >= 0.4 AND z >= 6
+  QUALIFY row_number() OVER (PARTITION BY job ORDER BY z DESC, abs(ahead)) = 1
+),
+sure AS (
+  SELECT b.job, b.rows_a_step, b.ahead
+  FROM best b
+  WHERE NOT EXISTS (
+    SELECT 1 FROM fits f
+    WHERE f.job IS NOT DISTINCT FROM b.job AND f.z > 0.8 * b.z
+      AND (f.rows_a_step <> b.rows_a_step OR abs(f.ahead - b.ahead) > 2 * b.rows_a_step)
+  )
+)
+SELECT u.job, u.step, r.ts
+FROM untimed u
+JOIN sure b ON b.job IS NOT DISTINCT FROM u.job
+JOIN rhythm r ON r.job IS NOT DISTINCT FROM u.job AND r.step = u.step * b.rows_a_step + b.ahead;
+
+-- When each step ended, by whichever log tells its time: another may tell more of the step. Steps end together on all
+-- ranks: where clocks are apart, the (lower) median clock is that of the job, as it is of collectives.
+CREATE OR REPLACE VIEW step_ends AS
+SELECT job, step, quantile_disc(ts, 0.5) AS ts
+FROM (
+  SELECT job, step, ts FROM steps
+  WHERE step IS NOT NULL AND ts IS NOT NULL
+  QUALIFY row_number() OVER (PARTITION BY job, step, rank, file_id ORDER BY ts DESC, line DESC) = 1
+)
+GROUP BY job, step
+UNION ALL
+SELECT job, step, ts FROM steps_by_rhythm;
+
 -- The job's time of each step, from the best source it has: per-rank records (median over ranks),
 -- the trainer's own line, begin and end, the difference of the lines' times, or of the training
 -- time they show, else the rhythm of its collectives (`collectives`, or `collective calls` where it tells no steps). After a restart a step may stand twice: the later attempt wins.
@@ -148,8 +240,6 @@ WITH last_attempt AS (
     PARTITION BY job, step, rank, step_time_ms IS NULL ORDER BY ts DESC NULLS LAST, line DESC
   ) = 1
 ),
--- Steps end together on all ranks: where clocks are apart, the (lower) median clock is that of the job, as it is
--- of collectives.
 by_rank AS (
   SELECT job, step, quantile_disc(ts, 0.5) AS ts, median(step_time_ms) AS step_time_ms, 1 AS preference,
     'per-rank records' AS source
@@ -248,9 +338,10 @@ best AS (
   GROUP BY job, preference
   QUALIFY row_number() OVER (PARTITION BY job ORDER BY count(*) DESC, preference) = 1
 )
-SELECT e.job, e.step, e.ts, e.step_time_ms, e.source
+SELECT e.job, e.step, coalesce(e.ts, d.ts) AS ts, e.step_time_ms, e.source
 FROM everything e
-JOIN best b ON e.job IS NOT DISTINCT FROM b.job AND e.preference = b.preference;
+JOIN best b ON e.job IS NOT DISTINCT FROM b.job AND e.preference = b.preference
+LEFT JOIN step_ends d ON d.job IS NOT DISTINCT FROM e.job AND d.step = e.step;
 
 -- How long each rank computed in each step, by traced operations and timers of trainers: those of computations,
 -- else Megatron's forward-backward, in which ranks of one pipeline or tensor group wait for each other and look alike.
