@@ -284,6 +284,17 @@ def test_what_is_low_is_told_after_what_is_over() -> None:
     assert in_order([low, over, costs]) == (over, costs, low)
 
 
+def test_of_what_is_over_the_run_tells_what_cost_most() -> None:
+    """A storm of three minutes led, before the cable that cost the job more until its end."""
+    draw = random.Random(2)
+    short, long = (replace(drawn_finding(draw), severity="medium", state="over") for _ in range(2))
+    short = replace(short, loss_share=0.14, run_share=0.03, confidence=0.8)
+    long = replace(long, loss_share=0.12, run_share=0.05, confidence=0.8)
+    assert in_order([short, long]) == (long, short)
+    short, long = (replace(each, state="ongoing") for each in (short, long))
+    assert in_order([long, short]) == (short, long)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_hang_is_told_after_its_last_step(seed: int) -> None:
     draw = random.Random(seed)

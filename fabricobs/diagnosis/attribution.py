@@ -38,9 +38,15 @@ _COST_SENTENCE = re.compile(
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
     """Order findings by loss times confidence, then by severity and onset.
 
-    What is over comes after what may go on, what is `low`, as how a job is, after both,
+    What is over comes after what may go on, by what the run lost, where that is known: a short
+    fault costs less than its steps tell. What is `low`, as how a job is, comes after both,
     information last.
     """
+
+    def cost(finding: Finding) -> float:
+        of_run = finding.run_share if finding.state == "over" else None
+        return (finding.loss_share or 0.0) if of_run is None else of_run
+
     return tuple(
         sorted(
             findings,
@@ -48,7 +54,7 @@ def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
                 f.severity == "info",
                 f.severity == "low",
                 f.state == "over",
-                -(f.loss_share or 0.0) * f.confidence,
+                -cost(f) * f.confidence,
                 -SEVERITIES.index(f.severity),
                 f.start.timestamp() if f.start else float("inf"),
                 f.id,

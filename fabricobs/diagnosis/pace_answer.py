@@ -85,7 +85,7 @@ def everywhere(
             break
     if not (worst.goes_on or when.startswith("in ")):
         when = f"in the steps {worst.first_step} to {worst.last_step}"
-    is_lost = "is lost" if worst.goes_on else "was lost"
+    is_lost = "is lost" if when.startswith("since ") and worst.goes_on else "was lost"
     told = by_pace or f"{share_words(lost or 0.0)} of the throughput {is_lost} {when}"
     text = f"{told}{restart}."
     if cause is not None and cause.kind == NOT_THE_NETWORK:
