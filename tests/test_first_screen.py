@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from test_loss import finding, told, trend
 
+from fabricobs.diagnosis import pace_answer
 from fabricobs.diagnosis.attribution import in_order
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
@@ -149,6 +150,27 @@ def test_two_faults_are_told_together_and_each_with_the_numbers_of_their_finding
     answer = everywhere(QUESTIONS[0], asked, tuple(faults), [run], lambda: UNASKED)
     assert answer.evidence.startswith(f"{early:.1%} of the throughput was lost in the steps 100")
     assert f"{loss.at_end:.1%} is lost since step 200" in answer.evidence
+
+
+@pytest.mark.parametrize("ends", [98, 104, 60, 160])
+def test_what_ends_as_the_steps_become_shorter_is_the_cause_of_the_longer_ones(
+    ends: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "The cause of the slower steps before is not known" stood above the cause and its cost."""
+    segments = (Segment(0, 99, None, 1200.0), Segment(100, 299, None, 1000.0))
+    run = replace(trend([1200.0] * 100 + [1000.0] * 200), slowdowns=(), segments=segments)
+    run = replace(run, speed_up=segments[1])
+    link = finding(10, ends, 0.16, 1)
+    monkeypatch.setattr(pace_answer, "shifted_times", lambda _: None)
+    asked = cast("Evidence", SimpleNamespace(frame=lambda _: run.steps))
+    answer = everywhere(QUESTIONS[0], asked, (link,), [run], lambda: UNASKED)
+    if abs(ends - 99) <= 10:
+        assert answer.answer == "problem"
+        assert answer.evidence == (
+            f"16.0% of the throughput was lost until step {ends}: {link.title}."
+        )
+    else:
+        assert answer.answer == "unknown" and "is not known" in answer.evidence
 
 
 @pytest.mark.parametrize("seed", SEEDS)

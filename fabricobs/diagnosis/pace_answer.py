@@ -26,6 +26,9 @@ _LOUD = ("medium", "high", "critical")
 _LEAST_LOSS = 0.02  # of the throughput; a smaller loss is information
 _MOST_PAUSES = 8
 _MOST_PACES = 3  # that a sentence names
+_ENDS_BY_STEPS = (
+    10  # A cause is over, and the steps are shorter: by two clocks, and windows of steps
+)
 _BESIDE_IT = "Steps from before it, or after its repair."
 _STANDS_STILL = {"ongoing": "The job stands still", "over": "The job stood still"}  # or the title
 
@@ -190,6 +193,14 @@ def _pace_holds(
     faster = [pace.speed_up for pace in trends if pace.speed_up is not None]
     if faster:
         best = faster[0]
+        ended = [
+            f
+            for f in _costly(findings)
+            if f.end_step is not None and abs(f.end_step + 1 - best.first_step) <= _ENDS_BY_STEPS
+        ]
+        if ended:
+            text = f"{ended[0].lost} of the throughput was lost until step {ended[0].end_step}: "
+            return Question(question, "problem", f"{text}{ended[0].title}.")
         text = (
             f"The job became faster at step {best.first_step} ({best.step_time_ms:,.0f} ms a "
             "step); the cause of the slower steps before is not known."
