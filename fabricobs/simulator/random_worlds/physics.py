@@ -39,8 +39,9 @@ class State:
     compute: [G] factor on computing time. loading: [G] added seconds. rate: [D] factor on what a
     link moves. weight: [D] share of its flows a hash puts on a link. lost: [D] share of packets bit
     errors destroy. dropped: [D] share of packets the sending port drops. paused: [D] share of time
-    the receiver stops the link although it has room. foreign: [D] bytes a second of others.
-    stall: [D] seconds a step the link is down. marking: [1] factor on ECN marks.
+    the receiver stops the link although it has room. foreign: [D] bytes a second of others; aside:
+    [D] those of others in a class of their own. stall: [D] seconds a step the link is down.
+    marking: [1] factor on ECN marks.
     """
 
     compute: Floats
@@ -51,6 +52,7 @@ class State:
     dropped: Floats
     paused: Floats
     foreign: Floats
+    aside: Floats
     stall: Floats
     marking: Floats
 
@@ -152,7 +154,8 @@ class Network:
         link = np.where(used, paths.path, 0)
         amounts = flows.amount[paths.flow] * paths.share
         load = _load(paths, amounts, topology.links)
-        free = np.maximum(topology.capacity * state.rate - state.foreign, 0.02 * topology.capacity)
+        others = state.foreign + state.aside
+        free = np.maximum(topology.capacity * state.rate - others, 0.02 * topology.capacity)
         alone = load / free
         held = np.minimum(state.paused, _MOST_PAUSED)
         seconds = np.where(load > 0, alone / (1 - held) + state.stall, 0.0)
@@ -174,6 +177,7 @@ class Network:
         np.maximum.at(by_group, flows.group[paths.flow], taken)
         # A group within one host exchanges over NVLink.
         by_group[by_group == 0] = phase.algorithm_bytes / 200e9
+        by_group += phase.latency
         source, target = flows.source[paths.flow], flows.target[paths.flow]
 
         def at(nic: np.ndarray, share: Floats) -> Floats:
