@@ -303,6 +303,8 @@ def _state(kind: FaultKind, parts: tuple[int, ...], size: float, topology: Topol
             return sound.changed(stall=on(both, size))
         case "half_speed" | "nic_rate":
             return sound.changed(rate=on(both, 1 - size, 1.0))
+        case "paced":
+            return sound.changed(pace=on(both, 1 - size, 1.0))
         case "unused":
             return sound.changed(weight=on(2 * cables, 0.0, 1.0))
         case "polarised":

@@ -140,9 +140,14 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
         return hosts + (_gpus_named(site, fault) if fault.kind.throttles else [])
     if fault.kind.strikes == "leaves":
         return [{"type": "switch", "switch": names[leaf]} for leaf in fault.parts]
-    if fault.kind.strikes == "spare":  # that serve: who reads from them shows it
+    if fault.kind.strikes == "spare":  # that serve: who reads from them shows it, and their leaves
+        nics = np.unique(np.concatenate([course.launch.nic for course in world.courses]))
+        leaves = np.unique(topology.leaf[nics]).tolist()
         readers = sorted({host for course in world.courses for host in course.launch.hosts})
-        return [{"type": "host", "host": names[host]} for host in readers]
+        return [
+            *({"type": "host", "host": names[host]} for host in readers),
+            *({"type": "switch", "switch": names[leaf]} for leaf in leaves),
+        ]
     if fault.kind.strikes == "leaf":
         leaf = fault.parts[0]
         cables: Iterable[int] = []
