@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -203,14 +204,12 @@ def test_the_run_before_used_the_same_nics(tmp_path: Path, seed: int) -> None:
         assert share == expected
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("count", "bad"), [(4, 1), (7, 4), (9, 7)])
 def test_runs_that_a_finding_over_all_names_have_a_problem(
-    tmp_path: Path, fabricobs: Run, seed: int
+    tmp_path: Path, fabricobs: Run, count: int, bad: int
 ) -> None:
     """ "0 with a problem" was said of outputs that are jobs of their own, some of them wrong."""
-    chance = random.Random(seed)
-    count = chance.randint(4, 9)
-    wrong = set(chance.sample(range(count), chance.randint(1, count - 1)))
+    wrong = set(random.Random(count).sample(range(count), bad))
     for number in range(count):
         hosts = (f"gpu{2 * number:03}", f"gpu{2 * number + 1:03}")
         _write(
@@ -222,9 +221,21 @@ def test_runs_that_a_finding_over_all_names_have_a_problem(
     fabricobs("ingest", tmp_path / "logs", "--store", store)
     told = fabricobs("diagnose", "--store", store)
     assert told.returncode == 2
-    assert f"jobs: {len(wrong)} with a problem" in told.stdout
-    first = min(wrong)
-    assert f"job-{first}: see " in told.stdout or len(wrong) > 4
+    assert f"jobs: {bad} with a problem" in told.stdout
+    shown = re.findall(r"^  job-(\d+): see [0-9a-f]{12}\.", told.stdout, re.MULTILINE)
+    left = re.findall(r"(\d+) jobs?, more with a problem: (.+)$", told.stdout, re.MULTILINE)
+    names = [number for _, text in left for number in re.findall(r"job-(\d+)", text)]
+    named = [int(number) for number in (*shown, *names)]
+    assert set(named) <= wrong and len(set(named)) == len(named)
+    # The first screen lists some, and counts the others beside the names of a few.
+    assert len(shown) + sum(int(number) for number, _ in left) == bad
+    assert shown and (names or not left)
+    every = fabricobs("diagnose", "--store", store, "--verbose").stdout
+    assert {
+        int(number) for number in re.findall(r"^  job-(\d+): see ", every, re.MULTILINE)
+    } == wrong
+    unjudged = re.findall(r"Too little is known to judge (\d+) jobs?", every)
+    assert [int(number) for number in unjudged] == [count - bad]
 
 
 def test_runs_of_one_file_are_ordered_by_the_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from fabricobs.diagnosis.attribution import fold_symptoms
 from fabricobs.diagnosis.cost import Cost, cost_of
-from fabricobs.diagnosis.findings import Entity, Finding, Segment
+from fabricobs.diagnosis.findings import Entity, Finding, Segment, Severity
 from fabricobs.diagnosis.model import load_models
 
 START = datetime(2026, 3, 2, 9)
@@ -130,6 +130,32 @@ def test_what_nobody_felt_explains_no_slow_job(unfelt: bool) -> None:
     evidence: Any = SimpleNamespace(frame=lambda name: pl.DataFrame())
     kept = [f.kind for f in fold_symptoms([cause, slow], load_models(), evidence)]
     assert kept == ["nic_affinity", *(["slow_collectives"] if unfelt else [])]
+
+
+@pytest.mark.parametrize(
+    ("severity", "loss", "reached", "is_told"),
+    [
+        ("info", None, None, True),
+        ("info", 0.4, 0.3, True),  # the rest of what is expected may have other causes
+        ("info", 0.4, None, False),
+        ("low", None, None, False),
+        ("medium", 0.4, 0.3, False),
+    ],
+)
+def test_information_does_not_hide_a_slow_job(
+    severity: Severity, loss: float | None, reached: float | None, is_told: bool
+) -> None:
+    """Uneven parallel links with room, `info`, were told of a job at 17 % of its NICs' rate."""
+    cause = Finding("hash_collisions", (Entity("switch", switch="s1"),), severity, 0.9, "", "")
+    slow = Finding(
+        "slow_collectives", (Entity("job", job="run"),), "low", 0.9, "", "",
+        loss_share=loss, reached=reached,
+    )  # fmt: skip
+    evidence: Any = SimpleNamespace(frame=lambda name: pl.DataFrame())
+    kept = fold_symptoms([cause, slow], load_models(), evidence)
+    assert [f.kind for f in kept] == ["hash_collisions", *["slow_collectives"] * is_told]
+    takes_severity = severity == "info" and not is_told
+    assert kept[0].severity == ("low" if takes_severity else severity)
 
 
 @pytest.mark.parametrize("computes", [True, False])

@@ -18,6 +18,7 @@ from fabricobs.simulator import SEED
 from fabricobs.simulator.cases import write_case
 from fabricobs.simulator.fabric import Fabric, observe
 from fabricobs.simulator.faults import FAULTS
+from fabricobs.simulator.random_worlds.scenario import WorldShape
 from fabricobs.simulator.run import Run
 from fabricobs.simulator.scenarios import (
     Scenario,
@@ -236,16 +237,52 @@ def test_a_second_fault_is_charged_its_own_part() -> None:
     assert 0.10 < second < 0.20
 
 
-@pytest.mark.parametrize("name", scenario_names())
+DRAWN = [name for name in scenario_names() if isinstance(load_scenario(name).shape, WorldShape)]
+
+
+@pytest.mark.parametrize("name", sorted({*scenario_names()} - {*DRAWN}))
 def test_every_scenario_comes_true_with_an_answer(name: str) -> None:
     scenario = load_scenario(name)
     for gpus in (64, None):
-        truth = ground_truth(come_true(name, scenario.sized(gpus).shape, 17))
-        assert len(truth["faults"]) == len(scenario.shape.faults)
+        shape = scenario.sized(gpus).shape
+        assert isinstance(shape, ScenarioShape)
+        truth = ground_truth(come_true(name, shape, 17))
+        assert len(truth["faults"]) == len(shape.faults)
         for fault in truth["faults"]:
             assert fault["culprits"]
             assert 0 <= fault["loss_share"] <= 1
             assert fault["start"] < fault["end"]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("seed", [3731, 3732])
+def test_the_evidence_of_every_drawn_scenario_shows_its_fault(
+    name: str, seed: int, tmp_path: Path
+) -> None:
+    truth = write_case(tmp_path, load_scenario(name).sized(32), seed=seed)
+    assert json.loads((tmp_path / "truth.json").read_text()) == truth
+    assert truth["scenario"] == name and truth["jobs"][0]["ranks"] == 32
+    (fault,) = truth["faults"]
+    assert fault["identifiable"] and fault["culprits"]
+
+
+def test_a_mistake_in_a_drawn_scenario_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    for world, said in (
+        ('fault = "gremlins"', "no fault 'gremlins'"),
+        ("colour = 3", "no property 'colour'"),
+        ('nic_gbps = "fast"', "nic_gbps"),
+    ):
+        path.write_text(f'title = "t"\nteaches = "x"\n[world]\n{world}\n', encoding="utf-8")
+        with pytest.raises(ScenarioError, match=said):
+            load_scenario(str(path))
+
+
+def test_kinds_of_logs_are_no_choice_of_a_drawn_scenario(
+    fabricobs: Command, tmp_path: Path
+) -> None:
+    done = fabricobs("simulate", tmp_path / "x", "gpu_throttle", "--only", "train")
+    assert done.returncode == 3 and "gpu_throttle: a drawn world" in done.stderr
 
 
 def test_jobs_share_the_cluster() -> None:

@@ -26,6 +26,7 @@ from fabricobs.resources import cores, raise_gc_threshold
 from fabricobs.simulator.cases import by_job, write_case
 from fabricobs.simulator.logs import Kind, usual_kinds
 from fabricobs.simulator.scenarios import load_scenario, scenario_names
+from fabricobs.simulator.shapes import ScenarioShape
 from fabricobs.store.parts import Store
 
 TUNING_SEEDS = range(1_000, 2_000)
@@ -74,7 +75,12 @@ def plan(
     scenarios: Sequence[str], seeds: Sequence[int], gpus: int, *, ablations: bool, calibrated: bool
 ) -> list[Case]:
     """All cases; with `ablations` faults of the first seed are judged from single families too."""
-    ablated = {name for name in scenarios if ablations and load_scenario(name).shape.faults}
+    shapes = {name: load_scenario(name).shape for name in scenarios}
+    ablated = {
+        name
+        for name, shape in shapes.items()
+        if ablations and isinstance(shape, ScenarioShape) and shape.faults
+    }
 
     def views(scenario: str, seed: int) -> tuple[str, ...]:
         alone = ABLATIONS if scenario in ablated and seed == seeds[0] else ()
@@ -134,7 +140,7 @@ def _run_in(folder: Path, case: Case) -> Result:
         scores[view] = score_case(
             truth,
             diagnose(stores[view], calibrate=case.calibrated),
-            interval_seconds=scenario.shape.collection.switch_interval,
+            interval_seconds=scenario.switch_interval,
             step_seconds=truth["jobs"][0]["step_seconds"],
         )
     diagnosed = time.perf_counter()

@@ -219,7 +219,7 @@ def fold_symptoms(
             if other is not None
             and at != place
             and not _outlasts(symptom, other)
-            and not (other.unfelt and symptom.entities[0].type == "job")
+            and not (_says_little(other, symptom) and symptom.entities[0].type == "job")
             and not (symptom.computes and other.kind not in of_ranks)
             and any(
                 symptom.kind in explains.get(part.kind, ())
@@ -236,6 +236,16 @@ def fold_symptoms(
             told[at], told[place] = _with_symptom(other, symptom), None
             made_of[at] += made_of[place]
     return [finding for finding in told if finding is not None]
+
+
+def _says_little(cause: Finding, symptom: Finding) -> bool:
+    """Say whether a cause cost nothing, or is information that would hide what it explains.
+
+    Of a symptom whose loss may have other causes, or is not known, the cause takes no severity.
+    """
+    takes_severity = symptom.loss_share is not None and symptom.reached is None
+    hides = cause.severity == "info" != symptom.severity and not takes_severity
+    return cause.unfelt or hides
 
 
 def _not_after(cause: Finding, symptom: Finding) -> bool:

@@ -5,19 +5,30 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from fabricobs.diagnosis.findings import JobVerdict
+from fabricobs.diagnosis.findings import Finding, JobVerdict
+from fabricobs.diagnosis.jobs import with_problem
 from fabricobs.report.documents import job_document
 from fabricobs.report.layout import few, wrapped
 from fabricobs.report.wording import amount_words, counted, number, utc
 from fabricobs.store.jobs import Run
 
 
-def jobs_text(jobs: Sequence[JobVerdict]) -> str:
-    """Return the verdict of every job for a terminal; those nothing is known of in one line."""
+def jobs_text(jobs: Sequence[JobVerdict], findings: Sequence[Finding]) -> str:
+    """Return the verdict of every job for a terminal; those nothing is known of in one line.
+
+    A job that no question is answered of may have a finding: that names it.
+    """
     judged = [each for each in jobs if each.verdict.judged]
     lines = ["Jobs", *(_job_text(each) for each in judged)]
-    lines += [wrapped(each, "  ", hang=4) for each in restarts([each.run for each in jobs])]
+    told = {name_of(each.run): ids for each, ids in with_problem(jobs, findings)}
     rest = [name_of(each.run) for each in jobs if not each.verdict.judged]
+    lines += [
+        wrapped(f"{name}: see {', '.join(told[name])}.", "  ", hang=4)
+        for name in rest
+        if name in told
+    ]
+    lines += [wrapped(each, "  ", hang=4) for each in restarts([each.run for each in jobs])]
+    rest = [name for name in rest if name not in told]
     if rest:
         text = f"Too little is known to judge {counted(len(rest), 'job')}: {few(rest)}."
         lines.append(wrapped(text, "  ", hang=4))

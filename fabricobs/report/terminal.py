@@ -50,7 +50,7 @@ def _verdict_blocks(found: "Diagnosis") -> list[str]:
     sentence = wrapped(found.verdict.sentence)
     return [
         f"{sentence}\n{wrapped(lost)}" if lost else sentence,
-        jobs_text(found.jobs) if found.jobs else answers,
+        jobs_text(found.jobs, found.findings) if found.jobs else answers,
     ]
 
 

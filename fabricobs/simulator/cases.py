@@ -7,8 +7,11 @@ from typing import Any
 
 from fabricobs.simulator.fabric import observe
 from fabricobs.simulator.logs import KINDS, Kind, usual_kinds, write_logs
+from fabricobs.simulator.random_worlds import case as random_worlds
+from fabricobs.simulator.random_worlds.scenario import WorldShape
 from fabricobs.simulator.randomness import stream
 from fabricobs.simulator.scenarios import Scenario, ScenarioError, load_scenario, scenario_names
+from fabricobs.simulator.shapes import ScenarioShape
 from fabricobs.simulator.truth import ground_truth
 from fabricobs.simulator.world import come_true
 
@@ -26,8 +29,15 @@ def write_case(
     """Write `logs/` into a directory, and the answer to `answer` or to `truth.json` beside it.
 
     Same scenario, seed and kinds, same bytes. Files of the same names are replaced; nothing is
-    deleted. Returns the answer; ScenarioError if the scenario cannot come true at its size.
+    deleted. Returns the answer; ScenarioError if the scenario cannot come true at its size, or if
+    kinds are chosen of a drawn world, whose evidence is a property of it.
     """
+    if isinstance(scenario.shape, WorldShape):
+        if kinds is not None:
+            raise ScenarioError(f"{scenario.name}: a drawn world; leave out the kinds of logs")
+        told = random_worlds.write_logs(directory, scenario.shape.spec(seed))
+        named = {"scenario": scenario.name, "title": scenario.shape.title}
+        return _answered(told | named, answer or directory / ANSWER)
     try:
         world = come_true(scenario.name, scenario.shape, seed)
     except ValueError as error:
@@ -35,8 +45,10 @@ def write_case(
     wanted = usual_kinds(world.cluster.shape.fabric) if kinds is None else kinds
     fitting = [kind for kind in wanted if world.cluster.shape.fabric in kind.fabrics]
     write_logs(directory / "logs", world, observe(world), fitting)
-    truth = ground_truth(world)
-    target = answer or directory / ANSWER
+    return _answered(ground_truth(world), answer or directory / ANSWER)
+
+
+def _answered(truth: dict[str, Any], target: Path) -> dict[str, Any]:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(truth, indent=2) + "\n", encoding="utf-8")
     return truth
@@ -46,7 +58,8 @@ def write_practice(
     directory: Path, *, cases: int, seed: int, gpus: int | None, kinds: Sequence[Kind] | None
 ) -> list[Path]:
     """Write cases whose names tell nothing, and their answers into a folder of its own."""
-    names = [name for name in scenario_names() if name != "sample"]
+    scenarios = [load_scenario(name) for name in scenario_names() if name != "sample"]
+    names = [s.name for s in scenarios if kinds is None or isinstance(s.shape, ScenarioShape)]
     random = stream(seed, 30)
     chosen = [str(name) for name in random.permutation(names)]
     folders = []
@@ -62,7 +75,12 @@ def write_practice(
 def by_job(
     logs: Path, truth: Mapping[str, Any], kinds: Sequence[Kind]
 ) -> list[tuple[str | None, list[Path]]]:
-    """Folders of some kinds of a case's logs by the job to ingest them as, None for the rest."""
+    """Folders of some kinds of a case's logs by the job to ingest them as, None for the rest.
+
+    A drawn world has no kinds: all its logs are one folder.
+    """
+    if "spec" in truth:
+        return [(None, [logs])]
     labels = [str(job["job"]) for job in truth["jobs"]]
     parts: list[tuple[str | None, Path]] = [(None, logs)]
     if len(labels) > 1:

@@ -7,6 +7,8 @@ from pydantic import ValidationError
 
 from fabricobs.exceptions import UserError
 from fabricobs.short_files import decoded, parsed, read_short
+from fabricobs.simulator import SEED
+from fabricobs.simulator.random_worlds.scenario import WorldShape
 from fabricobs.simulator.shapes import ScenarioShape
 from fabricobs.validation import nearest
 
@@ -22,16 +24,23 @@ class Scenario:
     """A named case."""
 
     name: str
-    shape: ScenarioShape
+    shape: ScenarioShape | WorldShape
+
+    @property
+    def switch_interval(self) -> float:
+        """Seconds between two readings of a switch."""
+        if isinstance(self.shape, WorldShape):
+            return self.shape.spec(SEED).switch_interval
+        return self.shape.collection.switch_interval
 
     def sized(self, gpus: int | None) -> "Scenario":
         """The same case on a cluster of another size."""
         if gpus is None:
             return self
         changed = self.shape.model_dump()
-        changed["cluster"]["gpus"] = gpus
+        (changed if isinstance(self.shape, WorldShape) else changed["cluster"])["gpus"] = gpus
         try:
-            return Scenario(self.name, ScenarioShape.model_validate(changed))
+            return Scenario(self.name, type(self.shape).model_validate(changed))
         except ValidationError as error:
             raise ScenarioError(f"{gpus} GPUs: {error.errors()[0]['msg']}") from error
 
@@ -50,8 +59,9 @@ def load_scenario(name: str) -> Scenario:
         raise ScenarioError(f"no scenario {name!r}{nearest(name, scenario_names(), else_all=True)}")
     text = decoded(path, read_short(path, ScenarioError), ScenarioError)
     document = parsed(path, text, ScenarioError)
+    shape = WorldShape if "world" in document else ScenarioShape
     try:
-        return Scenario(path.stem, ScenarioShape.model_validate(document))
+        return Scenario(path.stem, shape.model_validate(document))
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))

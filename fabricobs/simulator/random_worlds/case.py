@@ -29,6 +29,15 @@ def write_world(directory: Path, spec: Spec) -> dict[str, Any]:
 
     Same specification, same bytes. Files of the same names are replaced; nothing is deleted.
     """
+    truth = write_logs(directory, spec)
+    directory.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(truth, indent=2) + "\n"
+    (directory / ANSWER).write_text(text, encoding="utf-8")
+    return truth
+
+
+def write_logs(directory: Path, spec: Spec) -> dict[str, Any]:
+    """Write `logs/` of a world into a directory; return the answer."""
     world = come_true(spec)
     site, ledger = Site(world, directory / "logs"), Ledger(world)
     write_outputs(site, ledger)
@@ -45,8 +54,4 @@ def write_world(directory: Path, spec: Spec) -> dict[str, Any]:
     write_foreign(site)
     write_benchmarks(site)
     write_failure(site)
-    truth = ground_truth(site)
-    directory.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(truth, indent=2) + "\n"
-    (directory / ANSWER).write_text(text, encoding="utf-8")
-    return truth
+    return ground_truth(site)

@@ -37,6 +37,9 @@ def evidence_of(site: Site) -> set[str]:
         "nic_told_speed": spec.port_status,
         "launcher_log": spec.launcher_log != "none" and site.world.hang is None,
         f"benchmark_{spec.benchmarks}": spec.benchmarks != "none",
+        "leaf_ecn": spec.shows_ecn and spec.leaf_os == "sonic" and spec.switch_counters != "none",
+        "nic_marks": not spec.infiniband and spec.host_form in {"sysfs", "sysfs_tree", "telegraf"},
+        "nic_classes": not spec.infiniband and spec.host_form == "ethtool",
         "nic_status": spec.port_status
         or spec.host_form in {"sysfs", "sysfs_tree", "node_exporter"},
     }

@@ -13,6 +13,7 @@ from fabricobs.simulator.effects import Floats
 from fabricobs.simulator.random_worlds.physics import Network, State, calm, others_traffic
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.spec import Spec, fault_draw
+from fabricobs.simulator.random_worlds.storage import served, servers_of
 from fabricobs.simulator.random_worlds.topology import Topology
 from fabricobs.simulator.random_worlds.workload import Launch
 from fabricobs.simulator.randomness import Random
@@ -30,6 +31,7 @@ _STREAMS = {"setting_fault": ("apart",)}  # of groups of faults whose stream has
 _FROM_THE_FIRST_STEP = {
     "gdr_off", "socket_transport", "foreign_nics", "swapped_rails", "other_variable", "small_mtu",
     "other_priority", "no_watchdog", "conflicting_variables", "acs_on", "narrow_slot",
+    "gdr_off_everywhere", "throttling_variable", "unmarked_queues",
 }  # fmt: skip
 
 
@@ -43,7 +45,7 @@ class FaultKind(BaseModel):
     also: tuple[str, ...] = ()
     leaf_os: str | None = None
     only: Literal["ethernet", "infiniband"] | None = None
-    strikes: Literal["gpu", "host", "nic", "uplink", "leaf", "job"]
+    strikes: Literal["gpu", "host", "nic", "uplink", "leaf", "leaves", "job", "spare"]
     does: str
     throttles: bool = False
     lasts: bool = False
@@ -58,7 +60,8 @@ class FaultKind(BaseModel):
 class Fault:
     """A fault in place: the parts it strikes, its size, and the steps [S] in which it acts.
 
-    Parts are indices of what `kind.strikes` names: GPUs, hosts, NICs, cables, leaves.
+    Parts are indices of what `kind.strikes` names: GPUs, hosts, NICs, cables, leaves; `spare` are
+    hosts that the job does not use.
     """
 
     name: str
@@ -140,6 +143,8 @@ def _has(kind: FaultKind, topology: Topology, network: Network) -> bool:
     if kind.strikes == "uplink":
         fewest = 4 if kind.does == "unused" else 1
         return len(_uplinks_used(topology, network.launch)) >= fewest
+    if kind.strikes == "spare":
+        return topology.hosts > len(network.launch.hosts)
     return kind.strikes in {"gpu", "host", "job"} or len(network.launch.phases[0].flows.source) > 0
 
 
@@ -149,10 +154,15 @@ def _put(
     kind = fault_kinds()[name]
     random = spec.stream("fault", number)
     several = fault_draw(spec, "fault_parts", number)
-    parts = _parts(spec, network, kind, several, random)
+    parts = (
+        servers_of(network.topology, launches)
+        if kind.strikes == "spare"
+        else _parts(spec, network, kind, several, random)
+    )
     effect = fault_draw(spec, "fault_effect", number)
     if kind.sizes:
         size = float(np.exp(spec.stream("size", name).uniform(*np.log(kind.sizes))))
+        size = kind.sizes[1] if spec.fault_size == "large" else size
     else:
         size = kind.natural if effect == 0 else _sized(network, kind, parts, effect)
     span = fault_draw(spec, "fault_span", number)
@@ -180,6 +190,8 @@ def _parts(
     hosts = list(launch.hosts)
     if kind.strikes == "job":
         return (0,)
+    if kind.strikes == "leaves":
+        return tuple(np.unique(topology.leaf[launch.nic]).tolist())
     if kind.strikes == "leaf":
         if kind.does == "polarised":
             return (int(random.choice(_wide_leaves(topology, launch))),)
@@ -291,6 +303,8 @@ def _state(kind: FaultKind, parts: tuple[int, ...], size: float, topology: Topol
             return sound.changed(stall=on(both, size))
         case "half_speed" | "nic_rate":
             return sound.changed(rate=on(both, 1 - size, 1.0))
+        case "paced":
+            return sound.changed(pace=on(both, 1 - size, 1.0))
         case "unused":
             return sound.changed(weight=on(2 * cables, 0.0, 1.0))
         case "polarised":
@@ -311,6 +325,10 @@ def _state(kind: FaultKind, parts: tuple[int, ...], size: float, topology: Topol
             return sound.changed(
                 foreign=others_traffic(topology, pairs, rate, sound.weight, "incast")
             )
+        case "unmarked":
+            return sound.changed(marking=np.zeros(1))
+        case "served":
+            return sound.changed(foreign=served(topology, parts, size))
         case "dropped":
             return sound.changed(dropped=on(towards_nic, size))
     return sound
@@ -331,6 +349,8 @@ def _cables(kind: FaultKind, parts: tuple[int, ...], topology: Topology) -> np.n
         return np.array([nic for host in parts for nic in topology.nics_of(host)])
     if kind.strikes == "leaf":
         return np.flatnonzero(topology.leaf == parts[0])
+    if kind.strikes == "job":
+        return np.arange(topology.nics)
     return np.array(parts, dtype=np.int64)
 
 

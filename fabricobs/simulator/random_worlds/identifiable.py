@@ -10,6 +10,7 @@ from fabricobs.simulator.random_worlds.gpus import Gpus, throttle_of
 from fabricobs.simulator.random_worlds.port_noise import NOISY_ENDS, acting_seconds, code_of
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.site import Site
+from fabricobs.simulator.random_worlds.topology import Device, Topology
 from fabricobs.simulator.random_worlds.world import World
 
 SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act on them
@@ -25,6 +26,10 @@ _FAST_LANES = 2.4e-4  # of the bits: what FEC of lanes of 50 Gb/s and more is ma
 _NOISY_ROUNDS = 3
 _LEAST_RATE = 30.0  # packets a second without a buffer: ten times what a sound NIC may have
 _FEWEST_RUNS = 3  # of benchmarks, with a part and without it
+_SLOW = 0.3  # of the line: sound sites reach 0.7 and more, half of it beside computation
+_LOUD_PAUSES = 0.003  # of the time, over all NICs of a leaf
+_MOST_LEAVES = 0.8  # of all, that pause unmarked
+_CLEAR_EXCESS = 0.3  # of what a NIC sends, received beyond it
 
 
 def clocks_show(site: Site, fault: Fault) -> bool:
@@ -43,6 +48,14 @@ def clocks_show(site: Site, fault: Fault) -> bool:
     )
 
 
+def blind_evidence(site: Site, fault: Fault) -> set[str]:
+    """Names of evidence that cannot show a fault in this world, whatever it shows of others."""
+    blind = set() if clocks_show(site, fault) else {"gpu_clocks"}
+    if fault.kind.kind == "slow_collectives" and not _are_slow(site.world, fault):
+        blind.add("inspector")
+    return blind
+
+
 def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
     """Whether there is enough of the fault: above noise in times, or enough readings and events."""
     world = site.world
@@ -59,6 +72,10 @@ def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         return False
     if fault.kind.apart == BAD_BENCHMARK:
         return _shows_in_runs(site, fault)
+    if fault.kind.does == "unmarked":
+        return _pauses_unmarked(site, fault)
+    if fault.kind.does == "served":
+        return _shows_excess(site, fault, seconds)
     if fault.name == "full_receiver":
         end = world.topology.ends[fault.parts[0]][0].device
         return _acting_rounds(site, fault, end, _LEAST_RATE / fault.size) >= _NOISY_ROUNDS
@@ -160,3 +177,64 @@ def _acting_rounds(site: Site, fault: Fault, device: int, least: float) -> int:
         run = run + 1 if share > least else 0
         longest = max(longest, run)
     return longest
+
+
+def _are_slow(world: World, fault: Fault) -> bool:
+    """Whether the collective that takes longest moves far less than its NICs could.
+
+    Small ones are bound by latency. What uplinks carry less than NICs is no fault.
+    """
+    spec, (network, _) = world.spec, world.plans[0]
+    if spec.small_messages:
+        return False
+    line = spec.nic_gbps * 1e9 / 8
+    transfers = network.transfers(fault.state(world.topology))
+    phases = zip(network.launch.phases, transfers, strict=True)
+    taken = {
+        float(t.seconds.max()): float(t.amount[: 2 * world.topology.nics : 2].max())
+        for phase, t in phases
+        if phase.name != "SendRecv"
+    }
+    longest = max(taken)
+    narrow = max(1.0, *(_narrow(world.topology, leaf) for leaf in world.topology.switches(1)))
+    return taken[longest] / longest * narrow < _SLOW * line
+
+
+def _narrow(topology: Topology, leaf: Device) -> float:
+    """How many times less the uplinks of a leaf carry than its NICs; 0 without uplinks."""
+    down, up = (
+        sum(port.gbps for _, side, port in topology.ports_of(leaf.index) if side == wanted)
+        for wanted in (1, 0)
+    )
+    return down / up if up else 0.0
+
+
+def _pauses_unmarked(site: Site, fault: Fault) -> bool:
+    """Whether most leaves pause their NICs loudly, or some whose thresholds are shown do."""
+    world = site.world
+    course, topology = world.courses[0], world.topology
+    paused = np.zeros(topology.nics)
+    for block in course.blocks:
+        for transfer in block.transfers:
+            share = transfer.paused[: 2 * topology.nics : 2]
+            paused += block.steps * share * float(transfer.seconds.max())
+    paused /= float(course.end[-1] - course.begin[0])
+    loud = [
+        leaf for leaf in fault.parts if float(paused[topology.leaf == leaf].mean()) > _LOUD_PAUSES
+    ]
+    leaves = len(topology.switches(1))
+    told = site.spec.shows_ecn and site.spec.leaf_os == "sonic"
+    return len(loud) >= (1 if told else _MOST_LEAVES * leaves)
+
+
+def _shows_excess(site: Site, fault: Fault, seconds: float) -> bool:
+    """Whether the NICs of the job's hosts receive clearly more than they send while it acts."""
+    world = site.world
+    foreign = fault.state(world.topology).foreign
+    course = world.courses[0]
+    nics = np.unique(course.launch.nic)
+    sent = sum(t.amount[2 * nics] for t in course.blocks[0].transfers)
+    step = float((course.end[-1] - course.begin[0]) / course.steps)
+    more = foreign[2 * nics + 1] * step > _CLEAR_EXCESS * sent
+    rounds = seconds / max(world.spec.host_interval, world.duration / 500)
+    return bool(more.all()) and rounds >= _FEWEST_ROUNDS + 1

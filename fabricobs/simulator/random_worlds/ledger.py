@@ -91,6 +91,7 @@ class Ledger:
         self._sums.append(
             {
                 "amount": np.stack([s.foreign * m for s, m in zip(states, mean, strict=True)]),
+                "aside": np.stack([s.aside * m for s, m in zip(states, mean, strict=True)]),
                 "paused": np.stack([s.paused * m * 1e6 for s, m in zip(states, mean, strict=True)]),
                 "downs": np.stack([(s.stall > 0).astype(float) for s in states]),
             }
@@ -115,12 +116,14 @@ class Ledger:
         shown: dict[str, Integers] = {}
         for way, link in (("rx", received), ("tx", sent)):
             data = self.total("amount", link, moments)
+            aside = self.total("aside", link, moments)
             control = self._control[port] * (moments[:, None] + _SINCE)
             before = self._bytes_before[port] * (1.0 if way == "rx" else 1.03)
-            shown[f"{way}_bytes"] = _whole(before + data + control)
+            shown[f"{way}_bytes"] = _whole(before + data + aside + control)
             shown[f"{way}_data_bytes"] = _whole(before + data)
+            shown[f"{way}_aside_bytes"] = _whole(aside)
             shown[f"{way}_packets"] = _whole(
-                (before + data) / PACKET_BYTES + control / CONTROL_PACKET_BYTES
+                (before + data + aside) / PACKET_BYTES + control / CONTROL_PACKET_BYTES
             )
         # A link that is paused is so by its receiver.
         for way, link in (("tx", received), ("rx", sent)):

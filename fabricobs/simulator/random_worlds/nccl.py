@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fabricobs.simulator.random_worlds.failure_logs import nccl_warnings
+from fabricobs.simulator.random_worlds.faults import Fault
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.site import Site, host_address
 from fabricobs.simulator.random_worlds.topology import GPU_BUSES, Topology
@@ -33,7 +34,15 @@ _CONFLICTS: tuple[dict[str, str], ...] = (
     {"NCCL_PROTO": "LL"},
     {"NCCL_IB_RETRY_CNT": "15"},
 )
+# Variables that keep every NIC idle for much of a transfer, on whatever host.
+_THROTTLING: tuple[dict[str, str], ...] = (
+    {"NCCL_BUFFSIZE": "32768"},
+    {"NCCL_NTHREADS": "64"},
+    {"NCCL_BUFFSIZE": "65536", "NCCL_NTHREADS": "64"},
+)
+_BY_VARIABLE = 0.5  # share of the jobs without GPUDirect that a variable keeps from it
 _INIT_SECONDS = 12.0
+_WITHOUT_GDR = {"gdr_off", "gdr_off_everywhere"}
 _HEAD_LINES = 25  # of each rank, that a log cut short still has
 
 
@@ -133,8 +142,8 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
     spec, topology = site.spec, site.world.topology
     release, host = _release(site), int(launch.host[rank])
     moment = float(site.world.courses[launch.number].begin[0])
-    struck = {f.name for f in site.world.faults if f.kind.strikes == "host" and host in f.parts
-              and acts_at(site.world, f.acts, moment)}  # fmt: skip
+    world = site.world
+    struck = {f.name for f in world.faults if _is_on(f, host) and acts_at(world, f.acts, moment)}
     socket = "socket_transport" in struck
     local = int(launch.local[rank])
     address = host_address(host)
@@ -195,6 +204,11 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
             )
 
 
+def _is_on(fault: Fault, host: int) -> bool:
+    """Whether a fault is one of a host's settings: of that host, or of the whole job."""
+    return fault.kind.strikes == "job" or (fault.kind.strikes == "host" and host in fault.parts)
+
+
 def _variables(site: Site, struck: set[str]) -> list[str]:
     """Variables that a host has, as NAME=VALUE: those of the job, one of another value or more."""
     texts = f"{site.spec.nccl_unusual} {site.spec.nccl_variables}".split()
@@ -208,6 +222,12 @@ def _variables(site: Site, struck: set[str]) -> list[str]:
     if "conflicting_variables" in struck:
         random = site.spec.stream("conflict")
         own |= _CONFLICTS[int(random.randint(len(_CONFLICTS)))]
+    if "throttling_variable" in struck:
+        random = site.spec.stream("throttling")
+        own |= _THROTTLING[int(random.randint(len(_THROTTLING)))]
+    # Where nothing else keeps it from GPUs, NCCL was told to.
+    if "gdr_off_everywhere" in struck and site.spec.stream("level").random_sample() < _BY_VARIABLE:
+        own["NCCL_NET_GDR_LEVEL"] = "LOC"
     return [f"{name}={value}" for name, value in own.items()]
 
 
@@ -239,7 +259,7 @@ def _channels(
                 via = _network_path(site, launch, int(members[own]), channel, way, struck)
                 yield f"Channel {channel:02d}/0 : {ends} [{way}] via {via}"
     release = _release(site)
-    gdr = int(not {"gdr_off", "socket_transport"} & struck)
+    gdr = int(not {*_WITHOUT_GDR, "socket_transport"} & struck)
     said = f", use ring PXN {int(site.spec.pxn)} GDR {gdr}" if release >= (2, 24) else ""
     yield f"Connected all rings{said}"
     yield "Connected all trees"
@@ -269,7 +289,7 @@ def _network_path(
     nic, local = channel, int(launch.local[rank])
     if "foreign_nics" in struck:
         nic = (channel + topology.nics_per_host // 2) % topology.nics_per_host
-    gdr = "" if "gdr_off" in struck else "/GDRDMA"
+    gdr = "" if _WITHOUT_GDR & struck else "/GDRDMA"
     beside = topology.nic_of_gpu(0, local)
     if site.spec.pxn and way == "send" and beside != channel:
         proxy = rank - local + channel * site.spec.gpus_per_host // topology.nics_per_host

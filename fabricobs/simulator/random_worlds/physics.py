@@ -29,7 +29,7 @@ _PAUSED_UNMARKED = 0.9  # the same where nobody marks
 _PASSED_ON = 0.4  # of a pause, per hop towards the senders
 _MARKED_OF_OVERLOAD = 0.03  # of the packets through a queue
 _MOST_PAUSED = 0.95
-_FACTORS = {"compute", "rate", "weight", "marking"}
+_FACTORS = {"compute", "rate", "pace", "weight", "marking"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,24 @@ class State:
     """What holds while some faults act: G GPUs of the cluster, D links.
 
     compute: [G] factor on computing time. loading: [G] added seconds. rate: [D] factor on what a
-    link moves. weight: [D] share of its flows a hash puts on a link. lost: [D] share of packets bit
-    errors destroy. dropped: [D] share of packets the sending port drops. paused: [D] share of time
-    the receiver stops the link although it has room. foreign: [D] bytes a second of others.
-    stall: [D] seconds a step the link is down. marking: [1] factor on ECN marks.
+    link moves; pace: [D] factor on what the job brings it to, whoever else sends. weight: [D] share
+    of its flows a hash puts on a link. lost: [D] share of packets bit errors destroy. dropped: [D]
+    share of packets the sending port drops. paused: [D] share of time the receiver stops the link
+    although it has room. foreign: [D] bytes a second of others; aside: [D] those of others in a
+    class of their own. stall: [D] seconds a step the link is down. marking: [1] factor on ECN
+    marks.
     """
 
     compute: Floats
     loading: Floats
     rate: Floats
+    pace: Floats
     weight: Floats
     lost: Floats
     dropped: Floats
     paused: Floats
     foreign: Floats
+    aside: Floats
     stall: Floats
     marking: Floats
 
@@ -152,7 +156,9 @@ class Network:
         link = np.where(used, paths.path, 0)
         amounts = flows.amount[paths.flow] * paths.share
         load = _load(paths, amounts, topology.links)
-        free = np.maximum(topology.capacity * state.rate - state.foreign, 0.02 * topology.capacity)
+        others = state.foreign + state.aside
+        free = np.maximum(topology.capacity * state.rate - others, 0.02 * topology.capacity)
+        free = np.minimum(free, topology.capacity * state.pace)
         alone = load / free
         held = np.minimum(state.paused, _MOST_PAUSED)
         seconds = np.where(load > 0, alone / (1 - held) + state.stall, 0.0)
@@ -174,6 +180,7 @@ class Network:
         np.maximum.at(by_group, flows.group[paths.flow], taken)
         # A group within one host exchanges over NVLink.
         by_group[by_group == 0] = phase.algorithm_bytes / 200e9
+        by_group += phase.latency
         source, target = flows.source[paths.flow], flows.target[paths.flow]
 
         def at(nic: np.ndarray, share: Floats) -> Floats:

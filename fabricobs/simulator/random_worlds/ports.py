@@ -15,6 +15,8 @@ _TICKS_PER_MICROSECOND = 46  # of PortXmitWait
 _LANE_GBPS = {100: 25.78125, 200: 53.125, 400: 106.25, 800: 212.5}
 _IB_NAMES = {50: "4X FDR", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: "4X XDR"}
 _SMALL_MTU = 1500
+_MARKING_BYTES = (1_048_576, 153_600, 524_288, 2_097_152, 10_485_760)  # where sites have it begin
+_NEVER_MARKS = 536_870_912  # more than the buffer of a switch
 _FIRMWARES = ("28.39.1002", "28.43.2026")
 
 Fields = dict[str, Any]
@@ -25,6 +27,7 @@ def fixed_fields(world: World, device: Device) -> list[Fields]:
     topology = world.topology
     found = []
     lossless, mtu, unwatched = _settings(world, device)
+    marking = _marking_bytes(world, device)
     struck = {fault.name for fault in world.faults if _is_struck(fault, device)}
     # Of the first slot, where a server has one of eight lanes, or its NIC came up on half of them.
     narrow = {1} if topology.spec.narrow_slots or "narrow_slot" in struck else set[int]()
@@ -63,6 +66,8 @@ def fixed_fields(world: World, device: Device) -> list[Fields]:
                 "pfc_row": "   ".join(str(int(p == lossless)) for p in range(8)),
                 "pfc_words": " ".join(f"{p}:{'on' if p == lossless else 'off'}" for p in range(8)),
                 "watched": cable not in unwatched,
+                "ecn_begins": marking,
+                "ecn_certain": 2 * marking,
                 "slot": f"{0x1A + port.number:02x}",
                 "bridge": f"{0x60 + port.number:02x}",
                 "controller": "Infiniband" if topology.spec.infiniband else "Ethernet",
@@ -97,6 +102,15 @@ def _settings(world: World, device: Device) -> tuple[int, int, set[int]]:
         elif fault.name == "no_watchdog":
             unwatched = set(unwatched_ports(world, fault))
     return lossless, mtu, unwatched
+
+
+def _marking_bytes(world: World, device: Device) -> int:
+    """Bytes in a queue of a switch from which on it marks packets."""
+    if any(f.kind.does == "unmarked" and device.index in f.parts for f in world.faults):
+        return _NEVER_MARKS
+    random = world.spec.stream("ecn", device.index)
+    various = world.spec.ecn_thresholds == "various"
+    return int(random.choice(_MARKING_BYTES)) if various else _MARKING_BYTES[0]
 
 
 def speeds(world: World, device: Device, moment: float) -> list[int]:
@@ -150,7 +164,8 @@ def _derived(
     for way in ("rx", "tx"):
         control = shown[f"{way}_bytes"] - shown[f"{way}_data_bytes"]
         found[f"{way}_control_bytes"] = control
-        found[f"{way}_control_packets"] = control // CONTROL_PACKET_BYTES
+        aside = shown[f"{way}_aside_bytes"]
+        found[f"{way}_control_packets"] = (control - aside) // CONTROL_PACKET_BYTES + aside // 4096
         found[f"{way}_data_packets"] = shown[f"{way}_data_bytes"] // 4096
         rises = np.diff(shown[f"{way}_bytes"], axis=0, prepend=shown[f"{way}_bytes"][:1])
         seconds = np.diff(moments, prepend=moments[0] - 1)[:, None]

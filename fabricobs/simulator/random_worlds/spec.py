@@ -181,6 +181,7 @@ class Spec(BaseModel):
     fault: str
     fault_count: int
     fault_effect: float
+    fault_size: Literal["drawn", "large"]
     fault_span: str
     fault_parts: str
     setting_fault: bool
@@ -192,6 +193,12 @@ class Spec(BaseModel):
     harmless_warnings: bool
     benchmarks: Literal["none", "hosts", "pairs", "rails"]
     benchmark_fault: bool
+    job_setting: bool
+    marking_fault: bool
+    storage_fault: bool
+    small_messages: bool
+    own_class_storage: bool
+    ecn_thresholds: Literal["untold", "usual", "various"]
 
     @property
     def infiniband(self) -> bool:
@@ -246,6 +253,11 @@ class Spec(BaseModel):
         return not self.infiniband and self.host_settings == "dcb"
 
     @property
+    def shows_ecn(self) -> bool:
+        """Whether leaves of SONiC show from how many bytes in a queue they mark packets."""
+        return self.switch_settings and self.ecn_thresholds != "untold"
+
+    @property
     def nccl_release(self) -> str:
         """The release of NCCL: one that has the Inspector where the site uses it."""
         old = tuple(map(int, self.nccl_version.split(".")))[:2] < (2, 28)
@@ -261,6 +273,13 @@ def distributions() -> dict[str, Distribution]:
     """How each property is drawn, by name."""
     document = tomllib.loads(_DRAWS.read_text(encoding="utf-8"))
     return {name: Distribution.model_validate(drawn) for name, drawn in document.items()}
+
+
+@cache
+def plain_site() -> dict[str, Any]:
+    """Properties of a plain site, on which nothing but a fault happens."""
+    text = Path(__file__).with_name("plain.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 def draw_spec(seed: int, **given: Any) -> Spec:

@@ -8,12 +8,13 @@ import numpy as np
 from fabricobs.simulator.random_worlds.benchmarks import span_of_bad_runs
 from fabricobs.simulator.random_worlds.evidence import evidence_of
 from fabricobs.simulator.random_worlds.faults import BAD_BENCHMARK, ENDS, Fault
-from fabricobs.simulator.random_worlds.identifiable import clocks_show, is_clear
+from fabricobs.simulator.random_worlds.identifiable import blind_evidence, is_clear
 from fabricobs.simulator.random_worlds.physics import State, calm
 from fabricobs.simulator.random_worlds.ports import unwatched_ports
 from fabricobs.simulator.random_worlds.run import plain_seconds
 from fabricobs.simulator.random_worlds.site import Site, host_address
 from fabricobs.simulator.random_worlds.spec import Spec
+from fabricobs.simulator.random_worlds.storage import usual_state
 from fabricobs.simulator.random_worlds.trainer import prints_times, prints_work
 from fabricobs.simulator.random_worlds.world import (
     World,
@@ -99,7 +100,7 @@ def _fault(site: Site, fault: Fault, shown: set[str]) -> dict[str, Any]:
         end = world.duration + _ASKED_LAST
     if fault.kind.apart == BAD_BENCHMARK:
         begin, end = span_of_bad_runs(world, fault, site.benchmark_runs) or (begin, end)
-    shown = shown if clocks_show(site, fault) else shown - {"gpu_clocks"}
+    shown = shown - blind_evidence(site, fault)
     sets = [names for names in fault.kind.shown_by if set(names) <= shown]
     clear = is_clear(site, fault, loss, end - begin)
     true = site.true_clock
@@ -137,6 +138,16 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
         if fault.kind.kind == "path_mismatch":  # of both ends of a path either may be named
             hosts += _ports_named(site, fault.cables(topology).tolist())
         return hosts + (_gpus_named(site, fault) if fault.kind.throttles else [])
+    if fault.kind.strikes == "leaves":
+        return [{"type": "switch", "switch": names[leaf]} for leaf in fault.parts]
+    if fault.kind.strikes == "spare":  # that serve: who reads from them shows it, and their leaves
+        nics = np.unique(np.concatenate([course.launch.nic for course in world.courses]))
+        leaves = np.unique(topology.leaf[nics]).tolist()
+        readers = sorted({host for course in world.courses for host in course.launch.hosts})
+        return [
+            *({"type": "host", "host": names[host]} for host in readers),
+            *({"type": "switch", "switch": names[leaf]} for leaf in leaves),
+        ]
     if fault.kind.strikes == "leaf":
         leaf = fault.parts[0]
         cables: Iterable[int] = []
@@ -237,7 +248,7 @@ def _by_design(world: World) -> list[str]:
     def queues(state: State) -> bool:
         return max(float(t.paused.max()) for t in network.transfers(state)) >= _QUEUES
 
-    if queues(calm(world.topology)):
+    if queues(usual_state(world.topology, tuple(n.launch for n, _ in world.plans))):
         shared = ["hash_collisions"] if _is_hashed(spec) else []
         return ["congestion", "pausing_switch", "oversubscription", "slow_collectives", *shared]
     busy = world.busy[world.steps_made].any()
@@ -279,8 +290,15 @@ def _ordinary(world: World) -> list[str]:
         "One host has another release of the driver.": spec.other_driver,
         "The first slot of each host has eight lanes.": spec.narrow_slots,
         "Error counters hold errors of earlier times.": spec.old_errors > 0,
+        "Messages are small.": spec.small_messages,
+        "Hosts read from storage in a class of its own.": _reads_aside(world),
+        "Leaves mark from other thresholds on.": spec.ecn_thresholds == "various",
     }
     return [text for text, true in happened.items() if true]
+
+
+def _reads_aside(world: World) -> bool:
+    return any(state.aside.any() for state in world.states)
 
 
 def _pace_changes(site: Site) -> list[dict[str, Any]]:

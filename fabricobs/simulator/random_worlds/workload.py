@@ -18,13 +18,18 @@ _EVALUATION_STEPS = 4.0  # an evaluation lasts as long as so many steps
 _CHECKPOINT_SECONDS = {"none": 0.0, "all": 4.0, "one": 15.0}
 _RAMP = 0.15  # of the steps before the batch doubles
 _TAIL_SECONDS = 0.4  # median of a garbage collection
+_SMALL_BYTES = (8e3, 4e6)  # that a NIC sends in a collective of small messages
+# Seconds of a call and of each hop (NCCL, src/graph/tuning), and how much longer public runs take.
+_CALL_SECONDS, _HOP_INSIDE, _HOP_BETWEEN = 8.4e-6, 3.4e-6, 14e-6
+_TIMES_LATENCY = (0.8, 2.3)
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
     """One collective of each step over several groups; flows cross NICs, the rest stays inside.
 
-    `message_bytes` is what one rank gives, as NCCL counts it; `group` [R] of each rank.
+    `message_bytes` is what one rank gives, as NCCL counts it; `group` [R] of each rank; `latency`
+    seconds pass before the first byte.
     """
 
     name: str
@@ -33,6 +38,7 @@ class Phase:
     ranks: int
     message_bytes: int
     flows: Flows
+    latency: float = 0.0
 
     @property
     def bus_factor(self) -> float:
@@ -137,6 +143,9 @@ class Launch:
         phases = []
         for name, scope, group, weight in wanted:
             budget = seconds * weight / total * rate  # bytes a NIC sends
+            if spec.small_messages:
+                low, high = np.log(_SMALL_BYTES)
+                budget = float(np.exp(spec.stream("message", name).uniform(low, high)))
             flows = (
                 _all_to_all(self, group, budget)
                 if name == "AllToAll"
@@ -149,8 +158,18 @@ class Launch:
                 "AllGather": budget * self.topology.nics_per_host / ranks,
                 "ReduceScatter": budget * self.topology.nics_per_host / ranks,
             }.get(name, budget / max(per_nic, 1))
-            phases.append(Phase(name, scope, group, ranks, max(8192, round(message)), flows))
+            latency = self._latency(name, ranks) if spec.small_messages else 0.0
+            size = max(8192, round(message))
+            phases.append(Phase(name, scope, group, ranks, size, flows, latency))
         return tuple(phases)
+
+    def _latency(self, name: str, ranks: int) -> float:
+        """Seconds of all hops of a ring, as NCCL's cost model has them, times a site's own."""
+        nodes = min(len(self.hosts), ranks)
+        hops = (ranks - nodes) * _HOP_INSIDE + nodes * _HOP_BETWEEN
+        rounds = 2 if name == "AllReduce" else 1
+        times = float(self.spec.stream("latency").uniform(*_TIMES_LATENCY))
+        return times * (_CALL_SECONDS + rounds * hops)
 
 
 def launches_of(spec: Spec, topology: Topology) -> tuple[Launch, ...]:

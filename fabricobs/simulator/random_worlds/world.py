@@ -11,6 +11,7 @@ from fabricobs.simulator.random_worlds.faults import ENDS, Fault, draw_faults
 from fabricobs.simulator.random_worlds.physics import Network, State, calm, others_traffic, together
 from fabricobs.simulator.random_worlds.run import Course, run_launch
 from fabricobs.simulator.random_worlds.spec import Spec
+from fabricobs.simulator.random_worlds.storage import usual_state
 from fabricobs.simulator.random_worlds.topology import Topology, build_topology
 from fabricobs.simulator.random_worlds.workload import Launch, Noise, draw_noise, launches_of
 
@@ -114,12 +115,13 @@ def _run(
     busy = _tenants(spec, topology, made)
     combinations, state = np.unique(np.vstack([acting, busy]), axis=1, return_inverse=True)
     state = state.ravel()
+    usual = usual_state(topology, tuple(network.launch for network, _ in plans))
     states = []
     for combination in combinations.T:
         chosen = [f.state(topology) for f, acts in zip(faults, combination, strict=False) if acts]
-        faulty = together(topology, chosen)
+        faulty = together(topology, [usual, *chosen])
         tenants = [_tenant_state(spec, topology, faulty.weight)] if combination[-1] else []
-        states.append(together(topology, [*chosen, *tenants]))
+        states.append(together(topology, [usual, *chosen, *tenants]))
     hung = [int(np.flatnonzero(f.acts)[0]) for f in faults if f.kind.does in ENDS]
     courses, before, now = [], 0, 0.0
     for network, noise in plans:
