@@ -208,7 +208,7 @@ def test_the_run_before_used_the_same_nics(tmp_path: Path, seed: int) -> None:
 def test_runs_that_a_finding_over_all_names_have_a_problem(
     tmp_path: Path, fabricobs: Run, count: int, bad: int
 ) -> None:
-    """ "0 with a problem" was said of outputs that are jobs of their own, some of them wrong."""
+    """ "0 with a problem" was said of outputs, some of them wrong; each was a job of its own."""
     wrong = set(random.Random(count).sample(range(count), bad))
     for number in range(count):
         hosts = (f"gpu{2 * number:03}", f"gpu{2 * number + 1:03}")
@@ -221,21 +221,22 @@ def test_runs_that_a_finding_over_all_names_have_a_problem(
     fabricobs("ingest", tmp_path / "logs", "--store", store)
     told = fabricobs("diagnose", "--store", store)
     assert told.returncode == 2
-    assert f"jobs: {bad} with a problem" in told.stdout
-    shown = re.findall(r"^  job-(\d+): see [0-9a-f]{12}\.", told.stdout, re.MULTILINE)
-    left = re.findall(r"(\d+) jobs?, more with a problem: (.+)$", told.stdout, re.MULTILINE)
-    names = [number for _, text in left for number in re.findall(r"job-(\d+)", text)]
-    named = [int(number) for number in (*shown, *names)]
-    assert set(named) <= wrong and len(set(named)) == len(named)
-    # The first screen lists some, and counts the others beside the names of a few.
-    assert len(shown) + sum(int(number) for number, _ in left) == bad
-    assert shown and (names or not left)
-    every = fabricobs("diagnose", "--store", store, "--verbose").stdout
-    assert {
-        int(number) for number in re.findall(r"^  job-(\d+): see ", every, re.MULTILINE)
-    } == wrong
-    unjudged = re.findall(r"Too little is known to judge (\d+) jobs?", every)
-    assert [int(number) for number in unjudged] == [count - bad]
+    assert "1 job: 1 with a problem" in told.stdout
+    (seen,) = re.findall(r"^  benchmarks: see ([0-9a-f]{12})\.", told.stdout, re.MULTILINE)
+    document = json.loads(fabricobs("diagnose", "--store", store, "--format", "json").stdout)
+    (finding,) = (each for each in document["findings"] if each["kind"] == "wrong_results")
+    assert finding["id"] == seen
+    assert {entity["job"] for entity in finding["entities"]} == {f"job-{n}" for n in wrong}
+    named = [int(number) for number in re.findall(r"job-(\d+)\.out", finding["explanation"])]
+    assert named == sorted(wrong)[: len(named)] and len(named) >= min(bad, 4)
+    (job,) = document["jobs"]
+    assert job["name"] == "benchmarks" and len(job["hosts"]) == 2 * count
+    for name in (f"job-{min(wrong)}", "benchmarks"):
+        asked = fabricobs("diagnose", "--store", store, "--job", name)
+        assert asked.returncode == 2 and seen in asked.stdout
+    if right := set(range(count)) - wrong:
+        asked = fabricobs("diagnose", "--store", store, "--job", f"job-{min(right)}")
+        assert asked.returncode == 3 and seen not in asked.stdout
 
 
 def test_runs_of_one_file_are_ordered_by_the_file(tmp_path: Path) -> None:

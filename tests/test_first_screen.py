@@ -297,6 +297,30 @@ def test_of_a_fault_of_two_runs_the_headline_is_that_of_the_worst_run(seed: int)
     assert "119" not in both.verdict.sentence
 
 
+@pytest.mark.parametrize("answer", ["unknown", "problem"])
+def test_what_benchmarks_cannot_tell_is_no_answer_beside_those_of_a_job(answer: Answer) -> None:
+    """Each output of nccl-tests had no step times: "unknown" was said above a job that was well."""
+
+    def judged(name: str, said: Answer, *, benchmark: bool) -> tuple[Run, Diagnosis]:
+        run = Run(
+            label=name, name=name, number=1, named_by="", parts=(), paths=(), hosts=(), ranks=8,
+            nranks=8, processes=8, versions=(), first_step=None, last_step=None,
+            planned_steps=None, replayed_steps=0, begin=None, end=None, modified=None, times={},
+            goes_on=True, candidates=1, is_benchmark=benchmark,
+        )  # fmt: skip
+        asked = tuple(Question(each, said, f"So says {name}.") for each in QUESTIONS)
+        return run, Diagnosis(Verdict("", asked, judged=True), ())
+
+    both = [judged("train", "ok", benchmark=False), judged("sweep", answer, benchmark=True)]
+    for runs in (both, both[::-1]):
+        (first, *_) = joined(runs, load_models()).verdict.questions
+        expected = ("problem", "sweep") if answer == "problem" else ("ok", "train")
+        assert (first.answer, first.evidence) == (
+            expected[0],
+            f"{expected[1]}: So says {expected[1]}.",
+        )
+
+
 def test_what_is_low_is_told_after_what_is_over() -> None:
     draw = random.Random(1)
     low, over, costs = (drawn_finding(draw) for _ in range(3))

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricobs.diagnosis.scopes import window_of
+from fabricobs.diagnosis.scopes import merged, window_of
 from fabricobs.store.jobs import Run, Trace, find_runs
+from fabricobs.store.scoping import Window
 
 START = datetime(2026, 3, 2, 9)
 GPUS = 2
@@ -404,6 +405,33 @@ def _covers(run: Run, runs: tuple[Run, ...], moment: datetime) -> bool:
         return False
     after = window.begin is None or window.begin <= moment
     return after and (window.end is None or moment < window.end)
+
+
+_WINDOWS = st.builds(
+    lambda begin, minutes, openness: Window(
+        None if openness == "begin" else START + timedelta(minutes=begin),
+        None if openness == "end" else START + timedelta(minutes=begin + minutes),
+    ),
+    st.integers(0, 500),
+    st.integers(0, 60),
+    st.sampled_from(["", "", "", "", "begin", "end"]),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(windows=st.lists(_WINDOWS, max_size=12))
+def test_windows_of_a_sweep_are_merged_to_the_same_times(windows: list[Window]) -> None:
+    def holds(window: Window, moment: datetime) -> bool:
+        after = window.begin is None or window.begin <= moment
+        return after and (window.end is None or moment <= window.end)
+
+    fewer = merged(windows)
+    assert len(fewer) <= len(windows)
+    for second in range(-60, 34_000, 31):
+        moment = START + timedelta(seconds=second)
+        assert sum(holds(window, moment) for window in fewer) == any(
+            holds(window, moment) for window in windows
+        )
 
 
 # Seconds to hours a clock is wrong by; whole hours where a log is in a zone it does not name.

@@ -24,6 +24,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.loss import joined_losses
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.onsets import retold
+from fabricobs.diagnosis.scopes import BENCHMARKS
 from fabricobs.diagnosis.standing import LOSS_PAST, end_of, headline, in_past, with_states
 from fabricobs.diagnosis.verdict import with_causes
 from fabricobs.exceptions import UserError
@@ -38,8 +39,13 @@ class JobError(UserError):
 
 
 def runs_named(name: str, runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Return the runs of the job of that name, or the one run; JobError if there are none."""
+    """Return the runs of the job of that name, or the one run; JobError if there are none.
+
+    Benchmarks have a name together, too.
+    """
     found = tuple(run for run in runs if name in {run.name, run.label})
+    if not found and name == BENCHMARKS:
+        found = tuple(run for run in runs if run.is_benchmark)
     if not found:
         known = [run.label or run.name for run in runs]
         close = difflib.get_close_matches(name, known, n=1)
@@ -282,7 +288,7 @@ def with_problem(
             finding.id
             for finding in serious
             if finding.id in job.findings
-            or (finding.id not in own and any(e.job == job.run.name for e in finding.entities))
+            or (finding.id not in own and any(e.job in job.run.names for e in finding.entities))
         ]
         if ids or any(question.answer == "problem" for question in job.verdict.questions):
             found.append((job, ids))
@@ -320,9 +326,7 @@ def _verdict(
             what = worst.verdict.sentence
         sentence = f"{counts}. {who}: {what}"
     questions = tuple(
-        _worst_answer(
-            [(job.run.label or job.run.name, q) for job, q in zip(jobs, each, strict=True)]
-        )
+        _worst_answer(list(zip(jobs, each, strict=True)))
         for each in zip(*(job.verdict.questions for job in jobs), strict=True)
     )
     questions = with_causes(questions, serious, models)
@@ -330,12 +334,17 @@ def _verdict(
     return Verdict(sentence, questions, judged)
 
 
-def _worst_answer(answers: Sequence[tuple[str, Question]]) -> Question:
-    """Return the worst answer, with the job that gives it and how many give it."""
+def _worst_answer(answers: Sequence[tuple[JobVerdict, Question]]) -> Question:
+    """Return the worst answer, with the job that gives it and how many give it.
+
+    What benchmarks cannot tell, as how long steps take, is no answer beside those of a job.
+    """
+    of_jobs = [(j, q) for j, q in answers if not j.run.is_benchmark or q.answer == "problem"]
+    answers = of_jobs or answers
     worst = min((q.answer for _, q in answers), key=_WORST.index)
-    giving = [(name, question) for name, question in answers if question.answer == worst]
-    name, question = giving[0]
-    evidence = f"{name}: {question.evidence}"
+    giving = [(job.run, question) for job, question in answers if question.answer == worst]
+    run, question = giving[0]
+    evidence = f"{run.label or run.name}: {question.evidence}"
     if len(giving) > 1:
         evidence += f" The same answer ({worst}) for {len(giving) - 1:,} more."
     return replace(question, evidence=evidence)

@@ -30,6 +30,7 @@ from fabricobs.diagnosis.findings import (
     Loss,
     MethodResult,
     Price,
+    Verdict,
     WhatIf,
 )
 from fabricobs.diagnosis.job import StepTimeTrend, step_time_trends
@@ -83,7 +84,8 @@ def diagnose(
 
     A method that fails is told in `failures`: what it would have found is unknown.
 
-    Where it holds several jobs, or runs of one, each is judged as if it were alone; with `job` only
+    Where it holds several jobs, or runs of one, each is judged as if it were alone, but benchmarks
+    together; with `job` only
     those of that name (JobError if there are none).
 
     `thresholds` by model take the place of those of the content. Without `calibrate` a finding's
@@ -119,7 +121,12 @@ def diagnose(
     by_run = [(run, judge(scope)) for run, scope in scopes.of_runs]
     if job is not None and by_run:
         last_time = newest_time(store, datetime.max)
-        return replace(joined(by_run, models, last_time=last_time), runs=chosen)
+        beside: list[Finding] = []
+        if any(run.is_benchmark for run in chosen):
+            with closing(open_evidence(None)) as evidence:
+                beside = _about(chosen, runs, _over_runs(evidence, models, calibration))
+        told = Diagnosis(Verdict("", (), judged=False), in_order(beside)) if beside else None
+        return replace(joined(by_run, models, told, last_time=last_time), runs=chosen)
     with closing(open_evidence(None)) as evidence:
         coverage = describe_coverage(evidence)
         found = _over_runs(evidence, models, calibration)
@@ -136,6 +143,16 @@ def _over_runs(
     whole = [model for model in models.values() if model.whole]
     found = [f for m in whole for f in METHODS[m.method](evidence, m, []).findings]
     return found if calibration is None else calibrated(found, calibration)
+
+
+def _about(
+    chosen: Sequence[Run], runs: Sequence[Run], findings: Sequence[Finding]
+) -> list[Finding]:
+    """Return the findings over all runs that name one of the chosen, or all if no other has any."""
+    if all(run in chosen for run in runs if run.is_benchmark):
+        return list(findings)
+    names = {name for run in chosen for name in (run.label, run.name)}
+    return [f for f in findings if any(e.job in names for e in (*f.entities, *f.related))]
 
 
 def _judged(

@@ -13,10 +13,11 @@ import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity, Finding
-from fabricobs.store.jobs import Run
+from fabricobs.store.jobs import Run, together
 from fabricobs.store.scoping import Scope, Window
 from fabricobs.store.session import Site, open_session
 
+BENCHMARKS = "benchmarks"  # that are judged together
 # Counters before and after a run that still tell of it: ten intervals of a minute.
 _SLACK = timedelta(minutes=10)
 _CABLES = "SELECT DISTINCT host_name(device), host_name(remote_device) FROM canonical_links"
@@ -53,21 +54,38 @@ def scopes_of(
     scopes = []
     used: set[str] = set()
     doubtful: set[str] = set()
-    for run in chosen:
+    for run in judged_runs(chosen):
+        members = run.of or (run,)
+        outside = [r for r in runs if r not in members]
         own = set(crossed(run.hosts, everyone, cables))
         leaves = own - set(run.hosts)
         # Where hosts alone tell their neighbours, no cable leads to the spines.
         are_joined = any({a, b} <= leaves for a, b in cables)
         unreached = set() if are_joined else free_switches if leaves else free
-        (own if _is_alone(run, runs) else doubtful).update(unreached)
+        alone = all(_is_alone(member, outside) for member in members)
+        (own if alone else doubtful).update(unreached)
         used |= own
         own |= {alias for alias, device in names if device in own}
         others = frozenset(everyone - set(run.hosts))
-        beside = (r for r in runs if r is not run and not _apart(run, r))
-        shared = frozenset(set(run.hosts).intersection(host for r in beside for host in r.hosts))
-        scopes.append((run, Scope(run, others, frozenset(own), window_of(run, runs), shared)))
+        beside = [(m, r) for m in members for r in outside if not _apart(m, r)]
+        shared = frozenset(host for m, r in beside for host in set(m.hosts) & set(r.hosts))
+        windows = merged(w for m in members if (w := window_of(m, outside)) is not None)
+        scopes.append((run, Scope(run, others, frozenset(own), windows, shared)))
     rest = Scope(None, frozenset(everyone))
     return Scopes(tuple(scopes), rest, tuple(sorted(doubtful | (devices - used - everyone))))
+
+
+def judged_runs(chosen: Sequence[Run]) -> list[Run]:
+    """Return the runs that are judged by themselves: benchmarks are, together.
+
+    A sweep is hundreds of runs, and each tells little.
+    """
+    benchmarks = [run for run in chosen if run.is_benchmark]
+    if len(benchmarks) < 2:
+        return list(chosen)
+    taken = any(run.name == BENCHMARKS for run in chosen)
+    name = f"all {BENCHMARKS}" if taken else BENCHMARKS
+    return [*(run for run in chosen if not run.is_benchmark), together(benchmarks, name)]
 
 
 def window_of(run: Run, runs: Sequence[Run]) -> Window | None:
@@ -91,12 +109,23 @@ def window_of(run: Run, runs: Sequence[Run]) -> Window | None:
     return Window(begin, end, undated=not beside)
 
 
-def _is_alone(run: Run, runs: Sequence[Run]) -> bool:
+def merged(windows: Iterable[Window]) -> tuple[Window, ...]:
+    """Return as few windows of the same times: runs of a sweep follow each other."""
+    found: list[Window] = []
+    for window in sorted(windows, key=lambda w: w.begin or datetime.min):
+        last = found[-1] if found else None
+        if last is not None and (not last.end or not window.begin or window.begin <= last.end):
+            end = max(last.end, window.end) if last.end and window.end else None
+            found[-1] = Window(last.begin, end, last.undated or window.undated)
+        else:
+            found.append(window)
+    return tuple(found)
+
+
+def _is_alone(run: Run, others: Sequence[Run]) -> bool:
     """Say whether no other run can have been in its time."""
     return all(
-        run.begin is not None and other.begin is not None and _apart(run, other)
-        for other in runs
-        if other is not run
+        run.begin is not None and other.begin is not None and _apart(run, other) for other in others
     )
 
 

@@ -26,7 +26,7 @@ _ALIKE = 2 / 3
 _SHARED = 0.5
 # A unit is slow by what so many of its steps stay below: bursts may be few.
 _MOSTLY = 0.95
-# What is so many times the noise of single steps shows in each: noise reaches 1.6 times as often.
+# What is so many times the noise of single steps shows in each: noise itself reaches 1.6 there.
 _CLEAR = 4
 # A rank slower than its slow host by this factor is slow for a reason of its own.
 _FAR = 2

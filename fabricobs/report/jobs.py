@@ -139,6 +139,8 @@ def facts_of(run: Run) -> str:
     elif run.processes:
         world = f" of {run.nranks:,} ranks" if run.nranks else ""
         parts.append(counted(run.processes, "process") + world)
+    if run.of:
+        parts.insert(0, counted(len(run.of), "run"))
     if run.number > 1:
         parts.insert(0, f"run {run.number} of {run.name}")
     if run.first_step is not None:

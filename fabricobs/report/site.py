@@ -14,6 +14,7 @@ from typing import Any
 
 from fabricobs import stopping
 from fabricobs.diagnosis.findings import Diagnosis, Entity, Finding, Loss, Verdict
+from fabricobs.diagnosis.scopes import judged_runs
 from fabricobs.output_files import write_whole
 from fabricobs.report.charts.source import Row
 from fabricobs.report.figures import Figures
@@ -80,8 +81,10 @@ def write_site(
     """Write all pages into a folder, each all or nothing; return the files written.
 
     `runs` are the jobs of the store, `kept` the findings of earlier runs for the history.
+    Benchmarks have one page, as they are judged together.
     """
-    return _Site(diagnosis, store, figures, charts, root, extra, tuple(runs)).write(kept)
+    judged = tuple(judged_runs(runs))
+    return _Site(diagnosis, store, figures, charts, root, extra, judged).write(kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,7 @@ class _Site:
         """Yield jobs, then hosts and switches; of two that share a name the last has the page."""
         ranks = self.figures.ranks
         for run in self.runs:
-            trains = tuple(row for row in ranks if row["job"] == run.label)
+            trains = tuple(row for row in ranks if row["job"] in run.labels)
             yield Part(name_of(run), "job", _address(JOBS, name_of(run)), ranks=trains)
         by_owner: dict[str, list[Row]] = defaultdict(list)
         for row in self.figures.ports:

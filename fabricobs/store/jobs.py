@@ -6,7 +6,7 @@ A store whose files are all of one launch that only its files name is one job wi
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from os.path import commonprefix
 from pathlib import PurePath
@@ -35,7 +35,8 @@ class Run:
     """One launch of a job. `label` is what rows say in `job`: the job's name, `NAME#2` for run 2.
 
     `named_by` says where the name is from, `candidates` of how many jobs the files may be, where
-    that cannot be told. `last_step` and the times are None where no file tells.
+    that cannot be told. `last_step` and the times are None where no file tells. Benchmarks may be
+    judged together: `of` are the runs that such a one stands for.
     """
 
     label: str | None
@@ -59,6 +60,18 @@ class Run:
     times: Mapping[str, Times] = field(hash=False)  # begin and end by the clock of each host
     goes_on: bool  # after `end`: no file tells how it ended
     candidates: int
+    is_benchmark: bool = False
+    of: tuple["Run", ...] = ()
+
+    @property
+    def labels(self) -> tuple[str | None, ...]:
+        """What its rows say in `job`."""
+        return tuple(run.label for run in self.of) or (self.label,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What rows of shared files say in `job` where they are its own."""
+        return tuple(run.name for run in self.of) or (self.name,)
 
     @property
     def finished(self) -> bool:
@@ -207,6 +220,32 @@ def _run(
         times=launch.times,
         goes_on=not steps,
         candidates=launch.candidates,
+        is_benchmark=launch.is_benchmark and not steps,
+    )
+
+
+def together(runs: Sequence[Run], name: str) -> Run:
+    """Return some runs as one of that name, from the first's begin to the last's end."""
+    begins = [run.begin for run in runs if run.begin is not None]
+    ends = [run.end for run in runs if run.end is not None]
+    changed = [run.modified for run in runs if run.modified is not None]
+    return replace(
+        runs[0],
+        label=name,
+        name=name,
+        number=1,
+        parts=tuple(part for run in runs for part in run.parts),
+        paths=tuple(sorted({path for run in runs for path in run.paths})),
+        hosts=tuple(sorted({host for run in runs for host in run.hosts})),
+        ranks=max(run.ranks for run in runs),
+        nranks=None,
+        processes=sum(run.processes for run in runs),
+        versions=tuple(sorted({version for run in runs for version in run.versions})),
+        begin=min(begins, default=None),
+        end=max(ends, default=None),
+        modified=max(changed, default=None),
+        candidates=max(run.candidates for run in runs),
+        of=tuple(runs),
     )
 
 

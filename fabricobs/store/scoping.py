@@ -38,13 +38,13 @@ class Scope:
 
     `others` are hosts that only other runs have, `shared` its own that others use at the same
     time, `devices` the run's hosts and switches by all
-    names (None: any), `window` the time in which rows of these are its own (None: at no time).
+    names (None: any), `windows` the times in which rows of these are its own.
     """
 
     run: Run | None
     others: frozenset[str]
     devices: frozenset[str] | None = None
-    window: Window | None = Window()
+    windows: tuple[Window, ...] = (Window(),)
     shared: frozenset[str] = frozenset()
 
 
@@ -96,7 +96,11 @@ def of_runs(view: str, table: str, runs: Sequence[Run], scope: Scope | None) -> 
             "ELSE t.line >= j.first_line AND (j.end_line IS NULL OR t.line < j.end_line) END"
         )
     own = (
-        "true" if scope is None else "false" if scope.run is None else _job_is("j", scope.run.label)
+        "true"
+        if scope is None
+        else "false"
+        if scope.run is None
+        else _job_in("j", scope.run.labels)
     )
     return (
         f"{head} AS SELECT t.* REPLACE "
@@ -111,9 +115,9 @@ def _shared(table: str, columns: set[str], scope: Scope) -> str:
     """Return the condition for a row of the fabric to be the run's concern too."""
     wanted = ["true"]
     if scope.run is not None:
-        wanted = [f"(t.job IS NULL OR {_job_is('t', scope.run.name)})"]
+        wanted = [f"(t.job IS NULL OR {_job_in('t', scope.run.names)})"]
     if "ts" in columns and TABLES[table].dated:
-        wanted.append(_within(scope.window))
+        wanted.append(_within(scope.windows))
     device = next((name for name in ("device", "host") if name in columns), None)
     if device is not None and scope.devices is not None:
         own = "(SELECT device FROM crossed_devices)"
@@ -121,10 +125,12 @@ def _shared(table: str, columns: set[str], scope: Scope) -> str:
     return " AND ".join(wanted)
 
 
-def _within(window: Window | None) -> str:
-    """Return the condition for the time of a row to be in the window."""
-    if window is None:
-        return "false"
+def _within(windows: Sequence[Window]) -> str:
+    """Return the condition for the time of a row to be in one of the windows."""
+    return "(" + (" OR ".join(map(_in_window, windows)) or "false") + ")"
+
+
+def _in_window(window: Window) -> str:
     bounds = [
         f"t.ts {sign} TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}'"
         for sign, moment in ((">=", window.begin), ("<=", window.end))
@@ -134,8 +140,8 @@ def _within(window: Window | None) -> str:
     return f"({dated} OR t.ts IS NULL)" if window.undated else f"({dated})"
 
 
-def _job_is(row: str, name: str | None) -> str:
-    return f"{row}.job = {_quoted(name)}"
+def _job_in(row: str, names: Sequence[str | None]) -> str:
+    return f"{row}.job IN ({', '.join(map(_quoted, names))})"
 
 
 def _quoted(text: str | None) -> str:

@@ -178,7 +178,9 @@ def open_session(
         asked = scoping.SCRIPT in scripts or set(tables) - _OF_NO_JOB
         runs = runs_of(store) if asked else ()
     connection.execute(texts[scoping.SCRIPT])
-    scoping.fill_jobs(connection, runs, runs if scope is None or scope.run is None else [scope.run])
+    alone = None if scope is None else scope.run
+    shown = runs if alone is None else alone.of or [alone]
+    scoping.fill_jobs(connection, runs, shown)
     if scope is not None:
         scoping.fill_scope(connection, scope)
 
