@@ -57,8 +57,8 @@ def test_half_of_what_alike_hosts_reach_is_no_ok(alps: Path) -> None:
     assert by_setting[False]["share_of_best"][:4] == "0.51"
     told = CliRunner().invoke(app, ["diagnose", "--store", str(alps)]).output
     assert "reaches 49% less than the best alike" in told
-    assert "20 jobs: 10 with a problem; too little is known to judge 8." in " ".join(told.split())
-    assert "job-n-00032-N-0008-146866: see " in told
+    assert "1 job: 1 with a problem. Worst is benchmarks: AllReduce" in " ".join(told.split())
+    assert "problem  Do collectives reach what the hardware allows?" in told
     assert "AllReduce computes wrong results in 9 of 20 runs" in " ".join(told.split())
 
 

@@ -30,7 +30,6 @@ from fabricobs.diagnosis.findings import (
     Loss,
     MethodResult,
     Price,
-    Verdict,
     WhatIf,
 )
 from fabricobs.diagnosis.job import StepTimeTrend, step_time_trends
@@ -109,40 +108,36 @@ def diagnose(
         whole = session if scope is None else None
         return Evidence(store, extra, since, site, runs, scope, whole, memory_mb)
 
-    def judge(scope: Scope | None) -> Diagnosis:
+    def judge(scope: Scope | None, beside: Sequence[Finding] = ()) -> Diagnosis:
         with closing(open_evidence(scope)) as evidence:
             run = next(iter(runs), None) if scope is None else scope.run
             price = Price(gpu_hour_price, currency)
-            return _judged(evidence, models, calibration, price, scope, run)
+            return _judged(evidence, models, calibration, price, scope, run, beside)
 
     if len(runs) <= 1:
         return replace(judge(None), runs=runs)
     scopes = scopes_of(store, extra, site, runs, chosen)
-    by_run = [(run, judge(scope)) for run, scope in scopes.of_runs]
+    coverage, found = None, _NO_FINDINGS
+    if job is None or any(run.is_benchmark for run in chosen):
+        with closing(open_evidence(None)) as evidence:
+            coverage = describe_coverage(evidence)
+            found = _about(chosen, runs, _over_runs(evidence, models))
+    by_run = [
+        (run, judge(scope, found if run.is_benchmark else ())) for run, scope in scopes.of_runs
+    ]
     if job is not None and by_run:
         last_time = newest_time(store, datetime.max)
-        beside: list[Finding] = []
-        if any(run.is_benchmark for run in chosen):
-            with closing(open_evidence(None)) as evidence:
-                beside = _about(chosen, runs, _over_runs(evidence, models, calibration))
-        told = Diagnosis(Verdict("", (), judged=False), in_order(beside)) if beside else None
-        return replace(joined(by_run, models, told, last_time=last_time), runs=chosen)
-    with closing(open_evidence(None)) as evidence:
-        coverage = describe_coverage(evidence)
-        found = _over_runs(evidence, models, calibration)
-    rest = judge(scopes.rest)
-    rest = replace(rest, findings=in_order([*rest.findings, *found]))
+        return replace(joined(by_run, models, last_time=last_time), runs=chosen)
+    told = any(run.is_benchmark for run, _ in by_run)
+    rest = judge(scopes.rest, () if told else found)
     found_in_all = joined(by_run, models, rest, coverage, scopes.unattributed)
     return replace(found_in_all, runs=chosen)
 
 
-def _over_runs(
-    evidence: Evidence, models: Mapping[str, Model], calibration: Sequence[Point] | None
-) -> list[Finding]:
+def _over_runs(evidence: Evidence, models: Mapping[str, Model]) -> list[Finding]:
     """Return what is found over all runs of a store at once."""
     whole = [model for model in models.values() if model.whole]
-    found = [f for m in whole for f in METHODS[m.method](evidence, m, []).findings]
-    return found if calibration is None else calibrated(found, calibration)
+    return [f for m in whole for f in METHODS[m.method](evidence, m, []).findings]
 
 
 def _about(
@@ -162,8 +157,12 @@ def _judged(
     price: Price,
     scope: Scope | None,
     run: Run | None,
+    beside: Sequence[Finding],
 ) -> Diagnosis:
-    """Judge what one session shows: the whole store, or with `scope` a part of it; of one `run`."""
+    """Judge what one session shows: the whole store, or with `scope` a part of it; of one `run`.
+
+    `beside` is what was found over all runs, and is told with it.
+    """
     attempts = Attempts()
     attempt = attempts.attempt
     offsets = attempt(
@@ -194,6 +193,7 @@ def _judged(
     found: list[Finding] = [f for j in judgements.values() for f in j.findings]
     if scope is not None and scope.run is not None:
         found = own_findings(found, scope, evidence)
+    found += beside
     findings = attempt(
         "causes of symptoms", lambda: _folded(found, models, evidence), found, shared=True
     )

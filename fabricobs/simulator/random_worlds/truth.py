@@ -211,6 +211,8 @@ def _shows_loss(site: Site, fault: Fault, shown: set[str]) -> bool:
     computes while they run, and the rollouts before them, show in the pace alone.
     """
     world = site.world
+    if fault.kind.does == "ends":
+        return False  # the steps of the job tell nothing of the time after it
     if "phases_of_ranks" in shown or fault.kind.does in ENDS:
         return True
     if (world.spec.ramp_up or world.spec.curriculum) and not prints_work(site):
