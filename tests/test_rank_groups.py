@@ -8,7 +8,7 @@ import pytest
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.rank_compute_times import RankTimes
 from fabricobs.diagnosis.rank_groups import slower_group
-from fabricobs.diagnosis.slow_ranks import alike, find_slow
+from fabricobs.diagnosis.slow_ranks import alike, find_slow, judged_ranks, smallest_excess
 from fabricobs.diagnosis.statistics import Array
 
 
@@ -141,3 +141,26 @@ def test_a_rank_that_pauses_for_longer_than_the_mean_step_of_its_line(seed: int)
     own[paused, int(chance.integers(16))] += chance.uniform(1500, 3000, 3)
     step[paused] += 500
     assert np.flatnonzero(~times_of(own, step).steady).tolist() == sorted(paused.tolist())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_of_times_that_are_missing_nothing_is_told(seed: int) -> None:
+    """Any part may be: of single steps, whole steps, ranks, peers, or of the steps themselves."""
+    chance = np.random.default_rng(seed)
+    ranks, steps = int(chance.choice([1, 2, 4, 16])), int(chance.choice([1, 5, 24, 160]))
+    own = 700 * chance.normal(1, chance.uniform(0.001, 0.02), (steps, ranks))
+    own[chance.random(own.shape) < chance.choice([0, 0.5, 1])] = np.nan
+    own[chance.random(steps) < chance.choice([0, 0.9])] = np.nan
+    own[:, chance.random(ranks) < chance.choice([0, 0.5])] = np.nan
+    step_ms = np.where(chance.random(steps) < chance.choice([0, 0.1, 1]), np.nan, 1300)
+    times = replace(
+        times_of(own, step_ms),
+        stages=chance.integers(0, int(chance.choice([1, 8])), ranks),
+        measured=bool(chance.random() < 0.5),
+    )
+    model = load_models()["straggler"]
+    units = find_slow(times, model)
+    assert alike(times, units) == []
+    assert judged_ranks(times, units, model) <= np.isfinite(times.excess).any(axis=0).sum()
+    power = smallest_excess(times, model)
+    assert power is None or power.effect > 0

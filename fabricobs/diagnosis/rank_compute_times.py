@@ -91,7 +91,7 @@ class RankTimes:
         Of the step's usual time where only collectives tell: a rank is that much later at them.
         """
         if not self.measured:
-            return np.asarray((self.own_ms - self.peer_ms) / np.nanmedian(self.step_ms))
+            return np.asarray((self.own_ms - self.peer_ms) / nan_median(self.step_ms, axis=0))
         return np.asarray(self.own_ms / self.peer_ms - 1)
 
     @cached_property
@@ -101,9 +101,13 @@ class RankTimes:
 
     @cached_property
     def steady(self) -> NDArray[np.bool_]:
-        """Steps [S] that no pause stretches, nor one of a rank that the mean of a line hides."""
+        """Steps [S] that no pause stretches, nor one of a rank that the mean of a line hides.
+
+        A step without a time shows neither.
+        """
         later = nan_max(self.own_ms - self.peer_ms)
-        return (self.step_ms <= PAUSE * np.nanmedian(self.step_ms)) & ~(later > self.step_ms)
+        paused = self.step_ms > PAUSE * nan_median(self.step_ms, axis=0)
+        return ~paused & ~(later > self.step_ms)
 
     def between(self, first: int, last: int) -> NDArray[np.bool_]:
         """Steady steps [S] by number, both ends included."""
@@ -301,7 +305,7 @@ def _grouped(times: RankTimes) -> RankTimes:
     A pipeline's last stage has the head and the loss: the what-if analysis (arXiv 2505.05713) finds
     uneven stages to be the most frequent cause of stragglers.
     """
-    scale = None if times.measured else float(np.nanmedian(times.step_ms))
+    scale = None if times.measured else float(nan_median(times.step_ms, axis=0))
     stages = [np.flatnonzero(times.stages == stage) for stage in np.unique(times.stages)]
     found = [
         (members, group)

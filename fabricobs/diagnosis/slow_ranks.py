@@ -79,7 +79,12 @@ class SlowUnit:
 
 
 def find_slow(times: RankTimes, model: Model) -> list[SlowUnit]:
-    """Return the slow hosts and the slow ranks of other hosts of one job."""
+    """Return the slow hosts and the slow ranks of other hosts of one job.
+
+    Of times of which none has a peer's beside it nothing is told.
+    """
+    if not np.isfinite(times.excess).any():
+        return []
     sustained = _sustained(times, model)
     for group in times.slower:
         sustained[group.columns] = np.minimum(sustained[group.columns], group.detected)

@@ -93,18 +93,21 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
 
     It explains the wait of the ranks for each other that lasts: they vary from step to step, too.
     """
-    stages = np.unique(times.stages)
+    stages = np.unique(times.stages[np.isfinite(times.own_ms).any(axis=0)])
     if len(stages) < 2 or not times.measured:
         return None
     by_stage = np.column_stack([nan_median(times.own_ms[:, times.stages == s], 1) for s in stages])
     # What is no stage for sure is priced as if it were like the others.
     others = by_stage.min(axis=1) if times.staged_by_time else by_stage.mean(axis=1)
-    usual = np.nanmedian(by_stage, axis=0)
-    slowest, other = int(np.argmax(usual)), float(np.nanmedian(others))
+    whole = np.isfinite(others)
+    if not whole.any():
+        return None
+    usual = np.median(by_stage[whole], axis=0)
+    slowest, other = int(np.argmax(usual)), float(np.median(others[whole]))
     longer = float(usual[slowest] / other - 1)
     if longer < model.limit("stage_excess"):
         return None
-    of_stage = usual[np.searchsorted(stages, times.stages)]
+    of_stage = usual[np.searchsorted(stages, times.stages[np.isin(times.stages, stages)])]
     of_rank = nan_median(times.own_ms, axis=0)
     explained = _share(
         float(np.nansum(of_stage.max() - of_stage)),
@@ -221,8 +224,8 @@ def _varying(wait: Array, excess: Array, model: Model) -> tuple[int, int]:
 
 
 def _spread(excess: Array) -> float:
-    """Return the variation of the ranks of a step, a share of their median; 0 of no steps."""
-    if not excess.size:
+    """Return the variation of the ranks of a step, a share of their median; 0 of none."""
+    if not np.isfinite(excess).any():
         return 0.0
     return MAD_TO_SIGMA * float(np.nanmedian(np.abs(excess)))
 
