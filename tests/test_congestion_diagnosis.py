@@ -150,6 +150,32 @@ class TestStorms:
         assert finding.detected_at == at(SINCE + 2)
         assert finding.loss_share == pytest.approx(0.13, abs=0.02)
 
+    @pytest.mark.parametrize("nic", ["ens58f0np0", "enp27s0", "eth4", "mlx5_2", "bnxt_re7"])
+    @pytest.mark.parametrize("processes", [True, False])
+    def test_a_host_is_no_switch_where_no_log_tells_its_ranks(
+        self, make_store: Make, nic: str, *, processes: bool
+    ) -> None:
+        """ "gpu-14-02 pauses its neighbours: one of its queues is full" of a NIC that storms.
+
+        NCCL's logs were cut, and told no communicator, or none was collected.
+        """
+        rows: Rows = {"steps": cluster(slower=1.5)["steps"]}
+        rows["steps"] = [
+            {**row, "host": None, "compute_ms": None, "comm_ms": None}
+            for row in rows["steps"]
+            if row["rank"] == 0
+        ]
+        rows["nccl_channels"] = [
+            {"file_id": "n", "line": 1, "host": host, "pid": 7, "transport": "NET", "network": "IB"}
+            for host in NICS
+            if processes
+        ]
+        seen = [pauses(host, nic, sent=1, got=5) for host in NICS if host != "node02"]
+        storm = pauses("node02", nic, sent=40_000, got=5)
+        (finding,) = told(diagnose(make_store(together(rows, storm, *seen))))
+        assert finding.kind == "pfc_storm"
+        assert [e.label for e in finding.entities] == [f"node02 {nic}"]
+
     @pytest.mark.parametrize("with_it", [True, False])
     @pytest.mark.parametrize("last", [16, 18, 20])
     def test_pauses_that_end_with_the_job_are_said_to(

@@ -153,6 +153,10 @@ def _cost(
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
     if column == "step_time_ms":
+        beside = _paces_beside(pace.segments, acting, calm)
+        if beside.any():
+            own = max(float(np.median(added[beside])), 0.0)
+            added = np.where(beside, added, np.minimum(added, own))
         added[_pauses(times, others)] = np.median(added)
     cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
     return replace(cost, reached=reached)
@@ -187,6 +191,26 @@ def _of_its_paces(segments: Sequence[Segment], acting: pl.DataFrame) -> pl.Expr:
     paces = [each for number, each in enumerate(segments) if number in own]
     within = (pl.col("step").is_between(each.first_step, each.last_step) for each in paces)
     return pl.any_horizontal(*within, pl.lit(value=False))
+
+
+def _paces_beside(
+    segments: Sequence[Segment], acting: pl.DataFrame, calm: pl.DataFrame
+) -> npt.NDArray[np.bool_]:
+    """Mark steps of a cause in paces that are or adjoin one in which it acts less than half.
+
+    What changed while it acted on is not its own: another pace begins there for another reason.
+    """
+    numbers, others = acting["step"].to_numpy(), calm["step"].to_numpy()
+    within = [(numbers >= each.first_step) & (numbers <= each.last_step) for each in segments]
+    is_calm = [
+        np.sum((others >= each.first_step) & (others <= each.last_step)) > np.sum(own)
+        for each, own in zip(segments, within, strict=True)
+    ]
+    beside = np.zeros(len(numbers), dtype=bool)
+    for place, own in enumerate(within):
+        if any(is_calm[max(place - 1, 0) : place + 2]):
+            beside |= own
+    return beside
 
 
 def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:

@@ -21,19 +21,25 @@ CREATE OR REPLACE TABLE training_hosts AS
 WITH trains AS (
   SELECT DISTINCT host_name(host) AS host FROM job_ranks WHERE host IS NOT NULL
   UNION
+  -- What lines without a communicator are of, in logs that were cut.
+  SELECT DISTINCT host_name(host) FROM nccl_processes WHERE host IS NOT NULL
+  UNION
   SELECT host FROM other_hosts
 ),
 -- What counts ports, and whether one is called as those of switches are: Ethernet1/1, et-0/0/1, swp1, 1; eth0 alone
--- may be the port by which a switch is managed.
+-- may be the port by which a switch is managed. `as_host`: all are called as an operating system calls NICs.
 counts AS (
   SELECT host_name(device) AS device, bool_or(regexp_matches(port, '[A-Z/-]|^(swp|etp)?[0-9]')) OR bool_and(port = 'eth0')
-    AS as_switch
+    AS as_switch, bool_and(is_rdma_device(port) OR regexp_matches(port, '^(en[ops]|eth|ib|hsn|rdma|roce|irdma)[a-z]*[0-9][^/]*$'))
+    AND NOT bool_and(port = 'eth0') AS as_host
   FROM counting_ports WHERE device IS NOT NULL GROUP BY host_name(device)
 )
 FROM trains
 UNION
--- Where no log tells of a job, what counts RDMA devices is a host.
+-- Where no log tells of a job, what counts RDMA devices is a host, and what counts NICs alone.
 SELECT host_name(device) FROM counting_ports WHERE is_rdma_device(port) AND NOT EXISTS (FROM trains)
+UNION
+SELECT device FROM counts WHERE as_host AND NOT EXISTS (FROM trains)
 UNION
 SELECT host_name(remote_device) FROM named_links
 WHERE NOT from_nic AND NOT EXISTS (FROM trains)
