@@ -287,6 +287,28 @@ class TestCollisions:
         assert finding.severity == "medium"
         assert "every second link" in finding.explanation
 
+    @pytest.mark.parametrize("tenants", [True, False])
+    @pytest.mark.parametrize("seed", range(6, 14))
+    def test_what_links_carry_while_the_job_is_quiet_is_not_its_flows(
+        self, make_store: Make, seed: int, tenants: bool
+    ) -> None:
+        """ "8 of 24 parallel links, 92% busy" of a job whose flows were spread evenly."""
+        chance = np.random.default_rng(seed)
+        fabric = Fabric(seed, int(chance.integers(2, 5)), 16, told_by="switches", samples=14)
+        shape = (fabric.leaves, 16)
+        of_job = 1e9 * chance.normal(1, 0.01, shape)
+        of_others = np.zeros(shape)
+        for leaf in range(fabric.leaves):
+            some = chance.choice(16, int(chance.integers(2, 6)), replace=False)
+            of_others[leaf, some] = 1e9 * chance.uniform(2, 4)
+        if not tenants:
+            of_job, of_others = of_job + of_others, np.zeros(shape)
+        quiet = float(chance.uniform(0.02, 0.4))
+        fabric.up, fabric.up_later = quiet * of_job + of_others, of_job + of_others
+        (finding,) = self.judged(make_store, fabric).findings
+        assert (finding.severity == "info") is tenants
+        assert ("traffic of others than the job" in finding.explanation) is tenants
+
     @pytest.mark.parametrize("seed", range(4))
     def test_many_flows_collide_nowhere(self, make_store: Make, seed: int) -> None:
         chance = np.random.default_rng(seed)

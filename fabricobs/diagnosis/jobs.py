@@ -12,6 +12,7 @@ from datetime import datetime
 
 from fabricobs.diagnosis.attribution import in_order, severity_of_past
 from fabricobs.diagnosis.findings import (
+    SEVERITIES,
     Answer,
     Coverage,
     Diagnosis,
@@ -200,7 +201,7 @@ def _of_runs(told: Sequence[tuple[Run, Finding]]) -> Finding:
     findings = [finding for _, finding in told]
     last = max(findings, key=lambda f: (f.state == "ongoing", f.end or datetime.min))
     alike = [finding for finding in findings if finding.state == last.state]
-    worst = max(alike, key=lambda finding: finding.loss_share or 0.0)
+    worst = max(alike, key=lambda f: (f.loss_share or 0.0, SEVERITIES.index(f.severity)))
     of_one = all(other.name == run.name for other, _ in others)
     jobs = [] if of_one else [Entity("job", job=each.label) for each, _ in told]
     begun = min((f.start for f in findings if f.start), default=None)

@@ -58,6 +58,19 @@ single AS (
     sum(tx_gbps * seconds) / sum(seconds) / max(capacity_gbps) AS mean_use
   FROM intervals GROUP BY uplink_group
 ),
+surplus AS (
+  SELECT uplink_group, list_aggregate(w.loads, 'quantile_cont', 0.25) AS others,
+    list_extract(w.loads, list_position(w.ports, p.port)) - others AS more, list_avg(w.loads) AS mean
+  FROM evidence.uplink_windows w JOIN pooled p USING (uplink_group) WHERE NOT inferred
+),
+less AS (
+  SELECT *, others <= 0.5 * median(others) OVER g AND median(others) OVER g >= 0.1 * median(mean) OVER g AS is_less
+  FROM surplus WINDOW g AS (PARTITION BY uplink_group)
+),
+stays AS (
+  SELECT uplink_group, count(*) FILTER (is_less) >= 2 AND median(more) FILTER (is_less) >= 0.5 * median(more) AS not_the_jobs
+  FROM less GROUP BY uplink_group
+),
 nic_uses AS (
   SELECT sum(received_gbps * seconds) / sum(seconds) / max(speed_gbps) AS used
   FROM (FROM evidence.nic_rates QUALIFY received_gbps >= 0.25 * median(received_gbps) OVER (PARTITION BY host, nic))
@@ -67,11 +80,12 @@ nics AS (SELECT median(used) AS used FROM nic_uses)
 SELECT i.device AS switch, uplink_group, p.port AS hot_port, i.ts_before, i.ts, p.links, p.busiest,
   len(list_filter(p.loads, lambda load: load >= list_avg(p.loads))) AS used,
   p.spread / nullif(s.spread, 0) AS persistence, p.busiest * s.mean_use AS busy,
-  p.busiest * s.mean_use / t.share AS burst, n.used / t.share AS nic_burst, f.flows, c.p AS alternate_p, a.alike,
+  p.busiest * s.mean_use / t.share AS burst, n.used / t.share AS nic_burst, f.flows, o.not_the_jobs, c.p AS alternate_p, a.alike,
   [{'type': 'port', 'switch': i.device, 'port': p.port}] AS related
 FROM intervals i JOIN single s USING (uplink_group) JOIN pooled p USING (uplink_group)
 LEFT JOIN evidence.crossing_flows f USING (device)
 LEFT JOIN chances c USING (uplink_group)
+LEFT JOIN stays o USING (uplink_group)
 LEFT JOIN sizes a USING (links)
 CROSS JOIN evidence.transfer_share t
 CROSS JOIN nics n
