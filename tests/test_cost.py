@@ -56,7 +56,7 @@ def collectives(
     chance = np.random.default_rng(seed)
     rows = [
         {"job": "run", "hosts": hosts, "gbytes_per_second": rate * noise,
-         "share_of_usual": rate * noise / usual}
+         "share_of_usual": rate * noise / usual, "ts": START + timedelta(minutes=1)}
         for hosts, rate in zip(groups, rates, strict=True)
         for noise in chance.lognormal(0, 0.03, 10)
     ]  # fmt: skip
@@ -87,6 +87,42 @@ def test_the_line_rate_tells_where_no_group_is_without_it(groups: list[list[str]
     cost = priced(collectives(groups, [20.0] * len(groups), 40.0, 1), {"n1"})
     assert cost is not None and cost.against == "what the line rate of the NICs lets expect"
     assert cost.loss_share == pytest.approx(0.5 * TRANSFER / STEP, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_slow_from_the_start_costs_no_later_slowdown(seed: int) -> None:
+    """ "12.3 GB/s from the first step on, costs 64.2%" of 39 GB/s that half of the run reached."""
+    chance = np.random.default_rng(seed)
+    turn, left, slower = (
+        int(chance.integers(25, 45)),
+        chance.uniform(0.1, 0.8),
+        chance.uniform(2, 4),
+    )
+    late = np.arange(STEPS) >= turn
+    transfer = TRANSFER * np.where(late, slower, 1)
+    times = STEP - TRANSFER + transfer
+    moments = [START + timedelta(seconds=float(end)) for end in np.cumsum(times) / 1000]
+    steps = with_step_times(moments, times).frame("job_steps")
+    steps = steps.with_columns(pl.Series("transfer_ms", transfer))
+    rates = pl.DataFrame(
+        {
+            "job": "run", "ts": moments, "hosts": [None] * STEPS,
+            "gbytes_per_second": left * 40 * TRANSFER / transfer,
+            "share_of_usual": left * TRANSFER / transfer,
+        },
+        schema_overrides={"hosts": pl.List(pl.String)},
+    )  # fmt: skip
+    evidence: Any = SimpleNamespace(frame={"job_steps": steps, "bus_bandwidth": rates}.__getitem__)
+    paces = (
+        Segment(0, turn - 1, None, STEP),
+        Segment(turn, STEPS - 1, None, STEP + (slower - 1) * TRANSFER),
+    )
+    trend: Any = SimpleNamespace(job="run", segments=paces)
+    cost = cost_of(evidence, [trend], [], whole_run=True)
+    assert cost is not None and cost.felt
+    assert cost.reached == pytest.approx(left)
+    lost = (1 - left) * TRANSFER * (STEPS - 1) / times[1:].sum()
+    assert cost.loss_share == pytest.approx(lost, rel=0.1)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -137,17 +137,24 @@ def _cost(
     else:
         if column == "step_time_ms" or hidden or not by_expectation:
             return None
+        # Slower paces are so for another reason: the fastest one has what the whole run lacks.
+        level = _fastest(pace.segments, acting)
+        best = acting.filter(level)
         share = _share_of_groups_without(evidence, pace.job, hosts)
         against = "collectives without it"
         if share is None:
-            share = _share_of_usual(evidence, pace.job) or _share_by_counters(evidence, steps)
+            share = _share_of_usual(evidence, pace.job, best) or _share_by_counters(evidence, best)
             reached = share
             against = "what the line rate of the NICs lets expect"
         if share is None:
             return None
-        usual = float(np.median(times)) * min(share, 1.0)
+        taken = float(np.median(_numbers(best, column)))
+        usual = taken * min(share, 1.0)
+        times = np.where(
+            acting.select(level.alias("best"))["best"], times, np.minimum(times, taken)
+        )
         felt, noise = share < _CLEARLY_LESS, 0.0
-        hides = _SOUND_SITES_SPREAD * float(np.median(times)) / _usual_step(acting)
+        hides = _SOUND_SITES_SPREAD * taken / _usual_step(best)
         would_show = felt or reached is None or hides < WORTH_A_LOOK
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
@@ -211,6 +218,17 @@ def _paces_beside(
         if any(is_calm[max(place - 1, 0) : place + 2]):
             beside |= own
     return beside
+
+
+def _fastest(segments: Sequence[Segment], acting: pl.DataFrame) -> pl.Expr:
+    """Say whether a step is of the fastest pace of several steps, of all where there is none."""
+    paces = [pl.col("step").is_between(each.first_step, each.last_step) for each in segments]
+    long = [
+        (_usual_step(acting.filter(own)), own)
+        for own in paces
+        if len(acting.filter(own)) >= _FEWEST_STEPS
+    ]
+    return min(long, key=lambda pace: pace[0])[1] if long else pl.lit(value=True)
 
 
 def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:
@@ -286,8 +304,12 @@ def _bandwidth(evidence: Evidence, job: str | None) -> pl.DataFrame:
     return evidence.frame("bus_bandwidth").filter(pl.col("job").eq_missing(pl.lit(job)))
 
 
-def _share_of_usual(evidence: Evidence, job: str | None) -> float | None:
-    share = _bandwidth(evidence, job)["share_of_usual"].drop_nulls().median()
+def _share_of_usual(evidence: Evidence, job: str | None, steps: pl.DataFrame) -> float | None:
+    """Return the share of the usual rate that calls during some steps reach."""
+    first, last = steps["ts"][0], steps["ts"][-1]
+    within = pl.col("ts").is_between(first, last) | pl.col("ts").is_null()
+    rows = _bandwidth(evidence, job).filter(within)
+    share = rows["share_of_usual"].drop_nulls().median()
     return None if share is None else float(share)  # type: ignore[arg-type]
 
 

@@ -15,6 +15,7 @@ from fabricobs.diagnosis.device_commands import (
 )
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
+    SEVERITIES,
     Driver,
     Entity,
     Finding,
@@ -52,12 +53,13 @@ def build_finding(
     detected_at: datetime | None = None,
     cost: Cost | None = None,
     unmeasured: Severity = "medium",
+    least: Severity = "info",
 ) -> Finding:
     """Return the finding of one cause.
 
     Its severity follows the loss. A cause whose loss is not felt or cannot be measured is
     `unmeasured`: at most medium, for redundancy may hide it. One that is information then is
-    so if its loss is small, too.
+    so if its loss is small, too. One that may end the job is `least`, whatever it cost so far.
     """
     device = next((entity.nic for entity in entities if entity.nic is not None), "DEVICE")
     named = {"device": device, "netdev": netdev_of(device)} | dict(words)
@@ -68,8 +70,9 @@ def build_finding(
     felt = cost is not None and cost.felt
     loss = cost.loss_share if cost is not None and felt else None
     severity = severity_of_loss(loss) if felt else unmeasured
-    if felt and severity == "info" != unmeasured:
-        severity = "low"
+    if felt:
+        floor: Severity = "info" if unmeasured == "info" else "low"
+        severity = max(severity, floor, least, key=SEVERITIES.index)
     return Finding(
         kind=model.kind,
         entities=tuple(entities),

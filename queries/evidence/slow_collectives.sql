@@ -23,7 +23,7 @@ few_flows AS (
   JOIN leaf_capacity c USING (device)
   WHERE f.flows > 0 AND c.uplinks > 1 AND f.flows < 2 * ln(c.uplinks) * c.uplinks
 )
-SELECT m.job, m.op, m.nranks, m.nodes, m.bytes, m.calls, m.busbw_p50_gbytes_per_s AS usual_gbytes_per_s,
+SELECT m.job, m.op, m.nranks, m.nodes, m.bytes, m.calls,
   m.busbw_p95_gbytes_per_s AS best_gbytes_per_s, m.expected_low_gbytes_per_s AS low_gbytes_per_s,
   m.expected_high_gbytes_per_s AS high_gbytes_per_s, m.limit_gbytes_per_s,
   m.link_gbytes_per_s * 8 AS link_gbps, m.nics, m.expected_source,

@@ -317,6 +317,8 @@ def _finding(
         detected_at=spans[0][1],
         cost=cost,
         unmeasured="info" if downs.of_unknown_use else "medium",
+        # Each time may last longer than NCCL waits, which ends the job.
+        least="medium" if downs.times > 1 and not downs.of_unknown_use else "info",
     )
 
 

@@ -28,7 +28,14 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.naming import ranges
 from fabricobs.diagnosis.rank_compute_times import RankTimes, nan_max, rank_compute_times
 from fabricobs.diagnosis.standing import in_past
-from fabricobs.diagnosis.statistics import MAD_TO_SIGMA, Array, Integers, change_points, nan_median
+from fabricobs.diagnosis.statistics import (
+    MAD_TO_SIGMA,
+    Array,
+    Flags,
+    Integers,
+    change_points,
+    nan_median,
+)
 
 # Hosts below this number are too few to say that another one is last each time; then ranks do.
 _FEWEST_HOSTS = 4
@@ -43,8 +50,8 @@ class _Form:
     `name` is that of the form in the phrase `advice` of the model. `loss` is the share of
     throughput lost, `explained` the share of the wait that the form explains, both 0 to 1; `what`
     and `proof` are sentences. `most` is the highest severity: a job whose ranks take turns is as it
-    was built, and so is one that always waits a little for its data. `least_loss` names the
-    threshold from which the form is told.
+    was built, and so is one that always waits a little for its data. `least` begins the
+    names of the thresholds from which the form is told.
     """
 
     name: Literal["stages", "last_ranks", "turns", "loading"]
@@ -56,7 +63,7 @@ class _Form:
     last: int
     drivers: tuple[Driver, ...]
     most: Severity = "critical"
-    least_loss: Literal["loss", "stage_loss"] = "loss"
+    least: Literal["", "stage_"] = ""
 
     @property
     def severity(self) -> Severity:
@@ -78,8 +85,8 @@ def find_workload_imbalance(
             form
             for form in (_stages(times, model), _dealing(times, model), _loading(times, model))
             if form is not None
-            and form.loss >= model.limit(form.least_loss)
-            and form.explained >= model.limit("explained")
+            and form.loss >= model.limit(f"{form.least}loss")
+            and form.explained >= model.limit(f"{form.least}explained")
         ]
         if forms:
             forms.sort(key=lambda form: (-SEVERITIES.index(form.severity), -form.loss))
@@ -107,12 +114,7 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
     longer = float(usual[slowest] / other - 1)
     if longer < model.limit("stage_excess"):
         return None
-    of_stage = usual[np.searchsorted(stages, times.stages[np.isin(times.stages, stages)])]
-    of_rank = nan_median(times.own_ms, axis=0)
-    explained = _share(
-        float(np.nansum(of_stage.max() - of_stage)),
-        float(np.nansum(np.nanmax(of_rank) - of_rank)),
-    )
+    explained = _explained(nan_median(times.own_ms, axis=0), times.stages == stages[slowest], other)
     added = by_stage[times.steady, slowest] - others[times.steady]
     ranks = ranges(times.ranks[times.stages == stages[slowest]])
     needed = f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms"
@@ -128,7 +130,7 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
     return _Form(
         name="last_ranks" if times.staged_by_time else "stages",
         what=what,
-        proof=f"{needed}; that explained {explained:.0%} of the ranks' waiting for each other",
+        proof=f"{needed}; that explained {explained:.0%} of what the slowest rank needed more",
         loss=_share(float(np.nansum(added)), float(np.nansum(times.step_ms[times.steady]))),
         explained=explained,
         first=0,
@@ -142,10 +144,22 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
                 else "computation of the slowest stage over the mean stage's, less 1",
                 round(longer, 3),
             ),
-            driver(model, "explained", "share of the wait explained", round(explained, 3)),
+            driver(
+                model, "stage_explained", "share of the slowest rank's excess", round(explained, 3)
+            ),
         ),
-        least_loss="stage_loss",
+        least="stage_",
     )
+
+
+def _explained(of_rank: Array, slower: Flags, others_ms: float) -> float:
+    """Return how much less than the others the slowest rank would be behind, were all stages alike.
+
+    The stage's metric of the what-if analysis (arXiv 2505.05713), of the ranks' medians.
+    """
+    alike = np.where(slower, of_rank - (np.nanmedian(of_rank[slower]) - others_ms), of_rank)
+    worst, left = (float(np.nanmax(each)) - others_ms for each in (of_rank, alike))
+    return _share(worst - left, worst)
 
 
 def _dealing(times: RankTimes, model: Model) -> _Form | None:
