@@ -307,7 +307,7 @@ class TestCollisions:
         fabric.up, fabric.up_later = quiet * of_job + of_others, of_job + of_others
         (finding,) = self.judged(make_store, fabric).findings
         assert (finding.severity == "info") is tenants
-        assert ("traffic of others than the job" in finding.explanation) is tenants
+        assert ("others than the job sent it" in finding.explanation) is tenants
 
     @pytest.mark.parametrize("seed", range(4))
     def test_many_flows_collide_nowhere(self, make_store: Make, seed: int) -> None:

@@ -1,6 +1,6 @@
 """What a cause in the network cost a job: its steps while it acted against those without it."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -120,9 +120,7 @@ def _cost(
         return None
     if since:
         calm = calm.filter(pl.col("step") < acting["step"][0])
-    like = calm.filter(_of_its_paces(pace.segments, acting))
-    if len(like) >= fewest_lines(steps["step"], _FEWEST_STEPS):
-        calm = like
+    calm = _like(calm, acting, pace.segments, column, fewest_lines(steps["step"], _FEWEST_STEPS))
     times, others = _numbers(acting, column), _numbers(calm, column)
     reached = None
     hidden = column != "step_time_ms" and bool(steps["by_collectives"].any())
@@ -181,23 +179,45 @@ def _pauses(times: Array, others: Array) -> npt.NDArray[np.bool_]:
     return np.isin(np.arange(len(times)), shortest)
 
 
-def _of_its_paces(segments: Sequence[Segment], acting: pl.DataFrame) -> pl.Expr:
-    """Say whether a step is of a pace in which a cause acts, or of one that it begins or ends.
+def _like(
+    calm: pl.DataFrame,
+    acting: pl.DataFrame,
+    segments: Sequence[Segment],
+    column: str,
+    fewest: int,
+) -> pl.DataFrame:
+    """Return the steps without a cause to compare with: of its own paces, if it shows there.
 
+    Else of those that it begins or ends as well: it may be read long after it changed the pace.
     Steps of another pace, before a longer sequence, say, are longer or shorter for another reason.
     """
+    shared = [s for s in segments if all(len(each.filter(_of([s]))) for each in (calm, acting))]
+    own = calm.filter(_of(shared))
+    times = _numbers(acting.filter(_of(shared)), column)
+    if len(own) >= fewest and _stand_out(times, _numbers(own, column)):
+        return own
+    beside = calm.filter(_of(_paces_of(segments, acting)))
+    return beside if len(beside) >= fewest else calm
+
+
+def _of(segments: Iterable[Segment]) -> pl.Expr:
+    """Say whether a step is of one of these paces."""
+    within = (pl.col("step").is_between(each.first_step, each.last_step) for each in segments)
+    return pl.any_horizontal(*within, pl.lit(value=False))
+
+
+def _paces_of(segments: Sequence[Segment], acting: pl.DataFrame) -> list[Segment]:
+    """Return the paces in which a cause acts, and those that it may have ended or begun."""
     own: set[int] = set()
     for number, each in enumerate(segments):
-        steps = acting.filter(pl.col("step").is_between(each.first_step, each.last_step))["step"]
+        steps = acting.filter(_of([each]))["step"]
         if steps.is_empty():
             continue
         near = _READ_WITHIN_MS / each.step_time_ms
         begins = steps[0] <= each.first_step + near
         ends = steps[-1] >= each.last_step - near
         own |= {number, *([number - 1] if begins else []), *([number + 1] if ends else [])}
-    paces = [each for number, each in enumerate(segments) if number in own]
-    within = (pl.col("step").is_between(each.first_step, each.last_step) for each in paces)
-    return pl.any_horizontal(*within, pl.lit(value=False))
+    return [each for number, each in enumerate(segments) if number in own]
 
 
 def _paces_beside(
@@ -222,13 +242,12 @@ def _paces_beside(
 
 def _fastest(segments: Sequence[Segment], acting: pl.DataFrame) -> pl.Expr:
     """Say whether a step is of the fastest pace of several steps, of all where there is none."""
-    paces = [pl.col("step").is_between(each.first_step, each.last_step) for each in segments]
-    long = [
-        (_usual_step(acting.filter(own)), own)
-        for own in paces
-        if len(acting.filter(own)) >= _FEWEST_STEPS
+    paces = [
+        (_usual_step(steps), _of([each]))
+        for each in segments
+        if len(steps := acting.filter(_of([each]))) >= _FEWEST_STEPS
     ]
-    return min(long, key=lambda pace: pace[0])[1] if long else pl.lit(value=True)
+    return min(paces, key=lambda pace: pace[0])[1] if paces else pl.lit(value=True)
 
 
 def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:
@@ -276,6 +295,8 @@ def _told(
 
 def _stand_out(times: Array, others: Array) -> bool:
     """Say whether steps are longer than others, as a test of many tells, or each by far."""
+    if not len(times) or not len(others):
+        return False
     if len(times) >= _FEWEST_TO_TEST and differs(others, times) < _SIGNIFICANT:
         return True
     middle = float(np.median(others))
