@@ -164,3 +164,23 @@ def test_of_times_that_are_missing_nothing_is_told(seed: int) -> None:
     assert judged_ranks(times, units, model) <= np.isfinite(times.excess).any(axis=0).sum()
     power = smallest_excess(times, model)
     assert power is None or power.effect > 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bursts_of_a_host_are_told_where_single_ranks_vary(seed: int) -> None:
+    """Of twelve bursts of a host in a job of rollouts three were told, with steps between them."""
+    chance = np.random.default_rng(seed)
+    hosts, steps, length = int(chance.integers(4, 12)), 270, int(chance.integers(5, 12))
+    own = 700 * np.exp(chance.normal(0, chance.uniform(0.1, 0.16), (steps, 8 * hosts)))
+    late = np.zeros(steps, dtype=bool)
+    for begin in range(int(chance.integers(5, 20)), steps - length, int(chance.integers(25, 40))):
+        late[begin : begin + length] = True
+    slow = int(chance.integers(hosts))
+    own[np.ix_(late, range(8 * slow, 8 * slow + 8))] *= 1 + chance.uniform(0.35, 0.6)
+    names = tuple(f"node{rank // 8}" for rank in range(8 * hosts))
+    times = replace(times_of(own, np.full(steps, 1500.0)), hosts=names, measured=True)
+    units = [unit for unit in find_slow(times, load_models()["straggler"]) if unit.hosts]
+    assert [unit.hosts for unit in units] == [(f"node{slow}",)]
+    # A burst of which a step is missed is bridged, and its edges are noisy.
+    assert np.mean(units[0].late != late) < 0.05
+    assert abs(len(units[0].bursts) - np.sum(np.diff(late.astype(int)) == 1)) <= 2

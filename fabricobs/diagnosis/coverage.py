@@ -13,6 +13,7 @@ from fabricobs.diagnosis.shifted_times import shifted_times
 VALUES = {
     "files": "inputs that were read",
     "unrecognised_files": "of no known format",
+    "rowless_files": "of known formats, of which no line could be read",
     "broken_files": "with a part that could not be read",
     "lines": "of all inputs",
     "unread_lines": "of known formats, that could not be read",
@@ -77,7 +78,11 @@ def describe_coverage(
     window = () if evidence.since is None else (("window", _window(evidence.since)),)
     facts = (
         *window,
-        ("files", f"{row['files']:,} ({row['unrecognised_files']:,} not recognised)"),
+        (
+            "files",
+            f"{row['files']:,} ({row['unrecognised_files']:,} not recognised"
+            f"{_rowless(row['rowless_files'], row['rowless_formats'])})",
+        ),
         (
             "lines",
             f"{row['lines']:,} (unread: {row['unread_lines']:,} in known formats, "
@@ -117,6 +122,11 @@ def describe_coverage(
         {name: int(row[name]) if isinstance(row[name], Decimal) else row[name] for name in VALUES},
         row["measured_from"],
     )
+
+
+def _rowless(files: int, formats: str | None) -> str:
+    """Say which files are known by their formats and gave nothing: they are not missing."""
+    return f"; of {files:,} no line could be read: {formats}" if files else ""
 
 
 def _timed(by_collectives: int) -> str:

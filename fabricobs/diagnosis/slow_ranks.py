@@ -1,5 +1,6 @@
 """Which ranks stand out from their peers: for windows on end, or last again and again in bursts."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,8 @@ _SHARED = 0.5
 _MOSTLY = 0.95
 # What is so many times the noise of single steps shows in each: noise itself reaches 1.6 there.
 _CLEAR = 4
+# The standard deviation of a median over that of a mean, of normal values.
+_OF_MEDIAN = 1.2533
 # A rank slower than its slow host by this factor is slow for a reason of its own.
 _FAR = 2
 # An excess this small that would have shown needs no longer windows (Greyhound: half of 10 %).
@@ -330,7 +333,11 @@ def _unit(
     """
     least = _small_excess(times, model) / 2 if lasts else model.limit("excess")
     raw = nan_median(times.excess[:, columns], axis=1)
-    excess = _smoothed(raw, times, model, lasts=lasts)
+    clear = _CLEAR * _noise(times) * _of_median(len(columns))
+    varies = lasts or _noise(times) > model.limit("excess")
+    excess = raw
+    if varies and np.nanquantile(raw, _MOSTLY) <= clear:
+        excess = _smoothed(raw, int(model.limit("window_steps")))
     usual = float(np.nanquantile(excess, _MOSTLY))
     late = excess > max(usual / 2, _small_excess(times, model) / 2)
     late &= _in_company(late)
@@ -342,18 +349,15 @@ def _unit(
     return [SlowUnit(columns, hosts, late, max(moment, int(np.flatnonzero(late)[0])))]
 
 
-def _smoothed(excess: Array, times: RankTimes, model: Model, *, lasts: bool) -> Array:
-    """Return the running median of what `lasts`, or varies by more than the limit, unless clear.
+def _smoothed(excess: Array, steps: int) -> Array:
+    """Return the running median: single steps of what is not clear come and go with noise."""
+    padded = np.pad(excess, steps // 2, mode="edge")
+    return nan_median(sliding_window_view(padded, steps)[: len(excess)], axis=1)
 
-    Single steps of what is not clear would come and go with noise.
-    """
-    noise = _noise(times)
-    varies = lasts or noise > model.limit("excess")
-    if not varies or np.nanquantile(excess, _MOSTLY) > _CLEAR * noise:
-        return excess
-    length = int(model.limit("window_steps"))
-    padded = np.pad(excess, length // 2, mode="edge")
-    return nan_median(sliding_window_view(padded, length)[: len(excess)], axis=1)
+
+def _of_median(ranks: int) -> float:
+    """Return how much less the median of so many ranks varies than one of them, if normal."""
+    return 1.0 if ranks == 1 else _OF_MEDIAN / math.sqrt(ranks)
 
 
 def _noise(times: RankTimes) -> float:

@@ -2,6 +2,9 @@
 SELECT
   (SELECT count(*) FROM files) AS files,
   (SELECT count(*) FROM files WHERE formats = '') AS unrecognised_files,
+  (SELECT count(*) FROM files WHERE formats <> '' AND parsed = 0 AND unparsed > 0) AS rowless_files,
+  (SELECT string_agg(DISTINCT formats, '; ' ORDER BY formats) FROM files
+    WHERE formats <> '' AND parsed = 0 AND unparsed > 0) AS rowless_formats,
   (SELECT count(*) FROM files WHERE problem IS NOT NULL) AS broken_files,
   (SELECT coalesce(sum(lines), 0) FROM files) AS lines,
   (SELECT coalesce(sum(unparsed - unclaimed), 0) FROM files) AS unread_lines,
