@@ -92,3 +92,49 @@ def test_a_log_without_names_is_of_the_switch_of_its_folder(tmp_path: Path, vend
     fabricobs.ingest([tmp_path / "logs"], store=tmp_path / "s")
     told = fabricobs.open(tmp_path / "s").sql("SELECT host, kind, part FROM events ORDER BY line")
     assert told.fetchall() == expected
+
+
+def _alarms(chance: Drawn, begin: datetime) -> tuple[list[str], set[str], bool]:
+    """Draw the alarms of one port; return its lines, those still on, and whether there was any."""
+    on: set[str] = set()
+    lines, at, anything = [], begin, False
+    for _ in range(chance.randint(1, 8)):
+        at += timedelta(seconds=chance.choice([0, 1, 30]))
+        what = chance.choice(
+            ["Low Rx Power Alarm", "Low Rx Power Warning", "High Temperature Alarm"]
+        )
+        clears = chance.random() < 0.5
+        (on.discard if clears else on.add)(what)
+        anything |= not clears
+        tail = " cleared" if clears else ""
+        head = f"{at:%Y %b} {at.day:2d} {at:%H:%M:%S} leaf1 %ETHPORT-3-IF_XCVR_ALARM"
+        lines.append(f"{head}: Interface {{}}, {what}{tail}")
+    return lines, on, anything
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_alarm_of_optics_lasts_until_it_clears(tmp_path: Path, seed: int) -> None:
+    """And no other alarm of the port ends with it; what goes on is told, what cleared is not."""
+    chance = random.Random(seed)
+    begin = datetime(2026, 3, 2, 9, tzinfo=UTC)
+    lines, expected = [], {}
+    for number in range(1, 9):
+        port = f"Ethernet1/{number}"
+        told, on, anything = _alarms(chance, begin)
+        lines += [line.format(port) for line in told]
+        if anything:
+            expected[port] = on
+    lines.append(
+        "2026 Mar  2 12:00:00 leaf1 %ETHPORT-5-IF_UP: Interface Ethernet1/60 is up in mode routed"
+    )
+    (tmp_path / "syslog.log").write_text("\n".join(lines) + "\n")
+    fabricobs.ingest([tmp_path / "syslog.log"], store=tmp_path / "s")
+    findings = fabricobs.open(tmp_path / "s").diagnose().findings
+    found = {f.entities[0].port: f for f in findings if f.kind == "optics_alarm"}
+    assert found.keys() == expected.keys()
+    for port, on in expected.items():
+        finding = found[port]
+        assert finding.state == ("ongoing" if on else "over")
+        assert (" were " in finding.title) == (not on)
+        if on:
+            assert finding.title.partition("range: ")[2].split("; ") == sorted(on)
