@@ -167,15 +167,18 @@ _MESSAGE = r"%[A-Z]|[A-Z]+ +[a-z]+\d*#|mib2d[ \[]|fpc\d|sr_"
 _SERIOUS = (
     r"(?:[Aa]larm|ALARM|[Ww]arning|WARN|[Tt]hreshold|THRESHOLD|[Ee]xceed|EXCEED|[Dd]egrad|DEGRAD)"
 )
+# One branch for each first letter: each place of a message is asked, and most have none of these.
+_POWER = rf"[ _-][Pp]ower.*(?:{_SERIOUS}|[Ll]ow|[Hh]igh)"
+_WRONG = rf".*(?:{_SERIOUS}|[Ee]rror|[Uu]ncorrect)"
 _LINK_ALARM = (
-    r".*(?:[Pp][Ff][Cc].*(?:[Ss]torm|STORM|[Dd]eadlock|DEADLOCK|[Ss]tuck|STUCK|[Ww]atch-?[Dd]og|WATCHDOG)"
-    r"|(?:[Pp][Ff][Cc][ _-]?[Ww][Dd]\b)"
-    r"|(?:[Tt]ransceiver|TRANSCEIVER|[Oo]ptic|OPTIC|XCVR|\bSFP|\bQSFP|\bsfp|\bqsfp|\bDOM\b|\bDDM\b).*"
-    rf"{_SERIOUS}"
-    r"|(?:[Rr]x|RX|[Tt]x|TX|[Rr]eceived?|[Tt]ransmit|[Oo]ptical|[Ii]nput|[Oo]utput)[ _-][Pp]ower.*"
-    rf"(?:{_SERIOUS}|[Ll]ow|[Hh]igh)"
-    rf"|(?:\bFEC\b|\bBER\b|[Ss]ymbol[ _-][Ee]rror).*(?:{_SERIOUS}|[Ee]rror|[Uu]ncorrect)"
-    r"|[Uu]ncorrect\w* .*(?:\bFEC\b|[Cc]ode ?word)|\b[Hh]i(?:gh)?[ _-][Bb][Ee][Rr]\b|\bHI_?BER\b).*"
+    r".*(?:[Pp][Ff][Cc](?:[ _-]?[Ww][Dd]\b|.*(?:[Ss]torm|STORM|[Dd]eadlock|DEADLOCK|[Ss]tuck|STUCK"
+    r"|[Ww]atch-?[Dd]og|WATCHDOG))"
+    rf"|[Tt](?:(?:ransceiver|RANSCEIVER).*{_SERIOUS}|(?:[Xx]|ransmit){_POWER})"
+    rf"|[Oo](?:(?:ptic|PTIC).*{_SERIOUS}|(?:ptical|utput){_POWER})"
+    rf"|[Rr](?:[Xx]|eceived?){_POWER}|[Ii]nput{_POWER}"
+    rf"|[XQSqs](?:(?:CVR|SFP|sfp|FP|fp).*{_SERIOUS}|ymbol[ _-][Ee]rror{_WRONG})"
+    rf"|[^A-Za-z](?:D(?:OM|DM)\b.*{_SERIOUS}|[FB]E[CR]\b{_WRONG})"
+    r"|[Uu]ncorrect\w* .*(?:FEC\b|[Cc]ode ?word)|[Hh][Ii](?:gh)?[ _-]?[Bb][Ee][Rr]\b).*"
 )
 _CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
 
