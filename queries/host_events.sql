@@ -1,7 +1,7 @@
 -- question: What did kernels of hosts and logs of switches report: GPU errors, link changes, storms, PCIe, memory?
 -- columns:
 --   host         host or switch
---   kind         xid, sxid, gpu_error, gpu_fault, link_down, link_up, nic_error, pcie_error, port_down, pfc_storm, ...
+--   kind         xid, sxid, gpu_error, gpu_fault, link_down, link_up, nic_error, pcie_error, port_down, pfc_storm, port_alarm, ...
 --   code         its number, as of an Xid; the queue of a storm
 --   part         GPU, NIC, port or PCI address
 --   gpu          index of the GPU on its host, where it is known
@@ -14,7 +14,8 @@
 -- example: fabricobs query host_events
 --
 -- Xid 79: the GPU fell off the bus; 74: NVLink; 48, 63, 64, 92, 94, 95: its memory; 13, 31, 43, 45:
--- mostly the program or a consequence. Link changes while the hosts boot are usual. `gpu_fault`: what samples of GPUs tell
+-- mostly the program or a consequence. Link changes while the hosts boot are usual. `port_alarm`: what a switch or UFM says
+-- of storms, optics or errors of a port in words of no known layout; read its text. `gpu_fault`: what samples of GPUs tell
 -- (nvidia-smi, DCGM); its number is that of column `faults` of query `gpu_health`.
 WITH told AS (
   SELECT host, kind, code, part, gpu, ts, text, line FROM named_events

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import random
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -228,6 +229,34 @@ def amd_json(site: Site) -> Iterator[tuple[str, str]]:
         yield f"{host}/amd_smi_{time:%Y%m%dT%H%M%SZ}.json", json.dumps({"gpu_data": told})
 
 
+def rocm_json(site: Site) -> Iterator[tuple[str, str]]:
+    """Draw the keys of a release and their order; an edge is cooler than the junction."""
+    draw = random.Random(site.hosts[0])
+    for host, time, gpus in amd_rows(site):
+        told: dict[str, dict[str, str]] = {}
+        for gpu, at in gpus:
+            older = draw.random() < 0.5
+            keys = {
+                "Temperature (Sensor edge) (C)": "64.0",
+                "Temperature (Sensor junction) (C)": f"{at['hotspot']:.1f}",
+                "GPU use (%)": f"{at['busy']:.0f}",
+                "sclk clock speed:": f"({at['clk']:.0f}Mhz)",
+                "sclk clock level:": "1",
+                f"{'Average' if older else 'Current Socket'} Graphics Package Power (W)": (
+                    f"{at['power']:.1f}"
+                ),
+                "indep_throttle_status": str(1 << draw.choice([44, 47]) if at["prochot"] else 0),
+                "throttle_status": "4294967295",
+            }
+            if not older:
+                keys["current_gfxclk (MHz)"] = f"{at['clk']:.0f}"
+            names = draw.sample([*keys], len(keys))
+            told[f"card{gpu}"] = {name: keys[name] for name in names}
+        cards = draw.sample([*told], len(told))
+        record = {card: told[card] for card in cards} | {"system": {"Driver version": "6.2.4"}}
+        yield f"{host}/rocm_smi_{time:%Y%m%dT%H%M%SZ}.json", json.dumps(record)
+
+
 def _csv(rows: list[list[str]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
@@ -237,6 +266,7 @@ def _csv(rows: list[list[str]]) -> str:
 SHAPES = [
     scrapes, answer_by_metric, answer_of_all, promtool, promtool_json, victoria_export,
     grafana_series, grafana_table, own_table, amd_text, amd_csv, amd_json,
+    rocm_json,
 ]  # fmt: skip
 
 

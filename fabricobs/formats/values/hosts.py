@@ -2,7 +2,7 @@
 
 import re
 
-from fabricobs.formats.values.kinds import ValueType
+from fabricobs.formats.values.kinds import NO_VALUE, ValueType
 from fabricobs.formats.values.texts import parse_text
 
 _INSTANCE_PORT = re.compile(r"(?:https?://)?(.+?)(?::\d+)?(?:/.*)?")
@@ -29,6 +29,31 @@ def parse_nvlink(text: str) -> str:
     return f"NV{text.replace(':', '')}"
 
 
+# Bits of the driver's `indep_throttle_status` (SMU_THROTTLER_..., amdgpu_smu.h) and what NVML calls
+# it: power and current 4, temperatures 32, hot regulators and processors 64, other 8.
+_THROTTLERS = ((range(24), 4), (range(32, 44), 32), (range(44, 48), 64), (range(48, 64), 8))
+_ALL_BITS = (1 << 16) - 1, (1 << 32) - 1, (1 << 64) - 1  # what a driver tells that does not know
+
+
+def parse_throttlers(text: str) -> int | None:
+    """Read which limits hold an AMD GPU back, as NVML's bits; 0 is none, or not told (MI300)."""
+    if text.lower() in NO_VALUE:
+        return None
+    status = int(text)
+    if status in _ALL_BITS:
+        return None
+    told = 0
+    for bits, reason in _THROTTLERS:
+        told |= reason if any(status >> bit & 1 for bit in bits) else 0
+    return told or None
+
+
+def parse_mhz(text: str) -> float | None:
+    """Read a clock that rocm-smi prints, (800Mhz) or 800, in MHz."""
+    number = text.strip("()").removesuffix("Mhz")
+    return None if number.lower() in NO_VALUE else float(number)
+
+
 def parse_mtu(text: str) -> int:
     """Read an ibv_mtu in bytes: 1 is 256, 5 is 4096."""
     if text not in {"1", "2", "3", "4", "5"}:
@@ -52,6 +77,8 @@ TYPES: dict[str, ValueType] = {
     "pcie_limited": ValueType(
         r"[\d.]+ Gb/s available PCIe bandwidth, .*", parse_text, ("VARCHAR",)
     ),
+    "throttlers": ValueType(r"\d+|N/A", parse_throttlers, ("BIGINT",)),
+    "mhz": ValueType(r"\(?\d+(?:\.\d+)?(?:Mhz)?\)?|N/A", parse_mhz, ("DOUBLE",)),
     "gpu": ValueType(r"\d+", parse_gpu, ("VARCHAR",)),
     "topo_nic": ValueType(r"NIC\d+", parse_text, ("VARCHAR",)),
     "nvlink": ValueType(r"Link \d+", parse_nvlink, ("VARCHAR",)),

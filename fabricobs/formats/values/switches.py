@@ -126,6 +126,17 @@ def parse_low_or_high(text: str) -> str:
     return f"Rx Power {side} {'alarm' if len(text) > 1 else 'warning'}"
 
 
+def parse_junos_module(text: str) -> str:
+    """Name the port of a module by FPC, PIC and port: MIC(0/1) link 3, qsfp-0/0/10, qsfp-0010.
+
+    The interface has them behind its media type, et-0/0/10.
+    """
+    if "link" in text:
+        return "/".join(re.findall(r"\d+", text))
+    digits = text.rpartition("-")[2]
+    return digits if "/" in digits else f"{digits[0]}/{digits[1]}/{int(digits[2:])}"
+
+
 # What EOS and NX-OS print in the Status column, and the states of IF-MIB.
 _STATES = (
     r"connected|notconnect|notconnec|disabled|inactive|err-?disabled|errdisable|up|down|"
@@ -142,6 +153,33 @@ _COMMAND = (
     r"(?:ibstat|ibstatus|ibdev2netdev|perfquery|ibqueryerrors|iblinkinfo|snmpwalk|sysfs|lldpctl|dmesg|"
     r"lspci|lsmod|show_gids|amd-smi|rocm-smi|nvidia-smi|ibswinfo|ibnetdiscover|ncclras)(?: .+?)?"
 )
+# What may stand in a line of syslog between the switch's name and its message, and how that begins:
+# a colon, the switch's own time, facility and severity, a program, a sequence number, a VDC.
+_OWN_TIME = (
+    r"(?:\d{4} )?[A-Z][a-z]{2} +\d{1,2}(?: \d{4})? \d\d:\d\d:\d\d(?:\.\d+)?"
+    r"(?: \d{4})?(?: [A-Z]{2,5})?:?"
+)
+_BEFORE_MESSAGE = (
+    rf":|{_OWN_TIME}|<?[a-z]+\d?\.[a-z]+>?|[a-z]+\d?\|[A-Z]+|[\w/+-]+(?:\[\d+\])?:|%\$ VDC-\d+ %\$"
+)
+_MESSAGE = r"%[A-Z]|[A-Z]+ +[a-z]+\d*#|mib2d[ \[]|fpc\d|sr_"
+# Words for storms of pauses, for optics and for errors that FEC sees, as a message may have them.
+_SERIOUS = (
+    r"(?:[Aa]larm|ALARM|[Ww]arning|WARN|[Tt]hreshold|THRESHOLD|[Ee]xceed|EXCEED|[Dd]egrad|DEGRAD)"
+)
+# One branch for each first letter: each place of a message is asked, and most have none of these.
+_POWER = rf"[ _-][Pp]ower.*(?:{_SERIOUS}|[Ll]ow|[Hh]igh)"
+_WRONG = rf".*(?:{_SERIOUS}|[Ee]rror|[Uu]ncorrect)"
+_LINK_ALARM = (
+    r".*(?:[Pp][Ff][Cc](?:[ _-]?[Ww][Dd]\b|.*(?:[Ss]torm|STORM|[Dd]eadlock|DEADLOCK|[Ss]tuck|STUCK"
+    r"|[Ww]atch-?[Dd]og|WATCHDOG))"
+    rf"|[Tt](?:(?:ransceiver|RANSCEIVER).*{_SERIOUS}|(?:[Xx]|ransmit){_POWER})"
+    rf"|[Oo](?:(?:ptic|PTIC).*{_SERIOUS}|(?:ptical|utput){_POWER})"
+    rf"|[Rr](?:[Xx]|eceived?){_POWER}|[Ii]nput{_POWER}"
+    rf"|[XQSqs](?:(?:CVR|SFP|sfp|FP|fp).*{_SERIOUS}|ymbol[ _-][Ee]rror{_WRONG})"
+    rf"|[^A-Za-z](?:D(?:OM|DM)\b.*{_SERIOUS}|[FB]E[CR]\b{_WRONG})"
+    r"|[Uu]ncorrect\w* .*(?:FEC\b|[Cc]ode ?word)|[Hh][Ii](?:gh)?[ _-]?[Bb][Ee][Rr]\b).*"
+)
 _CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
 
 
@@ -153,6 +191,22 @@ TYPES: dict[str, ValueType] = {
     "port_list": ValueType(r"[A-Za-z]+\d+(?:,[A-Za-z]+\d+)*", parse_text, ("VARCHAR",)),
     # A port of Junos, or a wildcard for several: et-0/0/1:0, et-*, et-0/0/[0-7], all.
     "junos_port": ValueType(r"(?:et|xe|ge|mge)-[\d/:*?\[\]-]+|ae\d+|all", parse_text, ("VARCHAR",)),
+    "junos_module": ValueType(
+        r"C?MIC\(\d+/\d+\) link \d+|[xq]?sfp[a-z]*-(?:\d+/\d+/\d+|\d{3,5})",
+        parse_junos_module,
+        ("VARCHAR",),
+    ),
+    "junos_alarm": ValueType(r".*(?:alarm|warning) (?:set|cleared)", parse_text, ("VARCHAR",)),
+    # A port in the middle of a sentence, by the names that switches give their data ports.
+    "named_port": ValueType(
+        r"(?:Ethernet|Eth|Et|ethernet-|et-|xe-|ge-|swp)\d(?:[\w/:.-]*\w)?",
+        parse_switch_port,
+        ("VARCHAR",),
+    ),
+    "switch_tag": ValueType(
+        rf"(?:(?:{_BEFORE_MESSAGE}) +)*(?:{_MESSAGE})", parse_text, ("VARCHAR",)
+    ),
+    "link_alarm": ValueType(_LINK_ALARM, parse_text, ("VARCHAR",)),
     "dlb_mode": ValueType(r"flowlet|per-packet|assigned-flow", parse_text, ("VARCHAR",)),
     "link_state": ValueType(_STATES, parse_link_state, ("VARCHAR",)),
     "cli_speed": ValueType(_CLI_SPEEDS, parse_cli_speed, ("DOUBLE",)),

@@ -13,8 +13,11 @@ TIME_PATTERN = (
     r"|[A-Z][a-z]{2},? +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?"
     r"(?: (?:[A-Z]{2,5}|[+-]\d\d(?::?\d\d)?))?"
 )
-# As syslog has it; switches put the year first.
-SHORT_TIME_PATTERN = r"(?:\d{4} +)?[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+# As syslog has it; switches put the year first, behind the day, or last (Junos).
+SHORT_TIME_PATTERN = (
+    r"(?:\d{4} +)?[A-Z][a-z]{2} +\d{1,2}(?: +(?:19|20)\d\d)? "
+    r"\d\d:\d\d:\d\d(?:\.\d{1,9})?(?: (?:19|20)\d\d\b)?"
+)
 # Month first, as Python's loggers have it in the United States; some leave the year out.
 US_TIME_PATTERN = r"\d\d/\d\d(?:/(?:\d\d)?\d\d)? \d\d:\d\d:\d\d|\d\d-\d\d \d\d:\d\d:\d\d"
 _ISO = re.compile(
@@ -25,6 +28,7 @@ _DATE_AND_TIME = re.compile(
     r"(\d{4})-(\d\d?)-(\d\d?),(\d\d?):(\d\d?):(\d\d?)\.(\d)(?:,([-+])(\d\d?):(\d\d?))?"
 )
 _EPOCH = re.compile(r"\d+(?:\.\d+)?")
+_YEAR = re.compile(r"\d{4}")
 EARLIEST_US, LATEST_US = (
     int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (1990, 2100)
 )
@@ -131,12 +135,8 @@ def _c_locale(text: str, zone: tzinfo, written_us: int | None) -> int:
     words = text.split()
     if len(words) == 2:
         return _month_first(text, zone, written_us)
-    if len(words) == 3 or (len(words) == 4 and words[0].isdigit()):
-        clock, _, fraction = text.partition(".")
-        if len(words) == 3:
-            return parse_without_year(clock, zone, written_us) + _micros(fraction)
-        moment = datetime.strptime(clock, "%Y %b %d %H:%M:%S").replace(tzinfo=zone)
-        return int(moment.timestamp()) * 1_000_000 + _micros(fraction)
+    if len(words) == 3 or (len(words) == 4 and any(_YEAR.fullmatch(word) for word in words)):
+        return _short(words, zone, written_us)
     if len(words) >= 5 and words[1].isdigit():
         return _day_first(words, zone)
     if len(words) == 6 and words[4] in {"UTC", "GMT"}:
@@ -148,6 +148,16 @@ def _c_locale(text: str, zone: tzinfo, written_us: int | None) -> int:
         told = _numeric_zone(words[4]) if len(words) == 6 else None
         moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=told or zone)
     return int(moment.timestamp()) * 1_000_000
+
+
+def _short(words: list[str], zone: tzinfo, written_us: int | None) -> int:
+    """Read the time of syslog, with the year at any place or without one."""
+    year = next((word for word in words if _YEAR.fullmatch(word)), None)
+    clock, _, fraction = " ".join(word for word in words if word != year).partition(".")
+    if year is None:
+        return parse_without_year(clock, zone, written_us) + _micros(fraction)
+    moment = datetime.strptime(f"{year} {clock}", "%Y %b %d %H:%M:%S").replace(tzinfo=zone)
+    return int(moment.timestamp()) * 1_000_000 + _micros(fraction)
 
 
 def _micros(fraction: str) -> int:

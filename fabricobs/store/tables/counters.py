@@ -37,6 +37,11 @@ PORT_COUNTERS = (
         ("implied_nak_seq_err", "events", "Retransmission seen"),
         ("duplicate_request", "events", "Retransmission seen"),
         ("roce_adaptive_retransmissions", "events", "Adaptive retransmissions"),
+        (
+            "path_timeouts",
+            "events",
+            "No answer over one path in time, sent again over another: usual over many paths",
+        ),
     ),
     *counters(
         "error",
