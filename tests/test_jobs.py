@@ -49,6 +49,7 @@ class Job:
     steps: int = 80
     run: int = 1
     slow: int | None = None  # a rank that computes longer
+    slow_place: int | None = None  # all ranks of a host do
     by_host: bool = False  # folders are named after hosts, files after times, none after jobs
 
     @property
@@ -78,6 +79,8 @@ class Job:
             compute = chance.normal(700, 3, self.ranks)
             if self.slow is not None:
                 compute[self.slow] *= 1.3
+            if self.slow_place is not None:
+                compute[GPUS * self.slow_place : GPUS * (self.slow_place + 1)] *= 1.15
             now += timedelta(milliseconds=float(compute.max()) + 210)
             for rank in range(self.ranks):
                 rows["steps"].append(
@@ -312,6 +315,31 @@ def test_a_fault_that_outlives_restarts_is_one_finding(tmp_path: Path, seed: int
         assert has == (run.slow is not None)
         assert (f" {labels[run.run]} 1" in one.explanation) == has
     assert found.jobs[0].run.number == (len(runs) if sick[-1] else 2)
+
+
+@pytest.mark.parametrize("moved", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_ranks_that_compute_longer_on_another_host_too_have_more_work(
+    tmp_path: Path, seed: int, moved: bool
+) -> None:
+    """ "Swap the host" was said of a host that was one, beside the host before it."""
+    chance = random.Random(seed)
+    place, spare = chance.randrange(len(SLOW.hosts)), f"spare{chance.randrange(100)}"
+    one = replace(SLOW, slow=None, slow_place=place)
+    hosts = list(one.hosts)
+    hosts[place if moved else (place + 1) % len(hosts)] = spare
+    begin = one.end + timedelta(minutes=chance.randint(1, 20))
+    two = replace(one, run=2, begin=begin, first_step=chance.randint(41, 81), hosts=tuple(hosts))
+    found = diagnose(made(tmp_path / "s", together(one.rows(), two.rows())))
+    kinds = {finding.kind for finding in found.findings}
+    assert kinds == ({"workload_imbalance"} if moved else {"straggler"})
+    ranks = f"{GPUS * place}-{GPUS * place + GPUS - 1}"
+    for finding in found.findings:
+        if moved:
+            assert finding.title.startswith(f"Ranks {ranks} compute")
+            assert "on other hosts" in finding.explanation
+        else:
+            assert [e.host for e in finding.entities] == [one.hosts[place]]
 
 
 def test_steps_of_one_of_two_launches_are_said_to_be_of_either(make_store: MakeStore) -> None:

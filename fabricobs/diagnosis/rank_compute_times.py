@@ -1,6 +1,6 @@
 """How long each rank works in each step before it calls the collective: steps by ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -34,7 +34,8 @@ class RankTimes:
     between ranks mean anything: shares are of the step then. `by_rest` is True where it is the
     step less its communication, of which no record tells what it was. `slower` are ranks that work
     longer than the others, too many for a median of all: the others are then the peers.
-    `staged_by_time` is True where no log names the stages: the last ranks work longer in all steps.
+    `staged_by_time` is True where no log names the stages: the last ranks work longer in all steps,
+    or those that are `moved`: that do so in another run of the job, too, on other hosts.
     """
 
     job: str | None
@@ -52,6 +53,7 @@ class RankTimes:
     by_rest: bool = False
     slower: tuple[SlowerGroup, ...] = ()
     staged_by_time: bool = False
+    moved: bool = False
 
     def entity(self, column: int) -> Entity:
         """Return a rank by its number, or by its process where no log tells the number."""
@@ -143,7 +145,8 @@ def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:
     """
     rows = evidence.frame("rank_steps")
     groups = evidence.frame("rank_groups")
-    recorded = [_of_job(_staged(job, groups), measured=True) for job in _jobs(rows)]
+    moved = set(evidence.frame("moved_ranks")["rank"])
+    recorded = [_of_job(_staged(job, groups), measured=True, moved=moved) for job in _jobs(rows)]
     by_job = {times.job: times for times in recorded if times is not None}
     for job in _jobs(evidence.frame("rank_calls")):
         times = _of_calls(job)
@@ -259,7 +262,9 @@ def _of_both(between: RankTimes, within: RankTimes) -> RankTimes:
     return _grouped(both)
 
 
-def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
+def _of_job(
+    rows: pl.DataFrame, *, measured: bool, moved: Set[int] = frozenset()
+) -> RankTimes | None:
     """Lay one job's rows out as matrices; None if it has no steps beyond the warm-up."""
     rows = rows.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
     if rows.is_empty():
@@ -296,11 +301,13 @@ def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
         measured=measured,
         by_rest=measured and bool(rows["by_rest"].any()),
     )
-    return _grouped(times)
+    return _grouped(times, moved)
 
 
-def _grouped(times: RankTimes) -> RankTimes:
+def _grouped(times: RankTimes, moved: Set[int] = frozenset()) -> RankTimes:
     """Find ranks that work longer, many of a stage; if the last in all steps, they are a stage.
+
+    So are those that work longer in all steps on whatever host.
 
     A pipeline's last stage has the head and the loss: the what-if analysis (arXiv 2505.05713) finds
     uneven stages to be the most frequent cause of stragglers.
@@ -314,9 +321,11 @@ def _grouped(times: RankTimes) -> RankTimes:
     ]
     throughout = found[0][1].throughout if len(stages) == 1 and found else np.array([], dtype=int)
     hosts = {times.hosts[column] for column in throughout}
-    if times.measured and len(hosts) > 1 and times.are_last_part(throughout):
-        last = np.isin(np.arange(len(times.ranks)), throughout)
-        return replace(times, stages=last.astype(np.int64), staged_by_time=True)
+    has_moved = bool(len(throughout)) and moved >= set(times.ranks[throughout].tolist())
+    is_last = len(hosts) > 1 and times.are_last_part(throughout)
+    if times.measured and (is_last or has_moved):
+        stage = np.isin(np.arange(len(times.ranks)), throughout).astype(np.int64)
+        return replace(times, stages=stage, staged_by_time=True, moved=has_moved)
     many = (g for members, g in found if len(g.columns) >= _MANY * len(members))
     return replace(times, slower=tuple(many))
 

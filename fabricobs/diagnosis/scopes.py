@@ -25,6 +25,16 @@ _NAMES = "SELECT id, host_name(device) FROM device_names"
 _DEVICES = """SELECT host_name(device), coalesce(bool_or(is_rdma_device(port)), false) FROM (
   SELECT device, port FROM counting_ports UNION SELECT device, port FROM named_status)
   WHERE device IS NOT NULL GROUP BY host_name(device)"""
+# Ranks that compute longer than the others of a step, by run and host: by half of the 10 % at which
+# the what-if analysis (arXiv 2505.05713) calls a job straggling, as the median of 20 steps.
+_SLOW_RANKS = """WITH work AS (
+    SELECT w.job, w.rank, coalesce(host_name(w.host), r.host) AS host,
+      w.own_ms / median(w.own_ms) OVER (PARTITION BY w.job, w.step) AS ratio
+    FROM rank_work w LEFT JOIN job_ranks r ON r.job IS NOT DISTINCT FROM w.job AND r.rank = w.rank
+    WHERE w.own_ms > 0
+  )
+  SELECT job, rank, host FROM work WHERE host IS NOT NULL
+  GROUP BY job, rank, host HAVING count(*) >= 20 AND median(ratio) >= 1.05"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +51,13 @@ def scopes_of(
 ) -> Scopes:
     """Return for each chosen run which devices it used, and when."""
     everyone = {host for run in runs for host in run.hosts}
-    asked = f"{_CABLES}; {_NAMES}; {_DEVICES}"
+    again = _on_other_hosts(chosen)
+    asked = f"{_CABLES}; {_NAMES}; {_DEVICES}; {_SLOW_RANKS if again else ''}"
     with open_session(store, asked, extra, site=site, runs=runs) as connection:
         told = connection.execute(_CABLES).fetchall()
         names = connection.execute(_NAMES).fetchall()
         is_host = dict(connection.execute(_DEVICES).fetchall())
+        slow = connection.execute(_SLOW_RANKS).fetchall() if again else []
     cables = [(a, b) for a, b in told if a is not None and b is not None]
     cabled = {device for cable in cables for device in cable}
     devices = set(is_host)
@@ -70,9 +82,31 @@ def scopes_of(
         beside = [(m, r) for m in members for r in outside if not _apart(m, r)]
         shared = frozenset(host for m, r in beside for host in set(m.hosts) & set(r.hosts))
         windows = merged(w for m in members if (w := window_of(m, outside)) is not None)
-        scopes.append((run, Scope(run, others, frozenset(own), windows, shared)))
+        moved = _moved(run, again, slow)
+        scopes.append((run, Scope(run, others, frozenset(own), windows, shared, moved)))
     rest = Scope(None, frozenset(everyone))
     return Scopes(tuple(scopes), rest, tuple(sorted(doubtful | (devices - used - everyone))))
+
+
+def _on_other_hosts(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs of jobs that ran again, and not on the same hosts."""
+    hosts: dict[str, set[frozenset[str]]] = {}
+    for run in runs:
+        if not run.is_benchmark:
+            hosts.setdefault(run.name, set()).add(frozenset(run.hosts))
+    return [run for run in runs if len(hosts.get(run.name, ())) > 1]
+
+
+def _moved(
+    run: Run, again: Sequence[Run], slow: Sequence[tuple[str | None, int, str]]
+) -> frozenset[int]:
+    """Return the slow ranks of a run that are so in another one of the job, on another host."""
+    if run not in again:
+        return frozenset()
+    names = {each.label: each.name for each in again}
+    own = {rank: host for job, rank, host in slow if job == run.label}
+    others = [(rank, host) for job, rank, host in slow if names.get(job or "") == run.name]
+    return frozenset(rank for rank, host in others if rank in own and own[rank] != host)
 
 
 def judged_runs(chosen: Sequence[Run]) -> list[Run]:

@@ -38,7 +38,8 @@ class Scope:
 
     `others` are hosts that only other runs have, `shared` its own that others use at the same
     time, `devices` the run's hosts and switches by all
-    names (None: any), `windows` the times in which rows of these are its own.
+    names (None: any), `windows` the times in which rows of these are its own. `moved` are its ranks
+    that compute longer in another run of the job, too, on other hosts.
     """
 
     run: Run | None
@@ -46,6 +47,7 @@ class Scope:
     devices: frozenset[str] | None = None
     windows: tuple[Window, ...] = (Window(),)
     shared: frozenset[str] = frozenset()
+    moved: frozenset[int] = frozenset()
 
 
 def has_names(runs: Sequence[Run]) -> bool:
@@ -63,9 +65,10 @@ def fill_jobs(
 
 
 def fill_scope(connection: "duckdb.DuckDBPyConnection", scope: Scope) -> None:
-    """Fill the tables `other_hosts`, `shared_hosts` and `crossed_devices`."""
+    """Fill the tables of a scope, such as `other_hosts`."""
     _fill(connection, "other_hosts", [(name,) for name in sorted(scope.others)])
     _fill(connection, "shared_hosts", [(name,) for name in sorted(scope.shared)])
+    _fill(connection, "moved_ranks", [(rank,) for rank in sorted(scope.moved)])
     _fill(connection, "crossed_devices", [(name,) for name in sorted(scope.devices or ())])
 
 

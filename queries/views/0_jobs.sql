@@ -21,5 +21,8 @@ CREATE OR REPLACE TABLE other_hosts (host VARCHAR);
 -- Hosts of a judged job that other jobs use at the same time: its ranks are not all that send there.
 CREATE OR REPLACE TABLE shared_hosts (host VARCHAR);
 
+-- Ranks of a judged job that compute longer than the others in another run of it, too, on other hosts.
+CREATE OR REPLACE TABLE moved_ranks (rank BIGINT);
+
 -- Devices a judged job crosses, by every name they have.
 CREATE OR REPLACE TABLE crossed_devices (device VARCHAR);

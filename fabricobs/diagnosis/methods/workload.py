@@ -39,6 +39,11 @@ from fabricobs.diagnosis.statistics import (
 
 # Hosts below this number are too few to say that another one is last each time; then ranks do.
 _FEWEST_HOSTS = 4
+_UNNAMED = "No log names pipeline stages: hosts of another kind would look the same."
+_MOVED = (
+    "In another run of the job the same ranks took longer on other hosts: what moves with ranks is "
+    "their work, unless what those hosts share makes them slow (a rack, a firmware)."
+)
 # What shows waits for data of all ranks; the query of the model shows who waits for whom.
 _LOADING_QUERY = "parts_of_steps"
 
@@ -54,7 +59,7 @@ class _Form:
     names of the thresholds from which the form is told.
     """
 
-    name: Literal["stages", "last_ranks", "turns", "loading"]
+    name: Literal["stages", "last_ranks", "moved_ranks", "turns", "loading"]
     what: str
     proof: str
     loss: float
@@ -119,16 +124,17 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
     ranks = ranges(times.ranks[times.stages == stages[slowest]])
     needed = f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms"
     if times.staged_by_time:
-        what = f"the last ranks ({ranks}) compute {longer:.0%} longer than the others"
+        named = f"ranks {ranks}" if times.moved else f"the last ranks ({ranks})"
+        what = f"{named} compute {longer:.0%} longer than the others"
         needed = (
-            "No log names pipeline stages: hosts of another kind would look the same. These ranks "
-            f"needed {usual[slowest]:,.0f} ms, the others {other:,.0f}"
+            f"{_MOVED if times.moved else _UNNAMED} These ranks needed {usual[slowest]:,.0f} ms, "
+            f"the others {other:,.0f}"
         )
     else:
         name = f"pipeline stage {stages[slowest]} (ranks {ranks})"
         what = f"{name} computes {longer:.0%} longer than the mean stage"
     return _Form(
-        name="last_ranks" if times.staged_by_time else "stages",
+        name=_form_of(times),
         what=what,
         proof=f"{needed}; that explained {explained:.0%} of what the slowest rank needed more",
         loss=_share(float(np.nansum(added)), float(np.nansum(times.step_ms[times.steady]))),
@@ -150,6 +156,13 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
         ),
         least="stage_",
     )
+
+
+def _form_of(times: RankTimes) -> Literal["stages", "last_ranks", "moved_ranks"]:
+    """Return what tells the stages: a log, the ranks' place and time, or that hosts do not."""
+    if times.moved:
+        return "moved_ranks"
+    return "last_ranks" if times.staged_by_time else "stages"
 
 
 def _explained(of_rank: Array, slower: Flags, others_ms: float) -> float:
