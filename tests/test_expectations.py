@@ -80,7 +80,7 @@ def _logs(folder: Path, share: float, seed: int) -> None:
 @pytest.mark.parametrize(
     ("share", "answer", "says"),
     [
-        (0.27, "problem", "of the link rate, from the first step on"),
+        (0.27, "problem", "of the link rate"),
         (0.45, "unknown", "what the job computes and sends at the same time may take the rest"),
         (0.60, "unknown", "what the job computes and sends at the same time may take the rest"),
         (0.80, "ok", "would have shown"),

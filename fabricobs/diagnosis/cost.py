@@ -120,11 +120,12 @@ def _cost(
         return None
     if since:
         calm = calm.filter(pl.col("step") < acting["step"][0])
-    calm = _like(calm, acting, pace.segments, column, fewest_lines(steps["step"], _FEWEST_STEPS))
+    all_calm, fewest = calm, fewest_lines(steps["step"], _FEWEST_STEPS)
+    calm = _like(calm, acting, pace.segments, column, fewest)
     times, others = _numbers(acting, column), _numbers(calm, column)
     reached = None
     hidden = column != "step_time_ms" and bool(steps["by_collectives"].any())
-    if len(calm) >= fewest_lines(steps["step"], _FEWEST_STEPS):
+    if len(calm) >= fewest:
         usual = float(np.median(others))
         against = "steps before it; those after it stay longer" if since else "steps without it"
         noise = float(np.quantile(np.abs(others - usual), _NEARLY_ALL))
@@ -158,7 +159,7 @@ def _cost(
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
     if column == "step_time_ms":
-        beside = _paces_beside(pace.segments, acting, calm)
+        beside = _paces_beside(pace.segments, acting, all_calm, fewest)
         if beside.any():
             own = max(float(np.median(added[beside])), 0.0)
             added = np.where(beside, added, np.minimum(added, own))
@@ -221,22 +222,29 @@ def _paces_of(segments: Sequence[Segment], acting: pl.DataFrame) -> list[Segment
 
 
 def _paces_beside(
-    segments: Sequence[Segment], acting: pl.DataFrame, calm: pl.DataFrame
+    segments: Sequence[Segment], acting: pl.DataFrame, calm: pl.DataFrame, fewest: int
 ) -> npt.NDArray[np.bool_]:
-    """Mark steps of a cause in paces that are or adjoin one in which it acts less than half.
+    """Mark steps of a cause in paces that it begins, ends or shares with steps without it.
 
     What changed while it acted on is not its own: another pace begins there for another reason.
     """
-    numbers, others = acting["step"].to_numpy(), calm["step"].to_numpy()
-    within = [(numbers >= each.first_step) & (numbers <= each.last_step) for each in segments]
-    is_calm = [
-        np.sum((others >= each.first_step) & (others <= each.last_step)) > np.sum(own)
-        for each, own in zip(segments, within, strict=True)
-    ]
-    beside = np.zeros(len(numbers), dtype=bool)
-    for place, own in enumerate(within):
-        if any(is_calm[max(place - 1, 0) : place + 2]):
-            beside |= own
+    steps = pl.concat(
+        [
+            each.select("step", pl.lit(acts).alias("acts"))
+            for each, acts in ((acting, True), (calm, False))
+        ]
+    ).sort("step")
+    paces = [steps.filter(_of([each]))["acts"] for each in segments]
+
+    def is_calm(acts: pl.Series) -> bool:
+        return 2 * int(acts.sum()) < len(acts)
+
+    beside = np.zeros(len(acting), dtype=bool)
+    for place, (each, acts) in enumerate(zip(segments, paces, strict=True)):
+        begins = place > 0 and is_calm(paces[place - 1].tail(fewest))
+        ends = place + 1 < len(paces) and is_calm(paces[place + 1].head(fewest))
+        if begins or ends or len(acts) - acts.sum() >= fewest:
+            beside |= acting["step"].is_between(each.first_step, each.last_step).to_numpy()
     return beside
 
 

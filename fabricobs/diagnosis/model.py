@@ -110,6 +110,7 @@ class Rule(_Part):
       shown, `$slower` where it was not and steps became longer when the cause began,
       `$as_expected` where collectives are as fast as the line rate lets expect, else 0; `facts`
       may ask them.
+    - `most`: SQL for the highest severity, whatever is lost; `critical` if left out.
     - `settled_by`: what to provide where the severity is null.
     - `judged`: SQL over all rows that counts the parts of which the data tell, and `of` those that
       there are; the parts of the evidence if left out.
@@ -130,6 +131,7 @@ class Rule(_Part):
     lasts: bool = False
     corroboration: dict[str, str]
     severity: str = "'medium'"
+    most: str = "'critical'"
     settled_by: str = ""
     judged: str = ""
     of: str = ""

@@ -2,7 +2,8 @@
 -- A twentieth of the group's mean is LLDP, BGP and what is left of other traffic. Where the group is
 -- inferred its ports may lead to hosts: a server that only sends acknowledges by 0.1 % of the bytes,
 -- so the bound is a tenth of that. What comes in is counted at the port, or as what the neighbour sends.
--- `carried_ratio` is what the port sent of the mean before it fell silent, null without two such intervals.
+-- `carried_ratio` is what the port sent of the mean before it fell silent, null without two such intervals in which the
+-- group carried a quarter of what it does since: where it was idle, each port sends as much LLDP as the others.
 -- `moved`: others of the group took over what it had sent, and the shares of other groups stayed, as they do not
 -- where a job starts anew and opens other flows. Of these groups only uneven ones tell: links that a switch balances
 -- stay even whatever begins. Eight intervals on either side are compared.
@@ -51,9 +52,9 @@ compared AS (
 before AS (
   SELECT b.device, b.uplink_group, b.port, avg(b.rate / b.usual) AS carried_ratio
   FROM busy b
-  JOIN (SELECT device, uplink_group, port, min(ts) AS since FROM silent GROUP BY ALL) s
+  JOIN (SELECT device, uplink_group, port, min(ts) AS since, avg(usual) AS meanwhile FROM silent GROUP BY ALL) s
     USING (device, uplink_group, port)
-  WHERE b.is_busy AND b.ts < s.since AND b.usual > 0
+  WHERE b.is_busy AND b.ts < s.since AND b.usual > 0 AND b.usual >= 0.25 * s.meanwhile
   GROUP BY ALL HAVING count(*) >= 2
 ),
 -- Of each port that fell silent: when, until it sent again, and how long intervals are.

@@ -27,7 +27,7 @@ SELECT m.job, m.op, m.nranks, m.nodes, m.bytes, m.calls,
   m.busbw_p95_gbytes_per_s AS best_gbytes_per_s, m.expected_low_gbytes_per_s AS low_gbytes_per_s,
   m.expected_high_gbytes_per_s AS high_gbytes_per_s, m.limit_gbytes_per_s,
   m.link_gbytes_per_s * 8 AS link_gbps, m.nics, m.expected_source,
-  greatest(coalesce(u.ratio, 1), 1) AS narrow,
+  greatest(coalesce(u.ratio, 1), 1) AS narrow, u.ratio IS NOT NULL AS uplinks_known,
   list_filter([
     CASE WHEN f.sockets THEN 'NCCL uses sockets, not RDMA' END,
     CASE WHEN f.no_gdr THEN 'GPUDirect RDMA is off' END,

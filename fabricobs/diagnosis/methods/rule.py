@@ -16,7 +16,14 @@ from fabricobs.content import ContentError
 from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phrases
-from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, NotJudged
+from fabricobs.diagnosis.findings import (
+    SEVERITIES,
+    Driver,
+    Entity,
+    Finding,
+    MethodResult,
+    NotJudged,
+)
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.methods.rule_parts import Wrong, as_findings, first, having, wrong_parts
 from fabricobs.diagnosis.methods.rule_price import goes_on, is_priced, price, price_since
@@ -116,7 +123,8 @@ def _finding(
         cost=cost,
         unmeasured=facts["severity"] or "info",
     )
-    finding = replace(finding, begun_by=_begun_by(wrong))
+    severity = min(finding.severity, facts["most severity"], key=SEVERITIES.index)
+    finding = replace(finding, severity=severity, begun_by=_begun_by(wrong))
     return replace(finding, bursts=()) if goes_on(wrong, rule) else finding
 
 
@@ -220,6 +228,7 @@ def _facts(
         **rule.facts,
         **{f"corroboration {name}": sql for name, sql in rule.corroboration.items()},
         "severity": rule.severity,
+        "most severity": rule.most,
     }
     columns = ", ".join(f'{sql} AS "{name}"' for name, sql in asked.items())
     limits = {**model.limits, **{name: float(holds) for name, holds in told.items()}}
