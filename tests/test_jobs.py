@@ -663,6 +663,11 @@ def test_one_job_is_chosen(tmp_path: Path, fabricobs: Run) -> None:
         fabricobs("diagnose", "--store", store, "--job", "first", "--format", "json").stdout
     )
     assert [job["job"] for job in runs["jobs"]] == ["first", "first#2"]
+    both = fabricobs("diagnose", "--store", store, "--job", "first").stdout
+    assert "`--job NAME#1` shows the answers of one" in both
+    first = fabricobs("diagnose", "--store", store, "--job", "first#1").stdout
+    assert "Questions" in first
+    assert "first#2" not in first
     wrong = fabricobs("diagnose", "--store", store, "--job", "secnd")
     assert (wrong.returncode, wrong.stdout) == (3, "")
     assert "did you mean second" in wrong.stderr

@@ -42,9 +42,9 @@ class JobError(UserError):
 def runs_named(name: str, runs: Sequence[Run]) -> tuple[Run, ...]:
     """Return the runs of the job of that name, or the one run; JobError if there are none.
 
-    Benchmarks have a name together, too.
+    NAME is all of them, NAME#1 the first. Benchmarks have a name together, too.
     """
-    found = tuple(run for run in runs if name in {run.name, run.label})
+    found = tuple(run for run in runs if name in _names_of(run))
     if not found and name == BENCHMARKS:
         found = tuple(run for run in runs if run.is_benchmark)
     if not found:
@@ -55,6 +55,10 @@ def runs_named(name: str, runs: Sequence[Run]) -> tuple[Run, ...]:
         )
         raise JobError(f"--job {name}: no such job in the store; {hint}")
     return found
+
+
+def _names_of(run: Run) -> set[str | None]:
+    return {run.name, run.label, f"{run.name}#{run.number}"}
 
 
 def joined(

@@ -131,7 +131,8 @@ def _jobs(found: "Diagnosis") -> str:
     lines += [wrapped(each, "  ", hang=4) for each in again[:_MOST_JOBS]]
     if len(again) > _MOST_JOBS:
         lines.append(f"  {wording.counted(len(again) - _MOST_JOBS, 'more restart')}: `--verbose`.")
-    lines.append(wrapped("`--job NAME` shows the answers of one, `--verbose` of all.", "  "))
+    name = "NAME#1" if any(each.run.number > 1 for each in jobs) else "NAME"
+    lines.append(wrapped(f"`--job {name}` shows the answers of one, `--verbose` of all.", "  "))
     return "\n".join(lines)
 
 
