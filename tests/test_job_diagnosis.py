@@ -303,6 +303,30 @@ class TestStragglers:
         (slow,) = of_kind(found, "straggler")
         assert [entity.rank for entity in slow.entities] == [13]
 
+    @pytest.mark.parametrize("seed", range(4))
+    def test_a_group_of_what_is_left_does_not_stand_for_all(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """Of 53 hosts in groups of 4 one is left: its 8 ranks alone were looked at."""
+        chance = np.random.default_rng(seed)
+        hosts = 2 * int(chance.integers(2, 6)) + 1
+        own = quiet(ranks=8 * hosts)
+        slow = int(chance.integers(hosts - 1))
+        own[:, 8 * slow : 8 * slow + 8] += 150
+        experts = [
+            list(range(first, min(first + 16, 8 * hosts))) for first in range(0, 8 * hosts, 16)
+        ]
+        together = own.copy()
+        for group in experts:
+            together[:, group] = own[:, group].max(axis=1, keepdims=True)
+        calls = [
+            *collectives(own, experts[:-1], 2, 1 << 26, "All2All"),
+            *collectives(own, experts[-1:], 1, 1 << 26, "All2All"),
+            *collectives(together, [list(range(8 * hosts))], hosts, 1 << 30),
+        ]
+        (found,) = of_kind(diagnose(make_store({"collectives": calls})), "straggler")
+        assert [entity.host for entity in found.entities] == [f"node{slow:02d}"]
+
 
 class TestUnevenWork:
     def test_a_long_stage_is_the_works_fault(self, make_store: Make) -> None:

@@ -222,8 +222,11 @@ def _of_calls(rows: pl.DataFrame) -> RankTimes | None:
     between, within = kinds.get(False), kinds.get(True)
     if between is None or within is None:
         return between or within
-    if not np.isin(within.ranks, between.ranks).all() or np.isnan(between.peer_ms).all():
+    if np.isnan(between.peer_ms).all():
         return within
+    if not np.isin(within.ranks, between.ranks).all():
+        # Hosts that no group of several holds: what is left where hosts are dealt to groups.
+        return max(within, between, key=lambda times: len(times.ranks))
     return _of_both(between, within)
 
 
