@@ -4,6 +4,7 @@
 -- parts and are left out; then the next is sought. A row is a part that was accused, in this order: `effect` is the share
 -- of bandwidth its runs lack (median), `t` its distance, `high_share` what four of five of its runs stay below, `ratio` the
 -- likelihood of the next best part over its own: where it is near 1 they cannot be told apart. `own_runs` are its runs.
+-- `same` is one for three hosts and more that lack about as much: of a leaf that no log tells, or a rack.
 -- Of a NIC (a rail) all hosts' NICs of that name are meant. Parts in all runs, or in fewer than three, show nothing.
 WITH RECURSIVE shares AS (
   SELECT row_number() OVER (ORDER BY path, run, test) AS run, {'path': path, 'run': run, 'test': test} AS key, hosts, nics, ln(busbw_gbytes_per_s / usual_gbytes_per_s) AS y
@@ -71,12 +72,15 @@ accused AS (
       pow(next_rest, -n / 2.0), own, n0
     FROM ordered
   )
+),
+hosts AS (
+  SELECT count(*) >= 3 AND max(effect) <= 1.5 * min(effect) AS are_alike FROM accused WHERE type = 'host'
 )
-SELECT CASE WHEN a.type = 'switch' THEN 'switch' ELSE a.type END AS type,
+SELECT a.type, CASE WHEN a.type = 'host' AND h.are_alike THEN 'hosts' ELSE concat_ws(' ', a.type, a.part) END AS same,
   CASE WHEN a.type = 'host' THEN a.part END AS host, CASE WHEN a.type = 'nic' THEN a.part END AS nic,
   CASE WHEN a.type = 'switch' THEN a.part END AS switch,
   a.place, a.effect, a.t, a.high_share, coalesce(a.ratio, 0) AS ratio, len(a.own) AS runs, a.others,
   (SELECT list(o.key ORDER BY o.run) FROM observed o WHERE list_contains(a.own, o.run)) AS own_runs,
   (SELECT count(*) FROM observed) AS judged_runs, (SELECT count(DISTINCT (type, part)) FROM parts) AS judged_parts
-FROM accused a WHERE a.place > 0
+FROM accused a CROSS JOIN hosts h WHERE a.place > 0
 ORDER BY a.place

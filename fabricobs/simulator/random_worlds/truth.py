@@ -138,6 +138,12 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
         if fault.kind.kind == "path_mismatch":  # of both ends of a path either may be named
             hosts += _ports_named(site, fault.cables(topology).tolist())
         return hosts + (_gpus_named(site, fault) if fault.kind.throttles else [])
+    # Where no log tells the leaf, its hosts are all that can be named.
+    if fault.name == "slow_swept_leaf" and not spec.lldp:
+        leaf = fault.parts[0]
+        below = [h for h in range(topology.hosts) if leaf in topology.leaf[topology.nics_of(h)]]
+        own = [{"type": "host", "host": names[host]} for host in below]
+        return [*own, {"type": "switch", "switch": names[leaf]}]
     if fault.kind.strikes == "leaves":
         return [{"type": "switch", "switch": names[leaf]} for leaf in fault.parts]
     if fault.kind.strikes == "spare":  # that serve: who reads from them shows it, and their leaves
