@@ -10,6 +10,9 @@ import fabricobs
 
 BEGIN, SECONDS, READINGS = 1_741_075_200, 10, 8
 Counters = Mapping[str, int]
+Write = Callable[[Path, Mapping[str, Counters], int, random.Random], None]
+SYSFS = "/sys/class/infiniband/{nic}/ports/1/hw_counters/{key}:{value}"
+EXPORTED = 'node_amazonefa_{key}{{device="{nic}",port="1"}} {value}.0'
 
 
 def _efa(counters: Counters) -> dict[str, int]:
@@ -38,24 +41,19 @@ def _rdma_line(place: Path, nics: Mapping[str, Counters], at: int, _: random.Ran
     (place / f"rdma_statistic-{at}.txt").write_text(text)
 
 
-def _sysfs(place: Path, nics: Mapping[str, Counters], at: int, draw: random.Random) -> None:
-    lines = [
-        f"/sys/class/infiniband/{nic}/ports/1/hw_counters/{key}:{value}\n"
-        for nic, of in nics.items()
-        for key, value in _efa(of).items()
-    ]
-    draw.shuffle(lines)
-    (place / f"sysfs_ib-{at}.txt").write_text("".join(lines))
+def _in_any_order(line: str, name: str) -> Write:
+    """Return what writes a line a counter, in any order."""
 
+    def write(place: Path, nics: Mapping[str, Counters], at: int, draw: random.Random) -> None:
+        lines = [
+            line.format(nic=nic, key=key, value=value) + "\n"
+            for nic, of in nics.items()
+            for key, value in _efa(of).items()
+        ]
+        draw.shuffle(lines)
+        (place / name.format(at=at)).write_text("".join(lines))
 
-def _exporter(place: Path, nics: Mapping[str, Counters], at: int, draw: random.Random) -> None:
-    lines = [
-        f'node_amazonefa_{key}{{device="{nic}",port="1"}} {float(value)!r}\n'
-        for nic, of in nics.items()
-        for key, value in _efa(of).items()
-    ]
-    draw.shuffle(lines)
-    (place / f"metrics-{at}.prom").write_text("".join(lines))
+    return write
 
 
 def _slingshot(place: Path, nics: Mapping[str, Counters], at: int, draw: random.Random) -> None:
@@ -75,11 +73,11 @@ def _slingshot(place: Path, nics: Mapping[str, Counters], at: int, draw: random.
     (place / f"cxi-{at}.txt").write_text("".join(lines))
 
 
-FORMS: dict[str, tuple[str, Callable[[Path, Mapping[str, Counters], int, random.Random], None]]] = {
+FORMS: dict[str, tuple[str, Write]] = {
     "rdma lines": ("rdmap{}s27", _rdma_lines),
     "rdma line": ("rdmap{}s27", _rdma_line),
-    "sysfs": ("rdmap{}s0", _sysfs),
-    "exporter": ("rdmap{}s0", _exporter),
+    "sysfs": ("rdmap{}s0", _in_any_order(SYSFS, "sysfs_ib-{at}.txt")),
+    "exporter": ("rdmap{}s0", _in_any_order(EXPORTED, "metrics-{at}.prom")),
     "slingshot": ("cxi{}", _slingshot),
 }
 

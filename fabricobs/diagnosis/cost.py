@@ -137,8 +137,8 @@ def _cost(
         if column == "step_time_ms" or hidden or not by_expectation:
             return None
         # Slower paces are so for another reason: the fastest one has what the whole run lacks.
-        level = _fastest(pace.segments, acting)
-        best = acting.filter(level)
+        is_best = _of_fastest(pace.segments, acting)
+        best = acting.filter(is_best)
         share = _share_of_groups_without(evidence, pace.job, hosts)
         against = "collectives without it"
         if share is None:
@@ -149,9 +149,7 @@ def _cost(
             return None
         taken = float(np.median(_numbers(best, column)))
         usual = taken * min(share, 1.0)
-        times = np.where(
-            acting.select(level.alias("best"))["best"], times, np.minimum(times, taken)
-        )
+        times = np.where(is_best, times, np.minimum(times, taken))
         felt, noise = share < _CLEARLY_LESS, 0.0
         hides = _SOUND_SITES_SPREAD * taken / _usual_step(best)
         would_show = felt or reached is None or hides < WORTH_A_LOOK
@@ -207,6 +205,11 @@ def _of(segments: Iterable[Segment]) -> pl.Expr:
     return pl.any_horizontal(*within, pl.lit(value=False))
 
 
+def _marks(steps: pl.DataFrame, segments: Iterable[Segment]) -> npt.NDArray[np.bool_]:
+    """Mark the steps of these paces."""
+    return steps.select(_of(segments).alias("own"))["own"].to_numpy()
+
+
 def _paces_of(segments: Sequence[Segment], acting: pl.DataFrame) -> list[Segment]:
     """Return the paces in which a cause acts, and those that it may have ended or begun."""
     own: set[int] = set()
@@ -244,18 +247,16 @@ def _paces_beside(
         begins = place > 0 and is_calm(paces[place - 1].tail(fewest))
         ends = place + 1 < len(paces) and is_calm(paces[place + 1].head(fewest))
         if begins or ends or len(acts) - acts.sum() >= fewest:
-            beside |= acting["step"].is_between(each.first_step, each.last_step).to_numpy()
+            beside |= _marks(acting, [each])
     return beside
 
 
-def _fastest(segments: Sequence[Segment], acting: pl.DataFrame) -> pl.Expr:
-    """Say whether a step is of the fastest pace of several steps, of all where there is none."""
-    paces = [
-        (_usual_step(steps), _of([each]))
-        for each in segments
-        if len(steps := acting.filter(_of([each]))) >= _FEWEST_STEPS
-    ]
-    return min(paces, key=lambda pace: pace[0])[1] if paces else pl.lit(value=True)
+def _of_fastest(segments: Sequence[Segment], acting: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    """Mark the steps of the fastest pace of several steps, all where there is none."""
+    paces = [own for each in segments if (own := _marks(acting, [each])).sum() >= _FEWEST_STEPS]
+    if not paces:
+        return np.ones(len(acting), dtype=bool)
+    return min(paces, key=lambda own: _usual_step(acting.filter(own)))
 
 
 def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:
@@ -303,8 +304,6 @@ def _told(
 
 def _stand_out(times: Array, others: Array) -> bool:
     """Say whether steps are longer than others, as a test of many tells, or each by far."""
-    if not len(times) or not len(others):
-        return False
     if len(times) >= _FEWEST_TO_TEST and differs(others, times) < _SIGNIFICANT:
         return True
     middle = float(np.median(others))

@@ -54,12 +54,14 @@ def build_finding(
     cost: Cost | None = None,
     unmeasured: Severity = "medium",
     least: Severity = "info",
+    most: Severity = "critical",
 ) -> Finding:
     """Return the finding of one cause.
 
     Its severity follows the loss. A cause whose loss is not felt or cannot be measured is
     `unmeasured`: at most medium, for redundancy may hide it. One that is information then is
-    so if its loss is small, too. One that may end the job is `least`, whatever it cost so far.
+    so if its loss is small, too. One that may end the job is `least`, whatever it cost so far,
+    and one that may be no fault `most`.
     """
     device = next((entity.nic for entity in entities if entity.nic is not None), "DEVICE")
     named = {"device": device, "netdev": netdev_of(device)} | dict(words)
@@ -73,6 +75,7 @@ def build_finding(
     if felt:
         floor: Severity = "info" if unmeasured == "info" else "low"
         severity = max(severity, floor, least, key=SEVERITIES.index)
+    severity = min(severity, most, key=SEVERITIES.index)
     return Finding(
         kind=model.kind,
         entities=tuple(entities),

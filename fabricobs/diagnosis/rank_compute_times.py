@@ -1,8 +1,9 @@
 """How long each rank works in each step before it calls the collective: steps by ranks."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,7 @@ from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity
 from fabricobs.diagnosis.job import PAUSE, WARM_UP_STEPS
 from fabricobs.diagnosis.rank_groups import SlowerGroup, slower_group
-from fabricobs.diagnosis.statistics import Array, Integers, nan_median
+from fabricobs.diagnosis.statistics import Array, Integers, nan_median, noise_of
 
 Moments = NDArray[np.datetime64]
 
@@ -34,8 +35,8 @@ class RankTimes:
     between ranks mean anything: shares are of the step then. `by_rest` is True where it is the
     step less its communication, of which no record tells what it was. `slower` are ranks that work
     longer than the others, too many for a median of all: the others are then the peers.
-    `staged_by_time` is True where no log names the stages: the last ranks work longer in all steps,
-    or those that are `moved`: that do so in another run of the job, too, on other hosts.
+    `staged_by` says what tells the stages: a log that names `stages`, or that the `last_ranks` work
+    longer in all steps, or `moved_ranks` do: in another run of the job, too, on other hosts.
     """
 
     job: str | None
@@ -52,8 +53,7 @@ class RankTimes:
     measured: bool = True
     by_rest: bool = False
     slower: tuple[SlowerGroup, ...] = ()
-    staged_by_time: bool = False
-    moved: bool = False
+    staged_by: Literal["stages", "last_ranks", "moved_ranks"] = "stages"
 
     def entity(self, column: int) -> Entity:
         """Return a rank by its number, or by its process where no log tells the number."""
@@ -95,6 +95,11 @@ class RankTimes:
         if not self.measured:
             return np.asarray((self.own_ms - self.peer_ms) / nan_median(self.step_ms, axis=0))
         return np.asarray(self.own_ms / self.peer_ms - 1)
+
+    @cached_property
+    def noise(self) -> float:
+        """By how much single steps of the ranks vary around their peers', as `excess`."""
+        return noise_of(self.excess)
 
     @cached_property
     def spacing(self) -> int:
@@ -145,8 +150,7 @@ def rank_compute_times(evidence: Evidence) -> tuple[RankTimes, ...]:
     """
     rows = evidence.frame("rank_steps")
     groups = evidence.frame("rank_groups")
-    moved = set(evidence.frame("moved_ranks")["rank"])
-    recorded = [_of_job(_staged(job, groups), measured=True, moved=moved) for job in _jobs(rows)]
+    recorded = [_of_job(_staged(job, groups), measured=True) for job in _jobs(rows)]
     by_job = {times.job: times for times in recorded if times is not None}
     for job in _jobs(evidence.frame("rank_calls")):
         times = _of_calls(job)
@@ -265,9 +269,7 @@ def _of_both(between: RankTimes, within: RankTimes) -> RankTimes:
     return _grouped(both)
 
 
-def _of_job(
-    rows: pl.DataFrame, *, measured: bool, moved: Set[int] = frozenset()
-) -> RankTimes | None:
+def _of_job(rows: pl.DataFrame, *, measured: bool) -> RankTimes | None:
     """Lay one job's rows out as matrices; None if it has no steps beyond the warm-up."""
     rows = rows.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
     if rows.is_empty():
@@ -304,10 +306,11 @@ def _of_job(
         measured=measured,
         by_rest=measured and bool(rows["by_rest"].any()),
     )
+    moved = rows.filter("moved")["rank"].unique().to_list() if measured else []
     return _grouped(times, moved)
 
 
-def _grouped(times: RankTimes, moved: Set[int] = frozenset()) -> RankTimes:
+def _grouped(times: RankTimes, moved: Sequence[int] = ()) -> RankTimes:
     """Find ranks that work longer, many of a stage; if the last in all steps, they are a stage.
 
     So are those that work longer in all steps on whatever host.
@@ -324,11 +327,11 @@ def _grouped(times: RankTimes, moved: Set[int] = frozenset()) -> RankTimes:
     ]
     throughout = found[0][1].throughout if len(stages) == 1 and found else np.array([], dtype=int)
     hosts = {times.hosts[column] for column in throughout}
-    has_moved = bool(len(throughout)) and moved >= set(times.ranks[throughout].tolist())
+    has_moved = bool(len(throughout) and np.isin(times.ranks[throughout], moved).all())
     is_last = len(hosts) > 1 and times.are_last_part(throughout)
     if times.measured and (is_last or has_moved):
         stage = np.isin(np.arange(len(times.ranks)), throughout).astype(np.int64)
-        return replace(times, stages=stage, staged_by_time=True, moved=has_moved)
+        return replace(times, stages=stage, staged_by="moved_ranks" if has_moved else "last_ranks")
     many = (g for members, g in found if len(g.columns) >= _MANY * len(members))
     return replace(times, slower=tuple(many))
 

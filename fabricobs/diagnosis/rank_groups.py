@@ -11,10 +11,10 @@ from fabricobs.diagnosis.statistics import Array, Integers, nan_median
 # Ranks on either side: fewer are single slow ones.
 _FEWEST = 4
 # Steps whose median tells of a rank, and so many windows on end must agree: as for stragglers.
-_WINDOW = 20
+WINDOW_STEPS = 20
 _AGREE = 2
 # Half of the 10 % from which the what-if analysis (arXiv 2505.05713) calls a job straggling.
-_LEAST_EXCESS = 0.05
+LEAST_EXCESS = 0.05
 # Of the distance between the groups' medians so much is empty: else one group only varies widely.
 _EMPTY = 0.5
 # In so many of the windows, it is so from the first step to the last.
@@ -39,10 +39,10 @@ def slower_group(own_ms: Array, members: Integers, scale_ms: float | None) -> Sl
 
     `own_ms` is [S, R]; the excess is a share of `scale_ms`, of the faster ranks' time if None.
     """
-    count = len(own_ms) // _WINDOW
+    count = len(own_ms) // WINDOW_STEPS
     if len(members) < 2 * _FEWEST or count < _AGREE:
         return None
-    blocks = own_ms[: count * _WINDOW, members].reshape(count, _WINDOW, -1)
+    blocks = own_ms[: count * WINDOW_STEPS, members].reshape(count, WINDOW_STEPS, -1)
     middles = nan_median(blocks, axis=1)
     sides = [_slower(middle, scale_ms) for middle in middles]
     runs: list[tuple[int, int, frozenset[int]]] = []
@@ -58,7 +58,7 @@ def slower_group(own_ms: Array, members: Integers, scale_ms: float | None) -> Sl
     return SlowerGroup(
         columns=members[np.array(sorted(side))],
         throughout=members[_throughout(middles, sides, scale_ms)],
-        detected=(first + _AGREE) * _WINDOW - 1,
+        detected=(first + _AGREE) * WINDOW_STEPS - 1,
     )
 
 
@@ -80,7 +80,7 @@ def _throughout(
         return np.zeros_like(often)
     others = nan_median(middles[:, ~often], axis=1)
     scale = others if scale_ms is None else scale_ms
-    slower = nan_median(middles[:, often], axis=1) - others >= _LEAST_EXCESS * scale
+    slower = nan_median(middles[:, often], axis=1) - others >= LEAST_EXCESS * scale
     return often & bool(slower.mean() >= _THROUGHOUT)
 
 
@@ -94,6 +94,6 @@ def _slower(times: Array, scale_ms: float | None) -> frozenset[int]:
     faster, slower = times[order[:cut]], times[order[cut:]]
     apart = float(np.median(slower) - np.median(faster))
     scale = float(np.median(faster)) if scale_ms is None else scale_ms
-    if apart < _LEAST_EXCESS * scale or slower[0] - faster[-1] < _EMPTY * apart:
+    if apart < LEAST_EXCESS * scale or slower[0] - faster[-1] < _EMPTY * apart:
         return frozenset()
     return frozenset(order[cut:].tolist())

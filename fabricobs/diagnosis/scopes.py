@@ -4,7 +4,7 @@ A row of a device belongs to the run that used the device at its time. Where sev
 it belongs to none: `unattributed` names these devices.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity, Finding
+from fabricobs.diagnosis.rank_groups import LEAST_EXCESS, WINDOW_STEPS
 from fabricobs.store.jobs import Run, together
 from fabricobs.store.scoping import Scope, Window
 from fabricobs.store.session import Site, open_session
@@ -25,16 +26,16 @@ _NAMES = "SELECT id, host_name(device) FROM device_names"
 _DEVICES = """SELECT host_name(device), coalesce(bool_or(is_rdma_device(port)), false) FROM (
   SELECT device, port FROM counting_ports UNION SELECT device, port FROM named_status)
   WHERE device IS NOT NULL GROUP BY host_name(device)"""
-# Ranks that compute longer than the others of a step, by run and host: by half of the 10 % at which
-# the what-if analysis (arXiv 2505.05713) calls a job straggling, as the median of 20 steps.
-_SLOW_RANKS = """WITH work AS (
+# Ranks that compute longer than the others of a step, by run and host, as slower groups do.
+_SLOW_RANKS = f"""WITH work AS (
     SELECT w.job, w.rank, coalesce(host_name(w.host), r.host) AS host,
       w.own_ms / median(w.own_ms) OVER (PARTITION BY w.job, w.step) AS ratio
     FROM rank_work w LEFT JOIN job_ranks r ON r.job IS NOT DISTINCT FROM w.job AND r.rank = w.rank
     WHERE w.own_ms > 0
   )
   SELECT job, rank, host FROM work WHERE host IS NOT NULL
-  GROUP BY job, rank, host HAVING count(*) >= 20 AND median(ratio) >= 1.05"""
+  GROUP BY job, rank, host
+  HAVING count(*) >= {WINDOW_STEPS} AND median(ratio) >= 1 + {LEAST_EXCESS}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +83,31 @@ def scopes_of(
         beside = [(m, r) for m in members for r in outside if not _apart(m, r)]
         shared = frozenset(host for m, r in beside for host in set(m.hosts) & set(r.hosts))
         windows = merged(w for m in members if (w := window_of(m, outside)) is not None)
-        moved = _moved(run, again, slow)
+        moved = _moved(run, slow, again)
         scopes.append((run, Scope(run, others, frozenset(own), windows, shared, moved)))
     rest = Scope(None, frozenset(everyone))
     return Scopes(tuple(scopes), rest, tuple(sorted(doubtful | (devices - used - everyone))))
 
 
-def _on_other_hosts(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of jobs that ran again, and not on the same hosts."""
-    hosts: dict[str, set[frozenset[str]]] = {}
-    for run in runs:
-        if not run.is_benchmark:
-            hosts.setdefault(run.name, set()).add(frozenset(run.hosts))
-    return [run for run in runs if len(hosts.get(run.name, ())) > 1]
+def _on_other_hosts(runs: Sequence[Run]) -> dict[str | None, str]:
+    """Return the jobs, by label, of the runs of those that ran again, and not on the same hosts."""
+    hosts: dict[str, set[tuple[str, ...]]] = {}
+    jobs = [run for run in runs if not run.is_benchmark]
+    for run in jobs:
+        hosts.setdefault(run.name, set()).add(tuple(sorted(run.hosts)))
+    return {run.label: run.name for run in jobs if len(hosts[run.name]) > 1}
 
 
 def _moved(
-    run: Run, again: Sequence[Run], slow: Sequence[tuple[str | None, int, str]]
+    run: Run, slow: Sequence[tuple[str | None, int, str]], jobs: Mapping[str | None, str]
 ) -> frozenset[int]:
-    """Return the slow ranks of a run that are so in another one of the job, on another host."""
-    if run not in again:
-        return frozenset()
-    names = {each.label: each.name for each in again}
-    own = {rank: host for job, rank, host in slow if job == run.label}
-    others = [(rank, host) for job, rank, host in slow if names.get(job or "") == run.name]
-    return frozenset(rank for rank, host in others if rank in own and own[rank] != host)
+    """Return the slow ranks of a run that are so in another one of its job, on another host."""
+    own = {rank: host for label, rank, host in slow if label == run.label}
+    return frozenset(
+        rank
+        for label, rank, host in slow
+        if jobs.get(label) == run.name and own.get(rank, host) != host
+    )
 
 
 def judged_runs(chosen: Sequence[Run]) -> list[Run]:

@@ -312,7 +312,7 @@ def _last_again(excess: Array, slow: Flags, times: RankTimes, model: Model) -> I
         excess,
         slow,
         little=_small_excess(times, model),
-        limits=(max(model.limit("excess"), _CLEAR * _noise(times)), model.limit("excess")),
+        limits=(max(model.limit("excess"), _CLEAR * times.noise), model.limit("excess")),
         q=model.limit("last_q"),
     )
 
@@ -333,8 +333,8 @@ def _unit(
     """
     least = _small_excess(times, model) / 2 if lasts else model.limit("excess")
     raw = nan_median(times.excess[:, columns], axis=1)
-    clear = _CLEAR * _noise(times) * _of_median(len(columns))
-    varies = lasts or _noise(times) > model.limit("excess")
+    clear = _CLEAR * times.noise * _of_median(len(columns))
+    varies = lasts or times.noise > model.limit("excess")
     excess = raw
     if varies and np.nanquantile(raw, _MOSTLY) <= clear:
         excess = _smoothed(raw, int(model.limit("window_steps")))
@@ -358,11 +358,6 @@ def _smoothed(excess: Array, steps: int) -> Array:
 def _of_median(ranks: int) -> float:
     """Return how much less the median of so many ranks varies than one of them, if normal."""
     return 1.0 if ranks == 1 else _OF_MEDIAN / math.sqrt(ranks)
-
-
-def _noise(times: RankTimes) -> float:
-    """Return by how much single steps of the ranks vary: a robust standard deviation."""
-    return float(np.nanmedian(np.abs(times.excess))) * MAD_TO_SIGMA
 
 
 def _makes_others_wait(times: RankTimes, columns: Integers, late: Flags) -> bool:

@@ -202,6 +202,13 @@ def rolling_median(values: Array, length: int) -> Array:
     return np.asarray(middles.slice(length - 1).to_numpy(), dtype=np.float64)
 
 
+def noise_of(excess: Array) -> float:
+    """Return by how much values vary around 0: a robust standard deviation; 0 of none."""
+    if not np.isfinite(excess).any():
+        return 0.0
+    return MAD_TO_SIGMA * float(np.nanmedian(np.abs(excess)))
+
+
 def nan_median(values: Array, axis: int) -> Array:
     """Median over an axis, NaN left out; NaN where nothing is there, without a warning.
 

@@ -2,9 +2,7 @@
 SELECT
   (SELECT count(*) FROM files) AS files,
   (SELECT count(*) FROM files WHERE formats = '') AS unrecognised_files,
-  (SELECT count(*) FROM files WHERE formats <> '' AND parsed = 0 AND unparsed > 0) AS rowless_files,
-  (SELECT string_agg(DISTINCT formats, '; ' ORDER BY formats) FROM files
-    WHERE formats <> '' AND parsed = 0 AND unparsed > 0) AS rowless_formats,
+  rowless.files AS rowless_files, rowless.formats AS rowless_formats,
   (SELECT count(*) FROM files WHERE problem IS NOT NULL) AS broken_files,
   (SELECT coalesce(sum(lines), 0) FROM files) AS lines,
   (SELECT coalesce(sum(unparsed - unclaimed), 0) FROM files) AS unread_lines,
@@ -38,6 +36,10 @@ FROM (
   SELECT sum(ranks)::BIGINT AS ranks, sum(nranks)::BIGINT AS nranks, sum(hosts)::BIGINT AS hosts
   FROM (SELECT max(ranks) AS ranks, max(nranks) AS nranks, max(hosts) AS hosts FROM jobs GROUP BY name)
 ) told,
+(
+  SELECT count(*) AS files, string_agg(DISTINCT formats, '; ' ORDER BY formats) AS formats FROM files
+  WHERE formats <> '' AND parsed = 0 AND unparsed > 0
+) rowless,
 (
   -- Kernel logs reach back to the start of a host, long before what is measured.
   SELECT min(ts) AS first_time, max(ts) AS last_time, min(ts) FILTER (measured) AS measured_from

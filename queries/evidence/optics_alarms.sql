@@ -16,12 +16,12 @@ told AS (
   SELECT coalesce(p.owner, host_name(e.host)) AS owner, coalesce(p.part, e.part) AS part, false AS is_nic, e.ts, e.line,
     coalesce(e.text, '') AS said, said ILIKE '%clear%' AS clears,
     regexp_replace(lower(said), '\s*(set|cleared)$', '') AS what
-  FROM events e LEFT JOIN port_parts p
-    ON host_name(p.device) = host_name(e.host) AND p.port IN (e.part, 'et-' || e.part, 'xe-' || e.part, 'ge-' || e.part)
+  FROM (SELECT *, [part, 'et-' || part, 'xe-' || part, 'ge-' || part] AS parts FROM events) e
+  LEFT JOIN port_parts p ON host_name(p.device) = host_name(e.host) AND list_contains(e.parts, p.port)
   WHERE e.kind = 'optics_alarm' AND e.ts IS NOT NULL AND e.host IS NOT NULL AND e.part IS NOT NULL
     AND (clears OR NOT EXISTS (
       FROM changes c
-      WHERE c.host = e.host AND c.part IN (e.part, 'et-' || e.part, 'xe-' || e.part, 'ge-' || e.part) AND c.kind <> 'port_up'
+      WHERE c.host = e.host AND list_contains(e.parts, c.part) AND c.kind <> 'port_up'
         AND e.ts >= c.ts - to_seconds($settle) AND e.ts <= coalesce(c.next_up, e.ts) + to_seconds($settle)
     ))
 ),

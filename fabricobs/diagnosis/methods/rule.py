@@ -16,14 +16,7 @@ from fabricobs.content import ContentError
 from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phrases
-from fabricobs.diagnosis.findings import (
-    SEVERITIES,
-    Driver,
-    Entity,
-    Finding,
-    MethodResult,
-    NotJudged,
-)
+from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, NotJudged
 from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
 from fabricobs.diagnosis.methods.rule_parts import Wrong, as_findings, first, having, wrong_parts
 from fabricobs.diagnosis.methods.rule_price import goes_on, is_priced, price, price_since
@@ -122,9 +115,9 @@ def _finding(
         detected_at=wrong.sure or _first_step(own),
         cost=cost,
         unmeasured=facts["severity"] or "info",
+        most=facts["most severity"],
     )
-    severity = min(finding.severity, facts["most severity"], key=SEVERITIES.index)
-    finding = replace(finding, severity=severity, begun_by=_begun_by(wrong))
+    finding = replace(finding, begun_by=_begun_by(wrong))
     return replace(finding, bursts=()) if goes_on(wrong, rule) else finding
 
 

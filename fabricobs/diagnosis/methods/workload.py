@@ -29,12 +29,12 @@ from fabricobs.diagnosis.naming import ranges
 from fabricobs.diagnosis.rank_compute_times import RankTimes, nan_max, rank_compute_times
 from fabricobs.diagnosis.standing import in_past
 from fabricobs.diagnosis.statistics import (
-    MAD_TO_SIGMA,
     Array,
     Flags,
     Integers,
     change_points,
     nan_median,
+    noise_of,
 )
 
 # Hosts below this number are too few to say that another one is last each time; then ranks do.
@@ -55,8 +55,8 @@ class _Form:
     `name` is that of the form in the phrase `advice` of the model. `loss` is the share of
     throughput lost, `explained` the share of the wait that the form explains, both 0 to 1; `what`
     and `proof` are sentences. `most` is the highest severity: a job whose ranks take turns is as it
-    was built, and so is one that always waits a little for its data. `least` begins the
-    names of the thresholds from which the form is told.
+    was built, and so is one that always waits a little for its data. `least_loss` and
+    `least_explained` name the thresholds from which the form is told.
     """
 
     name: Literal["stages", "last_ranks", "moved_ranks", "turns", "loading"]
@@ -68,7 +68,8 @@ class _Form:
     last: int
     drivers: tuple[Driver, ...]
     most: Severity = "critical"
-    least: Literal["", "stage_"] = ""
+    least_loss: Literal["loss", "stage_loss"] = "loss"
+    least_explained: Literal["explained", "stage_explained"] = "explained"
 
     @property
     def severity(self) -> Severity:
@@ -90,8 +91,8 @@ def find_workload_imbalance(
             form
             for form in (_stages(times, model), _dealing(times, model), _loading(times, model))
             if form is not None
-            and form.loss >= model.limit(f"{form.least}loss")
-            and form.explained >= model.limit(f"{form.least}explained")
+            and form.loss >= model.limit(form.least_loss)
+            and form.explained >= model.limit(form.least_explained)
         ]
         if forms:
             forms.sort(key=lambda form: (-SEVERITIES.index(form.severity), -form.loss))
@@ -110,7 +111,8 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
         return None
     by_stage = np.column_stack([nan_median(times.own_ms[:, times.stages == s], 1) for s in stages])
     # What is no stage for sure is priced as if it were like the others.
-    others = by_stage.min(axis=1) if times.staged_by_time else by_stage.mean(axis=1)
+    is_named = times.staged_by == "stages"
+    others = by_stage.mean(axis=1) if is_named else by_stage.min(axis=1)
     whole = np.isfinite(others)
     if not whole.any():
         return None
@@ -122,19 +124,20 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
     explained = _explained(nan_median(times.own_ms, axis=0), times.stages == stages[slowest], other)
     added = by_stage[times.steady, slowest] - others[times.steady]
     ranks = ranges(times.ranks[times.stages == stages[slowest]])
-    needed = f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms"
-    if times.staged_by_time:
-        named = f"ranks {ranks}" if times.moved else f"the last ranks ({ranks})"
-        what = f"{named} compute {longer:.0%} longer than the others"
-        needed = (
-            f"{_MOVED if times.moved else _UNNAMED} These ranks needed {usual[slowest]:,.0f} ms, "
-            f"the others {other:,.0f}"
-        )
-    else:
+    if is_named:
         name = f"pipeline stage {stages[slowest]} (ranks {ranks})"
         what = f"{name} computes {longer:.0%} longer than the mean stage"
+        needed = f"The stages needed {', '.join(f'{ms:,.0f}' for ms in usual)} ms"
+    else:
+        moved = times.staged_by == "moved_ranks"
+        name = f"ranks {ranks}" if moved else f"the last ranks ({ranks})"
+        what = f"{name} compute {longer:.0%} longer than the others"
+        needed = (
+            f"{_MOVED if moved else _UNNAMED} These ranks needed {usual[slowest]:,.0f} ms, "
+            f"the others {other:,.0f}"
+        )
     return _Form(
-        name=_form_of(times),
+        name=times.staged_by,
         what=what,
         proof=f"{needed}; that explained {explained:.0%} of what the slowest rank needed more",
         loss=_share(float(np.nansum(added)), float(np.nansum(times.step_ms[times.steady]))),
@@ -146,7 +149,7 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
                 model,
                 "stage_excess",
                 "computation of the slowest stage over that of the others, less 1"
-                if times.staged_by_time
+                if not is_named
                 else "computation of the slowest stage over the mean stage's, less 1",
                 round(longer, 3),
             ),
@@ -154,15 +157,9 @@ def _stages(times: RankTimes, model: Model) -> _Form | None:
                 model, "stage_explained", "share of the slowest rank's excess", round(explained, 3)
             ),
         ),
-        least="stage_",
+        least_loss="stage_loss",
+        least_explained="stage_explained",
     )
-
-
-def _form_of(times: RankTimes) -> Literal["stages", "last_ranks", "moved_ranks"]:
-    """Return what tells the stages: a log, the ranks' place and time, or that hosts do not."""
-    if times.moved:
-        return "moved_ranks"
-    return "last_ranks" if times.staged_by_time else "stages"
 
 
 def _explained(of_rank: Array, slower: Flags, others_ms: float) -> float:
@@ -193,7 +190,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
     shares = blame / max(float(blame.sum()), 1e-9)
     turns = 1 / max(float(np.sum(shares**2)), 1e-9)
     loss = _share(float(np.sum(wait)), float(np.nansum(times.step_ms[known])))
-    spread = _spread(times.excess[known])
+    spread = noise_of(times.excess[known])
     if (
         turns < model.limit("turns") * len(names)
         or loss < model.limit("turns_loss")
@@ -244,17 +241,10 @@ def _varying(wait: Array, excess: Array, model: Model) -> tuple[int, int]:
     """
     cuts = change_points(wait, smallest=int(model.limit("least_steps")))
     begin, end = _worst_stretch(wait, [0, *cuts, len(wait)])
-    others = _spread(np.delete(excess, np.s_[begin:end], axis=0))
-    during = _spread(excess[begin:end])
+    others = noise_of(np.delete(excess, np.s_[begin:end], axis=0))
+    during = noise_of(excess[begin:end])
     most = min(model.limit("spread"), during / model.limit("spread_rise"))
     return (begin, end) if begin and others < most else (0, len(wait))
-
-
-def _spread(excess: Array) -> float:
-    """Return the variation of the ranks of a step, a share of their median; 0 of none."""
-    if not np.isfinite(excess).any():
-        return 0.0
-    return MAD_TO_SIGMA * float(np.nanmedian(np.abs(excess)))
 
 
 def _loading(times: RankTimes, model: Model) -> _Form | None:

@@ -199,17 +199,18 @@ class TableReader:
             self._block = None
             return Outcome.NOT_MINE
         cells = [(name, line[begin:end].strip()) for begin, end, name in ruled.columns]
-        words = line.split()
-        is_row = len(words) == len(ruled.columns) and bool(_PORT.match(words[0]))
-        if " " in cells[0][1] and not is_row:
-            self._block = None
-            return Outcome.NOT_MINE
+        if " " in cells[0][1]:
+            words = line.split()
+            if len(words) != len(ruled.columns) or not _PORT.match(words[0]):
+                self._block = None
+                return Outcome.NOT_MINE
         if not cells[0][1]:
             # More of the row above: its last cell holds several lines.
             more = not any(text for _, text in cells[:-1])
             return Outcome.IGNORED if more else Outcome.NOT_MINE
         if not ruled.fits(line):
             # A tool that pads a long cell wrongly moves the others: as many words as columns tell.
+            words = line.split()
             if len(words) != len(ruled.columns):
                 return f"{self._format.name}: the cells do not stand under the ruler"
             cells = [(name, word) for (_, _, name), word in zip(ruled.columns, words, strict=True)]
