@@ -340,6 +340,9 @@ def test_ranks_that_compute_longer_on_another_host_too_have_more_work(
             assert "on other hosts" in finding.explanation
         else:
             assert [e.host for e in finding.entities] == [one.hosts[place]]
+    # The run that is asked for alone has the other one beside it all the same.
+    alone = diagnose(tmp_path / "s", job="first#2")
+    assert {finding.kind for finding in alone.findings} == kinds
 
 
 def test_steps_of_one_of_two_launches_are_said_to_be_of_either(make_store: MakeStore) -> None:

@@ -52,7 +52,7 @@ def scopes_of(
 ) -> Scopes:
     """Return for each chosen run which devices it used, and when."""
     everyone = {host for run in runs for host in run.hosts}
-    again = _on_other_hosts(chosen)
+    again = _on_other_hosts(runs)
     asked = f"{_CABLES}; {_NAMES}; {_DEVICES}; {_SLOW_RANKS if again else ''}"
     with open_session(store, asked, extra, site=site, runs=runs) as connection:
         told = connection.execute(_CABLES).fetchall()
