@@ -1,14 +1,25 @@
 """Commands in what findings say: marked in every model, code on every page."""
 
+import csv
+import os
 import re
+from datetime import UTC, datetime
+from pathlib import Path
 from string import Formatter
 
 import pytest
 
+from fabricobs import content
+from fabricobs.diagnosis.command_outputs import formats_of, with_outputs
 from fabricobs.diagnosis.device_commands import nic_commands_of
+from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import steps_of
+from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.ingestion import ingest
+from fabricobs.inputs import Options
 from fabricobs.report.commands import parts_of, with_commands
+from fabricobs.store.parts import Store
 
 MODELS = load_models()
 # Programs whose names are words, too.
@@ -66,3 +77,42 @@ def test_a_name_of_a_log_is_no_command() -> None:
 )
 def test_a_page_shows_commands_as_code(text: str, page: str) -> None:
     assert with_commands(text) == page
+
+
+def test_outputs_of_commands_are_of_formats_that_are_read() -> None:
+    known = content.files("ingest", ".toml")
+    with content.files("models", ".csv")["command_outputs"].open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [f for row in rows for f in row["formats"].split() if f not in known] == []
+    assert formats_of("On a: `ethtool -g eth0`, `lsmod | grep -e gdrdrv`") == {"lsmod"}
+    assert formats_of("On a: `ethtool eth0`; ethtool -S") == {"ethtool_settings"}
+
+
+def test_a_step_names_the_file_that_holds_its_output(tmp_path: Path) -> None:
+    noon = datetime(2026, 3, 1, 12)
+    for host, hour in (("gpu-01", 11), ("gpu-02", 13), ("gpu-03", 13)):
+        log = tmp_path / "logs" / host / "ethtool.txt"
+        log.parent.mkdir(parents=True)
+        log.write_text("Settings for eth0:\n\tSpeed: 400000Mb/s\n\tLink detected: yes\n")
+        moment = noon.replace(hour=hour, tzinfo=UTC).timestamp()
+        os.utime(log, (moment, moment))
+    ingest([tmp_path / "logs"], Store(tmp_path / "store"), Options())
+    steps = ("On gpu-02: `ethtool eth0`.", "Reseat the cable.", "On gpu-01: `ethtool eth0`.")
+
+    def told(start: datetime | None) -> tuple[str, ...]:
+        finding = Finding(
+            kind="degraded_link",
+            entities=(Entity("host", host="gpu-01"), Entity("host", host="gpu-02")),
+            severity="medium",
+            confidence=0.5,
+            title="",
+            explanation="",
+            start=start,
+            next_steps=steps,
+        )
+        return with_outputs([finding], Evidence(tmp_path / "store"))[0].next_steps
+
+    files = {host: tmp_path / "logs" / host / "ethtool.txt" for host in ("gpu-01", "gpu-02")}
+    second = f"{steps[0]} Already in the logs: {files['gpu-02']}."
+    assert told(noon) == (second, *steps[1:])  # gpu-01 was asked before it began
+    assert told(None) == (second, steps[1], f"{steps[2]} Already in the logs: {files['gpu-01']}.")

@@ -21,6 +21,7 @@ from fabricobs.diagnosis.attribution import (
 )
 from fabricobs.diagnosis.calibration import Point, calibrated, load_calibration
 from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets, with_clocks
+from fabricobs.diagnosis.command_outputs import with_outputs
 from fabricobs.diagnosis.coverage import describe_coverage
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import (
@@ -217,6 +218,9 @@ def _judged(
     coverage = attempt("what the store holds", described, Coverage((), ()))
     segments = tuple(segment for pace in trends for segment in pace.segments)
     findings = with_clocks(findings, coverage.clocks)
+    findings = attempt(
+        "outputs of commands", lambda: with_outputs(findings, evidence), findings, shared=True
+    )
     job_end = trends[0].last_time if len(trends) == 1 else None
     finished = len(trends) == 1 and run is not None and run.finished
     ordered = in_order(

@@ -1,0 +1,99 @@
+"""Where the logs already hold what a next step asks a person to run.
+
+`models/command_outputs.csv` names, for each command (a regular expression that matches its
+beginning), the formats that read its output.
+"""
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import polars as pl
+
+from fabricobs import content
+from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Finding
+
+_COMMAND = re.compile(r"`([^`]+)`")
+_MOST = 2  # files that a step names
+Files = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def with_outputs(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
+    """Return findings whose next steps name the files that hold the output of their commands.
+
+    A file counts if it is of a device that the step names, else of one of the culprits, and tells
+    of a time when the fault had begun.
+    """
+    asked = {name for finding in findings for name in _devices(finding)}
+    files = evidence.frame("files_of_devices").filter(pl.col("device").is_in(sorted(asked)))
+    by_device = {
+        device: rows.rows(named=True)
+        for (device,), rows in files.group_by("device", maintain_order=True)
+    }
+    return [
+        replace(
+            finding,
+            next_steps=tuple(_with_output(step, finding, by_device) for step in finding.next_steps),
+        )
+        for finding in findings
+    ]
+
+
+def formats_of(step: str) -> set[str]:
+    """Return the formats that read the output of the commands of a next step."""
+    commands = [command.strip() for command in _COMMAND.findall(step)]
+    return {
+        name
+        for command in commands
+        for pattern, formats in _outputs()
+        if pattern.match(command)
+        for name in formats
+    }
+
+
+def _with_output(step: str, finding: Finding, files: Files) -> str:
+    formats = formats_of(step)
+    if not formats:
+        return step
+    devices = _devices(finding)
+    named = [name for name in devices if _names(step, name)]
+    newest: dict[tuple[str, str], str] = {}
+    for device in named or devices:
+        for row in files.get(device, ()):
+            shown = formats.intersection(row["formats"])
+            if shown and _has_begun(finding, row):
+                newest[device, min(shown)] = row["path"].replace("`", "'")
+    paths = list(dict.fromkeys(newest.values()))
+    if not paths:
+        return step
+    more = f" and {len(paths) - _MOST} more" if len(paths) > _MOST else ""
+    return f"{step} Already in the logs: {', '.join(paths[:_MOST])}{more}."
+
+
+def _names(step: str, device: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(device)}(?![\w-])", step) is not None
+
+
+def _has_begun(finding: Finding, row: Mapping[str, Any]) -> bool:
+    return finding.start is None or (row["ts_last"] is not None and row["ts_last"] >= finding.start)
+
+
+def _devices(finding: Finding) -> list[str]:
+    """Return the hosts and switches of a finding, culprits first, each once."""
+    entities = (*finding.entities, *finding.related)
+    names = (name for entity in entities for name in (entity.host, entity.switch))
+    return list(dict.fromkeys(name for name in names if name))
+
+
+@cache
+def _outputs() -> Sequence[tuple[re.Pattern[str], tuple[str, ...]]]:
+    path = content.files("models", ".csv")["command_outputs"]
+    with path.open(encoding="utf-8", newline="") as lines:
+        return [
+            (re.compile(row["command"]), tuple(row["formats"].split()))
+            for row in csv.DictReader(lines)
+        ]
