@@ -26,11 +26,11 @@ from fabricobs.diagnosis.findings import (
     Verdict,
     WhatIf,
 )
-from fabricobs.diagnosis.job import Slowdown
 from fabricobs.diagnosis.jobs import joined
 from fabricobs.diagnosis.loss import one_loss
 from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.pace_answer import everywhere
+from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.standing import headline, with_states
 from fabricobs.diagnosis.verdict import QUESTIONS, TOPICS, sentence_of
 from fabricobs.report import wording
@@ -159,7 +159,8 @@ def test_what_ends_as_the_steps_become_shorter_is_the_cause_of_the_longer_ones(
     """ "The cause of the slower steps before is not known" stood above the cause and its cost."""
     segments = (Segment(0, 99, None, 1200.0), Segment(100, 299, None, 1000.0))
     run = replace(trend([1200.0] * 100 + [1000.0] * 200), slowdowns=(), segments=segments)
-    run = replace(run, speed_up=segments[1])
+    slow = Slowdown(None, 0, 99, None, None, 1000.0, 1200.0, None, None, from_start=True)
+    run = replace(run, slow_start=slow)
     link = finding(10, ends, 0.16, 1)
     monkeypatch.setattr(pace_answer, "shifted_times", lambda _: None)
     asked = cast("Evidence", SimpleNamespace(frame=lambda _: run.steps))

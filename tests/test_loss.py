@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from fabricobs.diagnosis.attribution import in_order
 from fabricobs.diagnosis.findings import Coverage, Driver, Entity, Finding, Price, Segment
-from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.loss import account, joined_losses
 from fabricobs.diagnosis.model import Model, load_models
 from fabricobs.diagnosis.run import diagnose
+from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.standing import headline, with_states
 from fabricobs.diagnosis.verdict import sentence_of
 from fabricobs.report.documents import diagnosis_json

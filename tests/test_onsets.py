@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from fabricobs.diagnosis.findings import Entity, Finding
-from fabricobs.diagnosis.job import Slowdown
 from fabricobs.diagnosis.onsets import at_their_onsets
+from fabricobs.diagnosis.slowdowns import Slowdown
 
 START = datetime(2026, 3, 2, 9)
 

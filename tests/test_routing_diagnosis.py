@@ -14,7 +14,6 @@ import pytest
 from conftest import Rows
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Finding, MethodResult
-from fabricobs.diagnosis.job import Slowdown
 from fabricobs.diagnosis.methods.ecmp_skew import find_ecmp_skew
 from fabricobs.diagnosis.methods.one_way_uplink import find_one_way_uplinks
 from fabricobs.diagnosis.methods.rule import find_by_rule
@@ -22,6 +21,7 @@ from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.scopes import scopes_of
 from fabricobs.diagnosis.skew_harm import collective_rise
 from fabricobs.diagnosis.skew_tests import skews_of
+from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.uplink_stretches import SharedStretch
 from fabricobs.store.jobs import Run
 from fabricobs.store.launches import Lines

@@ -1,12 +1,18 @@
 """A change of pace is found in logs of each step and in those that tell of every n-th."""
 
 from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import polars as pl
 import pytest
 
 from fabricobs.diagnosis.job import StepTimeTrend, step_time_trends
+from fabricobs.diagnosis.longer_transfers import with_transfers
+
+if TYPE_CHECKING:
+    from fabricobs.diagnosis.evidence import Evidence
 
 START = datetime(2026, 3, 2, 9)
 SMALLEST_LOSS = 0.05
@@ -15,10 +21,16 @@ RANKS = pl.DataFrame(
     schema={"job": pl.String, "rank": pl.Int64, "step": pl.Int64}
     | dict.fromkeys(("step_time_ms", "own_ms", "compute_ms", "comm_ms", "data_ms"), pl.Float64)
 )
+NO_CALLS = pl.DataFrame(
+    schema={"job": pl.String}
+    | dict.fromkeys(("before_ms", "after_ms", "calls_before", "calls"), pl.Float64)
+)
 RESTARTS = pl.DataFrame(schema={"job": pl.String, "step": pl.Int64})
 
 
-def judged(times: np.ndarray, every: int, *, mean: bool) -> StepTimeTrend:
+def judged(
+    times: np.ndarray, every: int, *, mean: bool, ranks: pl.DataFrame = RANKS
+) -> StepTimeTrend:
     """Judge a log that tells every n-th step: its own time, or the mean since the line before."""
     steps = np.arange(0, len(times), every)[1:] if every > 1 else np.arange(len(times))
     told = [times[step - every + 1 : step + 1].mean() if mean else times[step] for step in steps]
@@ -34,7 +46,7 @@ def judged(times: np.ndarray, every: int, *, mean: bool) -> StepTimeTrend:
         pl.lit(None, pl.Float64).alias(name)
         for name in ("tokens", "operations", "samples", "transfer_ms", "slowest_compute_ms")
     )
-    (trend,) = step_time_trends(rows, RANKS, RESTARTS, SMALLEST_LOSS, LEAST_STEPS, {})
+    (trend,) = step_time_trends(rows, ranks, RESTARTS, SMALLEST_LOSS, LEAST_STEPS, {})
     return trend
 
 
@@ -60,6 +72,47 @@ def test_steady_steps_are_steady(seed: int, every: int) -> None:
     chance = np.random.default_rng(seed)
     times = 1000 * (1 + 0.03 * chance.standard_t(4, 60 + 40 * every))
     assert judged(times, every, mean=bool(chance.integers(2))).slowdowns == ()
+
+
+@pytest.mark.parametrize("grown", ["comm_ms", "compute_ms of one", "compute_ms of all", "untold"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_slow_start_is_a_loss_where_no_more_work_was_done(seed: int, grown: str) -> None:
+    """A link at half its speed until step 116: all answers were "unknown", and 26% was lost."""
+    chance = np.random.default_rng(seed)
+    ends, rise = int(chance.integers(40, 120)), float(chance.uniform(0.1, 0.5))
+    slow = np.arange(200) < ends
+    times = 1000 * (1 + chance.normal(0, 0.005, 200) + rise * slow)
+    longer = times - 1000
+
+    def grows(part: str, rank: int) -> bool:
+        of_one = grown.endswith("one") and (rank == 3) == (part == "compute_ms")
+        return of_one or grown in {part, f"{part} of all"}
+
+    records = [
+        {
+            "job": None,
+            "rank": rank,
+            "step": step,
+            "step_time_ms": times[step],
+            "compute_ms": 600 + longer[step] * grows("compute_ms", rank),
+            "comm_ms": 400 + longer[step] * grows("comm_ms", rank),
+            "data_ms": 0.0,
+        }
+        for step in range(200)
+        for rank in range(8)
+    ]
+    ranks = pl.DataFrame(records, schema_overrides=RANKS.schema, strict=False)
+    ranks = ranks.with_columns(own_ms=pl.col("compute_ms"))
+    told = judged(times, 1, mean=False, ranks=RANKS if grown == "untold" else ranks)
+    (pace,) = with_transfers(cast("Evidence", SimpleNamespace(frame=lambda *_: NO_CALLS)), [told])
+    if grown in {"untold", "compute_ms of all"}:
+        assert pace.slowdowns == ()
+        assert (pace.slow_start is None) == (grown == "compute_ms of all")
+        return
+    (slowdown,) = pace.slowdowns
+    assert pace.slow_start is None and not pace.onsets and not slowdown.is_lead
+    assert abs(slowdown.last_step + 1 - ends) <= 2
+    assert slowdown.loss_share == pytest.approx(rise / (1 + rise), abs=0.02)
 
 
 def test_too_few_lines_tell_nothing() -> None:

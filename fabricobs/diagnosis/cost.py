@@ -10,7 +10,8 @@ import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Segment
-from fabricobs.diagnosis.job import PAUSE, WARM_UP_STEPS, StepTimeTrend, fewest_lines
+from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend, fewest_lines
+from fabricobs.diagnosis.slowdowns import PAUSE
 from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, differs, is_less
 
 Span = tuple[datetime, datetime]

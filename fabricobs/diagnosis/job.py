@@ -1,28 +1,30 @@
 """The job as a whole: when it changed pace, what that cost, and where the time went."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.findings import Power, Segment
+from fabricobs.diagnosis.slowdowns import (
+    PAUSE,
+    Slowdown,
+    slow_start_of,
+    slowdowns_of,
+    transfer_share,
+)
 from fabricobs.diagnosis.statistics import change_points, smallest_change
 
 # Steps in which compilation, memory growth and connections make everything slow.
 WARM_UP_STEPS = 10
-# A pause of the whole job, as for a checkpoint, makes a step this much longer than the median.
-PAUSE = 2.5
 # Checkpoints and evaluations come every so many steps at least.
 _RHYTHM = 5
 # A pause that steps left out share makes one of them this much longer than those beside it.
 _LONE = 1.5
-# Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
-_WORK_SHARE = 0.8
-MOSTLY = 0.5  # of the added time: what explains the rest
-_NEARLY_ALL = 0.8  # of it: nothing else is needed to explain a slowdown
-_NEARLY_EVERY = 0.1  # quantile of the ranks that stands for nearly every rank
 # Steps by which a change point may miss a restart: the fewest that a pace lasts.
 _RESTART_STEPS = 10
 # Lines that a pace must last where each stands for several steps: 4 that are all longer than 36
@@ -32,60 +34,6 @@ _FEWEST_LINES = 4
 _SAME_WORK = 0.02
 # Share of the job's ranks whose records must be there: the one that is missing may be the slow one.
 COVERED = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Slowdown:
-    """A stretch of steps slower than the best pace before it; `loss_share` of throughput, 0 to 1.
-
-    `network_part` and `compute_part` split the added time per step into longer transfers and a
-    longer slowest computation, each 0 to 1; None where no per-rank records tell. Where `per_work`,
-    times are for the same number of tokens, operations or samples a step. With `more_work` nearly
-    every rank computes longer alike, as with a larger batch or longer sequences, and no log tells
-    the work: whether throughput was lost is then not known.
-    """
-
-    job: str | None
-    first_step: int
-    last_step: int
-    start: datetime | None
-    end: datetime | None
-    before_ms: float
-    after_ms: float
-    network_part: float | None
-    compute_part: float | None
-    more_work: bool = False
-    per_work: bool = False
-    restarted: bool = False  # at its first steps
-    goes_on: bool = False  # to the last step
-    run_share: float = 1.0  # of the run's steps that are its own
-    by_collectives: bool = False  # no log tells steps: they are the rhythm of the collectives
-    by_calls: bool = False  # nor does that rhythm: each call is counted as a step
-
-    @property
-    def is_lead(self) -> bool:
-        """Say whether no log tells that a step did the same work: nothing may be lost."""
-        return self.more_work or not (self.per_work or self.network_part is not None)
-
-    @property
-    def is_by_transfers(self) -> bool:
-        """Say whether longer transfers explain it alone."""
-        return (self.network_part or 0.0) >= _NEARLY_ALL
-
-    @property
-    def is_by_computation(self) -> bool:
-        """Say whether the slowest rank's longer computation explains it alone."""
-        return (self.compute_part or 0.0) >= _NEARLY_ALL
-
-    @property
-    def rise(self) -> float:
-        """Return how much longer its steps are than those before, as a share of these."""
-        return self.after_ms / self.before_ms - 1
-
-    @property
-    def loss_share(self) -> float:
-        """Return the share of throughput lost."""
-        return 1 - self.before_ms / self.after_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +50,7 @@ class StepTimeTrend:
     steps: pl.DataFrame
     segments: tuple[Segment, ...]
     slowdowns: tuple[Slowdown, ...]
-    speed_up: Segment | None  # the best pace, where it is clearly better than the first
+    slow_start: Slowdown | None  # the first steps, where nothing tells why later ones are faster
     enough: bool  # steps for a change to show
     shows: float
     least_lines: int
@@ -115,6 +63,11 @@ class StepTimeTrend:
         """Return how many steps there are from the first to the last: lines may leave out some."""
         first, last = self.steps["step"].min(), self.steps["step"].max()
         return int(last) - int(first) + 1  # type: ignore[arg-type]
+
+    @property
+    def onsets(self) -> list[Slowdown]:
+        """Return the slowdowns with a pace before them: the first steps began with the job."""
+        return [slowdown for slowdown in self.slowdowns if not slowdown.from_start]
 
     @property
     def last_time(self) -> datetime | None:
@@ -180,39 +133,54 @@ def step_time_trends(
         if own["rank"].n_unique() < COVERED * (ranks_expected.get(job) or 0):
             own = own.clear()
         work = own.clear() if is_known else own
-        slowdowns = tuple(
-            replace(
-                slowdown,
-                per_work=per_work,
-                by_collectives=by_collectives,
-                by_calls=by_calls,
-                restarted=_is_near(slowdown, restarts),
-                goes_on=slowdown.last_step >= segments[-1].last_step,
-                run_share=(slowdown.last_step - slowdown.first_step + 1)
-                / (segments[-1].last_step - segments[0].first_step + 1),
-            )
-            for slowdown in _slowdowns(job, segments, steady, own, work, smallest_loss)
+        told = partial(
+            _told,
+            segments=segments,
+            restarts=restarts,
+            per_work=per_work,
+            by_collectives=by_collectives,
+            by_calls=by_calls,
         )
+        slowdowns = slowdowns_of(job, segments, steady, own, work, smallest_loss)
+        slow_start = slow_start_of(job, segments, steady, own, work, smallest_loss)
         enough = len(steady) >= 2 * lines
-        best = min(segments, key=lambda segment: segment.step_time_ms)
-        faster = best.step_time_ms < segments[0].step_time_ms * (1 - smallest_loss)
-        faster = faster and not _is_more_work(work, best, segments[0])
-        speed_up = best if faster else None
         pace = StepTimeTrend(
             job,
             steps,
             tuple(segments),
-            slowdowns,
-            speed_up,
+            tuple(told(slowdown) for slowdown in slowdowns),
+            None if slow_start is None else told(slow_start),
             enough,
             shows,
             lines,
             "rhythm of the collectives" if by_collectives else "step time",
-            _transfer_share(own.filter(pl.col("step") >= segments[0].first_step)),
+            transfer_share(own.filter(pl.col("step") >= segments[0].first_step)),
             by_calls,
         )
         trends.append(pace)
     return trends
+
+
+def _told(
+    slowdown: Slowdown,
+    *,
+    segments: Sequence[Segment],
+    restarts: pl.DataFrame,
+    per_work: bool,
+    by_collectives: bool,
+    by_calls: bool,
+) -> Slowdown:
+    """Return a slowdown with what its job tells of it."""
+    return replace(
+        slowdown,
+        per_work=per_work,
+        by_collectives=by_collectives,
+        by_calls=by_calls,
+        restarted=not slowdown.from_start and _is_near(slowdown, restarts),
+        goes_on=slowdown.last_step >= segments[-1].last_step,
+        run_share=(slowdown.last_step - slowdown.first_step + 1)
+        / (segments[-1].last_step - segments[0].first_step + 1),
+    )
 
 
 def fewest_lines(steps: pl.Series, least_steps: int) -> int:
@@ -283,167 +251,3 @@ def _segments(job: str | None, steady: pl.DataFrame, lines: int) -> tuple[list[S
         for begin, end in spans
     ]
     return segments, smallest_change(times, spans, lines)
-
-
-def _slowdowns(
-    job: str | None,
-    segments: list[Segment],
-    steady: pl.DataFrame,
-    rank_steps: pl.DataFrame,
-    work: pl.DataFrame,
-    smallest_loss: float,
-) -> list[Slowdown]:
-    """Join neighbouring segments that are slower than the best pace before them.
-
-    More work makes a pace of its own, with which what follows is compared; `work` are the records
-    of the ranks that may tell of it, none where the work of each step is known.
-    """
-    found: list[Slowdown] = []
-    best = segments[0]
-    stretch: list[Segment] = []
-    for segment in [*segments[1:], None]:
-        slow = segment is not None and segment.step_time_ms >= best.step_time_ms / (
-            1 - smallest_loss
-        )
-        if slow and segment is not None and not _is_more_work(work, best, segment):
-            stretch.append(segment)
-            continue
-        if stretch:
-            found.append(_slowdown(job, best, stretch, steady, rank_steps))
-            stretch = []
-        if slow and segment is not None:
-            grown = _slowdown(job, best, [segment], steady, rank_steps)
-            found.append(replace(grown, more_work=True))
-        if segment is not None and (slow or segment.step_time_ms < best.step_time_ms):
-            best = segment
-    return _ramps_joined(found)
-
-
-def _ramps_joined(slowdowns: list[Slowdown]) -> list[Slowdown]:
-    """Join growths of the work that follow each other: a ramp is one."""
-    joined: list[Slowdown] = []
-    for each in slowdowns:
-        last = joined[-1] if joined else None
-        if last is not None and last.more_work and each.more_work:
-            joined[-1] = replace(
-                last, last_step=each.last_step, end=each.end, after_ms=each.after_ms
-            )
-        else:
-            joined.append(each)
-    return joined
-
-
-def _is_more_work(rank_steps: pl.DataFrame, before: Segment, after: Segment) -> bool:
-    """Say whether nearly every rank computes longer, and by as much as the steps are longer.
-
-    No single part does that: not a rank, not a host, not the network.
-    """
-    rise = after.step_time_ms / before.step_time_ms - 1
-    usual = [
-        rank_steps.filter(pl.col("step").is_between(segment.first_step, segment.last_step))
-        .group_by("rank")
-        .agg(pl.col("compute_ms").median())
-        .drop_nulls()
-        for segment in (before, after)
-    ]
-    both = usual[0].join(usual[1], on="rank", suffix="_after")
-    rises = both.select(pl.col("compute_ms_after") / pl.col("compute_ms") - 1).to_series()
-    least = rises.quantile(_NEARLY_EVERY)
-    return least is not None and rise > 0 and least >= _WORK_SHARE * rise
-
-
-def _slowdown(
-    job: str | None,
-    best: Segment,
-    stretch: list[Segment],
-    steady: pl.DataFrame,
-    rank_steps: pl.DataFrame,
-) -> Slowdown:
-    first, last = stretch[0].first_step, stretch[-1].last_step
-    during = steady.filter(pl.col("step").is_between(first, last))
-    healthy = steady.filter(pl.col("step").is_between(best.first_step, best.last_step))
-    before_ms, after_ms = _usual_mean(healthy), _usual_mean(during)
-    network, compute = _split(rank_steps, best, first, last)
-    if network is None and rank_steps.is_empty():
-        network = _by_collectives(healthy, during, after_ms - before_ms)
-    times: list[datetime] = during["ts"].drop_nulls().to_list()
-    return Slowdown(
-        job=job,
-        first_step=first,
-        last_step=last,
-        start=times[0] if times else None,
-        end=times[-1] if times else None,
-        before_ms=before_ms,
-        after_ms=after_ms,
-        network_part=network,
-        compute_part=compute,
-    )
-
-
-def _usual_mean(steps: pl.DataFrame) -> float:
-    """Return the mean step time, in ms, but for pauses of the whole job such as checkpoints.
-
-    The median would overstate a pace that comes and goes.
-    """
-    times = steps["step_time_ms"].to_numpy()
-    return float(np.mean(times[times <= PAUSE * np.median(times)]))
-
-
-def _parts_of_steps(rank_steps: pl.DataFrame) -> pl.DataFrame:
-    """Return of each step its transfer, its slowest computation and its length, in ms.
-
-    The transfer is the exposed communication of the rank that waits least; what the others wait
-    longer is the slowest rank's computation, and counted there.
-    """
-    return (
-        rank_steps.drop_nulls(["own_ms", "comm_ms"])
-        .group_by("step")
-        .agg(pl.col("comm_ms").min(), pl.col("compute_ms").max(), pl.col("step_time_ms").median())
-    )
-
-
-def _transfer_share(rank_steps: pl.DataFrame) -> float | None:
-    share = _parts_of_steps(rank_steps).select(pl.col("comm_ms") / pl.col("step_time_ms"))
-    usual = share.to_series().median()
-    return usual if isinstance(usual, float) else None
-
-
-def _split(
-    rank_steps: pl.DataFrame, best: Segment, first: int, last: int
-) -> tuple[float | None, float | None]:
-    """Split the added time of a step into transfer and slowest computation.
-
-    Where records tell communication only, the rest may be more work: then only transfers that are
-    most of what is added are told.
-    """
-    per_step = _parts_of_steps(rank_steps)
-    healthy = per_step.filter(pl.col("step").is_between(best.first_step, best.last_step))
-    slow = per_step.filter(pl.col("step").is_between(first, last))
-    added_ms = _median_of(slow, "step_time_ms") - _median_of(healthy, "step_time_ms")
-    if healthy.is_empty() or slow.is_empty() or added_ms <= 0:
-        return None, None
-
-    def part(column: str) -> float:
-        rise = _median_of(slow, column) - _median_of(healthy, column)
-        return min(max(rise / added_ms, 0.0), 1.0)
-
-    network = part("comm_ms")
-    if slow["compute_ms"].has_nulls() or healthy["compute_ms"].has_nulls():
-        return network if network >= MOSTLY else None, None
-    return network, part("compute_ms")
-
-
-def _by_collectives(healthy: pl.DataFrame, slow: pl.DataFrame, added_ms: float) -> float | None:
-    """Return the part that longer collectives explain, None where it is not most of what is added.
-
-    Collectives alone do not tell whether the steps do more work.
-    """
-    before, after = (steps["transfer_ms"].drop_nulls().median() for steps in (healthy, slow))
-    if not isinstance(before, float) or not isinstance(after, float) or added_ms <= 0:
-        return None
-    part = min((after - before) / added_ms, 1.0)
-    return part if part >= MOSTLY else None
-
-
-def _median_of(steps: pl.DataFrame, column: str) -> float:
-    return float(np.median(steps[column].to_numpy())) if len(steps) else 0.0

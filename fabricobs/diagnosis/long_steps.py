@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from fabricobs.diagnosis.job import PAUSE, StepTimeTrend
+from fabricobs.diagnosis.job import StepTimeTrend
+from fabricobs.diagnosis.slowdowns import PAUSE
 
 # A judgement: sound steps vary by up to 5 %, so that one in a thousand is 15 % longer by chance.
 _LONGER = 0.15

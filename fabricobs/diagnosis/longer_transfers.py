@@ -11,7 +11,8 @@ from datetime import datetime
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.job import COVERED, MOSTLY, Slowdown, StepTimeTrend
+from fabricobs.diagnosis.job import COVERED, StepTimeTrend
+from fabricobs.diagnosis.slowdowns import MOSTLY, Slowdown
 
 # Calls of one kind before and after: fewer tell little of a median.
 _FEWEST_CALLS = 5
@@ -20,17 +21,32 @@ _AS_MANY = 0.1
 
 
 def with_transfers(evidence: Evidence, trends: Sequence[StepTimeTrend]) -> list[StepTimeTrend]:
-    """Return the trends, with the network's part of slowdowns of which no log tells the work."""
-    return [
-        replace(
-            trend, slowdowns=tuple(_with_transfers(evidence, trend, s) for s in trend.slowdowns)
-        )
-        for trend in trends
-    ]
+    """Return the trends, with the network's part of slowdowns of which no log tells the work.
+
+    A slow start is a slowdown where most of what it adds is known to be no more work.
+    """
+    return [_with_slow_start(evidence, trend) for trend in trends]
+
+
+def _with_slow_start(evidence: Evidence, trend: StepTimeTrend) -> StepTimeTrend:
+    slowdowns = tuple(_with_transfers(evidence, trend, s) for s in trend.slowdowns)
+    start = trend.slow_start and _with_transfers(evidence, trend, trend.slow_start)
+    if start is None or not (start.per_work or start.is_split):
+        return replace(trend, slowdowns=slowdowns)
+    later = (s for s in slowdowns if s.first_step > start.last_step)
+    return replace(trend, slowdowns=(start, *later), slow_start=None)
 
 
 def _with_transfers(evidence: Evidence, trend: StepTimeTrend, slowdown: Slowdown) -> Slowdown:
-    before = [s for s in trend.segments if s.last_step < slowdown.first_step]
+    before = [
+        s
+        for s in trend.segments
+        if (
+            s.first_step > slowdown.last_step
+            if slowdown.from_start
+            else s.last_step < slowdown.first_step
+        )
+    ]
     if not slowdown.is_lead or slowdown.more_work or not before:
         return slowdown
     best = min(before, key=lambda segment: segment.step_time_ms)

@@ -22,7 +22,8 @@ from fabricobs.diagnosis.findings import (
     Price,
     Segment,
 )
-from fabricobs.diagnosis.job import PAUSE, Slowdown, StepTimeTrend
+from fabricobs.diagnosis.job import StepTimeTrend
+from fabricobs.diagnosis.slowdowns import PAUSE, Slowdown
 from fabricobs.diagnosis.statistics import Array
 
 # A step longer than PAUSE times nearly all others of its stretch waits for a checkpoint.
@@ -99,11 +100,10 @@ def _untold(trend: StepTimeTrend, findings: Sequence[Finding]) -> str:
             if not slow.goes_on:
                 when = f"{slow.first_step:,} to {slow.last_step:,} took {slow.rise:.0%} longer"
             return f"steps {when}, and no log tells whether each did more work"
-    best = trend.speed_up
-    if best is not None and not is_priced(trend.segments[0].first_step, best.first_step - 1):
-        return (
-            f"the steps before step {best.first_step:,} were slower, for a reason that no log tells"
-        )
+    start = trend.slow_start
+    if start is not None and not is_priced(start.first_step, start.last_step):
+        faster = start.last_step + 1
+        return f"the steps before step {faster:,} were slower, for a reason that no log tells"
     return ""
 
 

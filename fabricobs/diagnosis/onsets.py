@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from fabricobs.diagnosis.cables import CLOCK_SLACK, moment
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Finding
-from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.job import StepTimeTrend
+from fabricobs.diagnosis.slowdowns import Slowdown
 
 
 def at_their_onsets(
@@ -20,7 +21,7 @@ def at_their_onsets(
     """
     seconds = evidence.frame("coverage")["interval_seconds"][0]
     interval = timedelta(seconds=seconds or 0.0) + CLOCK_SLACK
-    slowdowns = [slowdown for trend in trends for slowdown in trend.slowdowns]
+    slowdowns = [slowdown for trend in trends for slowdown in trend.onsets]
     return [_at_onset(finding, slowdowns, interval) for finding in findings]
 
 

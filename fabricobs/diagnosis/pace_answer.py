@@ -6,11 +6,12 @@ import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import STEPS_WANTED, UNEXPLAINED, Finding, Question
-from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.long_steps import long_steps
 from fabricobs.diagnosis.loss import one_loss, paces_of
 from fabricobs.diagnosis.naming import listed
 from fabricobs.diagnosis.shifted_times import shifted_times
+from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.standing import LOSS_PAST, in_past
 from fabricobs.notebook import share_words
 
@@ -101,6 +102,8 @@ def everywhere(
         text += f" Every rank's transfers take longer; computation is as before: {where}."
     elif worst.compute_part is not None and worst.compute_part >= 0.8:
         text += " The slowest rank's computation takes longer; transfers are as before."
+    if worst.from_start:
+        text = text.replace(" as before", " as after it")
     return Question(question, "problem", text if worst.goes_on else in_past(text, LOSS_PAST))
 
 
@@ -190,20 +193,20 @@ def _pace_holds(
 
     `aside` would tell the cost of what is found beside it.
     """
-    faster = [pace.speed_up for pace in trends if pace.speed_up is not None]
-    if faster:
-        best = faster[0]
+    starts = [pace.slow_start for pace in trends if pace.slow_start is not None]
+    if starts:
+        faster = starts[0].last_step + 1
         ended = [
             f
             for f in _costly(findings)
-            if f.end_step is not None and abs(f.end_step + 1 - best.first_step) <= _ENDS_BY_STEPS
+            if f.end_step is not None and abs(f.end_step + 1 - faster) <= _ENDS_BY_STEPS
         ]
         if ended:
             text = f"{ended[0].lost} of the throughput was lost until step {ended[0].end_step}: "
             return Question(question, "problem", f"{text}{ended[0].title}.")
         text = (
-            f"The job became faster at step {best.first_step} ({best.step_time_ms:,.0f} ms a "
-            "step); the cause of the slower steps before is not known."
+            f"The job became faster at step {faster} ({starts[0].before_ms:,.0f} ms a step); the "
+            "cause of the slower steps before is not known."
         )
         return Question(question, "unknown", text, "What was changed or restarted at that time.")
     steps = sum(pace.count for pace in trends)

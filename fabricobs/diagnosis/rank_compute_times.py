@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity
-from fabricobs.diagnosis.job import PAUSE, WARM_UP_STEPS
+from fabricobs.diagnosis.job import WARM_UP_STEPS
 from fabricobs.diagnosis.rank_groups import SlowerGroup, slower_group
+from fabricobs.diagnosis.slowdowns import PAUSE
 from fabricobs.diagnosis.statistics import Array, Integers, nan_median, noise_of
 
 Moments = NDArray[np.datetime64]
@@ -123,7 +124,15 @@ class RankTimes:
     def lost_share(
         self, culprits: Integers, first: int, last: int, priced: Sequence[int] = ()
     ) -> float:
-        """Return the throughput, 0 to 1, that peers' times would win back between two steps.
+        """Return the throughput, 0 to 1, that peers' times would win back between two steps."""
+        won = self.won_back_ms(culprits, first, last, priced)
+        total = float(np.nansum(self.step_ms[self.between(first, last)]))
+        return max(float(np.nansum(won)) / total, 0.0) if total else 0.0
+
+    def won_back_ms(
+        self, culprits: Integers, first: int, last: int, priced: Sequence[int] = ()
+    ) -> Array:
+        """Return by how much each step between two would be shorter by peers' times.
 
         Each step ends when the slowest rank has worked: replace the `culprits` (columns) by their
         peers' median and see what the step would take (what-if of arXiv 2505.05713). Those already
@@ -137,9 +146,8 @@ class RankTimes:
         own[:, priced] = np.fmin(own[:, priced], peer[:, priced])
         without = own.copy()
         without[:, culprits] = np.fmin(own[:, culprits], peer[:, culprits])
-        slowest, rest = nan_max(own), nan_max(without)
-        total = float(np.nansum(self.step_ms[during]))
-        return max(float(np.nansum(slowest - rest)) / total, 0.0) if total else 0.0
+        won: Array = nan_max(own) - nan_max(without)
+        return won
 
 
 @lru_cache(maxsize=1)

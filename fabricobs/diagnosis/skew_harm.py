@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.job import Slowdown
+from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.statistics import differs, relative_shift
 from fabricobs.diagnosis.uplink_stretches import SharedStretch
 

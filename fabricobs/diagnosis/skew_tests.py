@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.statistics import (
     hashing_p,
     jain,
@@ -114,7 +115,7 @@ def slowdown_of(
 ) -> tuple[Slowdown, StepTimeTrend] | None:
     """Return the slowdown that began with a stretch: within an interval of its first window."""
     for pace in trends:
-        for slowdown in pace.slowdowns:
+        for slowdown in pace.onsets:
             if slowdown.start and abs(slowdown.start - stretch.begin) <= _slack(stretch):
                 return slowdown, pace
     return None

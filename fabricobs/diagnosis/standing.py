@@ -25,6 +25,8 @@ LOSS_PAST = _SINCE | {
     "wait": "waited",
     "is as before": "was as before",
     "are as before": "were as before",
+    "is as after": "was as after",
+    "are as after": "were as after",
 }
 
 

@@ -8,8 +8,9 @@ from fabricobs.diagnosis.change import Drift
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import steps_of, with_phrases
 from fabricobs.diagnosis.findings import Finding, Severity, severity_of_loss
-from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.notebook import share_words
 
 # Stragglers are dated by windows of 20 steps: two of them.
@@ -157,9 +158,8 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
         {
             "rise": slowdown.rise,
             "step": slowdown.first_step,
-            "start": f"{slowdown.start:%Y-%m-%d %H:%M:%S} UTC"
-            if slowdown.start
-            else f"step {slowdown.first_step}",
+            "changed": _changed_at(slowdown),
+            "faster": slowdown.last_step + 1 if slowdown.from_start else None,
             "before": slowdown.before_ms,
             "after": slowdown.after_ms,
             "network_part": slowdown.network_part,
@@ -189,13 +189,21 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
         end=slowdown.end,
         start_step=slowdown.first_step,
         end_step=slowdown.last_step,
-        detected_at=slowdown.start,
+        detected_at=slowdown.end if slowdown.from_start else slowdown.start,
         loss_share=loss,
         query=model.query,
         refuted_by=model.refuted_by,
         next_steps=steps_of(model, words),
         bursts=bursts if len(bursts) > 1 else (),
     )
+
+
+def _changed_at(slowdown: Slowdown) -> str:
+    """Return when something changed: as it began, or as it ended where it began with the job."""
+    moment, step = slowdown.start, slowdown.first_step
+    if slowdown.from_start:
+        moment, step = slowdown.end, slowdown.last_step
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else f"step {step}"
 
 
 def _is_part(rest: float, slowdown: Slowdown) -> bool:
@@ -235,11 +243,12 @@ def _changes(slowdown: Slowdown, model: Model, evidence: Evidence) -> str | None
 
 
 def _moved(slowdown: Slowdown, evidence: Evidence) -> list[str]:
-    """Return what of the fabric and the hosts is told otherwise since it began."""
+    """Return what of the fabric and the hosts is told otherwise since it began, or ended."""
     if slowdown.start is None or slowdown.end is None:
         return []
-    end = datetime.max if slowdown.goes_on else slowdown.end
-    changed = evidence.frame("changes", {"begin": slowdown.start, "end": end})
+    begin = slowdown.end if slowdown.from_start else slowdown.start
+    end = datetime.max if slowdown.goes_on or slowdown.from_start else slowdown.end
+    changed = evidence.frame("changes", {"begin": begin, "end": end})
     return [f"{each.kind} {each.words}" for each in (Drift(*row) for row in changed.iter_rows())]
 
 

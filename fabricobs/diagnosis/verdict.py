@@ -218,8 +218,12 @@ def _slow_rank(
         )
         settled = "Step records with compute_ms of 4 ranks and more, with their pipeline stage."
         return Question(question, "unknown", text, settled)
-    if any((s.compute_part or 0.0) >= 0.5 for pace in trends for s in pace.slowdowns):
-        text = "No rank stands out from the others, yet computation takes longer than before."
+    computing = [s for pace in trends for s in pace.slowdowns if (s.compute_part or 0.0) >= 0.5]
+    if computing:
+        first = computing[0]
+        longer = f"took longer until step {first.last_step}" if first.from_start else None
+        longer = longer or "takes longer than before"
+        text = f"No rank stands out from the others, yet computation {longer}."
         return Question(
             question, "unknown", text, "Sequence lengths, clocks and power of the GPUs."
         )
@@ -246,7 +250,7 @@ def _slow_rank(
 def _by_arrival(slow: list[Finding], trends: list[StepTimeTrend], ranks: int, power: Power) -> str:
     """Say how ranks arrive at their collectives: what they compute then hardly delays those."""
     told = slow[0].title if slow else f"{ranks:,} ranks arrive at their collectives alike"
-    longer = [s for pace in trends for s in pace.slowdowns if (s.network_part or 0.0) < 0.5]
+    longer = [s for pace in trends for s in pace.onsets if (s.network_part or 0.0) < 0.5]
     if longer:
         since = f"steps take longer since step {longer[0].first_step}"
         unsure = f"{told}, and {since}: how much of that it costs is not known."

@@ -1,4 +1,4 @@
--- question: How long did collectives of unchanged messages take from `$begin` to `$end`, and in the pace before it?
+-- question: How long did collectives of unchanged messages take from `$begin` to `$end`, and in the usual pace?
 -- Of calls that nearly all ranks recorded, that of the rank that came last: what the others wait is not in it. Both
 -- counts of calls have those that a recorder left out, by their numbers. Communicators that work alike have one row.
 WITH calls AS (
@@ -11,11 +11,11 @@ WITH calls AS (
   HAVING count(DISTINCT bytes) = 1 AND count(*) >= $covered * max(nranks)
 ),
 placed AS (
-  SELECT *, ts >= $begin::TIMESTAMP AS during,
+  SELECT *, ts BETWEEN $begin::TIMESTAMP AND $end::TIMESTAMP AS during,
     (max(seq) OVER own - min(seq) OVER own + 1) / count(*) OVER own AS one_in
   FROM calls
   WHERE ts BETWEEN $begin::TIMESTAMP AND $end::TIMESTAMP OR ts BETWEEN $before_begin::TIMESTAMP AND $before_end::TIMESTAMP
-  WINDOW own AS (PARTITION BY job, comm_id, op, ts >= $begin::TIMESTAMP)
+  WINDOW own AS (PARTITION BY job, comm_id, op, ts BETWEEN $begin::TIMESTAMP AND $end::TIMESTAMP)
 ),
 of_communicators AS (
   SELECT job, comm_id, op, bytes, nranks,

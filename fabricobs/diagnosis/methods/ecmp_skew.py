@@ -22,11 +22,12 @@ from fabricobs.diagnosis.findings import (
     confidence_of,
     severity_of_loss,
 )
-from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.name_lists import at_most
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
 from fabricobs.diagnosis.skew_tests import FEWEST_HALVED, Skew, skews_of, slowdown_of
+from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.statistics import jain, jain_of_hashing, odds, top_half_share
 from fabricobs.diagnosis.uplink_stretches import (
     SharedStretch,

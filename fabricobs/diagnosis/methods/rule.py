@@ -17,11 +17,12 @@ from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phrases
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, NotJudged
-from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.rule_parts import Wrong, as_findings, first, having, wrong_parts
 from fabricobs.diagnosis.methods.rule_price import goes_on, is_priced, price, price_since
 from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.naming import listed, numbered, place_of
+from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.store.inspection import one_line
 from fabricobs.store.sandbox import QueryError
 
@@ -133,7 +134,7 @@ def _begun(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> Wrong:
     begun_by = first(wrong.rows, "begun_by")
     if begun_by is None or wrong.start is None:
         return wrong
-    slower = (s.start for trend in trends for s in trend.slowdowns if s.start is not None)
+    slower = (s.start for trend in trends for s in trend.onsets if s.start is not None)
     begins = [start for start in slower if wrong.start <= start <= begun_by + CLOCK_SLACK]
     return replace(wrong, start=min(begins)) if begins else wrong
 
@@ -146,7 +147,7 @@ def _slower_since(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> Slowdown | N
         timed = trend.steps.drop_nulls("ts").sort("ts")
         before = int((timed["ts"] < wrong.start).sum())
         near = timed["step"].slice(max(before - _ONSET_STEPS, 0), 2 * _ONSET_STEPS).to_list()
-        for slowdown in trend.slowdowns:
+        for slowdown in trend.onsets:
             if slowdown.first_step in near and not slowdown.more_work:
                 return slowdown
     return None

@@ -23,8 +23,16 @@ from fabricobs.diagnosis.findings import (
     confidence_of,
     severity_of_loss,
 )
-from fabricobs.diagnosis.job import Slowdown, StepTimeTrend
+from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.slow_gpus import clocks_of, gpus_of, kernel_is_silent
+from fabricobs.diagnosis.methods.straggler_loss import (
+    AT_START_STEPS,
+    SAME_ONSET_STEPS,
+    THROUGHOUT,
+    begun_with,
+    loss_of,
+    onset_of,
+)
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.naming import listed, place_of
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
@@ -36,21 +44,11 @@ from fabricobs.diagnosis.slow_ranks import (
     smallest_excess,
     usual_excess,
 )
-from fabricobs.diagnosis.statistics import change_points, nan_median
+from fabricobs.diagnosis.slowdowns import Slowdown
+from fabricobs.diagnosis.statistics import nan_median
 
-# From this share of late steps on a unit is slow throughout, not in bursts.
-_THROUGHOUT = 0.9
-# So far may a unit's onset, dated by windows of 20 steps, be from that of the longer steps.
-_SAME_ONSET_STEPS = 20
-# A unit that was late by more of that before did not begin to be: its work grew with everybody's.
-_LATE_BEFORE = 1 / 3
-# Of what a late unit adds to a step, its peers wait for this share at least where it can be seen:
-# judged by eye, drawn jobs that overlap half of their transfers show a fifth and more.
-_SEEN = 0.1
 # Bursts shorter than that may be pauses of any rank, one more often than others by chance.
 _LEAST_BURST_STEPS = 5
-# A unit late so soon after the warm-up was so from the start; change points are as far off at most.
-_AT_START_STEPS = 10
 _MOST_NAMES = 8
 # Pipelines of published trainings have up to 16 stages (Llama 3, arXiv 2407.21783).
 _MOST_STAGES = 16
@@ -76,7 +74,7 @@ def find_stragglers(
         priced: list[int] = []
         longer = [s for trend in trends if trend.job == times.job for s in trend.slowdowns]
         for unit in alike(times, units):
-            begun = _begun_with(times, unit, longer)
+            begun = begun_with(times, unit, longer)
             findings.append(_finding(times, unit, priced, begun, model, evidence))
             priced += unit.columns.tolist()
             longer = [each for each in longer if each is not begun]
@@ -93,51 +91,6 @@ def moment_of(times: RankTimes, index: int) -> datetime | None:
     return None if np.isnat(moment) else moment.astype("datetime64[us]").item()
 
 
-def onset_of(times: RankTimes, unit: SlowUnit) -> int:
-    """Return the index of the step at which a unit fell behind, near its first late one."""
-    excess = nan_median(times.excess[:, unit.columns], axis=1)
-    known = np.flatnonzero(np.isfinite(excess))
-    cuts = known[change_points(1 + excess[known], smallest=5)]
-    near = [
-        int(cut)
-        for cut in cuts
-        if abs(cut - unit.first) < 2 * _AT_START_STEPS
-        # The end of a short stretch is near its begin, too.
-        and cut <= unit.last
-        and np.nanmedian(excess[cut : unit.last + 1]) > np.nanmedian(excess[:cut])
-    ]
-    return min(near, key=lambda cut: abs(cut - unit.first), default=unit.first)
-
-
-def _begun_with(times: RankTimes, unit: SlowUnit, slowdowns: Sequence[Slowdown]) -> Slowdown | None:
-    """Return the longer steps that begin when a unit begins to arrive late, if any.
-
-    Where computation hides collectives, it arrives later by less than it holds up the others.
-    """
-    if times.measured or unit.share < _THROUGHOUT:
-        return None
-    onset = onset_of(times, unit)
-    begin = int(times.steps[onset])
-    before, after = _lateness(times, unit, 0, onset), _lateness(times, unit, onset, unit.last + 1)
-    if before > _LATE_BEFORE * after:
-        return None
-    own_ms = float(np.nanmedian(times.peer_ms[onset : unit.last + 1, unit.columns]))
-    near = [
-        each
-        for each in slowdowns
-        if not each.more_work
-        and abs(each.first_step - begin) <= _SAME_ONSET_STEPS
-        and after * own_ms >= _SEEN * (each.after_ms - each.before_ms)
-    ]
-    return min(near, key=lambda each: abs(each.first_step - begin), default=None)
-
-
-def _lateness(times: RankTimes, unit: SlowUnit, first: int, last: int) -> float:
-    """Return the median excess of a unit from one index to before another, 0 where not known."""
-    excess = times.excess[first:last, unit.columns]
-    return float(np.nanmedian(excess)) if np.isfinite(excess).any() else 0.0
-
-
 def _finding(
     times: RankTimes,
     unit: SlowUnit,
@@ -147,13 +100,11 @@ def _finding(
     evidence: Evidence,
 ) -> Finding:
     """Tell of a unit; those already priced hide nobody. What costs little is information."""
-    throughout = unit.share >= _THROUGHOUT
+    throughout = unit.share >= THROUGHOUT
     first = onset_of(times, unit) if throughout else unit.first
     begin, end = int(times.steps[first]), int(times.steps[unit.last])
-    loss = times.lost_share(unit.columns, begin, end, priced)
-    hidden = longer is not None and longer.loss_share > loss
-    # Rounded once: the text and the finding tell one share.
-    loss = round(longer.loss_share if longer is not None and hidden else loss, 4)
+    lost = loss_of(times, unit, begin, end, priced, longer)
+    loss = lost.share
     numbers = _numbers(times, unit)
     culprits = _culprits(times, unit)
     all_along = throughout and not _since(unit, begin) and _reaches_end(times, unit)
@@ -192,7 +143,8 @@ def _finding(
         "comm": numbers["comm_ms"],
         "comm_peer": numbers["peer_comm_ms"],
         "loss": loss,
-        "hidden": "" if hidden else None,
+        "hidden": "" if lost.hidden else None,
+        "explained": lost.explained,
         "groups": groups,
         "last_ranks": len(unit.columns) if stage else None,
         "late_stages": _late_stages(times, unit),
@@ -242,7 +194,7 @@ def _late_stages(times: RankTimes, unit: SlowUnit) -> int | None:
 
 def _reaches_end(times: RankTimes, unit: SlowUnit) -> bool:
     """Say whether a unit is late until the job ends: what ended was not built so."""
-    return unit.last >= len(times.steps) - _SAME_ONSET_STEPS
+    return unit.last >= len(times.steps) - SAME_ONSET_STEPS
 
 
 def _groups(times: RankTimes, unit: SlowUnit) -> str:
@@ -280,7 +232,7 @@ def _who(culprits: Sequence[Entity], evidence: Evidence) -> str:
 
 
 def _since(unit: SlowUnit, begin: int) -> str:
-    return f" since step {begin}" if unit.first > _AT_START_STEPS else ""
+    return f" since step {begin}" if unit.first > AT_START_STEPS else ""
 
 
 def _in_bursts(times: RankTimes, unit: SlowUnit, begin: int) -> str:
