@@ -194,6 +194,22 @@ def test_information_does_not_hide_a_slow_job(
     assert kept[0].severity == ("low" if takes_severity else severity)
 
 
+@pytest.mark.parametrize("later", [0, 600])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_nic_that_storms_is_why_its_switch_pauses_from_earlier_on(
+    named: bool, later: int
+) -> None:
+    nic = Entity("nic", host="n1", nic="eth0")
+    storm = Finding("pfc_storm", (nic,), "medium", 0.9, "", "", start=START + timedelta(0, later))
+    entities = (Entity("switch", switch="leaf1"), *([nic] if named else []))
+    pausing = Finding(
+        "pausing_switch", entities, "medium", 0.9, "", "", related=(nic,), start=START
+    )
+    evidence: Any = SimpleNamespace(frame=lambda name: pl.DataFrame())
+    kept = [f.kind for f in fold_symptoms([storm, pausing], load_models(), evidence)]
+    assert kept == ["pfc_storm", *([] if named else ["pausing_switch"])]
+
+
 @pytest.mark.parametrize("computes", [True, False])
 @pytest.mark.parametrize(
     "kind", sorted(model.kind for model in load_models().values() if "straggler" in model.explains)

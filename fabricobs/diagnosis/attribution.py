@@ -223,7 +223,7 @@ def fold_symptoms(
             and not (symptom.computes and other.kind not in of_ranks)
             and any(
                 symptom.kind in explains.get(part.kind, ())
-                and _not_after(part, symptom)
+                and (_not_after(part, symptom) or _is_named(part, symptom))
                 and places.touch(part, symptom)
                 for part in made_of[at]
             )
@@ -252,6 +252,15 @@ def _not_after(cause: Finding, symptom: Finding) -> bool:
     if cause.start is None or symptom.start is None:
         return True
     return cause.start <= symptom.start + _SLACK_TIME
+
+
+def _is_named(cause: Finding, symptom: Finding) -> bool:
+    """Say whether a switch is told to pause for the NIC that is the cause, whenever that is told.
+
+    A NIC's pauses are a storm from so many on; those before are its own, too.
+    """
+    nics = {each for each in cause.entities if each.nic is not None}
+    return symptom.entities[0].type == "switch" and not nics.isdisjoint(symptom.entities)
 
 
 def _outlasts(symptom: Finding, cause: Finding) -> bool:
