@@ -116,3 +116,30 @@ def test_a_step_names_the_file_that_holds_its_output(tmp_path: Path) -> None:
     second = f"{steps[0]} Already in the logs: {files['gpu-02']}."
     assert told(noon) == (second, *steps[1:])  # gpu-01 was asked before it began
     assert told(None) == (second, steps[1], f"{steps[2]} Already in the logs: {files['gpu-01']}.")
+
+
+def test_a_file_of_another_nic_holds_no_output_of_this_one(tmp_path: Path) -> None:
+    """The newest file of the host was that of eth4; the cable is at eth1."""
+    folder = tmp_path / "logs" / "gpu-01"
+    folder.mkdir(parents=True)
+    for number in (1, 10, 4):
+        text = f"Settings for eth{number}:\n\tSpeed: 400000Mb/s\n\tLink detected: yes\n"
+        (folder / f"ethtool_eth{number}-0900.txt").write_text(text)
+        counted = f"NIC statistics:\n     rx_packets: {number}\n     rx_bytes: 9\n"
+        (folder / f"ethtool-S_eth{number}-0900.txt").write_text(counted)
+    (folder / "lspci.txt").write_text("3b:00.0 Ethernet controller: Broadcom\n")
+    ingest([tmp_path / "logs"], Store(tmp_path / "store"), Options())
+    finding = Finding(
+        kind="link_errors",
+        entities=(Entity("nic", host="gpu-01", nic="eth1"),),
+        severity="medium",
+        confidence=0.5,
+        title="",
+        explanation="",
+        next_steps=("On gpu-01: `ethtool eth1`.",),
+    )
+    evidence = Evidence(tmp_path / "store")
+    names = evidence.frame("names_of_nics")["name"].to_list()
+    (step,) = with_outputs([finding], evidence)[0].next_steps
+    assert {"eth1", "eth4", "eth10"} <= {*names}, names
+    assert step.endswith("ethtool_eth1-0900.txt.")

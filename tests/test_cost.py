@@ -29,6 +29,7 @@ def priced(rows: pl.DataFrame, hosts: set[str], transfer: float = TRANSFER) -> C
             "job": ["run"] * STEPS, "step": range(STEPS), "ts": moments,
             "step_time_ms": [STEP] * STEPS, "transfer_ms": [transfer] * STEPS,
             "by_collectives": [False] * STEPS,
+            "compute_ms": [None] * STEPS,
         }
     )  # fmt: skip
     frames = {"job_steps": steps, "bus_bandwidth": rows}
@@ -44,6 +45,7 @@ def with_step_times(moments: list[datetime], times: npt.NDArray[np.float64]) -> 
         {
             "job": ["run"] * number, "step": range(number), "ts": moments, "step_time_ms": times,
             "transfer_ms": [None] * number, "by_collectives": [False] * number,
+            "compute_ms": [None] * number,
         }
     )  # fmt: skip
     return SimpleNamespace(frame={"job_steps": steps}.__getitem__)
@@ -239,6 +241,7 @@ def test_a_cause_for_a_while_is_priced_by_steps_where_what_is_timed_takes_none(s
         {
             "job": ["run"] * 200, "step": range(200), "ts": moments, "step_time_ms": times,
             "transfer_ms": chance.lognormal(1.0, 0.1, 200), "by_collectives": [True] * 200,
+            "compute_ms": [None] * 200,
         }
     )  # fmt: skip
     evidence: Any = SimpleNamespace(frame={"job_steps": steps}.__getitem__)
@@ -315,6 +318,40 @@ def test_what_changes_while_a_cause_acts_on_is_no_cost_of_it(seed: int) -> None:
     assert cost is not None and cost.felt
     lost = STEP * (added - 1) * (number - late) / times[late:].sum()
     assert cost.loss_share == pytest.approx(lost, abs=0.01)
+
+
+@pytest.mark.parametrize("ramps", [True, False])
+@pytest.mark.parametrize("seed", range(20))
+def test_transfers_that_grow_with_the_work_are_no_cost(seed: int, ramps: bool) -> None:
+    """A cable failed as the batch grew, before longer sequences: it "cost 21.4%" of 9.7."""
+    chance = np.random.default_rng(seed)
+    begin, later = int(chance.integers(40, 80)), int(chance.integers(30, 80))
+    number = begin + later + int(chance.integers(40, 200))
+    steps = np.arange(number)
+    added, grown = float(chance.uniform(1.3, 1.8)), float(chance.uniform(1.2, 1.6))
+    work = np.where(steps < begin + later, 1.0, grown)
+    if ramps:
+        work = work * np.minimum(0.4 + 0.6 * steps / (begin + 10), 1)
+    transfer = TRANSFER * work * chance.lognormal(0, 0.01, number)
+    harm = transfer * (added - 1) * (steps >= begin)
+    computed = (STEP - TRANSFER) * work
+    times = computed + transfer + harm
+    moments = [START + timedelta(seconds=float(end)) for end in np.cumsum(times) / 1000]
+    columns = {"transfer_ms": transfer + harm, "compute_ms": computed}
+    rows = (
+        with_step_times(moments, times)
+        .frame("job_steps")
+        .with_columns(pl.Series(name, values) for name, values in columns.items())
+    )
+    changes = [0, begin, begin + later, number]
+    paces = tuple(
+        Segment(first, after - 1, None, STEP) for first, after in itertools.pairwise(changes)
+    )
+    trend: Any = SimpleNamespace(job="run", segments=paces)
+    evidence: Any = SimpleNamespace(frame={"job_steps": rows}.__getitem__)
+    cost = cost_of(evidence, [trend], [(moments[begin - 1], moments[-1])])
+    assert cost is not None and cost.felt
+    assert cost.loss_share == pytest.approx(harm.sum() / times[begin:].sum(), abs=0.04)
 
 
 @pytest.mark.parametrize("stalls", [True, False])

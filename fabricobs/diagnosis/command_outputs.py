@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import PurePath
 from typing import Any
 
 import polars as pl
@@ -20,16 +21,21 @@ from fabricobs.diagnosis.findings import Finding
 _COMMAND = re.compile(r"`([^`]+)`")
 _MOST = 2  # files that a step names
 Files = Mapping[str, Sequence[Mapping[str, Any]]]
+Names = Mapping[tuple[str, str], Sequence[str]]  # of each NIC, by host and NIC
 
 
 def with_outputs(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
     """Return findings whose next steps name the files that hold the output of their commands.
 
-    A file counts if it is of a device that the step names, else of one of the culprits, and tells
-    of a time when the fault had begun.
+    A file counts if it is of a device that the step names, else of one of the culprits, tells of a
+    time when the fault had begun, and is not called after a NIC that is none of theirs.
     """
     asked = {name for finding in findings for name in _devices(finding)}
     files = evidence.frame("files_of_devices").filter(pl.col("device").is_in(sorted(asked)))
+    nics = evidence.frame("names_of_nics").filter(pl.col("host").is_in(sorted(asked)))
+    names: dict[tuple[str, str], list[str]] = {}
+    for host, nic, name in nics.iter_rows():
+        names.setdefault((host, nic), []).append(name)
     by_device = {
         device: rows.rows(named=True)
         for (device,), rows in files.group_by("device", maintain_order=True)
@@ -37,7 +43,9 @@ def with_outputs(findings: Sequence[Finding], evidence: Evidence) -> list[Findin
     return [
         replace(
             finding,
-            next_steps=tuple(_with_output(step, finding, by_device) for step in finding.next_steps),
+            next_steps=tuple(
+                _with_output(step, finding, by_device, names) for step in finding.next_steps
+            ),
         )
         for finding in findings
     ]
@@ -55,7 +63,7 @@ def formats_of(step: str) -> set[str]:
     }
 
 
-def _with_output(step: str, finding: Finding, files: Files) -> str:
+def _with_output(step: str, finding: Finding, files: Files, names: Names) -> str:
     formats = formats_of(step)
     if not formats:
         return step
@@ -63,7 +71,7 @@ def _with_output(step: str, finding: Finding, files: Files) -> str:
     named = [name for name in devices if _names(step, name)]
     newest: dict[tuple[str, str], str] = {}
     for device in named or devices:
-        for row in files.get(device, ()):
+        for row in _of_its_nics(files.get(device, ()), device, finding, names):
             shown = formats.intersection(row["formats"])
             if shown and _has_begun(finding, row):
                 newest[device, min(shown)] = row["path"].replace("`", "'")
@@ -72,6 +80,24 @@ def _with_output(step: str, finding: Finding, files: Files) -> str:
         return step
     more = f" and {len(paths) - _MOST} more" if len(paths) > _MOST else ""
     return f"{step} Already in the logs: {', '.join(paths[:_MOST])}{more}."
+
+
+def _of_its_nics(
+    rows: Sequence[Mapping[str, Any]], host: str, finding: Finding, names: Names
+) -> list[Mapping[str, Any]]:
+    """Leave out the files that are called after NICs of a host which the finding does not name."""
+    entities = (*finding.entities, *finding.related)
+    own = {each.nic for each in entities if each.host == host and each.nic is not None}
+    if not own:
+        return list(rows)
+    of_host = [{nic, *called} for (at, nic), called in names.items() if at == host]
+    others = {name for called in of_host if own.isdisjoint(called) for name in called}
+    return [row for row in rows if not any(_is_called_after(row["path"], nic) for nic in others)]
+
+
+def _is_called_after(path: str, nic: str) -> bool:
+    name = PurePath(path).name
+    return re.search(rf"(?<![a-zA-Z0-9]){re.escape(nic)}(?![a-zA-Z0-9])", name) is not None
 
 
 def _names(step: str, device: str) -> bool:

@@ -1,6 +1,6 @@
 """What a cause in the network cost a job: its steps while it acted against those without it."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -9,10 +9,20 @@ import numpy.typing as npt
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Segment
 from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend, fewest_lines
+from fabricobs.diagnosis.paces import (
+    FEWEST_STEPS,
+    most_by_work,
+    numbers,
+    of_fastest,
+    of_the_same_work,
+    paces_beside,
+    stand_out,
+    steps_like,
+    usual_step,
+)
 from fabricobs.diagnosis.slowdowns import PAUSE
-from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, differs, is_less
+from fabricobs.diagnosis.statistics import Array, is_less
 
 Span = tuple[datetime, datetime]
 
@@ -29,15 +39,8 @@ _CLEARLY_LESS = 0.9
 _SOUND_SITES_SPREAD = 0.2
 # Of a step: what is transferred in less, by what is timed, cannot have cost what counts as a loss.
 _LEAST_TRANSFER = 0.02
-_FEWEST_STEPS = 10
-# Sites read states and counters every 5 to 300 s: what began with a pace may be read so much later.
-_READ_WITHIN_MS = 300_000.0
-_SIGNIFICANT = 0.001
 # Steps without a cause that vary by less: as far below the usual, a step of the cause is noise.
 _NEARLY_ALL = 0.95
-# Robust distance of all of few steps that needs no test; 300 healthy steps stay below 5.
-_FAR = 8.0
-_FEWEST_TO_TEST = 3
 # Share of a step that a cause must add to be worth a look: half of the 10 % at which a slowdown
 # counts (Greyhound, arXiv 2410.12588). Steps among which it would not show leave the cost open.
 WORTH_A_LOOK = 0.05
@@ -121,24 +124,27 @@ def _cost(
         return None
     if since:
         calm = calm.filter(pl.col("step") < acting["step"][0])
-    all_calm, fewest = calm, fewest_lines(steps["step"], _FEWEST_STEPS)
-    calm = _like(calm, acting, pace.segments, column, fewest)
-    times, others = _numbers(acting, column), _numbers(calm, column)
+    all_calm, fewest = calm, fewest_lines(steps["step"], FEWEST_STEPS)
+    calm = steps_like(calm, acting, pace.segments, column, fewest)
+    times, others = numbers(acting, column), numbers(calm, column)
+    work = numbers(acting, "compute_ms")
     reached = None
     hidden = column != "step_time_ms" and bool(steps["by_collectives"].any())
     if len(calm) >= fewest:
+        if column != "step_time_ms":
+            times, others = of_the_same_work(times, work, others, numbers(calm, "compute_ms"))
         usual = float(np.median(others))
         against = "steps before it; those after it stay longer" if since else "steps without it"
         noise = float(np.quantile(np.abs(others - usual), _NEARLY_ALL))
-        felt = _stand_out(times, others)
-        worth = WORTH_A_LOOK * _usual_step(calm)
+        felt = stand_out(times, others)
+        worth = WORTH_A_LOOK * usual_step(calm)
         would_show = felt or is_less(times - worth, others) < _SURELY_LESS
-        longest = _usual_step(acting) - _usual_step(calm) if hidden else np.inf
+        longest = usual_step(acting) - usual_step(calm) if hidden else np.inf
     else:
         if column == "step_time_ms" or hidden or not by_expectation:
             return None
         # Slower paces are so for another reason: the fastest one has what the whole run lacks.
-        is_best = _of_fastest(pace.segments, acting)
+        is_best = of_fastest(pace.segments, acting)
         best = acting.filter(is_best)
         share = _share_of_groups_without(evidence, pace.job, hosts)
         against = "collectives without it"
@@ -148,17 +154,19 @@ def _cost(
             against = "what the line rate of the NICs lets expect"
         if share is None:
             return None
-        taken = float(np.median(_numbers(best, column)))
+        taken = float(np.median(numbers(best, column)))
         usual = taken * min(share, 1.0)
         times = np.where(is_best, times, np.minimum(times, taken))
         felt, noise = share < _CLEARLY_LESS, 0.0
-        hides = _SOUND_SITES_SPREAD * taken / _usual_step(best)
+        hides = _SOUND_SITES_SPREAD * taken / usual_step(best)
         would_show = felt or reached is None or hides < WORTH_A_LOOK
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
-    if column == "step_time_ms":
-        beside = _paces_beside(pace.segments, acting, all_calm, fewest)
+    beside = paces_beside(pace.segments, acting, all_calm, fewest)
+    if column != "step_time_ms":
+        added = most_by_work(added, work, beside)
+    else:
         if beside.any():
             own = max(float(np.median(added[beside])), 0.0)
             added = np.where(beside, added, np.minimum(added, own))
@@ -179,87 +187,6 @@ def _pauses(times: Array, others: Array) -> npt.NDArray[np.bool_]:
     return np.isin(np.arange(len(times)), shortest)
 
 
-def _like(
-    calm: pl.DataFrame,
-    acting: pl.DataFrame,
-    segments: Sequence[Segment],
-    column: str,
-    fewest: int,
-) -> pl.DataFrame:
-    """Return the steps without a cause to compare with: of its own paces, if it shows there.
-
-    Else of those that it begins or ends as well: it may be read long after it changed the pace.
-    Steps of another pace, before a longer sequence, say, are longer or shorter for another reason.
-    """
-    shared = [s for s in segments if all(len(each.filter(_of([s]))) for each in (calm, acting))]
-    own = calm.filter(_of(shared))
-    times = _numbers(acting.filter(_of(shared)), column)
-    if len(own) >= fewest and _stand_out(times, _numbers(own, column)):
-        return own
-    beside = calm.filter(_of(_paces_of(segments, acting)))
-    return beside if len(beside) >= fewest else calm
-
-
-def _of(segments: Iterable[Segment]) -> pl.Expr:
-    """Say whether a step is of one of these paces."""
-    within = (pl.col("step").is_between(each.first_step, each.last_step) for each in segments)
-    return pl.any_horizontal(*within, pl.lit(value=False))
-
-
-def _marks(steps: pl.DataFrame, segments: Iterable[Segment]) -> npt.NDArray[np.bool_]:
-    """Mark the steps of these paces."""
-    return steps.select(_of(segments).alias("own"))["own"].to_numpy()
-
-
-def _paces_of(segments: Sequence[Segment], acting: pl.DataFrame) -> list[Segment]:
-    """Return the paces in which a cause acts, and those that it may have ended or begun."""
-    own: set[int] = set()
-    for number, each in enumerate(segments):
-        steps = acting.filter(_of([each]))["step"]
-        if steps.is_empty():
-            continue
-        near = _READ_WITHIN_MS / each.step_time_ms
-        begins = steps[0] <= each.first_step + near
-        ends = steps[-1] >= each.last_step - near
-        own |= {number, *([number - 1] if begins else []), *([number + 1] if ends else [])}
-    return [each for number, each in enumerate(segments) if number in own]
-
-
-def _paces_beside(
-    segments: Sequence[Segment], acting: pl.DataFrame, calm: pl.DataFrame, fewest: int
-) -> npt.NDArray[np.bool_]:
-    """Mark steps of a cause in paces that it begins, ends or shares with steps without it.
-
-    What changed while it acted on is not its own: another pace begins there for another reason.
-    """
-    steps = pl.concat(
-        [
-            each.select("step", pl.lit(acts).alias("acts"))
-            for each, acts in ((acting, True), (calm, False))
-        ]
-    ).sort("step")
-    paces = [steps.filter(_of([each]))["acts"] for each in segments]
-
-    def is_calm(acts: pl.Series) -> bool:
-        return 2 * int(acts.sum()) < len(acts)
-
-    beside = np.zeros(len(acting), dtype=bool)
-    for place, (each, acts) in enumerate(zip(segments, paces, strict=True)):
-        begins = place > 0 and is_calm(paces[place - 1].tail(fewest))
-        ends = place + 1 < len(paces) and is_calm(paces[place + 1].head(fewest))
-        if begins or ends or len(acts) - acts.sum() >= fewest:
-            beside |= _marks(acting, [each])
-    return beside
-
-
-def _of_fastest(segments: Sequence[Segment], acting: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    """Mark the steps of the fastest pace of several steps, all where there is none."""
-    paces = [own for each in segments if (own := _marks(acting, [each])).sum() >= _FEWEST_STEPS]
-    if not paces:
-        return np.ones(len(acting), dtype=bool)
-    return min(paces, key=lambda own: _usual_step(acting.filter(own)))
-
-
 def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:
     """Say whether a column tells most steps, and those of the cause spend time in it.
 
@@ -270,7 +197,7 @@ def _is_timed(steps: pl.DataFrame, inside: pl.Expr, column: str) -> bool:
     acting = steps.filter(inside).drop_nulls(column)
     if acting.is_empty():
         return True
-    share = np.median(_numbers(acting, column) / _numbers(acting, "step_time_ms"))
+    share = np.median(numbers(acting, column) / numbers(acting, "step_time_ms"))
     return bool(share >= _LEAST_TRANSFER)
 
 
@@ -287,7 +214,7 @@ def _told(
     first, last = int(acting["step"][0]), int(acting["step"][-1])
     span = steps.filter(pl.col("step").is_between(first, last))
     # Global pauses, such as a checkpoint, are long in every sense: they are no loss to a link.
-    total = float(np.sum(np.minimum(_numbers(span, "step_time_ms"), _cap(span))))
+    total = float(np.sum(np.minimum(numbers(span, "step_time_ms"), _cap(span))))
     lost = max(float(np.sum(added)), 0.0)
     return Cost(
         job=job,
@@ -303,15 +230,6 @@ def _told(
     )
 
 
-def _stand_out(times: Array, others: Array) -> bool:
-    """Say whether steps are longer than others, as a test of many tells, or each by far."""
-    if len(times) >= _FEWEST_TO_TEST and differs(others, times) < _SIGNIFICANT:
-        return True
-    middle = float(np.median(others))
-    spread = MAD_TO_SIGMA * float(np.median(np.abs(others - middle)))
-    return bool(np.all(times - middle > _FAR * max(spread, MAD_FLOOR * middle)))
-
-
 def _bursts(acting: pl.DataFrame, span: pl.DataFrame) -> tuple[tuple[int, int], ...]:
     """Return the stretches of steps, one after another in the job, in which a cause acts."""
     steps = span.select("step", pl.col("step").is_in(acting["step"].to_list()).alias("acts"))
@@ -325,7 +243,7 @@ def _bursts(acting: pl.DataFrame, span: pl.DataFrame) -> tuple[tuple[int, int], 
 
 
 def _cap(steps: pl.DataFrame) -> float:
-    return LONGEST_STEP * _usual_step(steps)
+    return LONGEST_STEP * usual_step(steps)
 
 
 def _bandwidth(evidence: Evidence, job: str | None) -> pl.DataFrame:
@@ -347,7 +265,7 @@ def _share_of_groups_without(evidence: Evidence, job: str | None, hosts: Set[str
     rows = _bandwidth(evidence, job).drop_nulls(["hosts", "gbytes_per_second"])
     within = pl.col("hosts").list.set_intersection(sorted(hosts)).list.len() > 0
     rates = [rows.filter(each)["gbytes_per_second"] for each in (within, ~within)]
-    if min(map(len, rates)) < _FEWEST_STEPS:
+    if min(map(len, rates)) < FEWEST_STEPS:
         return None
     with_it, without = (float(np.median(each.to_numpy())) for each in rates)
     return with_it / without
@@ -368,15 +286,7 @@ def _share_by_counters(evidence: Evidence, steps: pl.DataFrame) -> float | None:
     return share / _USUAL_SHARE_OF_LINE_RATE if share >= _LEAST_SHARE else None
 
 
-def _usual_step(steps: pl.DataFrame) -> float:
-    return float(np.median(_numbers(steps, "step_time_ms")))
-
-
 def _touches(begin: datetime, end: datetime) -> pl.Expr:
     """Say whether a step, of which `ts` is the end, ran at these times: some last a moment."""
     lasts = pl.duration(microseconds=1000 * _MOST_OF_STEP * pl.col("step_time_ms"))
     return (pl.col("ts") >= begin) & (pl.col("ts") - lasts < end)
-
-
-def _numbers(frame: pl.DataFrame, column: str) -> Array:
-    return frame[column].to_numpy().astype(np.float64)

@@ -1,0 +1,167 @@
+"""Which steps to compare those of a cause with, by the paces of the job."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fabricobs.diagnosis.findings import Segment
+from fabricobs.diagnosis.statistics import MAD_FLOOR, MAD_TO_SIGMA, Array, differs
+
+FEWEST_STEPS = 10
+# Sites read states and counters every 5 to 300 s: what began with a pace may be read so much later.
+_READ_WITHIN_MS = 300_000.0
+_SIGNIFICANT = 0.001
+# Robust distance of all of few steps that needs no test; 300 healthy steps stay below 5.
+_FAR = 8.0
+_FEWEST_TO_TEST = 3
+# Times as much work, from which steps do other work: a usual rank's computation varies by 1 to 2 %.
+_OTHER_WORK = 1.1
+# Of how transfers vary, what is left where they follow the work: a correlation of 0.9.
+_FOLLOWS = 0.45
+
+
+def steps_like(
+    calm: pl.DataFrame,
+    acting: pl.DataFrame,
+    segments: Sequence[Segment],
+    column: str,
+    fewest: int,
+) -> pl.DataFrame:
+    """Return the steps without a cause to compare with: of its own paces, if it shows there.
+
+    Else of those that it begins or ends as well: it may be read long after it changed the pace.
+    Steps of another pace, before a longer sequence, say, are longer or shorter for another reason.
+    """
+    shared = [s for s in segments if all(len(each.filter(_of([s]))) for each in (calm, acting))]
+    own = calm.filter(_of(shared))
+    times = numbers(acting.filter(_of(shared)), column)
+    if len(own) >= fewest and stand_out(times, numbers(own, column)):
+        return own
+    beside = calm.filter(_of(_paces_of(segments, acting)))
+    return beside if len(beside) >= fewest else calm
+
+
+def _of(segments: Iterable[Segment]) -> pl.Expr:
+    """Say whether a step is of one of these paces."""
+    within = (pl.col("step").is_between(each.first_step, each.last_step) for each in segments)
+    return pl.any_horizontal(*within, pl.lit(value=False))
+
+
+def _marks(steps: pl.DataFrame, segments: Iterable[Segment]) -> npt.NDArray[np.bool_]:
+    """Mark the steps of these paces."""
+    return steps.select(_of(segments).alias("own"))["own"].to_numpy()
+
+
+def _paces_of(segments: Sequence[Segment], acting: pl.DataFrame) -> list[Segment]:
+    """Return the paces in which a cause acts, and those that it may have ended or begun."""
+    own: set[int] = set()
+    for number, each in enumerate(segments):
+        steps = acting.filter(_of([each]))["step"]
+        if steps.is_empty():
+            continue
+        near = _READ_WITHIN_MS / each.step_time_ms
+        begins = steps[0] <= each.first_step + near
+        ends = steps[-1] >= each.last_step - near
+        own |= {number, *([number - 1] if begins else []), *([number + 1] if ends else [])}
+    return [each for number, each in enumerate(segments) if number in own]
+
+
+def paces_beside(
+    segments: Sequence[Segment], acting: pl.DataFrame, calm: pl.DataFrame, fewest: int
+) -> npt.NDArray[np.bool_]:
+    """Mark steps of a cause in paces that it begins, ends or shares with steps without it.
+
+    What changed while it acted on is not its own: another pace begins there for another reason.
+    """
+    steps = pl.concat(
+        [
+            each.select("step", pl.lit(acts).alias("acts"))
+            for each, acts in ((acting, True), (calm, False))
+        ]
+    ).sort("step")
+    paces = [steps.filter(_of([each]))["acts"] for each in segments]
+
+    def is_calm(acts: pl.Series) -> bool:
+        return 2 * int(acts.sum()) < len(acts)
+
+    beside = np.zeros(len(acting), dtype=bool)
+    for place, (each, acts) in enumerate(zip(segments, paces, strict=True)):
+        begins = place > 0 and is_calm(paces[place - 1].tail(fewest))
+        ends = place + 1 < len(paces) and is_calm(paces[place + 1].head(fewest))
+        if begins or ends or len(acts) - acts.sum() >= fewest:
+            beside |= _marks(acting, [each])
+    return beside
+
+
+def of_fastest(segments: Sequence[Segment], acting: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    """Mark the steps of the fastest pace of several steps, all where there is none."""
+    paces = [own for each in segments if (own := _marks(acting, [each])).sum() >= FEWEST_STEPS]
+    if not paces:
+        return np.ones(len(acting), dtype=bool)
+    return min(paces, key=lambda own: usual_step(acting.filter(own)))
+
+
+def of_the_same_work(
+    times: Array, work: Array, others: Array, others_work: Array
+) -> tuple[Array, Array]:
+    """Return times of a cause and those without it less what grows with the work of their steps.
+
+    Work is what a usual rank computes. Only where the times without the cause follow it.
+    """
+    known = np.isfinite(others) & np.isfinite(others_work)
+    if known.sum() < FEWEST_STEPS:
+        return times, others
+    x, y = others_work[known], others[known]
+    least, most = np.quantile(x, (0.05, 0.95))
+    if most < _OTHER_WORK * least:
+        return times, others
+    from scipy.stats import theilslopes
+
+    # Steps at the edges of the cause are among them: neither may a few of them bend.
+    a_unit = float(theilslopes(y, x).slope)
+    if a_unit <= 0 or _spread(y - a_unit * x) > _FOLLOWS * _spread(y):
+        return times, others
+
+    def grown(by: Array) -> Array:
+        return np.nan_to_num(a_unit * (by - np.median(x)))
+
+    return times - grown(work), others - grown(others_work)
+
+
+def _spread(values: Array) -> float:
+    return float(np.median(np.abs(values - np.median(values))))
+
+
+def most_by_work(added: Array, work: Array, beside: npt.NDArray[np.bool_]) -> Array:
+    """Return what is added to transfers, of steps of other work no more than that work makes of it.
+
+    What is added grows with the work at most; steps `beside` others without the cause tell it.
+    """
+    usual = work[beside & np.isfinite(work)]
+    if not len(usual):
+        return added
+    times_as_much = np.nan_to_num(work / np.median(usual), nan=1.0)
+    is_other = ~beside & (np.abs(np.log(times_as_much)) > np.log(_OTHER_WORK))
+    own = max(float(np.median(added[beside])), 0.0)
+    return np.where(is_other, np.minimum(added, own * times_as_much), added)
+
+
+def stand_out(times: Array, others: Array) -> bool:
+    """Say whether steps are longer than others, as a test of many tells, or each by far."""
+    if len(times) >= _FEWEST_TO_TEST and differs(others, times) < _SIGNIFICANT:
+        return True
+    middle = float(np.median(others))
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(others - middle)))
+    return bool(np.all(times - middle > _FAR * max(spread, MAD_FLOOR * middle)))
+
+
+def usual_step(steps: pl.DataFrame) -> float:
+    """Return the median time of steps, in ms."""
+    return float(np.median(numbers(steps, "step_time_ms")))
+
+
+def numbers(frame: pl.DataFrame, column: str) -> Array:
+    """Return a column as numbers, NaN where it is not known."""
+    return frame[column].cast(pl.Float64).to_numpy()
