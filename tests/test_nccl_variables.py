@@ -82,6 +82,10 @@ def _set(**values: str) -> dict[str, str]:
 
 
 _QOS_FILE = {"mlnx_qos_ens3f0np0": _QOS.format(trust="dscp")}
+_GPUS = {
+    "nvidia-smi_gpus": "timestamp, index, name, utilization.gpu [%]\n"
+    "2026/03/02 09:00:00.000, 0, NVIDIA H100 80GB HBM3, 97 %\n"
+}
 _NVLINKS = {"nvidia-smi_topo": _TOPO.format(link="NV18")}
 
 CONFLICTS: dict[str, list[Conflict]] = {
@@ -171,6 +175,18 @@ CONFLICTS: dict[str, list[Conflict]] = {
             _set(MIN_NCHANNELS="8", MAX_NCHANNELS="8"),
         ),
         Conflict(_set(MIN_CTAS="32", MAX_NCHANNELS="16"), _set(MIN_CTAS="32")),
+    ],
+    "fewer channels than NICs": [
+        Conflict(_set(MAX_NCHANNELS="1"), _set(MAX_NCHANNELS="2"), [_ROCE]),
+        Conflict(_set(MAX_CTAS="1"), _set(MAX_CTAS="16"), [_ROCE]),
+    ],
+    "NVLS off": [
+        Conflict(_set(NVLS_ENABLE="0"), _set(NVLS_ENABLE="1"), files=_GPUS, nvls=0),
+        Conflict(
+            _set(NVLS_ENABLE="0"),
+            _set(NVLS_ENABLE="2"),
+            ["NVLS multicast support is available on dev 0"],
+        ),
     ],
     "PXN off and asked for": [
         Conflict(_set(PXN_DISABLE="1", P2P_PXN_LEVEL="2"), _set(PXN_DISABLE="1", P2P_PXN_LEVEL="0"))

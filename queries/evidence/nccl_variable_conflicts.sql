@@ -41,6 +41,11 @@ linked AS (
   UNION SELECT host_name(host) FROM nccl_paths WHERE path_type = 'NVL' AND from_device LIKE 'GPU%' AND to_device LIKE 'GPU%'
   UNION SELECT host_name(g.host) FROM gpu_samples g JOIN expected_nvlink n ON regexp_matches(g.model, n.gpu)
 ),
+-- Hosts whose NVSwitch reduces: by NCCL's word, or by the model of their GPUs.
+reducing AS (
+  SELECT host_name(host) AS host FROM hosts WHERE fact = 'nvls' AND value = 'available'
+  UNION SELECT host_name(g.host) FROM gpu_samples g JOIN nccl_algorithm_needs n ON n.algorithm = 'NVLS' AND regexp_matches(g.model, n.gpu)
+),
 modules AS (
   SELECT host_name(host) AS host, bool_or(value IN ('nvidia_peermem', 'nv_peer_mem')) AS has_peermem
   FROM hosts WHERE fact = 'module' GROUP BY host_name(host)
@@ -84,7 +89,7 @@ switch_protected AS (
 ),
 known AS (
   SELECT h.job, h.host, h.v, c.nvls, c.local_ranks, c.nodes, c.minor, n.networks, l.has_roce, l.nics, d.devices, i.interfaces,
-    k.host IS NOT NULL AS has_nvlink, m.has_peermem, t.trust, a.old_indices,
+    k.host IS NOT NULL AS has_nvlink, r.host IS NOT NULL AS has_nvls, m.has_peermem, t.trust, a.old_indices,
     upper(h.v['NCCL_P2P_DISABLE']) = '1' OR upper(h.v['NCCL_P2P_LEVEL']) IN ('LOC', '0') AS no_p2p,
     CASE WHEN o.host IS NULL AND l.has_roce THEN try_cast(h.v['NCCL_IB_TC'] AS INT) // 4 END AS dscp
   FROM host_variables h
@@ -92,7 +97,7 @@ known AS (
   LEFT JOIN networks n ON n.job IS NOT DISTINCT FROM h.job AND n.host = h.host
   LEFT JOIN listed l ON l.job IS NOT DISTINCT FROM h.job AND l.host = h.host
   LEFT JOIN devices d ON d.host = h.host LEFT JOIN interfaces i ON i.host = h.host
-  LEFT JOIN linked k ON k.host = h.host LEFT JOIN modules m ON m.host = h.host
+  LEFT JOIN linked k ON k.host = h.host LEFT JOIN reducing r ON r.host = h.host LEFT JOIN modules m ON m.host = h.host
   LEFT JOIN old_addresses a ON a.host = h.host
   LEFT JOIN trusts t ON t.host = h.host LEFT JOIN told_classes o ON o.host = h.host
 ),
@@ -150,6 +155,11 @@ checked AS (
       'said': 'NCCL_SHM_DISABLE=1 and no P2P leave GPUs of one host the network alone'},
     {'name': 'fewer channels allowed than wanted', 'wrong': fewest > most,
       'said': format('at least {} channels are wanted and {} allowed', fewest, most)},
+    {'name': 'fewer channels than NICs', 'wrong': most < len(nics) AND nodes > 1 AND coalesce(fewest, 0) <= most,
+      'said': format('{} is fewer channels than the {} NICs of a host', coalesce('NCCL_MAX_NCHANNELS=' || v['NCCL_MAX_NCHANNELS'], 'NCCL_MAX_CTAS=' || v['NCCL_MAX_CTAS']), len(nics))},
+    -- Asked for by an algorithm, it is the contradiction above.
+    {'name': 'NVLS off', 'wrong': v['NCCL_NVLS_ENABLE'] = '0' AND has_nvls AND local_ranks > 1 AND NOT coalesce(names_nvls(v['NCCL_ALGO']), false),
+      'said': 'NCCL_NVLS_ENABLE=0 where NVSwitch can reduce'},
     {'name': 'PXN off and asked for', 'wrong': v['NCCL_PXN_DISABLE'] = '1' AND v['NCCL_P2P_PXN_LEVEL'] IN ('1', '2'),
       'said': format('NCCL_PXN_DISABLE=1, and NCCL_P2P_PXN_LEVEL={} asks for PXN', v['NCCL_P2P_PXN_LEVEL'])},
     {'name': 'too many sockets', 'wrong': try_cast(v['NCCL_SOCKET_NTHREADS'] AS INT) * try_cast(v['NCCL_NSOCKS_PERTHREAD'] AS INT) > 64,
