@@ -171,22 +171,30 @@ def test_what_nobody_felt_explains_no_slow_job(unfelt: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("severity", "loss", "reached", "is_told"),
+    ("severity", "slow_severity", "loss", "reached", "is_told"),
     [
-        ("info", None, None, True),
-        ("info", 0.4, 0.3, True),  # the rest of what is expected may have other causes
-        ("info", 0.4, None, False),
-        ("low", None, None, False),
-        ("medium", 0.4, 0.3, False),
+        ("info", "low", None, None, True),
+        ("info", "low", 0.4, 0.3, True),  # the rest of what is expected may have other causes
+        ("info", "low", 0.4, None, False),
+        ("low", "low", None, None, False),
+        ("low", "medium", 0.1, 0.3, True),
+        ("medium", "medium", 0.4, 0.3, False),
     ],
 )
-def test_information_does_not_hide_a_slow_job(
-    severity: Severity, loss: float | None, reached: float | None, is_told: bool
+def test_a_hint_does_not_hide_a_slow_job(
+    severity: Severity,
+    slow_severity: Severity,
+    loss: float | None,
+    reached: float | None,
+    is_told: bool,
 ) -> None:
-    """Uneven parallel links with room, `info`, were told of a job at 17 % of its NICs' rate."""
+    """Uneven parallel links with room, `info`, were told of a job at 17 % of its NICs' rate.
+
+    A switch that sent 30 pause frames a second, `low`, was `medium` for collectives at 34 %.
+    """
     cause = Finding("hash_collisions", (Entity("switch", switch="s1"),), severity, 0.9, "", "")
     slow = Finding(
-        "slow_collectives", (Entity("job", job="run"),), "low", 0.9, "", "",
+        "slow_collectives", (Entity("job", job="run"),), slow_severity, 0.9, "", "",
         loss_share=loss, reached=reached,
     )  # fmt: skip
     evidence: Any = SimpleNamespace(frame=lambda name: pl.DataFrame())

@@ -239,12 +239,13 @@ def fold_symptoms(
 
 
 def _says_little(cause: Finding, symptom: Finding) -> bool:
-    """Say whether a cause cost nothing, or is information that would hide what it explains.
+    """Say whether a cause cost nothing, or is a hint that would hide what it explains.
 
     Of a symptom whose loss may have other causes, or is not known, the cause takes no severity.
     """
     takes_severity = symptom.loss_share is not None and symptom.reached is None
-    hides = cause.severity == "info" != symptom.severity and not takes_severity
+    lower = SEVERITIES.index(cause.severity) < SEVERITIES.index(symptom.severity)
+    hides = cause.severity in {"info", "low"} and lower and not takes_severity
     return cause.unfelt or hides
 
 
