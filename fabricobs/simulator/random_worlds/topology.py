@@ -12,6 +12,9 @@ from fabricobs.simulator.random_worlds.spec import Spec
 NONE = -1
 GPU_BUSES = (0x18, 0x2A, 0x3A, 0x5D, 0x9A, 0xAB, 0xBA, 0xDB)
 _BUSES = (0x1A, 0x3C, 0x4D, 0x5E, 0x9C, 0xBC, 0xCC, 0xDC)
+# Names of NICs that their drivers give, where these are not those of ConnectX.
+_RDMA_DEVICES = {"efa": "rdmap{bus}s0", "cxi": "cxi{n}", "ionic": "ionic_{n}"}
+_NETDEVS = {"cxi": "hsn{n}"}
 _TIERS = ("leaf", "spine", "core")
 _HOST_EFFICIENCY = 0.80  # bus bandwidth NCCL reaches on NDR: 75 to 85 % of line rate (METHODS 1)
 _SWITCH_EFFICIENCY = 0.92  # of a switch port's line rate, headers and gaps taken off
@@ -294,8 +297,9 @@ def _port_numbers(build: _Builder) -> list[tuple[int, int]]:
 
 def _nic_port(spec: Spec, host: int, nic: int) -> Port:
     bus = _BUSES[nic]
-    device = spec.rdma_devices.format(n=nic, bus=bus)
-    netdev = ("ib{n}" if spec.infiniband else spec.netdevs).format(n=nic, bus=bus)
+    device = _RDMA_DEVICES.get(spec.nic_driver, spec.rdma_devices).format(n=nic, bus=bus)
+    netdevs = "ib{n}" if spec.infiniband else _NETDEVS.get(spec.nic_driver, spec.netdevs)
+    netdev = netdevs.format(n=nic, bus=bus)
     return Port(host, nic + 1, device, "", spec.nic_gbps, (), netdev)
 
 
