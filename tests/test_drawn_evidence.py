@@ -24,6 +24,7 @@ PLAIN: dict[str, Any] = {
     "tenants": 0.0, "trainer": "megatron", "layout": "appended", "stamp": "iso",
     "setting_fault": False, "line_fault": False, "failure": False,
     "nic_driver": "mlx5", "resending_fault": False, "sent_again": "few",
+    "pace_fault": False, "unused_networks": False, "program_xids": False,
     "receiver_fault": False, "benchmarks": "none", "switch_log": "none", "counter_resets": 0,
 }  # fmt: skip
 
@@ -119,6 +120,29 @@ def test_what_all_nics_send_again_and_what_one_does_for_a_moment_are_no_finding(
     truth, found = told(tmp_path, 5_641, fault_count=0, **(given | more))
     assert not truth["faults"]
     assert not named(found, "resending_nic") and not named(found, "packet_loss")
+
+
+@pytest.mark.parametrize("seed", [5701, 5703])
+def test_a_job_that_becomes_slower_on_all_ranks_is_told_as_a_loss_without_a_cause(
+    tmp_path: Path, seed: int
+) -> None:
+    given = {"fault": "slow_everywhere", "fault_span": "to_end", "fault_effect": 1.1}
+    truth, found = told(tmp_path, seed, ramp_up=False, curriculum=False, **given)
+    assert truth["faults"][0]["identifiable"]
+    assert [finding.kind for finding in found.findings] == ["throughput_drop"]
+
+
+@pytest.mark.parametrize("seed", [5711, 5712])
+def test_networks_that_nccl_does_not_use_and_errors_of_programs_are_no_finding(
+    tmp_path: Path, seed: int
+) -> None:
+    given = {"unused_networks": True, "program_xids": True, "kernel_log": True, "restarts": 2}
+    truth, found = told(tmp_path, seed, fault_count=0, nccl_level="info", compressed=False, **given)
+    logs = [path.read_text() for path in (tmp_path / "world").rglob("*.[tl][xo][tg]")]
+    assert not truth["faults"]
+    assert any("Xid" in log for log in logs) and any("NET/Socket" in log for log in logs)
+    kinds = ("gdr_disabled", "socket_fallback", "gpu_error", "nic_affinity", "config_mismatch")
+    assert not [entity for kind in kinds for entity in named(found, kind)]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from fabricobs.simulator.random_worlds.hang_logs import hang_evidence
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.trainer import prints_phases
+from fabricobs.simulator.random_worlds.trainer import prints_phases, prints_times
 
 
 def evidence_of(site: Site) -> set[str]:
@@ -17,6 +17,7 @@ def evidence_of(site: Site) -> set[str]:
         "phases_of_ranks": spec.steps_from == "ranks" and prints_phases(site),
         "phases_of_rank0": spec.steps_from == "rank0" and prints_phases(site),
         "steps": spec.steps_from != "none",
+        "step_times": spec.steps_from != "none" and prints_times(site),
         "gpu_clocks": spec.gpu_form != "none",
         "cables": _tells_cables(site),
         "kernel_log": spec.kernel_log,

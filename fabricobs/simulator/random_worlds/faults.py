@@ -42,6 +42,7 @@ class FaultKind(BaseModel):
 
     weight: float
     kind: str
+    model: str = ""
     also: tuple[str, ...] = ()
     leaf_os: str | None = None
     only: Literal["ethernet", "infiniband"] | None = None

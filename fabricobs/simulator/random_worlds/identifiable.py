@@ -19,6 +19,7 @@ SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act o
 _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
 _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
+_FEWEST_STEPS = 20
 _FEWEST_CLOCKS = 4  # readings of a GPU that computes: its peers are read at other instants
 _FEWEST_HOSTS = 3  # that show what is usual
 _MOST_ODD = 0.25  # share of the hosts with another setting above which none is usual
@@ -62,6 +63,8 @@ def blind_evidence(site: Site, fault: Fault) -> set[str]:
 def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
     """Whether there is enough of the fault: above noise in times, or enough readings and events."""
     world = site.world
+    if fault.name == "slow_everywhere":
+        return loss >= SMALLEST_LOSS and _changes_pace(world, fault)
     if fault.kind.strikes in {"gpu", "host", "job"} and fault.kind.does in {"compute", "loading"}:
         spec = world.spec
         steps = int(fault.acts.sum())
@@ -103,6 +106,17 @@ def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         if packets * fault.size * fault.acts.sum() < _FEWEST_EVENTS:
             return False
     return seconds >= _FEWEST_ROUNDS * interval
+
+
+def _changes_pace(world: World, fault: Fault) -> bool:
+    """Whether step times before and after it differ beyond doubt, with enough steps of both."""
+    seconds = np.concatenate([course.seconds for course in world.courses])
+    acts = fault.acts[world.steps_made]
+    with_it, without = np.log(seconds[acts]), np.log(seconds[~acts])
+    if min(len(with_it), len(without)) < _FEWEST_STEPS:
+        return False
+    noise = np.sqrt(with_it.var() / len(with_it) + without.var() / len(without))
+    return bool(with_it.mean() - without.mean() > _CLEAR * float(noise))
 
 
 def _shows_usual(world: World, fault: Fault) -> bool:

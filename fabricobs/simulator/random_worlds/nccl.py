@@ -160,6 +160,10 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
         yield f"{name} set by environment to {value}."
     devices = [topology.ends[nic][0].name for nic in topology.nics_of(host)]
     kind = "IB" if spec.infiniband else "RoCE"
+    if spec.unused_networks and not socket:
+        yield f"NET/Socket : Using [0]eth0:{address}<0>"
+        if not spec.libfabric:
+            yield f"NET/IB : GPU Direct RDMA Disabled for HCA {len(devices)} 'mlx5_bond_0'"
     if socket:
         yield "NET/IB : No device found."
         yield f"NET/Socket : Using [0]eth0:{address}<0>"

@@ -203,6 +203,9 @@ class Spec(BaseModel):
     few_buffers: bool
     resending_fault: bool
     sent_again: Literal["few", "many", "bursts"]
+    pace_fault: bool
+    program_xids: bool
+    unused_networks: bool
     failure: bool
     launcher_log: Literal["none", "torchrun", "stderr"]
     harmless_warnings: bool
