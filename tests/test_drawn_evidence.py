@@ -23,7 +23,7 @@ PLAIN: dict[str, Any] = {
     "gpu_form": "none", "optics": False, "lspci": False, "kernel_log": False, "restarts": 0,
     "tenants": 0.0, "trainer": "megatron", "layout": "appended", "stamp": "iso",
     "setting_fault": False, "line_fault": False, "failure": False,
-    "nic_driver": "mlx5", "resending_fault": False, "sent_again": "few",
+    "nic_driver": "mlx5", "breakouts": False, "resending_fault": False, "sent_again": "few",
     "pace_fault": False, "unused_networks": False, "program_xids": False,
     "receiver_fault": False, "benchmarks": "none", "switch_log": "none", "counter_resets": 0,
 }  # fmt: skip
@@ -88,6 +88,23 @@ def test_a_host_without_receive_buffers_is_found(tmp_path: Path, host_form: str)
 def test_a_packet_without_a_buffer_now_and_then_is_no_finding(tmp_path: Path) -> None:
     truth, found = told(tmp_path, 3647, fault_count=0, few_buffers=True, host_form="sysfs")
     assert not truth["faults"] and not named(found, "full_receiver")
+
+
+@pytest.mark.parametrize(
+    ("leaf_os", "form"),
+    [("sonic", "cli"), ("eos", "json"), ("nxos", "cli"), ("cumulus", "nvue")],
+)
+def test_swapped_cables_to_ports_of_split_cages_are_found(
+    tmp_path: Path, leaf_os: str, form: str
+) -> None:
+    given = {"leaf_os": leaf_os, f"{leaf_os}_form": form, "rails": True, "breakouts": True}
+    truth, found = told(
+        tmp_path, 5_721, fault="swapped_rails", hosts=6, hosts_per_leaf=8, steps_from="none",
+        switch_counters="leaves", host_form="none", switch_interval=200.0, **given,
+    )  # fmt: skip
+    assert truth["faults"][0]["identifiable"]
+    entities = named(found, "cabling")
+    assert entities and is_culprit(entities[0], truth)
 
 
 # What the NICs of a vendor are drawn with: in a fabric of the vendor's no switch tells anything.

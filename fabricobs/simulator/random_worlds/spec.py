@@ -103,6 +103,7 @@ class Spec(BaseModel):
     queue_pairs: int
     placement: Literal["packed", "scattered"]
     uplinks_first: bool
+    breakouts: bool
     spare_hosts: int
     host_names: str
     switch_names: str
