@@ -23,6 +23,8 @@ PLAIN: dict[str, Any] = {
     "gpu_form": "none", "optics": False, "lspci": False, "kernel_log": False, "restarts": 0,
     "tenants": 0.0, "trainer": "megatron", "layout": "appended", "stamp": "iso",
     "setting_fault": False, "line_fault": False, "failure": False,
+    "nic_driver": "mlx5", "breakouts": False, "resending_fault": False, "sent_again": "few",
+    "pace_fault": False, "unused_networks": False, "program_xids": False,
     "receiver_fault": False, "benchmarks": "none", "switch_log": "none", "counter_resets": 0,
 }  # fmt: skip
 
@@ -86,6 +88,78 @@ def test_a_host_without_receive_buffers_is_found(tmp_path: Path, host_form: str)
 def test_a_packet_without_a_buffer_now_and_then_is_no_finding(tmp_path: Path) -> None:
     truth, found = told(tmp_path, 3647, fault_count=0, few_buffers=True, host_form="sysfs")
     assert not truth["faults"] and not named(found, "full_receiver")
+
+
+@pytest.mark.parametrize(
+    ("leaf_os", "form"),
+    [("sonic", "cli"), ("eos", "json"), ("nxos", "cli"), ("cumulus", "nvue")],
+)
+def test_swapped_cables_to_ports_of_split_cages_are_found(
+    tmp_path: Path, leaf_os: str, form: str
+) -> None:
+    given = {"leaf_os": leaf_os, f"{leaf_os}_form": form, "rails": True, "breakouts": True}
+    truth, found = told(
+        tmp_path, 5_721, fault="swapped_rails", hosts=6, hosts_per_leaf=8, steps_from="none",
+        switch_counters="leaves", host_form="none", switch_interval=200.0, **given,
+    )  # fmt: skip
+    assert truth["faults"][0]["identifiable"]
+    entities = named(found, "cabling")
+    assert entities and is_culprit(entities[0], truth)
+
+
+# What the NICs of a vendor are drawn with: in a fabric of the vendor's no switch tells anything.
+_OWN_FABRIC = {"switch_counters": "none", "lldp": False, "port_status": False}
+_SENDERS = [
+    *(("efa", form, _OWN_FABRIC) for form in ("sysfs", "rdma", "node_exporter", "telegraf")),
+    ("cxi", "sysfs_tree", _OWN_FABRIC),
+    ("ionic", "sysfs", {"port_status": False}),
+    ("ionic", "rdma", {"port_status": False}),
+]
+
+
+@pytest.mark.parametrize(("driver", "host_form", "more"), _SENDERS)
+def test_a_nic_that_sends_far_more_again_is_found(
+    tmp_path: Path, driver: str, host_form: str, more: dict[str, Any]
+) -> None:
+    given = {"fault": "resending_nic", "fault_span": "to_end", "fault_effect": 1.1}
+    truth, found = told(tmp_path, 5_640, nic_driver=driver, host_form=host_form, **(given | more))
+    assert truth["faults"][0]["identifiable"]
+    entities = named(found, "resending_nic")
+    assert entities and all(is_culprit(entity, truth) for entity in entities)
+
+
+@pytest.mark.parametrize("sent_again", ["few", "many", "bursts"])
+@pytest.mark.parametrize(("driver", "host_form", "more"), [_SENDERS[0], _SENDERS[4], _SENDERS[6]])
+def test_what_all_nics_send_again_and_what_one_does_for_a_moment_are_no_finding(
+    tmp_path: Path, driver: str, host_form: str, more: dict[str, Any], sent_again: str
+) -> None:
+    given = {"nic_driver": driver, "host_form": host_form, "sent_again": sent_again}
+    truth, found = told(tmp_path, 5_641, fault_count=0, **(given | more))
+    assert not truth["faults"]
+    assert not named(found, "resending_nic") and not named(found, "packet_loss")
+
+
+@pytest.mark.parametrize("seed", [5701, 5703])
+def test_a_job_that_becomes_slower_on_all_ranks_is_told_as_a_loss_without_a_cause(
+    tmp_path: Path, seed: int
+) -> None:
+    given = {"fault": "slow_everywhere", "fault_span": "to_end", "fault_effect": 1.1}
+    truth, found = told(tmp_path, seed, ramp_up=False, curriculum=False, **given)
+    assert truth["faults"][0]["identifiable"]
+    assert [finding.kind for finding in found.findings] == ["throughput_drop"]
+
+
+@pytest.mark.parametrize("seed", [5711, 5712])
+def test_networks_that_nccl_does_not_use_and_errors_of_programs_are_no_finding(
+    tmp_path: Path, seed: int
+) -> None:
+    given = {"unused_networks": True, "program_xids": True, "kernel_log": True, "restarts": 2}
+    truth, found = told(tmp_path, seed, fault_count=0, nccl_level="info", compressed=False, **given)
+    logs = [path.read_text() for path in (tmp_path / "world").rglob("*.[tl][xo][tg]")]
+    assert not truth["faults"]
+    assert any("Xid" in log for log in logs) and any("NET/Socket" in log for log in logs)
+    kinds = ("gdr_disabled", "socket_fallback", "gpu_error", "nic_affinity", "config_mismatch")
+    assert not [entity for kind in kinds for entity in named(found, kind)]
 
 
 @pytest.mark.parametrize(

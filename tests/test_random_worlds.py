@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from conftest import ROOT
 from fabricobs.bench.random_worlds import WorldResult, tables
 from fabricobs.bench.scoring import Score, score_case
 from fabricobs.cli import app
@@ -39,6 +41,7 @@ from fabricobs.simulator.random_worlds.switch_logs import write_switch_logs
 from fabricobs.simulator.random_worlds.trainer import step_fields
 from fabricobs.simulator.random_worlds.truth import ground_truth
 from fabricobs.simulator.random_worlds.world import World, come_true, without
+from fabricobs.simulator.scenarios import scenario_names
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
@@ -495,6 +498,21 @@ def test_the_command_writes_a_world(tmp_path: Path) -> None:
     assert not truth["faults"]
     refused = CliRunner().invoke(app, ["simulate", str(target), "--world", "random", "--gpus", "8"])
     assert isinstance(refused.exception, UserError)
+
+
+def test_every_diagnosis_is_drawn_with_its_healthy_counterpart_or_the_table_says_why_not() -> None:
+    """What nothing simulated shows is scored by nothing: `drawn_diagnoses.toml` is the table."""
+    table = tomllib.loads((ROOT / "tests" / "drawn_diagnoses.toml").read_text(encoding="utf-8"))
+    faults = fault_kinds().values()
+    drawn = {name for fault in faults for name in (fault.model or fault.kind, *fault.also)}
+    shown = drawn | {*scenario_names()}
+    assert table.keys() == {path.stem for path in (ROOT / "models").glob("*.toml")}
+    assert drawn <= table.keys()
+    assert {name for name in table if name not in shown} == {
+        name for name, row in table.items() if row.get("undrawn")
+    }
+    known = {*distributions(), *scenario_names()}
+    assert all(row["healthy"] and {*row["healthy"]} <= known for row in table.values())
 
 
 def _texts() -> list[str]:

@@ -213,8 +213,11 @@ def _overlap(finding: Finding, fault: Mapping[str, Any]) -> bool:
 
 
 def _names(finding: Finding, fault: Mapping[str, Any], most: int) -> bool:
-    """Whether one of the first `most` entities is a culprit: all that the culprit's key says."""
-    said = [entity.as_dict() for entity in finding.entities[:most]]
+    """Whether one of the first `most` entities is a culprit: all that the culprit's key says.
+
+    A finding that names no part is about the whole job.
+    """
+    said = [entity.as_dict() for entity in finding.entities[:most]] or [{"type": "job"}]
     return any(_same(entity, culprit) for entity in said for culprit in fault["culprits"])
 
 

@@ -2,7 +2,7 @@
 
 from fabricobs.simulator.random_worlds.hang_logs import hang_evidence
 from fabricobs.simulator.random_worlds.site import Site
-from fabricobs.simulator.random_worlds.trainer import prints_phases
+from fabricobs.simulator.random_worlds.trainer import prints_phases, prints_times
 
 
 def evidence_of(site: Site) -> set[str]:
@@ -17,6 +17,7 @@ def evidence_of(site: Site) -> set[str]:
         "phases_of_ranks": spec.steps_from == "ranks" and prints_phases(site),
         "phases_of_rank0": spec.steps_from == "rank0" and prints_phases(site),
         "steps": spec.steps_from != "none",
+        "step_times": spec.steps_from != "none" and prints_times(site),
         "gpu_clocks": spec.gpu_form != "none",
         "cables": _tells_cables(site),
         "kernel_log": spec.kernel_log,
@@ -38,13 +39,43 @@ def evidence_of(site: Site) -> set[str]:
         "launcher_log": spec.launcher_log != "none" and site.world.hang is None,
         f"benchmark_{spec.benchmarks}": spec.benchmarks != "none",
         "leaf_ecn": spec.shows_ecn and spec.leaf_os == "sonic" and spec.switch_counters != "none",
-        "nic_marks": not spec.infiniband and spec.host_form in {"sysfs", "sysfs_tree", "telegraf"},
-        "nic_classes": not spec.infiniband and spec.host_form == "ethtool",
-        "nic_status": spec.port_status
-        or spec.host_form in {"sysfs", "sysfs_tree", "node_exporter"},
     }
     found |= {name for name, there in timing.items() if there}
-    nic = spec.host_form
+    found |= _nic_evidence(site)
+    if spec.switch_counters != "none":
+        found |= _switch_evidence(site, 1, "leaf")
+    if spec.switch_counters == "all":
+        found |= _switch_evidence(site, 2, "spine")
+    return found
+
+
+# Counters of NICs that are not ConnectX, by driver and form.
+_OTHER_NICS = {
+    "efa": {
+        "sysfs": {"nic_sent_again", "nic_status"},
+        "rdma": {"nic_sent_again"},
+        "node_exporter": {"nic_sent_again"},
+        "telegraf": {"nic_sent_again"},
+    },
+    "cxi": {"sysfs": {"nic_sent_again", "nic_errors", "nic_pauses"}},
+    "ionic": {
+        "sysfs": {"nic_sent_again", "nic_buffers", "nic_losses", "nic_marks", "nic_status"},
+        "rdma": {"nic_sent_again", "nic_buffers", "nic_losses", "nic_marks"},
+    },
+}
+
+
+def _nic_evidence(site: Site) -> set[str]:
+    spec, nic = site.spec, site.spec.host_form
+    if spec.nic_driver != "mlx5":
+        return _OTHER_NICS[spec.nic_driver].get(nic.removesuffix("_tree"), set())
+    found = set()
+    if spec.port_status or nic in {"sysfs", "sysfs_tree", "node_exporter"}:
+        found.add("nic_status")
+    if not spec.infiniband and nic in {"sysfs", "sysfs_tree", "telegraf"}:
+        found.add("nic_marks")
+    if not spec.infiniband and nic == "ethtool":
+        found.add("nic_classes")
     if nic in {"ethtool", "sysfs", "sysfs_tree", "node_exporter", "telegraf"} and (
         nic != "ethtool" or not spec.infiniband
     ):
@@ -58,10 +89,6 @@ def evidence_of(site: Site) -> set[str]:
         found |= {"nic_buffers"}
     if nic in {"sysfs", "sysfs_tree", "telegraf", "rdma"}:
         found |= {"nic_losses"}
-    if spec.switch_counters != "none":
-        found |= _switch_evidence(site, 1, "leaf")
-    if spec.switch_counters == "all":
-        found |= _switch_evidence(site, 2, "spine")
     return found
 
 

@@ -43,7 +43,7 @@ def failed_ranks(world: World) -> list[int]:
 
 def nccl_warnings(site: Site, course: Course, release: tuple[int, int]) -> Iterator[Warned]:
     """What NCCL warns of in one launch: harmless events of ports, and how its last one ended."""
-    if site.spec.harmless_warnings:
+    if site.spec.harmless_warnings and not site.spec.libfabric:
         yield from _harmless(site, course, release)
     world = site.world
     if world.failure is None or course is not world.courses[-1]:

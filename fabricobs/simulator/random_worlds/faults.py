@@ -42,9 +42,11 @@ class FaultKind(BaseModel):
 
     weight: float
     kind: str
+    model: str = ""
     also: tuple[str, ...] = ()
     leaf_os: str | None = None
     only: Literal["ethernet", "infiniband"] | None = None
+    nic_drivers: tuple[str, ...] = ("mlx5", "efa", "cxi", "ionic")
     strikes: Literal["gpu", "host", "nic", "uplink", "leaf", "leaves", "job", "spare"]
     does: str
     throttles: bool = False
@@ -112,6 +114,7 @@ def _names(spec: Spec, network: Network) -> tuple[str, ...]:
         for name, kind in fault_kinds().items()
         if kind.only in {None, spec.fabric}
         and kind.leaf_os in {None, topology.switches(1)[0].os}
+        and spec.nic_driver in kind.nic_drivers
         and _has(kind, topology, network)
     }
     if spec.fault != ANY:
@@ -299,6 +302,8 @@ def _state(kind: FaultKind, parts: tuple[int, ...], size: float, topology: Topol
     match kind.does:
         case "lost":
             return sound.changed(lost=on(both, size))
+        case "sent_again":
+            return sound.changed(dropped=on(2 * cables, size))
         case "flap":
             return sound.changed(stall=on(both, size))
         case "half_speed" | "nic_rate":

@@ -11,6 +11,13 @@ from fabricobs.simulator.random_worlds.topology import GPU_BUSES, Device
 
 _XID = 63  # a remapped row
 _XIDS = 5
+_PROGRAM_XIDS = (
+    "31, pid=4012, name=python3, Ch 00000012, intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_"
+    "T1_0 faulted @ 0x7f2a_b8000000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ",
+    "43, pid=4012, name=python3, Ch 00000010",
+    "13, pid=4012, name=python3, Graphics SM Warp Exception on (GPC 2, TPC 1, SM 0): Out Of Range "
+    "Address",
+)
 _FLAP_SECONDS = 4.0
 _BOOT = (
     "Linux version 6.8.0-85-generic (buildd@lcy02-amd64-071)",
@@ -44,11 +51,27 @@ def write_kernel_logs(site: Site) -> None:
             for course in site.world.courses:
                 lines += _events(site, fault, course, device)
         clock = site.clock(device)
+        lines += _program_errors(site, device)
         text = "".join(
             f"[{at:%a %b} {at.day:2d} {at:%H:%M:%S %Y}] {message}\n"
             for at, message in ((clock.local(moment), message) for moment, message in sorted(lines))
         )
         site.write(device, "dmesg", "dmesg.txt", text)
+
+
+def _program_errors(site: Site, host: Device) -> list[tuple[float, str]]:
+    """What the driver says of programs that crash before a restart: codes that accuse no GPU."""
+    if not site.spec.program_xids:
+        return []
+    found = []
+    for course in site.world.courses[:-1]:
+        if host.index not in course.launch.hosts:
+            continue
+        random = site.spec.stream("program errors", course.launch.number, host.index)
+        gpu, end = int(random.randint(site.spec.gpus_per_host)), float(course.end[-1])
+        bus = f"PCI:0000:{GPU_BUSES[gpu]:02x}:00"
+        found.append((end + 0.2, f"NVRM: Xid ({bus}): {_PROGRAM_XIDS[random.randint(3)]}"))
+    return found
 
 
 def write_foreign(site: Site) -> None:

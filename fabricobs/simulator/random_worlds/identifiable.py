@@ -7,8 +7,10 @@ import numpy as np
 from fabricobs.simulator.random_worlds.benchmarks import bad_run
 from fabricobs.simulator.random_worlds.faults import BAD_BENCHMARK, Fault
 from fabricobs.simulator.random_worlds.gpus import Gpus, throttle_of
+from fabricobs.simulator.random_worlds.physics import PACKET_BYTES
 from fabricobs.simulator.random_worlds.port_noise import NOISY_ENDS, acting_seconds, code_of
 from fabricobs.simulator.random_worlds.ports import acts_at
+from fabricobs.simulator.random_worlds.sent_again import usual_share
 from fabricobs.simulator.random_worlds.site import Site
 from fabricobs.simulator.random_worlds.topology import Device, Topology
 from fabricobs.simulator.random_worlds.world import World
@@ -17,6 +19,7 @@ SMALLEST_LOSS = 0.02  # losses below are told apart: an operator would not act o
 _CLEAR = 5.0  # standard errors at which a change of step or phase times is beyond doubt
 _FEWEST_ROUNDS = 2  # readings within a fault that show what counters do in it
 _FEWEST_EVENTS = 5
+_FEWEST_STEPS = 20
 _FEWEST_CLOCKS = 4  # readings of a GPU that computes: its peers are read at other instants
 _FEWEST_HOSTS = 3  # that show what is usual
 _MOST_ODD = 0.25  # share of the hosts with another setting above which none is usual
@@ -25,6 +28,7 @@ _FEWEST_NICS = 2  # of a host: with one there is no other to be taken for it
 _FAST_LANES = 2.4e-4  # of the bits: what FEC of lanes of 50 Gb/s and more is made for
 _NOISY_ROUNDS = 3
 _LEAST_RATE = 30.0  # packets a second without a buffer: ten times what a sound NIC may have
+_CLEAR_RESENDS = 20  # times what all NICs send again
 _FEWEST_RUNS = 3  # of benchmarks, with a part and without it
 _SLOW = 0.3  # of the line: sound sites reach 0.7 and more, half of it beside computation
 _LOUD_PAUSES = 0.003  # of the time, over all NICs of a leaf
@@ -59,6 +63,8 @@ def blind_evidence(site: Site, fault: Fault) -> set[str]:
 def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
     """Whether there is enough of the fault: above noise in times, or enough readings and events."""
     world = site.world
+    if fault.name == "slow_everywhere":
+        return loss >= SMALLEST_LOSS and _changes_pace(world, fault)
     if fault.kind.strikes in {"gpu", "host", "job"} and fault.kind.does in {"compute", "loading"}:
         spec = world.spec
         steps = int(fault.acts.sum())
@@ -79,6 +85,8 @@ def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
     if fault.name == "full_receiver":
         end = world.topology.ends[fault.parts[0]][0].device
         return _acting_rounds(site, fault, end, _LEAST_RATE / fault.size) >= _NOISY_ROUNDS
+    if fault.kind.does == "sent_again":
+        return _resent_rounds(site, fault) >= _NOISY_ROUNDS
     if fault.name in NOISY_ENDS:
         return _noisy_rounds(site, fault) >= _NOISY_ROUNDS
     if fault.kind.does in {"hang", "ends", "flap", "nic_rate", "nothing"}:
@@ -98,6 +106,17 @@ def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         if packets * fault.size * fault.acts.sum() < _FEWEST_EVENTS:
             return False
     return seconds >= _FEWEST_ROUNDS * interval
+
+
+def _changes_pace(world: World, fault: Fault) -> bool:
+    """Whether step times before and after it differ beyond doubt, with enough steps of both."""
+    seconds = np.concatenate([course.seconds for course in world.courses])
+    acts = fault.acts[world.steps_made]
+    with_it, without = np.log(seconds[acts]), np.log(seconds[~acts])
+    if min(len(with_it), len(without)) < _FEWEST_STEPS:
+        return False
+    noise = np.sqrt(with_it.var() / len(with_it) + without.var() / len(without))
+    return bool(with_it.mean() - without.mean() > _CLEAR * float(noise))
 
 
 def _shows_usual(world: World, fault: Fault) -> bool:
@@ -177,6 +196,25 @@ def _acting_rounds(site: Site, fault: Fault, device: int, least: float) -> int:
         run = run + 1 if share > least else 0
         longest = max(longest, run)
     return longest
+
+
+def _resent_rounds(site: Site, fault: Fault) -> int:
+    """Most intervals in a row in which a NIC clearly sends more again than what all NICs do.
+
+    Sent a second in the steps that the fault acts in; of all packets, what the NICs usually do.
+    """
+    world, nic = site.world, fault.parts[0]
+    course = world.courses[0]
+    during = [b for b in course.blocks if fault.acts[world.steps_made[b.first]]]
+    if not during:
+        return 0
+    sent = sum(t.amount[2 * nic] for t in during[0].transfers) / PACKET_BYTES
+    lost = sum(t.lost_from[nic] for t in during[0].transfers)
+    rate = float(lost / np.median(course.seconds[during[0].first :][: during[0].steps]))
+    if not sent or lost / sent < _CLEAR_RESENDS * usual_share(world):
+        return 0
+    device = world.topology.ends[nic][0].device
+    return _acting_rounds(site, fault, device, _LEAST_RATE / max(rate, 1e-9))
 
 
 def _are_slow(world: World, fault: Fault) -> bool:

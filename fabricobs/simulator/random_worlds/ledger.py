@@ -9,6 +9,7 @@ from fabricobs.simulator.effects import Floats
 from fabricobs.simulator.random_worlds.physics import PACKET_BYTES, Transfer
 from fabricobs.simulator.random_worlds.port_noise import corrected, without_buffer
 from fabricobs.simulator.random_worlds.run import Course
+from fabricobs.simulator.random_worlds.sent_again import sent_again
 from fabricobs.simulator.random_worlds.world import World
 
 CONTROL_PACKET_BYTES = 110
@@ -151,14 +152,21 @@ class Ledger:
         shown["corrected_words"] = _whole(few + noise.words)
         shown["marked"] = _whole(self.total("marked", sent, moments))
         if self.topology.devices[device].tier == 0:
-            shown |= self._transport(device, cable, moments)
+            sent_packets = self.total("amount", sent, moments) / PACKET_BYTES
+            shown |= self._transport(device, cable, moments, sent_packets)
         return shown
 
-    def _transport(self, device: int, nic: Integers, moments: Floats) -> dict[str, Integers]:
-        """What RDMA counts at NICs [M, P]."""
+    def _transport(
+        self, device: int, nic: Integers, moments: Floats, sent: Floats
+    ) -> dict[str, Integers]:
+        """What RDMA counts at NICs [M, P] that have sent packets [M, P]."""
         at, from_ = (self.total(f"marked_{e}", nic, moments) for e in ("at", "from"))
         lost_at, lost_from = (self.total(f"lost_{e}", nic, moments) for e in ("at", "from"))
+        again = sent_again(self.world, nic, sent, lost_from, moments)
         return {
+            "sent_again": _whole(again.packets),
+            "unanswered": _whole(again.timeouts),
+            "slowed": _whole(again.slowed),
             "ecn_received": _whole(at),
             "cnp_sent": _whole(at / _PACKETS_PER_CNP),
             "cnp_handled": _whole(from_ / _PACKETS_PER_CNP),

@@ -6,6 +6,7 @@ import numpy as np
 
 from fabricobs.simulator.random_worlds.failure_logs import nccl_warnings
 from fabricobs.simulator.random_worlds.faults import Fault
+from fabricobs.simulator.random_worlds.libfabric import libfabric_lines, network_name
 from fabricobs.simulator.random_worlds.ports import acts_at
 from fabricobs.simulator.random_worlds.site import Site, host_address
 from fabricobs.simulator.random_worlds.topology import GPU_BUSES, Topology
@@ -152,19 +153,26 @@ def _init(site: Site, launch: Launch, rank: int) -> Iterator[str]:
     yield "cudaDriverVersion 12040"
     if release >= (2, 22):
         yield f"NCCL version {spec.nccl_release}+cuda12.4"
-    yield "NCCL_IB_HCA set by environment to " + topology.ends[0][0].name.rstrip("0123456789")
+    if not spec.libfabric:
+        yield "NCCL_IB_HCA set by environment to " + topology.ends[0][0].name.rstrip("0123456789")
     for variable in _variables(site, struck):
         name, _, value = variable.partition("=")
         yield f"{name} set by environment to {value}."
     devices = [topology.ends[nic][0].name for nic in topology.nics_of(host)]
     kind = "IB" if spec.infiniband else "RoCE"
+    if spec.unused_networks and not socket:
+        yield f"NET/Socket : Using [0]eth0:{address}<0>"
+        if not spec.libfabric:
+            yield f"NET/IB : GPU Direct RDMA Disabled for HCA {len(devices)} 'mlx5_bond_0'"
     if socket:
         yield "NET/IB : No device found."
         yield f"NET/Socket : Using [0]eth0:{address}<0>"
+    elif spec.libfabric:
+        yield from libfabric_lines(spec, release, len(devices))
     else:
         items = " ".join(f"[{place}]{name}:1/{kind}" for place, name in enumerate(devices))
         yield f"NET/IB : Using {items} [RO]; OOB eth0:{address}<0>"
-    yield "Using network " + ("Socket" if socket else "IB")
+    yield "Using network " + ("Socket" if socket else network_name(site.spec))
     yield f"DMA-BUF is available on GPU device {local}"
     nodes = len(launch.hosts)
     for number, phase in enumerate(launch.phases):
@@ -293,8 +301,8 @@ def _network_path(
     beside = topology.nic_of_gpu(0, local)
     if site.spec.pxn and way == "send" and beside != channel:
         proxy = rank - local + channel * site.spec.gpus_per_host // topology.nics_per_host
-        return f"NET/IB/{nic}({proxy}){gdr}"
-    return f"NET/IB/{nic}{gdr}"
+        return f"NET/{network_name(site.spec)}/{nic}({proxy}){gdr}"
+    return f"NET/{network_name(site.spec)}/{nic}{gdr}"
 
 
 def _calls(site: Site, launch: Launch) -> Iterator[Line]:

@@ -29,6 +29,9 @@ _PAUSED_UNMARKED = 0.9  # the same where nobody marks
 _PASSED_ON = 0.4  # of a pause, per hop towards the senders
 _MARKED_OF_OVERLOAD = 0.03  # of the packets through a queue
 _MOST_PAUSED = 0.95
+# NICs that send a lost packet alone again (EFA: Shalev et al., IEEE Micro 2020; Pollara: AMD's
+# product page) recover so much faster than ConnectX, which goes back to it.
+_RECOVERY = {"efa": 0.05, "cxi": 0.05, "ionic": 0.05}
 _FACTORS = {"compute", "rate", "pace", "weight", "marking"}
 
 
@@ -170,7 +173,8 @@ class Network:
         packets = amounts / PACKET_BYTES
         lost_share = np.where(used, (state.lost + state.dropped)[link], 0.0).sum(axis=1)
         pairs = max(1, topology.spec.queue_pairs)
-        taken = taken + packets * lost_share * LOST_PACKET_SECONDS / pairs
+        recovery = LOST_PACKET_SECONDS * _RECOVERY.get(topology.spec.nic_driver, 1.0)
+        taken = taken + packets * lost_share * recovery / pairs
         marked_share = (
             state.marking[0] * _MARKED_OF_OVERLOAD * np.where(used, overload[link], 0.0).max(axis=1)
             if len(taken)

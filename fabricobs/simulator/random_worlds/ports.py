@@ -161,6 +161,8 @@ def _derived(
         "tx_drop_bytes": shown["tx_drops"] * 4096,
         "marked_bytes": shown["marked"] * 4096,
     }
+    if "sent_again" in shown:
+        found["sent_again_bytes"] = shown["sent_again"] * 4096
     for way in ("rx", "tx"):
         control = shown[f"{way}_bytes"] - shown[f"{way}_data_bytes"]
         found[f"{way}_control_bytes"] = control

@@ -35,6 +35,7 @@ class Output(BaseModel):
     name: str
     style: Literal["rows", "table", "document"]
     form: str | None = None
+    nics: str = "mlx5"
     needs: str | None = None
     when: Literal["rounds", "life", "once"] = "rounds"
     extension: str = ""
@@ -149,6 +150,8 @@ def _prints(site: Site, output: Output, device: Device) -> bool:
     form = spec.host_form if device.tier == 0 else getattr(spec, f"{device.os}_form")
     # A copied tree holds what `grep -r .` of it prints.
     if output.form is not None and output.form != form.removesuffix("_tree"):
+        return False
+    if output.form is not None and device.tier == 0 and output.nics != spec.nic_driver:
         return False
     if output.needs in {"ethernet", "infiniband"}:
         return spec.fabric == output.needs

@@ -37,6 +37,18 @@ _LACKS: dict[str, dict[str, Any]] = {
     "timing": _NO_COUNTERS | {"nccl_level": "none", "kernel_log": False, "gpu_form": "none"},
     "no_network": _NO_COUNTERS,
 }  # fmt: skip
+# What a site lacks by its NICs: outputs of ConnectX, and the switches of a vendor's own fabric.
+_NO_CONNECTX = {"port_status": False, "host_settings": "none", "lspci": False}
+_NO_SWITCH = {
+    "switch_counters": "none", "lldp": False, "switch_log": "none", "switch_settings": False,
+    "optics": False, "nccl_variables": "",
+}  # fmt: skip
+_OF_NICS: dict[str, dict[str, Any]] = {
+    "mlx5": {},
+    "efa": _NO_CONNECTX | _NO_SWITCH,
+    "cxi": _NO_CONNECTX | _NO_SWITCH,
+    "ionic": _NO_CONNECTX,
+}
 
 
 class Distribution(BaseModel):
@@ -91,11 +103,13 @@ class Spec(BaseModel):
     queue_pairs: int
     placement: Literal["packed", "scattered"]
     uplinks_first: bool
+    breakouts: bool
     spare_hosts: int
     host_names: str
     switch_names: str
     netdevs: str
     rdma_devices: str
+    nic_driver: Literal["mlx5", "efa", "cxi", "ionic"]
     job_name: str
     leaf_os: str
     same_spine_os: bool
@@ -188,6 +202,11 @@ class Spec(BaseModel):
     line_fault: bool
     receiver_fault: bool
     few_buffers: bool
+    resending_fault: bool
+    sent_again: Literal["few", "many", "bursts"]
+    pace_fault: bool
+    program_xids: bool
+    unused_networks: bool
     failure: bool
     launcher_log: Literal["none", "torchrun", "stderr"]
     harmless_warnings: bool
@@ -253,6 +272,11 @@ class Spec(BaseModel):
         return not self.infiniband and self.host_settings == "dcb"
 
     @property
+    def libfabric(self) -> bool:
+        """Whether NCCL reaches the NICs by its plugin for libfabric, not by verbs."""
+        return self.nic_driver in {"efa", "cxi"}
+
+    @property
     def shows_ecn(self) -> bool:
         """Whether leaves of SONiC show from how many bytes in a queue they mark packets."""
         return self.switch_settings and self.ecn_thresholds != "untold"
@@ -288,8 +312,11 @@ def draw_spec(seed: int, **given: Any) -> Spec:
         name: distribution.draw(stream(seed, _PURPOSE, zlib.crc32(name.encode())))
         for name, distribution in distributions().items()
     }
-    only = given.get("only", drawn["only"])
-    return Spec.model_validate(drawn | _LACKS[only] | given | {"seed": seed})
+    if given.get("fabric", drawn["fabric"]) == "infiniband":
+        given["nic_driver"] = "mlx5"
+    only, driver = (given.get(name, drawn[name]) for name in ("only", "nic_driver"))
+    lacks = _OF_NICS.get(driver, {}) | _LACKS[only]
+    return Spec.model_validate(drawn | lacks | given | {"seed": seed})
 
 
 def fault_draw(spec: Spec, name: str, number: int) -> Any:

@@ -12,9 +12,14 @@ from fabricobs.simulator.random_worlds.spec import Spec
 NONE = -1
 GPU_BUSES = (0x18, 0x2A, 0x3A, 0x5D, 0x9A, 0xAB, 0xBA, 0xDB)
 _BUSES = (0x1A, 0x3C, 0x4D, 0x5E, 0x9C, 0xBC, 0xCC, 0xDC)
+# Names of NICs that their drivers give, where these are not those of ConnectX.
+_RDMA_DEVICES = {"efa": "rdmap{bus}s0", "cxi": "cxi{n}", "ionic": "ionic_{n}"}
+_NETDEVS = {"cxi": "hsn{n}"}
 _TIERS = ("leaf", "spine", "core")
 _HOST_EFFICIENCY = 0.80  # bus bandwidth NCCL reaches on NDR: 75 to 85 % of line rate (METHODS 1)
 _SWITCH_EFFICIENCY = 0.92  # of a switch port's line rate, headers and gaps taken off
+_PORTS_OF_A_CAGE = 4  # where a cable splits
+_FIRST_BROKEN_OUT = 33  # cage: those below and far above hold uplinks
 _POD_LEAVES = 4  # leaves of a pod where there are three tiers
 _MOST_UPLINKS = 16
 _LANES = {100: 4, 200: 4, 400: 8, 800: 8}
@@ -239,7 +244,8 @@ def _named(build: _Builder, nics: int, hosts: int) -> Topology:
             if nic != NONE
             else _switch_port(devices[lower], low, gbps)
         )
-        ends.append((below, _switch_port(devices[upper], high, gbps)))
+        broken_out = spec.breakouts and nic != NONE
+        ends.append((below, _switch_port(devices[upper], high, gbps, broken_out=broken_out)))
     down: dict[tuple[int, int], tuple[int, ...]] = {}
     going_up: list[list[int]] = [[] for _ in devices]
     for cable, (lower, upper, _, nic) in enumerate(build.cables):
@@ -294,19 +300,30 @@ def _port_numbers(build: _Builder) -> list[tuple[int, int]]:
 
 def _nic_port(spec: Spec, host: int, nic: int) -> Port:
     bus = _BUSES[nic]
-    device = spec.rdma_devices.format(n=nic, bus=bus)
-    netdev = ("ib{n}" if spec.infiniband else spec.netdevs).format(n=nic, bus=bus)
+    device = _RDMA_DEVICES.get(spec.nic_driver, spec.rdma_devices).format(n=nic, bus=bus)
+    netdevs = "ib{n}" if spec.infiniband else _NETDEVS.get(spec.nic_driver, spec.netdevs)
+    netdev = netdevs.format(n=nic, bus=bus)
     return Port(host, nic + 1, device, "", spec.nic_gbps, (), netdev)
 
 
-def _switch_port(device: Device, number: int, gbps: int) -> Port:
+def _switch_port(device: Device, number: int, gbps: int, *, broken_out: bool = False) -> Port:
+    """Name a port: one of a cage, or of four where the port of a NIC is broken out."""
     count = _LANES[gbps]
     lanes = tuple(range((number - 1) * 8, (number - 1) * 8 + count))
-    name, alias = {
+    cage, part = divmod(number - 1, _PORTS_OF_A_CAGE)
+    cage += _FIRST_BROKEN_OUT
+    whole = {
         "sonic": (f"Ethernet{(number - 1) * 8}", f"etp{number}"),
         "eos": (f"Ethernet{number}/1", f"Et{number}/1"),
         "nxos": (f"Ethernet1/{number}", f"Eth1/{number}"),
         "cumulus": (f"swp{number}", ""),
         "infiniband": (str(number), ""),
-    }[device.os]
+    }
+    parts = {
+        "sonic": (f"Ethernet{(cage - 1) * 8 + 2 * part}", f"etp{cage}{'abcd'[part]}"),
+        "eos": (f"Ethernet{cage}/{2 * part + 1}", f"Et{cage}/{2 * part + 1}"),
+        "nxos": (f"Ethernet1/{cage}/{part + 1}", f"Eth1/{cage}/{part + 1}"),
+        "cumulus": (f"swp{cage}s{part}", ""),
+    }
+    name, alias = parts.get(device.os, whole[device.os]) if broken_out else whole[device.os]
     return Port(device.index, number, name, alias, gbps, lanes)

@@ -299,6 +299,7 @@ def _ordinary(world: World) -> list[str]:
         "The first slot of each host has eight lanes.": spec.narrow_slots,
         "Error counters hold errors of earlier times.": spec.old_errors > 0,
         "Messages are small.": spec.small_messages,
+        "NCCL tells of networks that it does not use.": spec.unused_networks,
         "Hosts read from storage in a class of its own.": _reads_aside(world),
         "Leaves mark from other thresholds on.": spec.ecn_thresholds == "various",
     }
