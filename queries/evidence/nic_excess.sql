@@ -20,11 +20,11 @@ known AS (
     received
   FROM nic_bytes
   UNION ALL
-  SELECT format, hash(uplink_group), hash(NULL, NULL, device, port), false, ts_before, ts, seconds, tx_bytes
+  SELECT format, hash(uplink_group), hash(NULL::VARCHAR, NULL::VARCHAR, device, port), false, ts_before, ts, seconds, tx_bytes
   FROM uplink_ports WHERE inferred
   UNION ALL
-  SELECT t.format, hash(t.device || ' to NICs'), hash(NULL, NULL, t.device, t.port), false, t.ts_before, t.ts, t.seconds,
-    t.tx_bytes
+  SELECT t.format, hash(t.device || ' to NICs'), hash(NULL::VARCHAR, NULL::VARCHAR, t.device, t.port), false, t.ts_before,
+    t.ts, t.seconds, t.tx_bytes
   FROM port_traffic t JOIN uncabled USING (device, port)
 ),
 names AS (
