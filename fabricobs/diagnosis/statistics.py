@@ -37,9 +37,10 @@ def change_points(
     count = len(values)
     if count < 2 * smallest:
         return []
-    scale = MAD_TO_SIGMA * float(np.median(np.abs(values - np.median(values))))
-    scale = max(scale, 1e-9 + MAD_FLOOR * abs(float(np.median(values))))
-    z = np.clip((values - np.median(values)) / scale, -_CLIP, _CLIP)
+    middle = np.median(values)
+    scale = MAD_TO_SIGMA * float(np.median(np.abs(values - middle)))
+    scale = max(scale, 1e-9 + MAD_FLOOR * abs(float(middle)))
+    z = np.clip((values - middle) / scale, -_CLIP, _CLIP)
     penalty = 3 * np.log(count) * max(float(np.var(np.diff(z))) / 2, 1e-6)
     import ruptures
 

@@ -19,11 +19,12 @@ _DERIVED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _WORD = re.compile(r"\w+")
-# Samples are asked once for their rises, uplink_ports once for its windows, told_status is nearly
-# named_status, and few questions need the rows of NCCL by rank: to hold them costs more than to
-# read them again.
+# Samples are asked once for their rises, the others of the first two lines by one query or none,
+# uplink_ports by two of few columns, told_status is nearly named_status, and few questions need the
+# rows of NCCL by rank: to hold them costs more than to read them again.
 _NEVER_KEPT = {
-    *("error_rises", "uplink_ports", "told_status"),
+    *("error_rises", "rank_work", "operations_of_ranks", "communicator_ranks", "benchmark_rows"),
+    *("perftest_rows", "process_ranks", "uplink_ports", "told_status"),
     *("port_samples", "priority_samples", "named_samples", "named_priority_samples"),
     *("env_by_rank", "nics_by_rank", "channels_by_rank", "events_by_rank"),
 }

@@ -19,23 +19,22 @@ unknown AS (
     FROM port_rates WHERE format IN (SELECT format FROM rules) GROUP BY format, device, port
   ) UNPIVOT (rises FOR counter IN (COLUMNS(* EXCLUDE (format, device, port))))
 ),
-lowest AS (
-  FROM (
-    SELECT format, device, port, min(COLUMNS(lambda c: counter_family(c) IS NOT NULL))
-    FROM named_samples WHERE ts IS NOT NULL AND format IN (SELECT format FROM rules)
-    GROUP BY format, device, port
-  ) UNPIVOT (value FOR counter IN (COLUMNS(* EXCLUDE (format, device, port))))
-),
-highest AS (
-  FROM (
-    SELECT format, device, port, max(ts) AS last, max(COLUMNS(lambda c: counter_family(c) IS NOT NULL))
-    FROM named_samples WHERE ts IS NOT NULL AND format IN (SELECT format FROM rules)
-    GROUP BY format, device, port
-  ) UNPIVOT (value FOR counter IN (COLUMNS(* EXCLUDE (format, device, port, last))))
-),
 spans AS (
-  SELECT format, device, port, counter, l.value AS lowest, h.value AS highest, h.last
-  FROM lowest l JOIN highest h USING (format, device, port, counter)
+  SELECT format, device, port, last, counter, value.lowest, value.highest
+  FROM (
+    FROM (
+      SELECT format, device, port, max(ts) AS last, {
+        'lowest': min(COLUMNS(* EXCLUDE (format, device, port, ts))),
+        'highest': max(COLUMNS(* EXCLUDE (format, device, port, ts)))
+      }
+      FROM (
+        SELECT format, device, port, ts, COLUMNS(lambda c: counter_family(c) IS NOT NULL)
+        FROM named_samples WHERE ts IS NOT NULL AND format IN (SELECT format FROM rules)
+      )
+      GROUP BY format, device, port
+    ) UNPIVOT (value FOR counter IN (COLUMNS(* EXCLUDE (format, device, port, last))))
+  )
+  WHERE value.highest IS NOT NULL
 ),
 likely AS (
   SELECT s.format, s.device, s.port, s.counter

@@ -19,9 +19,8 @@ WITH recorded AS (
 -- Of a job whose records tell of fewer than half of its ranks, collectives tell more.
 told AS (
   SELECT r.job FROM recorded r
-  JOIN collectives c ON c.job IS NOT DISTINCT FROM r.job
-  GROUP BY r.job, r.ranks
-  HAVING 2 * r.ranks >= max(c.nranks)
+  JOIN (SELECT job, max(nranks) AS nranks FROM collectives GROUP BY job) c ON c.job IS NOT DISTINCT FROM r.job
+  WHERE 2 * r.ranks >= c.nranks
 ),
 timed AS (
   SELECT c.job, c.comm_id, c.op, c.bytes, c.seq, c.nranks, c.nodes = 1 AS within_host, c.ts,

@@ -1,12 +1,18 @@
 -- question: At which step did a job go back and do steps again?
 -- After a restart a job goes on from its last checkpoint: a step that was done is done again. The first rank
 -- tells; the lines of a file without times do, unless so many go back that those of several ranks mingle in it.
-WITH told AS (
-  SELECT job, CASE WHEN ts IS NULL THEN file_id END AS untimed, step, ts, line FROM steps
+WITH first_ranks AS (
+  SELECT job, step_time_ms IS NOT NULL AS timed, min(rank) AS rank FROM steps
   WHERE step IS NOT NULL
+  GROUP BY job, timed
   -- A line without the time of its step may be of an evaluation, but where none tells it.
-  QUALIFY (step_time_ms IS NOT NULL) = bool_or(step_time_ms IS NOT NULL) OVER (PARTITION BY job)
-    AND dense_rank() OVER (PARTITION BY job, step_time_ms IS NOT NULL ORDER BY rank) = 1
+  QUALIFY timed = bool_or(timed) OVER (PARTITION BY job)
+),
+told AS (
+  SELECT s.job, CASE WHEN s.ts IS NULL THEN s.file_id END AS untimed, s.step, s.ts, s.line
+  FROM steps s JOIN first_ranks f
+    ON f.job IS NOT DISTINCT FROM s.job AND f.timed = (s.step_time_ms IS NOT NULL) AND f.rank IS NOT DISTINCT FROM s.rank
+  WHERE s.step IS NOT NULL
 ),
 in_order AS (
   SELECT job, untimed, step, ts, lag(step) OVER w AS step_before, lag(ts) OVER w AS ts_before,

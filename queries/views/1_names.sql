@@ -163,8 +163,11 @@ FROM priority_samples p LEFT JOIN device_names n ON n.id = p.device
 LEFT JOIN second_port_names s ON s.device = p.device AND s.name = p.port
   AND coalesce(p.ts, '9999-12-31'::TIMESTAMP) >= s.since
   AND coalesce(p.ts, '9999-12-31'::TIMESTAMP) < s.until
-WHERE p.priority IS NULL OR p.priority IN (SELECT priority FROM site_priorities)
-  OR NOT EXISTS (SELECT 1 FROM site_priorities);
+-- Those that the site does not name, of all that a byte can tell: where it names none, no row is compared with any.
+ANTI JOIN (
+  SELECT unnest(range(256)) AS priority WHERE EXISTS (FROM site_priorities)
+  EXCEPT SELECT priority FROM site_priorities
+) x ON x.priority = p.priority;
 
 -- Cables, by the names their ends go by; the host map's stand where no log tells. `from_nic` says
 -- that the end which tells is a host's.

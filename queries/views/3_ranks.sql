@@ -74,7 +74,7 @@ CREATE OR REPLACE VIEW job_ranks AS
 WITH called AS (
   SELECT DISTINCT c.job, c.comm_id, c.rank, host_name(c.host) AS host, c.pid
   FROM (
-    SELECT DISTINCT job, comm_id, rank, host, pid, nranks FROM collectives
+    FROM (SELECT DISTINCT job, comm_id, rank, host, pid, nranks FROM collectives)
     QUALIFY nranks = max(nranks) OVER (PARTITION BY job)
   ) c
   WHERE c.host IS NOT NULL
@@ -101,7 +101,8 @@ split AS (
 named AS (
   SELECT job, rank, max(host) AS host, NULL::BIGINT AS pid, NULL::BIGINT AS gpu
   FROM (
-    SELECT job, rank, host_name(host) AS host FROM steps WHERE rank IS NOT NULL AND host IS NOT NULL
+    SELECT job, rank, host_name(host) AS host
+    FROM (SELECT DISTINCT job, rank, host FROM steps WHERE rank IS NOT NULL AND host IS NOT NULL)
     UNION ALL
     SELECT c.job, c.rank, c.host FROM called c
     ANTI JOIN split s ON s.job IS NOT DISTINCT FROM c.job

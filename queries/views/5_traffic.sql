@@ -143,8 +143,10 @@ WHERE members >= 4 AND device NOT IN (SELECT device FROM counted);
 -- Ports of parallel links in every interval, from the one source that counts most: bytes before
 -- packets. `window_us` is what intervals are summed to (see uplink_port_windows), 0: they stand.
 CREATE OR REPLACE VIEW uplink_ports AS
-WITH members AS (
-  SELECT g.*, n.name
+WITH
+-- A number for every port by one of its names: to hold the names in every row takes twice the memory.
+members AS MATERIALIZED (
+  SELECT row_number() OVER () AS member, g.*, n.name
   FROM (
     SELECT t.device, t.port AS name, coalesce(a.port, t.port) AS port
     FROM counting_ports t
@@ -152,33 +154,37 @@ WITH members AS (
   ) n JOIN parallel_ports g USING (device, port)
 ),
 counted AS (
-  SELECT t.* REPLACE (m.port AS port), m.uplink_group, m.members, m.speed_gbps, m.inferred,
-    coalesce(t.tx_bytes, t.tx_packets) AS sent
+  SELECT t.* EXCLUDE (device, port), m.member, t.tx_bytes IS NULL AS in_packets
   FROM port_traffic t JOIN members m ON m.device = t.device AND m.name = t.port
   WHERE coalesce(t.tx_bytes, t.tx_packets) IS NOT NULL
 ),
 -- Few rows are put in order here: to rank the intervals themselves took twice the time of all the rest.
 sources AS (
-  SELECT job, device, port, format, tx_bytes IS NULL AS in_packets FROM counted
-  GROUP BY job, device, port, format, in_packets
-  QUALIFY row_number() OVER (PARTITION BY job, device, port ORDER BY in_packets, format) = 1
+  SELECT job, member, format, in_packets
+  FROM (SELECT DISTINCT job, member, format, in_packets FROM counted) JOIN members USING (member)
+  QUALIFY dense_rank() OVER (PARTITION BY job, device, port ORDER BY in_packets, format) = 1
 ),
 chosen AS (
   SELECT c.* FROM counted c JOIN sources s
-    ON s.job IS NOT DISTINCT FROM c.job AND s.device = c.device AND s.port = c.port
-    AND s.format = c.format AND s.in_packets = (c.tx_bytes IS NULL)
+    ON s.job IS NOT DISTINCT FROM c.job AND s.member = c.member
+    AND s.format = c.format AND s.in_packets = c.in_packets
 ),
 polling AS (
   SELECT job, uplink_group, median(seconds) AS seconds,
     -- Ports of one snapshot share its time; read one by one, each has times of its own.
     count(DISTINCT ts) > 1.5 * count(*) / count(DISTINCT port) AS asynchronous
-  FROM chosen GROUP BY job, uplink_group
+  FROM chosen JOIN members USING (member) GROUP BY job, uplink_group
+),
+-- By itself: joined with the intervals before their members are, every group would meet all of a job.
+told AS MATERIALIZED (
+  SELECT p.job, m.*, (1e6 * CASE
+    WHEN p.asynchronous THEN greatest(60, 2 * ceil(p.seconds)) WHEN p.seconds < 10 THEN 10 ELSE 0
+  END)::BIGINT AS window_us
+  FROM members m JOIN polling p USING (uplink_group)
 )
-SELECT c.*, (1e6 * CASE
-  WHEN p.asynchronous THEN greatest(60, 2 * ceil(p.seconds)) WHEN p.seconds < 10 THEN 10 ELSE 0
-END)::BIGINT AS window_us
-FROM chosen c
-JOIN polling p ON p.job IS NOT DISTINCT FROM c.job AND p.uplink_group = c.uplink_group;
+SELECT c.* EXCLUDE (member, in_packets), t.device, t.port, t.uplink_group, t.members, t.speed_gbps, t.inferred,
+  coalesce(c.tx_bytes, c.tx_packets) AS sent, t.window_us
+FROM chosen c JOIN told t ON t.job IS NOT DISTINCT FROM c.job AND t.member = c.member;
 
 -- What each port of parallel links sent, in windows that can be compared between ports: the interval
 -- itself where all ports of a group were read at one moment, summed to 10 s where that is shorter

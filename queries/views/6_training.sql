@@ -376,6 +376,12 @@ WITH several AS (
   WHERE rank IS NOT NULL AND step IS NOT NULL
   GROUP BY job, rank HAVING count(DISTINCT file_id) > 1
 ),
+-- Steps that a rank's one file tells again. To put all steps in order costs five times as much.
+again AS (
+  SELECT job, step, rank FROM steps
+  WHERE rank IS NOT NULL AND step IS NOT NULL
+  GROUP BY job, step, rank HAVING count(*) > 1
+),
 joined AS (
   SELECT job, step, rank, arg_max(host, place) AS host, arg_max(stage, place) AS stage, arg_max(ts, place) AS ts,
     arg_max(step_time_ms, place) AS step_time_ms, arg_max(compute_ms, place) AS compute_ms,
@@ -390,13 +396,19 @@ joined AS (
   UNION ALL
   SELECT job, step, rank, host, stage, ts, step_time_ms, compute_ms, comm_ms, data_ms, forward_ms, backward_ms, optimizer_ms
   FROM steps s ANTI JOIN several m ON m.job IS NOT DISTINCT FROM s.job AND m.rank = s.rank
+  ANTI JOIN again a ON a.job IS NOT DISTINCT FROM s.job AND a.step = s.step AND a.rank = s.rank
   WHERE rank IS NOT NULL AND step IS NOT NULL
+  UNION ALL
+  SELECT job, step, rank, host, stage, ts, step_time_ms, compute_ms, comm_ms, data_ms, forward_ms, backward_ms, optimizer_ms
+  FROM steps s ANTI JOIN several m ON m.job IS NOT DISTINCT FROM s.job AND m.rank = s.rank
+  SEMI JOIN again a ON a.job IS NOT DISTINCT FROM s.job AND a.step = s.step AND a.rank = s.rank
   QUALIFY row_number() OVER (PARTITION BY job, step, rank ORDER BY ts DESC NULLS LAST, line DESC) = 1
 ),
-records AS (
-  SELECT *, forward_ms + backward_ms + coalesce(optimizer_ms, 0) AS parts_ms,
-    count(compute_ms) OVER (PARTITION BY job) > 0 AS told
-  FROM joined
+told_jobs AS (
+  SELECT DISTINCT job, true AS told FROM joined WHERE compute_ms IS NOT NULL
+),
+records AS NOT MATERIALIZED (
+  SELECT *, forward_ms + backward_ms + coalesce(optimizer_ms, 0) AS parts_ms FROM joined
 ),
 -- Communication, or backward, may be told with or without the wait for the other ranks. With it, the
 -- usual rank communicates longer than the last one when that is late and the step therefore longer: the
@@ -406,8 +418,8 @@ waits AS (
   SELECT job, step, median(step_time_ms) AS step_ms,
     median(coalesce(comm_ms, step_time_ms - parts_ms - coalesce(data_ms, 0)))
       - min(coalesce(comm_ms, step_time_ms - parts_ms - coalesce(data_ms, 0))) AS waited_ms
-  FROM records
-  WHERE NOT told AND step_time_ms IS NOT NULL
+  FROM records r ANTI JOIN told_jobs t ON t.job IS NOT DISTINCT FROM r.job
+  WHERE step_time_ms IS NOT NULL
   GROUP BY job, step
   HAVING count(*) >= 4
 ),
@@ -429,14 +441,15 @@ shown AS (
   HAVING corr(step_ms, waited_ms) >= greatest(0.3, 3 / sqrt(count(*)))
 ),
 told_by AS (
-  SELECT r.* REPLACE (CASE WHEN r.told THEN r.compute_ms WHEN s.at_all THEN r.parts_ms END AS compute_ms),
-    CASE WHEN NOT r.told AND s.at_all AND r.parts_ms IS NULL
+  SELECT r.* REPLACE (CASE WHEN t.told THEN r.compute_ms WHEN s.at_all THEN r.parts_ms END AS compute_ms),
+    CASE WHEN t.told IS NULL AND s.at_all AND r.parts_ms IS NULL
       AND r.comm_ms + coalesce(r.data_ms, 0) < r.step_time_ms THEN r.step_time_ms - r.comm_ms END AS rest_ms
   FROM records r
+  LEFT JOIN told_jobs t ON t.job IS NOT DISTINCT FROM r.job
   LEFT JOIN (SELECT job, true AS at_all FROM shown) s ON s.job IS NOT DISTINCT FROM r.job
 ),
 recorded AS (
-  SELECT * EXCLUDE (parts_ms, told, rest_ms),
+  SELECT * EXCLUDE (parts_ms, rest_ms),
     coalesce(compute_ms + coalesce(data_ms, 0), rest_ms) AS own_ms, rest_ms IS NOT NULL AS by_rest
   FROM told_by
 ),
