@@ -22,6 +22,8 @@ from fabricobs.diagnosis.statistics import (
 
 # Where more of the ranks are last by turns, they are a group with work of its own, not slow ones.
 _MOST_LAST = 1 / 3
+# From this share of late steps on a unit is slow throughout, not in bursts.
+THROUGHOUT = 0.9
 # Units late by this share of the largest excess, in this share of all steps of either, are alike.
 _ALIKE = 2 / 3
 _SHARED = 0.5

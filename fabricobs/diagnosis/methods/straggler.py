@@ -24,11 +24,11 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.job import StepTimeTrend
+from fabricobs.diagnosis.later_units import later_units
 from fabricobs.diagnosis.methods.slow_gpus import clocks_of, gpus_of, kernel_is_silent
 from fabricobs.diagnosis.methods.straggler_loss import (
     AT_START_STEPS,
     SAME_ONSET_STEPS,
-    THROUGHOUT,
     begun_with,
     loss_of,
     onset_of,
@@ -37,6 +37,7 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.naming import listed, place_of
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
 from fabricobs.diagnosis.slow_ranks import (
+    THROUGHOUT,
     SlowUnit,
     alike,
     find_slow,
@@ -73,6 +74,7 @@ def find_stragglers(
         units = find_slow(times, model)
         priced: list[int] = []
         longer = [s for trend in trends if trend.job == times.job for s in trend.slowdowns]
+        units += later_units(times, longer, units)
         for unit in alike(times, units):
             begun = begun_with(times, unit, longer)
             findings.append(_finding(times, unit, priced, begun, model, evidence))
@@ -101,7 +103,9 @@ def _finding(
 ) -> Finding:
     """Tell of a unit; those already priced hide nobody. What costs little is information."""
     throughout = unit.share >= THROUGHOUT
-    first = onset_of(times, unit) if throughout else unit.first
+    after = None if longer is None else int(times.steps[unit.first]) - longer.first_step
+    with_them = after is not None and 0 <= after < times.spacing
+    first = onset_of(times, unit) if throughout and not with_them else unit.first
     begin, end = int(times.steps[first]), int(times.steps[unit.last])
     lost = loss_of(times, unit, begin, end, priced, longer)
     loss = lost.share

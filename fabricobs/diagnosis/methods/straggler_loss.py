@@ -6,12 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabricobs.diagnosis.rank_compute_times import RankTimes
-from fabricobs.diagnosis.slow_ranks import SlowUnit
+from fabricobs.diagnosis.slow_ranks import THROUGHOUT, SlowUnit
 from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.statistics import change_points, nan_median
 
-# From this share of late steps on a unit is slow throughout, not in bursts.
-THROUGHOUT = 0.9
 # So far may a unit's onset, dated by windows of 20 steps, be from that of the longer steps.
 SAME_ONSET_STEPS = 20
 # A unit that was late by more of that before did not begin to be: its work grew with everybody's.
