@@ -17,6 +17,7 @@ from fabricobs.diagnosis.statistics import Flags, Integers, is_less, nan_median
 _SURELY = 1e-4
 _FEWEST_STEPS = 20  # before it and after it
 _FEWEST_PARTS = 2
+_FEW_PARTS = 8  # up to which a part moves the median of all
 
 
 def later_units(
@@ -76,8 +77,10 @@ def _later_of(
     added = slowdown.after_ms - slowdown.before_ms
     late = times.own_ms - times.peer_ms
     own = np.stack([nan_median(late[:, columns], axis=1) for columns in parts], axis=1)
+    of_all = nan_median(own, axis=1)
     for place, columns in enumerate(parts):
-        others = nan_median(np.delete(own, place, axis=1), axis=1)
+        few = len(parts) <= _FEW_PARTS
+        others = nan_median(np.delete(own, place, axis=1), axis=1) if few else of_all
         beyond = own[:, place] - others
         then, now = (beyond[steps & np.isfinite(beyond)] for steps in (before, during))
         if min(len(then), len(now)) < _FEWEST_STEPS:
