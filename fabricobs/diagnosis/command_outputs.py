@@ -24,7 +24,7 @@ Files = Mapping[str, Sequence[Mapping[str, Any]]]
 Names = Mapping[tuple[str, str], Sequence[str]]  # of each NIC, by host and NIC
 
 
-def with_outputs(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
+def with_outputs(findings: Sequence[Finding], evidence: Evidence) -> tuple[Finding, ...]:
     """Return findings whose next steps name the files that hold the output of their commands.
 
     A file counts if it is of a device that the step names, else of one of the culprits, tells of a
@@ -40,7 +40,7 @@ def with_outputs(findings: Sequence[Finding], evidence: Evidence) -> list[Findin
         device: rows.rows(named=True)
         for (device,), rows in files.group_by("device", maintain_order=True)
     }
-    return [
+    return tuple(
         replace(
             finding,
             next_steps=tuple(
@@ -48,7 +48,7 @@ def with_outputs(findings: Sequence[Finding], evidence: Evidence) -> list[Findin
             ),
         )
         for finding in findings
-    ]
+    )
 
 
 def formats_of(step: str) -> set[str]:
@@ -105,7 +105,10 @@ def _names(step: str, device: str) -> bool:
 
 
 def _has_begun(finding: Finding, row: Mapping[str, Any]) -> bool:
-    return finding.start is None or (row["ts_last"] is not None and row["ts_last"] >= finding.start)
+    """Say whether a file tells of a time of the fault: of any, where none tells when it began."""
+    if finding.start is None or finding.from_first_step or finding.from_first_reading:
+        return True
+    return row["ts_last"] is not None and row["ts_last"] >= finding.start
 
 
 def _devices(finding: Finding) -> list[str]:

@@ -1,6 +1,8 @@
 """From what a method measured to the finding it tells: the model's words, filled in."""
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from string import Formatter
 from types import MappingProxyType
@@ -36,6 +38,7 @@ COST_WITHIN_SPREAD = (
     f"than {WORTH_A_LOOK:.0%} of this job's steps."
 )
 COST_NOT_KNOWN = (COST_UNKNOWN, COST_UNSEEN, COST_WITHIN_SPREAD)
+_COST = re.compile(r"\b(It costs?) (?:up to )?[\d.]+% of the throughput")
 UNFELT = "The job did not measurably feel it"
 
 
@@ -168,6 +171,15 @@ def driver(
     limit = model.threshold[threshold]
     bound = limit.value if limit.unit == unit else None
     return Driver(feature, value, peer, unit, robust_z, bound, limit.source)
+
+
+def with_one_cost(finding: Finding) -> Finding:
+    """Return a finding whose explanation tells the loss that its title and table tell.
+
+    What weighs a loss anew, as symptoms and bursts do, leaves the sentence as it was.
+    """
+    told = _COST.sub(rf"\1 {finding.lost} of the throughput", finding.explanation, count=1)
+    return finding if finding.loss_share is None else replace(finding, explanation=told)
 
 
 def _cost_sentence(cost: Cost | None) -> str:

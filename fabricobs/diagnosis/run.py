@@ -24,6 +24,7 @@ from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets, wit
 from fabricobs.diagnosis.command_outputs import with_outputs
 from fabricobs.diagnosis.coverage import describe_coverage
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import with_one_cost
 from fabricobs.diagnosis.findings import (
     Coverage,
     Diagnosis,
@@ -217,14 +218,14 @@ def _judged(
     described = partial(describe_coverage, evidence, offsets, hosts)
     coverage = attempt("what the store holds", described, Coverage((), ()))
     segments = tuple(segment for pace in trends for segment in pace.segments)
-    findings = with_clocks(findings, coverage.clocks)
-    findings = attempt(
-        "outputs of commands", lambda: with_outputs(findings, evidence), findings, shared=True
-    )
+    findings = [with_one_cost(each) for each in with_clocks(findings, coverage.clocks)]
     job_end = trends[0].last_time if len(trends) == 1 else None
     finished = len(trends) == 1 and run is not None and run.finished
     ordered = in_order(
         with_states(findings, coverage, segments, models, job_end, finished=finished)
+    )
+    ordered = attempt(
+        "outputs of commands", lambda: with_outputs(ordered, evidence), ordered, shared=True
     )
     estimates = attempt(
         "what if", lambda: what_if(rank_compute_times(evidence), ordered), _NO_ESTIMATES

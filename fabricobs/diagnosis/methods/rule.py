@@ -243,7 +243,9 @@ def _drivers(model: Model, rule: Rule, words: Mapping[str, Any]) -> Iterator[Dri
         if words.get(told.value) is None:
             continue
         peer = words.get(told.peer) if isinstance(told.peer, str) else told.peer
-        value = round(float(words[told.value]), 3)
+        value = float(words[told.value])
+        # A share of the bits is a few in ten thousand.
+        value = round(value, 3) if abs(value) >= 1 else float(f"{value:.4g}")
         feature = told.feature.format(**words)
         yield driver(model, told.threshold, feature, value, peer=peer, unit=told.unit)
 

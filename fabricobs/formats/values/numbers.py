@@ -61,6 +61,12 @@ def parse_number(text: str) -> float | Unfit | None:
     return number
 
 
+def parse_changes(text: str) -> int | Unfit | None:
+    """Read how often a link changed its state as how often it went down: it came up as often."""
+    changes = parse_whole(text)
+    return changes // 2 if isinstance(changes, int) else changes
+
+
 def parse_thousands(text: str) -> float | Unfit | None:
     """Read a number of the next larger unit: seconds for a column of ms, ms for one of us."""
     value = parse_number(text)
@@ -189,6 +195,7 @@ _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
 TYPES: dict[str, ValueType] = {
     "int": ValueType(r"-?\d+", parse_whole, ("BIGINT", "DOUBLE")),
     "count": ValueType(r"-?\d[\d,]*", parse_whole, ("BIGINT", "DOUBLE")),
+    "changes": ValueType(r"\d[\d,]*", parse_changes, ("BIGINT",)),
     "hex": ValueType(r"(?:0x)?[0-9a-fA-F]+", parse_hex, ("BIGINT",)),
     "number": ValueType(_NUMBER, parse_number, ("DOUBLE",)),
     "amount": ValueType(
