@@ -18,7 +18,11 @@ START = datetime(2026, 3, 2, 9)
 
 def told(finding: Finding, begins: datetime, interval: float | None, first: int = 121) -> Finding:
     longer = Slowdown(None, first, 299, begins, None, 1000, 1300, None, None)
-    trends: Any = [SimpleNamespace(slowdowns=[longer])]
+    return with_slowdown(finding, longer, interval)
+
+
+def with_slowdown(finding: Finding, longer: Slowdown, interval: float | None) -> Finding:
+    trends: Any = [SimpleNamespace(slowdowns=[longer], onsets=[longer])]
     frame = pl.DataFrame({"interval_seconds": [interval]}, schema={"interval_seconds": pl.Float64})
     evidence: Any = SimpleNamespace(frame=lambda _: frame)
     (found,) = at_their_onsets([finding], trends, evidence)
@@ -66,3 +70,19 @@ def test_not_before_it_nor_by_steps_alone_nor_of_what_comes_and_goes() -> None:
     assert told(finding, near, None) == finding
     # Longer steps that begin later are no onset of it.
     assert told(finding, START + timedelta(seconds=50), 15.0, 140) == finding
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_ends_with_the_steps_of_the_interval_in_which_its_counters_end(seed: int) -> None:
+    """ "It ended at step 383" stood above "was lost in the steps 177 to 372"."""
+    draw = random.Random(seed)
+    interval = draw.choice([5.0, 15.0, 60.0, 300.0])
+    over = START + timedelta(seconds=draw.randrange(600, 3600))
+    longer = Slowdown(None, 121, 299, START, over, 1000, 1300, None, None)
+    read = over + timedelta(seconds=draw.uniform(1, interval))
+    finding = replace(seen(draw, START, 121), end=read, end_step=299 + draw.randrange(1, 9))
+    ended = with_slowdown(finding, longer, interval)
+    assert (ended.end, ended.end_step) == (over, 299)
+    late = replace(finding, end=over + timedelta(seconds=interval + 60))
+    assert with_slowdown(late, longer, interval) == late
+    assert with_slowdown(finding, replace(longer, goes_on=True), interval) == finding

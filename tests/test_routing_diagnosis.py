@@ -396,7 +396,7 @@ class TestRoutesThatChange:
             fabric.up_later[1] = few * fabric.up[1].sum() / few.sum()
         slower = at(self.TURN + late)
         longer = Slowdown(None, 80, 240, slower, at(self.SAMPLES), 1800, 2600, None, None)
-        pace: Any = SimpleNamespace(slowdowns=[longer], step_at=lambda _: None)
+        pace: Any = SimpleNamespace(slowdowns=[longer], onsets=[longer], step_at=lambda _: None)
         rows = fabric.write()
         last: dict[tuple[str, str], dict[str, int]] = {}
         for row in rows["port_samples"]:
@@ -447,7 +447,7 @@ class TestLinksLeftEmpty:
         few[fabric.chance.permutation(16)[:used]] = hashed(fabric.chance, 24, used, used)
         fabric.up_later[1] = few * fabric.up[1].sum() / few.sum()
         longer = Slowdown(None, 80, 240, at(turn), at(samples), 1800, 2600, None, None)
-        pace: Any = SimpleNamespace(slowdowns=[longer], step_at=lambda _: None)
+        pace: Any = SimpleNamespace(slowdowns=[longer], onsets=[longer], step_at=lambda _: None)
         with closing(Evidence(make_store(fabric.write()))) as evidence:
             found = find_ecmp_skew(evidence, load_models()["ecmp_skew"], [pace]).findings
         return [f"{f.entities[0].switch} {f.start_step}" for f in found]

@@ -1,4 +1,4 @@
-"""When a cause began: counters tell the reading after, steps that grow longer tell it closer."""
+"""When a cause began and ended: counters tell the reading after, the steps tell it closer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,15 +14,17 @@ from fabricobs.diagnosis.slowdowns import Slowdown
 def at_their_onsets(
     findings: Sequence[Finding], trends: Sequence[StepTimeTrend], evidence: Evidence
 ) -> list[Finding]:
-    """Return findings that begin with the longer steps of the interval before their counters.
+    """Return findings that begin and end with the longer steps of the intervals of their counters.
 
-    The interval of counters in which a cause begins holds time without it, too: what tests whole
-    intervals begins one later.
+    The interval of counters in which a cause begins or ends holds time without it, too: what tests
+    whole intervals begins one later, and ends with the interval.
     """
     seconds = evidence.frame("coverage")["interval_seconds"][0]
     interval = timedelta(seconds=seconds or 0.0) + CLOCK_SLACK
     slowdowns = [slowdown for trend in trends for slowdown in trend.onsets]
-    return [_at_onset(finding, slowdowns, interval) for finding in findings]
+    begun = [_at_onset(finding, slowdowns, interval) for finding in findings]
+    slower = [slowdown for trend in trends for slowdown in trend.slowdowns]
+    return [_at_end(finding, slower, interval) for finding in begun]
 
 
 def _at_onset(finding: Finding, slowdowns: Sequence[Slowdown], interval: timedelta) -> Finding:
@@ -40,6 +42,25 @@ def _at_onset(finding: Finding, slowdowns: Sequence[Slowdown], interval: timedel
                 start_step=slowdown.first_step,
                 title=retold(finding.title, start, begun),
                 explanation=retold(finding.explanation, start, begun),
+            )
+    return finding
+
+
+def _at_end(finding: Finding, slowdowns: Sequence[Slowdown], interval: timedelta) -> Finding:
+    first, end, step = finding.start_step, finding.end, finding.end_step
+    if "counters" not in finding.families or end is None or step is None or finding.bursts:
+        return finding
+    for slowdown in slowdowns:
+        over = slowdown.end
+        if over is None or slowdown.goes_on or not (first or 0) <= slowdown.last_step < step:
+            continue
+        if over < end <= over + interval:
+            return replace(
+                finding,
+                end=over,
+                end_step=slowdown.last_step,
+                title=retold(finding.title, end, over),
+                explanation=retold(finding.explanation, end, over),
             )
     return finding
 

@@ -289,7 +289,7 @@ def loss_words(diagnosis: Diagnosis) -> str:
     )
     if not lost and unpriced:
         told = f"Lost over {runs}: not known; "
-        if loss.unexplained_share is not None:
+        if loss.unexplained_share is not None or diagnosis.coverage.values.get("steps"):
             return f"{told}no file tells what {counted(unpriced, 'finding')} cost."
         return f"{told}the logs hold no step times. To know it, provide: {STEPS_WANTED}"
     if not lost:
@@ -301,7 +301,8 @@ def loss_words(diagnosis: Diagnosis) -> str:
         split = f", all of it by one finding{shared}"
     elif costly and loss.unexplained_share is not None:
         split = f": {_by_cause(costly)}, {percent(loss.unexplained_share)} in no finding"
-    open_ = f" What {counted(unpriced, 'finding')} cost is not known." if unpriced else ""
+    more = "other finding" if costly else "finding"
+    open_ = f" What {counted(unpriced, more)} cost is not known." if unpriced else ""
     if loss.untold and not unpriced:
         open_ = f" It may be more: {loss.untold}."
     # A job that was slow from its first step has no pace before it to lose against.

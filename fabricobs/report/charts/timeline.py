@@ -33,9 +33,12 @@ _ROOM_FOR_NAME = 0.25  # of the width: a bar shorter than that has its name besi
 _LABEL = 0.33  # of the width: what a label needs on a telephone
 _LATE = 0.6  # of the width, from which labels stand left of their line
 _MOST_ROWS = 4  # of labels, above each other
-# Steps longer than this many times the slowest pace (start-up, checkpoints) run out of the frame:
-# they would press the rest to a flat line.
+# Steps longer than this many times the slowest pace, or nine tenths of all, run out of the frame
+# (start-up, checkpoints): they would press the rest to a flat line.
 _CUT_AT = 1.25
+# Those in which a cause acts that comes and goes are what the chart is for, up to as many medians.
+_MOST_SHOWN = 3
+_NEARLY_ALL = 0.9
 # Of the width of the steps: a standstill is seen however short, and leaves room however long.
 _LEAST_STANDING, _MOST_STANDING = 0.05, 1.5
 
@@ -48,7 +51,8 @@ def step_timeline(
     if not points:
         return None
     spans = _spans(points, findings)
-    low, high, cut = _step_time_range(points, segments, min(len(spans), _MOST_LANES))
+    bursts = [burst for finding in findings for burst in finding.bursts]
+    low, high, cut = _step_time_range(points, segments, bursts, min(len(spans), _MOST_LANES))
     names = ["step time", "pace (median of a stretch)", "finding" if spans else ""]
     color = colors(names)
     first, last = (f(point["first_step"] for point in points) for f in (min, max))
@@ -235,11 +239,23 @@ def _lane(
 
 
 def _step_time_range(
-    points: Sequence[Row], segments: Sequence[Segment], lanes: int
+    points: Sequence[Row],
+    segments: Sequence[Segment],
+    bursts: Sequence[tuple[int, int]],
+    lanes: int,
 ) -> tuple[float, float, int]:
     """Return bottom and top of the step-time axis, and how many points lie above it."""
     times = [float(point["step_time_ms"]) for point in points]
-    limit = _CUT_AT * max([median(times), *(segment.step_time_ms for segment in segments)])
+    middle, usual = median(times), sorted(times)[int(_NEARLY_ALL * (len(times) - 1))]
+    limit = _CUT_AT * max([middle, usual, *(segment.step_time_ms for segment in segments)])
+    own = [
+        float(point["step_time_ms"])
+        for point in points
+        if any(
+            first <= point["last_step"] and point["first_step"] <= last for first, last in bursts
+        )
+    ]
+    limit = max([limit, *(time for time in own if time <= _MOST_SHOWN * middle)])
     low, high = min(times), max(time for time in times if time <= limit)
     room = 0.08 * (high - low) or 0.05 * high or 1.0
     low, high = max(low - 2 * room, 0.0), high + room
