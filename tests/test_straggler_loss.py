@@ -42,7 +42,7 @@ def test_a_slow_rank_cost_what_its_steps_lost_where_it_explains_nearly_all(seed:
     slower = Slowdown(
         "a", onset, STEPS - 1, None, None, STEP_MS, STEP_MS + added, None, explains, goes_on=True
     )
-    longer = begun_with(times, unit, [replace(slower, first_step=5), slower])
+    longer = begun_with(times, unit, onset, [replace(slower, first_step=5), slower])
     assert longer is slower
     lost = loss_of(times, unit, onset, STEPS - 1, [], longer)
     if explains > 0.8:

@@ -12,6 +12,7 @@ from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend, fewest_lines
 from fabricobs.diagnosis.paces import (
     FEWEST_STEPS,
+    most_by_pace,
     most_by_work,
     numbers,
     of_fastest,
@@ -167,9 +168,7 @@ def _cost(
     if column != "step_time_ms":
         added = most_by_work(added, work, beside)
     else:
-        if beside.any():
-            own = max(float(np.median(added[beside])), 0.0)
-            added = np.where(beside, added, np.minimum(added, own))
+        added = most_by_pace(added, beside)
         added[_pauses(times, others)] = np.median(added)
     cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
     return replace(cost, reached=reached)

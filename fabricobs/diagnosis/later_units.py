@@ -52,7 +52,8 @@ def _later(times: RankTimes, slowdown: Slowdown, slowdowns: Sequence[Slowdown]) 
     ranks = [np.array([column]) for column in range(len(times.ranks))]
     for parts in (hosts, ranks):
         later = list(_later_of(times, parts, before, during, slowdown))
-        if later and (2 * len(later) < len(parts) or len(parts) == _FEWEST_PARTS == 2 * len(later)):
+        # Fewer than half, or one of two.
+        if 0 < len(later) <= max((len(parts) - 1) // 2, 1):
             columns = np.sort(np.concatenate(later))
             names = {times.hosts[part[0]] for part in later} if parts is hosts else set()
             return SlowUnit(

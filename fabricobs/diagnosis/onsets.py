@@ -27,9 +27,14 @@ def at_their_onsets(
     return [_at_end(finding, slower, interval) for finding in begun]
 
 
+def _is_of_counters(finding: Finding) -> bool:
+    """Say whether counters tell when it begins and ends, and not the steps of its bursts."""
+    return "counters" in finding.families and not finding.bursts
+
+
 def _at_onset(finding: Finding, slowdowns: Sequence[Slowdown], interval: timedelta) -> Finding:
     start, step = finding.start, finding.start_step
-    if "counters" not in finding.families or start is None or step is None or finding.bursts:
+    if not _is_of_counters(finding) or start is None or step is None:
         return finding
     for slowdown in slowdowns:
         begun = slowdown.start
@@ -48,7 +53,7 @@ def _at_onset(finding: Finding, slowdowns: Sequence[Slowdown], interval: timedel
 
 def _at_end(finding: Finding, slowdowns: Sequence[Slowdown], interval: timedelta) -> Finding:
     first, end, step = finding.start_step, finding.end, finding.end_step
-    if "counters" not in finding.families or end is None or step is None or finding.bursts:
+    if not _is_of_counters(finding) or end is None or step is None:
         return finding
     for slowdown in slowdowns:
         over = slowdown.end

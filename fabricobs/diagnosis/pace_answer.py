@@ -100,7 +100,7 @@ def everywhere(
         named = [each.label for each in cause.entities if each.type != "job"] if cause else []
         where = f"all wait for {' and '.join(named[:2])}" if named else "it is everywhere"
         text += f" Every rank's transfers take longer; computation is as before: {where}."
-    elif worst.compute_part is not None and worst.compute_part >= 0.8:
+    elif worst.is_by_computation:
         text += " The slowest rank's computation takes longer; transfers are as before."
     if worst.from_start:
         text = text.replace(" as before", " as after it")

@@ -144,8 +144,19 @@ def most_by_work(added: Array, work: Array, beside: npt.NDArray[np.bool_]) -> Ar
         return added
     times_as_much = np.nan_to_num(work / np.median(usual), nan=1.0)
     is_other = ~beside & (np.abs(np.log(times_as_much)) > np.log(_OTHER_WORK))
-    own = max(float(np.median(added[beside])), 0.0)
-    return np.where(is_other, np.minimum(added, own * times_as_much), added)
+    return np.where(is_other, np.minimum(added, _own(added, beside) * times_as_much), added)
+
+
+def most_by_pace(added: Array, beside: npt.NDArray[np.bool_]) -> Array:
+    """Return what is added to steps, of those of another pace no more than to steps `beside`."""
+    if not beside.any():
+        return added
+    return np.where(beside, added, np.minimum(added, _own(added, beside)))
+
+
+def _own(added: Array, beside: npt.NDArray[np.bool_]) -> float:
+    """Return what a cause adds to a step, by those beside others without it."""
+    return max(float(np.median(added[beside])), 0.0)
 
 
 def stand_out(times: Array, others: Array) -> bool:

@@ -14,7 +14,7 @@ PAUSE = 2.5
 # Where nearly every rank computes longer, by this share of what the steps grew, the work grew.
 _WORK_SHARE = 0.8
 MOSTLY = 0.5  # of the added time: what explains the rest
-_NEARLY_ALL = 0.8  # of it: nothing else is needed to explain a slowdown
+NEARLY_ALL = 0.8  # of it: nothing else is needed to explain a slowdown
 _NEARLY_EVERY = 0.1  # quantile of the ranks that stands for nearly every rank
 
 
@@ -63,12 +63,12 @@ class Slowdown:
     @property
     def is_by_transfers(self) -> bool:
         """Say whether longer transfers explain it alone."""
-        return (self.network_part or 0.0) >= _NEARLY_ALL
+        return (self.network_part or 0.0) >= NEARLY_ALL
 
     @property
     def is_by_computation(self) -> bool:
         """Say whether the slowest rank's longer computation explains it alone."""
-        return (self.compute_part or 0.0) >= _NEARLY_ALL
+        return (self.compute_part or 0.0) >= NEARLY_ALL
 
     @property
     def rise(self) -> float:
@@ -101,7 +101,7 @@ def slowdowns_of(
         slow = segment is not None and segment.step_time_ms >= best.step_time_ms / (
             1 - smallest_loss
         )
-        if slow and segment is not None and not is_more_work(work, best, segment):
+        if slow and segment is not None and not _is_more_work(work, best, segment):
             stretch.append(segment)
             continue
         if stretch:
@@ -127,7 +127,7 @@ def slow_start_of(
     best = min(segments, key=lambda segment: segment.step_time_ms)
     least = best.step_time_ms / (1 - smallest_loss)
     slow = list(takewhile(lambda segment: segment.step_time_ms > least, segments))
-    if not slow or is_more_work(work, best, slow[0]):
+    if not slow or _is_more_work(work, best, slow[0]):
         return None
     return replace(_slowdown(job, best, slow, steady, rank_steps), from_start=True)
 
@@ -146,7 +146,7 @@ def _ramps_joined(slowdowns: list[Slowdown]) -> list[Slowdown]:
     return joined
 
 
-def is_more_work(rank_steps: pl.DataFrame, before: Segment, after: Segment) -> bool:
+def _is_more_work(rank_steps: pl.DataFrame, before: Segment, after: Segment) -> bool:
     """Say whether nearly every rank computes longer, and by as much as the steps are longer.
 
     No single part does that: not a rank, not a host, not the network.

@@ -76,8 +76,9 @@ def find_stragglers(
         longer = [s for trend in trends if trend.job == times.job for s in trend.slowdowns]
         units += later_units(times, longer, units)
         for unit in alike(times, units):
-            begun = begun_with(times, unit, longer)
-            findings.append(_finding(times, unit, priced, begun, model, evidence))
+            onset = onset_of(times, unit)
+            begun = begun_with(times, unit, onset, longer)
+            findings.append(_finding(times, unit, onset, priced, begun, model, evidence))
             priced += unit.columns.tolist()
             longer = [each for each in longer if each is not begun]
         judged += judged_ranks(times, units, model)
@@ -96,6 +97,7 @@ def moment_of(times: RankTimes, index: int) -> datetime | None:
 def _finding(
     times: RankTimes,
     unit: SlowUnit,
+    onset: int,
     priced: Sequence[int],
     longer: Slowdown | None,
     model: Model,
@@ -105,7 +107,7 @@ def _finding(
     throughout = unit.share >= THROUGHOUT
     after = None if longer is None else int(times.steps[unit.first]) - longer.first_step
     with_them = after is not None and 0 <= after < times.spacing
-    first = onset_of(times, unit) if throughout and not with_them else unit.first
+    first = unit.first if with_them else onset
     begin, end = int(times.steps[first]), int(times.steps[unit.last])
     lost = loss_of(times, unit, begin, end, priced, longer)
     loss = lost.share

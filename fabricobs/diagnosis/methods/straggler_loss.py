@@ -7,7 +7,7 @@ import numpy as np
 
 from fabricobs.diagnosis.rank_compute_times import RankTimes
 from fabricobs.diagnosis.slow_ranks import THROUGHOUT, SlowUnit
-from fabricobs.diagnosis.slowdowns import Slowdown
+from fabricobs.diagnosis.slowdowns import NEARLY_ALL, Slowdown
 from fabricobs.diagnosis.statistics import change_points, nan_median
 
 # So far may a unit's onset, dated by windows of 20 steps, be from that of the longer steps.
@@ -19,9 +19,6 @@ _LATE_BEFORE = 1 / 3
 _SEEN = 0.1
 # A unit late so soon after the warm-up was so from the start; change points are as far off at most.
 AT_START_STEPS = 10
-# Of what longer steps add, a unit's own times explain so much if they are its loss: 3.09 of 3.35 s
-# a step where drawn evaluations last longer by it, too, and 3.8 s were lost.
-_NEARLY_ALL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,12 @@ class StragglerLoss:
 
 
 def onset_of(times: RankTimes, unit: SlowUnit) -> int:
-    """Return the index of the step at which a unit fell behind, near its first late one."""
+    """Return the index of the step at which a unit fell behind, near its first late one.
+
+    One that comes and goes begins with its first burst.
+    """
+    if unit.share < THROUGHOUT:
+        return unit.first
     excess = nan_median(times.excess[:, unit.columns], axis=1)
     known = np.flatnonzero(np.isfinite(excess))
     cuts = known[change_points(1 + excess[known], smallest=5)]
@@ -53,14 +55,15 @@ def onset_of(times: RankTimes, unit: SlowUnit) -> int:
     return min(near, key=lambda cut: abs(cut - unit.first), default=unit.first)
 
 
-def begun_with(times: RankTimes, unit: SlowUnit, slowdowns: Sequence[Slowdown]) -> Slowdown | None:
+def begun_with(
+    times: RankTimes, unit: SlowUnit, onset: int, slowdowns: Sequence[Slowdown]
+) -> Slowdown | None:
     """Return the longer steps that begin when a unit begins to arrive late, if any.
 
     Where computation hides collectives, it arrives later by less than it holds up the others.
     """
     if unit.share < THROUGHOUT:
         return None
-    onset = onset_of(times, unit)
     begin = int(times.steps[onset])
     before, after = _lateness(times, unit, 0, onset), _lateness(times, unit, onset, unit.last + 1)
     if before > _LATE_BEFORE * after:
@@ -89,7 +92,8 @@ def loss_of(
     """Return what a unit cost in its steps; ranks already `priced` hide nobody.
 
     `longer` are the longer steps that begin with it: what they lost is its loss where its own times
-    explain nearly all of that, or cannot, for computation hides collectives.
+    explain nearly all of that, or cannot, for computation hides collectives. Evaluations that last
+    longer by it are among the rest: of a drawn host 3.09 of 3.35 s a step, where 3.8 were lost.
     """
     # Rounded once: the text and the finding tell one share.
     loss = round(times.lost_share(unit.columns, first_step, last_step, priced), 4)
@@ -100,7 +104,7 @@ def loss_of(
         return StragglerLoss(share, hidden=True)
     won = times.won_back_ms(unit.columns, first_step, last_step, priced)
     explained = float(nan_median(won, axis=0)) / (longer.after_ms - longer.before_ms)
-    return StragglerLoss(share, explained) if explained >= _NEARLY_ALL else StragglerLoss(loss)
+    return StragglerLoss(share, explained) if explained >= NEARLY_ALL else StragglerLoss(loss)
 
 
 def _lateness(times: RankTimes, unit: SlowUnit, first: int, last: int) -> float:
