@@ -9,7 +9,7 @@ FAST := $(addprefix tests/test_,accounting.py charts.py config.py formats.py que
 RESOLVE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
-.PHONY: demo test test-all test-lowest fuzz check fix kernels docs bench bench-scale lock wheel clean
+.PHONY: demo test test-all test-part test-lowest fuzz check fix kernels docs bench bench-scale lock wheel clean
 
 # Only files whose hashes are in the lock are installed; the project itself is built from them.
 define install
@@ -34,6 +34,10 @@ test: $(VENV)/.ready  ## the tests of daily work, in parallel, in about six minu
 
 test-all: $(VENV)/.ready  ## all tests: kills, hostile inputs, simulated clusters and browsers too
 	$(BIN)/pytest -n auto
+
+PART ?= 1/4
+test-part: $(VENV)/.ready  ## the fast tests and one part of the slow ones, PART=2/4
+	$(BIN)/pytest -n auto --slow-part $(PART)
 
 test-lowest: $(LOWEST)/.ready  ## tests of every library, with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/pytest -n auto -m "not slow" $(FAST)

@@ -6,6 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,32 @@ ROOT = Path(__file__).parents[1]
 Rows = dict[str, list[dict[str, object]]]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 COMMAND = [sys.executable, "-c", "from fabricobs.cli import main; main()"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--slow-part",
+        metavar="K/N",
+        help="of the slow tests, run the K-th of N parts alone; the fast ones all the same",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the slow tests of other parts. Which part a test is of, its name alone tells."""
+    told = config.getoption("--slow-part")
+    if told is None:
+        return
+    asked, parts = map(int, told.split("/"))
+    if not 1 <= asked <= parts:
+        raise pytest.UsageError(f"--slow-part {told}: K is 1 to N")
+
+    def is_left_out(item: pytest.Item) -> bool:
+        part = zlib.crc32(item.nodeid.encode()) % parts + 1
+        return part != asked and item.get_closest_marker("slow") is not None
+
+    left_out = [item for item in items if is_left_out(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not is_left_out(item)]
 
 
 NOISE = [

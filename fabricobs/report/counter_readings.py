@@ -173,14 +173,13 @@ def _readings(
     priority: int | None,
     queue: str | None,
     counter: str,
-    table: str,
+    unit: str,
     format_: str,
     before: dict[str, object],
     later: dict[str, object],
 ) -> CounterReadings:
     queued = "" if queue is None else f" queue {queue}"
     part = f"{owner} {name}" + (f" priority {priority}" if priority is not None else queued)
-    unit = next(column.unit for column in TABLES[table].columns if column.name == counter)
     return CounterReadings(part, counter, unit, format_, _reading(before), _reading(later))
 
 
@@ -221,7 +220,7 @@ def _sql(finding: Finding, selects: Sequence[str]) -> str:
     reading = "{'value': value, 'ts': ts, 'path': path, 'line': line}"
     return f"""
         WITH told AS (
-          SELECT r.*, f.path, p.owner, p.part
+          SELECT r.*, f.path, p.owner, p.part, coalesce(i.unit, '') AS unit
           FROM ({" UNION ALL BY NAME ".join(selects)}) r
           JOIN port_parts p USING (device, port)
           JOIN files f USING (file_id)
@@ -260,7 +259,7 @@ def _sql(finding: Finding, selects: Sequence[str]) -> str:
         ),
         pairs AS (
           -- Both stand next to each other: by the clock of another part it may rise later.
-          SELECT owner, part, priority, queue, counter, table_name, format,
+          SELECT owner, part, priority, queue, counter, unit, format,
             arg_max({reading}, (ts, -line))
               FILTER (ts = begins OR (ts > begins AND ts < rises)) AS before,
             arg_min({reading}, line) FILTER (ts = shows) AS later
