@@ -18,6 +18,8 @@ from fabricobs.querying import stored_queries
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 SIZE = 1 << 30
 BASE = datetime(2026, 3, 1, 9, tzinfo=UTC)
 

@@ -29,6 +29,8 @@ from fabricobs.diagnosis.model import load_models
 from fabricobs.diagnosis.rule_cases import rows_of
 from fabricobs.diagnosis.run import diagnose
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[[Rows], Path]
 KINDS = {"pfc_storm", "congestion", "ecn_misconfigured", "oversubscription", "ecmp_skew"}
 NICS = [f"node{host:02d}" for host in range(HOSTS)]

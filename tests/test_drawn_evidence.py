@@ -13,6 +13,8 @@ from fabricobs.simulator.random_worlds.case import write_world
 from fabricobs.simulator.random_worlds.spec import draw_spec
 from fabricobs.store.parts import Store
 
+pytestmark = pytest.mark.slow
+
 # A small site that collects little else, so that a world takes seconds.
 PLAIN: dict[str, Any] = {
     "hosts": 4, "spare_hosts": 0, "gpus_per_host": 4, "nics_per_host": 2, "duration_minutes": 15.0,

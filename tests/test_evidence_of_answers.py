@@ -23,6 +23,8 @@ from typer.testing import CliRunner
 from fabricobs.api import ingest, open_store, simulate
 from fabricobs.cli import app
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 2, 9)
 LINKS, ROUTING, CONGESTION = 2, 3, 6
 Told = dict[str, Any]
@@ -538,7 +540,6 @@ def test_switches_alone_tell_which_ports_are_uplinks(tell: Tell, name: str) -> N
     assert told["findings"] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("scenario", "seed"), [("ecmp_polarisation", 151), ("healthy", 152)])
 def test_switches_alone_name_the_leaf_that_skews(tmp_path: Path, scenario: str, seed: int) -> None:
     only = ("switches", "spines")

@@ -30,6 +30,8 @@ from fabricobs.querying import stored_queries
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 BANDWIDTH = 7  # number of the question
 HEADER = {"id": "0x5e", "nnodes": 4, "n_ranks": 4}
 

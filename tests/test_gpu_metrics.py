@@ -18,6 +18,8 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 3, 8, 11, tzinfo=UTC)
 # A series: name, labels, and the values at the times of all.
 Series = tuple[str, dict[str, str], list[float]]

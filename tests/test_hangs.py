@@ -39,6 +39,8 @@ from fabricobs.simulator.writers.stacks import Doing, faulthandler, py_spy, py_s
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[[Rows], Path]
 START = datetime(2026, 3, 2, 9)
 JOBS = {

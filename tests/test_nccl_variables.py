@@ -17,6 +17,8 @@ from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 MODEL = load_models()["nccl_variables"]
 STAMP = 1741083302
 

@@ -13,6 +13,8 @@ from conftest import Rows
 from fabricobs.diagnosis.findings import Diagnosis
 from fabricobs.diagnosis.run import diagnose
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 2, 9)
 STEPS = 160
 RANKS = 16

@@ -29,6 +29,8 @@ from test_ordinary_life import STEPS, Make, computing, job, loud
 from fabricobs.api import ingest, open_store
 from fabricobs.diagnosis.run import diagnose
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["tell"]  # a fixture
 
 

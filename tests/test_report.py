@@ -45,6 +45,8 @@ from fabricobs.report.screen import summary_text
 from fabricobs.report.terminal import diagnosis_text, in_colour
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:

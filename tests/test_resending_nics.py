@@ -8,6 +8,8 @@ import pytest
 
 import fabricobs
 
+pytestmark = pytest.mark.slow
+
 BEGIN, SECONDS, READINGS = 1_741_075_200, 10, 8
 Counters = Mapping[str, int]
 Write = Callable[[Path, Mapping[str, Counters], int, random.Random], None]

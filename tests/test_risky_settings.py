@@ -15,6 +15,8 @@ from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.store.parts import Store
 
+pytestmark = pytest.mark.slow
+
 MODEL = load_models()["risky_setting"]
 STAMP = 1741083302
 HOSTS = 5

@@ -27,6 +27,8 @@ from fabricobs.store.jobs import Run
 from fabricobs.store.launches import Lines
 from fabricobs.store.session import NO_SITE
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 2, 9)
 SAMPLES = 8
 Make = Callable[[Rows], Path]

@@ -17,6 +17,8 @@ from fabricobs.diagnosis.run import diagnose
 from fabricobs.report.explanation import explain
 from fabricobs.report.input_lines import line_naming
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 2, 9)
 MINUTES = 60
 

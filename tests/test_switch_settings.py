@@ -38,6 +38,8 @@ from fabricobs.querying import stored_queries
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 
+pytestmark = pytest.mark.slow
+
 AUDIT = stored_queries()["configuration_audit"].sql
 SITES = [
     *((vendor,) for vendor in WRITERS),

@@ -10,6 +10,8 @@ import pytest
 
 from conftest import Run
 
+pytestmark = pytest.mark.slow
+
 BOTH = "time   algbw   busbw #wrong"
 HEADS = (
     "# nThread 1 nGpus 1 minBytes 1073741824 maxBytes 1073741824 step: 2(factor) iters: 20",
