@@ -56,13 +56,18 @@ def samples(device: str, port: str, counters: Counters, *, name: str = "counters
     return {"port_samples": rows}
 
 
-def cluster(*, slower: float = 1.0, gbps: dict[str, float] | None = None) -> Rows:
-    """Four hosts of one NIC each below leaf00, a step a second; transfers `slower` since SINCE."""
+def cluster(
+    *, slower: float = 1.0, gbps: dict[str, float] | None = None, until: float = SAMPLES
+) -> Rows:
+    """Four hosts of one NIC each below leaf00, a step a second; transfers `slower` since SINCE.
+
+    They are so until the sample `until`.
+    """
     chance = np.random.default_rng(1)
     rows: Rows = {name: [] for name in ("steps", "port_status", "links", "port_samples")}
     now = START
     for step in range(1, STEPS + 1):
-        late = now >= at(SINCE)
+        late = at(SINCE) <= now < at(until)
         transfer = chance.normal(300, 3) * (slower if late else 1)
         now += timedelta(milliseconds=700 + transfer)
         for host in range(HOSTS):

@@ -93,6 +93,29 @@ def test_a_lone_switch_is_set_against_itself(
     assert "throughput_drop" in {finding.kind for finding in found.findings}
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_switch_that_pauses_exactly_as_long_as_steps_are_longer_costs_them(
+    make_store: Make, seed: int
+) -> None:
+    """No NIC of it is known, and the loss was without a cause though both came and went."""
+    draw = np.random.default_rng(600 + seed)
+    over = SINCE + int(draw.integers(6, 10))
+    alike = seed % 2 == 0
+    until = over + draw.uniform(-0.9, 0) if alike else SAMPLES
+    sent = rising(round(draw.uniform(120, 600) * INTERVAL))
+    sent = [min(total, sent[over]) for total in sent]
+    counters = {"pfc_tx_frames": sent, "pfc_rx_frames": [0] * SAMPLES}
+    paused = [priority("leaf00", port, counters) for port in PORTS]
+    rows = cluster(slower=1.4, until=until) | {"links": []}
+    found = diagnose(make_store(together(rows, other_leaves(3, 1), *paused)))
+    (finding,) = told(found)
+    assert [e.label for e in finding.entities] == ["leaf00"]
+    losses = {each.kind: each.loss_share for each in found.findings if each.loss_share}
+    assert list(losses) == ["pausing_switch" if alike else "throughput_drop"]
+    assert losses.popitem()[1] == pytest.approx(0.4 * 300 / (1000 + 0.4 * 300), abs=0.02)
+    assert finding.severity == ("medium" if alike else "low")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_leaves_that_pause_alike_are_the_load_of_a_fabric(make_store: Make, seed: int) -> None:
     draw = np.random.default_rng(200 + seed)

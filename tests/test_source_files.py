@@ -39,7 +39,7 @@ def finding(entity: Entity, query: str, first: int, last: int) -> Finding:
 
 
 def kind_of(name: str, table: str, counter: str, kind: str = "counter") -> dict[str, str]:
-    return {"format": name, "table_name": table, "counter": counter, "kind": kind}
+    return {"format": name, "table_name": table, "counter": counter, "kind": kind, "unit": "bytes"}
 
 
 def test_every_place_of_the_sample_tells_of_a_culprit(sample_store: Path) -> None:

@@ -18,7 +18,14 @@ from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phrases
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, NotJudged
 from fabricobs.diagnosis.job import StepTimeTrend
-from fabricobs.diagnosis.methods.rule_parts import Wrong, as_findings, first, having, wrong_parts
+from fabricobs.diagnosis.methods.rule_parts import (
+    Wrong,
+    as_findings,
+    first,
+    having,
+    last,
+    wrong_parts,
+)
 from fabricobs.diagnosis.methods.rule_price import goes_on, is_priced, price, price_since
 from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.naming import listed, numbered, place_of
@@ -74,7 +81,7 @@ def _finding(
     parts = _entities(wrong.rows, rule)
     entities = _with_wholes(parts, wrong.rows, model, rule)
     own = _own(trends, parts)
-    has_price = is_priced(wrong, evidence, model, rule)
+    has_price = is_priced(wrong, evidence, model, rule) or _came_and_went(wrong, own)
     cost = price(wrong, evidence, model, rule, own) if has_price else None
     priced = cost is not None and cost.would_show
     # The steps of a job may be longer for another reason; a rank's own work is not.
@@ -151,6 +158,21 @@ def _slower_since(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> Slowdown | N
             if slowdown.first_step in near and not slowdown.more_work:
                 return slowdown
     return None
+
+
+def _came_and_went(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> bool:
+    """Say whether longer steps begin with it and end in its last interval: nothing else is as old.
+
+    What only begins with longer steps may have come with their cause.
+    """
+    slower = _slower_since(wrong, trends)
+    if slower is None or slower.end is None or slower.goes_on:
+        return False
+    before, after = last(wrong.rows, "ts_before"), last(wrong.rows, "ts")
+    if before is None or after is None:
+        return False
+    over: bool = before - CLOCK_SLACK <= slower.end <= after + CLOCK_SLACK
+    return over
 
 
 def _entities(rows: pl.DataFrame, rule: Rule) -> tuple[Entity, ...]:
