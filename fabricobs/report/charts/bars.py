@@ -18,6 +18,8 @@ from fabricobs.report.charts.drawing import (
 from fabricobs.report.charts.source import Row
 
 _MEASURED = "measured"
+_ACCUSED = "accused"
+_SERIES = (_MEASURED, "", _ACCUSED)
 _ROW_HEIGHT = 20  # pixels
 _SHORT = 7  # letters of a number; words beside a bar need more room on a telephone
 
@@ -32,6 +34,7 @@ def bars(
 ) -> alt.LayerChart:
     """Draw a bar for each row (part, value, text beside it), dashed lines at the limits' values.
 
+    A row that is `accused` has a colour of its own; the text beside it says why.
     Ticks of percent bear its sign, as the texts do.
     """
     most = max([float(row["value"]) for row in (*rows, *limits)]) or 1.0
@@ -41,12 +44,16 @@ def bars(
     scale = alt.Scale(domain=[0, room * most], nice=False)
     ticks = alt.Axis(tickCount=TICKS, labelExpr=f"datum.label + '{percent_sign(unit)}'")
     x = alt.X("value:Q", title=unit, scale=scale, axis=ticks)
-    drawn = series(rows, _MEASURED).mark_bar(height={"band": 0.6})
-    drawn = drawn.encode(
-        x=x, y=y, color=colors([_MEASURED]).legend(None), tooltip=tips(part="name", text=unit)
-    )
+    own = [row for row in rows if row.get("accused")]
+    drawn = [
+        series(some, name)
+        .mark_bar(height={"band": 0.6})
+        .encode(x=x, y=y, color=colors(_SERIES).legend(None), tooltip=tips(part="name", text=unit))
+        for name, some in ((_MEASURED, [row for row in rows if row not in own]), (_ACCUSED, own))
+        if some
+    ]
     text = alt.Chart(data(rows)).mark_text(align="left", dx=4, color=INK)
     text = text.encode(x=x, y=y, text="text:N")
     rule = alt.Chart(data(limits)).mark_rule(strokeDash=DASHES, strokeWidth=1.5, color=INK)
-    chart = layers(drawn, text, rule.encode(x=x))
+    chart = layers(*drawn, text, rule.encode(x=x))
     return titled(chart.properties(height=_ROW_HEIGHT * len(rows) + 10), title, caption)

@@ -87,6 +87,7 @@ def benchmark_runs(source: Source, finding: Finding) -> alt.LayerChart | None:
             "part": row["run"],
             "value": row["busbw_gbytes_per_s"],
             "text": f"{row['busbw_gbytes_per_s']:,.1f}, {row['verdict']}",
+            "accused": row["accused"],
         }
         for row in rows[:_MOST_BARS]
     ]
