@@ -29,9 +29,17 @@ RESTARTS = pl.DataFrame(schema={"job": pl.String, "step": pl.Int64})
 
 
 def judged(
-    times: np.ndarray, every: int, *, mean: bool, ranks: pl.DataFrame = RANKS
+    times: np.ndarray,
+    every: int,
+    *,
+    mean: bool,
+    ranks: pl.DataFrame = RANKS,
+    tokens: np.ndarray | None = None,
 ) -> StepTimeTrend:
-    """Judge a log that tells every n-th step: its own time, or the mean since the line before."""
+    """Judge a log that tells every n-th step: its own time, or the mean since the line before.
+
+    `tokens` are those of each step, where the log tells them.
+    """
     steps = np.arange(0, len(times), every)[1:] if every > 1 else np.arange(len(times))
     told = [times[step - every + 1 : step + 1].mean() if mean else times[step] for step in steps]
     rows = pl.DataFrame(
@@ -46,6 +54,8 @@ def judged(
         pl.lit(None, pl.Float64).alias(name)
         for name in ("tokens", "operations", "samples", "transfer_ms", "slowest_compute_ms")
     )
+    if tokens is not None:
+        rows = rows.with_columns(tokens=pl.Series(tokens[steps], dtype=pl.Float64))
     (trend,) = step_time_trends(rows, ranks, RESTARTS, SMALLEST_LOSS, LEAST_STEPS, {})
     return trend
 
@@ -113,6 +123,36 @@ def test_a_slow_start_is_a_loss_where_no_more_work_was_done(seed: int, grown: st
     assert pace.slow_start is None and not pace.onsets and not slowdown.is_lead
     assert abs(slowdown.last_step + 1 - ends) <= 2
     assert slowdown.loss_share == pytest.approx(rise / (1 + rise), abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_steps_that_become_shorter_all_along_are_no_slow_start(seed: int) -> None:
+    """The last ten of 60 steps were the best pace, and the others "7% longer until step 50"."""
+    chance = np.random.default_rng(800 + seed)
+    steps = int(chance.integers(60, 300))
+    times = 1000 * (1 + np.linspace(chance.uniform(0.08, 0.3), 0, steps))
+    trend = judged(times * (1 + chance.normal(0, 0.012, steps)), 1, mean=False)
+    assert trend.slow_start is None
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+@pytest.mark.parametrize("grows", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_smaller_batch_costs_more_a_token_and_is_no_loss(
+    seed: int, grows: bool, faulty: bool
+) -> None:
+    """A batch that doubles: its first steps were "55% longer for the same work", no cause known."""
+    chance = np.random.default_rng(700 + seed)
+    change, fixed = int(chance.integers(40, 120)), float(chance.uniform(0, 0.95))
+    small = np.arange(200) < change if grows else np.arange(200) >= change
+    tokens = np.where(small, 1 / float(chance.choice([2, 4, 8])), 1.0)
+    times = 1000 * (fixed + (1 - fixed) * tokens) * (1 + chance.normal(0, 0.005, 200))
+    if faulty:  # what makes even the smaller steps longer as a whole
+        times = np.where(small, 1000 * (1 + chance.uniform(0.1, 0.5)), times)
+    trend = judged(times, 1, mean=False, tokens=tokens)
+    found = [*trend.slowdowns, *filter(None, [trend.slow_start])]
+    assert len(found) == faulty
+    assert all(each.per_work and each.loss_share > 0.1 for each in found)
 
 
 def test_too_few_lines_tell_nothing() -> None:

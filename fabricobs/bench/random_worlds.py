@@ -121,7 +121,7 @@ def tables(results: Sequence[WorldResult]) -> str:
         _by("By loss", clear, lambda outcome: _bin(outcome.true_loss)),
         _by("Not identifiable", [o for o in outcomes if not o.identifiable], lambda o: o.fault),
         _false(scores),
-        calibration_table(claims),
+        calibration_table([claim for claim in claims if claim.right or not claim.again]),
         _worst(results),
         _reading(results),
     ]

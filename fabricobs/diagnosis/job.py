@@ -198,8 +198,10 @@ def _is_near(slowdown: Slowdown, restarts: pl.DataFrame) -> bool:
 def _for_the_same_work(steps: pl.DataFrame) -> tuple[pl.DataFrame, bool, bool]:
     """Return the steps with their times for the same work, whether that is told, and known.
 
-    Tokens and operations tell all the work of a step, samples not how long their sequences are.
+    What they took in all stays as `whole_ms`. Tokens and operations tell all the work of a step,
+    samples not how long their sequences are.
     """
+    steps = steps.with_columns(whole_ms="step_time_ms")
     for name in ("tokens", "operations", "samples"):
         work = pl.col(name) / pl.col(name).median()
         known = steps.filter(pl.col(name) > 0)

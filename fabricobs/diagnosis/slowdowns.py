@@ -92,7 +92,7 @@ def slowdowns_of(
     """Join neighbouring segments that are slower than the best pace before them.
 
     More work makes a pace of its own, with which what follows is compared; `work` are the records
-    of the ranks that may tell of it, none where the work of each step is known.
+    of the ranks that may tell of it, none where the work of each step is known. So does less work.
     """
     found: list[Slowdown] = []
     best = segments[0]
@@ -101,13 +101,19 @@ def slowdowns_of(
         slow = segment is not None and segment.step_time_ms >= best.step_time_ms / (
             1 - smallest_loss
         )
-        if slow and segment is not None and not _is_more_work(work, best, segment):
+        less_work = slow and segment is not None and _is_less_work(steady, best, segment)
+        if (
+            slow
+            and segment is not None
+            and not less_work
+            and not _is_more_work(work, best, segment)
+        ):
             stretch.append(segment)
             continue
         if stretch:
             found.append(_slowdown(job, best, stretch, steady, rank_steps))
             stretch = []
-        if slow and segment is not None:
+        if slow and segment is not None and not less_work:
             grown = _slowdown(job, best, [segment], steady, rank_steps)
             found.append(replace(grown, more_work=True))
         if segment is not None and (slow or segment.step_time_ms < best.step_time_ms):
@@ -127,9 +133,23 @@ def slow_start_of(
     best = min(segments, key=lambda segment: segment.step_time_ms)
     least = best.step_time_ms / (1 - smallest_loss)
     slow = list(takewhile(lambda segment: segment.step_time_ms > least, segments))
-    if not slow or _is_more_work(work, best, slow[0]):
+    if not slow or _is_less_work(steady, best, slow[0]) or _is_more_work(work, best, slow[0]):
         return None
-    return replace(_slowdown(job, best, slow, steady, rank_steps), from_start=True)
+    start = replace(_slowdown(job, best, slow, steady, rank_steps), from_start=True)
+    return None if _is_drift(steady, start, best) else start
+
+
+def _is_drift(steady: pl.DataFrame, start: Slowdown, best: Segment) -> bool:
+    """Say whether a line tells the steps until the best pace as well as one change does.
+
+    Steps that become shorter all along lost nothing that ended.
+    """
+    steps = steady.filter(pl.col("step").is_between(start.first_step, best.last_step))
+    x, times = steps["step"].to_numpy(), steps["step_time_ms"].to_numpy()
+    parts = (times[x <= start.last_step], times[x > start.last_step])
+    step = sum(float(np.square(part - part.mean()).sum()) for part in parts)
+    line = times - np.polyval(np.polyfit(x, times, 1), x)
+    return float(np.square(line).sum()) <= step
 
 
 def _ramps_joined(slowdowns: list[Slowdown]) -> list[Slowdown]:
@@ -144,6 +164,18 @@ def _ramps_joined(slowdowns: list[Slowdown]) -> list[Slowdown]:
         else:
             joined.append(each)
     return joined
+
+
+def _is_less_work(steady: pl.DataFrame, before: Segment, after: Segment) -> bool:
+    """Say whether steps that are longer for the same work took no longer as a whole.
+
+    They do less work: what each step takes however little it does is more for each token.
+    """
+    usual = [
+        _median_of(steady.filter(pl.col("step").is_between(s.first_step, s.last_step)), "whole_ms")
+        for s in (before, after)
+    ]
+    return usual[1] <= usual[0]
 
 
 def _is_more_work(rank_steps: pl.DataFrame, before: Segment, after: Segment) -> bool:

@@ -2,7 +2,7 @@
 -- A row is an interval of a NIC that received `$ratio` of its peers or more, and `$excess_share` of its line rate
 -- beyond them, or `$small_share` and `$many_times` what they received (`is_small`); few NICs of the snapshot do. A
 -- switch port without a known cable must be the only one: uplinks that are not even are several (`than_before`: of
--- one that is compared with itself). Where its queue fills and few others do, `$ratio` alone will do (`fills`), and
+-- one that is compared with itself). Where its queue fills and few others do, `$ratio` and `$idle_share` will do (`fills`), and
 -- where no log counts its bytes that it fills. A line rate that no file tells is the highest rate at which a NIC received, and
 -- `$least_gbps` at least. `cnp` are the CNPs a second it sent, `usual_cnp` those of the median NIC; `marked` the
 -- packets a second its switch port marked, `usual_marked` those of the median port; `paused` the frames a second
@@ -45,7 +45,7 @@ much AS (
   )
   WINDOW p AS (PARTITION BY part, format)
   QUALIFY (
-      count(*) FILTER (fills OR (share >= $small_share AND ratio >= $many_times)) OVER p >= $windows
+      count(*) FILTER (is_uncounted OR (fills AND share >= $idle_share) OR (share >= $small_share AND ratio >= $many_times)) OVER p >= $windows
       -- An interval in which it begins or ends has a part of it only: a tenth, as above.
       OR (max(share) OVER p >= $excess_share AND count(*) FILTER (share >= 0.1 * $excess_share) OVER p >= $windows)
     ) AND (is_uncounted OR excess_gbps >= 0.1 * max(excess_gbps) OVER p)
