@@ -12,5 +12,5 @@ SELECT job, path, run, test, name,
   CASE WHEN busbw_gbytes_per_s IS NULL THEN small_us END AS small_us,
   CASE WHEN busbw_gbytes_per_s IS NULL THEN small_high_us END AS small_high_us
 FROM benchmark_runs
-WHERE busbw_gbytes_per_s > 0 OR test LIKE 'ib_%_lat'
+WHERE busbw_gbytes_per_s > 0 OR test LIKE 'ib_%_lat' OR wrong > 0
 ORDER BY path, run, test

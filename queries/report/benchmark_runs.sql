@@ -7,4 +7,4 @@
 SELECT name AS run, busbw_gbytes_per_s, verdict, verdict NOT IN ('ok', 'not judged') AS accused
 FROM benchmark_runs
 WHERE busbw_gbytes_per_s > 0
-ORDER BY wrong > 0 DESC, busbw_gbytes_per_s / coalesce(expected_low_gbytes_per_s, usual_gbytes_per_s), path, run
+ORDER BY coalesce(wrong > 0, false) DESC, busbw_gbytes_per_s / coalesce(expected_low_gbytes_per_s, usual_gbytes_per_s), path, run

@@ -203,7 +203,7 @@ named AS (
     coalesce(b.nic, array_to_string(a.names, ' ')) AS asked_nics,
     CASE WHEN p.run IS NULL THEN coalesce(l.nics, len(a.names), h.nics) END AS host_nics,
     CASE WHEN p.run IS NULL THEN coalesce(l.link_gbytes_per_s, h.link_gbytes_per_s) ELSE p.link_gbytes_per_s END AS link_gbytes_per_s,
-    coalesce(b.busbw_gbytes_per_s / nullif(b.algbw_gbytes_per_s, 0), 1) AS factor
+    coalesce(b.busbw_gbytes_per_s / nullif(b.algbw_gbytes_per_s, 0), 1) AS factor, lower(replace(b.test, '_', '')) AS called
   FROM benchmarks b
   LEFT JOIN files f ON f.file_id = b.file_id
   LEFT JOIN perftest_rows p ON p.file_id = b.file_id AND p.line = b.line
@@ -213,16 +213,16 @@ named AS (
   LEFT JOIN asked a ON a.file_id = b.file_id
   LEFT JOIN ports h ON h.host = coalesce(r.hosts[1], host_name(b.host))
 )
-SELECT * EXCLUDE (factor, host_nics),
+SELECT * EXCLUDE (factor, called, host_nics),
   CASE WHEN nodes > 1 AND host_nics IS NOT NULL THEN least(host_nics, ceil(nranks / nodes)) END AS nics,
   CASE
-    WHEN replace(test, '_', '') ILIKE '%allreduce%' THEN 'AllReduce'
-    WHEN test ILIKE '%all_gather%' THEN 'AllGather'
-    WHEN test ILIKE '%reduce_scatter%' THEN 'ReduceScatter'
-    WHEN test ILIKE '%alltoall%' THEN 'AlltoAll'
-    WHEN test ILIKE '%sendrecv%' THEN 'SendRecv'
-    WHEN test ILIKE '%broadcast%' THEN 'Broadcast'
-    WHEN test ILIKE 'reduce_perf%' THEN 'Reduce'
+    WHEN called LIKE '%allreduce%' THEN 'AllReduce'
+    WHEN called LIKE '%allgather%' THEN 'AllGather'
+    WHEN called LIKE '%reducescatter%' THEN 'ReduceScatter'
+    WHEN called LIKE '%alltoall%' THEN 'AlltoAll'
+    WHEN called LIKE '%sendrecv%' THEN 'SendRecv'
+    WHEN called LIKE '%broadcast%' THEN 'Broadcast'
+    WHEN regexp_matches(called, '^(hccl)?reduce(perf|test|$)') THEN 'Reduce'
     WHEN test IS NOT NULL OR nranks < 3 THEN NULL
     WHEN red_op = 'sum' AND coalesce(root, -1) = -1 AND median(factor) OVER r > 1.2 THEN 'AllReduce'
     WHEN red_op = 'sum' AND coalesce(root, -1) = -1 AND median(factor) OVER r < 0.99 THEN 'ReduceScatter'
@@ -280,8 +280,9 @@ runs AS (
     arg_min(took, (bytes, took)) FILTER (expected_high_us IS NOT NULL AND took IS NOT NULL) AS small_us,
     arg_min(expected_high_us, (bytes, took)) FILTER (expected_high_us IS NOT NULL) AS small_high_us,
     max(bytes) FILTER (greatest(took, in_place_time_us) > 1.25 * fastest_after) AS dip_bytes,
-    sum(CASE WHEN wrong >= 1 THEN wrong ELSE 0 END + CASE WHEN in_place_wrong >= 1 THEN in_place_wrong ELSE 0 END)
-      AS wrong
+    CASE WHEN count(wrong) + count(in_place_wrong) > 0 THEN
+      sum(CASE WHEN wrong >= 1 THEN wrong ELSE 0 END + CASE WHEN in_place_wrong >= 1 THEN in_place_wrong ELSE 0 END)
+    END AS wrong
   FROM (SELECT *, max(bytes) FILTER (reached IS NOT NULL) OVER (PARTITION BY file_id, run, test) AS largest FROM judged)
   GROUP BY file_id, path, run, test
 ),
