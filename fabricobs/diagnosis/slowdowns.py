@@ -97,27 +97,27 @@ def slowdowns_of(
     found: list[Slowdown] = []
     best = segments[0]
     stretch: list[Segment] = []
-    for segment in [*segments[1:], None]:
-        slow = segment is not None and segment.step_time_ms >= best.step_time_ms / (
-            1 - smallest_loss
-        )
-        less_work = slow and segment is not None and _is_less_work(steady, best, segment)
-        if (
-            slow
-            and segment is not None
-            and not less_work
-            and not _is_more_work(work, best, segment)
-        ):
-            stretch.append(segment)
-            continue
+
+    def end_stretch() -> None:
         if stretch:
             found.append(_slowdown(job, best, stretch, steady, rank_steps))
-            stretch = []
-        if slow and segment is not None and not less_work:
+            stretch.clear()
+
+    for segment in segments[1:]:
+        if segment.step_time_ms < best.step_time_ms / (1 - smallest_loss):
+            end_stretch()
+            best = min(best, segment, key=lambda each: each.step_time_ms)
+        elif _is_less_work(steady, best, segment):
+            end_stretch()
+            best = segment
+        elif _is_more_work(work, best, segment):
+            end_stretch()
             grown = _slowdown(job, best, [segment], steady, rank_steps)
             found.append(replace(grown, more_work=True))
-        if segment is not None and (slow or segment.step_time_ms < best.step_time_ms):
             best = segment
+        else:
+            stretch.append(segment)
+    end_stretch()
     return _ramps_joined(found)
 
 
