@@ -17,16 +17,23 @@ def write_sweep(
 ) -> str:
     """Write logs of runs on pairs or groups of hosts; return the name of the slow part.
 
-    `bad` is the type of the slow part: host, nic, switch or none. A run with it reaches `effect`
-    less. Noise is 1 %, and `by_chance` of the runs are up to a fifth slower for no reason.
+    `bad` is the type of the slow part: host, nic, switch, unit or none. A run with it reaches
+    `effect` less. Noise is 1 %, and `by_chance` of the runs are up to a fifth slower for no reason.
+    The hosts of a unit have a leaf for each rail, which is no other unit's.
     """
     chance = random.Random(seed)
     names = [f"node{number:02d}" for number in range(hosts)]
-    parts = {"host": names, "nic": [f"mlx5_{r}" for r in range(RAILS)], "switch": range(LEAVES)}
+    parts = {"host": names, "nic": [f"mlx5_{r}" for r in range(RAILS)]}
+    parts["switch"] = parts["unit"] = [f"leaf{number}" for number in range(LEAVES)]
     slow = chance.choice(parts[bad]) if bad else ""
-    slow = f"leaf{slow}" if bad == "switch" else str(slow)
     members = chance.choice((2, 4))
     lines = ["host,switch"] + [f"{h},leaf{n * LEAVES // hosts}" for n, h in enumerate(names)]
+    if bad == "unit":
+        rails = [f"mlx5_{r},leaf{{}}-{r}" for r in range(RAILS)]
+        lines = ["host,nic,switch"]
+        lines += [
+            f"{h},{r.format(n * LEAVES // hosts)}" for n, h in enumerate(names) for r in rails
+        ]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "hosts.csv").write_text("\n".join(lines) + "\n")
     order: list[str] = []

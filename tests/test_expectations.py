@@ -238,6 +238,21 @@ def test_a_sweep_names_the_part_in_every_slow_run(tmp_path: Path, bad: str, seed
     assert named == ([name] if bad else [])
 
 
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_a_sweep_names_all_hosts_of_a_unit_that_are_slow_on_every_rail(
+    tmp_path: Path, seed: int
+) -> None:
+    """Eight hosts of 53 were two of them and two of their leaves: a run is on one rail."""
+    name = write_sweep(tmp_path / "logs", seed, "unit", effect=0.1)
+    store = Store(tmp_path / "s")
+    ingest([tmp_path / "logs"], store, Options())
+    with closing(Evidence(store.path)) as evidence:
+        found = find_by_rule(evidence, load_models()["slow_part"], []).findings
+    (finding,) = found
+    first = 8 * int(name.removeprefix("leaf"))
+    assert [e.host for e in finding.entities] == [f"node{first + n:02d}" for n in range(8)]
+
+
 def test_a_sweep_of_many_runs_is_judged_as_one(fabricobs: Run, tmp_path: Path) -> None:
     name = write_sweep(tmp_path / "logs", 3, "host", runs=16, hosts=8, effect=0.15)
     fabricobs("ingest", str(tmp_path / "logs"), "--store", str(tmp_path / "s"))

@@ -19,6 +19,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model, kinds_that_answer
 from fabricobs.diagnosis.places import Places
+from fabricobs.diagnosis.shared_losses import SLOW
 from fabricobs.notebook import share_words
 
 # A loss that is over weighs by what the run lost, yet its cause is worth a look; less so where
@@ -199,7 +200,8 @@ def fold_symptoms(
     A cause takes what its model says it explains, where both touch the same NIC, port, host or
     switch and the symptom did not begin before it nor lasts long after it. What nobody felt
     explains no slow job, and a longer computation is explained by what answers whether a rank is
-    slow, not by the network.
+    slow, not by the network. Slow collectives stay beside a cause whose cost is not known: it may
+    be none of theirs.
     """
     explains: dict[str, set[str]] = {}
     of_ranks = kinds_that_answer("slow_rank", models)
@@ -220,6 +222,7 @@ def fold_symptoms(
             and at != place
             and not _outlasts(symptom, other)
             and not (_says_little(other, symptom) and symptom.entities[0].type == "job")
+            and not (symptom.kind == SLOW and other.loss_share is None)
             and not (symptom.computes and other.kind not in of_ranks)
             and any(
                 symptom.kind in explains.get(part.kind, ())

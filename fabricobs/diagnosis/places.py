@@ -12,6 +12,7 @@ class Places:
     """The parts an entity stands for, by the cables the store knows."""
 
     def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
         rows = evidence.frame("nic_ports").rows()
         self._port_of = {(host, nic): (switch, port) for host, nic, switch, port in rows}
         self._nic_of = {(switch, port): (host, nic) for host, nic, switch, port in rows}
@@ -20,8 +21,8 @@ class Places:
         """Say whether the culprits of a symptom share parts with a cause's, or are its victims.
 
         All of them where they are several hosts or ranks: one of eight that are slow alike has
-        its cause in common with the seven. A finding about a whole job touches all that is of no
-        other job.
+        its cause in common with the seven, unless the seven wait for it in a communicator. A
+        finding about a whole job touches all that is of no other job.
         """
         if any(entity.type == "job" for entity in (*cause.entities, *symptom.entities)):
             return True
@@ -30,7 +31,15 @@ class Places:
         parts |= {("switch", part[1]) for part in parts if part[0] == "port"}
         touched = [bool(self._of(entity) & parts) for entity in symptom.entities]
         alike = all(entity.type in _ALIKE for entity in symptom.entities)
-        return any(touched) and (all(touched) or not alike)
+        return any(touched) and (all(touched) or not alike or self._wait_for_each_other(symptom))
+
+    def _wait_for_each_other(self, symptom: Finding) -> bool:
+        """Say whether parts that only arrive late are hosts of one communicator, most of it."""
+        hosts = {entity.host for entity in symptom.entities}
+        if symptom.computes or None in hosts:
+            return False
+        groups = map(set, self._evidence.frame("hosts_of_groups")["hosts"])
+        return any(hosts <= group and 2 * len(hosts) >= len(group) for group in groups)
 
     def nic_at(self, switch: str | None, port: str | None) -> Entity | None:
         """Return the NIC at the other end of a leaf port's cable."""

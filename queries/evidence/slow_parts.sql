@@ -5,7 +5,7 @@
 -- of bandwidth its runs lack (median), `t` its distance, `high_share` what four of five of its runs stay below, `ratio` the
 -- likelihood of the next best part over its own: where it is near 1 they cannot be told apart. `own_runs` are its runs.
 -- `same` is one for three hosts and more that lack about as much: of a leaf that no log tells, or a rack.
--- Of a NIC (a rail) all hosts' NICs of that name are meant. Parts in all runs, or in fewer than three, show nothing.
+-- A row is a host of those where all hosts of the same leaves are slow. Of a NIC (a rail) all hosts' NICs of that name are meant. Parts in all runs, or in fewer than three, show nothing.
 WITH RECURSIVE shares AS (
   SELECT row_number() OVER (ORDER BY path, run, test) AS run, {'path': path, 'run': run, 'test': test} AS key, hosts, nics, ln(busbw_gbytes_per_s / usual_gbytes_per_s) AS y
   FROM benchmark_runs
@@ -24,8 +24,17 @@ leaves AS (
 of_hosts AS (
   SELECT run, unnest(hosts) AS host, nics FROM observed
 ),
+-- Hosts with the same leaves, several of them: what is slow of all of them no single leaf of a rail shows.
+units AS (
+  SELECT unnest(list(host)) AS host, leaves AS unit
+  FROM (SELECT host, string_agg(DISTINCT leaf, ', ' ORDER BY leaf) AS leaves, count(DISTINCT leaf) AS n FROM leaves GROUP BY host)
+  WHERE n > 1 AND host IN (SELECT host FROM of_hosts)
+  GROUP BY leaves HAVING count(*) >= 3
+),
 parts AS MATERIALIZED (
   SELECT DISTINCT run, 'host' AS type, host AS part FROM of_hosts
+  UNION
+  SELECT h.run, 'unit', u.unit FROM of_hosts h JOIN units u USING (host)
   UNION
   SELECT run, 'nic', unnest(nics) FROM observed
   UNION
@@ -76,11 +85,13 @@ accused AS (
 hosts AS (
   SELECT count(*) >= 3 AND max(effect) <= 1.5 * min(effect) AS are_alike FROM accused WHERE type = 'host'
 )
-SELECT a.type, CASE WHEN a.type = 'host' AND h.are_alike THEN 'hosts' ELSE concat_ws(' ', a.type, a.part) END AS same,
-  CASE WHEN a.type = 'host' THEN a.part END AS host, CASE WHEN a.type = 'nic' THEN a.part END AS nic,
+SELECT CASE WHEN a.type = 'unit' THEN 'host' ELSE a.type END AS type,
+  CASE WHEN a.type = 'host' AND h.are_alike THEN 'hosts' ELSE concat_ws(' ', a.type, a.part) END AS same,
+  CASE WHEN a.type = 'host' THEN a.part WHEN a.type = 'unit' THEN u.host END AS host, CASE WHEN a.type = 'nic' THEN a.part END AS nic,
   CASE WHEN a.type = 'switch' THEN a.part END AS switch,
   a.place, a.effect, a.t, a.high_share, coalesce(a.ratio, 0) AS ratio, len(a.own) AS runs, a.others,
   (SELECT list(o.key ORDER BY o.run) FROM observed o WHERE list_contains(a.own, o.run)) AS own_runs,
   (SELECT count(*) FROM observed) AS judged_runs, (SELECT count(DISTINCT (type, part)) FROM parts) AS judged_parts
-FROM accused a CROSS JOIN hosts h WHERE a.place > 0
-ORDER BY a.place
+FROM accused a CROSS JOIN hosts h LEFT JOIN units u ON a.type = 'unit' AND u.unit = a.part
+WHERE a.place > 0
+ORDER BY a.place, host

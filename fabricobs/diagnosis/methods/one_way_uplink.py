@@ -29,6 +29,9 @@ _ALIKE = 0.03
 # Of so few links a hash leaves one empty often: eight flows on four links do in 38 of 100 cases.
 _FEW_LINKS = 4
 _ENDS = 2  # of a cable
+# Times as many flows as the links look like: of a ring's, which carry alike, an estimate of two
+# dozen links is off by less.
+_UNLIKE = 2.0
 _EMPTY = 0.05  # of the mean: what the evidence calls silent
 
 
@@ -79,8 +82,7 @@ def find_one_way_uplinks(
         if (inferred, begin, end) not in shares:
             shares[inferred, begin, end] = _shares_during(told_alike[inferred], (begin, end))
         estimated = _estimated_flows(shares[inferred, begin, end], group, str(port))
-        # Links as even as that carry more flows than NCCL opens: a switch moves flowlets.
-        if estimated is not None and counted is not None and estimated > counted:
+        if estimated is not None and counted is not None and not _fit(estimated, counted):
             counted = None
         number = counted or estimated
         links = int(rows["links"][0])
@@ -205,6 +207,15 @@ def _estimated_flows(
     ]
     used = [np.asarray(part) for part in parts if len(part) > 1 and sum(part) > 0]
     return flows_of(used, sent)
+
+
+def _fit(estimated: float, counted: int) -> bool:
+    """Say whether links are as uneven as so many flows make them, alike or not quite.
+
+    More even ones are those of a switch that moves flowlets. Less even ones are of flows that
+    differ: a few carry most, and these decide.
+    """
+    return estimated <= counted <= _UNLIKE * estimated
 
 
 def _p_empty(flows: int, links: int) -> float:
