@@ -29,7 +29,7 @@ $(LOWEST)/.ready: pyproject.toml requirements-lowest.lock
 demo: $(VENV)/.ready  ## ingest sample_data/, print the verdict, write the report
 	$(BIN)/fabricobs demo
 
-test: $(VENV)/.ready  ## the tests of daily work, in parallel, in about fifteen minutes on two cores
+test: $(VENV)/.ready  ## the tests of daily work, in parallel, in about twelve minutes on two cores
 	$(BIN)/pytest -n auto -m "not slow"
 
 test-all: $(VENV)/.ready  ## all tests: kills, hostile inputs, simulated clusters and browsers too

@@ -177,6 +177,7 @@ def test_what_nobody_felt_explains_no_slow_job(unfelt: bool) -> None:
         ("info", "low", 0.4, 0.3, True),  # the rest of what is expected may have other causes
         ("info", "low", 0.4, None, False),
         ("low", "low", None, None, False),
+        ("medium", "low", None, None, True),  # what it costs is not known either
         ("low", "medium", 0.1, 0.3, True),
         ("medium", "medium", 0.4, 0.3, False),
     ],

@@ -222,7 +222,7 @@ def fold_symptoms(
             and at != place
             and not _outlasts(symptom, other)
             and not (_says_little(other, symptom) and symptom.entities[0].type == "job")
-            and not (symptom.kind == SLOW and other.loss_share is None)
+            and not _stands_beside(other, symptom)
             and not (symptom.computes and other.kind not in of_ranks)
             and any(
                 symptom.kind in explains.get(part.kind, ())
@@ -250,6 +250,17 @@ def _says_little(cause: Finding, symptom: Finding) -> bool:
     lower = SEVERITIES.index(cause.severity) < SEVERITIES.index(symptom.severity)
     hides = cause.severity in {"info", "low"} and lower and not takes_severity
     return cause.unfelt or hides
+
+
+def _stands_beside(cause: Finding, symptom: Finding) -> bool:
+    """Say whether neither a cause nor slow collectives have a known cost, and it is no mere hint.
+
+    Two hints of one thing are told once; a link at half its speed may be none of their slowness.
+    """
+    is_more = SEVERITIES.index(cause.severity) > SEVERITIES.index(symptom.severity)
+    return (
+        symptom.kind == SLOW and symptom.loss_share is None and cause.loss_share is None and is_more
+    )
 
 
 def _not_after(cause: Finding, symptom: Finding) -> bool:
