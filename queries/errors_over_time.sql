@@ -31,12 +31,11 @@ sources AS (
   QUALIFY row_number() OVER (PARTITION BY job, owner, part, counter ORDER BY risen DESC, format) = 1
 ),
 span AS (
-  SELECT min(ts_before) AS begin, greatest(30, epoch(max(ts)) - epoch(min(ts_before))) / 30 AS part
+  SELECT min(ts_before) AS begin, window_seconds(min(ts_before), max(ts)) AS seconds
   FROM error_rises
 ),
 windows AS (
-  SELECT e.job, n.begin + to_seconds(greatest(30, n.part)
-      * floor((epoch(e.ts) - epoch(n.begin)) / greatest(30, n.part))) AS window_start,
+  SELECT e.job, window_of(e.ts, n.begin, n.seconds) AS window_start,
     s.owner AS device, s.part AS port, e.counter, sum(e.risen)::BIGINT AS risen,
     sum(e.risen) / sum(e.seconds) FILTER (e.risen IS NOT NULL) AS risen_per_second,
     e.format AS source

@@ -27,12 +27,11 @@ best AS (
   QUALIFY row_number() OVER (PARTITION BY job, device, port ORDER BY sum(fec_corrected) DESC, source) = 1
 ),
 span AS (
-  SELECT min(ts_before) AS begin, greatest(30, epoch(max(ts)) - epoch(min(ts_before))) / 30 AS part
+  SELECT min(ts_before) AS begin, window_seconds(min(ts_before), max(ts)) AS seconds
   FROM rises
 ),
 windows AS (
-  SELECT job, n.begin + to_seconds(greatest(30, n.part)
-      * floor((epoch(r.ts) - epoch(n.begin)) / greatest(30, n.part))) AS window_start,
+  SELECT job, window_of(r.ts, n.begin, n.seconds) AS window_start,
     device, port, source, sum(r.fec_corrected) AS corrected, sum(r.fec_corrected) / sum(r.seconds) AS corrected_per_second,
     sum(r.fec_uncorrected) AS uncorrected
   FROM span n, rises r SEMI JOIN best b

@@ -25,13 +25,12 @@ WITH intervals AS (
   GROUP BY ALL
 ),
 span AS (
-  SELECT min(ts_before) AS begin, greatest(30, epoch(max(ts)) - epoch(min(ts_before))) / 30 AS part
+  SELECT min(ts_before) AS begin, window_seconds(min(ts_before), max(ts)) AS seconds
   FROM intervals
 ),
 placed AS (
-  SELECT i.*, begin + to_seconds(greatest(30, part)
-    * floor((epoch(ts) - epoch(begin)) / greatest(30, part))) AS window_start
-  FROM intervals i, span
+  SELECT i.*, window_of(i.ts, n.begin, n.seconds) AS window_start
+  FROM intervals i, span n
 ),
 windows AS (
   SELECT job, window_start, device, port, priority,

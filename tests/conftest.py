@@ -63,9 +63,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         part = zlib.crc32(item.nodeid.encode()) % parts + 1
         return part != asked and item.get_closest_marker("slow") is not None
 
-    left_out = [item for item in items if is_left_out(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not is_left_out(item)]
+    left_out = {item for item in items if is_left_out(item)}
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 NOISE = [

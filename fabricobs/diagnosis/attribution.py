@@ -19,7 +19,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model, kinds_that_answer
 from fabricobs.diagnosis.places import Places
-from fabricobs.diagnosis.shared_losses import SLOW
+from fabricobs.diagnosis.shared_losses import SLOW_COLLECTIVES
 from fabricobs.notebook import share_words
 
 # A loss that is over weighs by what the run lost, yet its cause is worth a look; less so where
@@ -259,7 +259,10 @@ def _stands_beside(cause: Finding, symptom: Finding) -> bool:
     """
     is_more = SEVERITIES.index(cause.severity) > SEVERITIES.index(symptom.severity)
     return (
-        symptom.kind == SLOW and symptom.loss_share is None and cause.loss_share is None and is_more
+        symptom.kind == SLOW_COLLECTIVES
+        and symptom.loss_share is None
+        and cause.loss_share is None
+        and is_more
     )
 
 

@@ -100,7 +100,7 @@ class Rule(_Part):
       `intervals` (the same, and as `run` where none are outside), `run` (the whole run against the
       groups without the rows' hosts, or what NICs can carry), or `none`.
     - `priced_where`: an aggregate over the rows of a finding; where it is false its loss is left to
-      what names its cause.
+      what names its cause, unless longer steps begin and end with it.
     - `lasts`: the cause goes on after its last row, unless the column `ended` says when it was
       over.
     - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`

@@ -14,7 +14,7 @@ from fabricobs.diagnosis.findings import SEVERITIES, Finding, Severity, severity
 from fabricobs.diagnosis.model import Model
 from fabricobs.notebook import share_words
 
-SLOW = "slow_collectives"
+SLOW_COLLECTIVES = "slow_collectives"
 _BY_DESIGN = "oversubscription"
 # As of a cause whose loss is not known: it may be none.
 _OF_UNKNOWN: Severity = "medium"
@@ -31,7 +31,7 @@ def with_shared_losses(
     A cause of slow collectives shares it whose own loss is not known, or is the same. So do leaves
     with less capacity up than down, though no finding is about them.
     """
-    causes = {model.kind for model in models.values() if SLOW in model.explains}
+    causes = {model.kind for model in models.values() if SLOW_COLLECTIVES in model.explains}
     sharing = [f for f in findings if f.kind in causes and _may_take_part(f)]
     ratios = evidence.frame("narrow_leaves")["ratio"].drop_nulls()
     narrow = ratios.filter(ratios > models[_BY_DESIGN].limit("ratio"))

@@ -5,7 +5,8 @@
 -- of bandwidth its runs lack (median), `t` its distance, `high_share` what four of five of its runs stay below, `ratio` the
 -- likelihood of the next best part over its own: where it is near 1 they cannot be told apart. `own_runs` are its runs.
 -- `same` is one for three hosts and more that lack about as much: of a leaf that no log tells, or a rack.
--- A row is a host of those where all hosts of the same leaves are slow. Of a NIC (a rail) all hosts' NICs of that name are meant. Parts in all runs, or in fewer than three, show nothing.
+-- Of hosts with the same leaves that are slow together each has a row. Of a NIC (a rail) all hosts' NICs of that
+-- name are meant. Parts in all runs, or in fewer than three, show nothing.
 WITH RECURSIVE shares AS (
   SELECT row_number() OVER (ORDER BY path, run, test) AS run, {'path': path, 'run': run, 'test': test} AS key, hosts, nics, ln(busbw_gbytes_per_s / usual_gbytes_per_s) AS y
   FROM benchmark_runs
@@ -26,10 +27,10 @@ of_hosts AS (
 ),
 -- Hosts with the same leaves, several of them: what is slow of all of them no single leaf of a rail shows.
 units AS (
-  SELECT unnest(list(host)) AS host, leaves AS unit
-  FROM (SELECT host, string_agg(DISTINCT leaf, ', ' ORDER BY leaf) AS leaves, count(DISTINCT leaf) AS n FROM leaves GROUP BY host)
-  WHERE n > 1 AND host IN (SELECT host FROM of_hosts)
-  GROUP BY leaves HAVING count(*) >= 3
+  SELECT host, string_agg(DISTINCT leaf, ', ' ORDER BY leaf) AS unit
+  FROM leaves SEMI JOIN of_hosts USING (host)
+  GROUP BY host HAVING count(DISTINCT leaf) > 1
+  QUALIFY count(*) OVER (PARTITION BY unit) >= 3
 ),
 parts AS MATERIALIZED (
   SELECT DISTINCT run, 'host' AS type, host AS part FROM of_hosts
@@ -87,7 +88,7 @@ hosts AS (
 )
 SELECT CASE WHEN a.type = 'unit' THEN 'host' ELSE a.type END AS type,
   CASE WHEN a.type = 'host' AND h.are_alike THEN 'hosts' ELSE concat_ws(' ', a.type, a.part) END AS same,
-  CASE WHEN a.type = 'host' THEN a.part WHEN a.type = 'unit' THEN u.host END AS host, CASE WHEN a.type = 'nic' THEN a.part END AS nic,
+  CASE WHEN a.type = 'unit' THEN u.host WHEN a.type = 'host' THEN a.part END AS host, CASE WHEN a.type = 'nic' THEN a.part END AS nic,
   CASE WHEN a.type = 'switch' THEN a.part END AS switch,
   a.place, a.effect, a.t, a.high_share, coalesce(a.ratio, 0) AS ratio, len(a.own) AS runs, a.others,
   (SELECT list(o.key ORDER BY o.run) FROM observed o WHERE list_contains(a.own, o.run)) AS own_runs,

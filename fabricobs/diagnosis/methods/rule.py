@@ -81,12 +81,13 @@ def _finding(
     parts = _entities(wrong.rows, rule)
     entities = _with_wholes(parts, wrong.rows, model, rule)
     own = _own(trends, parts)
-    has_price = is_priced(wrong, evidence, model, rule) or _came_and_went(wrong, own)
+    since = _slower_since(wrong, own)
+    has_price = is_priced(wrong, evidence, model, rule) or _came_and_went(wrong, since)
     cost = price(wrong, evidence, model, rule, own) if has_price else None
     priced = cost is not None and cost.would_show
     # The steps of a job may be longer for another reason; a rank's own work is not.
     settled = cost is not None and (cost.felt or (priced and "rank" in rule.price))
-    slower = None if settled else _slower_since(wrong, own)
+    slower = None if settled else since
     if slower is not None:
         # The steps outside it are slow for another reason, or by it: those before it are not.
         by_transfers = has_price and slower.is_by_transfers
@@ -160,12 +161,11 @@ def _slower_since(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> Slowdown | N
     return None
 
 
-def _came_and_went(wrong: Wrong, trends: Sequence[StepTimeTrend]) -> bool:
-    """Say whether longer steps begin with it and end in its last interval: nothing else is as old.
+def _came_and_went(wrong: Wrong, slower: Slowdown | None) -> bool:
+    """Say whether the longer steps that begin with it end in its last interval, too.
 
     What only begins with longer steps may have come with their cause.
     """
-    slower = _slower_since(wrong, trends)
     if slower is None or slower.end is None or slower.goes_on:
         return False
     before, after = last(wrong.rows, "ts_before"), last(wrong.rows, "ts")

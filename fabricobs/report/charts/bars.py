@@ -45,11 +45,12 @@ def bars(
     ticks = alt.Axis(tickCount=TICKS, labelExpr=f"datum.label + '{percent_sign(unit)}'")
     x = alt.X("value:Q", title=unit, scale=scale, axis=ticks)
     own = [row for row in rows if row.get("accused")]
+    others = [row for row in rows if not row.get("accused")]
     drawn = [
         series(some, name)
         .mark_bar(height={"band": 0.6})
         .encode(x=x, y=y, color=colors(_SERIES).legend(None), tooltip=tips(part="name", text=unit))
-        for name, some in ((_MEASURED, [row for row in rows if row not in own]), (_ACCUSED, own))
+        for name, some in ((_MEASURED, others), (_ACCUSED, own))
         if some
     ]
     text = alt.Chart(data(rows)).mark_text(align="left", dx=4, color=INK)
