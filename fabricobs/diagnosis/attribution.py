@@ -204,6 +204,7 @@ def fold_symptoms(
     be none of theirs.
     """
     explains: dict[str, set[str]] = {}
+    stopping = {model.kind for model in models.values() if model.stops}
     of_ranks = kinds_that_answer("slow_rank", models)
     for model in models.values():
         explains.setdefault(model.kind, set()).update(model.explains)
@@ -236,7 +237,8 @@ def fold_symptoms(
         cause = min(causes, key=lambda each: named.isdisjoint(each[1].entities), default=None)
         if cause is not None:
             at, other = cause
-            told[at], told[place] = _with_symptom(other, symptom), None
+            stopped = symptom.kind in stopping
+            told[at], told[place] = _with_symptom(other, symptom, stopped=stopped), None
             made_of[at] += made_of[place]
     return [finding for finding in told if finding is not None]
 
@@ -288,8 +290,11 @@ def _outlasts(symptom: Finding, cause: Finding) -> bool:
     return 2 * cause.end_step < symptom.start_step + symptom.end_step
 
 
-def _with_symptom(cause: Finding, symptom: Finding) -> Finding:
-    """The cause with its symptom's evidence: its families, its victims, its loss if larger."""
+def _with_symptom(cause: Finding, symptom: Finding, *, stopped: bool) -> Finding:
+    """The cause with its symptom's evidence: its families, its victims, its loss if larger.
+
+    What `stopped` the job is no cost of steps, and makes its cause as severe.
+    """
     # A GPU whose rank no log tells is that of the rank which is slow with it.
     found = symptom.entities if any(_is_nameless(e) for e in cause.entities) else ()
     known = {*cause.entities, *cause.related, *found}
@@ -307,7 +312,19 @@ def _with_symptom(cause: Finding, symptom: Finding) -> Finding:
         else f"{cause.explanation} With it: {symptom.title}.",
         symptoms=(*cause.symptoms, symptom.id, *symptom.symptoms),
     )
+    if stopped:
+        told = _stopping(told, symptom.severity)
     return _at_the_loss_of(told, _while_it_acts(told, symptom))
+
+
+def _stopping(cause: Finding, severity: Severity) -> Finding:
+    """Return a cause that stopped its job, at least so severe: steps before it felt nothing."""
+    return replace(
+        cause,
+        severity=max(cause.severity, severity, key=SEVERITIES.index),
+        unfelt=False,
+        explanation=re.sub(rf" ?{re.escape(UNFELT)}[^.]*\.", "", cause.explanation),
+    )
 
 
 def _while_it_acts(cause: Finding, symptom: Finding) -> Finding:

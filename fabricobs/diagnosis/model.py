@@ -171,6 +171,7 @@ class Model(_Part):
     """One diagnosis: question, method, thresholds with their sources, wording, what next.
 
     - `explains`: the kinds of finding that are its symptoms where they touch the same part.
+    - `stops`: what it finds stops a job: the cause whose symptom it is was felt, and is as severe.
     - `answers`: the question of the verdict that its findings answer with "problem".
     - `evidence`: the query of `queries/evidence/` that the method `rule` starts from.
     - `rule`: what the method `rule` goes by, `case` its tests.
@@ -189,6 +190,7 @@ class Model(_Part):
     charts: tuple[str, ...] = ()
     evidence: str = ""
     explains: tuple[str, ...] = ()
+    stops: bool = False
     threshold: dict[str, Threshold] = {}
     rule: Rule | None = None
     whole: bool = False

@@ -20,9 +20,10 @@ class Stretch:
 def stretches(rows: pl.DataFrame, least: int) -> list[Stretch]:
     """Join the intervals (`ts_before`, `ts`) of one device that follow each other.
 
-    Gaps shorter than two intervals are bridged; stretches of fewer than `least` are dropped.
+    Gaps shorter than two intervals are bridged; stretches of fewer than `least` are dropped. Rows
+    without both times are of no interval.
     """
-    moments = rows.select("ts_before", "ts").unique().sort("ts")
+    moments = rows.select("ts_before", "ts").drop_nulls().unique().sort("ts")
     found: list[Stretch] = []
     run: list[tuple[datetime, datetime]] = []
     for begin, end in moments.iter_rows():

@@ -13,7 +13,10 @@ signals (signal, meaning) AS (
     (9, 'signal 9 (SIGKILL)'), (11, 'signal 11 (SIGSEGV)')
 ),
 ended AS (
-  SELECT e.job, e.line, e.ts, e.rank, min(host_name(e.host)) OVER (PARTITION BY e.job, e.rank) AS told_on, e.kind, e.part,
+  -- A traceback has no times; what a launcher then says of the rank, or of another of the job, has.
+  SELECT e.job, e.line, e.rank,
+    coalesce(e.ts, min(e.ts) OVER (PARTITION BY e.job, e.rank), min(e.ts) OVER (PARTITION BY e.job)) AS ts,
+    min(host_name(e.host)) OVER (PARTITION BY e.job, e.rank) AS told_on, e.kind, e.part,
     coalesce(e.part || coalesce(': ' || e.text, ''), e.text, '') AS said,
     -- A shell adds 128 to the number of a signal, Python makes it negative.
     CASE WHEN e.code > 128 THEN e.code - 128 WHEN e.code < 0 THEN -e.code END AS signal, e.code,
@@ -60,7 +63,9 @@ counted AS (
   SELECT r.*, CASE WHEN z.ranks_expected >= r.failed THEN z.ranks_expected END AS ranks,
     r.rank IS NULL OR coalesce(r.failed > 1 AND r.failed >= $job_share * ranks, false) AS is_job
   FROM by_rank r
-  LEFT JOIN evidence.job_sizes z ON z.job IS NOT DISTINCT FROM r.job
+  -- The log of a launcher names no job: it is that of the only one.
+  LEFT JOIN (SELECT *, count(*) OVER () = 1 AS is_only FROM evidence.job_sizes) z
+    ON z.job IS NOT DISTINCT FROM r.job OR (r.job IS NULL AND z.is_only)
 )
 SELECT c.job, CASE WHEN c.is_job THEN 'job' ELSE 'rank' END AS type, CASE WHEN NOT c.is_job THEN c.rank END AS rank,
   CASE WHEN NOT c.is_job THEN coalesce(j.host, c.host) END AS host, c.class, c.what, c.failed, c.ranks,

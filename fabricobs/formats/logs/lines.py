@@ -53,6 +53,14 @@ class CompiledRule:
     each: Template | None
     place: int  # in the definition
 
+    def drops(self, template: Template) -> bool:
+        """Say whether it keeps nothing of a line: behind a label, a rule may keep more of it.
+
+        One that takes any text, and notes that it did, does not know whether a label is before it.
+        """
+        takes_any = not template.literal and not template.fields
+        return self.definition.table is None and (not self.definition.context or takes_any)
+
 
 class LineFormat:
     """A compiled `lines` definition; shared by all files read with it."""
@@ -218,7 +226,7 @@ class LineReader:
             self.context.keep({**constants, **given})
         if definition.table is None:
             self.ignored_about = definition.about or self.format.name
-            return Outcome.PARSED if definition.context else Outcome.IGNORED
+            return Outcome.IGNORED if rule.drops(template) else Outcome.PARSED
         base = self.context.base(definition.table, self.format.name, snapshot=False)
         base["line"] = number
         names = column_names(definition.table)

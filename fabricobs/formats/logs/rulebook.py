@@ -216,7 +216,7 @@ class _Maker:
         if None in expressions or not self._keeps(row, format_, rule, template):
             return False
         first, *others = (number for number in expressions if number is not None)
-        ignored = definition.table is None and not definition.context
+        ignored = rule.drops(template)
         row[p.EXPRESSION], row[p.OUTCOME] = first, p.IGNORED if ignored else p.ROW
         row[p.GROUPS], row[p.GROUPS_END] = self._groups(format_, definition, template)
         row[p.FINDS] = len(self.finds)
@@ -255,6 +255,8 @@ class _Maker:
         """Fill in what a line sets that conditions ask for; False where only the reference can."""
         definition = rule.definition
         row[p.SETS] = row[p.SETS_END] = len(self.sets)
+        if definition.context and rule.drops(template):
+            return False
         if definition.context and (rule.each or "ts" in definition.context):
             return False
         if any((self._group(format_), name) in self.registers for name in definition.increment):
