@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from fabricobs.diagnosis.attribution import fold_symptoms
-from fabricobs.diagnosis.cost import Cost, cost_of
+from fabricobs.diagnosis.cost import Cost, cost_of, over_all
 from fabricobs.diagnosis.findings import Entity, Finding, Segment, Severity
 from fabricobs.diagnosis.model import load_models
 
@@ -327,6 +327,84 @@ def test_what_changes_while_a_cause_acts_on_is_no_cost_of_it(seed: int) -> None:
     assert cost is not None and cost.felt
     lost = STEP * (added - 1) * (number - late) / times[late:].sum()
     assert cost.loss_share == pytest.approx(lost, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cause_that_is_read_seldom_costs_the_pace_that_begins_and_ends_within_its_readings(
+    seed: int,
+) -> None:
+    """Steps took 49% longer for 63 steps, and the cable that broke with them "cost 0.1%"."""
+    chance = np.random.default_rng(seed)
+    begin, lasts = int(chance.integers(60, 200)), int(chance.integers(40, 200))
+    end, number = begin + lasts, begin + lasts + int(chance.integers(60, 200))
+    added = float(chance.uniform(1.08, 1.6))
+    times = STEP * chance.lognormal(0, 0.005, number)
+    times[begin:end] *= added
+    moments = [START + timedelta(seconds=float(each)) for each in np.cumsum(times) / 1000]
+    changes = [0, begin, end, number]
+    paces = tuple(
+        Segment(first, after - 1, None, STEP) for first, after in itertools.pairwise(changes)
+    )
+    trend: Any = SimpleNamespace(job="run", segments=paces)
+    early, late = (int(each) for each in chance.integers(0, 40, 2))
+    first, last = begin - early, end - 1 + late
+    span = moments[first - 1], moments[last]
+    every = max(span[1] - moments[end - 1], moments[begin] - span[0])
+    evidence = with_step_times(moments, times)
+    cost = cost_of(evidence, [trend], [span], read_every=every)
+    assert cost is not None and cost.felt
+    lost = STEP * (added - 1) * lasts / times[first : last + 1].sum()
+    assert cost.loss_share == pytest.approx(lost, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_cost_of_some_times_of_a_cause_is_told_over_all_of_them(seed: int) -> None:
+    """One long step of a link that flapped for 17 made it critical: it "cost 39.5%" of 4.5."""
+    chance = np.random.default_rng(seed)
+    times = STEP * chance.lognormal(0, 0.005, 200)
+    hit = int(chance.integers(60, 140))
+    times[hit] *= float(chance.uniform(1.5, 2.5))
+    moments = [START + timedelta(seconds=float(each)) for each in np.cumsum(times) / 1000]
+    trend: Any = SimpleNamespace(job="run", segments=())
+    evidence = with_step_times(moments, times)
+    soon = timedelta(seconds=STEP / 4000)
+    flaps = [(moments[step] - 2 * soon, moments[step] - soon) for step in (50, hit, 150)]
+    cost = cost_of(evidence, [trend], flaps[1:2])
+    assert cost is not None and cost.loss_share > 0.3
+    told = over_all(cost, evidence, flaps)
+    assert (told.start_step, told.end_step, told.bursts) == (50, 150, ((hit, hit),))
+    assert told.loss_share == pytest.approx((times[hit] - STEP) / times[50:151].sum(), abs=0.003)
+    assert over_all(told, evidence, flaps) == told
+
+
+STOPPING = ("hang", "nccl_failure", "process_failure")
+
+
+@pytest.mark.parametrize("kind", STOPPING)
+@pytest.mark.parametrize("unfelt", [True, False])
+def test_what_stops_a_job_makes_its_cause_as_severe_and_is_no_second_finding(
+    kind: str, unfelt: bool
+) -> None:
+    """A link went down, NCCL failed, 360 ranks ended: the link was "medium, not felt"."""
+    models = load_models()
+    assert {model.kind for model in models.values() if model.stops} == {*STOPPING}
+    causes = [m.kind for m in models.values() if kind in m.explains and m.kind not in STOPPING]
+    host = Entity("host", host="n1")
+    said = "Down by NCCL. The job did not measurably feel it, against steps without it."
+    stop = Finding(kind, (host,), "high", 0.9, "It failed", "")
+    evidence: Any = SimpleNamespace(frame=lambda name: pl.DataFrame())
+    for name in causes:
+        cause = Finding(name, (host,), "medium", 0.9, "It is sick", said, unfelt=False)
+        (told,) = fold_symptoms([cause, stop], models, evidence)
+        assert told.kind == name and told.severity == "high" and not told.unfelt
+        assert "feel it" not in told.explanation
+    # What failed first is a symptom by itself; what it brought down goes with it.
+    link = Finding("link_flap", (host,), "medium", 0.9, "Down", said, unfelt=unfelt)
+    first = replace(stop, kind="nccl_failure")
+    last = replace(stop, kind="process_failure", entities=(Entity("job"),))
+    for found in ([link, first, last], [link, last, first]):
+        (told,) = fold_symptoms(found, models, evidence)
+        assert (told.kind, told.severity, told.unfelt) == ("link_flap", "high", False)
 
 
 @pytest.mark.parametrize("ramps", [True, False])

@@ -22,7 +22,8 @@ def told(finding: Finding, begins: datetime, interval: float | None, first: int 
 
 
 def with_slowdown(finding: Finding, longer: Slowdown, interval: float | None) -> Finding:
-    trends: Any = [SimpleNamespace(slowdowns=[longer], onsets=[longer])]
+    steps = pl.DataFrame({"step": range(400), "step_time_ms": [1000.0] * 400})
+    trends: Any = [SimpleNamespace(slowdowns=[longer], onsets=[longer], steps=steps)]
     frame = pl.DataFrame({"interval_seconds": [interval]}, schema={"interval_seconds": pl.Float64})
     evidence: Any = SimpleNamespace(frame=lambda _: frame)
     (found,) = at_their_onsets([finding], trends, evidence)
@@ -83,6 +84,10 @@ def test_it_ends_with_the_steps_of_the_interval_in_which_its_counters_end(seed: 
     finding = replace(seen(draw, START, 121), end=read, end_step=299 + draw.randrange(1, 9))
     ended = with_slowdown(finding, longer, interval)
     assert (ended.end, ended.end_step) == (over, 299)
+    # What was lost until then is a larger share of fewer steps.
+    assert finding.loss_share is not None and finding.end_step is not None
+    lost = finding.loss_share * (finding.end_step - 120) / (299 - 120)
+    assert ended.loss_share == pytest.approx(lost)
     late = replace(finding, end=over + timedelta(seconds=interval + 60))
     assert with_slowdown(late, longer, interval) == late
     assert with_slowdown(finding, replace(longer, goes_on=True), interval) == finding

@@ -150,7 +150,7 @@ def join_ends(findings: list[Finding], evidence: Evidence) -> list[Finding]:
         ):
             cable = _ending_at(nic, cables[0])
             kept = [f for f in kept if f is not own and f is not cables[0]]
-            kept.append(_with_symptom(cable, own))
+            kept.append(_with_symptom(cable, own, stopped=False))
     return kept
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,7 @@ _NEARLY_ALL = 0.95
 WORTH_A_LOOK = 0.05
 # Times the usual step: as much of a pause is in the time that a cost is a share of.
 LONGEST_STEP = 10
+_KNOWN_AT_ONCE = timedelta(0)
 # Times as many pauses as the steps without a cause have are theirs, too: they come at intervals.
 _AS_MANY_PAUSES = 2
 _SURELY_LESS = 0.05  # largest p at which steps without such a loss are told from those with it
@@ -85,6 +86,7 @@ def cost_of(
     column: str = "transfer_ms",
     by_expectation: bool = True,
     since: bool = False,
+    read_every: timedelta = _KNOWN_AT_ONCE,
 ) -> Cost | None:
     """Return what a cause that acted in `spans` cost the job that lost most, None if untold.
 
@@ -94,9 +96,10 @@ def cost_of(
     too few steps outside, is compared with the collectives of groups without its `hosts`, where
     there are any; else with what the NICs' line rate lets expect. Not so without `by_expectation`.
     With `since` only the steps before it are usual: those after it are longer for another reason.
+    A cause that is read `read_every` so often began and ended within that of its spans' ends.
     """
     told = (
-        _cost(evidence, pace, spans, whole_run, hosts, column, by_expectation, since)
+        _cost(evidence, pace, spans, whole_run, hosts, column, by_expectation, since, read_every)
         for pace in trends
     )
     costs = [cost for cost in told if cost is not None]
@@ -112,6 +115,7 @@ def _cost(
     column: str,
     by_expectation: bool,
     since: bool,
+    read_every: timedelta,
 ) -> Cost | None:
     steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(pace.job)))
     steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
@@ -164,7 +168,9 @@ def _cost(
         longest = np.inf
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
-    beside = paces_beside(pace.segments, acting, all_calm, fewest)
+    surely = (_touches(begin + read_every, end - read_every) for begin, end in spans)
+    sure = acting.filter(pl.any_horizontal(*surely, pl.lit(whole_run)))
+    beside = paces_beside(pace.segments, acting, sure, all_calm, fewest)
     if column != "step_time_ms":
         added = most_by_work(added, work, beside)
     else:
@@ -172,6 +178,32 @@ def _cost(
         added[_pauses(times, others)] = np.median(added)
     cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
     return replace(cost, reached=reached)
+
+
+def over_all(cost: Cost, evidence: Evidence, spans: Sequence[Span]) -> Cost:
+    """Return what was lost over all the time from the first to the last of `spans`.
+
+    The cost is of some of them: in the others nobody felt the cause.
+    """
+    steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(cost.job)))
+    steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
+    own = pl.col("step").is_between(cost.start_step, cost.end_step)
+    part, whole = steps.filter(own), steps.filter(own | _touches(spans[0][0], spans[-1][1]))
+    if len(part) == len(whole):
+        return cost
+    part_ms, whole_ms = (
+        float(np.sum(np.minimum(numbers(each, "step_time_ms"), _cap(whole))))
+        for each in (part, whole)
+    )
+    return replace(
+        cost,
+        loss_share=cost.loss_share * part_ms / whole_ms,
+        start_step=int(whole["step"][0]),
+        end_step=int(whole["step"][-1]),
+        start=whole["ts"][0],
+        end=whole["ts"][-1],
+        bursts=cost.bursts or ((cost.start_step, cost.end_step),),
+    )
 
 
 def _pauses(times: Array, others: Array) -> npt.NDArray[np.bool_]:

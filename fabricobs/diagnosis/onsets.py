@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import polars as pl
+
 from fabricobs.diagnosis.cables import CLOCK_SLACK, moment
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Finding
@@ -23,8 +25,7 @@ def at_their_onsets(
     interval = timedelta(seconds=seconds or 0.0) + CLOCK_SLACK
     slowdowns = [slowdown for trend in trends for slowdown in trend.onsets]
     begun = [_at_onset(finding, slowdowns, interval) for finding in findings]
-    slower = [slowdown for trend in trends for slowdown in trend.slowdowns]
-    return [_at_end(finding, slower, interval) for finding in begun]
+    return [_at_end(finding, trends, interval) for finding in begun]
 
 
 def _is_of_counters(finding: Finding) -> bool:
@@ -51,11 +52,12 @@ def _at_onset(finding: Finding, slowdowns: Sequence[Slowdown], interval: timedel
     return finding
 
 
-def _at_end(finding: Finding, slowdowns: Sequence[Slowdown], interval: timedelta) -> Finding:
+def _at_end(finding: Finding, trends: Sequence[StepTimeTrend], interval: timedelta) -> Finding:
     first, end, step = finding.start_step, finding.end, finding.end_step
     if not _is_of_counters(finding) or end is None or step is None:
         return finding
-    for slowdown in slowdowns:
+    slowdowns = ((trend, slowdown) for trend in trends for slowdown in trend.slowdowns)
+    for trend, slowdown in slowdowns:
         over = slowdown.end
         if over is None or slowdown.goes_on or not (first or 0) <= slowdown.last_step < step:
             continue
@@ -64,10 +66,21 @@ def _at_end(finding: Finding, slowdowns: Sequence[Slowdown], interval: timedelta
                 finding,
                 end=over,
                 end_step=slowdown.last_step,
+                loss_share=_lost_until(finding, trend.steps, slowdown.last_step),
                 title=retold(finding.title, end, over),
                 explanation=retold(finding.explanation, end, over),
             )
     return finding
+
+
+def _lost_until(finding: Finding, steps: pl.DataFrame, last: int) -> float | None:
+    """Return the share lost of the steps until `last`: those after it, of which it told, lost none."""
+    if finding.loss_share is None:
+        return None
+    whole = steps.filter(pl.col("step").is_between(finding.start_step, finding.end_step))
+    whole_ms = float(whole["step_time_ms"].sum())
+    part_ms = float(whole.filter(pl.col("step") <= last)["step_time_ms"].sum())
+    return min(finding.loss_share * whole_ms / part_ms, 1.0) if part_ms else finding.loss_share
 
 
 def retold(text: str, before: datetime, now: datetime) -> str:

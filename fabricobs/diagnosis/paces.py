@@ -69,18 +69,19 @@ def _paces_of(segments: Sequence[Segment], acting: pl.DataFrame) -> list[Segment
 
 
 def paces_beside(
-    segments: Sequence[Segment], acting: pl.DataFrame, calm: pl.DataFrame, fewest: int
+    segments: Sequence[Segment],
+    acting: pl.DataFrame,
+    sure: pl.DataFrame,
+    calm: pl.DataFrame,
+    fewest: int,
 ) -> npt.NDArray[np.bool_]:
     """Mark steps of a cause in paces that it begins, ends or shares with steps without it.
 
     What changed while it acted on is not its own: another pace begins there for another reason.
+    It acts in the steps that are `sure`; in the others it may not have begun, or be over.
     """
-    steps = pl.concat(
-        [
-            each.select("step", pl.lit(acts).alias("acts"))
-            for each, acts in ((acting, True), (calm, False))
-        ]
-    ).sort("step")
+    own = acting.select("step", acts=pl.col("step").is_in(sure["step"].to_list()))
+    steps = pl.concat([own, calm.select("step", acts=pl.lit(value=False))]).sort("step")
     paces = [steps.filter(_of([each]))["acts"] for each in segments]
 
     def is_calm(acts: pl.Series) -> bool:

@@ -2,19 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import polars as pl
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Neighbouring intervals in which something holds; the first that suffice end `detected_at`."""
+    """Neighbouring intervals in which something holds; the first that suffice end `detected_at`.
+
+    It began within the first and ended within the last: `longest` is how long any of them is.
+    """
 
     begin: datetime
     end: datetime
     detected_at: datetime
     windows: int
+    longest: timedelta
 
 
 def stretches(rows: pl.DataFrame, least: int) -> list[Stretch]:
@@ -38,7 +42,8 @@ def stretches(rows: pl.DataFrame, least: int) -> list[Stretch]:
 def _closed(run: Sequence[tuple[datetime, datetime]], least: int) -> list[Stretch]:
     if len(run) < least:
         return []
-    return [Stretch(run[0][0], run[-1][1], run[least - 1][1], len(run))]
+    longest = max(end - begin for begin, end in run)
+    return [Stretch(run[0][0], run[-1][1], run[least - 1][1], len(run), longest)]
 
 
 def overlapping(rows: pl.DataFrame, found: Sequence[Stretch]) -> pl.DataFrame:
@@ -84,6 +89,11 @@ def _united(found: Sequence[Stretch]) -> list[tuple[datetime, datetime]]:
 def spans(found: Sequence[Stretch]) -> list[tuple[datetime, datetime]]:
     """Return begin and end of each stretch."""
     return [(each.begin, each.end) for each in found]
+
+
+def interval_of(found: Sequence[Stretch]) -> timedelta:
+    """Return within which time each stretch began and ended."""
+    return max((each.longest for each in found), default=timedelta(0))
 
 
 def earliest(found: Sequence[Stretch]) -> tuple[datetime, datetime, datetime]:

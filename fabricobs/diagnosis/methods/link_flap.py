@@ -15,7 +15,7 @@ from fabricobs.diagnosis.cables import (
     entities_of,
     moment,
 )
-from fabricobs.diagnosis.cost import Span, cost_of
+from fabricobs.diagnosis.cost import Span, cost_of, over_all
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Driver, Finding, MethodResult
@@ -290,6 +290,7 @@ def _finding(
     families = {_SOURCES[source] for source in downs.told}
     if cost is not None and cost.felt:
         families.add("timing")
+        cost = over_all(cost, evidence, spans)
     words = {
         **_words_of(cable, downs.times),
         "since": moment(spans[0][0]),

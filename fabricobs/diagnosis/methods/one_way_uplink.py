@@ -4,7 +4,7 @@ It receives like the others, or it sent like them before.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -19,7 +19,7 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.short_windows import hashing_holds, short_windows
 from fabricobs.diagnosis.statistics import at_most, odds
 from fabricobs.diagnosis.uplink_stretches import WITH_FLOWS, flows_of
-from fabricobs.diagnosis.windows import Stretch, earliest, outside, spans, stretches
+from fabricobs.diagnosis.windows import Stretch, earliest, interval_of, outside, spans, stretches
 
 _INFERRED = "ports that look like parallel links (no log tells their cables)"
 _FEW = "a hash of few flows may leave an uplink so"
@@ -241,7 +241,7 @@ def _lasting(
     if flows is not None and hashing_holds(others, flows):
         return found
     enough = timedelta(seconds=model.limit("seconds"))
-    return [Stretch(s.begin, s.end, min(s.begin + enough, s.end), s.windows) for s in lasting]
+    return [replace(each, detected_at=min(each.begin + enough, each.end)) for each in lasting]
 
 
 def _finding(
@@ -255,7 +255,7 @@ def _finding(
     trends: list[StepTimeTrend],
 ) -> Finding:
     start, end, detected_at = earliest(found)
-    cost = cost_of(evidence, trends, spans(found))
+    cost = cost_of(evidence, trends, spans(found), read_every=interval_of(found))
     links = int(rows["links"][0])
     sent = float(rows["sent_ratio"].mean() or 0.0)  # type: ignore[arg-type]
     received, carried = (

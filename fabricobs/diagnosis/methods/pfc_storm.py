@@ -18,7 +18,14 @@ from fabricobs.diagnosis.finding_builder import build_finding, driver
 from fabricobs.diagnosis.findings import Entity, Finding, MethodResult, Power
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, spans, stretches
+from fabricobs.diagnosis.windows import (
+    Stretch,
+    earliest,
+    interval_of,
+    overlapping,
+    spans,
+    stretches,
+)
 
 _RATED_GBPS = 400.0
 _VICTIM_FRAMES = 100.0  # a second: 0.8 % of the time at 400 Gb/s
@@ -195,7 +202,7 @@ def _finding(
     storm: _Storm, evidence: Evidence, model: Model, trends: list[StepTimeTrend]
 ) -> Finding:
     start, end, detected_at = storm.times
-    cost = cost_of(evidence, trends, spans(storm.found))
+    cost = cost_of(evidence, trends, spans(storm.found), read_every=interval_of(storm.found))
     victims = _victims(storm, evidence)
     share = _number(storm.rows["share"].median())
     frames = _number(storm.rows["frames_per_second"].median())

@@ -12,7 +12,7 @@ from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.methods.rule_parts import Wrong, last
 from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
-from fabricobs.diagnosis.windows import spans
+from fabricobs.diagnosis.windows import interval_of, spans
 
 
 def price(
@@ -36,7 +36,13 @@ def price(
             cost = cost_of(evidence, own, spans(wrong.stretches), whole_run=True, hosts=hosts)
         elif way in {"intervals", "outside"} and _spans(wrong, rule):
             expected = way == "intervals"
-            cost = cost_of(evidence, own, _spans(wrong, rule), by_expectation=expected)
+            cost = cost_of(
+                evidence,
+                own,
+                _spans(wrong, rule),
+                by_expectation=expected,
+                read_every=interval_of(wrong.stretches),
+            )
         if cost is not None and (cost.felt or way == "rank"):
             return cost
         known = known or cost
@@ -49,7 +55,14 @@ def price_since(
     """Return the cost against the steps before it, where it is felt and the rule goes by steps."""
     if not {"intervals", "outside"} & {*rule.price}:
         return None
-    cost = cost_of(evidence, own, _spans(wrong, rule), by_expectation=False, since=True)
+    cost = cost_of(
+        evidence,
+        own,
+        _spans(wrong, rule),
+        by_expectation=False,
+        since=True,
+        read_every=interval_of(wrong.stretches),
+    )
     return cost if cost is not None and cost.felt else None
 
 
