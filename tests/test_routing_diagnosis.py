@@ -437,6 +437,57 @@ class TestRoutesThatChange:
         )
 
 
+class TestLinksThatNoLogTells:
+    """A leaf sent over every second uplink: with its port counters alone that was "unknown"."""
+
+    TURN, SAMPLES = 30, 60
+
+    def found(
+        self, make_store: Make, seed: int, *, receives: bool = True, turn: int = TURN
+    ) -> list[str]:
+        """Return the skews; where a port does not receive alike its host may have left the job."""
+        fabric = Fabric(seed, 4, 16, told_by="nobody", samples=self.SAMPLES, turn=turn)
+        flows = int(fabric.chance.integers(600, 4000))
+        leaf = int(fabric.chance.integers(4))
+        fabric.up = np.array([hashed(fabric.chance, flows, 16, 16) for _ in range(4)])
+        fabric.down = np.array([hashed(fabric.chance, flows, 16, 16) for _ in range(4)])
+        fabric.nics[:] = 3 * fabric.up.max()
+        few = np.zeros(16)
+        few[int(fabric.chance.integers(2)) :: 2] = 2.0
+        fabric.up_later = fabric.up.copy()
+        fabric.up_later[leaf] *= few
+        if not receives:
+            fabric.down[leaf] *= few
+        rows = fabric.write()
+        rows["port_samples"] = [r for r in rows["port_samples"] if "spine" not in r["device"]]
+        rows["steps"] = []
+        longer = Slowdown(None, 80, 240, at(turn), at(self.SAMPLES), 1800, 2600, None, None)
+        pace: Any = SimpleNamespace(slowdowns=[longer], onsets=[longer], step_at=lambda _: None)
+        with closing(Evidence(make_store(rows))) as evidence:
+            result = find_ecmp_skew(evidence, load_models()["ecmp_skew"], [pace])
+        assert "no log tells whether" in result.open[0].reason
+        (told,) = result.findings or (None,)
+        if told is None:
+            return []
+        assert "No log tells that they are parallel" in told.explanation
+        return [f"{told.entities[0].switch} {told.start_step} of leaf{leaf}"]
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_that_become_uneven_and_receive_alike_are_a_skew(
+        self, make_store: Make, seed: int
+    ) -> None:
+        (told,) = self.found(make_store, seed)
+        switch, step, _, leaf = told.split()
+        assert (switch, step) == (leaf, "80")
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_that_are_uneven_all_the_time_or_receive_no_more_may_lead_to_hosts(
+        self, make_store: Make, seed: int
+    ) -> None:
+        assert self.found(make_store, seed, turn=0) == []
+        assert self.found(make_store, seed, receives=False) == []
+
+
 class TestLinksLeftEmpty:
     """Few flows are uneven on every leaf; one leaf leaves links empty that it used before."""
 

@@ -27,7 +27,8 @@ class SharedStretch:
     `sure_after` is what a skew must last: two windows, and the seconds of the model. `persistence`
     is the spread (CV^2) of the pooled shares over that of the single intervals: 1 where the same
     links stay busy, one over their number where each interval is a new draw. `used` are the
-    links that carried more than next to nothing in most of the intervals.
+    links that carried more than next to nothing in most of the intervals. `receipts` is what each
+    received, known where no log tells that they are parallel.
     """
 
     begin: datetime
@@ -40,6 +41,7 @@ class SharedStretch:
     capacity_gbps: float | None
     persistence: float
     used: tuple[str, ...]
+    receipts: Array | None = None
 
     @property
     def rates(self) -> Array:
@@ -122,7 +124,13 @@ def _pool(rows: pl.DataFrame, least: int, shortest: timedelta) -> SharedStretch:
             for port, usual in zip(rows["ports"][0], np.median(of_mean, axis=0), strict=True)
             if usual >= _EMPTY
         ),
+        receipts=_receipts(rows),
     )
+
+
+def _receipts(rows: pl.DataFrame) -> Array | None:
+    received = np.asarray(rows["receipts"].to_list(), dtype=np.float64)
+    return None if np.isnan(received).any() else np.sum(received, axis=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,7 @@ told AS MATERIALIZED (
   FROM members m JOIN polling p USING (uplink_group)
 )
 SELECT c.* EXCLUDE (member, in_packets), t.device, t.port, t.uplink_group, t.members, t.speed_gbps, t.inferred,
-  coalesce(c.tx_bytes, c.tx_packets) AS sent, t.window_us
+  coalesce(c.tx_bytes, c.tx_packets) AS sent, coalesce(c.rx_bytes, c.rx_packets) AS received, t.window_us
 FROM chosen c JOIN told t ON t.job IS NOT DISTINCT FROM c.job AND t.member = c.member;
 
 -- What each port of parallel links sent, in windows that can be compared between ports: the interval
@@ -192,7 +192,7 @@ FROM chosen c JOIN told t ON t.job IS NOT DISTINCT FROM c.job AND t.member = c.m
 CREATE OR REPLACE VIEW uplink_port_windows AS
 SELECT job, device, uplink_group, members, inferred, port, any_value(speed_gbps) AS speed_gbps,
   min(ts_before) AS ts_before, window_end AS ts, sum(seconds) AS seconds, bool_or(gap) AS gap,
-  sum(sent) AS sent, sum(tx_bytes) AS tx_bytes
+  sum(sent) AS sent, sum(tx_bytes) AS tx_bytes, sum(received) AS received
 FROM (
   SELECT *, CASE WHEN window_us = 0 THEN ts
     ELSE make_timestamp(((epoch_us(ts) - 1) // window_us + 1) * window_us) END AS window_end
@@ -202,7 +202,8 @@ GROUP BY job, device, uplink_group, members, inferred, port, window_end;
 
 -- The balance of every group of parallel links in every window, by bytes sent (packets where no source
 -- counts bytes). `imbalance` is max/mean - 1, `jain` is 1 for even and 1/n for one link alone,
--- `top_half_share` is the share of the busier half of the links.
+-- `top_half_share` is the share of the busier half of the links. What ports received tells of inferred groups alone
+-- whether they are parallel links.
 CREATE OR REPLACE VIEW uplink_intervals AS
 WITH chosen AS (
   SELECT *, (count(*) OVER g + 1) // 2 AS half,
@@ -215,7 +216,7 @@ WITH chosen AS (
 ),
 shares AS (
   SELECT job, device, uplink_group, members, inferred, port, ts_before, ts, seconds, speed_gbps, gap,
-    sent, tx_bytes, half,
+    sent, tx_bytes, CASE WHEN inferred THEN received END AS received, half,
     longer * sent / nullif(weight, 0) AS load,
     rank() OVER (PARTITION BY job, uplink_group, ts ORDER BY sent DESC, port) AS place
   FROM chosen
@@ -229,7 +230,8 @@ SELECT job, device, uplink_group, min(ts_before) AS ts_before, ts, max(seconds) 
   sum(load) ^ 2 / nullif(count(*) * sum(load ^ 2), 0) AS jain,
   sum(load) FILTER (place <= half) / nullif(sum(load), 0) AS top_half_share,
   list(port ORDER BY port) AS ports,
-  list(load ORDER BY port) AS loads
+  list(load ORDER BY port) AS loads,
+  list(received ORDER BY port) AS receipts
 FROM shares
 GROUP BY job, device, uplink_group, ts;
 

@@ -67,22 +67,27 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
     """Return one finding a switch whose uplinks are polarised; a unit is an uplink group.
 
     Ports that only look like parallel links may lead to hosts, and those send as the job does: they
-    are not judged. Nor is a group whose data would not show a skew that matters.
+    are not judged, unless they become uneven and all of them receive as before. Nor is a group
+    judged whose data would not show a skew that matters.
     """
     intervals = evidence.frame("uplink_intervals")
-    inferred = intervals.filter("inferred")["uplink_group"].n_unique()
-    intervals = intervals.filter(~pl.col("inferred"))
+    inferred = {*intervals.filter("inferred")["uplink_group"]}
     device_of = dict(intervals.select("uplink_group", "device").unique().iter_rows())
     flows = dict(evidence.frame("crossing_flows").select("device", "flows").iter_rows())
     groups = dict(by_group(intervals))
     stretches = {group: shared_stretches(rows, model) for group, rows in groups.items()}
-    estimated = estimated_flows(stretches)
+    estimated = dict[str, float | None]()
+    for kind in (stretches.keys() - inferred, inferred):
+        estimated |= estimated_flows({g: parts for g, parts in stretches.items() if g in kind})
     findings: list[Finding] = []
     powers: list[Power] = []
     opened: dict[tuple[str, str], list[str]] = {}  # devices by reason and what settles it
-    judged = idle = 0
+    judged = idle = untold = 0
     for group, parts in stretches.items():
         device = device_of[group]
+        if group in inferred and not any(_receives_alike(part, model) for part in parts[1:]):
+            untold += 1
+            continue
         counted = flows.get(device)
         if counted == 0:
             if _is_idle(map(_rate, parts), model):
@@ -101,6 +106,11 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         # Many groups are judged at once: one run in a thousand may err, not one group.
         largest_p = model.limit("p") / len(stretches)
         skews = skews_of(device, parts, known, largest_p, model, trends)
+        if group in inferred:
+            skews = [s for s in skews if not s.from_start and _receives_alike(s.stretch, model)]
+            if not skews:
+                untold += 1
+                continue
         if known is None and not skews:
             opened.setdefault(_FLOWS, []).append(device)
             continue
@@ -131,10 +141,15 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
     return MethodResult(
         tuple(findings),
         judged,
-        len(stretches) + inferred - judged - idle,
+        len(stretches) - judged - idle,
         max(powers, key=lambda power: power.effect, default=None),
-        tuple(_not_judged(opened, inferred)),
+        tuple(_not_judged(opened, untold)),
     )
+
+
+def _receives_alike(part: SharedStretch, model: Model) -> bool:
+    """Say whether all links of a group received alike: hosts that send nothing do not."""
+    return part.receipts is not None and jain(part.receipts) >= model.limit("even")
 
 
 def _stands_out(group: str, stretches: Mapping[str, Sequence[SharedStretch]], model: Model) -> bool:
@@ -152,11 +167,11 @@ def _stands_out(group: str, stretches: Mapping[str, Sequence[SharedStretch]], mo
 
 
 def _not_judged(
-    opened: Mapping[tuple[str, str], Sequence[str]], inferred: int
+    opened: Mapping[tuple[str, str], Sequence[str]], untold: int
 ) -> Iterator[NotJudged]:
     """Yield each reason with the devices it holds for, and what would settle it."""
-    if inferred:
-        reason = f"no log tells whether {inferred:,} more are parallel links"
+    if untold:
+        reason = f"no log tells whether {untold:,} more are parallel links"
         yield NotJudged(reason, "LLDP neighbours of the switches")
     for (reason, settled_by), devices in opened.items():
         named = sorted(set(devices))
@@ -277,6 +292,7 @@ def _finding(
     words = {
         "switch": skew.device,
         "used": len(stretch.used),
+        "guessed": None if stretch.receipts is None else "",
         "before": skew.used_before,
         "cold": at_most(cold, _MOST_COLD) if cold else None,
         "top_half": top,
