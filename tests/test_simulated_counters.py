@@ -340,7 +340,8 @@ def test_a_bad_cable_raises_errors_at_both_ends_alone(build: Build) -> None:
         rising = {
             (device, port)
             for device, port in here.ask(
-                "SELECT DISTINCT device, port FROM port_rates WHERE symbol_errors > 0 "
+                "SELECT DISTINCT device, port FROM port_rates "
+                "WHERE greatest(symbol_errors, fec_uncorrected) > 0 "
                 "AND format <> 'ibqueryerrors'"
             )
         }

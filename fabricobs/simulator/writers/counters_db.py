@@ -75,7 +75,7 @@ def _port_counters(reader: Reader) -> dict[str, Integers]:
         "SAI_PORT_STAT_IF_IN_ERRORS": reader.errors("crc"),
         "SAI_PORT_STAT_IF_OUT_DISCARDS": reader.errors("dropped"),
         "SAI_PORT_STAT_IF_OUT_ERRORS": none,
-        "SAI_PORT_STAT_IF_IN_FEC_SYMBOL_ERRORS": reader.errors("symbol"),
+        "SAI_PORT_STAT_IF_IN_FEC_NOT_CORRECTABLE_FRAMES": reader.errors("symbol"),
     }
     frames = reader.shown(PortGroup.rx_pause_frames), reader.shown(PortGroup.tx_pause_frames)
     for priority in range(PRIORITIES):
