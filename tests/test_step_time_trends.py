@@ -155,5 +155,21 @@ def test_a_smaller_batch_costs_more_a_token_and_is_no_loss(
     assert all(each.per_work and each.loss_share > 0.1 for each in found)
 
 
+@pytest.mark.parametrize("grows", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_few_steps_of_another_batch_make_no_loss_of_it(seed: int, grows: bool) -> None:
+    """A restart 17 steps before the batch grew: "28% longer for the same work", critical."""
+    chance = np.random.default_rng(800 + seed)
+    few, fixed = int(chance.integers(14, 40)), float(chance.uniform(0.02, 0.3))
+    number = int(chance.integers(24, 40)) * few
+    other = np.arange(number) < few if grows else np.arange(number) >= number - few
+    tokens = np.where(other, 1 / float(chance.choice([1.2, 4 / 3, 2])), 1.0)
+    if not grows:
+        tokens = 1 / tokens
+    times = 1000 * (fixed + (1 - fixed) * tokens) * (1 + chance.normal(0, 0.005, number))
+    trend = judged(times, 1, mean=False, tokens=tokens)
+    assert trend.slowdowns == () and trend.slow_start is None
+
+
 def test_too_few_lines_tell_nothing() -> None:
     assert not judged(np.full(100, 1000.0), 20, mean=True).enough
