@@ -84,6 +84,14 @@ placed AS (
   LEFT JOIN hubs h ON h.job IS NOT DISTINCT FROM n.job
 ),
 totals AS (SELECT job, count(*) AS warnings FROM warned GROUP BY job),
+-- A launcher that was told to stop as the first transfers failed, or shortly before, took its processes along.
+stops AS (
+  SELECT w.job, min(e.ts) AS stopped_at
+  FROM (SELECT job, min(ts) AS first_warning FROM warned WHERE class IS NOT NULL GROUP BY job) w
+  JOIN events e ON e.kind = 'stopped'
+    AND e.ts BETWEEN w.first_warning - $before * INTERVAL 1 SECOND AND w.first_warning + $after * INTERVAL 1 SECOND
+  GROUP BY w.job
+),
 lasted AS (SELECT job, max(ts) AS last_step FROM step_times GROUP BY job)
 SELECT p.job, p.culprit AS host, p.culprit_nic AS nic, CASE WHEN p.culprit_nic IS NULL THEN 'host' ELSE 'nic' END AS type,
   p.class, mode(p.what ORDER BY p.what) AS what, any_value(p.to_check) AS to_check, count(*) AS warnings,
@@ -92,9 +100,11 @@ SELECT p.job, p.culprit AS host, p.culprit_nic AS nic, CASE WHEN p.culprit_nic I
   list(DISTINCT {'type': 'host', 'host': CASE WHEN p.host = p.culprit THEN p.far ELSE p.host END})
     FILTER (of_pair AND CASE WHEN p.host = p.culprit THEN p.far ELSE p.host END IS NOT NULL) AS related,
   min(p.ts) AS ts_before, max(p.ts) AS ts,
-  coalesce(any_value(l.last_step) > max(p.ts) + INTERVAL 1 MINUTE, false) AS survived
+  coalesce(any_value(l.last_step) > max(p.ts) + INTERVAL 1 MINUTE, false) AS survived,
+  CASE WHEN p.class >= 5 THEN any_value(s.stopped_at) END AS stopped_at
 FROM placed p
 JOIN totals t ON t.job IS NOT DISTINCT FROM p.job
 LEFT JOIN lasted l ON l.job IS NOT DISTINCT FROM p.job
+LEFT JOIN stops s ON s.job IS NOT DISTINCT FROM p.job
 GROUP BY p.job, p.culprit, p.culprit_nic, p.class
 ORDER BY p.job, host, nic
