@@ -14,7 +14,13 @@ Make = Callable[[Rows], Path]
 
 
 def ring(
-    seed: int, *, whole: bool, crossed: bool = False, by_sockets: bool = False
+    seed: int,
+    *,
+    whole: bool,
+    crossed: bool = False,
+    by_sockets: bool = False,
+    fewest: int = 3,
+    most: int = 8,
 ) -> tuple[Rows, str]:
     """Return the logs of a job whose ring visits all hosts, and the name of one drawn host.
 
@@ -22,7 +28,7 @@ def ring(
     RDMA. Only `whole` logs have the lines in which processes name their rank, network and NICs.
     """
     chance = np.random.default_rng(seed)
-    hosts, gpus = int(chance.integers(3, 9)), int(chance.choice([4, 8]))
+    hosts, gpus = int(chance.integers(fewest, most + 1)), int(chance.choice([4, 8]))
     nics = gpus // int(chance.integers(1, 3))
     odd = int(chance.integers(hosts))
     names = [f"node{host:02d}" for host in range(hosts)]
@@ -75,6 +81,24 @@ def test_a_host_whose_gpus_send_through_other_nics(
     rows, host = ring(seed, whole=whole, crossed=True)
     (finding,) = diagnose(make_store(rows)).findings
     assert (finding.kind, [e.host for e in finding.entities]) == ("nic_affinity", [host])
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_of_two_hosts_the_one_is_odd_that_uses_its_nics_out_of_order(
+    make_store: Make, seed: int, whole: bool
+) -> None:
+    """All NICs of one host of two were those of the other socket: "All 16 ranks use IB", ok."""
+    rows, host = ring(seed, whole=whole, crossed=True, fewest=2, most=2)
+    (finding,) = diagnose(make_store(rows)).findings
+    assert (finding.kind, [e.host for e in finding.entities]) == ("nic_affinity", [host])
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_of_two_hosts_alike_none_is_odd(make_store: Make, seed: int, whole: bool) -> None:
+    rows, _ = ring(seed, whole=whole, fewest=2, most=2)
+    assert diagnose(make_store(rows)).findings == ()
 
 
 @pytest.mark.parametrize("whole", [True, False])

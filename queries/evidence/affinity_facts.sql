@@ -29,6 +29,26 @@ numbered AS (
   )
   GROUP BY job, host, gpu
 ),
+-- Of two hosts none is usual: where the GPUs of one use NICs in the order of their numbers, the other is odd. A ring
+-- that enters by one GPU may leave by the next: the first NIC of both is the same.
+ordered AS (
+  SELECT *, count(*) OVER (PARTITION BY job) AS hosts, count(*) FILTER (in_order) OVER (PARTITION BY job) AS hosts_in_order,
+    count(DISTINCT of_gpus) OVER (PARTITION BY job) AS ways
+  FROM (
+    SELECT job, host, list(number ORDER BY gpu) AS of_gpus, of_gpus = list_sort(of_gpus) AND len(of_gpus) > 1 AS in_order
+    FROM (
+      SELECT job, host_name(host) AS host, cuda_device AS gpu, min(nic_index) AS number
+      FROM channels_by_rank
+      WHERE transport = 'NET' AND network <> 'Socket' AND proxy_rank IS NULL AND nic_index IS NOT NULL
+        AND cuda_device IS NOT NULL AND host IS NOT NULL
+      GROUP BY ALL
+    )
+    GROUP BY job, host
+  )
+),
+odd AS (
+  SELECT job, host FROM ordered WHERE hosts = 2 AND ways = 2 AND hosts_in_order = 1 AND NOT in_order
+),
 legend AS (
   SELECT DISTINCT host_name(host) AS host, part, value AS device FROM hosts WHERE fact = 'device'
 ),
@@ -40,9 +60,10 @@ distances AS (
   WHERE regexp_matches(h.part, '^GPU\d+$') AND h.value IN ('PIX', 'PXB', 'PHB', 'NODE', 'SYS')
   GROUP BY ALL
 )
-SELECT job, host, rank, CASE WHEN sends THEN 'NIC of GPU' ELSE 'receiving NIC of GPU' END AS fact,
-  gpu::VARCHAR AS part, nics AS value, NULL::BOOLEAN AS bad, true AS decides
-FROM (SELECT job, rank, host, gpu, sends, nics FROM used UNION ALL FROM numbered)
+SELECT f.job, f.host, f.rank, CASE WHEN sends THEN 'NIC of GPU' ELSE 'receiving NIC of GPU' END AS fact,
+  gpu::VARCHAR AS part, nics AS value, CASE WHEN o.host IS NOT NULL THEN true END AS bad, true AS decides
+FROM (SELECT job, rank, host, gpu, sends, nics FROM used UNION ALL FROM numbered) f
+LEFT JOIN odd o ON o.host = f.host AND o.job IS NOT DISTINCT FROM f.job
 UNION ALL
 SELECT u.job, u.host, u.rank, 'PCIe path to the NIC of GPU', u.gpu::VARCHAR, d.path, NULL, false
 FROM used u JOIN distances d ON d.host = u.host AND d.gpu = u.gpu AND d.nic = u.nic
