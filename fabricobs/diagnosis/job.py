@@ -30,7 +30,7 @@ _RESTART_STEPS = 10
 # Lines that a pace must last where each stands for several steps: 4 that are all longer than 36
 # others have a Mann-Whitney p of 2e-5, and stand anywhere among 40 once in 1,000 runs.
 _FEWEST_LINES = 4
-# Steps whose work is nearer to the usual do the same work: rates are printed with three digits and more.
+# Steps whose work is nearer to the usual do the same: rates are printed with three digits and more.
 _SAME_WORK = 0.01
 # Share of the job's ranks whose records must be there: the one that is missing may be the slow one.
 COVERED = 0.95

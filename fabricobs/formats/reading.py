@@ -22,6 +22,7 @@ from fabricobs.formats.logs.bulk import BulkReader, can_read, readable
 from fabricobs.formats.logs.dispatch import Dispatcher
 from fabricobs.formats.logs.lines import LineReader, TextReader
 from fabricobs.formats.logs.messages import REPEATED_MARK
+from fabricobs.formats.logs.prefixes import Labels, strip_prefix
 from fabricobs.formats.logs.wrapping import LogLine, log_lines, order_problem
 from fabricobs.formats.outputs.captures import CaptureReader
 from fabricobs.formats.outputs.configuration import ConfigurationReader
@@ -171,7 +172,7 @@ def count_lines(path: Path) -> FileResult:
                 left -= len(block.data)
                 block, blank = _without_blank_end(block)
                 tally.skip(blank)
-                for number, line in _numbered_lines(block):
+                for number, line in _numbered_lines(block, ()):
                     if line is None:
                         tally.miss(number, _TOO_LONG, "")
                     elif not line.strip():
@@ -292,7 +293,7 @@ def _read_wrapped(lines: Iterator[LogLine], dispatcher: Dispatcher, tally: Tally
         if line.text is None or len(line.text) > LIMITS.offered_chars:
             tally.miss(line.number, line.problem or _TOO_LONG, "")
         else:
-            for piece in _pieces(_cleaned(line.text)):
+            for piece in _pieces(_cleaned(line.text), dispatcher.labels):
                 dispatcher.read(piece, line.number, line.told)
 
 
@@ -308,7 +309,7 @@ def _read_block(
 
 def _read_lines(block: LineBlock, dispatcher: Dispatcher, tally: Tally) -> None:
     block, blank = _without_blank_end(block)
-    for number, line in _numbered_lines(block):
+    for number, line in _numbered_lines(block, dispatcher.labels):
         if line is None:
             tally.miss(number, _TOO_LONG, "")
         else:
@@ -346,7 +347,7 @@ def _without_blank_end(block: LineBlock) -> tuple[LineBlock, int]:
     return LineBlock(block.first, block.data[:end]), blank
 
 
-def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
+def _numbered_lines(block: LineBlock, labels: Labels) -> Iterator[tuple[int, str | None]]:
     """Yield number and text; None for an overlong line."""
     overlong = frozenset(block.overlong)
     lines = _cleaned(block.data.decode("utf-8", "replace")).split("\n")
@@ -360,7 +361,7 @@ def _numbered_lines(block: LineBlock) -> Iterator[tuple[int, str | None]]:
         if number in overlong or len(line) > LIMITS.offered_chars:
             yield number, None
         else:
-            for piece in _pieces(line):
+            for piece in _pieces(line, labels):
                 yield number, piece
 
 
@@ -378,9 +379,14 @@ def _cleaned(text: str) -> str:
     return text
 
 
-def _pieces(line: str) -> Sequence[str]:
-    """Cut a line at carriage returns, each of which ends a line too."""
-    return line.rstrip("\r").split("\r") if "\r" in line else (line,)
+def _pieces(line: str, labels: Labels) -> Sequence[str]:
+    """Cut a line at carriage returns, each of which ends a line too; a prefix is that of all."""
+    if "\r" not in line:
+        return (line,)
+    first, *others = line.rstrip("\r").split("\r")
+    *_, rest = (first, *(text for text, _ in strip_prefix(first, labels)))
+    prefix = first[: len(first) - len(rest)]
+    return first, *(f"{prefix}{other}" if other.strip() else other for other in others)
 
 
 def _text_readers(formats: tuple[Format, ...], context: Context, rows: Rows) -> list[TextReader]:

@@ -7,7 +7,7 @@ from fabricobs.formats.context import Context
 from fabricobs.formats.logs.headings import Headings
 from fabricobs.formats.logs.lines import LineReader, Outcome, TextReader
 from fabricobs.formats.logs.messages import is_bar, messages
-from fabricobs.formats.logs.prefixes import NOTHING, Told, merged, strip_prefix
+from fabricobs.formats.logs.prefixes import NOTHING, Labels, Told, merged, strip_prefix
 from fabricobs.formats.records.within import RecordsWithin
 from fabricobs.formats.rows import Rows, Tally
 from fabricobs.formats.values import TIME_PATTERN
@@ -33,6 +33,11 @@ class Dispatcher:
         self._captured = len(self._by_line) < len(readers)
         self._held: tuple[int, str] | None = None  # a line whose row goes on in the next
         self._about = ""  # what the last message that was dropped is about
+
+    @property
+    def labels(self) -> Labels:
+        """Return the labels of lines that the text shows to be such."""
+        return self._context.labels
 
     @property
     def told_above(self) -> bool:
