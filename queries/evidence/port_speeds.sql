@@ -4,8 +4,9 @@
 -- they ever differ, all NICs of the hosts are the role. `agreeing` of `peers` ports of a role run at its
 -- `usual_gbps`. `first_gbps` is what the port ran at when it was first asked. A port that one source saw slower than
 -- usual or than first, and at last as fast again, was so from `since` to `ended`. `faster_until` is when a port that
--- became slower was last seen faster. `started_gbps` is what NCCL read as the job began (`started`). What was read after another job
--- began on the same hosts tells nothing of this one, where an end of the cable was read before.
+-- became slower was last seen faster. `started_gbps` is what NCCL read as the job began (`started`), `read_at` when a tool
+-- read the port last. What was read after another job began on the same hosts tells nothing of this one, where an end of
+-- the cable was read before.
 WITH told AS (
   SELECT device, port, format, ts, ts AS moment, speed_gbps, could_be FROM named_status
   WHERE oper IS DISTINCT FROM 'down' AND (speed_gbps > 0 OR could_be IS NOT NULL)
@@ -39,7 +40,7 @@ latest AS (
     coalesce(arg_max(speed_gbps, (moment, -speed_gbps)) FILTER (moment IS NOT NULL), min(speed_gbps))
       AS speed_gbps,
     min(speed_gbps) FILTER (format IS NULL AND ts IS NULL) AS started_gbps,
-    min(moment) FILTER (ts IS NULL) AS started,
+    min(moment) FILTER (ts IS NULL) AS started, max(ts) AS read_at,
     arg_min(speed_gbps, ts) AS first_gbps, min(speed_gbps) AS least_gbps,
     arg_max({'hint': could_be}, (ts, could_be IS NOT NULL)).hint AS could_be
   FROM placed GROUP BY owner, part, is_nic
@@ -103,7 +104,7 @@ over AS (
 )
 SELECT r.owner, r.part, r.is_nic, r.far_owner, r.far_part, r.far_is_nic, r.role,
   coalesce(o.gbps, r.speed_gbps) AS speed_gbps,
-  r.first_gbps, r.started_gbps, r.started, r.could_be, coalesce(o.since, s.since) AS since,
+  r.first_gbps, r.started_gbps, r.started, r.read_at, r.could_be, coalesce(o.since, s.since) AS since,
   CASE WHEN o.ended IS NOT NULL THEN o.faster_until WHEN s.faster_until < s.since THEN s.faster_until END AS faster_until,
   o.ended, u.usual_gbps, u.peers, u.agreeing
 FROM roles r LEFT JOIN usual u USING (role) LEFT JOIN since s USING (owner, part)

@@ -3,7 +3,8 @@
 -- or a PCIe device that few hosts train down: `what` most hosts do is how they are built. A role has a usual
 -- speed with `$peers` ports of which the share `$agreeing`, or all but one, have it. A port that ran faster
 -- before needs no others: it became slow between `ts_before` (`sound_at`) and `begun_by`, and until `ended` where it is over;
--- another one for the whole run, and so is one that was as slow when the job began. One NIC and one port without a known cable that are as slow are its two ends.
+-- another one for the whole run, and so is one that was as slow when the job began. One NIC and one port without a known
+-- cable that are as slow are its two ends.
 WITH speeds AS (
   SELECT * REPLACE (coalesce(usual_gbps, first_gbps) AS usual_gbps),
     peers >= $peers AND nearly_all(agreeing, peers, $agreeing) AS has_usual,
@@ -11,7 +12,11 @@ WITH speeds AS (
   FROM evidence.port_speeds
 ),
 below AS (
-  FROM speeds WHERE could_be IS NOT NULL OR (speed_gbps < usual_gbps AND (has_usual OR fell))
+  SELECT s.* FROM speeds s
+  -- Read before the job began: what NCCL read then at the other end holds for both.
+  ANTI JOIN speeds f ON f.owner = s.far_owner AND f.part = s.far_part
+    AND f.started > s.read_at AND f.started_gbps > s.speed_gbps AND f.speed_gbps > s.speed_gbps
+  WHERE s.could_be IS NOT NULL OR (s.speed_gbps < s.usual_gbps AND (s.has_usual OR s.fell))
 ),
 ends_apart AS (
   SELECT n.owner AS host, n.part AS nic, p.owner AS switch, p.part AS port

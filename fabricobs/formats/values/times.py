@@ -106,7 +106,9 @@ def time_of(text: str, zone: tzinfo = UTC, written_us: int | None = None) -> int
 
 def _iso(found: re.Match[str], zone: tzinfo) -> int:
     year, month, day, hour, minute, second = (int(found[i]) for i in range(1, 7))
-    moment = datetime(year, month, day, hour, minute, second, tzinfo=_zone(found[8] or found[9], zone))
+    moment = datetime(
+        year, month, day, hour, minute, second, tzinfo=_zone(found[8] or found[9], zone)
+    )
     return int(moment.timestamp()) * 1_000_000 + _micros(found[7] or "")
 
 
