@@ -52,7 +52,7 @@ INIT = (
 
 @dataclass
 class Site:
-    """Hosts whose NIC i is below leaf i; `slow` (host, NIC) has half of its lanes from a time on."""
+    """Hosts whose NIC i is below leaf i; `slow` (host, NIC) has half of its lanes `since` then."""
 
     hosts: list[str]
     leaves: list[str]
@@ -109,7 +109,8 @@ class Site:
             init = INIT.format(host=host, pid=pid, rank=rank, ranks=len(self.hosts), job=job + 1)
             (folder / f"nccl.{host}.{pid}.log").write_text((net if speeds else "") + init)
         lines = (
-            f'{{"step": {step}, "rank": {rank}, "host": "{host}", "step_time_ms": {SECONDS * 1000}, '
+            f'{{"step": {step}, "rank": {rank}, "host": "{host}", '
+            f'"step_time_ms": {SECONDS * 1000}, '
             f'"timestamp": "{begin + timedelta(seconds=step * SECONDS):%Y-%m-%dT%H:%M:%SZ}"}}\n'
             for step in range(STEPS)
             for rank, host in enumerate(self.hosts)

@@ -91,6 +91,8 @@ class Rule(_Part):
     - `finding`: the columns whose equal rows are one finding; those of the part if left out.
     - `at_once`: an aggregate; findings that are wrong at the same times are one, whose parts it
       orders, the largest first.
+    - `major`: the threshold of the share of the largest part of such a finding, by `at_once`, that
+      a part must reach: those below it are affected, and related. `{minor}` names them.
     - `together`: how many parts must be wrong at once; one finding has all of them.
     - `whole`: when what holds the parts of a finding is named instead of them.
     - `facts`: what the wording names, as aggregates over the rows of a finding. Every
@@ -122,6 +124,7 @@ class Rule(_Part):
     having: str = ""
     finding: tuple[str, ...] = ()
     at_once: str = ""
+    major: str = ""
     together: Together | None = None
     whole: Whole | None = None
     entity: str = ""
