@@ -102,9 +102,7 @@ def test_units_that_are_most_ranks_together_are_none(seed: int) -> None:
     times = times_of(np.ones((steps, hosts * 4)), np.ones(steps))
     crowd = chance.choice(hosts, hosts // 2 + 1, replace=False).tolist()
     together, alone = np.arange(steps) < 60, np.arange(steps) >= 80
-    units = [
-        SlowUnit(np.arange(4) + 4 * host, (f"node{host}",), together, 10) for host in crowd
-    ]
+    units = [SlowUnit(np.arange(4) + 4 * host, (f"node{host}",), together, 10) for host in crowd]
     late = SlowUnit(np.arange(4) + 4 * crowd[0], (f"node{crowd[0]}",), alone, 85)
     assert without_most(times, [*units, late]) == [late]
     assert without_most(times, units[: hosts // 2]) == units[: hosts // 2]

@@ -147,7 +147,7 @@ def test_a_nic_that_sends_far_more_again_than_its_peers_is_told(
 def test_nics_that_send_a_little_again_beside_others_are_affected(
     seed: int, tmp_path: Path
 ) -> None:
-    """The neighbours of a host in the ring lost a fifteenth of what its NICs lost: 12 were named."""
+    """A host's neighbours in the ring lost a fifteenth of what its NICs did: 12 were named."""
     draw = random.Random(seed)
     hosts = [f"ip-10-1-{n}-7" for n in draw.sample(range(10, 99), draw.randint(7, 9))]
     nics = [f"rdmap{n}s0" for n in sorted(draw.sample(range(16, 200), 8))]

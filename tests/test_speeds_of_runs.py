@@ -1,4 +1,4 @@
-"""Dumps of a fabric on several days beside two runs: which run had the slow link, and since when."""
+"""Dumps of a fabric on several days beside two runs: which had the slow link, and since when."""
 
 import os
 import random

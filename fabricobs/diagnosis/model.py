@@ -103,9 +103,9 @@ class Rule(_Part):
       groups without the rows' hosts, or what NICs can carry), or `none`.
     - `priced_where`: an aggregate over the rows of a finding; where it is false its loss is left to
       what names its cause, unless longer steps begin and end with it.
-    - `dose`: the column that says how strongly it acts in an interval, such as errors a second. Steps
-      that become longer while it acts are its own where it acts more strongly in them, and else of
-      another cause.
+    - `dose`: the column that says how strongly it acts in an interval, such as errors a second.
+      Steps that become longer while it acts are its own where it acts more strongly in them, and
+      else of another cause.
     - `lasts`: the cause goes on after its last row, unless the column `ended` says when it was
       over.
     - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`

@@ -74,7 +74,7 @@ def _at_end(finding: Finding, trends: Sequence[StepTimeTrend], interval: timedel
 
 
 def _lost_until(finding: Finding, steps: pl.DataFrame, last: int) -> float | None:
-    """Return the share lost of the steps until `last`: those after it, of which it told, lost none."""
+    """Return the share lost of the steps until `last`: those after it lost none."""
     if finding.loss_share is None:
         return None
     whole = steps.filter(pl.col("step").is_between(finding.start_step, finding.end_step))

@@ -112,7 +112,7 @@ def _explained_loss(finding: Finding, slowdown: Slowdown, slowdowns: Sequence[Sl
 def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:
     """Say whether a finding may explain a slowdown: same job, begun with it or during it.
 
-    A cause that comes and goes begins again and again; one that grows makes a slower pace each time.
+    A cause that comes and goes begins again and again; one that grows, too.
     """
     jobs = _jobs(finding, "rank", "host")
     if finding.start_step is None or (jobs and slowdown.job not in jobs):

@@ -80,7 +80,9 @@ def _dose(wrong: Wrong, rule: Rule) -> pl.DataFrame | None:
     """Return how strongly a cause acted in its intervals, where the rule has a column for it."""
     if not rule.dose:
         return None
-    return wrong.rows.select("ts_before", "ts", dose=pl.col(rule.dose).cast(pl.Float64)).drop_nulls()
+    return wrong.rows.select(
+        "ts_before", "ts", dose=pl.col(rule.dose).cast(pl.Float64)
+    ).drop_nulls()
 
 
 def _hosts(rows: pl.DataFrame) -> set[str]:

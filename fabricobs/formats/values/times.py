@@ -7,7 +7,8 @@ from email.utils import parsedate_to_datetime
 from fabricobs.formats.values.kinds import Unfit, ValueType
 
 TIME_PATTERN = (
-    r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z|[+-]\d\d:?\d\d| UTC [+-]\d{4})?"
+    r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+    r"(?: ?Z|[+-]\d\d:?\d\d| UTC [+-]\d{4})?"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
     r"(?: (?:[A-Z]{2,5}|[+-]\d\d(?:\d\d)?))? \d{4}"
     r"|[A-Z][a-z]{2},? +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?"
