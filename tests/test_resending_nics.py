@@ -141,3 +141,44 @@ def test_a_nic_that_sends_far_more_again_than_its_peers_is_told(
         for entity in f.entities
     ]
     assert told == ([("resending_nic", bad)] if fault == "lasting" else [])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nics_that_send_a_little_again_beside_others_are_affected(
+    seed: int, tmp_path: Path
+) -> None:
+    """A host's neighbours in the ring lost a fifteenth of what its NICs did: 12 were named."""
+    draw = random.Random(seed)
+    hosts = [f"ip-10-1-{n}-7" for n in draw.sample(range(10, 99), draw.randint(7, 9))]
+    nics = [f"rdmap{n}s0" for n in sorted(draw.sample(range(16, 200), 8))]
+    group = draw.sample(nics, draw.randint(1, 4))
+    culprits = {(hosts[0], nic) for nic in group}
+    affected = {(host, nic) for host in hosts[1:3] for nic in group if draw.random() < 0.8}
+    began, most = draw.randint(1, READINGS - 4), draw.uniform(300, 900)
+    totals = {
+        (host, nic): {"sent": 10**9, "again": draw.randrange(10**6), "timeouts": 3}
+        for host in hosts
+        for nic in nics
+    }
+    for reading in range(READINGS):
+        for host in hosts:
+            (tmp_path / "logs" / host).mkdir(parents=True, exist_ok=True)
+            own = {nic: totals[host, nic] for nic in nics}
+            at = BEGIN + SECONDS * reading + draw.randint(0, 2)
+            _rdma_lines(tmp_path / "logs" / host, own, at, draw)
+        for part, of in totals.items():
+            rate = draw.uniform(0, 0.2)
+            if reading >= began and part in culprits | affected:
+                share = draw.uniform(0.6, 1) if part in culprits else draw.uniform(0.04, 0.1)
+                rate = most * share
+            of["sent"] += 10**6 * SECONDS
+            of["again"] += int(rate * SECONDS)
+    fabricobs.ingest([tmp_path / "logs"], store=tmp_path / "s")
+    findings = fabricobs.open(tmp_path / "s").diagnose().findings
+    (finding,) = (f for f in findings if f.kind == "resending_nic")
+    assert {(e.host, e.nic) for e in finding.entities} == culprits
+    assert {(e.host, e.nic) for e in finding.related} <= affected
+    assert finding.related or not affected
+    if len(group) > 1:
+        assert finding.title.startswith(f"{len(group)} NICs of {hosts[0]} (")
+        assert hosts[1] not in finding.title

@@ -1,7 +1,7 @@
 """What captured text means."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricobs.formats.values import (
+    TIME_PATTERN,
     VALUE_TYPES,
     parse_cli_speed,
     parse_date_and_time,
@@ -49,6 +50,15 @@ def test_a_bare_time_is_of_the_zone_given() -> None:
     assert parse_time("2026-03-02T10:00:00+01:00") == parse_time("2026-03-02T09:00:00Z")
     assert parse_time("Mon 02 Mar 2026 01:00:00 PM UTC") == parse_time("2026-03-02T13:00:00")
     assert parse_time("Tue Mar  4 10:15:02 UTC 2025") == parse_time("2025-03-04T10:15:02")
+
+
+@given(MOMENTS, st.integers(-12 * 4, 14 * 4))
+def test_a_zone_behind_the_word_utc_is_the_time_s_own(moment: datetime, quarters: int) -> None:
+    """ibdiagnet prints `22:05:08 UTC +0000`: with --tz of the site it was read 8 hours late."""
+    there = moment.astimezone(timezone(quarters * timedelta(minutes=15)))
+    text = f"{there:%Y-%m-%d %H:%M:%S UTC %z}"
+    assert parse_time(text, ZoneInfo("America/Vancouver")) == parse_time(f"{moment:%FT%TZ}")
+    assert re.fullmatch(TIME_PATTERN, text)
 
 
 @given(st.integers(-(2**63), 2**64 - 1))

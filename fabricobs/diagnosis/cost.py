@@ -9,9 +9,11 @@ import numpy.typing as npt
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.findings import Segment
 from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend, fewest_lines
 from fabricobs.diagnosis.paces import (
     FEWEST_STEPS,
+    grown_with,
     most_by_pace,
     most_by_work,
     numbers,
@@ -61,6 +63,7 @@ class Cost:
     says what they were compared with. `bursts` are the first and last step of each stretch of a
     cause that comes and goes. `would_show` is false where a loss that is worth a look would not.
     `reached` is the share of the expected rate that transfers reach, where the loss is the rest.
+    `grown_at` are the first steps of later paces that the cause grew with.
     """
 
     job: str | None
@@ -74,6 +77,7 @@ class Cost:
     bursts: tuple[tuple[int, int], ...] = ()
     would_show: bool = True
     reached: float | None = None
+    grown_at: tuple[int, ...] = ()
 
 
 def cost_of(
@@ -87,6 +91,7 @@ def cost_of(
     by_expectation: bool = True,
     since: bool = False,
     read_every: timedelta = _KNOWN_AT_ONCE,
+    dose: pl.DataFrame | None = None,
 ) -> Cost | None:
     """Return what a cause that acted in `spans` cost the job that lost most, None if untold.
 
@@ -96,12 +101,11 @@ def cost_of(
     too few steps outside, is compared with the collectives of groups without its `hosts`, where
     there are any; else with what the NICs' line rate lets expect. Not so without `by_expectation`.
     With `since` only the steps before it are usual: those after it are longer for another reason.
-    A cause that is read `read_every` so often began and ended within that of its spans' ends.
+    A cause that is read `read_every` so often began and ended within that of its spans' ends. The
+    `dose` says how strongly it acted, by intervals: another pace is its own where it did more so.
     """
-    told = (
-        _cost(evidence, pace, spans, whole_run, hosts, column, by_expectation, since, read_every)
-        for pace in trends
-    )
+    how = column, by_expectation, since, read_every, dose
+    told = (_cost(evidence, pace, spans, whole_run, hosts, *how) for pace in trends)
     costs = [cost for cost in told if cost is not None]
     return max(costs, key=lambda cost: cost.loss_share, default=None)
 
@@ -116,6 +120,7 @@ def _cost(
     by_expectation: bool,
     since: bool,
     read_every: timedelta,
+    dose: pl.DataFrame | None,
 ) -> Cost | None:
     steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(pace.job)))
     steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
@@ -171,13 +176,15 @@ def _cost(
     surely = (_touches(begin + read_every, end - read_every) for begin, end in spans)
     sure = acting.filter(pl.any_horizontal(*surely, pl.lit(whole_run)))
     beside = paces_beside(pace.segments, acting, sure, all_calm, fewest)
+    grown: list[Segment] = []
     if column != "step_time_ms":
         added = most_by_work(added, work, beside)
     else:
-        added = most_by_pace(added, beside)
+        grown = grown_with(dose, pace.segments, acting, added, beside)
+        added = most_by_pace(added, acting, beside, grown)
         added[_pauses(times, others)] = np.median(added)
     cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
-    return replace(cost, reached=reached)
+    return replace(cost, reached=reached, grown_at=tuple(each.first_step for each in grown))
 
 
 def over_all(cost: Cost, evidence: Evidence, spans: Sequence[Span]) -> Cost:

@@ -98,6 +98,7 @@ def build_finding(
         unfelt=cost is not None and cost.would_show and not felt,
         drivers=tuple(drivers),
         bursts=cost.bursts if cost and felt else (),
+        grown_at=cost.grown_at if cost and felt else (),
         query=model.query,
         refuted_by=refutations_of(model, words),
         next_steps=steps_of(model, words, commands),

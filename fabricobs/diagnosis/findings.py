@@ -133,6 +133,7 @@ class Finding:
     `computes` is one of parts whose recorded computation is longer: no network makes it so.
     `after_step` is the last step of a job that stands still: `start_step`, the next, never ran.
     `symptoms` are the ids of the findings that it explains and was told with.
+    `grown_at` are the first steps of paces, after its first, that became slower as it grew.
     """
 
     kind: str
@@ -173,6 +174,7 @@ class Finding:
     computes: bool = False
     after_step: int | None = None
     symptoms: tuple[str, ...] = ()
+    grown_at: tuple[int, ...] = ()
 
     @property
     def is_moment(self) -> bool:

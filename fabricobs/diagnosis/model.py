@@ -91,6 +91,8 @@ class Rule(_Part):
     - `finding`: the columns whose equal rows are one finding; those of the part if left out.
     - `at_once`: an aggregate; findings that are wrong at the same times are one, whose parts it
       orders, the largest first.
+    - `major`: the threshold of the share of the largest part of such a finding, by `at_once`, that
+      a part must reach: those below it are affected, and related. `{minor}` names them.
     - `together`: how many parts must be wrong at once; one finding has all of them.
     - `whole`: when what holds the parts of a finding is named instead of them.
     - `facts`: what the wording names, as aggregates over the rows of a finding. Every
@@ -101,6 +103,9 @@ class Rule(_Part):
       groups without the rows' hosts, or what NICs can carry), or `none`.
     - `priced_where`: an aggregate over the rows of a finding; where it is false its loss is left to
       what names its cause, unless longer steps begin and end with it.
+    - `dose`: the column that says how strongly it acts in an interval, such as errors a second.
+      Steps that become longer while it acts are its own where it acts more strongly in them, and
+      else of another cause.
     - `lasts`: the cause goes on after its last row, unless the column `ended` says when it was
       over.
     - `corroboration`: families of evidence, each with the condition under which it agrees; `timing`
@@ -122,12 +127,14 @@ class Rule(_Part):
     having: str = ""
     finding: tuple[str, ...] = ()
     at_once: str = ""
+    major: str = ""
     together: Together | None = None
     whole: Whole | None = None
     entity: str = ""
     facts: dict[str, str] = {}
     price: tuple[Literal["rank", "intervals", "outside", "run", "none"], ...] = ("intervals",)
     priced_where: str = ""
+    dose: str = ""
     lasts: bool = False
     corroboration: dict[str, str]
     severity: str = "'medium'"

@@ -85,13 +85,19 @@ def _throughout(
 
 
 def _slower(times: Array, scale_ms: float | None) -> frozenset[int]:
-    """Return the places of the slower ones of two groups; empty where there are none."""
+    """Return the places of the slower ones of two groups; empty where there are none.
+
+    Most ranks are no slower than their peers: they are the peers. Where few ranks take less, the
+    others may wait for them in what is counted as their own work.
+    """
     if np.isnan(times).any():
         return frozenset()
     order = np.argsort(times)
     gaps = np.diff(times[order])[_FEWEST - 1 : len(times) - _FEWEST]
     cut = _FEWEST + int(np.argmax(gaps))
     faster, slower = times[order[:cut]], times[order[cut:]]
+    if len(slower) > len(faster):
+        return frozenset()
     apart = float(np.median(slower) - np.median(faster))
     scale = float(np.median(faster)) if scale_ms is None else scale_ms
     if apart < LEAST_EXCESS * scale or slower[0] - faster[-1] < _EMPTY * apart:

@@ -84,7 +84,8 @@ def scopes_of(
         shared = frozenset(host for m, r in beside for host in set(m.hosts) & set(r.hosts))
         windows = merged(w for m in members if (w := window_of(m, outside)) is not None)
         moved = _moved(run, slow, again)
-        scopes.append((run, Scope(run, others, frozenset(own), windows, shared, moved)))
+        until = _until(members, outside)
+        scopes.append((run, Scope(run, others, frozenset(own), windows, shared, moved, until)))
     rest = Scope(None, frozenset(everyone))
     return Scopes(tuple(scopes), rest, tuple(sorted(doubtful | (devices - used - everyone))))
 
@@ -142,6 +143,16 @@ def window_of(run: Run, runs: Sequence[Run]) -> Window | None:
         elif run.goes_on or other.begin > run.end:
             end = other.begin if end is None else min(end, other.begin)
     return Window(begin, end, undated=not beside)
+
+
+def _until(members: Sequence[Run], others: Sequence[Run]) -> datetime | None:
+    """Return when the first of the others began on the members' hosts after they ended."""
+    ends = [run.end for run in members if run.end is not None]
+    if len(ends) < len(members):
+        return None
+    hosts = {host for run in members for host in run.hosts}
+    begins = (run.begin for run in others if run.begin is not None and hosts & set(run.hosts))
+    return min((begin for begin in begins if begin > max(ends)), default=None)
 
 
 def merged(windows: Iterable[Window]) -> tuple[Window, ...]:

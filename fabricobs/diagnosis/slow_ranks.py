@@ -145,6 +145,18 @@ def _company(
     return others if len(others) < _MOST_LAST * len(times.ranks) else []
 
 
+def without_most(times: RankTimes, units: list[SlowUnit]) -> list[SlowUnit]:
+    """Return the units, but for those that together are most ranks of the job as they are late.
+
+    Most ranks cannot be slower than their peers. They wait, where records count that as their work.
+    """
+    late = np.zeros((len(times.steps), len(times.ranks)), dtype=bool)
+    for unit in units:
+        late[np.ix_(unit.late, unit.columns)] = True
+    crowded = 2 * late.sum(axis=1) > len(times.ranks)
+    return [unit for unit in units if 2 * (unit.late & crowded).sum() <= unit.late.sum()]
+
+
 def usual_excess(times: RankTimes, unit: SlowUnit) -> float:
     """Return the median excess of a unit's ranks over the steps in which it stands out."""
     return float(np.nanmedian(times.excess[unit.late][:, unit.columns]))

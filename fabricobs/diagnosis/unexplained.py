@@ -112,13 +112,13 @@ def _explained_loss(finding: Finding, slowdown: Slowdown, slowdowns: Sequence[Sl
 def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:
     """Say whether a finding may explain a slowdown: same job, begun with it or during it.
 
-    A cause that comes and goes begins again and again.
+    A cause that comes and goes begins again and again; one that grows, too.
     """
     jobs = _jobs(finding, "rank", "host")
     if finding.start_step is None or (jobs and slowdown.job not in jobs):
         return False
     earliest = slowdown.first_step - _SLACK_STEPS
-    begins = [finding.start_step, *(first for first, _ in finding.bursts)]
+    begins = [finding.start_step, *(first for first, _ in finding.bursts), *finding.grown_at]
     return any(earliest <= first <= slowdown.last_step for first in begins)
 
 

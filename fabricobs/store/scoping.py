@@ -39,7 +39,8 @@ class Scope:
     `others` are hosts that only other runs have, `shared` its own that others use at the same
     time, `devices` the run's hosts and switches by all
     names (None: any), `windows` the times in which rows of these are its own. `moved` are its ranks
-    that compute longer in another run of the job, too, on other hosts.
+    that compute longer in another run of the job, too, on other hosts. `until` is when another run
+    began on its hosts after it.
     """
 
     run: Run | None
@@ -48,6 +49,7 @@ class Scope:
     windows: tuple[Window, ...] = (Window(),)
     shared: frozenset[str] = frozenset()
     moved: frozenset[int] = frozenset()
+    until: datetime | None = None
 
 
 def has_names(runs: Sequence[Run]) -> bool:
@@ -70,6 +72,7 @@ def fill_scope(connection: "duckdb.DuckDBPyConnection", scope: Scope) -> None:
     _fill(connection, "shared_hosts", [(name,) for name in sorted(scope.shared)])
     _fill(connection, "moved_ranks", [(rank,) for rank in sorted(scope.moved)])
     _fill(connection, "crossed_devices", [(name,) for name in sorted(scope.devices or ())])
+    _fill(connection, "own_time", [] if scope.until is None else [(scope.until,)])
 
 
 def _fill(

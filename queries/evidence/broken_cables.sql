@@ -2,7 +2,8 @@
 -- A row is an interval in which an end counted errors. What is counted while the link is down or trains anew
 -- is that event's. `near` counted most, `far` is the other end; `sure` is when one counter of an end
 -- had risen in `$intervals` intervals, or by more than `$risen`. Clocks may be off by two seconds. Who sent again
--- is asked of the 20 worst cables: `asked` is null for others.
+-- is asked of the 20 worst cables: `asked` is null for others. `per_second` is what the interval counted of the
+-- cable's worst counter, null in rows of other counters.
 WITH keyed AS (
   SELECT *, owner || ' ' || part AS here, far_owner || ' ' || far_part AS there,
     coalesce(least(here, there) || ' to ' || greatest(here, there), here) AS cable
@@ -112,6 +113,7 @@ victims AS (
 )
 SELECT s.cable, n.entities, v.related, s.ts_before, s.ts, w.cable_sure AS sure, w.here AS near,
   coalesce(n.far, 'an end no log names') AS far, w.counter, w.risen, w.intervals AS counted_intervals,
+  CASE WHEN s.here = w.here AND s.counter = w.counter THEN s.risen / nullif(epoch(s.ts - s.ts_before), 0) END AS per_second,
   w.rate, w.allowed, o.here AS other_end, o.counter AS other_counter, o.risen AS other_risen,
   o.intervals AS other_intervals, o.rate AS other_rate, n.at_switch, n.at_port,
   q.asked, m.counter AS resent_counter, m.risen AS resent, m.hosts AS resending_hosts

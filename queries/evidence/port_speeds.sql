@@ -4,26 +4,43 @@
 -- they ever differ, all NICs of the hosts are the role. `agreeing` of `peers` ports of a role run at its
 -- `usual_gbps`. `first_gbps` is what the port ran at when it was first asked. A port that one source saw slower than
 -- usual or than first, and at last as fast again, was so from `since` to `ended`. `faster_until` is when a port that
--- became slower was last seen faster.
+-- became slower was last seen faster. `started_gbps` is what NCCL read as the job began (`started`), `read_at` when a tool
+-- read the port last. What was read after another job began on the same hosts tells nothing of this one, where an end of
+-- the cable was read before.
 WITH told AS (
-  SELECT device, port, format, ts, speed_gbps, could_be FROM named_status
+  SELECT device, port, format, ts, ts AS moment, speed_gbps, could_be FROM named_status
   WHERE oper IS DISTINCT FROM 'down' AND (speed_gbps > 0 OR could_be IS NOT NULL)
   UNION ALL
-  SELECT host_name(host), nic, NULL, NULL, speed_mbps / 1000.0, NULL FROM nccl_nics
+  SELECT host_name(n.host), n.nic, NULL, NULL, j.first_time, n.speed_mbps / 1000.0, NULL
+  FROM nccl_nics n LEFT JOIN jobs j ON j.job IS NOT DISTINCT FROM n.job
   WHERE plugin IS DISTINCT FROM 'Socket' AND speed_mbps > 0
 ),
-placed AS (
+everything AS (
   SELECT coalesce(n.host, p.owner, t.device) AS owner, coalesce(n.nic, p.part, t.port) AS part,
-    n.nic IS NOT NULL OR coalesce(p.is_nic, false) AS is_nic, t.format, t.ts, t.speed_gbps, t.could_be
+    n.nic IS NOT NULL OR coalesce(p.is_nic, false) AS is_nic, t.format, t.ts, t.moment, t.speed_gbps, t.could_be
   FROM told t
   LEFT JOIN nic_names n ON n.host = host_name(t.device) AND n.name = t.port
   LEFT JOIN port_parts p ON p.device = t.device AND p.port = t.port
 ),
--- What was said last; a source without times is of the run.
+read_before AS (
+  SELECT DISTINCT owner, part FROM everything WHERE ts IS NULL OR ts < (SELECT until FROM own_time)
+),
+told_before AS (
+  FROM read_before
+  UNION
+  SELECT far_owner, far_part FROM cable_ends SEMI JOIN read_before USING (owner, part)
+),
+placed AS (
+  SELECT e.* FROM everything e LEFT JOIN told_before b USING (owner, part)
+  WHERE b.owner IS NULL OR e.ts IS NULL OR e.ts < coalesce((SELECT until FROM own_time), 'infinity')
+),
+-- What was said last; NCCL says it as the job begins, and of a job without times at any time.
 latest AS (
   SELECT owner, part, is_nic,
-    coalesce(arg_max(speed_gbps, (ts, -speed_gbps)) FILTER (ts IS NOT NULL), min(speed_gbps))
+    coalesce(arg_max(speed_gbps, (moment, -speed_gbps)) FILTER (moment IS NOT NULL), min(speed_gbps))
       AS speed_gbps,
+    min(speed_gbps) FILTER (format IS NULL AND ts IS NULL) AS started_gbps,
+    min(moment) FILTER (ts IS NULL) AS started, max(ts) AS read_at,
     arg_min(speed_gbps, ts) AS first_gbps, min(speed_gbps) AS least_gbps,
     arg_max({'hint': could_be}, (ts, could_be IS NOT NULL)).hint AS could_be
   FROM placed GROUP BY owner, part, is_nic
@@ -87,7 +104,7 @@ over AS (
 )
 SELECT r.owner, r.part, r.is_nic, r.far_owner, r.far_part, r.far_is_nic, r.role,
   coalesce(o.gbps, r.speed_gbps) AS speed_gbps,
-  r.first_gbps, r.could_be, coalesce(o.since, s.since) AS since,
+  r.first_gbps, r.started_gbps, r.started, r.read_at, r.could_be, coalesce(o.since, s.since) AS since,
   CASE WHEN o.ended IS NOT NULL THEN o.faster_until WHEN s.faster_until < s.since THEN s.faster_until END AS faster_until,
   o.ended, u.usual_gbps, u.peers, u.agreeing
 FROM roles r LEFT JOIN usual u USING (role) LEFT JOIN since s USING (owner, part)

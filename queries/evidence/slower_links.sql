@@ -3,7 +3,8 @@
 -- or a PCIe device that few hosts train down: `what` most hosts do is how they are built. A role has a usual
 -- speed with `$peers` ports of which the share `$agreeing`, or all but one, have it. A port that ran faster
 -- before needs no others: it became slow between `ts_before` (`sound_at`) and `begun_by`, and until `ended` where it is over;
--- another one for the whole run. One NIC and one port without a known cable that are as slow are its two ends.
+-- another one for the whole run, and so is one that was as slow when the job began. One NIC and one port without a known
+-- cable that are as slow are its two ends.
 WITH speeds AS (
   SELECT * REPLACE (coalesce(usual_gbps, first_gbps) AS usual_gbps),
     peers >= $peers AND nearly_all(agreeing, peers, $agreeing) AS has_usual,
@@ -11,7 +12,11 @@ WITH speeds AS (
   FROM evidence.port_speeds
 ),
 below AS (
-  FROM speeds WHERE could_be IS NOT NULL OR (speed_gbps < usual_gbps AND (has_usual OR fell))
+  SELECT s.* FROM speeds s
+  -- Read before the job began: what NCCL read then at the other end holds for both.
+  ANTI JOIN speeds f ON f.owner = s.far_owner AND f.part = s.far_part
+    AND f.started > s.read_at AND f.started_gbps > s.speed_gbps AND f.speed_gbps > s.speed_gbps
+  WHERE s.could_be IS NOT NULL OR (s.speed_gbps < s.usual_gbps AND (s.has_usual OR s.fell))
 ),
 ends_apart AS (
   SELECT n.owner AS host, n.part AS nic, p.owner AS switch, p.part AS port
@@ -42,6 +47,9 @@ slow AS (
 ),
 cables AS (
   SELECT *, count(*) OVER c > 1 AS both_ends, string_agg(sentence, '; ') OVER c AS facts,
+    -- As slow as NCCL read it when the job began: it was slow before.
+    ended IS NOT NULL OR NOT coalesce(bool_or(started_gbps <= speed_gbps) OVER c, false) AS begins,
+    min(started) OVER c AS began,
     nth_value(speed_gbps, 2) OVER c AS far_gbps, nth_value(usual_gbps, 2) OVER c AS far_usual_gbps
   FROM (SELECT *, coalesce(least(label, far_label) || greatest(label, far_label), label) AS cable FROM slow)
   WINDOW c AS (
@@ -64,9 +72,10 @@ SELECT 'link' AS what, c.cable, CASE WHEN e.is_nic THEN 'nic' ELSE 'port' END AS
   CASE WHEN NOT e.is_nic THEN e.owner END AS switch, CASE WHEN NOT e.is_nic THEN e.part END AS port,
   c.label AS near, coalesce(c.far_label, 'an end no log names') AS far,
   c.speed_gbps AS gbps, c.usual_gbps, c.far_gbps, c.far_usual_gbps, c.could_be, c.facts, c.both_ends,
-  CASE WHEN c.first_gbps > c.speed_gbps OR c.ended IS NOT NULL OR NOT EXISTS (FROM evidence.job_steps)
+  CASE WHEN NOT c.begins THEN c.began WHEN c.first_gbps > c.speed_gbps OR c.ended IS NOT NULL OR NOT EXISTS (FROM evidence.job_steps)
     THEN coalesce(c.faster_until, c.since) END AS ts_before,
-  CASE WHEN c.faster_until IS NOT NULL THEN c.since END AS begun_by, c.faster_until AS sound_at, c.ended AS ts, c.ended, c.label AS slow_part,
+  CASE WHEN c.begins AND c.faster_until IS NOT NULL THEN c.since END AS begun_by,
+  CASE WHEN c.begins THEN c.faster_until END AS sound_at, c.ended AS ts, c.ended, c.label AS slow_part,
   CASE WHEN NOT c.is_nic AND c.far_is_nic THEN c.far_owner ELSE c.owner END AS at,
   NULL::BIGINT AS with_nic, NULL::BIGINT AS of_hosts, NULL::BIGINT AS limited, e.number
 FROM cables c JOIN ends e USING (cable)

@@ -26,3 +26,6 @@ CREATE OR REPLACE TABLE moved_ranks (rank BIGINT);
 
 -- Devices a judged job crosses, by every name they have.
 CREATE OR REPLACE TABLE crossed_devices (device VARCHAR);
+
+-- When another run began on the hosts of a judged one: what is read of a device from then on tells of that run.
+CREATE OR REPLACE TABLE own_time (until TIMESTAMP);

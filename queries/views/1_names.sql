@@ -170,13 +170,14 @@ ANTI JOIN (
 ) x ON x.priority = p.priority;
 
 -- Cables, by the names their ends go by; the host map's stand where no log tells. `from_nic` says
--- that the end which tells is a host's.
+-- that the end which tells is a host's. A NIC that a fabric's dump knows by its GUID goes by its own name where the dump
+-- has but a label of its port (ibdiagnet's net_dump: B184D0F0/0/0/1, by its place on PCIe).
 CREATE OR REPLACE VIEW named_links AS
 SELECT l.* REPLACE (
     coalesce(a.device, l.device) AS device,
     coalesce(a.nic || '/' || l.port, l.port) AS port,
     coalesce(b.device, l.remote_device) AS remote_device,
-    coalesce(b.nic || '/' || l.remote_port, l.remote_port) AS remote_port,
+    coalesce(b.nic || '/' || l.remote_port, l.remote_port, b.nic) AS remote_port,
     coalesce(l.speed_gbps, l.lanes * l.lane_gbps) AS speed_gbps
   ), a.nic IS NOT NULL AS from_nic
 FROM links l

@@ -80,6 +80,7 @@ def _finding(
     """Return the finding; what has no severity and no cost that is felt is left open."""
     parts = _entities(wrong.rows, rule)
     entities = _with_wholes(parts, wrong.rows, model, rule)
+    minor = () if wrong.minor.is_empty() else _entities(wrong.minor, rule)
     own = _own(trends, parts)
     since = _slower_since(wrong, own)
     has_price = is_priced(wrong, evidence, model, rule) or _came_and_went(wrong, since)
@@ -102,6 +103,7 @@ def _finding(
     words = {
         **facts,
         "who": listed(parts),
+        "minor": listed(minor) if minor else None,
         "place": place_of((part.host for part in parts), evidence),
         **_ranks(parts),
         **_times(wrong),
@@ -115,7 +117,7 @@ def _finding(
         evidence,
         words,
         entities=entities,
-        related=_related(wrong.rows, parts, entities),
+        related=[*_related(wrong.rows, parts, entities), *minor],
         families=families | ({"timing"} if felt else set()),
         drivers=[*_drivers(model, rule, with_phrases(model, words))],
         start=wrong.start,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,13 +19,17 @@ _AT_ONCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """What is wrong of one finding: its rows, when, and when that was first sure."""
+    """What is wrong of one finding: its rows, when, and when that was first sure.
+
+    `minor` are rows of parts that are wrong at the same times by far less, empty where none are.
+    """
 
     rows: pl.DataFrame
     stretches: tuple[Stretch, ...]
     start: datetime | None
     end: datetime | None
     sure: datetime | None
+    minor: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
 def wrong_parts(
@@ -97,26 +101,41 @@ def as_findings(
     for part in parts:
         key = part.rows.select(rule.finding or columns).row(0)
         shared.setdefault(key, []).append(part)
-    found = [_joined(own, 1) for own in shared.values()]
-    return _at_once(found, evidence, model, rule) if rule.at_once else found
+    if rule.at_once:
+        return _at_once(list(shared.values()), evidence, model, rule)
+    return [_joined(own, 1) for own in shared.values()]
 
 
-def _at_once(found: list[Wrong], evidence: Evidence, model: Model, rule: Rule) -> list[Wrong]:
-    """Join what is wrong at the same times as the largest of it, largest first."""
+def _at_once(found: list[list[Wrong]], evidence: Evidence, model: Model, rule: Rule) -> list[Wrong]:
+    """Join what is wrong at the same times as the largest of it, largest first.
+
+    `found` has the parts of each finding. Those far below the largest part of all are `minor`.
+    """
 
     def size(wrong: Wrong) -> float:
         sql = f"SELECT {rule.at_once} FROM evidence.rows"
         return float(evidence.ask_of(wrong.rows, sql, model.limits).item() or 0.0)
 
-    groups: list[list[Wrong]] = []
-    for each in sorted(found, key=size, reverse=True):
-        same = (g for g in groups if shared_time(g[0].stretches, each.stretches) >= _AT_ONCE)
+    joined = [(_joined(parts, 1), parts) for parts in found]
+    groups: list[tuple[Wrong, list[Wrong]]] = []
+    for whole, parts in sorted(joined, key=lambda each: size(each[0]), reverse=True):
+        same = (g for g in groups if shared_time(g[0].stretches, whole.stretches) >= _AT_ONCE)
         group = next(same, None)
         if group is None:
-            groups.append([each])
+            groups.append((whole, list(parts)))
         else:
-            group.append(each)
-    return [_joined(group, 1) for group in groups]
+            group[1].extend(parts)
+    least = model.limit(rule.major) if rule.major else 0.0
+    return [_without_minor(parts, [size(part) for part in parts], least) for _, parts in groups]
+
+
+def _without_minor(parts: list[Wrong], sizes: list[float], least: float) -> Wrong:
+    """Join the parts that reach a share of the largest; the rows of the others are `minor`."""
+    limit = least * max(sizes)
+    major = [part for part, size in zip(parts, sizes, strict=True) if size >= limit]
+    minor = [part.rows for part, size in zip(parts, sizes, strict=True) if size < limit]
+    joined = _joined(major, 1)
+    return replace(joined, minor=pl.concat(minor)) if minor else joined
 
 
 def _together(parts: list[Wrong], evidence: Evidence, model: Model, rule: Rule) -> list[Wrong]:

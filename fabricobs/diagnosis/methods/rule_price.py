@@ -42,6 +42,7 @@ def price(
                 _spans(wrong, rule),
                 by_expectation=expected,
                 read_every=interval_of(wrong.stretches),
+                dose=_dose(wrong, rule),
             )
         if cost is not None and (cost.felt or way == "rank"):
             return cost
@@ -62,6 +63,7 @@ def price_since(
         by_expectation=False,
         since=True,
         read_every=interval_of(wrong.stretches),
+        dose=_dose(wrong, rule),
     )
     return cost if cost is not None and cost.felt else None
 
@@ -72,6 +74,15 @@ def is_priced(wrong: Wrong, evidence: Evidence, model: Model, rule: Rule) -> boo
         return True
     asked = f"SELECT {rule.priced_where} FROM evidence.rows"
     return bool(evidence.ask_of(wrong.rows, asked, model.limits).item())
+
+
+def _dose(wrong: Wrong, rule: Rule) -> pl.DataFrame | None:
+    """Return how strongly a cause acted in its intervals, where the rule has a column for it."""
+    if not rule.dose:
+        return None
+    return wrong.rows.select(
+        "ts_before", "ts", dose=pl.col(rule.dose).cast(pl.Float64)
+    ).drop_nulls()
 
 
 def _hosts(rows: pl.DataFrame) -> set[str]:

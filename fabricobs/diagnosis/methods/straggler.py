@@ -44,6 +44,7 @@ from fabricobs.diagnosis.slow_ranks import (
     judged_ranks,
     smallest_excess,
     usual_excess,
+    without_most,
 )
 from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.statistics import nan_median
@@ -74,7 +75,7 @@ def find_stragglers(
         units = find_slow(times, model)
         priced: list[int] = []
         longer = [s for trend in trends if trend.job == times.job for s in trend.slowdowns]
-        units += later_units(times, longer, units)
+        units = without_most(times, units + later_units(times, longer, units))
         for unit in alike(times, units):
             onset = onset_of(times, unit)
             begun = begun_with(times, unit, onset, longer)

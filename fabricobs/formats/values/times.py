@@ -7,7 +7,8 @@ from email.utils import parsedate_to_datetime
 from fabricobs.formats.values.kinds import Unfit, ValueType
 
 TIME_PATTERN = (
-    r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z|[+-]\d\d:?\d\d)?"
+    r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+    r"(?: ?Z|[+-]\d\d:?\d\d| UTC [+-]\d{4})?"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
     r"(?: (?:[A-Z]{2,5}|[+-]\d\d(?:\d\d)?))? \d{4}"
     r"|[A-Z][a-z]{2},? +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?"
@@ -22,7 +23,7 @@ SHORT_TIME_PATTERN = (
 US_TIME_PATTERN = r"\d\d/\d\d(?:/(?:\d\d)?\d\d)? \d\d:\d\d:\d\d|\d\d-\d\d \d\d:\d\d:\d\d"
 _ISO = re.compile(
     r"(\d{4})[-/]?(\d\d)[-/]?(\d\d)[ T_]+(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
-    r" ?(Z|[+-]\d\d(?::?\d\d)?)?"
+    r"(?: ?(Z|[+-]\d\d(?::?\d\d)?)| UTC ([+-]\d{4}))?"
 )
 _DATE_AND_TIME = re.compile(
     r"(\d{4})-(\d\d?)-(\d\d?),(\d\d?):(\d\d?):(\d\d?)\.(\d)(?:,([-+])(\d\d?):(\d\d?))?"
@@ -106,7 +107,9 @@ def time_of(text: str, zone: tzinfo = UTC, written_us: int | None = None) -> int
 
 def _iso(found: re.Match[str], zone: tzinfo) -> int:
     year, month, day, hour, minute, second = (int(found[i]) for i in range(1, 7))
-    moment = datetime(year, month, day, hour, minute, second, tzinfo=_zone(found[8], zone))
+    moment = datetime(
+        year, month, day, hour, minute, second, tzinfo=_zone(found[8] or found[9], zone)
+    )
     return int(moment.timestamp()) * 1_000_000 + _micros(found[7] or "")
 
 
