@@ -290,7 +290,7 @@ def _finding(
     families = {_SOURCES[source] for source in downs.told}
     if cost is not None and cost.felt:
         families.add("timing")
-        cost = over_all(cost, evidence, spans)
+        cost = over_all(cost, evidence, spans) if len(spans) > 1 else cost
     words = {
         **_words_of(cable, downs.times),
         "since": moment(spans[0][0]),
