@@ -74,7 +74,8 @@ def describe_coverage(
             ),
         )
     shift = shifted_times(evidence)
-    times = () if shift is None else (("times", f"{shift.words}. {shift.remedy}"),)
+    differ = "" if shift is None else shift.words.removeprefix("the times ")
+    times = () if shift is None else (("times", f"{differ}. {shift.remedy}"),)
     window = () if evidence.since is None else (("window", _window(evidence.since)),)
     facts = (
         *window,

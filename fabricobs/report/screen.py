@@ -23,7 +23,7 @@ _MOST_TOLD = 2  # findings with when, cost and first step
 _MOST_NAMED = 3  # more of them, a line each
 _MOST_JOBS = 4
 # What a screen needs of the data; `--verbose` shows all facts.
-_FACTS = frozenset({"files", "ranks", "steps", "ports", "from", "to"})
+_FACTS = frozenset({"files", "ranks", "steps", "ports", "from", "to", "times"})
 _ASIDE = re.compile(r" \([^()]*\)")
 _SENTENCE = re.compile(r"(?<=[a-z)0-9])\. (?=[A-Z])")
 # Behind these an answer that is ok says what would have shown, and of which other parts it holds.
