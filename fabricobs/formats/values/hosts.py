@@ -2,6 +2,7 @@
 
 import re
 
+from fabricobs.formats.identity.vocabulary import INTERFACE, NET_DEVICE, RDMA_DEVICE, SWITCH_PORT
 from fabricobs.formats.values.kinds import NO_VALUE, ValueType
 from fabricobs.formats.values.texts import parse_text
 
@@ -61,9 +62,42 @@ def parse_mtu(text: str) -> int:
     return 128 << int(text)
 
 
+# What a loop over NICs prints above the output of a command that names none. A line that is drawn, or
+# bears the word, may name a port of a switch, too: `interface Ethernet1/1` is a configuration.
+_ANY_PORT = rf"(?:{RDMA_DEVICE}|{NET_DEVICE}|{SWITCH_PORT})"
+_HOST_PORT = rf"(?:{RDMA_DEVICE}|{NET_DEVICE})"
+_DRAWN = r"(?:[#=*~+>_:-]+ *\[?|\[)"
+_SAID = r"(?i:(?:(?:interface|intf|iface|ifname|netdev|device|dev|nic|hca|port)[ :=]+)?)"
+_ALIKE = rf"(?:[ ,/|:(#=>\[-]+{_HOST_PORT}\)?)?"  # the same NIC by its other name
+_INTERFACE_HEADING = (
+    rf"{_DRAWN} *{_SAID}{_ANY_PORT}{_ALIKE}[\]:]* *[#=*~+<_:-]*"
+    rf"|(?i:(?:interface|intf|iface|ifname|netdev|nic)(?: ?= ?|: ?)){_HOST_PORT}{_ALIKE}:?"
+    rf"|{_HOST_PORT}(?: \({_HOST_PORT}\))?:?"
+)
+_RDMA_DEVICE = re.compile(RDMA_DEVICE)
+
+
+def parse_interface_heading(text: str) -> str:
+    """Return the port that a heading names; of an RDMA device and its net device the latter."""
+    names = [found[0] for found in INTERFACE.finditer(text)]
+    return next((name for name in names if not _RDMA_DEVICE.fullmatch(name)), names[0])
+
+
 TYPES: dict[str, ValueType] = {
     "node": ValueType(r"[A-Z]+/[0-9a-f-]+", parse_text, ("VARCHAR",)),
     "ifname": ValueType(r"[a-z][a-z0-9]*\d[a-z0-9]*", parse_text, ("VARCHAR",)),
+    # An argument of a command: what stands behind it is no part of it.
+    "interface": ValueType(r"\w[\w.-]*", parse_text, ("VARCHAR",)),
+    "interface_heading": ValueType(_INTERFACE_HEADING, parse_interface_heading, ("VARCHAR",)),
+    "host_interface": ValueType(_HOST_PORT, parse_text, ("VARCHAR",)),
+    "drawn": ValueType(r"[#=*~+>_-]+", parse_text, ("VARCHAR",)),
+    "drawn_end": ValueType(r":? *[#=*~+<_-]*", parse_text, ("VARCHAR",)),
+    "between": ValueType(r"[ ,/|:]+", parse_text, ("VARCHAR",)),
+    # A prompt or what `set -x` prints, and commands that run others; the options of a command.
+    "shell": ValueType(r"(?:[$#+>%]+ *)?(?:(?:sudo|time|timeout \d+) +)*", parse_text, ("VARCHAR",)),
+    "options": ValueType(r"(?:--?[A-Za-z][\w-]* +)*", parse_text, ("VARCHAR",)),
+    # A name with a number, so that it is that of a host and not a word.
+    "numbered_host": ValueType(r"[A-Za-z][A-Za-z_.-]*\d[\w.-]*", parse_text, ("VARCHAR",)),
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
     "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
     "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
