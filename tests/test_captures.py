@@ -120,7 +120,9 @@ def test_a_heading_names_the_port_of_a_dump(heading: str, tmp_path: Path) -> Non
     assert got["port_samples"] == got["priority_samples"] == [nic for nic, _ in nics]
 
 
-@pytest.mark.parametrize("line", ["=== counters ===", "interface Ethernet1/1", "eth0: up", "eth0 7"])
+@pytest.mark.parametrize(
+    "line", ["=== counters ===", "interface Ethernet1/1", "eth0: up", "eth0 7"]
+)
 def test_what_is_no_heading_names_no_port(line: str, tmp_path: Path) -> None:
     text = f"{line}\nNIC statistics:\n     rx_bytes_phy: 1\n"
     path = tmp_path / "capture.log"

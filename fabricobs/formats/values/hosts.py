@@ -4,6 +4,7 @@ import re
 
 from fabricobs.formats.identity.vocabulary import INTERFACE, NET_DEVICE, RDMA_DEVICE, SWITCH_PORT
 from fabricobs.formats.values.kinds import NO_VALUE, ValueType
+from fabricobs.formats.values.numbers import parse_whole
 from fabricobs.formats.values.texts import parse_text
 
 _INSTANCE_PORT = re.compile(r"(?:https?://)?(.+?)(?::\d+)?(?:/.*)?")
@@ -94,8 +95,12 @@ TYPES: dict[str, ValueType] = {
     "drawn_end": ValueType(r":? *[#=*~+<_-]*", parse_text, ("VARCHAR",)),
     "between": ValueType(r"[ ,/|:]+", parse_text, ("VARCHAR",)),
     # A prompt or what `set -x` prints, and commands that run others; the options of a command.
-    "shell": ValueType(r"(?:[$#+>%]+ *)?(?:(?:sudo|time|timeout \d+) +)*", parse_text, ("VARCHAR",)),
+    "shell": ValueType(
+        r"(?:[$#+>%]+ *)?(?:(?:sudo|time|timeout \d+) +)*", parse_text, ("VARCHAR",)
+    ),
     "options": ValueType(r"(?:--?[A-Za-z][\w-]* +)*", parse_text, ("VARCHAR",)),
+    # With leading zeros or of a big job: `r3` may number a run.
+    "rank_number": ValueType(r"\d{3,}", parse_whole, ("BIGINT",)),
     # A name with a number, so that it is that of a host and not a word.
     "numbered_host": ValueType(r"[A-Za-z][A-Za-z_.-]*\d[\w.-]*", parse_text, ("VARCHAR",)),
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
