@@ -2,8 +2,8 @@
 
 One grammar serves every reader: `"rx_prio{priority:int}_pause" = "priority_samples.pfc_rx_frames"`
 reads the priority out of the key and fills that column of that table;
-`port_rcv_data = "rx_bytes * 4"` converts words to bytes. `"<fwd|forward><|_time>_ms"` stands for the
-four keys that are one of each; in records `"+comm_ms"` is a part of a sum.
+`port_rcv_data = "rx_bytes * 4"` converts words to bytes. `"<fwd|forward><|_time>_ms"` stands for
+four keys, one of each; in records `"+comm_ms"` is a part of a sum.
 """
 
 import math

@@ -21,6 +21,12 @@ def parse_rdma_port(text: str) -> str:
     return text.replace("'", "").replace("/ports/", "/").replace(" port ", "/")
 
 
+def parse_counted_port(text: str) -> str:
+    """Read a port of an RDMA device however its number is put there: mlx5_0:1, mlx5_0 1."""
+    device, _, number = re.sub(r"/ports/|[/: ](?:port )?", "/", text).partition("/")
+    return f"{device}/{number}"
+
+
 def parse_gpu(text: str) -> str:
     """Name a GPU by its index, as the topology matrix does."""
     return f"GPU{int(text)}"
@@ -63,8 +69,8 @@ def parse_mtu(text: str) -> int:
     return 128 << int(text)
 
 
-# What a loop over NICs prints above the output of a command that names none. A line that is drawn, or
-# bears the word, may name a port of a switch, too: `interface Ethernet1/1` is a configuration.
+# What a loop over NICs prints above the output of a command that names none. Only a line that is
+# drawn may name a port of a switch, too: `interface Ethernet1/1` is a configuration.
 _ANY_PORT = rf"(?:{RDMA_DEVICE}|{NET_DEVICE}|{SWITCH_PORT})"
 _HOST_PORT = rf"(?:{RDMA_DEVICE}|{NET_DEVICE})"
 _DRAWN = r"(?:[#=*~+>_:-]+ *\[?|\[)"
@@ -105,6 +111,11 @@ TYPES: dict[str, ValueType] = {
     "numbered_host": ValueType(r"[A-Za-z][A-Za-z_.-]*\d[\w.-]*", parse_text, ("VARCHAR",)),
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
     "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
+    "counted_port": ValueType(
+        rf"{RDMA_DEVICE}(?:/ports/|[/: ](?:port )?)\d+", parse_counted_port, ("VARCHAR",)
+    ),
+    "colon": ValueType(r":?", parse_text, ("VARCHAR",)),
+    "separated": ValueType(r" *[:=] *| +", parse_text, ("VARCHAR",)),
     "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
     "pci": ValueType(
         r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?", parse_text, ("VARCHAR",)
