@@ -1,7 +1,8 @@
 """Lists of hosts that tell the ranks of each: hostfiles of launchers, and ranges of ranks.
 
-`gpu-a07 slots=8` gives the host the next eight ranks: MPI and DeepSpeed number ranks host by host in
-the order of the file. A range without the word rank is one of ranks if the ranges count up from 0.
+`gpu-a07 slots=8` gives the host the next eight ranks: MPI and DeepSpeed number ranks host by host
+in the order of the file. A range without the word rank is one of ranks if the ranges count up
+from 0.
 """
 
 import re
