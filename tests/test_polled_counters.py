@@ -20,7 +20,7 @@ HOSTS = ["host", "hostname", "node", "switch", "server"]
 PORTS: list[tuple[dict[str, str], str]] = [
     ({"device": "mlx5_0", "port": "1"}, "mlx5_0/1"),
     ({"hca": "mlx5_0", "port": "1"}, "mlx5_0/1"),
-    ({"rdma_dev": "mlx5_0", "netdev": "ens3f0np0"}, "mlx5_0"),
+    ({"rdma_dev": "mlx5_0", "netdev": "ens3f0np0"}, "mlx5_0/1"),
     ({"netdev": "ens3f0np0"}, "ens3f0np0"),
     ({"iface": "eth1"}, "eth1"),
     ({"if_name": "swp7"}, "swp7"),
@@ -121,8 +121,8 @@ def test_a_poll_as_lines(joint: str, time: str, port: str, name: str, tmp_path: 
     for sample in range(3):
         at = START + 30 * sample
         begin = f"{time.format(at=at, moment=moment(at))} {port}"
-        for counter in ("port_xmit_data", "symbol_error", "of_ours"):
-            lines.append(f"{begin} {counter}{joint}{sample}")
+        counters = ("port_xmit_data", "symbol_error", "of_ours")
+        lines.extend(f"{begin} {counter}{joint}{sample}" for counter in counters)
     formats, tables = read("\n".join(lines) + "\n", tmp_path / "poll.txt")
     assert "counter_lines" in formats
     got = [

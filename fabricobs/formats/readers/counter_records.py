@@ -240,12 +240,14 @@ class _Reader:
         host = told.get("node") or told.get("host") or _first(fields, _HOSTS)
         nics = [str(v) for k, v in fields if _end(k) in _NICS and v not in (None, "")]
         interfaces = [name for name in nics if INTERFACE.fullmatch(name)]
-        rdma = (name for name in interfaces if _RDMA_DEVICE.fullmatch(name))
+        rdma = filter(_is_rdma, interfaces)
         nic = next(rdma, interfaces[0] if interfaces else None)
         other = next((name for name in nics if name not in interfaces), None)
         port = _first(fields, _PORTS)
         if host is None and other is not None and (nic or port):
             host, other = other, None
+        if port is None and nic is not None and len({*interfaces}) > 1 and _is_rdma(nic):
+            port = "1"  # of a RDMA device that one net device stands for
         port = _port(nic or other, port)
         if port is None:
             raise ValueError("no field names the port")
@@ -256,6 +258,10 @@ class _Reader:
         if ts is not None:
             place["ts"] = parse_time(ts, self._file.context.zone)
         return place
+
+
+def _is_rdma(name: str) -> bool:
+    return _RDMA_DEVICE.fullmatch(name) is not None
 
 
 def _port(nic: str | None, port: str | None) -> str | None:
