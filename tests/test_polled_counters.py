@@ -138,4 +138,4 @@ def test_a_state_that_is_neither_up_nor_down_is_not_kept(tmp_path: Path) -> None
     lines += [f"{START + n},leaf1,Eth1/1,{state},5" for n, state in enumerate(states)]
     _, tables = read("\n".join(lines) + "\n", tmp_path / "poll.csv")
     assert len(tables["port_samples"]) == 5
-    assert [row["oper"] for row in tables["port_status"]] == ["up", "down", "up"]
+    assert [row["oper"] for row in tables["port_status"]] == ["up", "up", "down", "up"]

@@ -200,12 +200,12 @@ class _Reader:
         return isinstance(target, Target) and target.column.is_counter
 
     def _is_news(self, place: dict[str, Any], facts: list[tuple[str, str]]) -> bool:
-        """Say whether a port is told other than before: a poll tells the same each time."""
+        """Say whether to keep what is told of a port: its state each time, names and rates once."""
         port = str(place.get("device")), str(place["port"])
         before = self._told.get(port)
         if facts and len(self._told) < _MOST_PORTS:
             self._told[port] = facts
-        return facts != before
+        return facts != before or any(text.lower() in _STATES for _, text in facts)
 
     def _facts(self, fields: Iterable[Field], port: str) -> Iterator[tuple[str, str]]:
         """Yield what fields tell of the port beside its counters: state, rate, its other name."""
