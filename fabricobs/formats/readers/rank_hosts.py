@@ -16,7 +16,7 @@ _RANGE = r"\[?(?P<first>\d{1,9})-(?P<last>\d{1,9})\]?"
 _SAID = r"(?i:ranks?)\s*[=:]?\s*"
 _TOLD = (
     re.compile(rf"{_SAID}{_RANGE}\s*(?:[:=,]|->|on)?\s*{_HOST}"),
-    re.compile(rf"{_HOST}[\s:,]+(?:\w+=\S+[\s,]+)*{_SAID}{_RANGE}(?:[\s,]+\w+=\S+)*"),
+    re.compile(rf"{_HOST}[\s:,]+(?:\w+=[^\s,]+[\s,]+)*{_SAID}{_RANGE}(?:[\s,]+\w+=[^\s,]+)*"),
 )
 _BARE = (
     re.compile(rf"{_RANGE}[\s:,]+{_HOST}"),
