@@ -71,3 +71,63 @@ def test_a_prompt_names_the_device_of_what_follows(tmp_path: Path) -> None:
             for row in part.to_pylist()
         }
         assert got == {("leaf01", "Ethernet0"), ("leaf02", "Ethernet7/1")}
+
+
+# Headings that a loop over NICs prints above outputs that name none.
+HEADINGS = [
+    "== {nic} ==",
+    "=== {nic} ({rdma}) ===",
+    "--- {nic}",
+    "### {rdma} / {nic}",
+    "[{nic}]",
+    ">>> {nic} <<<",
+    "{nic}:",
+    "{nic}",
+    "{nic} ({rdma})",
+    "Interface: {nic}",
+    "# interface {nic}",
+    "NIC={nic}",
+    "=== gpu-a07 {nic} ===",
+    "--- gpu-a07: {nic}",
+    "# ethtool -S {nic}",
+    "# ethtool -S {nic}   # {rdma}",
+    "ethtool -S {nic} ({rdma})",
+    "$ sudo ethtool -S {nic} 2>/dev/null",
+    "+ ethtool --statistics {nic}",
+    "root@gpu-a07:~# ethtool -S {nic}",
+    "[root@gpu-a07 ~]# ethtool -S {nic}",
+    "=== ethtool -S {nic} ===",
+    "ethtool -S {nic}:",
+]
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_a_heading_names_the_port_of_a_dump(heading: str, tmp_path: Path) -> None:
+    nics = [("ens3f0np0", "mlx5_0"), ("eth1", "bnxt_re1"), ("enp26s0f1np1", "rocep26s0f1")]
+    text = "Tue Mar 18 09:23:05 UTC 2025\n"
+    for number, (nic, rdma) in enumerate(nics):
+        text += heading.format(nic=nic, rdma=rdma) + "\n"
+        text += f"NIC statistics:\n     rx_bytes_phy: {number}\n     rx_prio3_pause: {number}\n"
+    path = tmp_path / "capture.log"
+    path.write_text(text)
+    rows = Rows()
+    recognised = CATALOGUE.recognise(text.encode(), "/logs/capture.log")
+    result = read_file(path, recognised, Context("f"), rows, lambda: None)
+    assert result.tally.samples + result.tally.unclaimed_samples == []
+    got: dict[str, list[str]] = {}
+    for table, part in rows.drain():
+        got.setdefault(table, []).extend(part.column("port").to_pylist())
+    assert got["port_samples"] == got["priority_samples"] == [nic for nic, _ in nics]
+
+
+@pytest.mark.parametrize(
+    "line", ["=== counters ===", "interface Ethernet1/1", "eth0: up", "eth0 7"]
+)
+def test_what_is_no_heading_names_no_port(line: str, tmp_path: Path) -> None:
+    text = f"{line}\nNIC statistics:\n     rx_bytes_phy: 1\n"
+    path = tmp_path / "capture.log"
+    path.write_text(text)
+    rows = Rows()
+    recognised = CATALOGUE.recognise(text.encode(), "/logs/capture.log")
+    read_file(path, recognised, Context("f"), rows, lambda: None)
+    assert [part.column("port").to_pylist() for _, part in rows.drain()] == [["unknown:"]]

@@ -1100,7 +1100,7 @@ def told_by_records(seed: int, told: str, *, late: float, waits: bool = True) ->
     step_ms = compute.max(axis=1) + transfer
     arrived = transfer[:, None] * draw.normal(1, 0.01, (steps, ranks))
     comm = arrived + (compute.max(axis=1)[:, None] - compute if waits else 0)
-    backward = compute * 0.6 + (0 if told != "backward with the wait" else comm)
+    backward = compute * 0.6 + (comm if told.endswith("with the wait") else 0)
     columns = {
         "comm": {"comm_ms": comm},
         "compute": {"compute_ms": compute},
@@ -1111,11 +1111,16 @@ def told_by_records(seed: int, told: str, *, late: float, waits: bool = True) ->
         },
     }
     columns["backward with the wait"] = columns["parts"]
+    columns["one part"] = {
+        "forward_backward_ms": compute * 0.3 + backward,
+        "optimizer_ms": compute * 0.1,
+    }
+    columns["one part with the wait"] = columns["one part"]
     return step_rows(step_ms, columns[told]), slow
 
 
 class TestRecordsThatTellAPartOfTheStep:
-    @pytest.mark.parametrize("told", ["comm", "compute", "parts"])
+    @pytest.mark.parametrize("told", ["comm", "compute", "parts", "one part"])
     @pytest.mark.parametrize("seed", range(3))
     def test_the_late_rank_is_named(self, make_store: Make, seed: int, told: str) -> None:
         rows, slow = told_by_records(seed, told, late=0.1 + 0.07 * seed)
@@ -1123,7 +1128,7 @@ class TestRecordsThatTellAPartOfTheStep:
         assert (finding.kind, finding.entities[0].rank) == ("straggler", slow)
         assert ("needs" in finding.title) == (told == "comm")
 
-    @pytest.mark.parametrize("told", ["comm", "compute", "parts"])
+    @pytest.mark.parametrize("told", ["comm", "compute", "parts", "one part"])
     @pytest.mark.parametrize("seed", range(3))
     def test_of_healthy_ranks_none_is_named(self, make_store: Make, seed: int, told: str) -> None:
         rows, _ = told_by_records(seed, told, late=0)
@@ -1137,7 +1142,11 @@ class TestRecordsThatTellAPartOfTheStep:
         self, make_store: Make, seed: int, late: float
     ) -> None:
         """All ranks show the same then, whoever is late: neither a culprit nor an `ok`."""
-        for told, waits in (("comm", False), ("backward with the wait", True)):
+        for told, waits in (
+            ("comm", False),
+            ("backward with the wait", True),
+            ("one part with the wait", True),
+        ):
             rows, _ = told_by_records(seed, told, late=late, waits=waits)
             diagnosis = diagnose(make_store(rows))
             assert diagnosis.verdict.questions[1].answer == "unknown"

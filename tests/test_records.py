@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import mutate
+from fabricobs.formats import source
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
 from fabricobs.formats.recognition.catalogue import load_catalogue
@@ -205,3 +206,63 @@ def test_parquet_columns_of_every_type(tmp_path: Path) -> None:
 
 def empty_row(table: pa.Table) -> pa.Table:
     return pa.table([pa.nulls(1, field.type) for field in table.schema], schema=table.schema)
+
+
+# Names that sites give the columns of their own timers, and the column that each fills.
+STEP_NAMES = {
+    "step": ["step", "iteration", "iter", "global_step", "train_step"],
+    "rank": ["rank", "global_rank", "rank_id", "worker"],
+    "ts": ["ts", "timestamp", "time", "t", "t_unix", "unix_time", "wall_time", "utc", "epoch_s"],
+}
+TIMES = {
+    "step_time_ms": ["step", "step_time", "iter", "iteration_time", "batch_time", "elapsed", "dt"],
+    "forward_ms": ["fwd", "forward", "forward_time"],
+    "backward_ms": ["bwd", "backward", "bwd_time"],
+    "optimizer_ms": ["opt", "optim", "optimizer", "optimizer_step"],
+    "data_ms": ["data", "dataload", "dataloader", "data_wait", "data_loading_time"],
+    "comm_ms": ["comm", "comm_time", "nccl", "allreduce", "all_gather", "dp_sync", "moe_a2a"],
+    "forward_backward_ms": ["fwd_bwd", "forward_backward", "forward_backward_time"],
+}
+UNITS = {"_us": 0.001, "_ms": 1.0, "_s": 1000.0, "_sec": 1000.0}
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_timers_of_a_site_by_any_of_their_names(data: st.DataObject, tmp_path_factory: Any) -> None:
+    names = {column: data.draw(st.sampled_from(some)) for column, some in STEP_NAMES.items()}
+    values: dict[str, Any] = {names["step"]: 7, names["rank"]: 3, names["ts"]: 1772442041.5}
+    expected: dict[str, Any] = {"step": 7, "rank": 3, "ts": datetime(2026, 3, 2, 9, 0, 41, 500000)}
+    for column, some in TIMES.items():
+        unit = data.draw(st.sampled_from(sorted(UNITS)))
+        value = data.draw(st.integers(1, 10_000))
+        values[data.draw(st.sampled_from(some)) + unit] = value
+        expected[column] = pytest.approx(value * UNITS[unit])
+    folder = tmp_path_factory.mktemp("timers")
+    line = json.dumps(values)
+    header, cells = (",".join(map(str, part)) for part in (values.keys(), values.values()))
+    for text in (f"{line}\n", f"{header}\n{cells}\n"):
+        path = folder / "timers"
+        path.write_text(text)
+        shown = CATALOGUE.recognise(text.encode(), "/logs/timers")
+        assert shown.names == ("step_records",)
+        (row,) = read(path, shown)[0]["steps"]
+        assert {column: row[column] for column in expected} == expected
+
+
+def test_a_key_that_comes_late_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only later records have is no less wanted; its name may be escaped."""
+    early = b'{"step": 1, "rank": 0, "step_ms": 5, "note": "\\"fwd_ms\\\\"}\n' * 300
+    late = b'{"step": 2, "rank": 0, "step_ms": 5, "fwd\\u005fms": 3, "loss": 1.5}\n' * 300
+    monkeypatch.setattr(source, "BLOCK", 4096)
+    tables, _ = assert_same(early + late, tmp_path, "step_records", "jsonl")
+    assert [row.get("forward_ms") for row in tables["steps"]].count(3.0) == 300
+
+
+def test_parts_are_summed_where_no_total_is_told(tmp_path: Path) -> None:
+    lines = [
+        "step,rank,step_ms,comm_ms,allreduce_ms,allgather_ms",
+        "1,0,9,,2,3", "2,0,9,4,2,3", "3,0,9,,,3", "4,0,9,,,",
+    ]  # fmt: skip
+    tables, _ = assert_same("\n".join(lines).encode(), tmp_path, "step_records", "csv")
+    told = {row["step"]: row.get("comm_ms") for row in tables["steps"]}
+    assert told == {1: 5.0, 2: 4.0, 3: 3.0, 4: None}

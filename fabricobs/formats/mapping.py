@@ -2,13 +2,15 @@
 
 One grammar serves every reader: `"rx_prio{priority:int}_pause" = "priority_samples.pfc_rx_frames"`
 reads the priority out of the key and fills that column of that table;
-`port_rcv_data = "rx_bytes * 4"` converts words to bytes.
+`port_rcv_data = "rx_bytes * 4"` converts words to bytes. `"<fwd|forward><|_time>_ms"` stands for
+four keys, one of each; in records `"+comm_ms"` is a part of a sum.
 """
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from fabricobs.formats.definition import Block
 from fabricobs.formats.templates import Template, TemplateError, compile_template
@@ -25,9 +27,10 @@ from fabricobs.validation import nearest
 
 # Columns that say which row a value belongs to; all others are what was measured.
 IDENTITY = ("device", "port", "lane", "priority", "queue", "profile", "name", "part", "fact", "ts")
+_CHOICE = re.compile(r"<([^<>]*\|[^<>]*)>")
 # Names of one process; a file may bring any number.
 _MOST_RESOLVED = 100_000
-_TARGET = re.compile(r"^(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
+_TARGET = re.compile(r"^(\+)?(?:(\w+)\.)?(\w+)(?::(\w+))?(?: \* ([\d.eE+-]+))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class Target:
     parse: Callable[[str], Value]
     factor: float | None
     fields: tuple[tuple[str, Value], ...] = ()
+    is_part: bool = False  # of a sum, which counts where no other key gives the value
 
     @property
     def is_plain(self) -> bool:
@@ -84,8 +88,9 @@ class ColumnMapping:
         self.table = block.table or ""
         self._plain: dict[str, Target] = {}
         self._patterns: list[tuple[Template, Target]] = []
-        for key, target in block.columns.items():
-            self._add(key, _parse_target(target, self.table))
+        for keys, target in block.columns.items():
+            for key in _choices(keys):
+                self._add(key, _parse_target(target, self.table))
         self._ignored = [compile_template(key) for key in block.ignore]
         self._other = [compile_template(key) for key in block.other]
         self._ignored_keys = frozenset(key for key in block.ignore if "{" not in key)
@@ -98,7 +103,7 @@ class ColumnMapping:
                 check_column(target.table, name, type_name)
             self._patterns.append((template, target))
         else:
-            self._plain[key] = target
+            self._plain.setdefault(key, target)
 
     def resolve(self, key: str) -> Target | bool:
         """Return the key's target, True for a key known and ignored, False for an unknown one."""
@@ -131,14 +136,23 @@ class ColumnMapping:
         return self._plain
 
 
+def _choices(key: str) -> Iterator[str]:
+    """Yield the keys that a key with choices stands for."""
+    parts = _CHOICE.split(key)  # every other part is a choice
+    yield from map("".join, product(*(p.split("|") if n % 2 else [p] for n, p in enumerate(parts))))
+
+
 def _parse_target(text: str, default_table: str) -> Target:
     match = _TARGET.match(text)
     if match is None:
-        raise TemplateError(f"{text!r} is not [table.]column[:type][ * factor]")
-    table, name, type_name, factor = match.groups()
+        raise TemplateError(f"{text!r} is not [+][table.]column[:type][ * factor]")
+    part, table, name, type_name, factor = match.groups()
     column = check_column(table or default_table, name, type_name)
     parse = VALUE_TYPES[type_name or DEFAULT_TYPE[column.type]].parse
-    return Target(table or default_table, column, parse, float(factor) if factor else None)
+    if part and column.type != "DOUBLE":
+        raise TemplateError(f"{text!r}: {column.name} is {column.type}, not a sum of numbers")
+    by = float(factor) if factor else None
+    return Target(table or default_table, column, parse, by, is_part=part is not None)
 
 
 def check_column(table: str, name: str, type_name: str | None) -> Column:

@@ -386,7 +386,8 @@ joined AS (
   SELECT job, step, rank, arg_max(host, place) AS host, arg_max(stage, place) AS stage, arg_max(ts, place) AS ts,
     arg_max(step_time_ms, place) AS step_time_ms, arg_max(compute_ms, place) AS compute_ms,
     arg_max(comm_ms, place) AS comm_ms, arg_max(data_ms, place) AS data_ms, arg_max(forward_ms, place) AS forward_ms,
-    arg_max(backward_ms, place) AS backward_ms, arg_max(optimizer_ms, place) AS optimizer_ms
+    arg_max(backward_ms, place) AS backward_ms, arg_max(forward_backward_ms, place) AS forward_backward_ms,
+    arg_max(optimizer_ms, place) AS optimizer_ms
   FROM (
     SELECT s.*, row(coalesce(s.ts, '-infinity'::TIMESTAMP), coalesce(s.line, 0)) AS place
     FROM steps s SEMI JOIN several m ON m.job IS NOT DISTINCT FROM s.job AND m.rank = s.rank
@@ -394,12 +395,14 @@ joined AS (
   )
   GROUP BY job, step, rank
   UNION ALL
-  SELECT job, step, rank, host, stage, ts, step_time_ms, compute_ms, comm_ms, data_ms, forward_ms, backward_ms, optimizer_ms
+  SELECT job, step, rank, host, stage, ts, step_time_ms, compute_ms, comm_ms, data_ms, forward_ms, backward_ms,
+    forward_backward_ms, optimizer_ms
   FROM steps s ANTI JOIN several m ON m.job IS NOT DISTINCT FROM s.job AND m.rank = s.rank
   ANTI JOIN again a ON a.job IS NOT DISTINCT FROM s.job AND a.step = s.step AND a.rank = s.rank
   WHERE rank IS NOT NULL AND step IS NOT NULL
   UNION ALL
-  SELECT job, step, rank, host, stage, ts, step_time_ms, compute_ms, comm_ms, data_ms, forward_ms, backward_ms, optimizer_ms
+  SELECT job, step, rank, host, stage, ts, step_time_ms, compute_ms, comm_ms, data_ms, forward_ms, backward_ms,
+    forward_backward_ms, optimizer_ms
   FROM steps s ANTI JOIN several m ON m.job IS NOT DISTINCT FROM s.job AND m.rank = s.rank
   SEMI JOIN again a ON a.job IS NOT DISTINCT FROM s.job AND a.step = s.step AND a.rank = s.rank
   QUALIFY row_number() OVER (PARTITION BY job, step, rank ORDER BY ts DESC NULLS LAST, line DESC) = 1
@@ -408,7 +411,7 @@ told_jobs AS (
   SELECT DISTINCT job, true AS told FROM joined WHERE compute_ms IS NOT NULL
 ),
 records AS NOT MATERIALIZED (
-  SELECT *, forward_ms + backward_ms + coalesce(optimizer_ms, 0) AS parts_ms FROM joined
+  SELECT *, coalesce(forward_ms + backward_ms, forward_backward_ms) + coalesce(optimizer_ms, 0) AS parts_ms FROM joined
 ),
 -- Communication, or backward, may be told with or without the wait for the other ranks. With it, the
 -- usual rank communicates longer than the last one when that is late and the step therefore longer: the

@@ -77,17 +77,25 @@ _OF_ADDRESS = re.compile(r"ip(?:-\d{1,3}){4}")  # as clouds call their machines
 _HOST_KEYS = frozenset("host hostname node nodename device switch instance machine server".split())
 _HEX = re.compile(r"(?:0x)?(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}", re.I)
 
+# RDMA devices and net devices of hosts, and ports as switches name them.
+RDMA_DEVICE = (
+    r"(?:mlx[45][_-](?:bond[_-])?\d+|bnxt_re\d+|bnxt_re-?bond\d+|irdma\d+|rdma\d+"
+    r"|rdmap\d+s\d+(?:[a-z]+\d+)*|roce\d+|rocep\d+s\d+(?:[a-z]+\d+)*|hns_\d+|efa_\d+|cxgb4_\d+"
+    r"|qedr\d+|erdma_\d+|hfi1_\d+|ionic_\d+|mana_\d+|usnic_\d+|cxi\d+)"
+)
+NET_DEVICE = (
+    r"(?:en(?:o\d+|x[0-9a-f]{12}|s\d+|P?\d*p\d+s\d+)(?:[a-z]+\d+)*(?:[.]\d{1,4})?"
+    r"|eth\d+|bond\d+|team\d+|em\d+|p\d+p\d+|hsn\d+|swp\d+(?:s\d+)?|mgmt\d+"
+    r"|ib(?:\d+|s\d+|p\d+s\d+)(?:[a-z]+\d+)*)"
+)
+SWITCH_PORT = (
+    r"(?:Eth(?:ernet)?\d+(?:[-_/]\d+){0,2}|Et\d+(?:[-_/]\d+){0,2}|PortChannel\d+|Po\d+|"
+    r"[A-Za-z]*GigE(?:thernet)?\d+(?:[-_/]\d+){0,3})"
+)
+# The number of a VLAN is no part of a longer number: ens3.20260302.
+_NET_DEVICE_ALONE = NET_DEVICE.replace(r"\d{1,4})?", r"\d{1,4}(?![\d.]))?")
 INTERFACE = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"en(?:o\d+|x[0-9a-f]{12}|s\d+|P?\d*p\d+s\d+)(?:[a-z]+\d+)*(?:[.]\d{1,4}(?![\d.]))?"
-    r"|eth\d+|bond\d+|team\d+|em\d+|p\d+p\d+|hsn\d+|swp\d+(?:s\d+)?|mgmt\d+|"
-    r"ib(?:\d+|s\d+|p\d+s\d+)(?:[a-z]+\d+)*"
-    r"|mlx[45][_-](?:bond[_-])?\d+|bnxt_re\d+|bnxt_re-?bond\d+|irdma\d+|rdma\d+|rdmap\d+s\d+(?:[a-z]+\d+)*"
-    r"|roce\d+|rocep\d+s\d+(?:[a-z]+\d+)*|hns_\d+|efa_\d+|cxgb4_\d+|qedr\d+|erdma_\d+|hfi1_\d+|"
-    r"ionic_\d+|mana_\d+|usnic_\d+|cxi\d+"
-    r"|Eth(?:ernet)?\d+(?:[-_/]\d+){0,2}|Et\d+(?:[-_/]\d+){0,2}|PortChannel\d+|Po\d+|"
-    r"[A-Za-z]*GigE(?:thernet)?\d+(?:[-_/]\d+){0,3}"
-    r")(?![A-Za-z0-9])"
+    rf"(?<![A-Za-z0-9])(?:{_NET_DEVICE_ALONE}|{RDMA_DEVICE}|{SWITCH_PORT})(?![A-Za-z0-9])"
 )
 # A rank in the job, or in the `part` of it that stands before: a host, the hosts, a parallel group.
 RANK = re.compile(

@@ -8,6 +8,7 @@ from fabricobs.formats.readers.mlflow_db import read_mlflow_db
 from fabricobs.formats.readers.nccl_trace import read_nccl_trace
 from fabricobs.formats.readers.ndtimeline import read_ndtimeline
 from fabricobs.formats.readers.py_spy import read_py_spy
+from fabricobs.formats.readers.rank_hosts import read_rank_hosts
 from fabricobs.formats.readers.tensorboard import read_tensorboard
 from fabricobs.formats.readers.wandb_csv import read_wandb_csv
 from fabricobs.formats.whole import Reader
@@ -21,6 +22,7 @@ READERS: dict[str, Reader] = {
     "nccl_trace": read_nccl_trace,
     "ndtimeline": read_ndtimeline,
     "py_spy": read_py_spy,
+    "rank_hosts": read_rank_hosts,
     "tensorboard": read_tensorboard,
     "wandb_csv": read_wandb_csv,
 }

@@ -3,9 +3,10 @@
 CSV with a column a counter or a row a counter, JSON lines, and JSON documents in which objects hold
 counters. A record is known by the names of its counters; device, port and time are found by the
 meaning of its fields, as those of log services are (`logs/meanings.py`), and in JSON also in the
-objects it lies in.
+objects it lies in. Fields that a column of `port_status` takes are kept beside counters.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +16,7 @@ from typing import Any
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.documents.jsontext import below_banner, documents, loads
-from fabricobs.formats.identity.vocabulary import INTERFACE, is_surely_a_device
+from fabricobs.formats.identity.vocabulary import INTERFACE, RDMA_DEVICE, is_surely_a_device
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import fields_by_meaning, meaning_of
 from fabricobs.formats.mapping import Target
@@ -28,9 +29,23 @@ Field = tuple[str, Any]  # a path of keys and the value at its end
 
 _PORTS = frozenset({"port", "port_num", "portnum", "port_number", "port_name", "portname"})
 _NICS = frozenset(
-    {"device", "dev", "nic", "hca", "ca", "ibdev", "ifname", "if_name", "interface", "iface"}
+    """
+    device dev nic hca ca ibdev ib_dev ifname if_name interface interface_name intf iface netdev
+    net_dev net_device ndev rdma_dev rdma_device rdmadev ib_device hca_name nic_name ifdescr
+    """.split()
 )
-_HOSTS = frozenset({"switch", "instance", "source", "server", "device_name", "agent_host"})
+_HOSTS = frozenset(
+    "switch switch_name instance source server device_name agent_host machine sysname".split()
+)
+# Names of a time that stand alone; log services have others (`logs/meanings.py`).
+_TIMES = frozenset(
+    """
+    utc time_utc ts_utc t t_unix epoch epoch_s epoch_ms unix unix_time unix_ts unixtime ts_ms when
+    """.split()
+)
+_RDMA_DEVICE = re.compile(RDMA_DEVICE)
+_MOST_PORTS = 100_000
+_STATES = frozenset({"up", "down"})
 # A row a counter: the columns of its name and of its value.
 _NAMES = frozenset({"counter", "counter_name", "metric", "metric_name", "name", "_field"})
 _VALUES = frozenset({"value", "_value"})
@@ -78,6 +93,7 @@ class _Reader:
         self._file = file
         self._block = CellBlock(block, file.format.name)
         self.cells = CellRows(file.context, file.rows)
+        self._told: dict[tuple[str, str], list[tuple[str, str]]] = {}
 
     def read_csv(self, blocks: Iterable[LineBlock]) -> None:
         """Read rows below a header; a line of other length is counted as unread."""
@@ -85,7 +101,9 @@ class _Reader:
         delimiter = ","
         for number, line in self._file.lines(blocks):
             if not names:
-                names, delimiter = split_header(line)
+                names, delimiter = split_header(line.removeprefix("#"))
+                if line.startswith("#") and not any(map(_is_used, names)):
+                    names = []  # a remark
                 self._file.tally.skip()
                 continue
             cells = split_line(line, delimiter)
@@ -135,10 +153,16 @@ class _Reader:
         problem = "no counter that is known"
         for record in self._records(value, ()):
             try:
-                self.cells.add(self._block, record.counters, number, self._place(record.fields))
+                place = self._place(record.fields)
+                facts = [*self._facts(record.fields, place["port"])]
+                news = facts if self._is_news(place, facts) else []
+                self.cells.add(self._block, [*record.counters, *news], number, place)
             except ValueError as error:
                 return str(error)
-            self._file.context.drop_fields(key for key, _ in record.fields if not _is_used(key))
+            kept = {key for key, _ in facts}
+            self._file.context.drop_fields(
+                key for key, _ in record.fields if key not in kept and not _is_used(key)
+            )
             problem = ""
         return problem
 
@@ -172,7 +196,29 @@ class _Reader:
         ]
 
     def _is_counter(self, name: Any) -> bool:
-        return isinstance(name, str) and isinstance(self._block.mapping.resolve(name), Target)
+        target = self._block.mapping.resolve(name) if isinstance(name, str) else False
+        return isinstance(target, Target) and target.column.is_counter
+
+    def _is_news(self, place: dict[str, Any], facts: list[tuple[str, str]]) -> bool:
+        """Say whether to keep what is told of a port: its state each time, names and rates once."""
+        port = str(place.get("device")), str(place["port"])
+        before = self._told.get(port)
+        if facts and len(self._told) < _MOST_PORTS:
+            self._told[port] = facts
+        return facts != before or any(text.lower() in _STATES for _, text in facts)
+
+    def _facts(self, fields: Iterable[Field], port: str) -> Iterator[tuple[str, str]]:
+        """Yield what fields tell of the port beside its counters: state, rate, its other name."""
+        for key, value in fields:
+            target = self._block.mapping.resolve(key)
+            text = str(value).strip()
+            if not isinstance(target, Target) or target.column.is_counter:
+                continue
+            if target.column.name == "oper" and text.lower() not in _STATES:
+                continue
+            if target.column.name == "alias" and text in {"", port.partition("/")[0]}:
+                continue
+            yield key, text
 
     def _labels(self, value: dict[str, Any]) -> Iterator[Field]:
         """Yield the plain fields of an object, then those of objects in it without counters."""
@@ -193,20 +239,29 @@ class _Reader:
         told = fields_by_meaning((k, v) for k, v in fields if k.lower() not in _VALUES)
         host = told.get("node") or told.get("host") or _first(fields, _HOSTS)
         nics = [str(v) for k, v in fields if _end(k) in _NICS and v not in (None, "")]
-        nic = next((name for name in nics if INTERFACE.fullmatch(name)), None)
-        other = next((name for name in nics if name != nic), None)
+        interfaces = [name for name in nics if INTERFACE.fullmatch(name)]
+        rdma = filter(_is_rdma, interfaces)
+        nic = next(rdma, interfaces[0] if interfaces else None)
+        other = next((name for name in nics if name not in interfaces), None)
         port = _first(fields, _PORTS)
         if host is None and other is not None and (nic or port):
             host, other = other, None
+        if port is None and nic is not None and len({*interfaces}) > 1 and _is_rdma(nic):
+            port = "1"  # of a RDMA device that one net device stands for
         port = _port(nic or other, port)
         if port is None:
             raise ValueError("no field names the port")
         place: dict[str, Any] = {"port": port}
         if host is not None:
             place["device"] = VALUE_TYPES["instance"].parse(host)
-        if "ts" in told:
-            place["ts"] = parse_time(told["ts"], self._file.context.zone)
+        ts = told.get("ts") or _first(fields, _TIMES)
+        if ts is not None:
+            place["ts"] = parse_time(ts, self._file.context.zone)
         return place
+
+
+def _is_rdma(name: str) -> bool:
+    return _RDMA_DEVICE.fullmatch(name) is not None
 
 
 def _port(nic: str | None, port: str | None) -> str | None:
@@ -226,7 +281,7 @@ def _fields_of_key(key: str) -> tuple[Field, ...]:
 @lru_cache(maxsize=10_000)
 def _is_used(path: str) -> bool:
     """Say whether a field may tell which counter, device, port or time it is."""
-    used = _PORTS | _NICS | _HOSTS | _NAMES | _VALUES
+    used = _PORTS | _NICS | _HOSTS | _NAMES | _VALUES | _TIMES
     return _end(path) in used or meaning_of(path) is not None
 
 

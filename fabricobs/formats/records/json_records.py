@@ -5,8 +5,10 @@ because a value is of another type or a line is torn, are read by Python, which 
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,40 +28,63 @@ from fabricobs.formats.source import LineBlock
 
 # What stands for a block of the definition where a line is none's.
 _NO_BLOCK, _NO_RECORD = -1, -2
+_KEY = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
 _FIRST_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
 _NEWLINE, _RETURN, _OPENS, _CLOSES = b"\n\r{}"
 _EXACT = float(1 << 53)  # whole numbers up to it are doubles
 
 
 class _Layout:
-    """Where in a record the values are that a format wants, one slot each."""
+    """Where in a record the values are that a format wants, one slot each.
+
+    Only what the records have gets a slot: a format may want any of many names.
+    """
 
     def __init__(self, record_format: RecordFormat) -> None:
         self.slots: dict[str, int] = {}
         self._targets: list[list[Target]] = []
+        wanted: dict[str, list[Target]] = {}
         for _, mapping in record_format.blocks:
             for path, target in mapping.sources().items():
-                if self.slots.setdefault(path, len(self.slots)) == len(self._targets):
-                    self._targets.append([])
-                self._targets[self.slots[path]].append(target)
+                wanted.setdefault(path, []).append(target)
+        self._wanted_by_key: dict[str, dict[str, list[Target]]] = {}
+        for path, targets in wanted.items():
+            self._wanted_by_key.setdefault(path.rpartition(".")[2], {})[path] = targets
         self.kinds = [block.where for block, _ in record_format.blocks]
         # What holds until given again: an object, and the slots below it.
-        self.sticky = [
-            [slot for path, slot in self.slots.items() if path.startswith(f"{key}.")]
-            for key in record_format.blocks[0][0].sticky
-        ]
-        self._paths = [path.split(".") for path in self.slots]
-        self._types = [
-            _FIRST_TYPES.get(targets[0].column.type, pa.int64()) for targets in self._targets
-        ]
+        self._held = record_format.blocks[0][0].sticky
+        self.sticky: list[list[int]] = [[] for _ in self._held]
+        self._paths: list[list[str]] = []
+        self._types: list[pa.DataType] = []
+        self._is_typed = True
+        self._shown: list[Sequence[Sequence[Any]]] = []
+
+    def extend(self, data: bytes) -> None:
+        """Give a slot to each value that the format wants of the records of a block."""
+        for key in set(_KEY.findall(data)):
+            name = _text(key)
+            if "\\" in name:
+                with suppress(ValueError):
+                    name = str(loads(f'"{name}"'))
+            for path, targets in self._wanted_by_key.pop(name, {}).items():
+                self._add(path, targets)
+
+    def _add(self, path: str, targets: list[Target]) -> None:
+        self._take_types()  # they are those of the slots so far
+        slot = self.slots[path] = len(self.slots)
+        self._targets.append(targets)
+        for slots, key in zip(self.sticky, self._held, strict=True):
+            if path.startswith(f"{key}."):
+                slots.append(slot)
+        self._paths.append(path.split("."))
+        self._types.append(_FIRST_TYPES.get(targets[0].column.type, pa.int64()))
         # A path that is a value here and an object there has no type.
         objects = {".".join(p[:length]) for p in self._paths for length in range(1, len(p))}
         self._is_typed = objects.isdisjoint(self.slots)
-        self._shown: list[Sequence[Sequence[Any]]] = []
 
     def values(self, record: dict[str, Any]) -> list[Any]:
         """Return the values of a record by slot, None for what it lacks."""
-        return [value_at(record, path) for path in self._paths]
+        return [value_at(record, path) if path[0] in record else None for path in self._paths]
 
     def others(self, record: dict[str, Any]) -> Iterator[str]:
         """Yield the paths of a record that no block wants."""
@@ -82,17 +107,20 @@ class _Layout:
         """Return the schema of the next records; None where a path is a value and an object."""
         if not self._is_typed:
             return None
-        for columns in self._shown:
-            for slot, values in enumerate(columns):
-                found = _type_of(values, self._targets[slot])
-                self._types[slot] = found or self._types[slot]
-        self._shown.clear()
+        self._take_types()
         tree: dict[str, Any] = {}
         for path, type_ in zip(self._paths, self._types, strict=True):
             _below(tree, path[:-1])[path[-1]] = type_
         for kind in filter(None, self.kinds):
             _below(tree, kind.split("."))
         return pa.schema(_struct(tree))
+
+    def _take_types(self) -> None:
+        for columns in self._shown:
+            for slot, values in enumerate(columns):
+                found = _type_of(values, self._targets[slot])
+                self._types[slot] = found or self._types[slot]
+        self._shown.clear()
 
     def columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the columns of records by slot."""
@@ -176,6 +204,7 @@ def read_jsonl(blocks: Iterator[LineBlock], sink: RecordSink) -> None:
     reader = _Reader(sink, _Layout(sink.record_format))
     for block in blocks:
         sink.count_overlong(block)
+        reader.layout.extend(block.data)
         read_block(block, reader.in_bulk, reader.by_line)
 
 
@@ -249,7 +278,8 @@ class _Reader:
         if kind == _NO_BLOCK:
             return
         _, mapping = self.sink.record_format.blocks[kind]
-        cells = {path: columns[self.layout.slots[path]] for path in mapping.sources()}
+        slots = self.layout.slots
+        cells = {path: columns[slots[path]] for path in mapping.sources() if path in slots}
         self.sink.add(kind, cells, numbers, text_of(lines, _text))
 
     def in_bulk(self, block: LineBlock) -> bool:

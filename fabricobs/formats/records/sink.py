@@ -106,9 +106,11 @@ class RecordSink:
     ) -> tuple[dict[str, pa.Array], list[_UnfitCell]]:
         """Convert the cells; of several that fill one column the first that says something counts.
 
-        The order is the definition's. Returns also the cells that do not fit.
+        The order is the definition's; the sum of parts comes last.
+        Returns also the cells that do not fit.
         """
         columns: dict[str, pa.Array] = {}
+        sums: dict[str, pa.Array] = {}
         unfit: list[_UnfitCell] = []
         for source, target in mapping.sources().items():
             if source not in cells:
@@ -116,8 +118,13 @@ class RecordSink:
             name = target.column.name
             column, wrong = cells[source].fill(target, self.context.zone)
             unfit.extend((row, name, value) for row, value in wrong.items())
+            if target.is_part:
+                sums[name] = _sum(sums[name], column) if name in sums else column
+                continue
             known = columns.get(name)
             columns[name] = column if known is None else _first_given(known, column)
+        for name, column in sums.items():
+            columns[name] = _first_given(columns[name], column) if name in columns else column
         return columns, unfit
 
     def _incomplete(self, columns: Mapping[str, pa.Array]) -> _Refused:
@@ -147,6 +154,11 @@ class RecordSink:
         for name, column in columns.items():
             given[name] = _first_given(column, given[name]) if name in given else column
         return pa.table(given)
+
+
+def _sum(first: pa.Array, second: pa.Array) -> pa.Array:
+    """Add what is there; a part that a record leaves out took no time."""
+    return pc.coalesce(pc.add(first, second), first, second)
 
 
 def _first_given(first: pa.Array, second: pa.Array) -> pa.Array:

@@ -84,16 +84,24 @@ class RecordsWithin:
         return Outcome.PARSED
 
     def _filled(self, record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Unfit]]:
-        """Return the columns that a record fills, and what does not fit; the first one counts."""
+        """Return the columns that a record fills, and what does not fit; the first one counts.
+
+        The sum of parts counts where nothing else gives the value.
+        """
         given: dict[str, Any] = {}
+        sums: dict[str, Any] = {}
         unfit: dict[str, Unfit] = {}
         for path, target in self._paths:
+            if path[0] not in record:
+                continue
             found = from_json(value_at(record, path), target, self._context.zone)
             if isinstance(found, Unfit):
                 unfit.setdefault(target.column.name, found)
+            elif found is not None and target.is_part:
+                sums[target.column.name] = sums.get(target.column.name, 0.0) + found
             elif found is not None:
                 given.setdefault(target.column.name, found)
-        return given, unfit
+        return {**sums, **given}, unfit
 
     def _drop_others(self, record: dict[str, Any]) -> None:
         kept = KeptValues()

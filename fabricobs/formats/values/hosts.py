@@ -2,7 +2,9 @@
 
 import re
 
+from fabricobs.formats.identity.vocabulary import INTERFACE, NET_DEVICE, RDMA_DEVICE, SWITCH_PORT
 from fabricobs.formats.values.kinds import NO_VALUE, ValueType
+from fabricobs.formats.values.numbers import parse_whole
 from fabricobs.formats.values.texts import parse_text
 
 _INSTANCE_PORT = re.compile(r"(?:https?://)?(.+?)(?::\d+)?(?:/.*)?")
@@ -17,6 +19,12 @@ def parse_instance(text: str) -> str | None:
 def parse_rdma_port(text: str) -> str:
     """Read a port of an RDMA device (mlx5_0/ports/1, 'mlx5_0' port 1) as mlx5_0/1."""
     return text.replace("'", "").replace("/ports/", "/").replace(" port ", "/")
+
+
+def parse_counted_port(text: str) -> str:
+    """Read a port of an RDMA device however its number is put there: mlx5_0:1, mlx5_0 1."""
+    device, _, number = re.sub(r"/ports/|[/: ](?:port )?", "/", text).partition("/")
+    return f"{device}/{number}"
 
 
 def parse_gpu(text: str) -> str:
@@ -61,11 +69,53 @@ def parse_mtu(text: str) -> int:
     return 128 << int(text)
 
 
+# What a loop over NICs prints above the output of a command that names none. Only a line that is
+# drawn may name a port of a switch, too: `interface Ethernet1/1` is a configuration.
+_ANY_PORT = rf"(?:{RDMA_DEVICE}|{NET_DEVICE}|{SWITCH_PORT})"
+_HOST_PORT = rf"(?:{RDMA_DEVICE}|{NET_DEVICE})"
+_DRAWN = r"(?:[#=*~+>_:-]+ *\[?|\[)"
+_SAID = r"(?i:(?:(?:interface|intf|iface|ifname|netdev|device|dev|nic|hca|port)[ :=]+)?)"
+_ALIKE = rf"(?:[ ,/|:(#=>\[-]+{_HOST_PORT}\)?)?"  # the same NIC by its other name
+_INTERFACE_HEADING = (
+    rf"{_DRAWN} *{_SAID}{_ANY_PORT}{_ALIKE}[\]:]* *[#=*~+<_:-]*"
+    rf"|(?i:(?:interface|intf|iface|ifname|netdev|nic)(?: ?= ?|: ?)){_HOST_PORT}{_ALIKE}:?"
+    rf"|{_HOST_PORT}(?: \({_HOST_PORT}\))?:?"
+)
+_RDMA_DEVICE = re.compile(RDMA_DEVICE)
+
+
+def parse_interface_heading(text: str) -> str:
+    """Return the port that a heading names; of an RDMA device and its net device the latter."""
+    names = [found[0] for found in INTERFACE.finditer(text)]
+    return next((name for name in names if not _RDMA_DEVICE.fullmatch(name)), names[0])
+
+
 TYPES: dict[str, ValueType] = {
     "node": ValueType(r"[A-Z]+/[0-9a-f-]+", parse_text, ("VARCHAR",)),
     "ifname": ValueType(r"[a-z][a-z0-9]*\d[a-z0-9]*", parse_text, ("VARCHAR",)),
+    # An argument of a command: what stands behind it is no part of it.
+    "interface": ValueType(r"\w[\w.-]*", parse_text, ("VARCHAR",)),
+    "interface_heading": ValueType(_INTERFACE_HEADING, parse_interface_heading, ("VARCHAR",)),
+    "host_interface": ValueType(_HOST_PORT, parse_text, ("VARCHAR",)),
+    "drawn": ValueType(r"[#=*~+>_-]+", parse_text, ("VARCHAR",)),
+    "drawn_end": ValueType(r":? *[#=*~+<_-]*", parse_text, ("VARCHAR",)),
+    "between": ValueType(r"[ ,/|:]+", parse_text, ("VARCHAR",)),
+    # A prompt or what `set -x` prints, and commands that run others; the options of a command.
+    "shell": ValueType(
+        r"(?:[$#+>%]+ *)?(?:(?:sudo|time|timeout \d+) +)*", parse_text, ("VARCHAR",)
+    ),
+    "options": ValueType(r"(?:--?[A-Za-z][\w-]* +)*", parse_text, ("VARCHAR",)),
+    # With leading zeros or of a big job: `r3` may number a run.
+    "rank_number": ValueType(r"\d{3,}", parse_whole, ("BIGINT",)),
+    # A name with a number, so that it is that of a host and not a word.
+    "numbered_host": ValueType(r"[A-Za-z][A-Za-z_.-]*\d[\w.-]*", parse_text, ("VARCHAR",)),
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
     "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
+    "counted_port": ValueType(
+        rf"{RDMA_DEVICE}(?:/ports/|[/: ](?:port )?)\d+", parse_counted_port, ("VARCHAR",)
+    ),
+    "colon": ValueType(r":?", parse_text, ("VARCHAR",)),
+    "separated": ValueType(r" *[:=] *| +", parse_text, ("VARCHAR",)),
     "ibv_mtu": ValueType(r"\d", parse_mtu, ("BIGINT",)),
     "pci": ValueType(
         r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?", parse_text, ("VARCHAR",)

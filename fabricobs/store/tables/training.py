@@ -24,6 +24,11 @@ TRAINING = (
             number("compute_ms", "Forward, backward, optimizer", "ms"),
             number("forward_ms", "Forward, where told apart", "ms"),
             number("backward_ms", "Backward, where told apart", "ms"),
+            number(
+                "forward_backward_ms",
+                "Forward and backward as one time; communication or waiting may be in it",
+                "ms",
+            ),
             number("optimizer_ms", "Optimizer, where told apart", "ms"),
             number("comm_ms", "Exposed communication, waiting included", "ms"),
             number("data_ms", "Waiting for input data", "ms"),
