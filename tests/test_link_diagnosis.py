@@ -391,6 +391,26 @@ class TestFlaps:
         assert (finding.kind, finding.start_step, finding.end_step) == ("link_flap", hit, hit)
         assert finding.loss_share == pytest.approx(0.8, abs=0.02)
 
+    @pytest.mark.parametrize("seed", range(6))
+    def test_links_that_go_down_together_are_one_event(self, make_store: Make, seed: int) -> None:
+        """A spine was reloaded: eight links of four leaves were eight findings, each medium."""
+        chance = np.random.default_rng(seed)
+        count = int(chance.integers(2, 13))
+        places = chance.choice(60, count, replace=False).tolist()
+        went = [f"leaf{1 + place % 4:02d} Ethernet{place}" for place in places]
+        ports = [
+            samples(*port.split(), {"link_downed": once(1, sample=12, start=2)}) for port in went
+        ]
+        store = make_store(together(cluster(), quiet(besides=went), *ports))
+        found = of_links(diagnose(store))
+        named = {f"{e.switch} {e.port}" for finding in found for e in finding.entities}
+        assert named == {*went}
+        if count < 4:
+            assert [f.severity for f in found] == ["medium"] * count
+        else:
+            (finding,) = found
+            assert finding.severity == "low" and finding.title.startswith(f"{count} links of leaf")
+
     def test_a_link_that_went_down_before_the_job_is_none(self, make_store: Make) -> None:
         rows = together(cluster(), quiet())
         rows["events"] = [
