@@ -13,7 +13,6 @@ import numpy as np
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import driver, refutations_of, steps_of
 from fabricobs.diagnosis.findings import (
-    LOSS_CLASSES,
     SEVERITIES,
     Driver,
     Entity,
@@ -56,8 +55,7 @@ class _Form:
     `name` is that of the form in the phrase `advice` of the model. `loss` is the share of
     throughput lost, `explained` the share of the wait that the form explains, both 0 to 1; `what`
     and `proof` are sentences. `most` is the highest severity: a job whose ranks take turns is as it
-    was built, though one that loses a fifth by it is worth a look; and so is one that always waits
-    a little for its data. `least_loss` and
+    was built, and so is one that always waits a little for its data. `least_loss` and
     `least_explained` name the thresholds from which the form is told.
     """
 
@@ -231,7 +229,7 @@ def _dealing(times: RankTimes, model: Model) -> _Form | None:
                 round(explained, 3),
             ),
         ),
-        most="critical" if begin else "medium" if loss >= LOSS_CLASSES[0][0] else "low",
+        most="critical" if begin else "low",
     )
 
 
