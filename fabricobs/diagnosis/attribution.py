@@ -387,7 +387,12 @@ def _at_the_loss_of(cause: Finding, symptom: Finding) -> Finding:
 
 
 def without_named(findings: list[Finding]) -> list[Finding]:
-    """Drop outliers of ranks, or ranks of hosts, of which another finding tells already."""
+    """Drop outliers of ranks, or ranks of hosts, of which another finding tells already.
+
+    So is information on the same parts as a finding of its kind: a burst of all.
+    """
+    told = {f.id for f in findings if f.severity != "info"}
+    findings = [f for f in findings if f.severity != "info" or f.id not in told]
     named = {(e.rank, e.pid, e.host) for f in findings if f.kind != "outlier" for e in f.entities}
 
     def is_named(finding: Finding) -> bool:

@@ -68,7 +68,7 @@ def account(
 
     told = []
     for finding in findings:
-        if finding.id in shares:
+        if finding.loss_share and finding.id in shares:
             lost = hours[finding.id]
             finding = replace(finding, run_share=share_of(shares[finding.id]), gpu_hours_lost=lost)
             finding = replace(finding, **price.of(lost))
