@@ -20,7 +20,7 @@ from fabricobs.simulator.cases import write_case
 from fabricobs.simulator.scenarios import Scenario, load_scenario
 from fabricobs.simulator.shapes import ScenarioShape
 
-SIZES = (128, 512, 1024)
+SIZES = (128, 512, 1024, 4096)
 SCENARIO = "straggling_rank"
 _STEPS = 500
 _INTERVAL_SECONDS = 10
