@@ -116,7 +116,8 @@ def test_a_shifted_log_hides_no_flap(make_store: Make, offset: float) -> None:
     facts = dict(diagnosis.coverage.facts)
     if not offset:
         assert "times" not in facts
-        assert flap.start_step in downs
+        # By counters of 30 s, in which steps of 4 s run: clocks are known to a few of these.
+        assert flap.start_step is not None and abs(flap.start_step - downs[0]) <= 8
         return
     assert flap.start_step is None
     assert re.search("[23] of the job's long steps", flap.explanation)

@@ -67,7 +67,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
     """Return one finding a switch whose uplinks are polarised; a unit is an uplink group.
 
     Ports that only look like parallel links may lead to hosts, and those send as the job does: they
-    are not judged, unless they become uneven and all of them receive as before. Nor is a group
+    are not judged, unless half of them become empty and all receive as before. Nor is a group
     judged whose data would not show a skew that matters.
     """
     intervals = evidence.frame("uplink_intervals")
@@ -107,7 +107,7 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         largest_p = model.limit("p") / len(stretches)
         skews = skews_of(device, parts, known, largest_p, model, trends)
         if group in inferred:
-            skews = [s for s in skews if not s.from_start and _receives_alike(s.stretch, model)]
+            skews = [s for s in skews if _leaves_links_empty(s.stretch, parts, model)]
             if not skews:
                 untold += 1
                 continue
@@ -145,6 +145,19 @@ def find_ecmp_skew(evidence: Evidence, model: Model, trends: list[StepTimeTrend]
         max(powers, key=lambda power: power.effect, default=None),
         tuple(_not_judged(opened, untold)),
     )
+
+
+def _leaves_links_empty(
+    stretch: SharedStretch, parts: Sequence[SharedStretch], model: Model
+) -> bool:
+    """Say whether half of the links that carried traffic before carry none, and receive as before.
+
+    More for one port alone is what a host receives.
+    """
+    earlier = [part for part in parts if part.end <= stretch.begin]
+    before = max((len(part.used) for part in earlier), default=0)
+    empty = len(stretch.used) <= model.limit("links_used") * before
+    return empty and _receives_alike(stretch, model)
 
 
 def _receives_alike(part: SharedStretch, model: Model) -> bool:

@@ -79,7 +79,8 @@ _ALIKE = rf"(?:[ ,/|:(#=>\[-]+{_HOST_PORT}\)?)?"  # the same NIC by its other na
 _INTERFACE_HEADING = (
     rf"{_DRAWN} *{_SAID}{_ANY_PORT}{_ALIKE}[\]:]* *[#=*~+<_:-]*"
     rf"|(?i:(?:interface|intf|iface|ifname|netdev|nic)(?: ?= ?|: ?)){_HOST_PORT}{_ALIKE}:?"
-    rf"|{_HOST_PORT}(?: \({_HOST_PORT}\))?:?"
+    # Cumulus writes its configuration as YAML, in which a port is a key: `swp1:`.
+    rf"|(?!swp){_HOST_PORT}(?: \({_HOST_PORT}\))?:?"
 )
 _RDMA_DEVICE = re.compile(RDMA_DEVICE)
 
