@@ -33,9 +33,8 @@ _GOES_ON_STEPS = 20  # before the last step: what acted then may act on
 _SLACK_TIME = timedelta(minutes=2)
 _OF_CABLES = {"link_errors", "link_flap"}
 # What is said of a cost until a symptom tells it.
-_COST_SENTENCE = re.compile(
-    "|".join([*map(re.escape, COST_NOT_KNOWN), rf"{re.escape(UNFELT)}[^.]*\."])
-)
+_UNFELT_SENTENCE = rf"{re.escape(UNFELT)}[^.]*\."
+_COST_SENTENCE = re.compile("|".join([*map(re.escape, COST_NOT_KNOWN), _UNFELT_SENTENCE]))
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
@@ -153,7 +152,7 @@ def join_ends(findings: list[Finding], evidence: Evidence) -> list[Finding]:
         ):
             cable = _ending_at(nic, cables[0])
             kept = [f for f in kept if f is not own and f is not cables[0]]
-            kept.append(_with_symptom(cable, own, stopped=False))
+            kept.append(_with_symptom(cable, own))
     return kept
 
 
@@ -240,8 +239,9 @@ def fold_symptoms(
         cause = min(causes, key=lambda each: named.isdisjoint(each[1].entities), default=None)
         if cause is not None:
             at, other = cause
-            stopped = symptom.kind in stopping
-            told[at], told[place] = _with_symptom(other, symptom, stopped=stopped), None
+            if symptom.kind in stopping:
+                other = _stopping(other, symptom.severity)
+            told[at], told[place] = _with_symptom(other, symptom), None
             made_of[at] += made_of[place]
     return [finding for finding in told if finding is not None]
 
@@ -293,11 +293,8 @@ def _outlasts(symptom: Finding, cause: Finding) -> bool:
     return 2 * cause.end_step < symptom.start_step + symptom.end_step
 
 
-def _with_symptom(cause: Finding, symptom: Finding, *, stopped: bool) -> Finding:
-    """The cause with its symptom's evidence: its families, its victims, its loss if larger.
-
-    What `stopped` the job is no cost of steps, and makes its cause as severe.
-    """
+def _with_symptom(cause: Finding, symptom: Finding) -> Finding:
+    """The cause with its symptom's evidence: its families, its victims, its loss if larger."""
     # A GPU whose rank no log tells is that of the rank which is slow with it.
     found = symptom.entities if any(_is_nameless(e) for e in cause.entities) else ()
     known = {*cause.entities, *cause.related, *found}
@@ -315,8 +312,6 @@ def _with_symptom(cause: Finding, symptom: Finding, *, stopped: bool) -> Finding
         else f"{cause.explanation} With it: {symptom.title}.",
         symptoms=(*cause.symptoms, symptom.id, *symptom.symptoms),
     )
-    if stopped:
-        told = _stopping(told, symptom.severity)
     return _at_the_loss_of(told, _while_it_acts(told, symptom))
 
 
@@ -326,7 +321,7 @@ def _stopping(cause: Finding, severity: Severity) -> Finding:
         cause,
         severity=max(cause.severity, severity, key=SEVERITIES.index),
         unfelt=False,
-        explanation=re.sub(rf" ?{re.escape(UNFELT)}[^.]*\.", "", cause.explanation),
+        explanation=re.sub(rf" ?{_UNFELT_SENTENCE}", "", cause.explanation),
     )
 
 

@@ -122,8 +122,7 @@ def _cost(
     read_every: timedelta,
     dose: pl.DataFrame | None,
 ) -> Cost | None:
-    steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(pace.job)))
-    steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
+    steps = _timed_steps(evidence, pace.job)
     steps = steps.filter(pl.col("step") >= pl.col("step").min() + WARM_UP_STEPS)
     inside = pl.any_horizontal(*(_touches(begin, end) for begin, end in spans), pl.lit(whole_run))
     if column != "step_time_ms" and not _is_timed(steps, inside, column):
@@ -187,13 +186,18 @@ def _cost(
     return replace(cost, reached=reached, grown_at=tuple(each.first_step for each in grown))
 
 
+def _timed_steps(evidence: Evidence, job: str | None) -> pl.DataFrame:
+    """Return the steps of a job of which time and length are told, in order."""
+    steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(job)))
+    return steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
+
+
 def over_all(cost: Cost, evidence: Evidence, spans: Sequence[Span]) -> Cost:
     """Return what was lost over all the time from the first to the last of `spans`.
 
     The cost is of some of them: in the others nobody felt the cause.
     """
-    steps = evidence.frame("job_steps").filter(pl.col("job").eq_missing(pl.lit(cost.job)))
-    steps = steps.drop_nulls(["ts", "step_time_ms"]).sort("step")
+    steps = _timed_steps(evidence, cost.job)
     own = pl.col("step").is_between(cost.start_step, cost.end_step)
     part, whole = steps.filter(own), steps.filter(own | _touches(spans[0][0], spans[-1][1]))
     if len(part) == len(whole):

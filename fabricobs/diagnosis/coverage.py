@@ -74,8 +74,7 @@ def describe_coverage(
             ),
         )
     shift = shifted_times(evidence)
-    differ = "" if shift is None else shift.words.removeprefix("the times ")
-    times = () if shift is None else (("times", f"{differ}. {shift.remedy}"),)
+    times = () if shift is None else (("times", f"{shift.difference}. {shift.remedy}"),)
     window = () if evidence.since is None else (("window", _window(evidence.since)),)
     facts = (
         *window,

@@ -57,14 +57,17 @@ class Shift:
     @property
     def words(self) -> str:
         """Say how the times differ."""
+        return f"the times {self.difference}"
+
+    @property
+    def difference(self) -> str:
+        """Say how the times differ, behind a word for them."""
         named = enumerated(self.sources)
         low, high = sorted(self.between, key=abs)
         by = _told(self.ahead) if low == high else f"{_told(low)} to {_told(high)}"
         side = "late" if self.ahead > timedelta() else "early"
         apart = "do not fit" if self.overlap else "do not overlap"
-        return (
-            f"the times of steps and {named} {apart}: the steps look {by} {side}, as by a time zone"
-        )
+        return f"of steps and {named} {apart}: the steps look {by} {side}, as by a time zone"
 
     @property
     def remedy(self) -> str:

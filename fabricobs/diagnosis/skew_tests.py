@@ -1,6 +1,6 @@
 """Whether hashing explains how the links of a group share: by evenness, and by links left empty."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -100,14 +100,22 @@ def _narrowed(
     """
     links = len(stretch.loads)
     alike = [part for part in earlier if stretch.tx_gbps >= _AS_MUCH * part.tx_gbps]
-    before = max((len(part.used) for part in alike), default=0)
-    if len(stretch.used) > model.limit("links_used") * before:
+    before = links_before(stretch, alike, model)
+    if before is None:
         return None
     p = links_used_p(links, len(stretch.used), before)
     if p >= largest_p:
         return None
     expected = jain_of_hashing(links, before, model.limit("jain_quantile"))
     return Skew(device, stretch, float(before), p, expected, expected, False, before)
+
+
+def links_before(
+    stretch: SharedStretch, earlier: Iterable[SharedStretch], model: Model
+) -> int | None:
+    """Return how many links carried traffic earlier, None unless a stretch leaves half empty."""
+    before = max((len(part.used) for part in earlier), default=0)
+    return before if len(stretch.used) <= model.limit("links_used") * before else None
 
 
 def slowdown_of(

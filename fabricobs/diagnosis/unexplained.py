@@ -1,6 +1,6 @@
 """Losses without a cause: what no named cause explains is told, with what changed at that time."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -8,6 +8,7 @@ from fabricobs.diagnosis.change import Drift
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import steps_of, with_phrases
 from fabricobs.diagnosis.findings import Finding, Severity, severity_of_loss
+from fabricobs.diagnosis.grouping import in_groups
 from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.slowdowns import Slowdown
@@ -46,24 +47,13 @@ def unexplained(
                 continue
             if explained < model.limit("explained") * slowdown.loss_share:
                 left.append((slowdown, rest))
-        found += [_drop(group, model, evidence) for group in _recurring(left)]
+        found += [_drop(group, model, evidence) for group in in_groups(left, _is_same)]
     return found
 
 
-def _recurring(left: Iterable[Rest]) -> list[list[Rest]]:
-    """Return the slowdowns in groups of those that are the same again."""
-    groups: list[list[Rest]] = []
-    for slowdown, rest in left:
-        same = (group for group in groups if _is_same(group[0][0], slowdown))
-        group = next(same, None)
-        if group is None:
-            groups.append([(slowdown, rest)])
-        else:
-            group.append((slowdown, rest))
-    return groups
-
-
-def _is_same(one: Slowdown, other: Slowdown) -> bool:
+def _is_same(rest: Rest, later: Rest) -> bool:
+    """Say whether a slowdown is the same again."""
+    one, other = rest[0], later[0]
     added = [each.after_ms - each.before_ms for each in (one, other)]
     alike = max(added) - min(added) <= _ALIKE * max(added)
     from_one_pace = abs(one.before_ms - other.before_ms) <= _ALIKE * max(added)

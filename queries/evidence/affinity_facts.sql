@@ -11,14 +11,17 @@ WITH used AS (
   WHERE connections > 0 AND gpu IS NOT NULL AND nic IS NOT NULL
   GROUP BY job, rank, host, gpu
 ),
+reached AS (
+  FROM channels_by_rank
+  WHERE transport = 'NET' AND network <> 'Socket' AND proxy_rank IS NULL AND nic_index IS NOT NULL
+    AND cuda_device IS NOT NULL AND host IS NOT NULL
+),
 connections AS (
   SELECT c.job, c.job_rank AS rank, host_name(c.host) AS host, c.cuda_device AS gpu,
     c.network || ' device ' || c.nic_index AS nic, c.side = 'send' AS sends,
     count(DISTINCT c.cuda_device) OVER (PARTITION BY c.job, c.host) AS gpus
-  FROM channels_by_rank c
+  FROM reached c
   ANTI JOIN (SELECT DISTINCT job FROM used) u ON u.job IS NOT DISTINCT FROM c.job
-  WHERE c.transport = 'NET' AND c.network <> 'Socket' AND c.proxy_rank IS NULL AND c.nic_index IS NOT NULL
-    AND c.cuda_device IS NOT NULL AND c.host IS NOT NULL
 ),
 numbered AS (
   SELECT job, any_value(rank) AS rank, host, gpu, any_value(sends) AS sends,
@@ -38,9 +41,7 @@ ordered AS (
     SELECT job, host, list(number ORDER BY gpu) AS of_gpus, of_gpus = list_sort(of_gpus) AND len(of_gpus) > 1 AS in_order
     FROM (
       SELECT job, host_name(host) AS host, cuda_device AS gpu, min(nic_index) AS number
-      FROM channels_by_rank
-      WHERE transport = 'NET' AND network <> 'Socket' AND proxy_rank IS NULL AND nic_index IS NOT NULL
-        AND cuda_device IS NOT NULL AND host IS NOT NULL
+      FROM reached
       GROUP BY ALL
     )
     GROUP BY job, host

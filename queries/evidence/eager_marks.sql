@@ -3,9 +3,7 @@
 -- row is an interval of a switch. `usual` is the median over the run of what its peers mark, of at least three; `ports`
 -- are those that mark `$times` as often as a usual port of a peer, `of_ports` all that count marks and send.
 WITH marked AS (
-  SELECT device AS switch, port, ts_before, ts, max(marked_per_second) AS per_second
-  FROM evidence.port_marks
-  GROUP BY device, port, ts_before, ts
+  SELECT device AS switch, port, ts_before, ts, marked_per_second AS per_second FROM evidence.port_marks
 ),
 usual_ports AS (
   SELECT switch, port, avg(per_second) AS per_second FROM marked GROUP BY switch, port

@@ -26,7 +26,13 @@ from fabricobs.diagnosis.job import StepTimeTrend
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.name_lists import at_most
 from fabricobs.diagnosis.skew_harm import burst_utilisation, collective_rise, pause_rise
-from fabricobs.diagnosis.skew_tests import FEWEST_HALVED, Skew, skews_of, slowdown_of
+from fabricobs.diagnosis.skew_tests import (
+    FEWEST_HALVED,
+    Skew,
+    links_before,
+    skews_of,
+    slowdown_of,
+)
 from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.statistics import jain, jain_of_hashing, odds, top_half_share
 from fabricobs.diagnosis.uplink_stretches import (
@@ -154,10 +160,8 @@ def _leaves_links_empty(
 
     More for one port alone is what a host receives.
     """
-    earlier = [part for part in parts if part.end <= stretch.begin]
-    before = max((len(part.used) for part in earlier), default=0)
-    empty = len(stretch.used) <= model.limit("links_used") * before
-    return empty and _receives_alike(stretch, model)
+    earlier = (part for part in parts if part.end <= stretch.begin)
+    return links_before(stretch, earlier, model) is not None and _receives_alike(stretch, model)
 
 
 def _receives_alike(part: SharedStretch, model: Model) -> bool:

@@ -8,6 +8,7 @@ import polars as pl
 
 from fabricobs.diagnosis.cables import Cable
 from fabricobs.diagnosis.cost import Span
+from fabricobs.diagnosis.grouping import in_groups
 
 # Messages of one event come from several processes and logs, within this time.
 _ONE_EVENT = timedelta(seconds=15)
@@ -54,15 +55,7 @@ def together(
     told_of: Sequence[tuple[Downs, list[Span]]],
 ) -> Iterator[tuple[Downs, list[Downs], list[Span]]]:
     """Yield each that went down, with the others that one event took along, and the steps hit."""
-    groups: list[list[tuple[Downs, list[Span]]]] = []
-    for each in told_of:
-        same = (group for group in groups if _as_often(group[0][0], each[0]))
-        group = next(same, None)
-        if group is None:
-            groups.append([each])
-        else:
-            group.append(each)
-    for group in groups:
+    for group in in_groups(told_of, lambda one, other: _as_often(one[0], other[0])):
         if len(group) < _FEWEST_TOGETHER:
             yield from ((downs, [], hit) for downs, hit in group)
             continue

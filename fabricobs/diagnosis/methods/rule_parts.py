@@ -10,6 +10,7 @@ import polars as pl
 
 from fabricobs.diagnosis.cables import CLOCK_SLACK
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.grouping import in_groups
 from fabricobs.diagnosis.model import Model, Rule
 from fabricobs.diagnosis.windows import Stretch, earliest, overlapping, shared_time, stretches
 
@@ -117,16 +118,14 @@ def _at_once(found: list[list[Wrong]], evidence: Evidence, model: Model, rule: R
         return float(evidence.ask_of(wrong.rows, sql, model.limits).item() or 0.0)
 
     joined = [(_joined(parts, 1), parts) for parts in found]
-    groups: list[tuple[Wrong, list[Wrong]]] = []
-    for whole, parts in sorted(joined, key=lambda each: size(each[0]), reverse=True):
-        same = (g for g in groups if shared_time(g[0].stretches, whole.stretches) >= _AT_ONCE)
-        group = next(same, None)
-        if group is None:
-            groups.append((whole, list(parts)))
-        else:
-            group[1].extend(parts)
+    joined.sort(key=lambda each: size(each[0]), reverse=True)
+    groups = in_groups(
+        joined,
+        lambda one, other: shared_time(one[0].stretches, other[0].stretches) >= _AT_ONCE,
+    )
     least = model.limit(rule.major) if rule.major else 0.0
-    return [_without_minor(parts, [size(part) for part in parts], least) for _, parts in groups]
+    merged = ([part for _, parts in group for part in parts] for group in groups)
+    return [_without_minor(parts, [size(part) for part in parts], least) for parts in merged]
 
 
 def _without_minor(parts: list[Wrong], sizes: list[float], least: float) -> Wrong:

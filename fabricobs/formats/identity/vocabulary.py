@@ -97,6 +97,7 @@ _NET_DEVICE_ALONE = NET_DEVICE.replace(r"\d{1,4})?", r"\d{1,4}(?![\d.]))?")
 INTERFACE = re.compile(
     rf"(?<![A-Za-z0-9])(?:{_NET_DEVICE_ALONE}|{RDMA_DEVICE}|{SWITCH_PORT})(?![A-Za-z0-9])"
 )
+_IS_RDMA = re.compile(RDMA_DEVICE)
 # A rank in the job, or in the `part` of it that stands before: a host, the hosts, a parallel group.
 RANK = re.compile(
     r"(?<![A-Za-z])(?:(?P<part>local|node|machine|group|role|tensor|pipeline|[tpdcesm]p)[-_. ]?)?"
@@ -154,6 +155,11 @@ def likeness(name: str) -> int:
     if letters and any(c.isdecimal() for c in name):
         return 3
     return 2 if letters and len(name) > 2 else 0
+
+
+def is_rdma_device(name: str) -> bool:
+    """Say whether a name of a NIC is that of its RDMA device."""
+    return _IS_RDMA.fullmatch(name) is not None
 
 
 def is_surely_a_device(name: str) -> bool:

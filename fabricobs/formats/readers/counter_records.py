@@ -6,7 +6,6 @@ meaning of its fields, as those of log services are (`logs/meanings.py`), and in
 objects it lies in. Fields that a column of `port_status` takes are kept beside counters.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +15,7 @@ from typing import Any
 from fabricobs.formats.cells import CellBlock, CellRows
 from fabricobs.formats.decompression import SourceError
 from fabricobs.formats.documents.jsontext import below_banner, documents, loads
-from fabricobs.formats.identity.vocabulary import INTERFACE, RDMA_DEVICE, is_surely_a_device
+from fabricobs.formats.identity.vocabulary import INTERFACE, is_rdma_device, is_surely_a_device
 from fabricobs.formats.limits import LIMITS
 from fabricobs.formats.logs.meanings import fields_by_meaning, meaning_of
 from fabricobs.formats.mapping import Target
@@ -43,7 +42,6 @@ _TIMES = frozenset(
     utc time_utc ts_utc t t_unix epoch epoch_s epoch_ms unix unix_time unix_ts unixtime ts_ms when
     """.split()
 )
-_RDMA_DEVICE = re.compile(RDMA_DEVICE)
 _MOST_PORTS = 100_000
 _STATES = frozenset({"up", "down"})
 # A row a counter: the columns of its name and of its value.
@@ -240,13 +238,13 @@ class _Reader:
         host = told.get("node") or told.get("host") or _first(fields, _HOSTS)
         nics = [str(v) for k, v in fields if _end(k) in _NICS and v not in (None, "")]
         interfaces = [name for name in nics if INTERFACE.fullmatch(name)]
-        rdma = filter(_is_rdma, interfaces)
+        rdma = filter(is_rdma_device, interfaces)
         nic = next(rdma, interfaces[0] if interfaces else None)
         other = next((name for name in nics if name not in interfaces), None)
         port = _first(fields, _PORTS)
         if host is None and other is not None and (nic or port):
             host, other = other, None
-        if port is None and nic is not None and len({*interfaces}) > 1 and _is_rdma(nic):
+        if port is None and nic is not None and len({*interfaces}) > 1 and is_rdma_device(nic):
             port = "1"  # of a RDMA device that one net device stands for
         port = _port(nic or other, port)
         if port is None:
@@ -258,10 +256,6 @@ class _Reader:
         if ts is not None:
             place["ts"] = parse_time(ts, self._file.context.zone)
         return place
-
-
-def _is_rdma(name: str) -> bool:
-    return _RDMA_DEVICE.fullmatch(name) is not None
 
 
 def _port(nic: str | None, port: str | None) -> str | None:

@@ -2,7 +2,13 @@
 
 import re
 
-from fabricobs.formats.identity.vocabulary import INTERFACE, NET_DEVICE, RDMA_DEVICE, SWITCH_PORT
+from fabricobs.formats.identity.vocabulary import (
+    INTERFACE,
+    NET_DEVICE,
+    RDMA_DEVICE,
+    SWITCH_PORT,
+    is_rdma_device,
+)
 from fabricobs.formats.values.kinds import NO_VALUE, ValueType
 from fabricobs.formats.values.numbers import parse_whole
 from fabricobs.formats.values.texts import parse_text
@@ -17,14 +23,8 @@ def parse_instance(text: str) -> str | None:
 
 
 def parse_rdma_port(text: str) -> str:
-    """Read a port of an RDMA device (mlx5_0/ports/1, 'mlx5_0' port 1) as mlx5_0/1."""
-    return text.replace("'", "").replace("/ports/", "/").replace(" port ", "/")
-
-
-def parse_counted_port(text: str) -> str:
-    """Read a port of an RDMA device however its number is put there: mlx5_0:1, mlx5_0 1."""
-    device, _, number = re.sub(r"/ports/|[/: ](?:port )?", "/", text).partition("/")
-    return f"{device}/{number}"
+    """Read a port of an RDMA device however its number is put there: mlx5_0/ports/1, mlx5_0:1."""
+    return re.sub(r"/ports/|[/: ](?:port )?", "/", text.replace("'", ""))
 
 
 def parse_gpu(text: str) -> str:
@@ -82,13 +82,12 @@ _INTERFACE_HEADING = (
     # Cumulus writes its configuration as YAML, in which a port is a key: `swp1:`.
     rf"|(?!swp){_HOST_PORT}(?: \({_HOST_PORT}\))?:?"
 )
-_RDMA_DEVICE = re.compile(RDMA_DEVICE)
 
 
 def parse_interface_heading(text: str) -> str:
     """Return the port that a heading names; of an RDMA device and its net device the latter."""
     names = [found[0] for found in INTERFACE.finditer(text)]
-    return next((name for name in names if not _RDMA_DEVICE.fullmatch(name)), names[0])
+    return next((name for name in names if not is_rdma_device(name)), names[0])
 
 
 TYPES: dict[str, ValueType] = {
@@ -113,7 +112,7 @@ TYPES: dict[str, ValueType] = {
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
     "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
     "counted_port": ValueType(
-        rf"{RDMA_DEVICE}(?:/ports/|[/: ](?:port )?)\d+", parse_counted_port, ("VARCHAR",)
+        rf"{RDMA_DEVICE}(?:/ports/|[/: ](?:port )?)\d+", parse_rdma_port, ("VARCHAR",)
     ),
     "colon": ValueType(r":?", parse_text, ("VARCHAR",)),
     "separated": ValueType(r" *[:=] *| +", parse_text, ("VARCHAR",)),
