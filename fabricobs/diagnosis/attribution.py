@@ -9,7 +9,6 @@ from fabricobs.diagnosis.cables import CLOCK_SLACK, NO_END
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import COST_NOT_KNOWN, UNFELT
 from fabricobs.diagnosis.findings import (
-    LOSS_CLASSES,
     SEVERITIES,
     Entity,
     Finding,
@@ -24,9 +23,8 @@ from fabricobs.diagnosis.shared_losses import SLOW_COLLECTIVES
 from fabricobs.notebook import share_words
 
 # A loss that is over weighs by what the run lost, yet its cause is worth a look; less so where
-# nothing but steps tells of it and the run lost too little to be told: noise looks like that.
+# nothing but steps tells of it: noise looks like that, and no part can be tested for it any more.
 _LEAST_OF_OVER, _LEAST_BY_STEPS = SEVERITIES.index("medium"), SEVERITIES.index("low")
-_TOLD = LOSS_CLASSES[-1][0]  # share of the run
 _OF_STEPS = {"timing", "correlation"}
 _GOES_ON_STEPS = 20  # before the last step: what acted then may act on
 # Two counter intervals of a minute: which switch began cannot be told closer.
@@ -69,7 +67,7 @@ def weigh_what_is_over(findings: list[Finding], trends: Sequence[StepTimeTrend])
     """Lower the severity of losses that are over to what the run lost, at least `medium`.
 
     `loss_share` is over the steps of the finding: a link down for one step is not critical. One
-    that steps alone show, and of which the run lost less than 2 %, is at least `low`.
+    that steps alone show is at least `low`.
     """
     if not trends:
         return findings
@@ -88,8 +86,7 @@ def weigh_what_is_over(findings: list[Finding], trends: Sequence[StepTimeTrend])
 
 def severity_of_past(finding: Finding, lost: float) -> Severity:
     """Return the severity of a finding that is over, of which the run lost this share."""
-    little = _OF_STEPS.issuperset(finding.families) and lost < _TOLD
-    least = _LEAST_BY_STEPS if little else _LEAST_OF_OVER
+    least = _LEAST_BY_STEPS if _OF_STEPS.issuperset(finding.families) else _LEAST_OF_OVER
     most = max(SEVERITIES.index(severity_of_loss(lost)), least)
     return SEVERITIES[min(SEVERITIES.index(finding.severity), most)]
 
