@@ -223,3 +223,14 @@ def test_benchmarks_of_sound_parts_are_no_alarm(tmp_path: Path) -> None:
     truth, found = told(tmp_path, 3664, **(_SWEEP | {"fault_count": 0, "benchmarks": "pairs"}))
     assert not truth["faults"]
     assert not named(found, "slow_part") and not named(found, "wrong_results")
+
+
+@pytest.mark.parametrize("seed", [3650, 3651])
+def test_switches_that_count_what_fec_mends_accuse_no_cable(tmp_path: Path, seed: int) -> None:
+    truth, found = told(
+        tmp_path, seed, fault_count=0, symbols_before_fec=True, hosts=8,
+        switch_counters="leaves", leaf_os="eos", eos_form="json",
+    )  # fmt: skip
+    assert not truth["faults"]
+    assert not named(found, "link_errors")
+    assert "symbol_errors" in found.verdict.questions[2].evidence

@@ -42,6 +42,8 @@ def sick_link(
             "No error counter was sampled twice.",
             "Interface counters of the switches, ethtool -S or sysfs counters of the hosts.",
         )
+    if common := judgements.get("common_errors", _NOTHING).open:
+        return unknown(f"{'; '.join(o.reason for o in common)}.", common[0].settled_by)
     rates, unrated = _of_links(evidence, model)
     rated = errors.judged - unrated
     quiet = (

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fabricobs import content
 from fabricobs.content import ContentError
 from fabricobs.short_files import parsed
-from fabricobs.validation import explain
+from fabricobs.validation import explain, nearest
 
 # The questions of the verdict that a finding can answer with "problem".
 Answers = Literal[
@@ -186,6 +186,7 @@ class Model(_Part):
     - `whole`: it judges all runs of a store at once, as a sweep of benchmarks is many runs.
     - `live_steps`: how many of the first steps show something only while the fault lasts.
     - `charts`: what the report shows of its findings: the first that the store has data for.
+    - `thresholds_of`: the models whose own thresholds it goes by, too; those of its own come first.
     """
 
     name: str
@@ -198,6 +199,7 @@ class Model(_Part):
     evidence: str = ""
     explains: tuple[str, ...] = ()
     stops: bool = False
+    thresholds_of: tuple[str, ...] = ()
     threshold: dict[str, Threshold] = {}
     rule: Rule | None = None
     whole: bool = False
@@ -224,11 +226,40 @@ class Model(_Part):
         }
         return self.model_copy(update={"threshold": {**self.threshold, **changed}})
 
+    def with_thresholds_of(self, models: Mapping[str, "Model"]) -> "Model":
+        """Return the model with the thresholds of others; ContentError if one is no model."""
+        shared: dict[str, Threshold] = {}
+        for name in self.thresholds_of:
+            if name not in models:
+                text = f"no model {name!r}{nearest(name, models)}"
+                raise ContentError(f"models/{self.name}.toml: thresholds_of: {text}")
+            shared |= models[name].threshold
+        return self.model_copy(update={"threshold": shared | self.threshold})
 
-def load_models(extra: Sequence[Path] = ()) -> dict[str, Model]:
-    """Load every model, the user's folders last, by name; ContentError names file and key."""
+
+def load_models(
+    extra: Sequence[Path] = (), limits: Mapping[str, Mapping[str, float]] | None = None
+) -> dict[str, Model]:
+    """Load every model, the user's folders last, by name; ContentError names file and key.
+
+    `limits` are values of thresholds by model that the site's configuration names.
+    """
+    site = "the site's configuration"
+    given = limits or {}
     found = content.files("models", ".toml", extra)
-    return {name: load_model(path) for name, path in found.items()}
+    models = {name: load_model(path) for name, path in found.items()}
+    own = {
+        name: model.with_limits(_of(model.threshold, given.get(name, {})), site)
+        for name, model in models.items()
+    }
+    return {
+        name: model.with_thresholds_of(own).with_limits(given.get(name, {}), site)
+        for name, model in models.items()
+    }
+
+
+def _of(own: Mapping[str, Threshold], limits: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in limits.items() if name in own}
 
 
 def kinds_that_answer(answers: Answers | None, models: Mapping[str, Model]) -> set[str]:

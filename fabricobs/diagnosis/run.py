@@ -98,9 +98,7 @@ def diagnose(
 
     `session` shows the whole store from `since` on and stays open; else one is opened.
     """
-    models = load_models(extra)
-    for name, limits in (thresholds or {}).items():
-        models[name] = models[name].with_limits(limits, "the site's configuration")
+    models = load_models(extra, thresholds)
     calibration = load_calibration(extra) if calibrate else None
     runs = runs_of(store)
     chosen = runs_named(job, runs) if job is not None else runs

@@ -7,7 +7,7 @@
 WITH keyed AS (
   SELECT *, owner || ' ' || part AS here, far_owner || ' ' || far_part AS there,
     coalesce(least(here, there) || ' to ' || greatest(here, there), here) AS cable
-  FROM evidence.broken_intervals
+  FROM evidence.broken_intervals WHERE NOT alike
 ),
 downs AS (
   SELECT owner || ' ' || part AS here, far_owner || ' ' || far_part AS there, ts_before, ts

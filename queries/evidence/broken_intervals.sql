@@ -5,7 +5,8 @@
 -- intervals together, or by a single one (as many trials as intervals), at the false discovery rate
 -- `$rate_q` over all ports counted (Benjamini and Hochberg). Ports whose bits are not known stay, and so
 -- do events that no standard allows by the bit. `lasts` says that a counter rose in `$intervals` intervals,
--- or by more than `$risen`.
+-- or by more than `$risen`. `alike` says that most ports of its source are beyond their limit and this one is so by less
+-- than `$odd` times what is usual of them: what the counter counts is then no fault of one cable.
 WITH wire AS (
   SELECT * FROM evidence.sick_intervals WHERE counter_family(counter) = 'wire'
 ),
@@ -38,10 +39,27 @@ controlled AS (
       ORDER BY place ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
     ) AS q
   FROM ranked
+),
+beyond AS (
+  SELECT w.*, t.bits, t.allowed, sum(w.risen) OVER c > $risen OR count(*) OVER c >= $intervals AS lasts
+  FROM wire w
+  LEFT JOIN tested t USING (owner, part, counter)
+  ANTI JOIN (SELECT * FROM controlled WHERE q >= $rate_q) s USING (owner, part, counter)
+  WINDOW c AS (PARTITION BY w.owner, w.part, w.counter)
+),
+amounts AS (
+  SELECT owner, part, counter, format, sum(risen) / coalesce(any_value(bits) / 1e12, 1) AS amount
+  FROM beyond WHERE lasts GROUP BY owner, part, counter, format
+),
+common AS (
+  SELECT a.format, a.counter, median(a.amount) AS usual, count(*) AS broken, any_value(e.ports) AS ports
+  FROM amounts a JOIN evidence.error_counters e USING (format, counter)
+  WHERE e.of_sound
+  GROUP BY a.format, a.counter
+  HAVING count(*) >= greatest($fewest, $most * any_value(e.ports))
 )
-SELECT w.*, t.bits, t.allowed, sum(w.risen) OVER c > $risen OR count(*) OVER c >= $intervals AS lasts
-FROM wire w
-LEFT JOIN tested t USING (owner, part, counter)
-ANTI JOIN (SELECT * FROM controlled WHERE q >= $rate_q) s USING (owner, part, counter)
-WINDOW c AS (PARTITION BY w.owner, w.part, w.counter)
-ORDER BY w.owner, w.part, w.counter, w.ts
+SELECT b.*, a.amount, c.usual, c.broken, c.ports, coalesce(a.amount < $odd * c.usual, false) AS alike
+FROM beyond b
+LEFT JOIN amounts a USING (owner, part, counter, format)
+LEFT JOIN common c USING (format, counter)
+ORDER BY b.owner, b.part, b.counter, b.ts

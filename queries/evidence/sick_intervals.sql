@@ -39,7 +39,7 @@ placed AS (
   FROM rises r LEFT JOIN port_parts p ON p.device = r.device AND p.port = r.port
   WHERE r.risen > 0
 )
-SELECT d.device, d.owner, d.part, d.is_nic, e.far_owner, e.far_part, e.far_is_nic, d.counter,
+SELECT d.device, d.owner, d.part, d.is_nic, e.far_owner, e.far_part, e.far_is_nic, d.format, d.counter,
   d.ts_before, d.ts, d.seconds, d.risen::DOUBLE AS risen, d.rx_bytes
 FROM placed d LEFT JOIN cable_ends e ON e.owner = d.owner AND e.part = d.part
 QUALIFY dense_rank() OVER (PARTITION BY d.owner, d.part, d.counter ORDER BY d.seen DESC, d.format) = 1

@@ -55,7 +55,9 @@ def _unexplained(sick: pl.DataFrame, evidence: Evidence, model: Model) -> pl.Dat
     """Return what NICs sent again while no cable corrupted data and no link was down."""
     resent = sick.filter(pl.col("counter").is_in(_RETRANSMISSIONS))
     downs = sick.filter(pl.col("counter") == "link_downed")
-    broken = evidence.frame("broken_intervals", model.limits).filter("lasts")
+    broken = evidence.frame("broken_intervals", model.limits).filter(
+        pl.col("lasts") & ~pl.col("alike")
+    )
     elsewhere = [*spans_of(broken), *spans_of(downs)]
     return resent.filter(~during(elsewhere))
 

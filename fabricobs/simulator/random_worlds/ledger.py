@@ -19,6 +19,9 @@ _TIMEOUTS_PER_LOST_PACKET = 0.02
 _BACKGROUND_PAUSE = 2e-5  # of the transfer time: micro-bursts
 _FAR_END = 0.2  # of the errors of the worse end of a cable: the other receiver's share
 _CORRECTED_PER_BYTE = 2e-7  # FEC symbols corrected: a raw bit error rate of some 1e-8
+_MENDED_PER_BIT = (
+    2e-10  # symbol errors of devices that count those, hundreds of times what is allowed
+)
 _FRAMES_PER_MICROSECOND = 1 / 11
 _KNOWN_EVENTS = 400  # of a counter, drawn one by one; beyond, it grows evenly
 _SINCE = 3600.0  # seconds before the job in which control traffic ran
@@ -140,7 +143,7 @@ class Ledger:
         downs = self.total("downs", sent, moments)
         for name, expected in {
             "crc": lost,
-            "symbol": lost * _SYMBOLS_PER_LOST_PACKET,
+            "symbol": lost * _SYMBOLS_PER_LOST_PACKET + self._mended(device, port, bits),
             "tx_drops": drops,
             "recoveries": downs + lost * 0.01,
         }.items():
@@ -155,6 +158,14 @@ class Ledger:
             sent_packets = self.total("amount", sent, moments) / PACKET_BYTES
             shown |= self._transport(device, cable, moments, sent_packets)
         return shown
+
+    def _mended(self, device: int, ports: Integers, bits: Floats) -> Floats | float:
+        """Symbols that FEC mends [M, P], where switches count these as errors."""
+        if not self.world.spec.symbols_before_fec or self.topology.devices[device].tier == 0:
+            return 0.0
+        spread = [self.world.spec.stream("mended", int(port)).lognormal(0, 0.3) for port in ports]
+        mended: Floats = bits * _MENDED_PER_BIT * np.array(spread)
+        return mended
 
     def _transport(
         self, device: int, nic: Integers, moments: Floats, sent: Floats

@@ -186,6 +186,7 @@ class Spec(BaseModel):
     old_errors: float
     background_errors: float
     worn_lines: bool
+    symbols_before_fec: bool
     gpu_model: str
     gpu_driver: str
     clock_bound: Literal["none", "power", "setting"]
