@@ -430,3 +430,24 @@ def test_the_ports_that_are_drawn_are_those_that_counted_most_meanwhile(
     most = sorted(set(ports) - {ports[3]}, key=during.__getitem__, reverse=True)
     shown = {port for port in ports if re.search(rf"{port}\b", spec)}
     assert shown == {ports[3], *most[:3]}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_cause_whose_steps_are_short_again_is_over_however_near_the_end(seed: int) -> None:
+    """The last 5 % of the steps were as fast as before: "it lasts until the end of the logs"."""
+    draw = random.Random(seed)
+    last = draw.randint(2_000, 9_000)
+    end = last - draw.randint(25, last // 21)
+    begin = draw.randint(100, end - 200)
+    seen = Coverage((), (), first_time=START, last_time=START + timedelta(seconds=last))
+    one = replace(
+        drawn_finding(draw), start_step=begin, end_step=end, families=("timing",), state="",
+        bursts=(),
+    )  # fmt: skip
+    slow = Segment(begin, end, START + timedelta(seconds=begin), 1300.0)
+    after = Segment(end + draw.randint(1, 15), last, START + timedelta(seconds=end), 1000.0)
+    paces = [Segment(0, begin - 1, START, 1000.0), slow, after]
+    (over,) = with_states([one], seen, paces, load_models())
+    assert over.state == "over"
+    (ongoing,) = with_states([replace(one, end_step=last)], seen, paces[:2], load_models())
+    assert ongoing.state == "ongoing"

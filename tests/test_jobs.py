@@ -794,3 +794,82 @@ def test_what_is_over_in_the_last_run_weighs_as_much_as_all_runs_lost(ended: str
     told = _of_runs(list(zip(runs, (first, second), strict=True)))
     assert told.run_share == pytest.approx(0.055)
     assert told.severity == ("medium" if ended == "in the run" else "critical")
+
+
+def folder_of_job(name: str, chance: random.Random, number: int) -> tuple[Rows, int]:
+    """One job's log as a site keeps it, `jobs/NAME/...`: steps alone, or NCCL's lines and steps."""
+    host, ranks = f"node{number}", chance.choice([0, 4])
+    file = chance.choice(["train.out", "rank0.log", f"slurm-{7_000 + number}.out", "stdout"])
+    below = chance.choice(["", "", "logs/", f"{20260301 + number}/"])
+    first, steps = chance.randrange(0, 4_000, 10), chance.randint(80, 300)
+    length = chance.uniform(0.4, 9.0)
+    begin = START + timedelta(seconds=chance.uniform(0, 600))
+    row = {"file_id": name, "ts_source": "inline"}
+    found: Rows = {
+        "files": [{"file_id": name, "path": f"/logs/jobs/{name}/{below}{file}"}],
+        "steps": [
+            row | {"line": 100 + n, "step": first + n, "ts": begin + timedelta(seconds=n * length)}
+            for n in range(steps)
+        ],
+        "nccl_ranks": [
+            row
+            | {
+                "line": rank, "host": host, "pid": 900 + rank, "comm": f"0x{rank}", "rank": rank,
+                "comm_id": f"0x{crc32(name.encode()):x}", "nranks": ranks, "nodes": 1,
+                "cuda_device": rank, "init_state": "complete", "version": "2.21.5",
+                "ts": begin - timedelta(seconds=30),
+            }
+            for rank in range(ranks)
+        ],
+    }  # fmt: skip
+    return found, steps
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_folders_below_jobs_are_jobs_of_their_own(tmp_path: Path, seed: int) -> None:
+    """A log of steps alone was joined to the one job with NCCL's lines beside it."""
+    chance = random.Random(seed)
+    names = chance.sample(["dpo13b", "mpt30b-7f2c", "a_titan", "7701", "7688", "vit", "gpt"], 3)
+    parts = [folder_of_job(name, chance, number) for number, name in enumerate(names)]
+    store = made(tmp_path / "s", together(*(rows for rows, _ in parts)))
+    runs = runs_of(store)
+    assert sorted(run.name for run in runs) == sorted(
+        run.name if name.isdecimal() else name
+        for name in names
+        for run in runs
+        if f"/jobs/{name}/" in run.paths[0]
+    )
+    assert len(runs) == len(names), listing_text(runs)
+
+
+def test_folders_of_hosts_below_jobs_are_no_jobs(tmp_path: Path) -> None:
+    rows = replace(SLOW, slow=None).rows()
+    for row in rows["files"]:
+        host = next((h for h in SLOW.hosts if h in str(row["path"])), SLOW.hosts[0])
+        row["path"] = f"/logs/jobs/{host}/{row['file_id']}.log"
+    assert len(runs_of(made(tmp_path / "s", rows))) == 1
+
+
+def test_steps_of_other_hours_are_of_another_job(tmp_path: Path) -> None:
+    """A resumed run does steps 7010 to 10700; another job did these an hour before."""
+
+    def log(name: str, first: int, last: int, begin: datetime, seconds: float) -> Rows:
+        steps = [
+            {
+                "file_id": name, "line": n, "step": step, "ts_source": "inline",
+                "ts": begin + timedelta(seconds=n * 10 * seconds),
+            }
+            for n, step in enumerate(range(first, last, 10))
+        ]  # fmt: skip
+        return {"files": [{"file_id": name, "path": f"/logs/{name}.log"}], "steps": steps}
+
+    nccl, _ = folder_of_job("resumed", random.Random(1), 1)
+    nccl["files"] = [{"file_id": "resumed", "path": "/logs/resumed/train.out"}]
+    nccl["steps"] = log("resumed", 7_010, 10_700, START + timedelta(hours=5), 3.0)["steps"]
+    nccl["nccl_ranks"] = [
+        row | {"ts": START + timedelta(hours=5)} for row in SLOW.rows()["nccl_ranks"][:4]
+    ]
+    for row in nccl["nccl_ranks"]:
+        row["file_id"] = "resumed"
+    both = together(nccl, log("pipeline", 10, 15_300, START, 1.86))
+    assert len(runs_of(made(tmp_path / "s", both))) == 2

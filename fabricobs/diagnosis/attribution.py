@@ -26,6 +26,7 @@ from fabricobs.notebook import share_words
 # nothing but steps tells of it: noise looks like that, and no part can be tested for it any more.
 _LEAST_OF_OVER, _LEAST_BY_STEPS = SEVERITIES.index("medium"), SEVERITIES.index("low")
 _OF_STEPS = {"timing", "correlation"}
+_MOST_LOST = 0.99  # of a step that stands still
 _GOES_ON_STEPS = 20  # before the last step: what acted then may act on
 # Two counter intervals of a minute: which switch began cannot be told closer.
 _SLACK_TIME = timedelta(minutes=2)
@@ -79,7 +80,9 @@ def weigh_what_is_over(findings: list[Finding], trends: Sequence[StepTimeTrend])
         if begin is None or end is None or not loss or end >= last - _GOES_ON_STEPS:
             weighed.append(finding)
             continue
-        severity = severity_of_past(finding, loss * (end - begin + 1) / (last - first + 1))
+        # Steps that lost so much are longer: of the run's time they are more than of its steps.
+        slow, sound = (end - begin + 1) / (1 - min(loss, _MOST_LOST)), last - first - end + begin
+        severity = severity_of_past(finding, loss * slow / (slow + sound))
         weighed.append(replace(finding, severity=severity))
     return weighed
 

@@ -13,6 +13,7 @@ from fabricobs.diagnosis.model import Model
 # Of the steps or the time of the data: the last interval of counters and the steps a test needs to
 # see an end.
 _NEAR_THE_END = 0.05
+_SAME_STEPS = 20  # an onset is found by windows of as many
 _SOME_STEPS = 3  # a step may be logged late
 _SINCE = {"since": "from"}
 _MOST_SHARING = 2  # causes of a loss that a headline names beside its own
@@ -149,6 +150,8 @@ def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) ->
     if "counters" in finding.families and _is_at_the_end(finding, coverage):
         return "ongoing"
     if finding.end_step is not None and steps:
+        if _ends_with_pace(finding.end_step, segments):
+            return "over"
         left = max(steps) - finding.end_step
         if left <= _NEAR_THE_END * (max(steps) - min(steps)):
             return "ongoing"
@@ -157,6 +160,16 @@ def _state(finding: Finding, coverage: Coverage, segments: Sequence[Segment]) ->
     if finding.end is not None and first is not None and last is not None:
         return "ongoing" if last - finding.end <= _NEAR_THE_END * (last - first) else "over"
     return ""
+
+
+def _ends_with_pace(end_step: int, segments: Sequence[Segment]) -> bool:
+    """Say whether steps become shorter soon after this one, and stay so."""
+    return any(
+        abs(after.first_step - end_step) <= _SAME_STEPS
+        and before.last_step < after.first_step
+        and after.step_time_ms < before.step_time_ms
+        for before, after in pairwise(segments)
+    )
 
 
 def _is_at_the_end(finding: Finding, coverage: Coverage) -> bool:

@@ -257,10 +257,11 @@ def _names(jobs: Sequence[Sequence[Launch]]) -> list[tuple[str, str]]:
         for runs in jobs
         for folder in folders_above({f for launch in runs for f in launch.folders})
     )
+    shares = Counter(name for runs in jobs for name in _job_folders(runs))
     names: list[tuple[str, str]] = []
     for own_paths, runs in zip(paths, jobs, strict=True):
         given = set().union(*(launch.given for launch in runs))
-        own = (min(given), "--job") if given else _name_by_path(own_paths, runs, folders)
+        own = (min(given), "--job") if given else _name_by_path(own_paths, runs, folders, shares)
         names.append(own)
     wanted = Counter(name for name, _ in names)
     taken: Counter[str] = Counter()
@@ -275,14 +276,29 @@ def _names(jobs: Sequence[Sequence[Launch]]) -> list[tuple[str, str]]:
     return unique
 
 
+def _job_folders(runs: Sequence[Launch]) -> set[str]:
+    return {name for launch in runs for name in launch.job_folders}
+
+
 def _name_by_path(
-    paths: set[str], runs: Sequence[Launch], folders: Mapping[str, int]
+    paths: set[str],
+    runs: Sequence[Launch],
+    folders: Mapping[str, int],
+    shares: Mapping[str, int],
 ) -> tuple[str, str]:
-    """Return a name by the paths of a job; `folders` says how many jobs have files in each."""
+    """Return a name by the paths of a job.
+
+    `folders` says how many jobs have files in each, `shares` how many are in each job's folder.
+    """
+    own_folders = _job_folders(runs)
+    if len(own_folders) == 1:
+        (name,) = own_folders
+        if shares[name] == 1 and not name.isdecimal():
+            return name, "folder"
     for path in sorted(paths):
-        if scheduled(path) is not None:
-            part = next(p for p in reversed(path.split("/")) if scheduled(p) is not None)
-            return names_of([part])[0], "id of the scheduler"
+        if (number := scheduled(path)) is not None:
+            named = (part for part in reversed(path.split("/")) if scheduled(part) is not None)
+            return names_of([next(named, number)])[0], "id of the scheduler"
     pods = {pod_of(name) for launch in runs for name in (*launch.paths, *launch.hosts)} - {None}
     if len(pods) == 1:
         return str(pods.pop()), "name of its pods"

@@ -38,9 +38,11 @@ def find_launches(traces: Sequence[Trace]) -> list[Launch]:
     for trace in _with_pids_of_names(traces):
         files.setdefault((trace.file_id, trace.given), []).append(trace)
     working = working_times(traces)
-    proven = _joined_by_proof(
-        [unit for rows in files.values() for unit in launches_of_file(rows, working)]
-    )
+    units = [unit for rows in files.values() for unit in launches_of_file(rows, working)]
+    hosts = {trace.host for trace in traces if trace.host is not None}
+    for unit in units:
+        unit.job_folders -= hosts  # jobs/node01/nccl.log
+    proven = _joined_by_proof(units)
     proven.sort(key=lambda each: (min(each.paths, default=""), each.order))
     launches = _joined_alike(proven)
     folders = _Folders(launches)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import PurePath
 
 from fabricobs.store.launches import Launch, Process
@@ -13,6 +13,8 @@ _APART = timedelta(hours=1)
 _MADE_BEFORE = timedelta(minutes=10)
 # Ranks that print the same step do so within seconds.
 SAME_STEP = timedelta(seconds=60)
+# Share of a log's time by which evaluations and checkpoints may move a step from its even place.
+_UNEVEN = 0.1
 # Groups of one job on other hosts: so many collectives, as many in each, and first and last at once
 # but for clocks. Jobs that merely began together are out of step by then.
 _FEWEST_CALLS = 20
@@ -31,6 +33,8 @@ def contradict(a: Launch, b: Launch) -> bool:
     for own, others in ((a.given, b.given), (a.scheduled, b.scheduled), (a.versions, b.versions)):
         if own and others and not own & others:
             return True
+    if a.job_folders and b.job_folders and not (a.job_folders & b.job_folders or a.given & b.given):
+        return True
     siblings = are_siblings(a, b)
     one_world = siblings or same_processes(a, b) or (a.given & b.given and _beside(a, b))
     if a.hashes and b.hashes and not one_world:
@@ -216,4 +220,32 @@ def _steps_apart(a: Launch, b: Launch, between: timedelta | None) -> bool:
         for rank in shared
         if rank in a.step_begin and rank in b.step_begin and a.steps[rank][0] == b.steps[rank][0]
     ]
-    return bool(begins) and min(begins) > SAME_STEP
+    if begins:
+        return min(begins) > SAME_STEP
+    return any(_in_other_hours(a, b, rank) for rank in shared)
+
+
+def _in_other_hours(a: Launch, b: Launch, rank: int | None) -> bool:
+    """Say whether the first and the last step that both tell were done at quite other times.
+
+    When each did them is worked out from its own first and last step, as if all were as long.
+    """
+    first = max(a.steps[rank][0], b.steps[rank][0])
+    last = min(a.steps[rank][1], b.steps[rank][1])
+    lengths = [
+        each.step_end[rank] - each.step_begin[rank]
+        for each in (a, b)
+        if rank in each.step_begin and rank in each.step_end
+    ]
+    if len(lengths) < 2 or first >= last:
+        return False
+    least = max(SAME_STEP, _UNEVEN * max(lengths))
+    return all(
+        abs(_time_of(a, rank, step) - _time_of(b, rank, step)) > least for step in (first, last)
+    )
+
+
+def _time_of(launch: Launch, rank: int | None, step: int) -> datetime:
+    first, last = launch.steps[rank]
+    begin = launch.step_begin[rank]
+    return begin + (step - first) / max(last - first, 1) * (launch.step_end[rank] - begin)

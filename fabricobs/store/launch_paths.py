@@ -12,6 +12,15 @@ _SCHEDULED = re.compile(
     r"|\.[oe](\d{3,})$",
     re.IGNORECASE,
 )
+# A folder below one of jobs: jobs/7701/train.out, jobs/mpt30b/rank0.txt.
+_OF_JOBS = re.compile(r"(?:^|/)(?:jobs?|slurm|sbatch|pbs|lsf)/([^/]+)/", re.IGNORECASE)
+_ID = re.compile(r"\d{3,8}")
+# Names that tell what is in a folder, or a part of a job, and no job.
+_OF_PARTS = re.compile(
+    r"(?:logs?|out(?:put)?s?|err(?:ors?)?|nccl|steps|metrics|train(?:ing|er)?|ranks?|nodes?|hosts?|pods?"
+    r"|workers?|masters?|gpus?|runs?|attempts?|archived?|old|current|latest)?[-_.]?[\d_.:TZ-]*",
+    re.IGNORECASE,
+)
 _DATE = re.compile(r"20\d\d[01]\d[0-3]\d$")
 # What an operator of Kubernetes puts behind the name of a job to name its pods.
 _POD = re.compile(r"[-_.](?:master|worker|launcher|chief|leader|ps)(?:[-_.]\d+)*(?=[-_./]|$)")
@@ -27,6 +36,17 @@ def scheduled(path: str) -> str | None:
             number = next(group for group in found.groups() if group)
             if not _DATE.match(number):
                 return number
+    folder = job_folder(path)
+    return folder if folder and _ID.fullmatch(folder) else None
+
+
+def job_folder(path: str) -> str | None:
+    """Return the folder below one of jobs that a path lies in, None where that names no job."""
+    for name in reversed(_OF_JOBS.findall(path)):
+        if _ID.fullmatch(name) and not _DATE.match(name):
+            return str(name)
+        if not _OF_PARTS.fullmatch(name):
+            return str(name)
     return None
 
 

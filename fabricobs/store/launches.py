@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import PurePath
 from statistics import median
 
-from fabricobs.store.launch_paths import family_of, pod_of, scheduled
+from fabricobs.store.launch_paths import family_of, job_folder, pod_of, scheduled
 
 Process = tuple[str | None, int]
 Steps = tuple[int, int]
@@ -16,7 +16,8 @@ Times = tuple[datetime, datetime]
 _MOST_PARTS = 1_000
 # Fields of a launch that are sets of names.
 _SETS = (
-    "paths given hashes processes hosts gpus versions printed folders families pods scheduled"
+    "paths given hashes processes hosts gpus versions printed folders families pods scheduled "
+    "job_folders"
 ).split()
 
 
@@ -83,6 +84,7 @@ class Launch:
     ranks: dict[int, set[str]] = field(default_factory=dict)  # rank in the job: its hosts
     steps: dict[int | None, Steps] = field(default_factory=dict)
     step_begin: dict[int | None, datetime] = field(default_factory=dict)
+    step_end: dict[int | None, datetime] = field(default_factory=dict)
     planned_steps: int = 0  # the most that a file says; 0: none does
     begin: datetime | None = None
     end: datetime | None = None
@@ -92,11 +94,13 @@ class Launch:
     order: int = 0  # of launches in one file
     candidates: int = 0  # launches it may be part of, where that cannot be told
     attempts: "list[Launch]" = field(default_factory=list)  # its steps, split where they replay
-    # Told by the paths: folders, paths without numbers and roles, jobs of pods, schedulers' ids.
+    # Told by the paths: folders, paths without numbers and roles, jobs of pods, schedulers' ids,
+    # folders of single jobs.
     folders: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)
     pods: set[str] = field(default_factory=set)
     scheduled: set[str] = field(default_factory=set)
+    job_folders: set[str] = field(default_factory=set)
 
     @property
     def is_anchor(self) -> bool:
@@ -129,6 +133,7 @@ class Launch:
             self.families.add(family_of(trace.path))
             self.pods.update({pod_of(trace.path)} - {None})  # type: ignore[arg-type]
             self.scheduled.update({scheduled(trace.path)} - {None})  # type: ignore[arg-type]
+            self.job_folders.update({job_folder(trace.path)} - {None})  # type: ignore[arg-type]
         for name, value in (
             ("given", trace.given),
             ("hashes", trace.comm_hash),
@@ -149,7 +154,7 @@ class Launch:
         elif trace.rank is not None:
             self.ranks.setdefault(trace.rank, set()).update({trace.host} - {None})  # type: ignore[arg-type]
         if trace.first_step is not None and trace.last_step is not None:
-            self._add_steps(trace.rank, (trace.first_step, trace.last_step), trace.begin)
+            self._add_steps(trace.rank, (trace.first_step, trace.last_step), trace.begin, trace.end)
         self.largest = max(self.largest, trace.nranks or 0)
         self.calls = max(self.calls, trace.calls or 0)
         self.planned_steps = max(self.planned_steps, trace.planned_steps or 0)
@@ -178,7 +183,7 @@ class Launch:
         for rank, hosts in other.ranks.items():
             self.ranks.setdefault(rank, set()).update(hosts)
         for key, steps in other.steps.items():
-            self._add_steps(key, steps, other.step_begin.get(key))
+            self._add_steps(key, steps, other.step_begin.get(key), other.step_end.get(key))
         self.begin = _earliest(self.begin, other.begin)
         self.made = _earliest(self.made, other.made)
         self.end = _latest(self.end, other.end)
@@ -206,11 +211,15 @@ class Launch:
         begin, end = self.times.get(host, times)
         self.times[host] = min(begin, times[0]), max(end, times[1])
 
-    def _add_steps(self, rank: int | None, steps: Steps, begin: datetime | None) -> None:
+    def _add_steps(
+        self, rank: int | None, steps: Steps, begin: datetime | None, end: datetime | None
+    ) -> None:
         first, last = self.steps.get(rank, steps)
         self.steps[rank] = min(first, steps[0]), max(last, steps[1])
         if begin is not None:
             self.step_begin[rank] = min(self.step_begin.get(rank, begin), begin)
+        if end is not None:
+            self.step_end[rank] = max(self.step_end.get(rank, end), end)
 
 
 def attempts_of(rows: Sequence[Trace]) -> list[Launch]:

@@ -92,16 +92,19 @@ def loss_of(
     """Return what a unit cost in its steps; ranks already `priced` hide nobody.
 
     `longer` are the longer steps that begin with it: what they lost is its loss where its own times
-    explain nearly all of that, or cannot, for computation hides collectives. Evaluations that last
+    explain nearly all of that, or cannot, for computation hides collectives: peers wait in those
+    while they compute, which took a rank of 28 % for one of 70. Evaluations that last
     longer by it are among the rest: of a drawn host 3.09 of 3.35 s a step, where 3.8 were lost.
     """
     # Rounded once: the text and the finding tell one share.
     loss = round(times.lost_share(unit.columns, first_step, last_step, priced), 4)
-    if longer is None or longer.loss_share <= loss:
+    if longer is None:
         return StragglerLoss(loss)
     share = round(longer.loss_share, 4)
     if not times.measured:
         return StragglerLoss(share, hidden=True)
+    if share <= loss:
+        return StragglerLoss(loss)
     won = times.won_back_ms(unit.columns, first_step, last_step, priced)
     explained = float(nan_median(won, axis=0)) / (longer.after_ms - longer.before_ms)
     return StragglerLoss(share, explained) if explained >= NEARLY_ALL else StragglerLoss(loss)
