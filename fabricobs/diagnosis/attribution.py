@@ -366,8 +366,11 @@ def _at_the_loss_of(cause: Finding, symptom: Finding) -> Finding:
     worst = cause.severity
     if symptom.reached is None:
         worst = max(cause.severity, symptom.severity, key=SEVERITIES.index)
+    # Steps tell when it began to cost, which may be long after it began.
+    start = symptom.start if cause.start_step is None else cause.start
     return replace(
         cause,
+        start=start or cause.start,
         severity=worst,
         loss_share=symptom.loss_share,
         reached=symptom.reached,

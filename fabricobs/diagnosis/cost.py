@@ -3,6 +3,7 @@
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -129,6 +130,7 @@ def _cost(
         column = "step_time_ms"
     steps = steps.drop_nulls(column)
     acting, calm = steps.filter(inside), steps.filter(~inside)
+    acting = _without_edges(acting, spans, read_every, pace.segments)
     if acting.is_empty():
         return None
     if since:
@@ -184,6 +186,28 @@ def _cost(
         added[_pauses(times, others)] = np.median(added)
     cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
     return replace(cost, reached=reached, grown_at=tuple(each.first_step for each in grown))
+
+
+def _without_edges(
+    acting: pl.DataFrame, spans: Sequence[Span], read_every: timedelta, segments: Sequence[Segment]
+) -> pl.DataFrame:
+    """Return the steps of a cause without those of a shorter pace in its first and last readings.
+
+    It began, or ended, within a reading: with the pace that did so, too.
+    """
+    edge = pl.lit(False)
+    for before, after in pairwise(segments):
+        turn = after.start
+        if turn is None:
+            continue
+        longer = before.step_time_ms < after.step_time_ms
+        for begin, end in spans:
+            if longer and begin < turn < begin + read_every:
+                edge |= pl.col("ts").is_between(begin, turn) & (pl.col("step") < after.first_step)
+            elif not longer and end - read_every < turn < end:
+                edge |= pl.col("ts").is_between(turn, end) & (pl.col("step") >= after.first_step)
+    inner = acting.filter(~edge)
+    return acting if inner.is_empty() else inner
 
 
 def _timed_steps(evidence: Evidence, job: str | None) -> pl.DataFrame:

@@ -1,7 +1,8 @@
 -- question: At which ports to NICs does the queue fill, and at few others?
 -- Packets are marked in the queue of the port that more arrives for than it can send (RFC 3168); the NIC behind it
 -- tells their senders by CNPs. A row is an interval with `$mark_rate` marks, or CNPs sent, a second and `$mark_ratio` times
--- the median of all; of those that count any at most `$most` do so. `counted`: a log tells the bytes of the port.
+-- the median of all; of those that count any at most `$most` do so. `counted`: a log tells the bytes of the port. CNPs
+-- tell of no port to a NIC while a link between switches fills that does not lead to the NIC's leaf.
 WITH marked AS (
   SELECT 'marks' AS sign, n.host, n.nic, m.device AS switch, m.port, m.ts_before, m.ts, m.marked_per_second AS rate,
     (SELECT median(marked_per_second) FROM evidence.port_marks) AS usual
@@ -14,6 +15,10 @@ WITH marked AS (
   FROM evidence.nic_marks m
   LEFT JOIN nic_ports n USING (host, nic)
   WHERE m.cnp_per_second IS NOT NULL
+    AND NOT EXISTS (
+      FROM evidence.full_uplinks u
+      WHERE u.far_owner IS DISTINCT FROM n.leaf AND u.ts > m.ts_before AND u.ts_before < m.ts
+    )
 ),
 named AS (
   SELECT *, coalesce(host || ' ' || nic, switch || ' ' || port) AS part,
