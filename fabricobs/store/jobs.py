@@ -12,6 +12,7 @@ from os.path import commonprefix
 from pathlib import PurePath
 from typing import ClassVar
 
+from fabricobs.store.allocations import Allocation, allocated_hosts
 from fabricobs.store.joining import find_launches
 from fabricobs.store.launch_evidence import gap, may_follow, share_most_hosts
 from fabricobs.store.launch_paths import common_folder, folders_above, names_of, pod_of, scheduled
@@ -119,8 +120,12 @@ class Run:
         }
 
 
-def find_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
-    """Return the runs of all jobs a store holds, by job and in order."""
+def find_runs(traces: Sequence[Trace], allocations: Sequence[Allocation] = ()) -> tuple[Run, ...]:
+    """Return the runs of all jobs a store holds, by job and in order.
+
+    Hosts that schedulers tell (`allocations`) are those of a run, and say nothing of whose files
+    are whose.
+    """
     jobs: list[list[Launch]] = []
     for launch in find_launches(traces):
         job = next((runs for runs in jobs if _is_next_run(runs[-1], launch)), None)
@@ -131,12 +136,15 @@ def find_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
     names = _names(jobs)
     only = len(jobs) == 1 and len(jobs[0]) == 1 and not jobs[0][0].given
     nameless = only and names[0][1] in _OF_FILES
+    allocated = allocated_hosts(jobs, allocations)
     found = []
     for (name, named_by), runs in zip(names, jobs, strict=True):
         reached: int | None = None
         for number, launch in enumerate(runs, start=1):
             label = None if nameless else name if number == 1 else f"{name}{_RUN}{number}"
             run = _run(launch, label, name, number, named_by, reached)
+            if id(launch) in allocated:
+                run = replace(run, hosts=tuple(sorted(launch.hosts | allocated[id(launch)])))
             found.append(run)
             reached = max((s for s in (reached, run.last_step) if s is not None), default=None)
     return tuple(found)

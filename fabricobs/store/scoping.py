@@ -20,7 +20,7 @@ SCRIPT = "views/0_jobs"
 # Filled by files that no run has written, and too large to join for nothing.
 _COUNTERS = {"port_samples", "priority_samples"}
 # What the fabric is, whoever uses it.
-_WHOLE = {"links", "host_map", "counter_info", "findings", "unparsed"}
+_WHOLE = {"links", "host_map", "allocations", "counter_info", "findings", "unparsed"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,9 +121,7 @@ def _end_block(file: WholeFile, at: _Captured) -> None:
     _add(file, at, block, at.block_line, at.block_text)
 
 
-def _add(
-    file: WholeFile, at: _Captured, cells: Mapping[str, str], number: int, line: str
-) -> None:
+def _add(file: WholeFile, at: _Captured, cells: Mapping[str, str], number: int, line: str) -> None:
     """Add a row for each host of a job."""
     try:
         hosts = hosts_of(cells.get("nodes", ""))

@@ -27,7 +27,9 @@ _POD_MEANINGS = {"name": "name", "status": "state", "age": "age", "node": "nodes
 _SEPARATORS = "|\t;"
 _RULER = re.compile(r"\s*-{2,}(?:\s+-{2,})*\s*")
 _REASON = re.compile(r"\([^()]*\)$")
-_POD_HEADER = re.compile(r"\s*(?:NAMESPACE\s+)?NAME\s+READY\s+STATUS\s+RESTARTS\s+AGE\s+IP\s+NODE\b")
+_POD_HEADER = re.compile(
+    r"\s*(?:NAMESPACE\s+)?NAME\s+READY\s+STATUS\s+RESTARTS\s+AGE\s+IP\s+NODE\b"
+)
 _GAP = re.compile(r"\s{2,}")
 
 
