@@ -39,11 +39,15 @@ _BEHIND = (
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Hosts of one job of a scheduler; `seen` is when a capture last showed it."""
+    """Hosts of one job of a scheduler; `seen` is when a capture last showed it.
+
+    Logs in a pod call the host by the name of the pod: `pods` are those of the job.
+    """
 
     job_id: str | None
     name: str | None
     hosts: frozenset[str]
+    pods: frozenset[str]
     begin: datetime | None
     end: datetime | None
     seen: datetime | None
@@ -59,14 +63,14 @@ class Allocation:
 
 def allocation_of(row: tuple[Any, ...]) -> Allocation:
     """Return what a row of `jobs/allocations` tells."""
-    job_id, name, hosts, begin, end, seen = row
-    return Allocation(job_id, name, frozenset(hosts), begin, end, seen)
+    job_id, name, hosts, pods, begin, end, seen = row
+    return Allocation(job_id, name, frozenset(hosts), frozenset(pods or ()), begin, end, seen)
 
 
-def allocated_hosts(
+def allocations_of(
     jobs: Sequence[Sequence[Launch]], allocations: Iterable[Allocation]
-) -> dict[int, frozenset[str]]:
-    """Return the hosts that a scheduler tells of launches, by the `id` of the launch.
+) -> dict[int, Allocation]:
+    """Return what a scheduler tells of launches, by the `id` of the launch.
 
     `jobs` are the launches of each job. Of jobs that may be one allocation at one time, by its
     name, none is it.
@@ -78,21 +82,21 @@ def allocated_hosts(
     for each in known:
         if each.job_id is not None:
             by_id.setdefault(each.job_id, []).append(each)
-    found: dict[int, frozenset[str]] = {}
+    found: dict[int, Allocation] = {}
     named: list[tuple[int, Launch, Allocation]] = []
     for number, launches in enumerate(jobs):
         for launch in launches:
             has_id, told = _by_id(launch, by_id)
             if told is not None:
-                found[id(launch)] = told.hosts
+                found[id(launch)] = told
             elif not has_id and (meant := _by_name(launch, known)) is not None:
                 named.append((number, launch, meant))
     for number, launch, meant in named:
         rivals = (o for n, o, m in named if n != number and m == meant)
         if not any(_at_once(launch, other) for other in rivals):
-            found[id(launch)] = meant.hosts
+            found[id(launch)] = meant
     by_number = {id(launch): launch for launches in jobs for launch in launches}
-    return {key: hosts for key, hosts in found.items() if _adds(by_number[key], hosts)}
+    return {key: told for key, told in found.items() if _adds(by_number[key], told)}
 
 
 def _merged(allocations: Iterable[Allocation]) -> list[Allocation]:
@@ -112,6 +116,7 @@ def _joined(a: Allocation, b: Allocation) -> Allocation:
         a.job_id,
         names[-1] if names else None,
         a.hosts,
+        a.pods | b.pods,
         min(filter(None, (a.begin, b.begin)), default=None),
         max(filter(None, (a.end, b.end)), default=None),
         max(filter(None, (a.seen, b.seen)), default=None),
@@ -185,13 +190,14 @@ def _at_once(a: Launch, b: Launch) -> bool:
     return a.begin <= b.end and b.begin <= a.end
 
 
-def _adds(launch: Launch, hosts: frozenset[str]) -> bool:
+def _adds(launch: Launch, told: Allocation) -> bool:
     """Say whether a scheduler's hosts complete those that a launch's own logs name.
 
     They do not where the logs name others, all ranks, or a benchmark's hosts, which need not use
     all of its job.
     """
-    if not launch.hosts:
+    own = launch.hosts - told.pods
+    if not own:
         return True
     is_whole = 0 < launch.nranks <= len(launch.known_ranks)
-    return not is_whole and not launch.is_benchmark and bool(launch.hosts & hosts)
+    return not is_whole and not launch.is_benchmark and bool(own & told.hosts)

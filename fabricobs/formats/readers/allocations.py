@@ -57,7 +57,7 @@ class _Captured:
 
 
 def read_allocations(file: WholeFile) -> None:
-    """Read one file of captures; a line that tells neither a job nor a time is counted as unread."""
+    """Read one file of captures; a line that tells neither job nor time is counted as unread."""
     identity = file.context.identity
     is_told = identity.ts_source not in {"mtime", "none", "day"}
     at = _Captured(identity.ts if is_told else None, identity.ts_source if is_told else "none")
